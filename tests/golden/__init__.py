@@ -1,0 +1,1 @@
+"""Awkward files, one awkwardness each, with the rows that are in them. See README.md here."""

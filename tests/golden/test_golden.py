@@ -1,0 +1,42 @@
+"""The oracle agrees with the rows written down, and the folder with the script that writes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.golden.cases import FOLDER, Golden, load_all
+from tests.golden.make import CASES, files
+from tests.oracle.csv_machine import read_rows
+
+GOLDEN = load_all()
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
+def test_the_oracle_agrees(golden: Golden) -> None:
+    assert read_rows(golden.data, golden.delimiter, golden.quote) == golden.rows
+
+
+def test_the_folder_is_what_the_script_writes() -> None:
+    on_disk = {
+        path.name: path.read_bytes()
+        for path in FOLDER.iterdir()
+        if path.suffix in {".csv", ".tsv", ".json"}
+    }
+    assert on_disk == files()
+
+
+def test_no_name_twice() -> None:
+    names = [case.name for case in CASES]
+    assert len(set(names)) == len(names) == len(GOLDEN)
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
+def test_rows_and_gaps_tile_the_file(golden: Golden) -> None:
+    position = 0
+    for row in golden.rows:
+        gap = golden.data[position : row.byte]
+        # The first gap may hold the BOM; every other holds line ends only.
+        assert gap.removeprefix(b"\xef\xbb\xbf" if position == 0 else b"").strip(b"\r\n") == b""
+        assert row.byte < row.end_byte
+        position = row.end_byte
+    assert golden.data[position:].strip(b"\r\n") in {b"", b"\xef\xbb\xbf"}
