@@ -1,0 +1,552 @@
+"""Every message that crosses an edge: between states, processes, and runs.
+
+Each is a frozen dataclass with `to_json` and a strict `from_json` (unknown fields are
+`InvalidPayload`). Field names are whole words and changes are additive, because executions
+in flight span deployments. Byte offsets are absolute in the source, lines count from 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Self
+
+from ddbload.errors import InvalidPayload
+from ddbload.fields import Fields
+
+FORMATS = {"csv": ",", "tsv": "\t"}
+"""The formats that this version reads, and each one's usual delimiter."""
+MODES = ("put",)
+ENGINES = ("sync", "threads")
+TYPES = ("S", "N", "BOOL")
+ENCODINGS = ("utf-8",)
+
+DEFAULT_CHUNK_BYTES = 16 * 1024 * 1024
+DEFAULT_MAX_ROW_BYTES = 16 * 1024 * 1024
+DEFAULT_MAX_REJECTS = 1000
+DEFAULT_WORKERS = 10
+DEFAULT_CONCURRENCY = 16
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", re.ASCII)
+_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
+
+
+def run_id(text: str) -> str:
+    """A run's id as given, or `InvalidPayload`: it becomes a folder's name."""
+    if not _RUN_ID.fullmatch(text):
+        raise InvalidPayload(
+            "a run id has 1 to 80 letters, digits, '.', '_' or '-', and begins with a letter"
+            " or digit"
+        )
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The first row that is not settled: its byte offset and its line."""
+
+    byte: int
+    line: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "cursor") -> Self:
+        with Fields(value, path) as f:
+            return cls(byte=f.whole("byte"), line=f.whole("line", least=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What to read, and how. Either `bucket` and `key`, or a local `path`."""
+
+    format: str = "csv"
+    delimiter: str = ","
+    quote: str | None = '"'
+    header: bool = True
+    columns: tuple[str, ...] | None = None
+    encoding: str = "utf-8"
+    bucket: str | None = None
+    key: str | None = None
+    version_id: str | None = None
+    etag: str | None = None
+    path: str | None = None
+
+    @property
+    def uri(self) -> str:
+        """The source as people write it."""
+        return self.path if self.path is not None else f"s3://{self.bucket}/{self.key}"
+
+    def to_json(self) -> dict[str, Any]:
+        value = asdict(self)
+        value["columns"] = None if self.columns is None else list(self.columns)
+        absent = ("bucket", "key", "version_id", "etag") if self.path is not None else ("path",)
+        return {name: v for name, v in value.items() if name not in absent}
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "source") -> Self:
+        with Fields(value, path) as f:
+            file_format = f.choice("format", FORMATS, "csv")
+            columns = f.texts("columns") if f.has("columns") else f.raw("columns")
+            if columns == ():
+                raise f.wrong("columns", [], "a list of at least one name")
+            quote = f.raw("quote", '"')
+            if quote is not None and not isinstance(quote, str):
+                raise f.wrong("quote", quote, "one character, or null for none")
+            local = f.optional_text("path")
+            return cls(
+                format=file_format,
+                delimiter=f.text("delimiter", FORMATS[file_format]),
+                quote=quote or None,
+                # Names given and nothing said of a header: the file has none.
+                header=f.flag("header", columns is None),
+                columns=columns,
+                encoding=_encoding(f),
+                bucket=None if local else f.text("bucket"),
+                key=None if local else f.text("key"),
+                version_id=f.optional_text("version_id"),
+                etag=f.optional_text("etag"),
+                path=local,
+            )
+
+
+def _encoding(f: Fields) -> str:
+    name = f.text("encoding", "utf-8")
+    plain = name.lower().replace("_", "-")
+    if plain in ("utf8", "utf-8", "utf-8-sig"):
+        return "utf-8"
+    raise f.wrong("encoding", name, f"one of {', '.join(ENCODINGS)} (convert it with iconv)")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Limits and knobs of a run. None of them but `mode` changes what the items are."""
+
+    mode: str = "put"
+    engine: str = "threads"
+    workers: int = DEFAULT_WORKERS
+    concurrency: int = DEFAULT_CONCURRENCY
+    chunk_bytes: int = DEFAULT_CHUNK_BYTES
+    max_wcu: float | None = None
+    max_rejects: int = DEFAULT_MAX_REJECTS
+    max_row_bytes: int = DEFAULT_MAX_ROW_BYTES
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "options") -> Self:
+        with Fields(value, path) as f:
+            return cls(
+                mode=f.choice("mode", MODES, "put"),
+                engine=f.choice("engine", ENGINES, "threads"),
+                workers=f.whole("workers", DEFAULT_WORKERS, least=1, most=10_000),
+                concurrency=f.whole("concurrency", DEFAULT_CONCURRENCY, least=1, most=256),
+                chunk_bytes=f.whole("chunk_bytes", DEFAULT_CHUNK_BYTES, least=1),
+                max_wcu=f.optional_number("max_wcu", least=1.0),
+                max_rejects=f.whole("max_rejects", DEFAULT_MAX_REJECTS),
+                max_row_bytes=f.whole("max_row_bytes", DEFAULT_MAX_ROW_BYTES, least=1),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """The execution's input: what to load into which table."""
+
+    source: Source
+    table: str
+    types: Mapping[str, str] = field(default_factory=dict)
+    options: Options = field(default_factory=Options)
+    run: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "run": {"id": self.run, "resume_of": None, "force": False},
+            "source": self.source.to_json(),
+            "target": {"table": self.table},
+            "types": dict(self.types),
+            "options": self.options.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        with Fields(value) as f:
+            with f.object("run") as run:
+                given = run.optional_text("id")
+                for name in ("resume_of", "force"):
+                    if run.raw(name) not in (None, False):
+                        raise InvalidPayload(
+                            f"'run.{name}' is not supported by this version; to continue a run,"
+                            " give its id again"
+                        )
+            with Fields(f.required("target"), "target") as target:
+                table = target.text("table")
+                if not _TABLE.fullmatch(table):
+                    raise target.wrong("table", table, "a table's name in this account and region")
+            types = f.text_map("types")
+            for column, kind in types.items():
+                if kind not in TYPES:
+                    shown = f"types.{column}"
+                    raise InvalidPayload(f"{shown!r} must be one of {', '.join(TYPES)}")
+            return cls(
+                source=Source.from_json(f.required("source")),
+                table=table,
+                types=types,
+                options=Options.from_json(f.raw("options") or {}),
+                run=None if given is None else run_id(given),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAttribute:
+    """An attribute that a key, of the table or of an index, is made of."""
+
+    name: str
+    type: str
+    max_bytes: int
+    """DynamoDB's limit for a string in this place."""
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "key") -> Self:
+        with Fields(value, path) as f:
+            return cls(f.text("name"), f.text("type"), f.whole("max_bytes", least=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The table as it was described when the run began."""
+
+    name: str
+    id: str
+    """Tells a table from another of the same name that was made later."""
+    keys: tuple[KeyAttribute, ...]
+    """Partition key, then the sort key where there is one."""
+    index_keys: tuple[KeyAttribute, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "table") -> Self:
+        with Fields(value, path) as f:
+            return cls(
+                name=f.text("name"),
+                id=f.text("id"),
+                keys=tuple(KeyAttribute.from_json(k) for k in f.items("keys")),
+                index_keys=tuple(KeyAttribute.from_json(k) for k in f.items("index_keys")),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """`run.json`: everything that the workers of one run share."""
+
+    run: str
+    payload: Payload
+    pinned: Mapping[str, Any]
+    """The source's version: what `source` needs to notice another one."""
+    size: int
+    data_start: Cursor
+    """Where the rows begin: after the byte order mark and the header."""
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    """One type a column, the table's key types included."""
+    table: Table
+    chunk_bytes: int
+    """As asked for, or more: a run has at most 20,000 chunks."""
+    created: float
+    """Seconds since the epoch."""
+
+    @property
+    def configuration(self) -> str:
+        """A hash of what determines the items, and of nothing else (SHA-256, hexadecimal)."""
+        source = self.payload.source
+        decisive = {
+            "source": dict(self.pinned),
+            "format": source.format,
+            "delimiter": source.delimiter,
+            "quote": source.quote,
+            "header": source.header,
+            "encoding": source.encoding,
+            "columns": list(self.columns),
+            "types": list(self.types),
+            "mode": self.payload.options.mode,
+            "table": self.table.id,
+        }
+        return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+
+    def with_options(self, payload: Payload) -> Self:
+        """The same run under the limits of a later call."""
+        return replace(self, payload=replace(self.payload, options=payload.options))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "run": self.run,
+            "payload": self.payload.to_json(),
+            "pinned": dict(self.pinned),
+            "size": self.size,
+            "data_start": self.data_start.to_json(),
+            "columns": list(self.columns),
+            "types": list(self.types),
+            "table": self.table.to_json(),
+            "chunk_bytes": self.chunk_bytes,
+            "created": self.created,
+            "configuration": self.configuration,
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        with Fields(value, "run") as f:
+            f.text("configuration")
+            return cls(
+                run=f.text("run"),
+                payload=Payload.from_json(f.required("payload")),
+                pinned=f.required("pinned"),
+                size=f.whole("size"),
+                data_start=Cursor.from_json(f.required("data_start")),
+                columns=f.texts("columns"),
+                types=f.texts("types"),
+                table=Table.from_json(f.required("table")),
+                chunk_bytes=f.whole("chunk_bytes", least=1),
+                created=f.number("created"),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A byte range of whole rows: `start` inclusive, `end` exclusive."""
+
+    chunk: int
+    start: int
+    end: int
+    first_line: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "chunk") -> Self:
+        with Fields(value, path) as f:
+            return cls(
+                chunk=f.whole("chunk"),
+                start=f.whole("start"),
+                end=f.whole("end"),
+                first_line=f.whole("first_line", least=1),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What became of rows. The law: read = written + rejected + superseded + skipped."""
+
+    read: int = 0
+    written: int = 0
+    rejected: int = 0
+    superseded: int = 0
+    skipped: int = 0
+
+    @property
+    def conserved(self) -> bool:
+        """Whether the conservation law holds."""
+        return self.read == self.written + self.rejected + self.superseded + self.skipped
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(a + b for a, b in zip(_values(self), _values(other), strict=True)))
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "rows") -> Self:
+        with Fields(value, path) as f:
+            return cls(*(f.whole(each.name) for each in fields(cls)))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What writing took."""
+
+    requests: int = 0
+    throttled: int = 0
+    """Requests that DynamoDB refused, or returned items of, for want of capacity."""
+    retries: int = 0
+    """Requests that carried a row which had been sent before."""
+    consumed_wcu: float = 0.0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(*(a + b for a, b in zip(_values(self), _values(other), strict=True)))
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "work") -> Self:
+        with Fields(value, path) as f:
+            return cls(
+                requests=f.whole("requests"),
+                throttled=f.whole("throttled"),
+                retries=f.whole("retries"),
+                consumed_wcu=f.number("consumed_wcu"),
+            )
+
+
+def _values(message: Counts | Work) -> list[Any]:
+    return [getattr(message, each.name) for each in fields(message)]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One invocation's work on a chunk: the rows from `start` up to, not with, `end`."""
+
+    chunk: int
+    start: Cursor
+    end: Cursor
+    proven: bool
+    """The chunk's last byte was reached, and it ended a row."""
+    rows: Counts
+    work: Work
+    rejects: str | None
+    """The ledger's name of this segment's rejects, where there are any."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "segment") -> Self:
+        with Fields(value, path) as f:
+            return cls(
+                chunk=f.whole("chunk"),
+                start=Cursor.from_json(f.required("start"), "start"),
+                end=Cursor.from_json(f.required("end"), "end"),
+                proven=f.flag("proven"),
+                rows=Counts.from_json(f.required("rows")),
+                work=Work.from_json(f.required("work")),
+                rejects=f.optional_text("rejects"),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightTask:
+    """What the Preflight state gets: the user's input whole, a run id, and where to go on."""
+
+    input: object
+    run: str
+    cursor: PreflightCursor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightCursor:
+    """Where a scan goes on: the first row of the next chunk, and that chunk's number."""
+
+    byte: int
+    line: int
+    chunk: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "cursor") -> Self:
+        with Fields(value, path) as f:
+            return cls(f.whole("byte"), f.whole("line", least=1), f.whole("chunk"))
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightResult:
+    """`cursor` null: the manifest is whole, and lies at `manifest` in the ledger's store."""
+
+    run: str
+    cursor: PreflightCursor | None
+    manifest: str
+    chunks: int
+    workers: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportTask:
+    """What the ImportChunk state gets. `stalled`: continuations in a row that settled nothing."""
+
+    run: str
+    chunk: Chunk
+    cursor: Cursor | None = None
+    stalled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """`cursor` null: the chunk is imported, to its last byte."""
+
+    run: str
+    chunk: Chunk
+    cursor: Cursor | None
+    stalled: int
+    segment: Segment | None
+    """The segment that this step wrote or adopted; null when it settled nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why something failed: an error's name and its message, without row data."""
+
+    name: str
+    message: str
+    chunk: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "error") -> Self:
+        with Fields(value, path) as f:
+            return cls(f.text("name"), f.text("message"), f.optional_whole("chunk"))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`report.json`: the run, reconciled from its ledger."""
+
+    run: str
+    status: str
+    """SUCCEEDED, FAILED or INTERRUPTED."""
+    rows: Counts
+    work: Work
+    bytes: int
+    """Of the source, settled."""
+    size: int
+    chunks: int
+    chunks_done: int
+    seconds: float
+    """From the run's record to this report."""
+    rejects: str | None
+    """Where the rejects lie, where there are any."""
+    error: Failure | None
+    failures: tuple[Failure, ...] = ()
+    """Every chunk that is not imported and left word why."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        with Fields(value, "report") as f:
+            return cls(
+                run=f.text("run"),
+                status=f.text("status"),
+                rows=Counts.from_json(f.required("rows")),
+                work=Work.from_json(f.required("work")),
+                bytes=f.whole("bytes"),
+                size=f.whole("size"),
+                chunks=f.whole("chunks"),
+                chunks_done=f.whole("chunks_done"),
+                seconds=f.number("seconds"),
+                rejects=f.optional_text("rejects"),
+                error=Failure.from_json(f.raw("error")) if f.has("error") else f.raw("error"),
+                failures=tuple(Failure.from_json(each) for each in f.items("failures")),
+            )

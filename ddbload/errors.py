@@ -1,0 +1,190 @@
+"""Every failure ddbload names.
+
+The class name is the error's name everywhere: in the state machine's Retry and Catch, in
+the ledger, in `--json` and on the terminal. `exit_code` is what the command line ends with;
+`permanent` says that trying again with the same input cannot help. A message says what was
+wrong, where, and what to do; it never carries row data.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class DdbloadError(Exception):
+    """Base of all named errors."""
+
+    exit_code: ClassVar[int] = 1
+    permanent: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        """The error's name, as the state machine spells it."""
+        return type(self).__name__
+
+    @property
+    def message(self) -> str:
+        """What happened, for people."""
+        return str(self)
+
+
+# What the caller asked for.
+
+
+class InvalidPayload(DdbloadError):
+    """The execution input, or an option, is not what the contract says."""
+
+
+class InvalidUsage(DdbloadError):
+    """The command line was used wrongly."""
+
+    exit_code = 2
+
+
+class BucketNotAllowed(DdbloadError):
+    """The deployment may not read this bucket, or this place."""
+
+
+class TableNotAllowed(DdbloadError):
+    """The deployment may not write this table."""
+
+
+# The source.
+
+
+class SourceNotFound(DdbloadError):
+    """No such file, object or object version."""
+
+
+class SourceUnreadable(DdbloadError):
+    """The source exists and cannot be read: permission, a folder, a device."""
+
+
+class SourceChanged(DdbloadError):
+    """The source is no longer the version that preflight pinned."""
+
+
+class SourceUnavailable(DdbloadError):
+    """Reading failed again and again; a later try may succeed."""
+
+    permanent = False
+
+
+class UnsupportedFormat(DdbloadError):
+    """The bytes are of a kind that this format or encoding cannot be."""
+
+
+class BadHeader(DdbloadError):
+    """The header row cannot be read: bad quoting or bad encoding."""
+
+
+class DuplicateColumn(DdbloadError):
+    """Two columns share a name; one of them would be lost."""
+
+
+class EmptyColumnName(DdbloadError):
+    """A column has no name; DynamoDB attributes need one."""
+
+
+class ColumnNameTooLong(DdbloadError):
+    """A column name exceeds DynamoDB's limit for attribute names."""
+
+
+class UnknownColumn(DdbloadError):
+    """A declared type names a column that the file does not have."""
+
+
+class RowTooLong(DdbloadError):
+    """A row exceeds max_row_bytes: most often an unbalanced quote."""
+
+
+class SplitMismatch(DdbloadError):
+    """A chunk's last byte is not the end of a row: the cut is not to be trusted."""
+
+
+# The table.
+
+
+class TableNotFound(DdbloadError):
+    """DynamoDB has no such table here."""
+
+
+class TableNotActive(DdbloadError):
+    """The table exists and does not take writes now."""
+
+
+class KeyColumnMissing(DdbloadError):
+    """The table's key attribute is no column of the file."""
+
+
+class KeyTypeMismatch(DdbloadError):
+    """A declared type contradicts the table's keys."""
+
+
+class UnsupportedKeyType(DdbloadError):
+    """The table's key is of a type that text cannot give."""
+
+
+# AWS.
+
+
+class AccessDenied(DdbloadError):
+    """Credentials are missing, expired or not allowed to do this."""
+
+
+class AwsConfiguration(DdbloadError):
+    """The AWS settings are incomplete or contradict each other."""
+
+
+class ServiceUnavailable(DdbloadError):
+    """An AWS endpoint cannot be reached or keeps failing; a later try may succeed."""
+
+    permanent = False
+
+
+class RequestRefused(DdbloadError):
+    """AWS refused a request for a reason that repeating it cannot change."""
+
+
+# The run.
+
+
+class NoProgress(DdbloadError):
+    """Three continuations in a row settled no row."""
+
+
+class TooManyRejects(DdbloadError):
+    """More rows were rejected than max_rejects allows."""
+
+
+class ConservationViolated(DdbloadError):
+    """read is not written + rejected + superseded + skipped: the counts are not to be trusted."""
+
+
+class IncompleteRun(DdbloadError):
+    """The ledger does not prove that every byte of the source was imported."""
+
+
+class LedgerDamaged(DdbloadError):
+    """An object of the ledger is not what ddbload wrote."""
+
+
+class RunNotFound(DdbloadError):
+    """The ledger knows no such run."""
+
+
+class RunMismatch(DdbloadError):
+    """The run id belongs to a run with another source, table or reading of it."""
+
+
+class WorkerDied(DdbloadError):
+    """A worker process ended without an answer."""
+
+    permanent = False
+
+
+class Interrupted(DdbloadError):
+    """The user stopped the run; the same run id continues it."""
+
+    exit_code = 130
+    permanent = False

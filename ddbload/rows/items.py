@@ -1,0 +1,116 @@
+"""From a row's fields to a DynamoDB item, or to the reason why there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ddbload.contracts import KeyAttribute, Table
+from ddbload.rows.parse import Defect
+from ddbload.rows.types import BadValue, boolean, number
+
+MAX_ITEM_BYTES = 400 * 1024
+"""DynamoDB's limit: UTF-8 bytes of attribute names and values."""
+
+AttributeValue = dict[str, str | bool]
+Attributes = dict[str, AttributeValue]
+
+_SURELY_SMALL = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item that DynamoDB takes."""
+
+    attributes: Attributes
+    key: tuple[str, ...]
+    """Equal for items that DynamoDB keeps under one key: numbers by value."""
+    size: int
+    """Bytes that DynamoDB counts: of names and values."""
+    wire_bytes: int
+    """Bytes of the item in a request's JSON, at most."""
+
+
+Value = tuple[AttributeValue, str, int]
+"""An attribute's value; its identity within its type; its size in bytes."""
+
+
+def _string(text: str) -> Value:
+    return {"S": text}, text, len(text) if text.isascii() else len(text.encode())
+
+
+def _number(text: str) -> Value:
+    read = number(text)
+    return {"N": read.text}, read.value, read.size
+
+
+def _boolean(text: str) -> Value:
+    return {"BOOL": boolean(text)}, "", 1
+
+
+_READERS: dict[str, Callable[[str], Value]] = {"S": _string, "N": _number, "BOOL": _boolean}
+
+
+class ItemBuilder:
+    """Makes items for one table out of rows with the same columns."""
+
+    def __init__(self, columns: Sequence[str], types: Sequence[str], table: Table) -> None:
+        self._columns = [
+            (name, len(name.encode()), _READERS[kind])
+            for name, kind in zip(columns, types, strict=True)
+        ]
+        self._count = len(columns)
+        self._keys = [columns.index(key.name) for key in table.keys]
+        limits: dict[str, KeyAttribute] = {}
+        for key in (*table.keys, *table.index_keys):
+            known = limits.get(key.name)
+            if key.type == "S" and (known is None or key.max_bytes < known.max_bytes):
+                limits[key.name] = key
+        self._limits = [(columns.index(k.name), k) for k in limits.values() if k.name in columns]
+
+    def build(self, fields: Sequence[str]) -> Item | Defect:
+        """The item of a row: an empty cell is no attribute. A `Defect` names its column."""
+        if len(fields) != self._count:
+            return Defect("field_count", f"{len(fields)} fields; the file has {self._count} columns")
+        defect = self._check_keys(fields)
+        if defect is not None:
+            return defect
+        attributes: Attributes = {}
+        identities: dict[int, str] = {}
+        size = 0
+        for column, (text, (name, name_bytes, read)) in enumerate(
+            zip(fields, self._columns, strict=True)
+        ):
+            if not text:
+                continue
+            try:
+                attributes[name], identity, value_bytes = read(text)
+            except BadValue as bad:
+                return Defect(bad.cause, bad.detail, column)
+            size += name_bytes + value_bytes
+            if column in self._keys:
+                identities[column] = identity
+        if size > MAX_ITEM_BYTES:
+            return Defect("item_too_large", f"{size} bytes; DynamoDB's limit is {MAX_ITEM_BYTES}")
+        key = tuple(identities[column] for column in self._keys)
+        return Item(attributes, key, size, _wire_bytes(attributes, fields, size))
+
+    def _check_keys(self, fields: Sequence[str]) -> Defect | None:
+        for column in self._keys:
+            if not fields[column]:
+                return Defect("empty_key", "the key attribute is empty", column)
+        for column, key in self._limits:
+            text = fields[column]
+            # A character is at most four bytes: most keys need no encoding to be measured.
+            if len(text) * 4 > key.max_bytes and len(text.encode()) > key.max_bytes:
+                detail = f"{len(text.encode())} bytes; a key here takes {key.max_bytes}"
+                return Defect("key_too_long", detail, column)
+        return None
+
+
+def _wire_bytes(attributes: Attributes, fields: Sequence[str], size: int) -> int:
+    # An escape makes at most six bytes of one; names and values have some punctuation
+    # around them. Numbers may be written longer than they count, so fields are measured too.
+    bound = 6 * max(size, sum(map(len, fields))) + 20 * len(attributes) + 40
+    return bound if bound <= _SURELY_SMALL else len(json.dumps(attributes)) + 40

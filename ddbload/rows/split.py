@@ -1,0 +1,132 @@
+"""Where rows end, in bytes, without parsing fields.
+
+Everything here works on buffers that begin at a row's start, and is exact for any input:
+a quote counts only where it opens or closes a quoted field, so bare quotes inside unquoted
+fields (`5" disk`) mislead nobody. Where a stretch holds nothing but well-formed fields one
+regular expression skips it, at the speed of counting quotes; the walk from quoted field to
+quoted field is left for its tail.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ddbload.rows.dialect import Dialect
+
+_LINE_END = re.compile(rb"\r\n?|\n")
+
+
+class RowEnds:
+    """Finds row ends of one dialect. Offsets returned are relative to the buffer."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._quote = None if dialect.quote is None else dialect.quote.encode()
+        if self._quote is None:
+            return
+        quote = re.escape(self._quote)
+        delimiter = re.escape(dialect.delimiter.encode())
+        plain = rb"[^%b]" % quote if len(self._quote) == 1 else rb"(?:(?!%b)[\s\S])" % quote
+        # The characters after the opening quote, up to and with the closing one.
+        inside = rb"%b*+(?:%b%b%b*+)*+%b" % (plain, quote, quote, plain, quote)
+        opening = rb"%b(?:(?<=%b%b)|(?<=[\r\n]%b))" % (quote, delimiter, quote, quote)
+        self._opening = re.compile(opening)
+        self._inside = re.compile(inside)
+        self._well_formed = re.compile(
+            rb"(?:%b*+%b%b(?=%b|[\r\n]))*+" % (plain, opening, inside, delimiter)
+        )
+
+    def all(self, data: bytes) -> list[int]:
+        """The end of every row, line end included, of a buffer that holds whole rows.
+
+        The last row may lack its line end. Empty lines count as rows here.
+        """
+        ends: list[int] = []
+        for start, stop in self._unquoted(data, 0):
+            ends += [found.end() for found in _LINE_END.finditer(data, start, stop)]
+        if data and (not ends or ends[-1] != len(data)):
+            ends.append(len(data))
+        return ends
+
+    def last(self, data: bytes, *, final: bool) -> int:
+        """The end of the last row that is surely complete; 0 when there is none.
+
+        `final` says that nothing follows `data`: only then does a CR at its end end a row
+        (an LF might follow). What stands after the returned offset is an unfinished row,
+        or, when `final`, one without a line end.
+        """
+        skipped = self._skip_well_formed(data, 0, len(data))
+        end = self._last_from(data, skipped, final)
+        return end if end or not skipped else self._last_from(data, 0, final)
+
+    def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:
+        """The end of the first row that ends at `offset` or later; 0 when none surely does.
+
+        `start`, where a row begins, saves looking at what stands before it.
+        """
+        skipped = self._skip_well_formed(data, start, max(start, offset - 2))
+        for start, stop in self._unquoted(data, skipped):
+            # One or two bytes back: a line end that ends just at `offset` begins before it.
+            position = max(start, offset - 2)
+            while position < stop and (found := _LINE_END.search(data, position, stop)):
+                if found.end() >= offset:
+                    return found.end() if self._is_sure(data, found.end(), final) else 0
+                position = found.end()
+        return 0
+
+    def _skip_well_formed(self, data: bytes, start: int, limit: int) -> int:
+        """An offset up to `limit` where unquoted text begins: `start`, or after a quoted field."""
+        if self._quote is None:
+            return start
+        if start == 0 and data.startswith(self._quote):
+            # The opening pattern looks behind itself, and before a buffer there is nothing.
+            first = self._inside.match(data, len(self._quote))
+            if first is None or first.end() > limit:
+                return start
+            start = first.end()
+        found = self._well_formed.match(data, start, max(start, limit))
+        return start if found is None else found.end()
+
+    def _last_from(self, data: bytes, start: int, final: bool) -> int:
+        last = 0
+        for begin, stop in self._unquoted(data, start):
+            if stop == len(data) and not final and data.endswith(b"\r"):
+                stop -= 1
+            last = max(last, data.rfind(b"\n", begin, stop) + 1, data.rfind(b"\r", begin, stop) + 1)
+        return last
+
+    @staticmethod
+    def _is_sure(data: bytes, end: int, final: bool) -> bool:
+        return final or end < len(data) or data[end - 1 : end] != b"\r"
+
+    def _unquoted(self, data: bytes, start: int) -> Iterator[tuple[int, int]]:
+        """The stretches outside quoted fields, from `start` (itself outside) on."""
+        if self._quote is None:
+            yield start, len(data)
+            return
+        width = len(self._quote)
+        position = start
+        at_start = start == 0 and data.startswith(self._quote)
+        while True:
+            if at_start:
+                opened, at_start = 0, False
+            else:
+                found = self._opening.search(data, position)
+                if found is None:
+                    yield position, len(data)
+                    return
+                opened = found.start()
+            yield position, opened
+            closed = self._inside.match(data, opened + width)
+            if closed is None:
+                return
+            position = closed.end()
+
+
+def count_line_ends(data: bytes, start: int = 0, end: int | None = None) -> int:
+    """How many lines end in a range of `data`: CR, LF and CRLF count one each."""
+    stop = len(data) if end is None else end
+    count = data.count(b"\n", start, stop)
+    if data.find(b"\r", start, stop) >= 0:
+        count += data.count(b"\r", start, stop) - data.count(b"\r\n", start, stop)
+    return count
