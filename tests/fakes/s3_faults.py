@@ -1,0 +1,104 @@
+"""What can go wrong in a call of FakeS3."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from urllib3.exceptions import IncompleteRead, ProtocolError, ReadTimeoutError
+
+from tests.fakes.client import URL, ServiceError
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong in one call; several things may go wrong at once.
+
+    ``before`` runs first and may change the bucket (an object overwritten between two calls).
+    ``raises`` is raised in place of an answer, after the call took effect where ``landed``. The
+    rest is for ``get_object``: ``ignore_range`` answers 200 with the whole object; the body stops
+    after ``cut_after`` bytes, and then raises ``cut_with`` (a urllib3 error becomes botocore's, as
+    with a real body), or ends; ``silent`` takes from botocore the length by which it would notice.
+    """
+
+    before: Callable[[], object] | None = None
+    raises: ServiceError | BaseException | None = None
+    landed: bool = False
+    ignore_range: bool = False
+    cut_after: int | None = None
+    cut_with: BaseException | None = None
+    silent: bool = False
+
+
+def slow_down() -> Fault:
+    """S3's throttling answer."""
+    return Fault(raises=ServiceError("SlowDown", 503, "Please reduce your request rate."))
+
+
+def internal_error() -> Fault:
+    """S3's answer when it fails itself."""
+    message = "We encountered an internal error. Please try again."
+    return Fault(raises=ServiceError("InternalError", 500, message))
+
+
+def resets_after(count: int) -> Fault:
+    """A connection reset after ``count`` bytes: the body raises ResponseStreamingError."""
+    reset = ConnectionResetError(104, "Connection reset by peer")
+    return Fault(cut_after=count, cut_with=ProtocolError(f"Connection broken: {reset!r}", reset))
+
+
+def breaks_after(count: int, size: int) -> Fault:
+    """A body of ``size`` bytes closed after ``count``: ResponseStreamingError, by urllib3 2."""
+    early = IncompleteRead(count, size - count)
+    return Fault(cut_after=count, cut_with=ProtocolError(f"Connection broken: {early!r}", early))
+
+
+def ends_after(count: int) -> Fault:
+    """The same seen by botocore alone (urllib3 1): IncompleteReadError where the body ends."""
+    return Fault(cut_after=count)
+
+
+def ends_silently_after(count: int) -> Fault:
+    """The same seen by nobody: the body ends, and only who counts bytes knows."""
+    return Fault(cut_after=count, silent=True)
+
+
+def stalls_after(count: int) -> Fault:
+    """A body from which nothing comes any more: ReadTimeoutError."""
+    stalled = ReadTimeoutError(None, URL, "Read timed out.")  # type: ignore[arg-type]
+    return Fault(cut_after=count, cut_with=stalled)
+
+
+class RawBody(io.BytesIO):
+    """The stream below a StreamingBody: at most ``most`` bytes a read, and ``then`` at its end."""
+
+    def __init__(self, data: bytes, most: int | None, then: BaseException | None) -> None:
+        super().__init__(data)
+        self._most = most
+        self._then = then
+
+    def read(self, amt: int | None = None, /) -> bytes:
+        if self.closed:
+            return b""  # as urllib3, to which a closed body is one read to its end
+        wanted = -1 if amt is None else amt
+        if wanted > 0 and self._most is not None:
+            wanted = min(wanted, self._most)
+        data = super().read(wanted)
+        # A read that meets an error of the socket loses the bytes that came in before it; one that
+        # meets an early end hands them out, and it is the next read that raises.
+        if self._then is not None:
+            is_early_end = any(isinstance(arg, IncompleteRead) for arg in self._then.args)
+            if wanted < 0 or len(data) < (min(wanted, 1) if is_early_end else wanted):
+                raise self._then
+        return data
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def is_open(self) -> bool:
+        """Whether it still holds a connection: neither closed nor read to its end."""
+        return not self.closed and self.tell() < len(self.getbuffer())

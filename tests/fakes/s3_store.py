@@ -1,0 +1,158 @@
+"""What FakeS3 keeps: buckets, keys and their versions."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, NoReturn
+
+from tests.fakes.client import ServiceError
+
+PRECONDITION = "At least one of the pre-conditions you specified did not hold"
+MAX_KEY_BYTES = 1024
+
+
+class Refused(Exception):
+    """A call that S3 answers with an error."""
+
+    def __init__(self, error: ServiceError) -> None:
+        super().__init__(error.code)
+        self.error = error
+
+
+def refuse(code: str, status: int, message: str, **details: str) -> NoReturn:
+    """Raise Refused. S3 puts ``details`` beside the code; botocore leaves them in ``Error``."""
+    error = {"Error": {"Code": code, "Message": message, **details}} if details else {}
+    raise Refused(ServiceError(code, status, message, error))
+
+
+@dataclass
+class Version:
+    """One version of a key; ``data`` is empty in a delete marker."""
+
+    version_id: str
+    data: bytes
+    modified: datetime
+    is_delete_marker: bool = False
+    headers: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def etag(self) -> str:
+        return f'"{hashlib.md5(self.data, usedforsecurity=False).hexdigest()}"'
+
+    def listed(self, key: str) -> dict[str, Any]:
+        """One entry of a listing."""
+        return {
+            "Key": key,
+            "LastModified": self.modified,
+            "ETag": self.etag,
+            "Size": len(self.data),
+            "StorageClass": "STANDARD",
+        }
+
+
+@dataclass
+class Bucket:
+    """Keys and their versions, oldest first. ``versioning`` is None, Enabled or Suspended."""
+
+    versioning: str | None = None
+    keys: dict[str, list[Version]] = field(default_factory=dict)
+
+    def current(self, key: str) -> Version | None:
+        versions = self.keys.get(key)
+        return versions[-1] if versions and not versions[-1].is_delete_marker else None
+
+    def add(self, key: str, data: bytes | None, headers: dict[str, Any], number: int) -> Version:
+        """Append a version, a delete marker where ``data`` is None; ``number`` is never reused."""
+        if len(key.encode()) > MAX_KEY_BYTES:
+            refuse("KeyTooLongError", 400, "Your key is too long")
+        # A version id is opaque and may hold . and _; without versioning every version is "null".
+        name = base64.b64encode(hashlib.sha256(b"%d" % number).digest()[:24], b"._").decode()
+        version = Version(
+            version_id=name if self.versioning == "Enabled" else "null",
+            data=data or b"",
+            modified=datetime(2024, 1, 1, tzinfo=UTC) + timedelta(seconds=number),
+            is_delete_marker=data is None,
+            headers=headers,
+        )
+        versions = self.keys.setdefault(key, [])
+        if version.version_id == "null":
+            versions[:] = [kept for kept in versions if kept.version_id != "null"]
+        versions.append(version)
+        return version
+
+    def remove(self, key: str, version_id: str) -> bool:
+        """Forget one version. True if it was a delete marker."""
+        versions = self.keys.get(key, [])
+        gone = [version for version in versions if version.version_id == version_id]
+        versions[:] = [version for version in versions if version.version_id != version_id]
+        return any(version.is_delete_marker for version in gone)
+
+    def find(self, key: str, version_id: str | None) -> Version:
+        """The version to read. Raises Refused where there is none."""
+        if version_id is None:
+            current = self.current(key)
+            if current is None:
+                refuse("NoSuchKey", 404, "The specified key does not exist.", Key=key)
+            return current
+        for version in self.keys.get(key, []):
+            if version.version_id == version_id:
+                if version.is_delete_marker:
+                    message = "The specified method is not allowed against this resource."
+                    refuse("MethodNotAllowed", 405, message, Method="GET")
+                return version
+        refuse("NoSuchVersion", 404, "The specified version does not exist.", Key=key)
+
+    def page(self, prefix: str, after: str, most: int) -> tuple[list[dict[str, Any]], bool]:
+        """Up to ``most`` entries after the key ``after``, and whether there are more."""
+        # S3 orders keys by their UTF-8 bytes.
+        entries: list[dict[str, Any]] = []
+        for key in sorted(self.keys, key=str.encode):
+            version = self.current(key)
+            if version is None or not key.startswith(prefix) or key.encode() <= after.encode():
+                continue
+            if len(entries) == most:
+                return entries, most > 0
+            entries.append(version.listed(key))
+        return entries, False
+
+
+def span(header: str | None, size: int) -> tuple[int, int] | None:
+    """Start and end of a Range header in an object of ``size`` bytes.
+
+    None where S3 ignores the header and sends everything (RFC 9110, 14.2). Raises Refused
+    (InvalidRange) where no byte of the object is meant.
+    """
+    match = re.fullmatch(r"bytes=(\d*)-(\d*)", header or "")
+    if not match or match.groups() == ("", ""):
+        return None
+    first, last = match.groups()
+    if first and last and int(first) > int(last):
+        return None
+    start = int(first) if first else max(0, size - int(last))
+    end = min(int(last) + 1, size) if first and last else size
+    if start >= size:
+        refuse(
+            "InvalidRange",
+            416,
+            "The requested range is not satisfiable",
+            RangeRequested=str(header),
+            ActualObjectSize=str(size),
+        )
+    return start, end
+
+
+def token_for(key: str) -> str:
+    """The continuation token of a page that ended with ``key``."""
+    return base64.b64encode(key.encode()).decode()
+
+
+def key_of(token: str) -> str:
+    """The key in a continuation token. Raises Refused (InvalidArgument) for a made-up one."""
+    try:
+        return base64.b64decode(token, validate=True).decode()
+    except ValueError:
+        refuse("InvalidArgument", 400, "The continuation token provided is incorrect")
