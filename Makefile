@@ -1,0 +1,99 @@
+# Everything a developer does here; `make` alone lists it.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP_DONE := $(VENV)/.setup-done
+NODE_DONE := node_modules/.setup-done
+
+# Cases for each law of `make property`.
+CASES ?= 1000
+# More words for pytest: make test ARGS="-k splitter -x"
+ARGS ?=
+
+# The demo's two go to its recipe by environment, so that any character may stand in a file's name.
+FILE ?=
+TABLE_KEY ?=
+export FILE TABLE_KEY
+
+.PHONY: help
+help: ## Show this list
+	@echo "Usage: make TARGET"
+	@echo
+	@awk -F ':.*## ' '/^[a-z_-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup
+setup: $(SETUP_DONE) ## Make .venv from requirements.txt and install ddbload into it, editable
+
+$(SETUP_DONE): requirements.txt pyproject.toml
+	@command -v "$(PYTHON)" >/dev/null || \
+		{ echo "make: no $(PYTHON) here; ddbload needs Python 3.11 or newer (make setup PYTHON=...)" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "make: $$("$(PYTHON)" --version 2>&1) is too old; ddbload needs Python 3.11 or newer (make setup PYTHON=...)" >&2; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: node_modules
+node_modules: $(NODE_DONE) ## Install what tests and demo run on Node
+
+# Without install scripts: nothing here needs a compiled addon, and none may run code at installation.
+$(NODE_DONE): package.json package-lock.json
+	@command -v node >/dev/null && command -v npm >/dev/null || \
+		{ echo "make: no node and npm here; tests and demo need Node.js 20 or newer" >&2; exit 1; }
+	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || \
+		{ echo "make: Node.js $$(node --version) is too old; tests and demo need 20 or newer" >&2; exit 1; }
+	npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
+	@touch $@
+
+.PHONY: lint
+lint: setup ## Check style, types and who imports whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+.PHONY: format
+format: setup ## Put the code into shape
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+# pytest alone would call a run good in which every test was skipped.
+.PHONY: test
+test: setup node_modules ## Run every test (ARGS="-k word" for some)
+	@set -o pipefail; $(BIN)/python -m pytest $(if $(MAKE_TERMOUT),--color=yes) $(ARGS) | tee $(VENV)/.pytest-output
+	@grep --quiet --extended-regexp '[1-9][0-9]* passed' $(VENV)/.pytest-output || \
+		{ echo "make: no test passed, so this run says nothing" >&2; exit 1; }
+
+.PHONY: property
+property: setup ## Run the property tests, CASES=1000 each
+	DDBLOAD_PROPERTY_CASES=$(CASES) $(BIN)/python -m pytest --timeout=0 $(ARGS) tests/property
+
+.PHONY: demo
+demo: setup node_modules ## Load a sample, or FILE="my.csv" with TABLE_KEY=id, on this machine
+	@status=0; \
+	$(BIN)/ddbload demo $${FILE:+--file "$$FILE"} $${TABLE_KEY:+--table-key "$$TABLE_KEY"} || status=$$?; \
+	if [ $$status -eq 3 ]; then \
+		echo "make: the demo finished, but rows were rejected (ddbload's exit 3)" >&2; \
+	fi; \
+	exit $$status
+
+.PHONY: wheel
+wheel: setup ## Build the wheel into dist/
+	$(BIN)/python -m build --wheel --no-isolation
+
+.PHONY: lock
+lock: setup ## Write requirements.txt anew from pyproject.toml (ARGS=--upgrade for newer versions)
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --extra dev \
+		--custom-compile-command "make lock" --output-file requirements.txt $(ARGS) pyproject.toml
+
+.PHONY: clean
+clean: ## Remove everything that make and its tools have made
+	rm -rf $(VENV) node_modules build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
