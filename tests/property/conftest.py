@@ -1,0 +1,7 @@
+"""Laws of pure code: the tests here cannot open a socket."""
+
+from __future__ import annotations
+
+from tests.unit.conftest import sockets_off
+
+__all__ = ["sockets_off"]
