@@ -175,7 +175,7 @@ class Payload:
     @classmethod
     def from_json(cls, value: object) -> Self:
         with Fields(value) as f:
-            with f.object("run") as run:
+            with f.nested("run") as run:
                 given = run.optional_text("id")
                 for name in ("resume_of", "force"):
                     if run.raw(name) not in (None, False):

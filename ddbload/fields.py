@@ -65,7 +65,7 @@ class Fields:
             raise InvalidPayload(f"{self.path(name)!r} is missing")
         return value
 
-    def object(self, name: str) -> Fields:
+    def nested(self, name: str) -> Fields:
         """A nested object; missing reads as an empty one."""
         value = self.raw(name)
         return Fields({} if value is None else value, self.path(name))
@@ -83,7 +83,7 @@ class Fields:
 
     def optional_text(self, name: str) -> str | None:
         """A string that is not empty, or null."""
-        return self.text(name) if self.has(name) else self._null(name)
+        return None if self._absent(name) else self.text(name)
 
     def choice(self, name: str, known: Iterable[str], default: str | None = None) -> str:
         """One of the known words."""
@@ -116,7 +116,7 @@ class Fields:
 
     def optional_whole(self, name: str, *, least: int = 0) -> int | None:
         """A whole number, or null."""
-        return self.whole(name, least=least) if self.has(name) else self._null(name)
+        return None if self._absent(name) else self.whole(name, least=least)
 
     def number(self, name: str, default: float | None = None, *, least: float = 0.0) -> float:
         """A finite number, at least `least`."""
@@ -131,7 +131,7 @@ class Fields:
 
     def optional_number(self, name: str, *, least: float = 0.0) -> float | None:
         """A finite number, or null."""
-        return self.number(name, least=least) if self.has(name) else self._null(name)
+        return None if self._absent(name) else self.number(name, least=least)
 
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of strings."""
@@ -165,8 +165,8 @@ class Fields:
             shown = shown[:57] + "..."
         return InvalidPayload(f"{self.path(name)!r} must be {wanted}, not {shown}")
 
-    def _null(self, name: str) -> None:
-        self._read.add(name)
+    def _absent(self, name: str) -> bool:
+        return self.raw(name) is None
 
 
 def kind_of(value: object) -> str:

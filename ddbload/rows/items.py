@@ -72,7 +72,9 @@ class ItemBuilder:
     def build(self, fields: Sequence[str]) -> Item | Defect:
         """The item of a row: an empty cell is no attribute. A `Defect` names its column."""
         if len(fields) != self._count:
-            return Defect("field_count", f"{len(fields)} fields; the file has {self._count} columns")
+            return Defect(
+                "field_count", f"{len(fields)} fields; the file has {self._count} columns"
+            )
         defect = self._check_keys(fields)
         if defect is not None:
             return defect

@@ -45,7 +45,9 @@ class RowParser:
         self.ends = ends
         if dialect.quote is not None:
             quote = re.escape(dialect.quote)
-            self._quoted = re.compile(rf"{quote}([^{quote}]*+(?:{quote}{quote}[^{quote}]*+)*+){quote}")
+            self._quoted = re.compile(
+                rf"{quote}([^{quote}]*+(?:{quote}{quote}[^{quote}]*+)*+){quote}"
+            )
 
     def parse(self, block: Block) -> Rows:
         """The block's rows, in order, empty lines left out."""

@@ -65,9 +65,9 @@ class RowEnds:
         `start`, where a row begins, saves looking at what stands before it.
         """
         skipped = self._skip_well_formed(data, start, max(start, offset - 2))
-        for start, stop in self._unquoted(data, skipped):
+        for begin, stop in self._unquoted(data, skipped):
             # One or two bytes back: a line end that ends just at `offset` begins before it.
-            position = max(start, offset - 2)
+            position = max(begin, offset - 2)
             while position < stop and (found := _LINE_END.search(data, position, stop)):
                 if found.end() >= offset:
                     return found.end() if self._is_sure(data, found.end(), final) else 0

@@ -1,0 +1,1 @@
+"""Talking to AWS: clients, what their failures mean, and when to try again."""

@@ -1,0 +1,74 @@
+"""boto3 clients, all made one way: no retries of their own, timeouts that fit a deadline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ddbload import __version__
+from ddbload.aws_http import failures
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
+
+CONNECT_SECONDS = 5
+READ_SECONDS = 15
+"""An answer that takes longer is taken for lost. A deadline leaves at least this much."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwsSettings:
+    """What flags say; botocore's own chain supplies the rest. Plain data: workers get it."""
+
+    profile: str | None = None
+    region: str | None = None
+    endpoint_url: str | None = None
+
+
+class Clients:
+    """The clients of one process, made when they are first asked for, and thread-safe."""
+
+    def __init__(self, settings: AwsSettings | None = None, connections: int = 16) -> None:
+        self._settings = settings or AwsSettings()
+        self._connections = connections
+        self._dynamodb: DynamoDBClient | None = None
+        self._s3: S3Client | None = None
+
+    @property
+    def dynamodb(self) -> DynamoDBClient:
+        """DynamoDB, its responses' checksums checked. Raises `AwsConfiguration`."""
+        if self._dynamodb is None:
+            client: DynamoDBClient = self._make("dynamodb")
+            client.meta.events.register("before-parse.dynamodb", failures.check_crc32)
+            self._dynamodb = client
+        return self._dynamodb
+
+    @property
+    def s3(self) -> S3Client:
+        """S3. Raises `AwsConfiguration`."""
+        if self._s3 is None:
+            self._s3 = self._make("s3")
+        return self._s3
+
+    def _make(self, service: Any) -> Any:
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+
+        config = Config(
+            retries={"total_max_attempts": 1, "mode": "standard"},
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+            max_pool_connections=self._connections,
+            tcp_keepalive=True,
+            # Items are checked before they get here, by stricter rules.
+            parameter_validation=service != "dynamodb",
+            user_agent_extra=f"ddbload/{__version__}",
+        )
+        settings = self._settings
+        try:
+            session = boto3.Session(profile_name=settings.profile, region_name=settings.region)
+            return session.client(service, config=config, endpoint_url=settings.endpoint_url)
+        except (BotoCoreError, ValueError) as error:
+            raise failures.configuration(error) from None

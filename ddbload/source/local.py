@@ -1,0 +1,104 @@
+"""A file on this machine."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ddbload.errors import SourceChanged, SourceNotFound, SourceUnreadable
+
+
+class LocalFile:
+    """A regular file, pinned by size, time of change and inode."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._status = os.fstat(descriptor)
+
+    @property
+    def name(self) -> str:
+        """The path, as it was given."""
+        return self._path
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self._status.st_size
+
+    @property
+    def pinned(self) -> Mapping[str, Any]:
+        """Path, size, time of change and inode."""
+        status = self._status
+        return {
+            "path": os.path.abspath(self._path),
+            "size": status.st_size,
+            "mtime_ns": status.st_mtime_ns,
+            "inode": status.st_ino,
+        }
+
+    def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
+        """The bytes of a range. Raises `SourceChanged`, also after the last piece."""
+        position = start
+        while position < end:
+            try:
+                piece = os.pread(self._descriptor, min(piece_bytes, end - position), position)
+            except OSError as error:
+                raise SourceUnreadable(f"{self._path}: {error.strerror}") from None
+            if not piece:
+                raise self._changed()
+            # Before the bytes are used: after it, what was read is of the pinned version.
+            self._check()
+            position += len(piece)
+            yield piece
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+    def _check(self) -> None:
+        now, then = os.fstat(self._descriptor), self._status
+        if (now.st_size, now.st_mtime_ns) != (then.st_size, then.st_mtime_ns):
+            raise self._changed()
+
+    def _changed(self) -> SourceChanged:
+        return SourceChanged(
+            f"{self._path} was changed while it was being imported; start again with a file that"
+            " stays as it is"
+        )
+
+
+def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
+    """Open a regular file, the `pinned` version of it where one is given.
+
+    Raises `SourceNotFound`, `SourceUnreadable` and `SourceChanged`.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        raise SourceNotFound(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SourceUnreadable(f"{path}: {reason}") from None
+    try:
+        _require_regular(path, descriptor)
+        source = LocalFile(path, descriptor)
+        if pinned is not None and dict(source.pinned) != dict(pinned):
+            raise SourceChanged(
+                f"{path} is not the file that this run began with (another size, time of change"
+                " or inode); start a new run for it"
+            )
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return source
+
+
+def _require_regular(path: str, descriptor: int) -> None:
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode):
+        raise SourceUnreadable(f"{path} is a folder; name a file in it")
+    if not stat.S_ISREG(mode):
+        raise SourceUnreadable(f"{path} is no regular file; pipe it in, and name '-'")

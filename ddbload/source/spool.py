@@ -1,0 +1,22 @@
+"""Standard input, put on disk: only a file can be read in ranges."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from typing import BinaryIO
+
+from ddbload.errors import SourceUnreadable
+
+
+def spool(stream: BinaryIO) -> str:
+    """Copy a stream to a temporary file; its path. The caller removes it.
+
+    Raises `SourceUnreadable`, for a full disk too.
+    """
+    try:
+        with tempfile.NamedTemporaryFile(prefix="ddbload-stdin-", delete=False) as file:
+            shutil.copyfileobj(stream, file, 1024 * 1024)
+            return file.name
+    except OSError as error:
+        raise SourceUnreadable(f"standard input: {error.strerror}") from None

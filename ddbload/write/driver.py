@@ -1,0 +1,58 @@
+"""What a driver is: it sends what the scheduler says, until that has nothing more to say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ddbload.write.scheduler import Answer, Batch, Finished, Scheduler, Wait
+
+POLL_SECONDS = 0.2
+"""How long a driver may sleep without asking whether to stop."""
+
+PutItem = Mapping[str, Any]
+"""An item's attributes, in DynamoDB's JSON."""
+
+
+class Transport(Protocol):
+    """Sends one request and says what came of it. Called from several threads at once."""
+
+    def send(self, items: Sequence[PutItem]) -> Answer:
+        """Put up to 25 items of different keys. Does not raise for anything AWS does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A byte range's writing, for a driver."""
+
+    scheduler: Scheduler
+    feed: Callable[[int], bool]
+    """Tells the scheduler of up to so many more rows; false when there are no more."""
+    items: Callable[[Sequence[int]], Sequence[PutItem]]
+    """The items of these handles."""
+    transport: Transport
+    should_stop: Callable[[], bool] = lambda: False
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def step(self) -> Batch | Wait | Finished:
+        """Feed the scheduler what it has room for, and ask what to do."""
+        scheduler = self.scheduler
+        if self.should_stop():
+            scheduler.stop()
+        while (room := scheduler.room()) > 0:
+            if not self.feed(room):
+                scheduler.close()
+        return scheduler.next(self.clock())
+
+
+class Driver(Protocol):
+    """Runs jobs, one after the other. Close it when there are no more."""
+
+    def run(self, job: Job) -> None:
+        """Return when the scheduler is finished."""
+
+    def close(self) -> None:
+        """End threads and connections."""

@@ -1,0 +1,28 @@
+"""One request at a time: the baseline, and the easiest to follow."""
+
+from __future__ import annotations
+
+from ddbload.write.driver import POLL_SECONDS, Job
+from ddbload.write.scheduler import Finished, Wait
+
+
+class SyncDriver:
+    """Sends in the caller's own thread."""
+
+    def run(self, job: Job) -> None:
+        """Return when the scheduler is finished."""
+        while True:
+            step = job.step()
+            match step:
+                case Finished():
+                    return
+                case Wait(until):
+                    # Nothing is under way here, so there is always a time to wait for.
+                    pause = POLL_SECONDS if until is None else until - job.clock()
+                    job.sleep(min(max(pause, 0.0), POLL_SECONDS))
+                case batch:
+                    answer = job.transport.send(job.items(batch.handles))
+                    job.scheduler.answered(batch, answer, job.clock())
+
+    def close(self) -> None:
+        """Nothing to end."""
