@@ -41,6 +41,20 @@ class ServiceError:
     members: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Refused(Exception):
+    """A call that the service answers with an error; the client turns it into a ClientError."""
+
+    def __init__(self, error: ServiceError) -> None:
+        super().__init__(error.code)
+        self.error = error
+
+
+def refused(code: str, status: int, message: str, **details: str) -> Refused:
+    """What to raise. ``details`` are S3's own; botocore leaves them in the answer's ``Error``."""
+    error = {"Error": {"Code": code, "Message": message, **details}} if details else {}
+    return Refused(ServiceError(code, status, message, error))
+
+
 def unreachable() -> EndpointConnectionError:
     """What botocore raises where nothing listens."""
     return EndpointConnectionError(endpoint_url=URL)

@@ -8,15 +8,13 @@ from typing import Any
 
 from botocore.response import StreamingBody
 
-from tests.fakes.client import FakeClient, Script, ServiceError
+from tests.fakes.client import FakeClient, Refused, Script, ServiceError, refused
 from tests.fakes.s3_faults import Fault, RawBody
 from tests.fakes.s3_store import (
     PRECONDITION,
     Bucket,
-    Refused,
     Version,
     key_of,
-    refuse,
     span,
     token_for,
 )
@@ -80,8 +78,8 @@ class FakeS3(FakeClient):
         try:
             with self._lock:
                 response = answer(params, fault)
-        except Refused as refused:
-            raise self._exception(operation, refused.error) from None
+        except Refused as refusal:
+            raise self._exception(operation, refusal.error) from None
         if fault.raises is not None:
             raise self._exception(operation, fault.raises)
         return response
@@ -89,7 +87,9 @@ class FakeS3(FakeClient):
     def _create_bucket(self, params: Params, _: Fault) -> Answer:
         # In us-east-1, and only there, S3 answers 200 to the owner's second CreateBucket.
         if params["Bucket"] in self._buckets and self.meta.region_name != "us-east-1":
-            refuse("BucketAlreadyOwnedByYou", 409, "You already own the bucket you try to create.")
+            raise refused(
+                "BucketAlreadyOwnedByYou", 409, "You already own the bucket you try to create."
+            )
         self._buckets.setdefault(params["Bucket"], Bucket())
         return {"ResponseMetadata": self._metadata(200), "Location": f"/{params['Bucket']}"}
 
@@ -101,9 +101,11 @@ class FakeS3(FakeClient):
         bucket, key = self._bucket(params), params["Key"]
         current = bucket.current(key)
         if params.get("IfNoneMatch", "*") != "*":
-            refuse("NotImplemented", 501, "A header you provided implies functionality not there")
+            raise refused(
+                "NotImplemented", 501, "A header you provided implies functionality not there"
+            )
         if "IfNoneMatch" in params and current is not None:
-            refuse("PreconditionFailed", 412, PRECONDITION, Condition="If-None-Match")
+            raise refused("PreconditionFailed", 412, PRECONDITION, Condition="If-None-Match")
         if "IfMatch" in params:
             _match(bucket.find(key, None), params)
         headers = {name: params[name] for name in STORED if name in params}
@@ -115,9 +117,9 @@ class FakeS3(FakeClient):
     def _head_object(self, params: Params, _: Fault) -> Answer:
         try:
             version = self._find(params)
-        except Refused as refused:
+        except Refused as refusal:
             # The answer to a HEAD has no body to name its error in: botocore has but the status.
-            status = refused.error.status
+            status = refusal.error.status
             text = {404: "Not Found", 412: "Precondition Failed"}.get(status, "")
             raise Refused(ServiceError(str(status), status, text)) from None
         return self._described(params, version, 200) | {"ContentLength": len(version.data)}
@@ -176,7 +178,9 @@ class FakeS3(FakeClient):
     def _bucket(self, params: Params) -> Bucket:
         name = params["Bucket"]
         if name not in self._buckets:
-            refuse("NoSuchBucket", 404, "The specified bucket does not exist", BucketName=name)
+            raise refused(
+                "NoSuchBucket", 404, "The specified bucket does not exist", BucketName=name
+            )
         return self._buckets[name]
 
     def _find(self, params: Params) -> Version:
@@ -216,7 +220,7 @@ KNOWN = {
 
 def _match(version: Version, params: Params) -> None:
     if params.get("IfMatch", version.etag) != version.etag:
-        refuse("PreconditionFailed", 412, PRECONDITION, Condition="If-Match")
+        raise refused("PreconditionFailed", 412, PRECONDITION, Condition="If-Match")
 
 
 def _content(params: Params) -> bytes:

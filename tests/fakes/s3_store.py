@@ -7,26 +7,12 @@ import hashlib
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NoReturn
+from typing import Any
 
-from tests.fakes.client import ServiceError
+from tests.fakes.client import refused
 
 PRECONDITION = "At least one of the pre-conditions you specified did not hold"
 MAX_KEY_BYTES = 1024
-
-
-class Refused(Exception):
-    """A call that S3 answers with an error."""
-
-    def __init__(self, error: ServiceError) -> None:
-        super().__init__(error.code)
-        self.error = error
-
-
-def refuse(code: str, status: int, message: str, **details: str) -> NoReturn:
-    """Raise Refused. S3 puts ``details`` beside the code; botocore leaves them in ``Error``."""
-    error = {"Error": {"Code": code, "Message": message, **details}} if details else {}
-    raise Refused(ServiceError(code, status, message, error))
 
 
 @dataclass
@@ -68,7 +54,7 @@ class Bucket:
     def add(self, key: str, data: bytes | None, headers: dict[str, Any], number: int) -> Version:
         """Append a version, a delete marker where ``data`` is None; ``number`` is never reused."""
         if len(key.encode()) > MAX_KEY_BYTES:
-            refuse("KeyTooLongError", 400, "Your key is too long")
+            raise refused("KeyTooLongError", 400, "Your key is too long")
         # A version id is opaque and may hold . and _; without versioning every version is "null".
         name = base64.b64encode(hashlib.sha256(b"%d" % number).digest()[:24], b"._").decode()
         version = Version(
@@ -96,15 +82,15 @@ class Bucket:
         if version_id is None:
             current = self.current(key)
             if current is None:
-                refuse("NoSuchKey", 404, "The specified key does not exist.", Key=key)
+                raise refused("NoSuchKey", 404, "The specified key does not exist.", Key=key)
             return current
         for version in self.keys.get(key, []):
             if version.version_id == version_id:
                 if version.is_delete_marker:
                     message = "The specified method is not allowed against this resource."
-                    refuse("MethodNotAllowed", 405, message, Method="GET")
+                    raise refused("MethodNotAllowed", 405, message, Method="GET")
                 return version
-        refuse("NoSuchVersion", 404, "The specified version does not exist.", Key=key)
+        raise refused("NoSuchVersion", 404, "The specified version does not exist.", Key=key)
 
     def page(self, prefix: str, after: str, most: int) -> tuple[list[dict[str, Any]], bool]:
         """Up to ``most`` entries after the key ``after``, and whether there are more."""
@@ -135,7 +121,7 @@ def span(header: str | None, size: int) -> tuple[int, int] | None:
     start = int(first) if first else max(0, size - int(last))
     end = min(int(last) + 1, size) if first and last else size
     if start >= size:
-        refuse(
+        raise refused(
             "InvalidRange",
             416,
             "The requested range is not satisfiable",
@@ -154,5 +140,7 @@ def key_of(token: str) -> str:
     """The key in a continuation token. Raises Refused (InvalidArgument) for a made-up one."""
     try:
         return base64.b64decode(token, validate=True).decode()
-    except ValueError:
-        refuse("InvalidArgument", 400, "The continuation token provided is incorrect")
+    except ValueError as error:
+        raise refused(
+            "InvalidArgument", 400, "The continuation token provided is incorrect"
+        ) from error

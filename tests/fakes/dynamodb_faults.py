@@ -1,0 +1,138 @@
+"""What can go wrong in a call of FakeDynamoDB."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from tests.fakes.client import ServiceError
+from tests.fakes.dynamodb_values import number_text
+
+# The codes that a loader meets, with their HTTP status and the service's words.
+ERRORS = {
+    "ProvisionedThroughputExceededException": (
+        400,
+        "The level of configured provisioned throughput for the table was exceeded.",
+    ),
+    "ThrottlingException": (400, "Rate of requests exceeds the allowed throughput."),
+    "RequestLimitExceeded": (
+        400,
+        "Throughput exceeds the current throughput limit for your account.",
+    ),
+    "AccessDeniedException": (400, "User is not authorized to perform this action."),
+    "ExpiredTokenException": (400, "The security token included in the request is expired"),
+    "UnrecognizedClientException": (
+        400,
+        "The security token included in the request is invalid.",
+    ),
+    "InvalidSignatureException": (400, "Signature expired."),
+    "ResourceNotFoundException": (400, "Requested resource not found"),
+    "InternalServerError": (500, "Internal server error"),
+    "ServiceUnavailable": (503, "Service is unavailable. Please try again later."),
+}
+THROTTLES = (
+    "ProvisionedThroughputExceededException",
+    "ThrottlingException",
+    "RequestLimitExceeded",
+)
+
+# (position of a write request in the call, the write request) -> whether it stays unprocessed.
+Choice = Callable[[int, dict[str, Any]], bool]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong in one call; several things may go wrong at once.
+
+    In this order: ``before`` is called; the call is in flight for ``delay`` seconds; ``raises`` is
+    raised, after the writes took effect where ``landed``; the write requests that ``unprocessed``
+    picks are not written but returned, last first, each number in them spelt by ``spell``;
+    ``rewrite`` makes another answer of the answer. All but the first three are for
+    ``batch_write_item``. A call that the service would refuse is refused whatever the fault.
+    """
+
+    before: Callable[[], object] | None = None
+    delay: float = 0.0
+    raises: ServiceError | BaseException | None = None
+    landed: bool = False
+    unprocessed: Choice | None = None
+    spell: Callable[[str], str] | None = None
+    rewrite: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+
+
+def error(code: str, *reasons: tuple[str, str]) -> ServiceError:
+    """An error of ERRORS; ``reasons`` are (reason, resource) of a throttle's ThrottlingReasons."""
+    status, message = ERRORS[code]
+    # The service's model spells the member in two ways.
+    member = "throttlingReasons" if code == "ThrottlingException" else "ThrottlingReasons"
+    found = [{"reason": reason, "resource": resource} for reason, resource in reasons]
+    return ServiceError(code, status, message, {member: found} if found else {})
+
+
+def fails(code: str, *reasons: tuple[str, str]) -> Fault:
+    """A call answered with an error of ERRORS."""
+    return Fault(raises=error(code, *reasons))
+
+
+def nothing_processed(spell: Callable[[str], str] | None = None) -> Fault:
+    """Every write request comes back: a 200 that wrote nothing."""
+    return Fault(unprocessed=lambda _position, _request: True, spell=spell)
+
+
+def processed_first(count: int, spell: Callable[[str], str] | None = None) -> Fault:
+    """Only the first ``count`` write requests are written."""
+    return Fault(unprocessed=lambda position, _request: position >= count, spell=spell)
+
+
+def empty_answer(landed: bool = True) -> Fault:
+    """``{}``: an answer that does not say what became of the writes."""
+    return Fault(
+        unprocessed=None if landed else lambda _position, _request: True,
+        rewrite=lambda _answer: {},
+    )
+
+
+def never_sent(table: str, *requests: dict[str, Any]) -> Fault:
+    """The writes took effect, and the answer names write requests that nobody sent."""
+
+    def lie(answer: dict[str, Any]) -> dict[str, Any]:
+        return answer | {"UnprocessedItems": {table: list(requests)}}
+
+    return Fault(rewrite=lie)
+
+
+def other_table(name: str) -> Fault:
+    """Nothing is written, and everything comes back under the name of another table."""
+
+    def lie(answer: dict[str, Any]) -> dict[str, Any]:
+        back = [r for requests in answer["UnprocessedItems"].values() for r in requests]
+        return answer | {"UnprocessedItems": {name: back}}
+
+    return Fault(unprocessed=lambda _position, _request: True, rewrite=lie)
+
+
+def as_stored(text: str) -> str:
+    """``1.0`` comes back as ``1``: the spelling the service keeps."""
+    return number_text(text)
+
+
+def scientific(text: str) -> str:
+    """``10`` comes back as ``1E+1``: the same number in another spelling."""
+    sign, digits, exponent = Decimal(number_text(text)).normalize().as_tuple()
+    return f"{'-' if sign else ''}{''.join(map(str, digits))}E{int(exponent):+d}"
+
+
+def respelt(value: Any, spell: Callable[[str], str]) -> Any:
+    """A copy of a write request, or of a part of it, with every number spelt by ``spell``."""
+    if isinstance(value, dict):
+        if value.keys() == {"N"} and isinstance(value["N"], str):
+            return {"N": spell(value["N"])}
+        if value.keys() == {"NS"} and isinstance(value["NS"], list):
+            return {"NS": [spell(text) for text in value["NS"]]}
+        return {name: respelt(member, spell) for name, member in value.items()}
+    if isinstance(value, list):
+        return [respelt(member, spell) for member in value]
+    return copy.copy(value)
