@@ -1,0 +1,103 @@
+"""Starts dynalite, a DynamoDB on Node that keeps the service's limits."""
+
+from __future__ import annotations
+
+import http.client
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "node_modules" / ".bin" / "dynalite"
+PRELOAD = Path(__file__).with_name("exit_with_parent.cjs")
+HOST = "127.0.0.1"
+
+
+class DynaliteError(Exception):
+    """dynalite is not installed, or does not start."""
+
+
+@contextmanager
+def dynalite(start_seconds: float = 30.0) -> Iterator[str]:
+    """Yield the endpoint URL of an empty, in-memory dynalite of its own.
+
+    It ends with the block, and with this process however that ends. Raises DynaliteError where it
+    is not installed or does not answer within ``start_seconds``.
+    """
+    with tempfile.TemporaryFile() as log:
+        process, port = _started(log, time.monotonic() + start_seconds)
+        try:
+            yield f"http://{HOST}:{port}"
+        finally:
+            _end(process)
+
+
+def _started(log: IO[bytes], deadline: float) -> tuple[subprocess.Popen[bytes], int]:
+    node = shutil.which("node")
+    if node is None or not PROGRAM.exists():
+        missing = "node" if node is None else PROGRAM.relative_to(ROOT)
+        raise DynaliteError(f"no {missing}: `make node_modules` (npm ci) installs what tests need")
+    while True:
+        port = _free_port()
+        process = subprocess.Popen(
+            [
+                *(node, "--require", PRELOAD, PROGRAM),
+                *("--host", HOST, "--port", str(port)),
+                *("--createTableMs", "1", "--deleteTableMs", "1", "--updateTableMs", "1"),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            if _answers(process, port, deadline):
+                return process, port
+        except BaseException:
+            _end(process)
+            raise
+        log.seek(0)
+        said = log.read().decode(errors="replace")
+        # Another process may have taken the port between the look and the start.
+        if "EADDRINUSE" not in said or time.monotonic() > deadline:
+            _end(process)
+            raise DynaliteError(f"dynalite does not answer on {HOST}:{port}. It said: {said}")
+        _end(process)
+        log.truncate(0)
+
+
+def _answers(process: subprocess.Popen[bytes], port: int, deadline: float) -> bool:
+    """Whether it answers before ``deadline``; False as soon as the process has ended."""
+    while time.monotonic() < deadline and process.poll() is None:
+        connection = http.client.HTTPConnection(HOST, port, timeout=1)
+        try:
+            connection.request("GET", "/")
+            return connection.getresponse().read().startswith(b"healthy: dynamodb")
+        except OSError:
+            time.sleep(0.02)
+        finally:
+            connection.close()
+    return False
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port

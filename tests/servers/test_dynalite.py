@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import boto3
+import pytest
+
+from tests.servers import dynalite as module
+from tests.servers.dynalite import ROOT, DynaliteError, dynalite
+
+OWNER = """
+import time
+from tests.servers.dynalite import dynalite
+with dynalite() as endpoint:
+    print(endpoint, flush=True)
+    time.sleep(600)
+"""
+
+
+def answers(endpoint: str) -> bool:
+    try:
+        with urllib.request.urlopen(endpoint, timeout=2) as response:
+            return response.read().startswith(b"healthy")
+    except OSError:
+        return False
+
+
+def test_it_answers_aws_calls(dynalite_endpoint):
+    client = boto3.client(
+        "dynamodb",
+        endpoint_url=dynalite_endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="a",
+        aws_secret_access_key="b",
+    )
+    assert client.list_tables()["ResponseMetadata"]["HTTPStatusCode"] == 200
+
+
+def test_it_ends_with_the_block():
+    with dynalite() as endpoint:
+        assert endpoint.startswith("http://127.0.0.1:")
+        assert answers(endpoint)
+    assert not answers(endpoint)
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL])
+def test_it_ends_with_its_owner(signal_number):
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    try:
+        assert owner.stdout is not None
+        endpoint = owner.stdout.readline().strip()
+        assert answers(endpoint)
+        os.kill(owner.pid, signal_number)
+        owner.wait(10)
+        deadline = time.monotonic() + 10
+        while answers(endpoint) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not answers(endpoint)
+    finally:
+        owner.kill()
+        owner.wait()
+        owner.stdout.close()
+
+
+def test_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(module, "PROGRAM", ROOT / "node_modules" / ".bin" / "missing")
+    with pytest.raises(DynaliteError, match="npm ci"), dynalite():
+        pass
+
+
+def test_it_says_what_dynalite_said(monkeypatch, tmp_path: Path):
+    broken = tmp_path / "broken.js"
+    broken.write_text("console.error('cannot start'); process.exit(3)")
+    monkeypatch.setattr(module, "PROGRAM", broken)
+    with pytest.raises(DynaliteError, match="cannot start"), dynalite():
+        pass
