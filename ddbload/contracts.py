@@ -258,6 +258,8 @@ class RunRecord:
     table: Table
     chunk_bytes: int
     """As asked for, or more: a run has at most 20,000 chunks."""
+    workers: int
+    """Chunks imported at once."""
     created: float
     """Seconds since the epoch."""
 
@@ -279,9 +281,10 @@ class RunRecord:
         }
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
-    def with_options(self, payload: Payload) -> Self:
-        """The same run under the limits of a later call."""
-        return replace(self, payload=replace(self.payload, options=payload.options))
+    def with_options(self, later: RunRecord) -> Self:
+        """The same run, under the limits of a later call."""
+        payload = replace(self.payload, options=later.payload.options)
+        return replace(self, payload=payload, workers=later.workers)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -294,6 +297,7 @@ class RunRecord:
             "types": list(self.types),
             "table": self.table.to_json(),
             "chunk_bytes": self.chunk_bytes,
+            "workers": self.workers,
             "created": self.created,
             "configuration": self.configuration,
         }
@@ -312,6 +316,7 @@ class RunRecord:
                 types=f.texts("types"),
                 table=Table.from_json(f.required("table")),
                 chunk_bytes=f.whole("chunk_bytes", least=1),
+                workers=f.whole("workers", least=1),
                 created=f.number("created"),
             )
 
@@ -488,7 +493,8 @@ class ImportResult:
     cursor: Cursor | None
     stalled: int
     segment: Segment | None
-    """The segment that this step wrote or adopted; null when it settled nothing."""
+    """The segment that counts: written by this step, or adopted; null when nothing settled."""
+    adopted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,6 +183,10 @@ class WorkerDied(DdbloadError):
     permanent = False
 
 
+class UnexpectedError(DdbloadError):
+    """A fault of ddbload itself."""
+
+
 class Interrupted(DdbloadError):
     """The user stopped the run; the same run id continues it."""
 

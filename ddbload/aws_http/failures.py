@@ -60,9 +60,11 @@ _THROTTLES = {
     "ReplicatedWriteConflictException",
 }
 _AGAIN = {
+    "ConditionalRequestConflict",
     "InternalError",
     "InternalFailure",
     "InternalServerError",
+    "OperationAborted",
     "RequestTimeout",
     "RequestTimeoutException",
     "ServiceUnavailable",

@@ -155,6 +155,14 @@ class Rows:
         self._known = (start, line)
         return Cursor(self.block.start.byte + start, line)
 
+    def after(self, row: int) -> Cursor:
+        """Where the row after this one begins, or an empty line, or nothing."""
+        start, end = self.span(row)
+        at = self.position(row)
+        return Cursor(
+            self.block.start.byte + end, at.line + count_line_ends(self.block.data, start, end)
+        )
+
     def raw(self, row: int) -> str:
         """A row as it stands, without its line end; bytes that are not UTF-8 as surrogates."""
         start, end = self.span(row)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from ddbload.errors import SourceChanged, SourceNotFound, SourceUnreadable
@@ -33,7 +34,7 @@ class LocalFile:
         """Path, size, time of change and inode."""
         status = self._status
         return {
-            "path": os.path.abspath(self._path),
+            "path": str(Path(self._path).absolute()),
             "size": status.st_size,
             "mtime_ns": status.st_mtime_ns,
             "inode": status.st_ino,

@@ -154,7 +154,7 @@ def open_s3(
     and `ServiceUnavailable`.
     """
     name = f"s3://{bucket}/{key}"
-    version = {"VersionId": version_id} if version_id else {}
+    version: Any = {"VersionId": version_id} if version_id else {}
 
     def absent(meant: Meaning) -> Exception | None:
         if meant.code in _GONE or meant.status in (404, 405):

@@ -1,0 +1,56 @@
+"""dynalite, a strict DynamoDB in Node, on a free port of 127.0.0.1."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ddbload.errors import DdbloadError
+
+# The server ends when its standard input does: so it never outlives who started it, however
+# that ends. Port 0 lets the system choose, and the line on standard output says which.
+_SCRIPT = """
+process.stdin.on('close', () => process.exit()).resume()
+const server = require('dynalite')({createTableMs: 0, deleteTableMs: 0})
+server.listen(0, '127.0.0.1', () => console.log(server.address().port))
+"""
+
+
+class DemoUnavailable(DdbloadError):
+    """The demo lacks a part of its set-up."""
+
+
+@contextmanager
+def dynalite() -> Iterator[str]:
+    """Start dynalite, empty; its endpoint. Raises `DemoUnavailable`."""
+    node = shutil.which("node")
+    if node is None:
+        raise DemoUnavailable("the demo needs Node.js 20 or later; install it and try again")
+    process = subprocess.Popen(  # noqa: S603 - our own script, and Node from PATH
+        [node, "-e", _SCRIPT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "NODE_PATH": str(_modules())},
+        start_new_session=True,
+    )
+    try:
+        port = process.stdout.readline().strip() if process.stdout else b""
+        if not port.isdigit():
+            raise DemoUnavailable("dynalite did not start; its own words are above")
+        yield f"http://127.0.0.1:{port.decode()}"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _modules() -> Path:
+    """The node_modules that dynalite is in: of this folder, or of ddbload's checkout."""
+    for folder in (Path.cwd(), Path(__file__).parents[3]):
+        modules = folder / "node_modules"
+        if (modules / "dynalite").is_dir():
+            return modules
+    raise DemoUnavailable("dynalite is not installed here; run 'make demo', or 'npm ci' first")

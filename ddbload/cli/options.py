@@ -1,0 +1,79 @@
+"""Options that several commands take, and how their text is read."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from ddbload.errors import InvalidPayload, InvalidUsage
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def aws_options(command: F) -> F:
+    """--profile, --region, --endpoint-url."""
+    for option in (
+        click.option(
+            "--endpoint-url",
+            metavar="URL",
+            help="Endpoint of DynamoDB and S3 alike, for emulators.",
+        ),
+        click.option("--region", metavar="NAME", help="AWS region."),
+        click.option("--profile", metavar="NAME", help="Profile of the shared AWS config."),
+    ):
+        command = option(command)
+    return command
+
+
+def ledger_option(command: F) -> F:
+    """--ledger."""
+    return click.option(
+        "--ledger",
+        metavar="PLACE",
+        help="Folder or s3://bucket/prefix that runs are kept in."
+        " [default: $DDBLOAD_LEDGER, or ~/.local/state/ddbload]",
+    )(command)
+
+
+def names_list(text: str) -> list[str]:
+    """`a,b`; a name with a comma is quoted as in CSV."""
+    try:
+        rows = list(csv.reader([text], strict=True))
+    except csv.Error as error:
+        raise InvalidUsage(f"{text!r} is no list of names: {error}") from None
+    return rows[0] if rows else []
+
+
+def types_map(text: str) -> dict[str, str]:
+    """`year=N,ok=BOOL`."""
+    types: dict[str, str] = {}
+    for entry in names_list(text):
+        name, equals, kind = entry.rpartition("=")
+        if not equals or not name:
+            raise InvalidUsage(f"--types: {entry!r} is not of the form column=TYPE")
+        if name in types:
+            raise InvalidUsage(f"--types names {name!r} twice")
+        types[name] = kind.upper()
+    return types
+
+
+def character(text: str) -> str:
+    r"""A delimiter or quote: itself, or `\t` or `tab`."""
+    return "\t" if text in ("\\t", "tab") else text
+
+
+def as_usage(error: InvalidPayload) -> InvalidUsage:
+    """What the payload's check says, in the words of the command line's options."""
+    message = error.message
+    for field, option in (
+        ("options.", "--"),
+        ("source.", "--"),
+        ("types.", "--types "),
+        ("target.table", "TABLE"),
+        ("run.id", "--run-id"),
+    ):
+        message = message.replace(f"'{field}", f"'{option}")
+    return InvalidUsage(message)

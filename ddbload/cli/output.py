@@ -1,0 +1,112 @@
+"""What a run came to, for people and for programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ddbload.contracts import Counts, Failure, Report, Work
+from ddbload.errors import DdbloadError
+
+EXIT_DONE, EXIT_FAILED, EXIT_REJECTS, EXIT_INTERRUPTED = 0, 1, 3, 130
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A run's outcome as the command line tells it."""
+
+    run: str
+    status: str
+    rows: Counts
+    work: Work
+    bytes: int
+    seconds: float
+    rows_per_second: float
+    rejects: str | None
+    error: Failure | None
+
+    @classmethod
+    def of(
+        cls,
+        report: Report,
+        *,
+        seconds: float | None = None,
+        adopted_rows: int = 0,
+        rejects: str | None = None,
+    ) -> Result:
+        """From a report; `seconds` and `adopted_rows` when one attempt was watched."""
+        taken = report.seconds if seconds is None else seconds
+        fresh = report.rows.read - adopted_rows
+        return cls(
+            run=report.run,
+            status=report.status,
+            rows=report.rows,
+            work=report.work,
+            bytes=report.bytes,
+            seconds=taken,
+            rows_per_second=fresh / taken if taken > 0 else 0.0,
+            rejects=rejects or report.rejects,
+            error=report.error,
+        )
+
+    @classmethod
+    def failed(cls, run: str, error: DdbloadError, seconds: float, status: str) -> Result:
+        """When there is nothing to report: nothing was written."""
+        failure = Failure(error.name, error.message)
+        return cls(run, status, Counts(), Work(), 0, seconds, 0.0, None, failure)
+
+    @property
+    def exit_code(self) -> int:
+        """0 done, 1 failed, 3 done with rejects, 130 interrupted."""
+        if self.status == "INTERRUPTED":
+            return EXIT_INTERRUPTED
+        if self.status != "SUCCEEDED":
+            return EXIT_FAILED
+        return EXIT_REJECTS if self.rows.rejected else EXIT_DONE
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that `--json` prints."""
+        error = None
+        if self.error is not None:
+            error = {"name": self.error.name, "message": self.error.message}
+            if self.error.chunk is not None:
+                error["chunk"] = self.error.chunk
+        return {
+            "run": self.run,
+            "status": self.status,
+            "rows": self.rows.to_json(),
+            "bytes": self.bytes,
+            "seconds": round(self.seconds, 3),
+            "rows_per_second": round(self.rows_per_second, 1),
+            "consumed_wcu": round(self.work.consumed_wcu, 1),
+            "requests": self.work.requests,
+            "throttled": self.work.throttled,
+            "retries": self.work.retries,
+            "rejects": self.rejects,
+            "error": error,
+        }
+
+    def lines(self) -> list[str]:
+        """The same for a terminal."""
+        rows, work = self.rows, self.work
+        parts = [f"{rows.written:,} written"]
+        parts += [
+            f"{count:,} {what}"
+            for count, what in (
+                (rows.rejected, "rejected"),
+                (rows.superseded, "superseded by a later row of the same key"),
+                (rows.skipped, "skipped"),
+            )
+            if count
+        ]
+        lines = [
+            f"run {self.run}: {self.status}",
+            f"  rows      {rows.read:,} read: {', '.join(parts)}",
+            f"  time      {self.seconds:,.1f} s, {self.rows_per_second:,.0f} rows/s,"
+            f" {self.bytes:,} bytes",
+            f"  requests  {work.requests:,}, {work.throttled:,} throttled,"
+            f" {work.retries:,} sent again; {work.consumed_wcu:,.0f} WCU used",
+        ]
+        if self.rejects:
+            lines.append(f"  rejects   {self.rejects}")
+        return lines

@@ -1,0 +1,39 @@
+"""Ctrl-C: the first asks a run to stop at a row that is settled, the second ends it at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXIT_INTERRUPTED = 130
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Give a function that says whether to stop."""
+    asked = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal's contract
+        if asked.is_set():
+            os._exit(EXIT_INTERRUPTED)
+        asked.set()
+        # Written past sys.stderr's buffer and lock: a handler may run inside either.
+        words = "\nddbload: stopping when the requests under way are answered; again to quit now\n"
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, words.encode())
+
+    before = [(number, signal.signal(number, handle)) for number in _SIGNALS]
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)

@@ -1,0 +1,187 @@
+"""The state machine's part, on this machine: preflight, chunks, report, in that order."""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ddbload.contracts import (
+    Counts,
+    Failure,
+    ImportTask,
+    Payload,
+    PreflightTask,
+    Report,
+    Work,
+    run_id,
+)
+from ddbload.errors import DdbloadError, Interrupted, UnexpectedError, WorkerDied
+from ddbload.pipeline.context import Context, Progress
+from ddbload.pipeline.local import LocalSettings
+from ddbload.pipeline.preflight import preflight
+from ddbload.pipeline.report import report
+from ddbload.pipeline.workers import Alone, Crew, Processes
+
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How far a run has come, what was adopted from earlier attempts included."""
+
+    rows: Counts
+    work: Work
+    bytes: int
+    size: int
+    adopted_rows: int
+    """Rows that this attempt found settled already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a run came to."""
+
+    report: Report
+    adopted_rows: int
+
+
+def new_run_id(now: datetime | None = None) -> str:
+    """A run id that sorts by time: `20261121T073000Z-1f2e3d`."""
+    moment = now or datetime.now(UTC)
+    return f"{moment:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+def run_import(
+    payload: Mapping[str, Any],
+    settings: LocalSettings,
+    *,
+    run: str,
+    processes: int = 1,
+    should_stop: Callable[[], bool] = lambda: False,
+    watch: Callable[[Totals], None] = lambda _: None,
+) -> Ended:
+    """Import as the deployed state machine does, with `processes` in place of its Map.
+
+    Raises what preflight raises, `Interrupted` when it was stopped before there was anything
+    to report, and `LedgerDamaged`. Failed chunks do not stop their siblings; the report says
+    what failed.
+    """
+    run_id(run)
+    Payload.from_json(payload)
+    tally = _Tally(watch)
+    context = settings.context(should_stop=should_stop, progress=tally.progress)
+    chunks = _preflight(payload, run, context, settings)
+    if chunks is None:
+        raise Interrupted(f"stopped during preflight; --run-id {run} continues it")
+    ledger = context.ledger(run)
+    record = ledger.record()
+    tally.size = record.size - record.data_start.byte
+    manifest = ledger.find_manifest() or ()
+    tasks = deque(ImportTask(run, chunk) for chunk in manifest)
+    count = min(processes, len(tasks))
+    if tasks:
+        crew: Crew
+        if count > 1:
+            crew = Processes(count, settings, run, should_stop=should_stop, progress=tally.progress)
+        else:
+            crew = Alone(settings, context, run)
+        limit = record.payload.options.max_rejects
+        try:
+            _import(tasks, crew, tally, context, run, limit)
+        finally:
+            crew.close()
+    final = report(run, context, interrupted=should_stop())
+    return Ended(final, tally.adopted_rows)
+
+
+def _preflight(
+    payload: Mapping[str, Any], run: str, context: Context, settings: LocalSettings
+) -> int | None:
+    """How many chunks there are; None when it was stopped."""
+    cursor = None
+    while True:
+        deadline = context.clock() + settings.segment_seconds
+        result = preflight(PreflightTask(payload, run, cursor), replace(context, deadline=deadline))
+        if result.cursor is None:
+            return result.chunks
+        if context.should_stop():
+            return None
+        cursor = result.cursor
+
+
+def _import(
+    tasks: deque[ImportTask],
+    crew: Crew,
+    tally: _Tally,
+    context: Context,
+    run: str,
+    max_rejects: int,
+) -> None:
+    ledger = context.ledger(run)
+    under_way = 0
+    enough = False
+    while tasks or under_way:
+        enough = enough or context.should_stop() or tally.rows.rejected > max_rejects
+        if enough:
+            tasks.clear()
+            crew.stop()
+        while tasks and under_way < crew.size:
+            crew.submit(tasks.popleft())
+            under_way += 1
+        for task, result in crew.wait(POLL_SECONDS):
+            under_way -= 1
+            tally.finished(task.chunk.chunk)
+            if isinstance(result, DdbloadError):
+                # Whatever the step itself could not leave word of.
+                if isinstance(result, WorkerDied | UnexpectedError):
+                    chunk = task.chunk.chunk
+                    ledger.put_failure(Failure(result.name, result.message, chunk))
+                continue
+            tally.add(result)
+            if result.cursor is not None:
+                again = ImportTask(run, result.chunk, result.cursor, result.stalled)
+                tasks.appendleft(again)
+
+
+class _Tally:
+    """Adds up segments and what workers say of those under way."""
+
+    def __init__(self, watch: Callable[[Totals], None]) -> None:
+        self.rows = Counts()
+        self.size = 0
+        self.adopted_rows = 0
+        self._work = Work()
+        self._bytes = 0
+        self._watch = watch
+        self._under_way: dict[int, Progress] = {}
+
+    def progress(self, now: Progress) -> None:
+        """A worker's word about a chunk."""
+        self._under_way[now.chunk] = now
+        self._tell()
+
+    def finished(self, chunk: int) -> None:
+        """A step on a chunk is over; what it said of itself counts no more."""
+        self._under_way.pop(chunk, None)
+
+    def add(self, result: Any) -> None:
+        """A segment that counts."""
+        segment = result.segment
+        if segment is None:
+            return
+        self.rows += segment.rows
+        self._work += segment.work
+        self._bytes += segment.end.byte - segment.start.byte
+        if result.adopted:
+            self.adopted_rows += segment.rows.read
+        self._tell()
+
+    def _tell(self) -> None:
+        rows, work, read = self.rows, self._work, self._bytes
+        for each in self._under_way.values():
+            rows, work, read = rows + each.rows, work + each.work, read + each.bytes
+        self._watch(Totals(rows, work, read, self.size, self.adopted_rows))

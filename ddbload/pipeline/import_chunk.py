@@ -1,0 +1,179 @@
+"""The second step: import one byte range, or as much of it as the deadline allows."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+from ddbload.contracts import (
+    Counts,
+    Cursor,
+    Failure,
+    ImportResult,
+    ImportTask,
+    RunRecord,
+    Segment,
+)
+from ddbload.errors import (
+    ConservationViolated,
+    DdbloadError,
+    InvalidPayload,
+    NoProgress,
+    TooManyRejects,
+)
+from ddbload.pipeline.context import Context, Progress
+from ddbload.pipeline.intake import Intake, Reading
+from ddbload.pipeline.ledger import Ledger
+from ddbload.write.driver import Driver, Job
+from ddbload.write.dynamodb import DRIVERS, BatchWriter
+from ddbload.write.scheduler import Scheduler
+
+MAX_STALLED = 3
+
+
+def import_chunk(
+    task: ImportTask, context: Context, reading: Reading | None = None
+) -> ImportResult:
+    """Import from the cursor on, and write the segment that says so.
+
+    A segment that exists already is adopted, not redone. `reading` may be handed in by a
+    caller that imports many chunks of one run. On an error the rows before it are settled and
+    their segment is written, word of it is left in the ledger, and it is raised by name.
+    """
+    ledger = context.ledger(task.run)
+    chunk = task.chunk
+    start = task.cursor or Cursor(chunk.start, chunk.first_line)
+    if not chunk.start <= start.byte < chunk.end:
+        raise InvalidPayload(f"the cursor, byte {start.byte}, lies outside chunk {chunk.chunk}")
+    segment = ledger.find_segment(chunk.chunk, start.byte)
+    if segment is not None:
+        return _result(task, segment, adopted=True)
+    try:
+        reading = reading or Reading(ledger.record())
+        segment = _Import(task, start, reading, ledger, context).run()
+        if segment is None:
+            return _stalled(task, start, context)
+        return _result(task, segment)
+    except DdbloadError as error:
+        ledger.put_failure(Failure(error.name, error.message, chunk.chunk))
+        raise
+
+
+def _result(task: ImportTask, segment: Segment, *, adopted: bool = False) -> ImportResult:
+    cursor = None if segment.proven else segment.end
+    return ImportResult(task.run, task.chunk, cursor, 0, segment, adopted)
+
+
+def _stalled(task: ImportTask, start: Cursor, context: Context) -> ImportResult:
+    stalled = task.stalled + (not context.should_stop())
+    if stalled >= MAX_STALLED:
+        raise NoProgress(
+            f"chunk {task.chunk.chunk} settled no row in {stalled} invocations (line"
+            f" {start.line}, byte {start.byte}): the table takes no writes, or its answers get"
+            " lost; check its capacity, then give the same run id again"
+        )
+    return ImportResult(task.run, task.chunk, start, stalled, None)
+
+
+class _Import:
+    """One invocation's work on a chunk."""
+
+    def __init__(
+        self, task: ImportTask, start: Cursor, reading: Reading, ledger: Ledger, context: Context
+    ) -> None:
+        self._task = task
+        self._start = start
+        self._reading = reading
+        self._record: RunRecord = reading.record
+        self._ledger = ledger
+        self._context = context
+        options = self._record.payload.options
+        self._intake = Intake(reading, task.chunk, start, options.max_rejects)
+        share = None if options.max_wcu is None else options.max_wcu / self._record.workers
+        self._scheduler = Scheduler(
+            concurrency=1 if options.engine == "sync" else options.concurrency,
+            deadline=context.deadline,
+            rng=context.rng,
+            max_wcu=share,
+            now=context.clock(),
+            released=self._intake.release,
+        )
+
+    def run(self) -> Segment | None:
+        """The segment, or None when no row was settled. Raises what ended the work early."""
+        context, intake = self._context, self._intake
+        with closing(context.reopen(self._record)) as source:
+            intake.attach(source, self._scheduler)
+            self._drive()
+        segment = self._segment()
+        if not segment.rows.conserved:
+            raise ConservationViolated(
+                f"chunk {segment.chunk} from byte {segment.start.byte}: {segment.rows} does not"
+                " add up: please report it"
+            )
+        done = segment.end.byte > self._start.byte
+        written = self._write(segment) if done else None
+        self._raise_what_ended_it()
+        return written
+
+    def _drive(self) -> None:
+        context = self._context
+        client = context.clients.dynamodb
+        table = self._record.table
+        job = Job(
+            scheduler=self._scheduler,
+            feed=self._intake.feed,
+            items=self._intake.items,
+            transport=BatchWriter(client, table.name, [key.name for key in table.keys]),
+            should_stop=self._observe,
+            clock=context.clock,
+            sleep=context.sleep,
+        )
+        options = self._record.payload.options
+        if context.driver is not None:
+            context.driver.run(job)
+            return
+        driver: Driver = DRIVERS[options.engine](options.concurrency)
+        with closing(driver):
+            driver.run(job)
+
+    def _observe(self) -> bool:
+        counts: Counts = self._scheduler.settlement.counts
+        self._context.progress(
+            Progress(self._task.chunk.chunk, counts, self._scheduler.work, self._intake.bytes_read)
+        )
+        return self._context.should_stop()
+
+    def _segment(self) -> Segment:
+        settlement = self._scheduler.settlement
+        everything = self._intake.exhausted and not settlement.ahead
+        return Segment(
+            chunk=self._task.chunk.chunk,
+            start=self._start,
+            end=self._intake.cursor(settlement.frontier),
+            proven=everything,
+            rows=settlement.counts,
+            work=self._scheduler.work,
+            rejects=None,
+        )
+
+    def _write(self, segment: Segment) -> Segment:
+        lines = self._intake.rejects(segment.rows.read)
+        if lines:
+            name = self._ledger.put_rejects(
+                segment.chunk, segment.start.byte, segment.end.byte, lines
+            )
+            segment = replace(segment, rejects=name)
+        return self._ledger.put_segment(segment)
+
+    def _raise_what_ended_it(self) -> None:
+        limit = self._record.payload.options.max_rejects
+        if self._scheduler.fatal is not None:
+            raise self._scheduler.fatal
+        if self._intake.error is not None:
+            raise self._intake.error
+        if self._intake.rejected > limit:
+            raise TooManyRejects(
+                f"chunk {self._task.chunk.chunk} has more than {limit} rejects (max_rejects):"
+                " look at them, then mend the file, or give the same run id and a higher limit"
+            )

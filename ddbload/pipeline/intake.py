@@ -1,0 +1,195 @@
+"""A chunk's rows on their way in: read, parsed, checked, and told to the scheduler.
+
+Keeps what a row may still be asked for (its item, its place, its text) until it is settled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ddbload.contracts import Chunk, Cursor, RunRecord
+from ddbload.errors import DdbloadError, SplitMismatch
+from ddbload.rows.blocks import Block, BlockCutter
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.items import Attributes, Item, ItemBuilder
+from ddbload.rows.parse import Defect, RowParser, Rows
+from ddbload.rows.split import RowEnds
+from ddbload.source.base import ByteSource
+from ddbload.write.scheduler import Scheduler
+
+MAX_REJECT_BYTES = 32 * 1024 * 1024
+"""Rejects that one segment holds: with more, the segment ends and the next one goes on."""
+
+
+class Reading:
+    """What all chunks of a run share: made once, used for each."""
+
+    def __init__(self, record: RunRecord) -> None:
+        dialect = Dialect.of(record.payload.source)
+        self.record = record
+        self.ends = RowEnds(dialect)
+        self.parser = RowParser(dialect, self.ends)
+        self.builder = ItemBuilder(record.columns, record.types, record.table)
+
+
+@dataclass(slots=True)
+class _Parsed:
+    """A block's rows, and the handle of the first of them."""
+
+    first: int
+    rows: Rows
+
+
+class Intake:
+    """Feeds a scheduler with one byte range, from a cursor on."""
+
+    def __init__(self, reading: Reading, chunk: Chunk, start: Cursor, max_rejects: int) -> None:
+        self.error: DdbloadError | None = None
+        """Why reading ended early. The rows before it are settled all the same."""
+        self._reading = reading
+        self._chunk = chunk
+        self._max_rejects = max_rejects
+        self._cutter = BlockCutter(
+            reading.ends, start, reading.record.payload.options.max_row_bytes
+        )
+        self._start = start
+        self._parsed: deque[_Parsed] = deque()
+        self._taken = 0
+        self._items: dict[int, Attributes] = {}
+        self._rejects: dict[int, bytes] = {}
+        self._reject_bytes = 0
+        self._blocks: Iterator[Block] = iter(())
+        self._at_end = False
+        self._scheduler: Scheduler | None = None
+
+    def attach(self, source: ByteSource, scheduler: Scheduler) -> None:
+        """Say where rows come from and where they go."""
+        self._blocks = self._read(source)
+        self._scheduler = scheduler
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the chunk's last byte was reached, ended a row, and every row was told of."""
+        told = not self._parsed or self._taken >= len(self._parsed[-1].rows.records)
+        return self._at_end and told
+
+    @property
+    def rejected(self) -> int:
+        """Rejects found so far, whether their segment will reach them or not."""
+        return len(self._rejects)
+
+    @property
+    def bytes_read(self) -> int:
+        """How far reading is, from the start."""
+        return self._cutter.at.byte - self._start.byte
+
+    def feed(self, room: int) -> bool:
+        """Tell the scheduler of up to `room` more rows; false when there are no more."""
+        if self._scheduler is None or self.error is not None or self._enough_rejects():
+            return False
+        try:
+            parsed = self._next_rows()
+        except DdbloadError as error:
+            self.error = error
+            return False
+        if parsed is None:
+            return False
+        records = parsed.rows.records
+        stop = min(len(records), self._taken + room)
+        for row in range(self._taken, stop):
+            self._tell(self._scheduler, parsed, row)
+        self._taken = stop
+        return True
+
+    def items(self, handles: Sequence[int]) -> list[Attributes]:
+        """The items of these rows."""
+        return [self._items[handle] for handle in handles]
+
+    def release(self, handle: int) -> None:
+        """Forget a row that is settled; note the reject of one that DynamoDB refused."""
+        self._items.pop(handle, None)
+        message = self._scheduler.refused.get(handle) if self._scheduler is not None else None
+        if message is not None:
+            parsed = next(p for p in reversed(self._parsed) if p.first <= handle)
+            self._reject(parsed, handle - parsed.first, Defect("refused_by_dynamodb", message))
+
+    def cursor(self, frontier: int) -> Cursor:
+        """Where the row with this handle begins; where reading is, when there is none."""
+        for parsed in self._parsed:
+            row = frontier - parsed.first
+            if 0 <= row < len(parsed.rows.records):
+                return parsed.rows.position(row)
+        return self._cutter.at
+
+    def rejects(self, frontier: int) -> list[bytes]:
+        """The reject lines of the rows before a handle, in order."""
+        return [line for handle, line in sorted(self._rejects.items()) if handle < frontier]
+
+    def _read(self, source: ByteSource) -> Iterator[Block]:
+        position, end = self._start.byte, self._chunk.end
+        for piece in source.stream(position, end, self._cutter.piece_bytes):
+            position += len(piece)
+            block = self._cutter.feed(piece, final=position == end)
+            if block is not None and not block.terminated and end != self._reading.record.size:
+                raise SplitMismatch(
+                    f"chunk {self._chunk.chunk} should end with a row at byte {end}, and does not:"
+                    " the manifest does not fit the source; start a new run"
+                )
+            self._at_end = position == end
+            if block is not None:
+                yield block
+
+    def _next_rows(self) -> _Parsed | None:
+        """The block that has rows left, or a new one."""
+        while not self._parsed or self._taken >= len(self._parsed[-1].rows.records):
+            block = next(self._blocks, None)
+            if block is None:
+                return None
+            self._forget_settled()
+            first = self._parsed[-1].first + self._taken if self._parsed else self._known()
+            self._parsed.append(_Parsed(first, self._reading.parser.parse(block)))
+            self._taken = 0
+        return self._parsed[-1]
+
+    def _known(self) -> int:
+        return 0 if self._scheduler is None else self._scheduler.settlement.known
+
+    def _forget_settled(self) -> None:
+        frontier = 0 if self._scheduler is None else self._scheduler.settlement.frontier
+        parsed = self._parsed
+        while parsed and parsed[0].first + len(parsed[0].rows.records) <= frontier:
+            parsed.popleft()
+
+    def _tell(self, scheduler: Scheduler, parsed: _Parsed, row: int) -> None:
+        record = parsed.rows.records[row]
+        built: Item | Defect = (
+            record if isinstance(record, Defect) else self._reading.builder.build(record)
+        )
+        if isinstance(built, Defect):
+            scheduler.reject()
+            self._reject(parsed, row, built)
+        else:
+            handle = scheduler.offer(built.key, built.size, built.wire_bytes)
+            self._items[handle] = built.attributes
+
+    def _reject(self, parsed: _Parsed, row: int, defect: Defect) -> None:
+        columns = self._reading.record.columns
+        known = defect.column is not None and defect.column < len(columns)
+        at = parsed.rows.position(row)
+        line = {
+            "line": at.line,
+            "byte": at.byte,
+            "column": columns[defect.column or 0] if known else None,
+            "cause": defect.cause,
+            "detail": defect.detail,
+            "raw": parsed.rows.raw(row),
+        }
+        data = json.dumps(line).encode() + b"\n"
+        self._rejects[parsed.first + row] = data
+        self._reject_bytes += len(data)
+
+    def _enough_rejects(self) -> bool:
+        return self.rejected > self._max_rejects or self._reject_bytes > MAX_REJECT_BYTES

@@ -1,0 +1,203 @@
+"""One run's ledger: `runs/<run id>/` in a store. See docs/ledger.md.
+
+`run.json` is written when everything was checked; then the manifest's parts, the manifest,
+the segments of each chunk, and at last `report.json`. A segment is written once, last, and
+never changed: whoever comes second adopts it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ddbload.contracts import Chunk, Failure, PreflightCursor, Report, RunRecord, Segment
+from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
+from ddbload.pipeline.store import Store
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestPart:
+    """What one preflight invocation found. `cursor` None: the last part."""
+
+    chunks: tuple[Chunk, ...]
+    cursor: PreflightCursor | None
+
+
+class Ledger:
+    """Reads and writes one run's objects. Raises `LedgerDamaged` for what it cannot read."""
+
+    def __init__(self, store: Store, run: str) -> None:
+        self.run = run
+        self._store = store
+        self._root = f"runs/{run}/"
+
+    # The run.
+
+    def find_record(self) -> RunRecord | None:
+        """What the run is, or None when it never began."""
+        return self._read("run.json", RunRecord.from_json)
+
+    def record(self) -> RunRecord:
+        """What the run is. Raises `RunNotFound`."""
+        found = self.find_record()
+        if found is None:
+            where = self._store.uri("runs")
+            raise RunNotFound(f"there is no run {self.run} in the ledger at {where}")
+        return found
+
+    def put_record(self, record: RunRecord) -> None:
+        """Write what the run is."""
+        self._store.put(self._root + "run.json", _encode(record.to_json()))
+
+    # The manifest.
+
+    def find_part(self, byte: int) -> ManifestPart | None:
+        """The part of the manifest that begins at a byte."""
+
+        def decode(value: Any) -> ManifestPart:
+            cursor = value["cursor"]
+            return ManifestPart(
+                tuple(Chunk.from_json(each) for each in value["chunks"]),
+                None if cursor is None else PreflightCursor.from_json(cursor),
+            )
+
+        return self._read(_part_name(byte), decode)
+
+    def put_part(self, byte: int, part: ManifestPart) -> ManifestPart:
+        """Write a part, unless there is one: the part that counts."""
+        value = {
+            "chunks": [chunk.to_json() for chunk in part.chunks],
+            "cursor": None if part.cursor is None else part.cursor.to_json(),
+        }
+        if self._store.put_new(self._root + _part_name(byte), _encode(value)):
+            return part
+        return self.find_part(byte) or part
+
+    def put_manifest(self, chunks: Sequence[Chunk]) -> None:
+        """Write the whole manifest: a JSON array, which a distributed Map reads."""
+        self._store.put(
+            self._root + "manifest.json", _encode([chunk.to_json() for chunk in chunks])
+        )
+
+    def find_manifest(self) -> tuple[Chunk, ...] | None:
+        """All chunks in order, or None when preflight is not done."""
+        return self._read(
+            "manifest.json", lambda value: tuple(Chunk.from_json(each) for each in value)
+        )
+
+    @property
+    def manifest_name(self) -> str:
+        """The manifest's name in the store."""
+        return self._root + "manifest.json"
+
+    # Segments.
+
+    def find_segment(self, chunk: int, start: int) -> Segment | None:
+        """The segment of a chunk that begins at a byte."""
+        return self._read(_segment_name(chunk, start), Segment.from_json)
+
+    def put_segment(self, segment: Segment) -> Segment:
+        """Write a segment, unless there is one: the segment that counts."""
+        name = _segment_name(segment.chunk, segment.start.byte)
+        if self._store.put_new(self._root + name, _encode(segment.to_json())):
+            return segment
+        return self.find_segment(segment.chunk, segment.start.byte) or segment
+
+    def segments(self) -> list[Segment]:
+        """All segments of the run."""
+        names = self._store.names(self._root + "chunks/")
+        found = (self._read(name[len(self._root) :], Segment.from_json) for name in names)
+        return [segment for segment in found if segment is not None]
+
+    # Rejects.
+
+    def put_rejects(self, chunk: int, start: int, end: int, lines: Sequence[bytes]) -> str:
+        """Write the rejects of a segment; their name. The same rows give the same content."""
+        name = f"rejects/{chunk:05d}/{start}-{end}.jsonl"
+        self._store.put(self._root + name, b"".join(lines))
+        return name
+
+    def rejects(self, segments: Sequence[Segment]) -> Iterator[bytes]:
+        """The rejects of these segments, one JSON line after the other."""
+        for segment in segments:
+            if segment.rejects is None:
+                continue
+            data = self._store.get(self._root + segment.rejects)
+            if data is None:
+                raise LedgerDamaged(f"{self._uri(segment.rejects)} is missing")
+            yield from data.splitlines(keepends=True)
+
+    @property
+    def rejects_uri(self) -> str:
+        """Where the rejects lie."""
+        return self._uri("rejects/")
+
+    # The end.
+
+    def put_failure(self, failure: Failure) -> None:
+        """Leave word why a chunk failed. It counts while the chunk is not imported."""
+        self._store.put(
+            f"{self._root}failures/{failure.chunk:05d}.json", _encode(failure.to_json())
+        )
+
+    def failures(self) -> list[Failure]:
+        """What failed chunks left word of, in the chunks' order."""
+        names = self._store.names(self._root + "failures/")
+        found = (self._read(name[len(self._root) :], Failure.from_json) for name in names)
+        return [failure for failure in found if failure is not None]
+
+    def put_report(self, report: Report) -> str:
+        """Write the report; where it lies."""
+        self._store.put(self._root + "report.json", _encode(report.to_json()))
+        return self._uri("report.json")
+
+    def find_report(self) -> Report | None:
+        """The last report, if the run came to one."""
+        return self._read("report.json", Report.from_json)
+
+    def _uri(self, name: str) -> str:
+        return self._store.uri(self._root + name)
+
+    def _read(self, name: str, decode: Callable[[Any], T]) -> T | None:
+        data = self._store.get(self._root + name)
+        if data is None:
+            return None
+        try:
+            return decode(json.loads(data))
+        except (DdbloadError, ValueError, LookupError, TypeError):
+            raise LedgerDamaged(
+                f"{self._uri(name)} is not what this version of ddbload writes; remove it if it"
+                " is damaged, and give the same run id again"
+            ) from None
+
+
+def in_order(chunk: Chunk, segments: dict[tuple[int, int], Segment]) -> list[Segment]:
+    """A chunk's segments, each beginning where the one before ends.
+
+    `segments` by chunk and start. What is not linked to the chunk's first byte counts nothing.
+    """
+    chain: list[Segment] = []
+    position = chunk.start
+    while position < chunk.end:
+        segment = segments.get((chunk.chunk, position))
+        if segment is None or not position < segment.end.byte <= chunk.end:
+            break
+        chain.append(segment)
+        position = segment.end.byte
+    return chain
+
+
+def _part_name(byte: int) -> str:
+    return f"manifest/{byte}.json"
+
+
+def _segment_name(chunk: int, start: int) -> str:
+    return f"chunks/{chunk:05d}/{start}.json"
+
+
+def _encode(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -1,0 +1,63 @@
+"""The pipeline on this machine: where its ledger lies, and a context for each step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ddbload.aws_http.clients import AwsSettings, Clients
+from ddbload.contracts import DEFAULT_CONCURRENCY
+from ddbload.errors import InvalidUsage
+from ddbload.pipeline.context import Context, Permitted, Progress
+from ddbload.pipeline.store import BucketStore, FolderStore, Store
+
+SEGMENT_SECONDS = 60.0
+"""How long one step may work: so much is done again, at most, after a crash."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSettings:
+    """What makes a context: plain data, so that worker processes get it."""
+
+    ledger: str
+    """A folder, or s3://bucket/prefix."""
+    aws: AwsSettings = field(default_factory=AwsSettings)
+    concurrency: int = DEFAULT_CONCURRENCY
+    segment_seconds: float = SEGMENT_SECONDS
+
+    def context(
+        self,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        progress: Callable[[Progress], None] = lambda _: None,
+    ) -> Context:
+        """A context whose clients and store are its own."""
+        clients = Clients(self.aws, connections=self.concurrency)
+        return Context(
+            store=open_store(self.ledger, clients),
+            clients=clients,
+            permitted=Permitted(paths=True),
+            should_stop=should_stop,
+            progress=progress,
+        )
+
+
+def default_ledger() -> str:
+    """The folder that ledgers lie in unless told otherwise: DDBLOAD_LEDGER, or XDG's for state."""
+    named = os.environ.get("DDBLOAD_LEDGER")
+    if named:
+        return named
+    state = os.environ.get("XDG_STATE_HOME") or str(Path("~/.local/state").expanduser())
+    return str(Path(state) / "ddbload")
+
+
+def open_store(location: str, clients: Clients) -> Store:
+    """The store at a folder or an s3:// URI."""
+    if not location.startswith("s3://"):
+        return FolderStore(Path(location))
+    bucket, _, prefix = location.removeprefix("s3://").partition("/")
+    if not bucket:
+        raise InvalidUsage(f"the ledger {location!r} names no bucket")
+    return BucketStore(clients.s3, bucket, prefix)

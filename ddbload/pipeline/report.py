@@ -1,0 +1,114 @@
+"""The last step: reconcile the ledger, and never report a false success."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ddbload.contracts import Chunk, Counts, Failure, Report, RunRecord, Segment, Work
+from ddbload.errors import ConservationViolated, IncompleteRun, TooManyRejects
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.ledger import Ledger, in_order
+
+SUCCEEDED, FAILED, INTERRUPTED = "SUCCEEDED", "FAILED", "INTERRUPTED"
+
+
+def report(run: str, context: Context, *, interrupted: bool = False) -> Report:
+    """Add up the run's segments, check them, and write `report.json`.
+
+    SUCCEEDED only when the chunks tile the source, each is imported to its proven end, the
+    conservation law holds and there are no more than `max_rejects` rejects. What is wrong
+    stands in `error`; nothing but a ledger that cannot be read is raised.
+    """
+    ledger = context.ledger(run)
+    record = ledger.record()
+    found = reconcile(record, ledger, context.now() - record.created)
+    if interrupted and found.status == FAILED:
+        found = replace(found, status=INTERRUPTED, error=None)
+    ledger.put_report(found)
+    return found
+
+
+def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
+    """What the ledger says of a run, now. Writes nothing."""
+    chunks = ledger.find_manifest()
+    chains = chunk_segments(ledger, chunks or ())
+    segments = [segment for chain in chains for segment in chain]
+    rows, work = Counts(), Work()
+    for segment in segments:
+        rows, work = rows + segment.rows, work + segment.work
+    done = [bool(chain) and chain[-1].proven for chain in chains]
+    open_chunks = {chunk.chunk for chunk, ok in zip(chunks or (), done, strict=True) if not ok}
+    failures = [each for each in ledger.failures() if each.chunk in open_chunks]
+    error = _first_error(record, chunks, chains, rows, failures)
+    return Report(
+        run=record.run,
+        status=FAILED if error else SUCCEEDED,
+        rows=rows,
+        work=work,
+        bytes=sum(segment.end.byte - segment.start.byte for segment in segments),
+        size=record.size,
+        chunks=len(chunks or ()),
+        chunks_done=sum(done),
+        seconds=max(0.0, seconds),
+        rejects=ledger.rejects_uri if rows.rejected else None,
+        error=error,
+        failures=tuple(failures),
+    )
+
+
+def chunk_segments(ledger: Ledger, chunks: Sequence[Chunk]) -> list[list[Segment]]:
+    """For each chunk, its segments in order: those that count."""
+    segments = {(each.chunk, each.start.byte): each for each in ledger.segments()}
+    return [in_order(chunk, segments) for chunk in chunks]
+
+
+def _first_error(
+    record: RunRecord,
+    chunks: Sequence[Chunk] | None,
+    chains: Sequence[Sequence[Segment]],
+    rows: Counts,
+    failures: Sequence[Failure],
+) -> Failure | None:
+    if failures:
+        first = failures[0]
+        more = f" (and {len(failures) - 1} more chunks failed)" if len(failures) > 1 else ""
+        return Failure(first.name, first.message + more, first.chunk)
+    if not rows.conserved or not all(s.rows.conserved for chain in chains for s in chain):
+        return Failure(
+            ConservationViolated.__name__,
+            f"{rows.read} rows read are not {rows.written} written + {rows.rejected} rejected +"
+            f" {rows.superseded} superseded + {rows.skipped} skipped: please report it",
+        )
+    limit = record.payload.options.max_rejects
+    if rows.rejected > limit:
+        return Failure(
+            TooManyRejects.__name__,
+            f"{rows.rejected} rows were rejected, and max_rejects is {limit}: look at"
+            " them, then mend the file, or give the same run id again and a higher limit",
+        )
+    incomplete = _incomplete(record, chunks, chains)
+    if incomplete:
+        return Failure(IncompleteRun.__name__, incomplete)
+    return None
+
+
+def _incomplete(
+    record: RunRecord, chunks: Sequence[Chunk] | None, chains: Sequence[Sequence[Segment]]
+) -> str | None:
+    """What is missing for a proof that every byte was imported."""
+    again = "; give the same run id again to go on"
+    if chunks is None:
+        return f"preflight did not finish{again}"
+    position = record.data_start.byte
+    for number, chunk in enumerate(chunks):
+        if (chunk.chunk, chunk.start) != (number, position) or chunk.end <= chunk.start:
+            return f"the manifest does not tile the source at byte {position}; start a new run"
+        position = chunk.end
+    if position != record.size:
+        return f"the manifest ends at byte {position} of {record.size}; start a new run"
+    for chunk, chain in zip(chunks, chains, strict=True):
+        reached = chain[-1].end.byte if chain else chunk.start
+        if not chain or not chain[-1].proven or reached != chunk.end:
+            return f"chunk {chunk.chunk} is imported to byte {reached} of {chunk.end}{again}"
+    return None

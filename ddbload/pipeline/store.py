@@ -1,0 +1,189 @@
+"""Where a ledger is kept: a folder on this machine, or a prefix in S3."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ddbload.aws_http.calls import call
+from ddbload.aws_http.failures import Meaning
+from ddbload.errors import LedgerDamaged, SourceNotFound
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+class Store(Protocol):
+    """Named byte strings. Names are relative paths with slashes."""
+
+    def get(self, name: str) -> bytes | None:
+        """The content, or None when there is none."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write, over what there is. Readers see the old or the new content, whole."""
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        """Write unless the name is taken; whether it was written. Of two at once, one wins."""
+
+    def names(self, prefix: str) -> list[str]:
+        """All names that begin with `prefix`, sorted."""
+
+    def uri(self, name: str) -> str:
+        """Where people find it."""
+
+
+class FolderStore:
+    """A folder. It is made when something is first written."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def get(self, name: str) -> bytes | None:
+        """The file's content."""
+        try:
+            return (self._root / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise self._damaged(name, error) from None
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write beside it, then rename."""
+        temporary = self._write_beside(name, data)
+        temporary.replace(self._root / name)
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        """Write beside it, then link: that fails where the name is taken."""
+        temporary = self._write_beside(name, data)
+        try:
+            os.link(temporary, self._root / name)
+            return True
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise self._damaged(name, error) from None
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+    def names(self, prefix: str) -> list[str]:
+        """Names of files, temporary ones left out."""
+        folder = self._root / prefix.rpartition("/")[0]
+        found = (
+            path.relative_to(self._root).as_posix()
+            for path in folder.rglob("*")
+            if not path.name.startswith(".") and path.is_file()
+        )
+        return sorted(name for name in found if name.startswith(prefix))
+
+    def uri(self, name: str) -> str:
+        """The absolute path."""
+        return str((self._root / name).absolute())
+
+    def _write_beside(self, name: str, data: bytes) -> Path:
+        path = self._root / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
+                file.write(data)
+                return Path(file.name)
+        except OSError as error:
+            raise self._damaged(name, error) from None
+
+    def _damaged(self, name: str, error: OSError) -> LedgerDamaged:
+        return LedgerDamaged(f"the ledger at {self.uri(name)}: {error.strerror}")
+
+
+class BucketStore:
+    """A prefix of an S3 bucket."""
+
+    def __init__(self, client: S3Client, bucket: str, prefix: str = "") -> None:
+        self._client = client
+        self._bucket = bucket
+        self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+
+    def get(self, name: str) -> bytes | None:
+        """The object's content."""
+
+        def read() -> bytes | None:
+            answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
+            data = answer["Body"].read()
+            if len(data) != answer["ContentLength"]:
+                raise ConnectionError("the body ended early")
+            return data
+
+        try:
+            return call(read, f"reading {self.uri(name)}", expected=self._absent)
+        except _AbsentError:
+            return None
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write, over what there is."""
+        call(
+            lambda: self._client.put_object(
+                Bucket=self._bucket, Key=self._prefix + name, Body=data
+            ),
+            f"writing {self.uri(name)}",
+        )
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        """Write with If-None-Match.
+
+        An answer that was lost and is asked for again says that the name is taken, so what
+        is there is compared.
+        """
+        tries = 0
+
+        def write() -> bool:
+            nonlocal tries
+            tries += 1
+            self._client.put_object(
+                Bucket=self._bucket, Key=self._prefix + name, Body=data, IfNoneMatch="*"
+            )
+            return True
+
+        try:
+            return call(write, f"writing {self.uri(name)}", expected=self._taken)
+        except _TakenError:
+            return tries > 1 and self.get(name) == data
+
+    def names(self, prefix: str) -> list[str]:
+        """Keys under the store's prefix, without it."""
+        found: list[str] = []
+        token: Any = {}
+
+        def read() -> Any:
+            return self._client.list_objects_v2(
+                Bucket=self._bucket, Prefix=self._prefix + prefix, **token
+            )
+
+        while True:
+            page = call(read, f"listing {self.uri(prefix)}")
+            found += [each["Key"][len(self._prefix) :] for each in page.get("Contents", ())]
+            if not page.get("IsTruncated"):
+                return sorted(found)
+            token = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def uri(self, name: str) -> str:
+        """The s3:// URI."""
+        return f"s3://{self._bucket}/{self._prefix}{name}"
+
+    def _absent(self, meant: Meaning) -> Exception | None:
+        if meant.code == "NoSuchBucket":
+            return SourceNotFound(f"the ledger's bucket {self._bucket} does not exist")
+        return _AbsentError() if meant.code in ("NoSuchKey", "404") else None
+
+    @staticmethod
+    def _taken(meant: Meaning) -> Exception | None:
+        return _TakenError() if meant.status == 412 else None
+
+
+class _AbsentError(Exception):
+    pass
+
+
+class _TakenError(Exception):
+    pass

@@ -1,0 +1,136 @@
+"""The target table: what it is keyed by, and whether a file's columns fit it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ddbload.aws_http.calls import call
+from ddbload.aws_http.failures import Meaning
+from ddbload.contracts import KeyAttribute, Table
+from ddbload.errors import (
+    ColumnNameTooLong,
+    DuplicateColumn,
+    EmptyColumnName,
+    KeyColumnMissing,
+    KeyTypeMismatch,
+    TableNotActive,
+    TableNotFound,
+    UnknownColumn,
+    UnsupportedKeyType,
+)
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+MAX_NAME_BYTES = 64 * 1024 - 1
+"""DynamoDB's limit for the name of an attribute."""
+_KEY_BYTES = {"HASH": 2048, "RANGE": 1024}
+
+
+def describe(client: DynamoDBClient, name: str) -> Table:
+    """A table that takes writes. Raises `TableNotFound`, `TableNotActive`, and AWS's errors."""
+
+    def absent(meant: Meaning) -> Exception | None:
+        if meant.code == "ResourceNotFoundException":
+            where = client.meta.region_name
+            return TableNotFound(
+                f"there is no table {name} in {where}; ddbload does not create tables"
+            )
+        return None
+
+    answer: Any = call(
+        lambda: client.describe_table(TableName=name), f"describing table {name}", expected=absent
+    )
+    table = answer["Table"]
+    status = table.get("TableStatus")
+    if status not in ("ACTIVE", "UPDATING"):
+        raise TableNotActive(f"table {name} is {status}; wait until it is ACTIVE")
+    types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
+    indexes = (*table.get("GlobalSecondaryIndexes", ()), *table.get("LocalSecondaryIndexes", ()))
+    found = table.get("TableId") or f"{table.get('TableArn')} {table.get('CreationDateTime')}"
+    return Table(
+        name=name,
+        id=str(found),
+        keys=_keys(table["KeySchema"], types),
+        index_keys=tuple(key for index in indexes for key in _keys(index["KeySchema"], types)),
+    )
+
+
+def _keys(
+    schema: Sequence[Mapping[str, str]], types: Mapping[str, str]
+) -> tuple[KeyAttribute, ...]:
+    # The partition key first, as AWS sends it, whatever the order here.
+    ordered = sorted(schema, key=lambda each: each["KeyType"] != "HASH")
+    return tuple(
+        KeyAttribute(
+            each["AttributeName"], types[each["AttributeName"]], _KEY_BYTES[each["KeyType"]]
+        )
+        for each in ordered
+    )
+
+
+def check_names(columns: Sequence[str]) -> None:
+    """Raise when a column's name can be no attribute's, or stands twice."""
+    seen: dict[str, int] = {}
+    for place, name in enumerate(columns, 1):
+        if not name:
+            raise EmptyColumnName(
+                f"column {place} has no name; name all columns with --columns, and say --header"
+                " if the first row is to be skipped"
+            )
+        if len(name.encode()) > MAX_NAME_BYTES:
+            raise ColumnNameTooLong(f"the name of column {place} is longer than an attribute's")
+        if name in seen:
+            raise DuplicateColumn(
+                f"columns {seen[name]} and {place} are both named {_shown(name)}; one would"
+                " overwrite the other"
+            )
+        seen[name] = place
+
+
+def column_types(
+    columns: Sequence[str], declared: Mapping[str, str], table: Table
+) -> tuple[str, ...]:
+    """Each column's type: declared, or as the table's keys and indexes want it, or S.
+
+    Raises `UnknownColumn`, `KeyColumnMissing`, `KeyTypeMismatch` and `UnsupportedKeyType`.
+    """
+    known = set(columns)
+    for name in declared:
+        if name not in known:
+            raise UnknownColumn(
+                f"a type is declared for {_shown(name)}, and the file has no such column; it has:"
+                f" {_listed(columns)}"
+            )
+    types = dict(declared)
+    for key in table.keys:
+        if key.name not in known:
+            raise KeyColumnMissing(
+                f"table {table.name} is keyed by {_shown(key.name)}, and the file has no such"
+                f" column; it has: {_listed(columns)}"
+            )
+    for key in (*table.keys, *table.index_keys):
+        if key.name not in known:
+            continue
+        if key.type not in ("S", "N"):
+            raise UnsupportedKeyType(
+                f"{_shown(key.name)} is a key of type {key.type} in table {table.name}; from text"
+                " ddbload makes keys of type S and N"
+            )
+        wanted = types.setdefault(key.name, key.type)
+        if wanted != key.type:
+            raise KeyTypeMismatch(
+                f"{_shown(key.name)} is declared {wanted}, and is a key of type {key.type} in table"
+                f" {table.name} or one of its indexes"
+            )
+    return tuple(types.get(name, "S") for name in columns)
+
+
+def _listed(columns: Sequence[str]) -> str:
+    shown = ", ".join(_shown(name) for name in columns[:20])
+    return f"{shown} and {len(columns) - 20} more" if len(columns) > 20 else shown
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= 60 else name[:57] + "...")

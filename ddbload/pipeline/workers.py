@@ -1,0 +1,236 @@
+"""Who imports chunks on this machine: this process, or several."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from multiprocessing import connection
+from typing import TYPE_CHECKING, Protocol
+
+from ddbload.contracts import ImportResult, ImportTask
+from ddbload.errors import DdbloadError, UnexpectedError, WorkerDied
+from ddbload.pipeline.context import Context, Progress
+from ddbload.pipeline.import_chunk import import_chunk
+from ddbload.pipeline.intake import Reading
+from ddbload.pipeline.local import LocalSettings
+from ddbload.write.dynamodb import DRIVERS
+
+if TYPE_CHECKING:
+    from multiprocessing.queues import SimpleQueue
+    from multiprocessing.synchronize import Event
+
+PROGRESS_SECONDS = 0.1
+
+Finished = tuple[ImportTask, ImportResult | DdbloadError]
+
+
+class Worker:
+    """Does import steps one after the other, with one driver and one reading for a run."""
+
+    def __init__(self, settings: LocalSettings, context: Context, run: str) -> None:
+        record = context.ledger(run).record()
+        options = record.payload.options
+        self._settings = settings
+        self._context = replace(context, driver=DRIVERS[options.engine](options.concurrency))
+        self._reading = Reading(record)
+
+    def step(self, task: ImportTask) -> ImportResult | DdbloadError:
+        """One step, with a deadline of its own. Errors are returned, unexpected ones named."""
+        context = self._context
+        deadline = context.clock() + self._settings.segment_seconds
+        try:
+            return import_chunk(task, replace(context, deadline=deadline), self._reading)
+        except DdbloadError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - its text may hold row data: its place may not
+            return unexpected(error, f"importing chunk {task.chunk.chunk}")
+
+    def close(self) -> None:
+        """End the driver's threads."""
+        if self._context.driver is not None:
+            self._context.driver.close()
+
+
+def unexpected(error: Exception, doing: str) -> UnexpectedError:
+    """A fault of ours: its kind and its place, and not its text, which may hold row data."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "?"
+    if trace is not None:
+        place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"  # noqa: PTH119
+    return UnexpectedError(
+        f"{doing}: {type(error).__name__} at {place}; this is a fault of ddbload, please report it"
+    )
+
+
+class Crew(Protocol):
+    """Takes tasks and gives back what came of them, in any order."""
+
+    @property
+    def size(self) -> int:
+        """How many tasks are worth having submitted at once."""
+
+    def submit(self, task: ImportTask) -> None:
+        """Have a task done."""
+
+    def wait(self, seconds: float) -> list[Finished]:
+        """What is finished, after waiting for the first up to so long."""
+
+    def stop(self) -> None:
+        """Have the tasks under way hand on their cursors soon."""
+
+    def close(self) -> None:
+        """End all workers."""
+
+
+class Alone:
+    """This process, one task at a time."""
+
+    size = 1
+
+    def __init__(self, settings: LocalSettings, context: Context, run: str) -> None:
+        self._worker = Worker(settings, context, run)
+        self._tasks: deque[ImportTask] = deque()
+
+    def submit(self, task: ImportTask) -> None:
+        """Remember a task."""
+        self._tasks.append(task)
+
+    def wait(self, seconds: float) -> list[Finished]:  # noqa: ARG002 - the work itself is the wait
+        """Do one task."""
+        if not self._tasks:
+            return []
+        task = self._tasks.popleft()
+        return [(task, self._worker.step(task))]
+
+    def stop(self) -> None:
+        """Nothing is under way between two calls of `wait`."""
+
+    def close(self) -> None:
+        """End the driver's threads."""
+        self._worker.close()
+
+
+class Processes:
+    """Worker processes. They ignore Ctrl-C: who started them says when to stop."""
+
+    def __init__(
+        self,
+        count: int,
+        settings: LocalSettings,
+        run: str,
+        *,
+        should_stop: Callable[[], bool],
+        progress: Callable[[Progress], None],
+    ) -> None:
+        # spawn: a fork would copy whatever locks this process's threads hold just then.
+        start = multiprocessing.get_context("spawn")
+        self.size = 2 * count
+        self._should_stop = should_stop
+        self._progress = progress
+        self._stop = start.Event()
+        self._reports: SimpleQueue[Progress] = start.SimpleQueue()
+        self._pool = ProcessPoolExecutor(
+            count, start, _begin, (settings, run, self._stop, self._reports)
+        )
+        self._futures: dict[Future[ImportResult | DdbloadError], ImportTask] = {}
+
+    def submit(self, task: ImportTask) -> None:
+        """Have a task done by the next free worker."""
+        with _interrupts_blocked():
+            try:
+                future = self._pool.submit(_step, task)
+            except BrokenProcessPool as error:
+                future = Future()
+                future.set_exception(error)
+        self._futures[future] = task
+
+    def wait(self, seconds: float) -> list[Finished]:
+        """What is finished, after passing on progress."""
+        done, _ = wait(self._futures, timeout=seconds, return_when=FIRST_COMPLETED)
+        if self._should_stop():
+            self.stop()
+        while not self._reports.empty():
+            self._progress(self._reports.get())
+        return [(self._futures.pop(future), _outcome(future)) for future in done]
+
+    def stop(self) -> None:
+        """Have the tasks under way hand on their cursors soon."""
+        self._stop.set()
+
+    def close(self) -> None:
+        """Tell the workers to stop, and wait for them."""
+        self.stop()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._reports.close()
+
+
+def _outcome(future: Future[ImportResult | DdbloadError]) -> ImportResult | DdbloadError:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return WorkerDied(
+            "a worker process ended without an answer: killed, or out of memory; give the same run"
+            " id again, with fewer --processes if memory was short"
+        )
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """A process that is started meanwhile has SIGINT blocked, until it ignores it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# What follows runs in worker processes.
+
+_worker: Worker | DdbloadError | None = None
+
+
+def _begin(settings: LocalSettings, run: str, stop: Event, reports: SimpleQueue[Progress]) -> None:
+    global _worker  # noqa: PLW0603 - a pool's initializer has no other way to hand on
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    last = 0.0
+
+    def progress(now: Progress) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PROGRESS_SECONDS:
+            last = time.monotonic()
+            reports.put(now)
+
+    context = settings.context(should_stop=stop.is_set, progress=progress)
+    try:
+        _worker = Worker(settings, context, run)
+    except DdbloadError as error:
+        _worker = error
+
+
+def _step(task: ImportTask) -> ImportResult | DdbloadError:
+    if isinstance(_worker, Worker):
+        return _worker.step(task)
+    return _worker or WorkerDied("a worker process was not set up")
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
