@@ -170,8 +170,10 @@ class FakeDynamoDB(FakeClient):
         return fault.rewrite(answer) if fault.rewrite else answer
 
     def _checked_batch(self, call: Call) -> list[tuple[Write, dict[str, Any]]]:
-        # botocore counts the members of one table's list only from below: that there is one.
+        # botocore itself refuses a table's empty list, but not a batch without tables.
         tables = call.params["RequestItems"]
+        if not tables:
+            raise invalid("RequestItems must have length greater than or equal to 1")
         if _wire_bytes(call.params) > MAX_REQUEST_BYTES:
             raise refused("413", 413, "Request Entity Too Large")
         if sum(len(requests) for requests in tables.values()) > MAX_BATCH:

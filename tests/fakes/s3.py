@@ -130,7 +130,9 @@ class FakeS3(FakeClient):
         part = None if fault.ignore_range else span(params.get("Range"), size)
         start, end = part or (0, size)
         data = version.data[start:end]
-        raw = RawBody(data[: fault.cut_after], self.max_read, fault.cut_with)
+        sent = data[: fault.cut_after]
+        missing = 0 if fault.silent else len(data) - len(sent)
+        raw = RawBody(sent, self.max_read, fault.cut_with, missing)
         self.bodies.append(raw)
         length = None if fault.silent else len(data)
         response = self._described(params, version, 206 if part else 200) | {

@@ -49,14 +49,12 @@ def resets_after(count: int) -> Fault:
     return Fault(cut_after=count, cut_with=ProtocolError(f"Connection broken: {reset!r}", reset))
 
 
-def breaks_after(count: int, size: int) -> Fault:
-    """A body of ``size`` bytes closed after ``count``: ResponseStreamingError, by urllib3 2."""
-    early = IncompleteRead(count, size - count)
-    return Fault(cut_after=count, cut_with=ProtocolError(f"Connection broken: {early!r}", early))
-
-
 def ends_after(count: int) -> Fault:
-    """The same seen by botocore alone (urllib3 1): IncompleteReadError where the body ends."""
+    """A connection closed after ``count`` bytes.
+
+    A body read in pieces raises IncompleteReadError at its end, and one read whole
+    ResponseStreamingError: there http.client notices before botocore does.
+    """
     return Fault(cut_after=count)
 
 
@@ -72,12 +70,19 @@ def stalls_after(count: int) -> Fault:
 
 
 class RawBody(io.BytesIO):
-    """The stream below a StreamingBody: at most ``most`` bytes a read, and ``then`` at its end."""
+    """The stream below a StreamingBody.
 
-    def __init__(self, data: bytes, most: int | None, then: BaseException | None) -> None:
+    At most ``most`` bytes come a read; at the end ``then`` is raised; ``missing`` bytes of what was
+    promised never come.
+    """
+
+    def __init__(
+        self, data: bytes, most: int | None, then: BaseException | None, missing: int
+    ) -> None:
         super().__init__(data)
         self._most = most
         self._then = then
+        self._missing = missing
 
     def read(self, amt: int | None = None, /) -> bytes:
         if self.closed:
@@ -86,12 +91,12 @@ class RawBody(io.BytesIO):
         if wanted > 0 and self._most is not None:
             wanted = min(wanted, self._most)
         data = super().read(wanted)
-        # A read that meets an error of the socket loses the bytes that came in before it; one that
-        # meets an early end hands them out, and it is the next read that raises.
-        if self._then is not None:
-            is_early_end = any(isinstance(arg, IncompleteRead) for arg in self._then.args)
-            if wanted < 0 or len(data) < (min(wanted, 1) if is_early_end else wanted):
-                raise self._then
+        # The read that meets the error loses the bytes that came in before it, as a socket's does.
+        if self._then is not None and (wanted < 0 or len(data) < wanted):
+            raise self._then
+        if self._missing and wanted < 0:
+            early = IncompleteRead(len(data), self._missing)
+            raise ProtocolError(f"Connection broken: {early!r}", early)
         return data
 
     def readinto(self, buffer: Any, /) -> int:

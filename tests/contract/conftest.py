@@ -1,0 +1,104 @@
+"""The clients under contract: each fake, and the real thing it stands for."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from moto import mock_aws
+
+from tests.fakes.dynamodb import FakeDynamoDB
+from tests.fakes.s3 import FakeS3
+
+NAMES = (f"contract-{os.getpid()}-{number}" for number in itertools.count())
+ONCE = Config(retries={"total_max_attempts": 1})
+ACCOUNT = {
+    "region_name": "us-east-1",
+    "aws_access_key_id": "made-up",
+    "aws_secret_access_key": "made-up",
+}
+
+
+@pytest.fixture(scope="session")
+def moto_s3() -> Any:
+    """A client of moto's S3, made once: it loads botocore's model of S3."""
+    return boto3.client("s3", config=ONCE, **ACCOUNT)
+
+
+@pytest.fixture(params=["fake", "moto"])
+def s3(request) -> Iterator[Any]:
+    """An empty S3, shaped like botocore's client."""
+    if request.param == "fake":
+        yield FakeS3()
+    else:
+        with mock_aws():
+            yield request.getfixturevalue("moto_s3")
+
+
+@pytest.fixture
+def bucket(s3) -> str:
+    """An empty bucket without versions."""
+    s3.create_bucket(Bucket="bucket")
+    return "bucket"
+
+
+@pytest.fixture
+def versioned(s3) -> str:
+    """An empty bucket with versions."""
+    s3.create_bucket(Bucket="versioned")
+    s3.put_bucket_versioning(Bucket="versioned", VersioningConfiguration={"Status": "Enabled"})
+    return "versioned"
+
+
+@pytest.fixture(scope="session")
+def dynalite_client(dynalite_endpoint) -> Any:
+    """A client of dynalite."""
+    return boto3.client("dynamodb", endpoint_url=dynalite_endpoint, config=ONCE, **ACCOUNT)
+
+
+@pytest.fixture(params=["fake", "dynalite"])
+def dynamodb(request) -> Any:
+    """A DynamoDB, shaped like botocore's client; the real one is shared by all tests."""
+    if request.param == "fake":
+        return FakeDynamoDB()
+    return request.getfixturevalue("dynalite_client")
+
+
+@pytest.fixture
+def make_table(dynamodb) -> Iterator[Callable[..., str]]:
+    """Make a table: ``make_table("S")``, ``make_table("S", "N")``, more of CreateTable by name.
+
+    Its keys are called ``pk`` and ``sk``. The table is there when the call returns.
+    """
+    made = []
+
+    def make(pk: str = "S", sk: str | None = None, **more: Any) -> str:
+        name = next(NAMES)
+        keys = [("pk", pk, "HASH")] + ([("sk", sk, "RANGE")] if sk else [])
+        extra = more.pop("AttributeDefinitions", [])
+        dynamodb.create_table(
+            TableName=name,
+            KeySchema=[{"AttributeName": n, "KeyType": kind} for n, _, kind in keys],
+            AttributeDefinitions=[
+                *({"AttributeName": n, "AttributeType": of} for n, of, _ in keys),
+                *extra,
+            ],
+            BillingMode="PAY_PER_REQUEST",
+            **more,
+        )
+        made.append(name)
+        deadline = time.monotonic() + 10
+        while dynamodb.describe_table(TableName=name)["Table"]["TableStatus"] != "ACTIVE":
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        return name
+
+    yield make
+    for name in made:
+        dynamodb.delete_table(TableName=name)

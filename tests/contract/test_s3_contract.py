@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import hashlib
+import io
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ParamValidationError
+
+TEN = b"0123456789"
+
+
+def put(s3, bucket: str, key: str = "key", body: Any = TEN, **more: Any) -> dict[str, Any]:
+    return s3.put_object(Bucket=bucket, Key=key, Body=body, **more)
+
+
+def get(s3, bucket: str, key: str = "key", **more: Any) -> dict[str, Any]:
+    return s3.get_object(Bucket=bucket, Key=key, **more)
+
+
+def refused(call, **params: Any) -> tuple[str, int]:
+    with pytest.raises(ClientError) as raised:
+        call(**params)
+    response = raised.value.response
+    return response["Error"]["Code"], response["ResponseMetadata"]["HTTPStatusCode"]
+
+
+def status(response: dict[str, Any]) -> int:
+    return response["ResponseMetadata"]["HTTPStatusCode"]
+
+
+def test_what_was_put_is_got(s3, bucket):
+    assert put(s3, bucket)["ETag"] == f'"{hashlib.md5(TEN).hexdigest()}"'  # noqa: S324
+    response = get(s3, bucket)
+    assert response["Body"].read() == TEN
+    assert response["ContentLength"] == 10
+    assert status(response) == 200
+    assert "ContentRange" not in response
+    assert "VersionId" not in response
+
+
+@pytest.mark.parametrize(
+    ("body", "data"),
+    [(b"", b""), (b"x", b"x"), (bytearray(b"xy"), b"xy"), ("é", "é".encode())],
+)
+def test_bodies_of_every_kind(s3, bucket, body, data):
+    put(s3, bucket, body=body)
+    assert get(s3, bucket)["Body"].read() == data
+
+
+def test_a_file_is_read_from_where_it_stands(s3, bucket):
+    file = io.BytesIO(TEN)
+    file.seek(4)
+    put(s3, bucket, body=file)
+    assert get(s3, bucket)["Body"].read() == b"456789"
+
+
+def test_head(s3, bucket):
+    put(s3, bucket, ContentType="text/csv", Metadata={"a": "b"})
+    head, got = s3.head_object(Bucket=bucket, Key="key"), get(s3, bucket)
+    assert head["ContentLength"] == 10
+    assert head["ContentType"] == got["ContentType"] == "text/csv"
+    assert head["Metadata"] == got["Metadata"] == {"a": "b"}
+    assert head["ETag"] == got["ETag"]
+    assert head["LastModified"].tzinfo is not None
+    assert "Body" not in head
+
+
+@pytest.mark.parametrize(
+    ("header", "data", "content_range"),
+    [
+        ("bytes=0-0", b"0", "bytes 0-0/10"),
+        ("bytes=0-9", TEN, "bytes 0-9/10"),
+        ("bytes=3-5", b"345", "bytes 3-5/10"),
+        ("bytes=3-", b"3456789", "bytes 3-9/10"),
+        ("bytes=0-", TEN, "bytes 0-9/10"),
+        ("bytes=9-", b"9", "bytes 9-9/10"),
+        ("bytes=7-99", b"789", "bytes 7-9/10"),
+        ("bytes=-3", b"789", "bytes 7-9/10"),
+        ("bytes=-99", TEN, "bytes 0-9/10"),
+    ],
+)
+def test_ranges(s3, bucket, header, data, content_range):
+    put(s3, bucket)
+    response = get(s3, bucket, Range=header)
+    assert response["Body"].read() == data
+    assert response["ContentRange"] == content_range
+    assert response["ContentLength"] == len(data)
+    assert status(response) == 206
+
+
+@pytest.mark.parametrize("header", ["bytes=", "bytes=a-b"])
+def test_a_range_that_is_none_gives_everything(s3, bucket, header):
+    put(s3, bucket)
+    response = get(s3, bucket, Range=header)
+    assert (response["Body"].read(), status(response)) == (TEN, 200)
+
+
+@pytest.mark.parametrize("header", ["bytes=10-", "bytes=10-20", "bytes=99-100"])
+def test_a_range_behind_the_end(s3, bucket, header):
+    put(s3, bucket)
+    with pytest.raises(ClientError) as raised:
+        get(s3, bucket, Range=header)
+    error = raised.value.response["Error"]
+    assert (error["Code"], error["ActualObjectSize"]) == ("InvalidRange", "10")
+    assert status(raised.value.response) == 416
+
+
+def test_no_range_fits_an_empty_object(s3, bucket):
+    put(s3, bucket, body=b"")
+    assert refused(s3.get_object, Bucket=bucket, Key="key", Range="bytes=0-") == (
+        "InvalidRange",
+        416,
+    )
+
+
+def test_bodies_are_read_in_pieces(s3, bucket):
+    put(s3, bucket)
+    body = get(s3, bucket)["Body"]
+    assert (body.read(4), body.read(0), body.read(4), body.read(4)) == (
+        b"0123",
+        b"",
+        b"4567",
+        b"89",
+    )
+    assert body.read(4) == b""
+    assert list(get(s3, bucket)["Body"].iter_chunks(4)) == [b"0123", b"4567", b"89"]
+    assert list(get(s3, bucket, Range="bytes=2-5")["Body"].iter_chunks(3)) == [b"234", b"5"]
+
+
+def test_a_body_can_be_closed_early(s3, bucket):
+    put(s3, bucket)
+    body = get(s3, bucket)["Body"]
+    body.read(1)
+    body.close()
+
+
+def test_if_match(s3, bucket):
+    etag = put(s3, bucket)["ETag"]
+    assert get(s3, bucket, IfMatch=etag)["Body"].read() == TEN
+    assert get(s3, bucket, IfMatch=etag, Range="bytes=1-2")["Body"].read() == b"12"
+    put(s3, bucket, body=b"other")
+    assert refused(s3.get_object, Bucket=bucket, Key="key", IfMatch=etag) == (
+        "PreconditionFailed",
+        412,
+    )
+    assert refused(s3.head_object, Bucket=bucket, Key="key", IfMatch=etag) == ("412", 412)
+
+
+def test_if_none_match_puts_once(s3, bucket):
+    put(s3, bucket, IfNoneMatch="*")
+    assert refused(s3.put_object, Bucket=bucket, Key="key", Body=b"b", IfNoneMatch="*") == (
+        "PreconditionFailed",
+        412,
+    )
+    assert get(s3, bucket)["Body"].read() == TEN
+    s3.delete_object(Bucket=bucket, Key="key")
+    put(s3, bucket, body=b"again", IfNoneMatch="*")
+    assert get(s3, bucket)["Body"].read() == b"again"
+
+
+def test_what_is_not_there(s3, bucket):
+    assert refused(s3.get_object, Bucket=bucket, Key="none") == ("NoSuchKey", 404)
+    assert refused(s3.head_object, Bucket=bucket, Key="none") == ("404", 404)
+    assert refused(s3.get_object, Bucket="no-bucket", Key="k") == ("NoSuchBucket", 404)
+    assert refused(s3.put_object, Bucket="no-bucket", Key="k") == ("NoSuchBucket", 404)
+    assert refused(s3.list_objects_v2, Bucket="no-bucket") == ("NoSuchBucket", 404)
+
+
+def test_errors_have_the_classes_of_the_client(s3, bucket):
+    with pytest.raises(s3.exceptions.NoSuchKey):
+        get(s3, bucket)
+    with pytest.raises(s3.exceptions.NoSuchBucket):
+        get(s3, "no-bucket")
+    with pytest.raises(ParamValidationError):
+        s3.get_object(Bucket=bucket)
+    with pytest.raises(ParamValidationError):
+        s3.get_object(Bucket=bucket, Key="k", Ranges="bytes=0-")
+
+
+def test_versions(s3, versioned):
+    first = put(s3, versioned, body=b"first")
+    second = put(s3, versioned, body=b"second")
+    assert first["VersionId"] != second["VersionId"]
+    response = get(s3, versioned, VersionId=first["VersionId"], Range="bytes=0-1")
+    assert (response["Body"].read(), response["VersionId"]) == (b"fi", first["VersionId"])
+    latest = get(s3, versioned)
+    assert (latest["Body"].read(), latest["VersionId"]) == (b"second", second["VersionId"])
+    head = s3.head_object(Bucket=versioned, Key="key", VersionId=first["VersionId"])
+    assert (head["ETag"], head["ContentLength"]) == (first["ETag"], 5)
+
+
+def test_a_deleted_key_keeps_its_versions(s3, versioned):
+    version = put(s3, versioned)["VersionId"]
+    marker = s3.delete_object(Bucket=versioned, Key="key")
+    assert marker["DeleteMarker"] is True
+    assert refused(s3.get_object, Bucket=versioned, Key="key") == ("NoSuchKey", 404)
+    assert refused(s3.head_object, Bucket=versioned, Key="key") == ("404", 404)
+    assert "Contents" not in s3.list_objects_v2(Bucket=versioned)
+    assert get(s3, versioned, VersionId=version)["Body"].read() == TEN
+    put(s3, versioned, body=b"back", IfNoneMatch="*")
+    s3.delete_object(Bucket=versioned, Key="key", VersionId=version)
+    code, status_code = refused(s3.get_object, Bucket=versioned, Key="key", VersionId=version)
+    assert (code, status_code) == ("NoSuchVersion", 404)
+
+
+def test_deleting_is_quiet(s3, bucket):
+    put(s3, bucket)
+    assert status(s3.delete_object(Bucket=bucket, Key="key")) == 204
+    assert status(s3.delete_object(Bucket=bucket, Key="key")) == 204
+    assert refused(s3.get_object, Bucket=bucket, Key="key") == ("NoSuchKey", 404)
+
+
+def test_listings_are_in_order(s3, bucket):
+    # By UTF-8 bytes: upper case before lower, U+FF5E before U+1F600.
+    keys = ["B", "a", "a!", "a/b", "aa", "\uff5e", "\U0001f600"]
+    for key in reversed(keys):
+        put(s3, bucket, key=key, body=key.encode())
+    response = s3.list_objects_v2(Bucket=bucket)
+    assert [entry["Key"] for entry in response["Contents"]] == keys
+    assert [entry["Size"] for entry in response["Contents"]] == [len(k.encode()) for k in keys]
+    assert (response["IsTruncated"], response["KeyCount"]) == (False, 7)
+    assert "NextContinuationToken" not in response
+
+
+def test_listings_come_in_pages(s3, bucket):
+    keys = [f"p/{i}" for i in range(7)]
+    for key in [*keys, "other", "p"]:
+        put(s3, bucket, key=key)
+    found, token, pages = [], {}, 0
+    while True:
+        page = s3.list_objects_v2(Bucket=bucket, Prefix="p/", MaxKeys=3, **token)
+        found += [entry["Key"] for entry in page["Contents"]]
+        pages += 1
+        assert page["IsTruncated"] is ("NextContinuationToken" in page)
+        if not page["IsTruncated"]:
+            break
+        token = {"ContinuationToken": page["NextContinuationToken"]}
+    assert (found, pages) == (keys, 3)
+    paginator = s3.get_paginator("list_objects_v2")
+    pages = paginator.paginate(Bucket=bucket, Prefix="p/", PaginationConfig={"PageSize": 2})
+    assert [entry["Key"] for page in pages for entry in page["Contents"]] == keys
+
+
+def test_a_last_page_may_be_full(s3, bucket):
+    for key in "ab":
+        put(s3, bucket, key=key)
+    assert s3.list_objects_v2(Bucket=bucket, MaxKeys=2)["IsTruncated"] is False
+
+
+def test_listings_start_after(s3, bucket):
+    for key in "abc":
+        put(s3, bucket, key=key)
+    response = s3.list_objects_v2(Bucket=bucket, StartAfter="a")
+    assert [entry["Key"] for entry in response["Contents"]] == ["b", "c"]
+
+
+def test_an_empty_listing_has_no_contents(s3, bucket):
+    response = s3.list_objects_v2(Bucket=bucket, Prefix="none/")
+    assert "Contents" not in response
+    assert (response["IsTruncated"], response["KeyCount"]) == (False, 0)
