@@ -90,7 +90,7 @@ from ddbload.errors import DdbloadError, Interrupted, InvalidPayload, InvalidUsa
 @aws_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 @click.option("--quiet", is_flag=True, help="No progress and no summary.")
-def import_command(  # noqa: PLR0913 - click gives each option as an argument
+def import_command(
     source: str,
     table: str,
     format_: str | None,

@@ -41,8 +41,10 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
         f"  from      {record.payload.source.uri}",
         f"  into      {record.table.name}",
         f"  chunks    {now.chunks_done:,} of {now.chunks:,} done, {share} % of the bytes",
-        f"  rows      {now.rows.read:,} settled: {now.rows.written:,} written,"
-        f" {now.rows.rejected:,} rejected, {now.rows.superseded:,} superseded",
+        (
+            f"  rows      {now.rows.read:,} settled: {now.rows.written:,} written,"
+            f" {now.rows.rejected:,} rejected, {now.rows.superseded:,} superseded"
+        ),
     ]
     if now.error is not None:
         lines.append(f"  missing   {now.error.name}: {now.error.message}")

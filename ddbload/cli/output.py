@@ -66,7 +66,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """The object that `--json` prints."""
-        error = None
+        error: dict[str, Any] | None = None
         if self.error is not None:
             error = {"name": self.error.name, "message": self.error.message}
             if self.error.chunk is not None:
@@ -102,10 +102,14 @@ class Result:
         lines = [
             f"run {self.run}: {self.status}",
             f"  rows      {rows.read:,} read: {', '.join(parts)}",
-            f"  time      {self.seconds:,.1f} s, {self.rows_per_second:,.0f} rows/s,"
-            f" {self.bytes:,} bytes",
-            f"  requests  {work.requests:,}, {work.throttled:,} throttled,"
-            f" {work.retries:,} sent again; {work.consumed_wcu:,.0f} WCU used",
+            (
+                f"  time      {self.seconds:,.1f} s, {self.rows_per_second:,.0f} rows/s,"
+                f" {self.bytes:,} bytes"
+            ),
+            (
+                f"  requests  {work.requests:,}, {work.throttled:,} throttled,"
+                f" {work.retries:,} sent again; {work.consumed_wcu:,.0f} WCU used"
+            ),
         ]
         if self.rejects:
             lines.append(f"  rejects   {self.rejects}")
