@@ -186,7 +186,12 @@ class Payload:
             with Fields(f.required("target"), "target") as target:
                 table = target.text("table")
                 if not _TABLE.fullmatch(table):
-                    raise target.wrong("table", table, "a table's name in this account and region")
+                    raise target.wrong(
+                        "table",
+                        table,
+                        "the name of a table in this account and region: 3 to 255 letters,"
+                        " digits, '.', '_' or '-'",
+                    )
             types = f.text_map("types")
             for column, kind in types.items():
                 if kind not in TYPES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +68,10 @@ class Clients:
             user_agent_extra=f"ddbload/{__version__}",
         )
         settings = self._settings
+        # botocore knows AWS_DEFAULT_REGION only; the AWS CLI and Lambda say AWS_REGION.
+        region = settings.region or os.environ.get("AWS_REGION") or None
         try:
-            session = boto3.Session(profile_name=settings.profile, region_name=settings.region)
+            session = boto3.Session(profile_name=settings.profile, region_name=region)
             return session.client(service, config=config, endpoint_url=settings.endpoint_url)
         except (BotoCoreError, ValueError) as error:
             raise failures.configuration(error) from None

@@ -108,6 +108,7 @@ def meaning(error: Exception) -> Meaning | None:
     if isinstance(error, aws.CredentialRetrievalError | aws.TokenRetrievalError):
         return Meaning(Kind.FATAL, "NoCredentials", "AWS credentials could not be fetched")
     transport = (
+        aws.ConnectionError,
         aws.HTTPClientError,
         aws.ResponseStreamingError,
         aws.IncompleteReadError,
@@ -118,6 +119,11 @@ def meaning(error: Exception) -> Meaning | None:
     )
     if isinstance(error, transport):
         return Meaning(Kind.UNSURE, type(error).__name__, _first_line(error))
+    if isinstance(error, aws.ParamValidationError):
+        # Its text quotes the parameters.
+        return Meaning(Kind.FATAL, "ParamValidationError", "botocore refuses the request")
+    if isinstance(error, aws.BotoCoreError):
+        return Meaning(Kind.FATAL, type(error).__name__, _first_line(error))
     return None
 
 

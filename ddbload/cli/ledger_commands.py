@@ -11,13 +11,15 @@ import click
 
 from ddbload.cli.options import aws_options, ledger_option
 from ddbload.cli.output import Result
+from ddbload.contracts import run_id
+from ddbload.errors import InvalidPayload, InvalidUsage
 
 if TYPE_CHECKING:
     from ddbload.pipeline.context import Context
 
 
 @click.command("status", short_help="How far a run has come.")
-@click.argument("run")
+@click.argument("run", callback=lambda _context, _parameter, run: _checked(run))
 @ledger_option
 @aws_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -53,7 +55,7 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
 
 
 @click.command("report", short_help="What a run came to, reconciled from its ledger.")
-@click.argument("run")
+@click.argument("run", callback=lambda _context, _parameter, run: _checked(run))
 @ledger_option
 @aws_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -72,7 +74,7 @@ def report_command(run: str, as_json: bool, **place: Any) -> int:
 
 
 @click.command("rejects", short_help="The rows that were rejected, and why.")
-@click.argument("run")
+@click.argument("run", callback=lambda _context, _parameter, run: _checked(run))
 @ledger_option
 @aws_options
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, on a terminal too.")
@@ -118,6 +120,13 @@ def _table(lines: Any) -> None:
         console.print(f"... and {more:,} more; all of them: --json, or through a pipe")
     for cause, count in causes.most_common():
         console.print(Text(f"{count:>9,} {cause}"))
+
+
+def _checked(run: str) -> str:
+    try:
+        return run_id(run)
+    except InvalidPayload as error:
+        raise InvalidUsage(f"RUN {run!r}: {error.message}") from None
 
 
 def _context(

@@ -16,14 +16,16 @@ from ddbload.contracts import (
     Payload,
     PreflightTask,
     Report,
+    Segment,
     Work,
     run_id,
 )
 from ddbload.errors import DdbloadError, Interrupted, UnexpectedError, WorkerDied
 from ddbload.pipeline.context import Context, Progress
+from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.local import LocalSettings
 from ddbload.pipeline.preflight import preflight
-from ddbload.pipeline.report import report
+from ddbload.pipeline.report import chunk_segments, report
 from ddbload.pipeline.workers import Alone, Crew, Processes
 
 POLL_SECONDS = 0.1
@@ -80,8 +82,7 @@ def run_import(
     ledger = context.ledger(run)
     record = ledger.record()
     tally.size = record.size - record.data_start.byte
-    manifest = ledger.find_manifest() or ()
-    tasks = deque(ImportTask(run, chunk) for chunk in manifest)
+    tasks = _what_is_left(run, ledger, tally)
     count = min(processes, len(tasks))
     if tasks:
         crew: Crew
@@ -96,6 +97,18 @@ def run_import(
             crew.close()
     final = report(run, context, interrupted=should_stop())
     return Ended(final, tally.adopted_rows)
+
+
+def _what_is_left(run: str, ledger: Ledger, tally: _Tally) -> deque[ImportTask]:
+    """A task for each chunk that the ledger does not prove imported, from where it stands."""
+    manifest = ledger.find_manifest() or ()
+    tasks: deque[ImportTask] = deque()
+    for chunk, chain in zip(manifest, chunk_segments(ledger, manifest), strict=True):
+        for segment in chain:
+            tally.add(segment, adopted=True)
+        if not chain or not chain[-1].proven:
+            tasks.append(ImportTask(run, chunk, chain[-1].end if chain else None))
+    return tasks
 
 
 def _preflight(
@@ -141,7 +154,8 @@ def _import(
                     chunk = task.chunk.chunk
                     ledger.put_failure(Failure(result.name, result.message, chunk))
                 continue
-            tally.add(result)
+            if result.segment is not None:
+                tally.add(result.segment, adopted=result.adopted)
             if result.cursor is not None:
                 again = ImportTask(run, result.chunk, result.cursor, result.stalled)
                 tasks.appendleft(again)
@@ -168,15 +182,12 @@ class _Tally:
         """A step on a chunk is over; what it said of itself counts no more."""
         self._under_way.pop(chunk, None)
 
-    def add(self, result: Any) -> None:
+    def add(self, segment: Segment, *, adopted: bool) -> None:
         """A segment that counts."""
-        segment = result.segment
-        if segment is None:
-            return
         self.rows += segment.rows
         self._work += segment.work
         self._bytes += segment.end.byte - segment.start.byte
-        if result.adopted:
+        if adopted:
             self.adopted_rows += segment.rows.read
         self._tell()
 

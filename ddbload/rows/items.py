@@ -113,6 +113,6 @@ class ItemBuilder:
 
 def _wire_bytes(attributes: Attributes, fields: Sequence[str], size: int) -> int:
     # An escape makes at most six bytes of one; names and values have some punctuation
-    # around them. Numbers may be written longer than they count, so fields are measured too.
-    bound = 6 * max(size, sum(map(len, fields))) + 20 * len(attributes) + 40
+    # around them. Numbers may be written longer than they count, so fields come on top.
+    bound = 6 * size + sum(map(len, fields)) + 20 * len(attributes) + 40
     return bound if bound <= _SURELY_SMALL else len(json.dumps(attributes)) + 40

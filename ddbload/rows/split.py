@@ -10,11 +10,15 @@ quoted field is left for its tail.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 
 from ddbload.rows.dialect import Dialect
 
 _LINE_END = re.compile(rb"\r\n?|\n")
+
+_LOSES_ITS_PLACE = sys.version_info < (3, 11, 5)
+"""`(?:...)*+` may go on from where its last try failed (CPython gh-100061 and gh-106052)."""
 
 
 class RowEnds:
@@ -26,14 +30,18 @@ class RowEnds:
             return
         quote = re.escape(self._quote)
         delimiter = re.escape(dialect.delimiter.encode())
-        plain = rb"[^%b]" % quote if len(self._quote) == 1 else rb"(?:(?!%b)[\s\S])" % quote
+        # Any characters but the quote, found by its first byte.
+        first, others = re.escape(self._quote[:1]), re.escape(self._quote[1:])
+        plain = rb"[^%b]*+" % first
+        if others:
+            plain += _repeated(rb"%b(?!%b)[^%b]*+" % (first, others, first))
         # The characters after the opening quote, up to and with the closing one.
-        inside = rb"%b*+(?:%b%b%b*+)*+%b" % (plain, quote, quote, plain, quote)
+        inside = rb"%b%b%b" % (plain, _repeated(rb"%b%b%b" % (quote, quote, plain)), quote)
         opening = rb"%b(?:(?<=%b%b)|(?<=[\r\n]%b))" % (quote, delimiter, quote, quote)
         self._opening = re.compile(opening)
         self._inside = re.compile(inside)
         self._well_formed = re.compile(
-            rb"(?:%b*+%b%b(?=%b|[\r\n]))*+" % (plain, opening, inside, delimiter)
+            _repeated(rb"%b%b%b(?=%b|[\r\n])" % (plain, opening, inside, delimiter))
         )
 
     def all(self, data: bytes) -> list[int]:
@@ -121,6 +129,12 @@ class RowEnds:
             if closed is None:
                 return
             position = closed.end()
+
+
+def _repeated(pattern: bytes) -> bytes:
+    """A pattern as often as it matches, giving nothing back."""
+    # An atomic group does the same everywhere, but slowly, and remembers every repetition.
+    return (rb"(?>(?:%b)*)" if _LOSES_ITS_PLACE else rb"(?:%b)*+") % pattern
 
 
 def count_line_ends(data: bytes, start: int = 0, end: int | None = None) -> int:

@@ -66,7 +66,8 @@ def _import_and_prove(
     payload: dict[str, Any] = {
         "source": {"path": str(path), "format": "tsv" if tabbed else "csv"},
         "target": {"table": TABLE},
-        "options": {"workers": os.cpu_count() or 1},
+        # Small chunks, so that there is something to hand to each worker.
+        "options": {"workers": os.cpu_count() or 1, "chunk_bytes": 64 * 1024},
     }
     settings = LocalSettings(str(ledger), aws)
     run = new_run_id()
