@@ -1,0 +1,1 @@
+"""A DynamoDB that fails over real sockets."""
