@@ -4,7 +4,7 @@ Everything here works on buffers that begin at a row's start, and is exact for a
 a quote counts only where it opens or closes a quoted field, so bare quotes inside unquoted
 fields (`5" disk`) mislead nobody. Where a stretch holds nothing but well-formed fields one
 regular expression skips it, at the speed of counting quotes; the walk from quoted field to
-quoted field is left for its tail.
+quoted field is left for what follows it.
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ class RowEnds:
         or, when `final`, one without a line end.
         """
         skipped = self._skip_well_formed(data, 0, len(data))
-        end = self._last_from(data, skipped, final)
-        return end if end or not skipped else self._last_from(data, 0, final)
+        return self._last_from(data, skipped, final) or self._last_before(data, skipped)
 
     def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:
         """The end of the first row that ends at `offset` or later; 0 when none surely does.
@@ -102,6 +101,20 @@ class RowEnds:
                 stop -= 1
             last = max(last, data.rfind(b"\n", begin, stop) + 1, data.rfind(b"\r", begin, stop) + 1)
         return last
+
+    def _last_before(self, data: bytes, stop: int) -> int:
+        # Up to `stop`, itself outside, every quote is one of a quoted field: each turns from
+        # outside to inside or back, and the two of a doubled one turn there and back again.
+        outside = True
+        while stop > 0 and self._quote is not None:
+            quote = max(0, data.rfind(self._quote, 0, stop))
+            if outside:
+                end = max(data.rfind(b"\n", quote, stop), data.rfind(b"\r", quote, stop)) + 1
+                if end:
+                    return end
+            outside = not outside
+            stop = quote
+        return 0
 
     @staticmethod
     def _is_sure(data: bytes, end: int, final: bool) -> bool:
