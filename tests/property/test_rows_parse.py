@@ -1,0 +1,52 @@
+"""Laws of parsing: the same rows, however a source is cut."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ddbload.contracts import Cursor
+from ddbload.rows.blocks import Block
+from ddbload.rows.parse import RowParser
+from ddbload.rows.split import RowEnds
+from tests.property.rows_files import File, files, starts
+from tests.unit.rows.expected import rows_of
+from tests.unit.rows.reading import assert_same_rows, read_all
+
+piece_sizes = st.lists(st.integers(1, 60), min_size=1, max_size=6)
+
+
+@given(files())
+def test_the_rows_of_a_block_are_the_oracles(file: File) -> None:
+    found = read_all(file.data, file.dialect)
+    assert_same_rows(found, rows_of(file.data, *file.marks), file.data)
+
+
+@given(files(), st.integers(1, 80), piece_sizes)
+def test_every_row_is_read_once_however_the_source_is_cut(
+    file: File, chunk_bytes: int, piece_bytes: list[int]
+) -> None:
+    found = read_all(file.data, file.dialect, chunk_bytes=chunk_bytes, piece_bytes=piece_bytes)
+    assert_same_rows(found, rows_of(file.data, *file.marks), file.data)
+
+
+@given(files(), starts(), st.integers(1, 80), piece_sizes)
+def test_positions_are_the_sources(
+    file: File, start: Cursor, chunk_bytes: int, piece_bytes: list[int]
+) -> None:
+    found = read_all(
+        file.data, file.dialect, start, chunk_bytes=chunk_bytes, piece_bytes=piece_bytes
+    )
+    shift = start.byte, start.line - 1
+    expected = [(r.byte + shift[0], r.line + shift[1]) for r in rows_of(file.data, *file.marks)]
+    assert [(read.byte, read.line) for read in found] == expected
+
+
+@given(files(), st.data())
+def test_positions_are_known_in_any_order(file: File, data: st.DataObject) -> None:
+    rows = RowParser(file.dialect, RowEnds(file.dialect)).parse(Block(file.data, Cursor(0, 1)))
+    expected = rows_of(file.data, *file.marks)
+    for number in data.draw(st.permutations(range(len(rows.records)))):
+        row = expected[number]
+        assert rows.position(number) == Cursor(row.byte, row.line)
+        assert rows.span(number) == (row.byte, row.end_byte)

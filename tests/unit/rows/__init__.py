@@ -1,0 +1,1 @@
+"""From bytes to items: the splitter, the parser, types, items."""

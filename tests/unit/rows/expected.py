@@ -1,0 +1,63 @@
+"""What the oracle says of buffers, prefixes and cuts; nothing here knows the product."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from tests.oracle.csv_machine import BOM, Row, read_rows
+
+
+@lru_cache(maxsize=4096)
+def rows_of(data: bytes, delimiter: str, quote: str | None) -> tuple[Row, ...]:
+    """Every row of a buffer that begins at a row's start; a BOM there is text."""
+    # The oracle skips one BOM, at byte 0: it gets one that is not the buffer's own.
+    shift = len(BOM)
+    rows = read_rows(BOM + data, delimiter, quote)
+    return tuple(r._replace(byte=r.byte - shift, end_byte=r.end_byte - shift) for r in rows)
+
+
+def line_at(data: bytes, offset: int) -> int:
+    """The line, from 1, that begins at `offset`: CR, LF and CRLF end one each."""
+    return 1 + len(re.findall(b"\r\n|\r|\n", data[:offset]))
+
+
+@lru_cache(maxsize=4096)
+def row_ends(data: bytes, delimiter: str, quote: str | None) -> tuple[int, ...]:
+    """Where rows end, those of no characters included; the last may have no line end."""
+    ends = []
+    position = 0
+    for row in rows_of(data, delimiter, quote):
+        ends += _line_ends(data, position, row.byte)
+        ends.append(row.end_byte)
+        position = row.end_byte
+    return (*ends, *_line_ends(data, position, len(data)))
+
+
+def _line_ends(data: bytes, start: int, stop: int) -> list[int]:
+    # Between two rows stand line ends and nothing else.
+    ends = []
+    position = start
+    while position < stop:
+        position += 2 if data.startswith(b"\r\n", position) else 1
+        ends.append(position)
+    return ends
+
+
+def terminated_ends(data: bytes, delimiter: str, quote: str | None) -> tuple[int, ...]:
+    """Row ends of a whole buffer without the last row's, where that lacks its line end."""
+    return _ends_before(data, b"a", delimiter, quote)
+
+
+def certain_ends(prefix: bytes, delimiter: str, quote: str | None) -> tuple[int, ...]:
+    """Offsets where a row ends whatever follows `prefix`."""
+    after_text = _ends_before(prefix, b"a", delimiter, quote)
+    after_line_end = set(_ends_before(prefix, b"\n", delimiter, quote))
+    return tuple(end for end in after_text if end in after_line_end)
+
+
+def _ends_before(
+    prefix: bytes, following: bytes, delimiter: str, quote: str | None
+) -> tuple[int, ...]:
+    ends = row_ends(prefix + following, delimiter, quote)
+    return tuple(end for end in ends if end <= len(prefix))

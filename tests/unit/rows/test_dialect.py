@@ -1,0 +1,60 @@
+"""Dialects, and files that are no text."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.contracts import Source
+from ddbload.errors import InvalidPayload, UnsupportedFormat
+from ddbload.rows.dialect import LONGEST_SIGNATURE, Dialect, refuse_other_kinds
+
+
+def test_a_sources_dialect() -> None:
+    assert Dialect.of(Source(path="a.csv")) == Dialect(",", '"')
+    assert Dialect.of(Source(path="a.tsv", delimiter="\t", quote=None)) == Dialect("\t", None)
+
+
+@pytest.mark.parametrize("character", ["é", "😀", "\0", " ", "\u2028", "^", "]", "\\"])
+def test_any_other_character_will_do(character: str) -> None:
+    assert Dialect(character).delimiter == character
+    assert Dialect(quote=character).quote == character
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "quote", "message"),
+    [
+        ("::", '"', "'source.delimiter' must be one character, not 2"),
+        ("", '"', "'source.delimiter' must be one character, not 0"),
+        (",", "''", "'source.quote' must be one character, not 2"),
+        ("\n", '"', "'source.delimiter' cannot be a line end"),
+        (",", "\r", "'source.quote' cannot be a line end"),
+        ("\udc80", '"', "'source.delimiter' is not a character of UTF-8"),
+        (",", "\ud800", "'source.quote' is not a character of UTF-8"),
+        ("'", "'", "'source.delimiter' and 'source.quote' are the same character"),
+    ],
+)
+def test_a_dialect_that_cannot_be(delimiter: str, quote: str | None, message: str) -> None:
+    with pytest.raises(InvalidPayload) as caught:
+        Dialect(delimiter, quote)
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("start", "kind"),
+    [
+        (b"\x1f\x8b\x08\x00", "gzip"),
+        (b"\x28\xb5\x2f\xfd\x04", "Zstandard"),
+        (b"PK\x03\x04\x14", "ZIP"),
+        (b"PAR1\x15", "Parquet"),
+        ("\ufeffid".encode("utf-16-le"), "UTF-16"),
+        ("\ufeffid".encode("utf-16-be"), "UTF-16"),
+    ],
+)
+def test_other_kinds_are_refused_by_name(start: bytes, kind: str) -> None:
+    with pytest.raises(UnsupportedFormat, match=kind):
+        refuse_other_kinds(start[:LONGEST_SIGNATURE])
+
+
+@pytest.mark.parametrize("start", [b"", b"P", b"PK,name\n", b"\xef\xbb\xbfid\n", b"PAR,1"])
+def test_text_is_not(start: bytes) -> None:
+    refuse_other_kinds(start)
