@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from ddbload.errors import InvalidPayload
 from ddbload.fields import Fields
@@ -44,24 +44,39 @@ def run_id(text: str) -> str:
     return text
 
 
+class Message:
+    """What all messages share. They are plain data: JSON of the same shape, and back."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The message as JSON."""
+        return asdict(cast("Any", self))
+
+
+class WholeNumbers(Message):
+    """A message whose fields are whole numbers: offsets, numbers of chunks, lines from 1."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_json(cls, value: object, path: str | None = None) -> Self:
+        """Read it strictly."""
+        with Fields(value, cls.__name__.lower() if path is None else path) as f:
+            names = [each.name for each in fields(cast("Any", cls))]
+            return cls(*(f.whole(name, least=int("line" in name)) for name in names))
+
+
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(WholeNumbers):
     """The first row that is not settled: its byte offset and its line."""
 
     byte: int
     line: int
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: object, path: str = "cursor") -> Self:
-        with Fields(value, path) as f:
-            return cls(byte=f.whole("byte"), line=f.whole("line", least=1))
-
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Source(Message):
     """What to read, and how. Either `bucket` and `key`, or a local `path`."""
 
     format: str = "csv"
@@ -123,7 +138,7 @@ def _encoding(f: Fields) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(Message):
     """Limits and knobs of a run. None of them but `mode` changes what the items are."""
 
     mode: str = "put"
@@ -134,9 +149,6 @@ class Options:
     max_wcu: float | None = None
     max_rejects: int = DEFAULT_MAX_REJECTS
     max_row_bytes: int = DEFAULT_MAX_ROW_BYTES
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def from_json(cls, value: object, path: str = "options") -> Self:
@@ -154,7 +166,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(Message):
     """The execution's input: what to load into which table."""
 
     source: Source
@@ -207,7 +219,7 @@ class Payload:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyAttribute:
+class KeyAttribute(Message):
     """An attribute that a key, of the table or of an index, is made of."""
 
     name: str
@@ -222,7 +234,7 @@ class KeyAttribute:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Table(Message):
     """The table as it was described when the run began."""
 
     name: str
@@ -231,9 +243,6 @@ class Table:
     keys: tuple[KeyAttribute, ...]
     """Partition key, then the sort key where there is one."""
     index_keys: tuple[KeyAttribute, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def from_json(cls, value: object, path: str = "table") -> Self:
@@ -247,7 +256,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRecord:
+class RunRecord(Message):
     """`run.json`: everything that the workers of one run share."""
 
     run: str
@@ -314,7 +323,7 @@ class RunRecord:
             return cls(
                 run=f.text("run"),
                 payload=Payload.from_json(f.required("payload")),
-                pinned=f.required("pinned"),
+                pinned=f.mapping("pinned"),
                 size=f.whole("size"),
                 data_start=Cursor.from_json(f.required("data_start")),
                 columns=f.texts("columns"),
@@ -327,7 +336,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(WholeNumbers):
     """A byte range of whole rows: `start` inclusive, `end` exclusive."""
 
     chunk: int
@@ -335,22 +344,9 @@ class Chunk:
     end: int
     first_line: int
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: object, path: str = "chunk") -> Self:
-        with Fields(value, path) as f:
-            return cls(
-                chunk=f.whole("chunk"),
-                start=f.whole("start"),
-                end=f.whole("end"),
-                first_line=f.whole("first_line", least=1),
-            )
-
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(WholeNumbers):
     """What became of rows. The law: read = written + rejected + superseded + skipped."""
 
     read: int = 0
@@ -367,17 +363,9 @@ class Counts:
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(a + b for a, b in zip(_values(self), _values(other), strict=True)))
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: object, path: str = "rows") -> Self:
-        with Fields(value, path) as f:
-            return cls(*(f.whole(each.name) for each in fields(cls)))
-
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class Work(Message):
     """What writing took."""
 
     requests: int = 0
@@ -389,9 +377,6 @@ class Work:
 
     def __add__(self, other: Work) -> Work:
         return Work(*(a + b for a, b in zip(_values(self), _values(other), strict=True)))
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def from_json(cls, value: object, path: str = "work") -> Self:
@@ -409,7 +394,7 @@ def _values(message: Counts | Work) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Message):
     """One invocation's work on a chunk: the rows from `start` up to, not with, `end`."""
 
     chunk: int
@@ -421,9 +406,6 @@ class Segment:
     work: Work
     rejects: str | None
     """The ledger's name of this segment's rejects, where there are any."""
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def from_json(cls, value: object, path: str = "segment") -> Self:
@@ -449,24 +431,16 @@ class PreflightTask:
 
 
 @dataclass(frozen=True, slots=True)
-class PreflightCursor:
+class PreflightCursor(WholeNumbers):
     """Where a scan goes on: the first row of the next chunk, and that chunk's number."""
 
     byte: int
     line: int
     chunk: int
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: object, path: str = "cursor") -> Self:
-        with Fields(value, path) as f:
-            return cls(f.whole("byte"), f.whole("line", least=1), f.whole("chunk"))
-
 
 @dataclass(frozen=True, slots=True)
-class PreflightResult:
+class PreflightResult(Message):
     """`cursor` null: the manifest is whole, and lies at `manifest` in the ledger's store."""
 
     run: str
@@ -474,9 +448,6 @@ class PreflightResult:
     manifest: str
     chunks: int
     workers: int
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,15 +474,12 @@ class ImportResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Message):
     """Why something failed: an error's name and its message, without row data."""
 
     name: str
     message: str
     chunk: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def from_json(cls, value: object, path: str = "error") -> Self:
@@ -520,7 +488,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(Message):
     """`report.json`: the run, reconciled from its ledger."""
 
     run: str
@@ -529,7 +497,7 @@ class Report:
     rows: Counts
     work: Work
     bytes: int
-    """Of the source, settled."""
+    """Of the source, settled: its header, and the rows that are."""
     size: int
     chunks: int
     chunks_done: int
@@ -540,9 +508,6 @@ class Report:
     error: Failure | None
     failures: tuple[Failure, ...] = ()
     """Every chunk that is not imported and left word why."""
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def from_json(cls, value: object) -> Self:

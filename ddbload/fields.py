@@ -149,6 +149,13 @@ class Fields:
             raise self.wrong(name, value, "an object of strings")
         return dict(value)
 
+    def mapping(self, name: str) -> dict[str, Any]:
+        """An object, its fields as they stand."""
+        value = self.required(name)
+        if not isinstance(value, Mapping):
+            raise self.wrong(name, value, "an object")
+        return dict(value)
+
     def items(self, name: str) -> list[Any]:
         """A list."""
         value = self.required(name)

@@ -37,7 +37,7 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
         value = {**now.to_json(), "status": state, "source": record.payload.source.uri}
         click.echo(json.dumps({**value, "table": record.table.name}))
         return 0
-    share = 100 * now.bytes // max(1, record.size - record.data_start.byte)
+    share = 100 * now.bytes // max(1, record.size)
     lines = [
         f"run {run}: {state}",
         f"  from      {record.payload.source.uri}",

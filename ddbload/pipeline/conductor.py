@@ -16,6 +16,7 @@ from ddbload.contracts import (
     Payload,
     PreflightTask,
     Report,
+    RunRecord,
     Segment,
     Work,
     run_id,
@@ -81,7 +82,7 @@ def run_import(
         raise Interrupted(f"stopped during preflight; --run-id {run} continues it")
     ledger = context.ledger(run)
     record = ledger.record()
-    tally.size = record.size - record.data_start.byte
+    tally.begin(record)
     tasks = _what_is_left(run, ledger, tally)
     count = min(processes, len(tasks))
     if tasks:
@@ -172,6 +173,10 @@ class _Tally:
         self._bytes = 0
         self._watch = watch
         self._under_way: dict[int, Progress] = {}
+
+    def begin(self, record: RunRecord) -> None:
+        """The header is read; the rest is to come."""
+        self.size, self._bytes = record.size, record.data_start.byte
 
     def progress(self, now: Progress) -> None:
         """A worker's word about a chunk."""

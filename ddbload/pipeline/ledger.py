@@ -109,9 +109,7 @@ class Ledger:
 
     def segments(self) -> list[Segment]:
         """All segments of the run."""
-        names = self._store.names(self._root + "chunks/")
-        found = (self._read(name[len(self._root) :], Segment.from_json) for name in names)
-        return [segment for segment in found if segment is not None]
+        return self._read_all("chunks/", Segment.from_json)
 
     # Rejects.
 
@@ -146,9 +144,7 @@ class Ledger:
 
     def failures(self) -> list[Failure]:
         """What failed chunks left word of, in the chunks' order."""
-        names = self._store.names(self._root + "failures/")
-        found = (self._read(name[len(self._root) :], Failure.from_json) for name in names)
-        return [failure for failure in found if failure is not None]
+        return self._read_all("failures/", Failure.from_json)
 
     def put_report(self, report: Report) -> str:
         """Write the report; where it lies."""
@@ -164,14 +160,23 @@ class Ledger:
 
     def _read(self, name: str, decode: Callable[[Any], T]) -> T | None:
         data = self._store.get(self._root + name)
-        if data is None:
-            return None
+        return None if data is None else self._decode(self._root + name, data, decode)
+
+    def _read_all(self, prefix: str, decode: Callable[[Any], T]) -> list[T]:
+        names = self._store.names(self._root + prefix)
+        return [
+            self._decode(name, data, decode)
+            for name, data in zip(names, self._store.get_all(names), strict=True)
+            if data is not None
+        ]
+
+    def _decode(self, name: str, data: bytes, decode: Callable[[Any], T]) -> T:
         try:
             return decode(json.loads(data))
         except (DdbloadError, ValueError, LookupError, TypeError):
             raise LedgerDamaged(
-                f"{self._uri(name)} is not what this version of ddbload writes; remove it if it"
-                " is damaged, and give the same run id again"
+                f"{self._store.uri(name)} is not what this version of ddbload writes; remove it if"
+                " it is damaged, and give the same run id again"
             ) from None
 
 

@@ -46,7 +46,7 @@ def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
         status=FAILED if error else SUCCEEDED,
         rows=rows,
         work=work,
-        bytes=sum(segment.end.byte - segment.start.byte for segment in segments),
+        bytes=record.data_start.byte + sum(s.end.byte - s.start.byte for s in segments),
         size=record.size,
         chunks=len(chunks or ()),
         chunks_done=sum(done),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from decimal import Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
@@ -91,6 +92,6 @@ def _consumed(response: Mapping[str, Any]) -> float:
     total = 0.0
     for each in response.get("ConsumedCapacity") or ():
         units = each.get("CapacityUnits")
-        if isinstance(units, int | float) and units > 0:
+        if isinstance(units, int | float) and math.isfinite(units) and units > 0:
             total += units
     return total
