@@ -1,0 +1,335 @@
+"""Where a ledger is kept: every store obeys the same laws, the tests' own too."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from ddbload.errors import AccessDenied, LedgerDamaged, ServiceUnavailable, SourceNotFound
+from ddbload.pipeline.store import BucketStore, FolderStore, Store
+from tests.fakes.client import ServiceError, connection_closed, read_timeout
+from tests.fakes.s3 import FakeS3
+from tests.fakes.s3_faults import (
+    Fault,
+    ends_after,
+    ends_silently_after,
+    internal_error,
+    resets_after,
+    slow_down,
+)
+from tests.unit.pipeline.world import MemoryStore
+
+NAME = "runs/r/chunks/00000/17.json"
+
+
+def bucket_store(s3: Any, prefix: str = "work/ledger") -> BucketStore:
+    s3.create_bucket(Bucket="bucket")
+    return BucketStore(s3, "bucket", prefix, sleep=lambda _: None)
+
+
+@pytest.fixture(params=["memory", "folder", "fake", "moto"])
+def store(request, tmp_path) -> Iterator[Store]:
+    """An empty store."""
+    match request.param:
+        case "memory":
+            yield MemoryStore()
+        case "folder":
+            yield FolderStore(tmp_path / "not" / "made" / "yet")
+        case "fake":
+            yield bucket_store(FakeS3())
+        case _:
+            with mock_aws():
+                yield bucket_store(request.getfixturevalue("moto_s3"))
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"\0\xff\r\n", b"x" * 200_000])
+def test_what_was_put_is_got(store, data):
+    store.put(NAME, data)
+    assert store.get(NAME) == data
+
+
+def test_what_was_never_put_is_none(store):
+    assert store.get(NAME) is None
+    store.put(NAME, b"a")
+    assert store.get("runs/r/chunks/00000/1.json") is None
+    assert store.get(f"{NAME}/x") is None
+
+
+def test_put_writes_over_what_there_is(store):
+    store.put(NAME, b"a longer first content")
+    store.put(NAME, b"b")
+    assert store.get(NAME) == b"b"
+
+
+def test_put_new_writes_once(store):
+    assert store.put_new(NAME, b"first")
+    assert not store.put_new(NAME, b"second")
+    assert store.get(NAME) == b"first"
+
+
+def test_put_new_does_not_write_over_what_was_put(store):
+    store.put(NAME, b"first")
+    assert not store.put_new(NAME, b"second")
+    assert store.get(NAME) == b"first"
+
+
+def test_names_are_sorted_and_those_of_the_prefix(store):
+    names = ["runs/r/b.json", "runs/r/a/2.json", "runs/r/a/10.json", "runs/rr/c.json", "other"]
+    for name in names:
+        store.put(name, b"x")
+    assert store.names("runs/r/") == ["runs/r/a/10.json", "runs/r/a/2.json", "runs/r/b.json"]
+    assert store.names("runs/r") == sorted(names[:4])
+    assert store.names("runs/r/a/1") == ["runs/r/a/10.json"]
+    assert store.names("") == sorted(names)
+    assert store.names("runs/x/") == []
+
+
+def test_an_empty_store_has_no_names(store):
+    assert store.names("") == []
+    assert store.names("runs/r/chunks/") == []
+
+
+def test_the_uri_tells_names_apart(store):
+    uris = {store.uri(name) for name in ("runs/r/a", "runs/r/b", "runs/s/a")}
+    assert len(uris) == 3
+    assert all("runs/" in uri for uri in uris)
+
+
+def test_many_are_got_in_the_order_asked_for(store):
+    names = [f"runs/r/{number}" for number in range(40)]
+    for name in names[::2]:
+        store.put(name, name.encode())
+    expected = [name.encode() if name in names[::2] else None for name in names]
+    assert list(store.get_all(names[::-1])) == expected[::-1]
+    assert list(store.get_all([])) == []
+
+
+@pytest.mark.parametrize("kind", ["folder", "fake"])
+def test_of_many_at_once_one_wins(kind, tmp_path):
+    store = FolderStore(tmp_path) if kind == "folder" else bucket_store(FakeS3())
+    count = 8
+    for number in range(20):
+        name, barrier = f"runs/r/{number}", threading.Barrier(count)
+        wins: list[bytes] = []
+
+        def put(content: bytes, name: str, barrier: threading.Barrier, wins: list[bytes]) -> None:
+            barrier.wait()
+            if store.put_new(name, content):
+                wins.append(content)
+
+        threads = [
+            threading.Thread(target=put, args=(b"%d" % each * 1000, name, barrier, wins))
+            for each in range(count)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [store.get(name)] == wins
+
+
+# A folder.
+
+
+@pytest.fixture
+def folder(tmp_path) -> FolderStore:
+    return FolderStore(tmp_path / "ledger")
+
+
+def test_readers_see_old_or_new_content_whole(folder):
+    contents = [b"a" * 300_000, b"b" * 300_000]
+    folder.put(NAME, contents[0])
+    done = threading.Event()
+
+    def write() -> None:
+        for number in range(60):
+            folder.put(NAME, contents[number % 2])
+        done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        while not done.is_set():
+            assert folder.get(NAME) in contents
+            assert folder.names("") == [NAME]
+    finally:
+        writer.join()
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_a_name_appears_with_its_whole_content(folder, monkeypatch, new):
+    seen = []
+
+    def look(real: Callable[..., Any]) -> Callable[..., Any]:
+        def looking(*args: Any) -> Any:
+            seen.append((folder.get(NAME), folder.names("")))
+            return real(*args)
+
+        return looking
+
+    monkeypatch.setattr(os, "link", look(os.link))
+    monkeypatch.setattr(Path, "replace", look(Path.replace))
+    (folder.put_new if new else folder.put)(NAME, b"whole")
+    assert seen == [(None, [])]
+    assert folder.get(NAME) == b"whole"
+
+
+def test_nothing_but_the_named_files_is_left(folder, tmp_path):
+    folder.put(NAME, b"a")
+    folder.put(NAME, b"b")
+    folder.put_new(NAME, b"c")
+    folder.put_new("runs/r/run.json", b"d")
+    left = {path.name for path in (tmp_path / "ledger").rglob("*") if path.is_file()}
+    assert left == {"17.json", "run.json"}
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_a_full_disk_is_named_and_leaves_nothing(folder, tmp_path, monkeypatch, new):
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    class Full:
+        def __init__(self, file: Any) -> None:
+            self._file, self.name = file, file.name
+
+        def __enter__(self) -> Any:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self._file.close()
+
+        def write(self, data: bytes) -> None:
+            self._file.write(data[:3])
+            raise full
+
+    make = tempfile.NamedTemporaryFile
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", lambda **how: Full(make(**how)))
+    with pytest.raises(LedgerDamaged, match="No space left"):
+        (folder.put_new if new else folder.put)(NAME, b"content")
+    assert folder.get(NAME) is None
+    assert not [path for path in (tmp_path / "ledger").rglob("*") if path.is_file()]
+
+
+def test_a_folder_in_a_files_place_is_named(folder, tmp_path):
+    (tmp_path / "ledger" / NAME).mkdir(parents=True)
+    with pytest.raises(LedgerDamaged, match="17"):
+        folder.get(NAME)
+    with pytest.raises(LedgerDamaged, match="17"):
+        folder.put(NAME, b"x")
+    assert not folder.put_new(NAME, b"x")
+
+
+def test_a_file_in_a_folders_place_is_named(tmp_path):
+    (tmp_path / "ledger").write_text("not a folder")
+    store = FolderStore(tmp_path / "ledger")
+    assert store.get(NAME) is None
+    assert store.names("") == []
+    for put in (store.put, store.put_new):
+        with pytest.raises(LedgerDamaged, match="17"):
+            put(NAME, b"x")
+
+
+# A bucket.
+
+
+@pytest.fixture
+def s3() -> FakeS3:
+    return FakeS3()
+
+
+@pytest.mark.parametrize(
+    ("prefix", "key"),
+    [("", "runs/r"), ("/", "runs/r"), ("work", "work/runs/r"), ("/a/b/", "a/b/runs/r")],
+)
+def test_names_lie_under_the_prefix(s3, prefix, key):
+    store = bucket_store(s3, prefix)
+    store.put("runs/r", b"x")
+    assert s3.get_object(Bucket="bucket", Key=key)["Body"].read() == b"x"
+    assert store.names("") == ["runs/r"]
+    assert store.uri("runs/r") == f"s3://bucket/{key}"
+
+
+def test_names_outside_the_prefix_are_others(s3):
+    store = bucket_store(s3, "work")
+    s3.put_object(Bucket="bucket", Key="works/runs/r", Body=b"x")
+    s3.put_object(Bucket="bucket", Key="runs/r", Body=b"x")
+    assert store.names("") == []
+
+
+def test_names_come_in_pages(s3):
+    store = bucket_store(s3)
+    names = sorted(f"chunks/{number}" for number in range(2001))
+    for name in names:
+        store.put(name, b"")
+    assert store.names("chunks/") == names
+
+
+@pytest.mark.parametrize(
+    "fault", [ends_after(3), ends_after(0), ends_silently_after(3), resets_after(2), slow_down()]
+)
+def test_a_broken_read_is_done_again(s3, fault):
+    store = bucket_store(s3)
+    store.put(NAME, b"content")
+    s3.faults.add("get_object", fault, times=2)
+    assert store.get(NAME) == b"content"
+    assert not s3.faults.left()
+
+
+@pytest.mark.parametrize("lost", [read_timeout(), connection_closed()])
+@pytest.mark.parametrize("landed", [True, False])
+def test_a_lost_answer_does_not_hide_who_wrote(s3, lost, landed):
+    store = bucket_store(s3)
+    s3.faults.add("put_object", Fault(raises=lost, landed=landed))
+    assert store.put_new(NAME, b"mine")
+    assert store.get(NAME) == b"mine"
+
+
+def test_a_lost_answer_does_not_claim_what_another_wrote(s3):
+    store = bucket_store(s3)
+    other = bucket_store(s3)
+    s3.faults.add(
+        "put_object", Fault(before=lambda: other.put_new(NAME, b"theirs"), raises=read_timeout())
+    )
+    assert not store.put_new(NAME, b"mine")
+    assert store.get(NAME) == b"theirs"
+
+
+def test_a_conflict_of_conditional_writes_is_tried_again(s3):
+    store = bucket_store(s3)
+    conflict = ServiceError("ConditionalRequestConflict", 409, "try again")
+    s3.faults.add("put_object", Fault(raises=conflict))
+    assert store.put_new(NAME, b"mine")
+
+
+@pytest.mark.parametrize(
+    ("operation", "act"),
+    [
+        ("get_object", lambda store: store.get(NAME)),
+        ("put_object", lambda store: store.put(NAME, b"x")),
+        ("put_object", lambda store: store.put_new(NAME, b"x")),
+        ("list_objects_v2", lambda store: store.names("")),
+    ],
+)
+def test_what_keeps_failing_is_named(s3, operation, act):
+    store = bucket_store(s3)
+    s3.faults.add(operation, internal_error(), times=20)
+    with pytest.raises(ServiceUnavailable, match="InternalError"):
+        act(store)
+    denied = ServiceError("AccessDenied", 403, "Access Denied")
+    s3.faults = type(s3.faults)()
+    s3.faults.add(operation, Fault(raises=denied))
+    with pytest.raises(AccessDenied, match=r"s3://bucket/work/ledger"):
+        act(store)
+
+
+def test_a_missing_bucket_is_named(s3):
+    store = BucketStore(s3, "nowhere")
+    with pytest.raises(SourceNotFound, match="nowhere"):
+        store.get(NAME)

@@ -1,0 +1,1 @@
+"""The steps of an import, on fakes: no network, no disk, no time of day."""

@@ -1,0 +1,255 @@
+"""A whole import in memory: source, table, ledger and time, each a fake."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from ddbload.contracts import (
+    Chunk,
+    Cursor,
+    ImportResult,
+    ImportTask,
+    PreflightCursor,
+    PreflightResult,
+    PreflightTask,
+    Report,
+)
+from ddbload.pipeline.context import Context, Permitted, Progress
+from ddbload.pipeline.import_chunk import import_chunk
+from ddbload.pipeline.ledger import Ledger
+from ddbload.pipeline.preflight import preflight
+from ddbload.pipeline.report import report
+from tests.fakes.dynamodb import FakeDynamoDB
+from tests.fakes.s3 import FakeS3
+
+BUCKET, KEY, TABLE, RUN = "bucket", "in/file.csv", "books", "run-1"
+Item = dict[str, dict[str, Any]]
+
+
+class Clock:
+    """Time that passes only when something takes time."""
+
+    def __init__(self) -> None:
+        self.time = 1000.0
+
+    def __call__(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
+
+class MemoryStore:
+    """A store in a dictionary; `hook` is told of each access, before and after it took effect."""
+
+    def __init__(self, hook: Callable[[str, str, bytes], object] | None = None) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.hook = hook or (lambda _moment, _name, _data: None)
+
+    def get(self, name: str) -> bytes | None:
+        self.hook("get", name, b"")
+        return self.objects.get(name)
+
+    def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
+        return map(self.get, names)
+
+    def put(self, name: str, data: bytes) -> None:
+        self.hook("put", name, data)
+        self.objects[name] = data
+        self.hook("done", name, data)
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        self.hook("put_new", name, data)
+        new = self.objects.setdefault(name, data) is data
+        self.hook("done", name, data)
+        return new
+
+    def names(self, prefix: str) -> list[str]:
+        self.hook("names", prefix, b"")
+        return sorted(name for name in self.objects if name.startswith(prefix))
+
+    def uri(self, name: str) -> str:
+        return f"memory:{name}"
+
+
+@dataclass
+class FakeClients:
+    """Both clients."""
+
+    dynamodb: Any
+    s3: Any
+
+
+@dataclass
+class World:
+    """One file in a bucket, one table, one ledger; and the three steps over them."""
+
+    data: bytes
+    keys: Sequence[tuple[str, str]] = (("id", "S"),)
+    indexes: Sequence[Sequence[tuple[str, str]]] = ()
+    source: Mapping[str, Any] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    permitted: Permitted = field(default_factory=Permitted)
+    request_seconds: float = 0.0
+    make_table: bool = True
+
+    def __post_init__(self) -> None:
+        self.clock = Clock()
+        self.s3 = FakeS3()
+        self.s3.create_bucket(Bucket=BUCKET)
+        self.s3.put_object(Bucket=BUCKET, Key=KEY, Body=self.data)
+        self.dynamodb = FakeDynamoDB(latency=self.request_seconds, sleep=self.clock.sleep)
+        self.store: Any = MemoryStore()
+        self.seed = 0
+        if self.make_table:
+            self.create_table()
+
+    def create_table(self) -> None:
+        used = dict([*self.keys, *(key for index in self.indexes for key in index)])
+        more: dict[str, Any] = {}
+        if self.indexes:
+            more["GlobalSecondaryIndexes"] = [
+                {
+                    "IndexName": f"index-{number}",
+                    "KeySchema": _schema(index),
+                    "Projection": {"ProjectionType": "ALL"},
+                }
+                for number, index in enumerate(self.indexes)
+            ]
+        self.dynamodb.create_table(
+            TableName=TABLE,
+            KeySchema=_schema(self.keys),
+            AttributeDefinitions=[
+                {"AttributeName": name, "AttributeType": kind} for name, kind in used.items()
+            ],
+            BillingMode="PAY_PER_REQUEST",
+            **more,
+        )
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        return {
+            "source": {"bucket": BUCKET, "key": KEY, **self.source},
+            "target": {"table": TABLE},
+            "types": dict(self.types),
+            "options": {"engine": "sync", **self.options},
+        }
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.store, RUN)
+
+    @property
+    def manifest(self) -> tuple[Chunk, ...]:
+        return self.ledger.find_manifest() or ()
+
+    @property
+    def items(self) -> list[Item]:
+        return self.dynamodb.items(TABLE)
+
+    def context(
+        self,
+        seconds: float = float("inf"),
+        should_stop: Callable[[], bool] = lambda: False,
+        progress: Callable[[Progress], None] = lambda _: None,
+    ) -> Context:
+        """What a step stands on; its deadline lies `seconds` from now."""
+        self.seed += 1
+        return Context(
+            store=self.store,
+            clients=FakeClients(self.dynamodb, self.s3),
+            permitted=self.permitted,
+            deadline=self.clock.time + seconds,
+            should_stop=should_stop,
+            progress=progress,
+            clock=self.clock,
+            now=self.clock,
+            sleep=self.clock.sleep,
+            rng=random.Random(self.seed),
+        )
+
+    def preflight_step(
+        self, cursor: PreflightCursor | None = None, context: Context | None = None
+    ) -> PreflightResult:
+        return preflight(PreflightTask(self.payload, RUN, cursor), context or self.context())
+
+    def preflight(self, seconds: float = float("inf")) -> PreflightResult:
+        """Preflight to its end, each invocation with so many seconds."""
+        result = self.preflight_step(None, self.context(seconds))
+        while result.cursor is not None:
+            result = self.preflight_step(result.cursor, self.context(seconds))
+        return result
+
+    def import_step(
+        self,
+        chunk: Chunk,
+        cursor: Cursor | None = None,
+        stalled: int = 0,
+        context: Context | None = None,
+    ) -> ImportResult:
+        return import_chunk(ImportTask(RUN, chunk, cursor, stalled), context or self.context())
+
+    def import_one(self, chunk: Chunk, seconds: float = float("inf")) -> int:
+        """Import a chunk to its end; how many invocations it took."""
+        result, count = self.import_step(chunk, context=self.context(seconds)), 1
+        while result.cursor is not None:
+            context = self.context(seconds)
+            result = self.import_step(chunk, result.cursor, result.stalled, context)
+            count += 1
+        return count
+
+    def report(self, *, interrupted: bool = False) -> Report:
+        return report(RUN, self.context(), interrupted=interrupted)
+
+    def run(self, seconds: float = float("inf")) -> Report:
+        """All three steps."""
+        self.preflight(seconds)
+        for chunk in self.manifest:
+            self.import_one(chunk, seconds)
+        return self.report()
+
+    def overwrite(self, data: bytes) -> None:
+        """Put another object in the source's place."""
+        self.s3.put_object(Bucket=BUCKET, Key=KEY, Body=data)
+
+    def read_json(self, name: str) -> Any:
+        """An object of the run's ledger."""
+        return json.loads(self.store.objects[f"runs/{RUN}/{name}"])
+
+    def write_json(self, name: str, value: object) -> None:
+        """Tamper with the run's ledger."""
+        self.store.objects[f"runs/{RUN}/{name}"] = json.dumps(value).encode()
+
+    def in_ledger(self, prefix: str = "") -> list[str]:
+        """Names in the run's ledger."""
+        root = f"runs/{RUN}/"
+        names = (name.removeprefix(root) for name in self.store.objects)
+        return sorted(name for name in names if name.startswith(prefix))
+
+    def rejects(self) -> list[dict[str, Any]]:
+        """The reject lines of the segments that count, by chunk and start."""
+        segments = sorted(self.ledger.segments(), key=lambda each: (each.chunk, each.start.byte))
+        return [json.loads(line) for line in self.ledger.rejects(segments)]
+
+
+def _schema(keys: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    kinds = ("HASH", "RANGE")
+    return [
+        {"AttributeName": name, "KeyType": kind}
+        for (name, _), kind in zip(keys, kinds, strict=False)
+    ]
+
+
+def by_value(item: Item) -> dict[str, tuple[str, Any]]:
+    """An item with its numbers as numbers: `1` and `1.0` are the same."""
+    found = {}
+    for name, value in item.items():
+        ((kind, content),) = value.items()
+        found[name] = (kind, Decimal(content) if kind == "N" else content)
+    return found
