@@ -71,15 +71,22 @@ class RowEnds:
 
         `start`, where a row begins, saves looking at what stands before it.
         """
-        skipped = self._skip_well_formed(data, start, max(start, offset - 2))
-        for begin, stop in self._unquoted(data, skipped):
-            # One or two bytes back: a line end that ends just at `offset` begins before it.
-            position = max(begin, offset - 2)
-            while position < stop and (found := _LINE_END.search(data, position, stop)):
-                if found.end() >= offset:
-                    return found.end() if self._is_sure(data, found.end(), final) else 0
-                position = found.end()
-        return 0
+        position = self._skip_well_formed(data, start, max(start, offset - 2))
+        found: re.Match[bytes] | None = None
+        while True:
+            # Two bytes back: a line end that ends just at `offset` begins before it.
+            since = max(position, offset - 2)
+            if found is None or found.start() < since:
+                line_ends = _LINE_END.finditer(data, since)
+                found = next((each for each in line_ends if each.end() >= offset), None)
+                if found is None:
+                    return 0
+            quoted = self._next_quoted(data, position, found.start())
+            if quoted is None:
+                return found.end() if self._is_sure(data, found.end(), final) else 0
+            position = quoted[1]
+            if not position:
+                return 0
 
     def _skip_well_formed(self, data: bytes, start: int, limit: int) -> int:
         """An offset up to `limit` where unquoted text begins: `start`, or after a quoted field."""
@@ -122,26 +129,28 @@ class RowEnds:
 
     def _unquoted(self, data: bytes, start: int) -> Iterator[tuple[int, int]]:
         """The stretches outside quoted fields, from `start` (itself outside) on."""
-        if self._quote is None:
-            yield start, len(data)
-            return
-        width = len(self._quote)
         position = start
-        at_start = start == 0 and data.startswith(self._quote)
-        while True:
-            if at_start:
-                opened, at_start = 0, False
-            else:
-                found = self._opening.search(data, position)
-                if found is None:
-                    yield position, len(data)
-                    return
-                opened = found.start()
+        while (quoted := self._next_quoted(data, position, len(data))) is not None:
+            opened, closed = quoted
             yield position, opened
-            closed = self._inside.match(data, opened + width)
-            if closed is None:
+            if not closed:
                 return
-            position = closed.end()
+            position = closed
+        yield position, len(data)
+
+    def _next_quoted(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
+        """Where a quoted field opens between `start` (outside) and `stop`, and its end or 0."""
+        if self._quote is None:
+            return None
+        if start == 0 and data.startswith(self._quote):
+            opened = 0
+        else:
+            opening = self._opening.search(data, start, stop)
+            if opening is None:
+                return None
+            opened = opening.start()
+        closing = self._inside.match(data, opened + len(self._quote))
+        return opened, 0 if closing is None else closing.end()
 
 
 def _repeated(pattern: bytes) -> bytes:
