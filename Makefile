@@ -75,6 +75,10 @@ test: setup node_modules ## Run every test (ARGS="-k word" for some)
 property: setup ## Run the property tests, CASES=1000 each
 	DDBLOAD_PROPERTY_CASES=$(CASES) $(BIN)/python -m pytest --timeout=0 $(ARGS) tests/property
 
+.PHONY: bench-scan
+bench-scan: setup ## Measure how fast row ends are found, beside csv.reader
+	$(BIN)/python -m bench.scan $(ARGS)
+
 .PHONY: demo
 demo: setup node_modules ## Load a sample, or FILE="my.csv" with TABLE_KEY=id, on this machine
 	@status=0; \

@@ -8,6 +8,7 @@ wrong, where, and what to do; it never carries row data.
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import ClassVar
 
 
@@ -192,3 +193,16 @@ class Interrupted(DdbloadError):
 
     exit_code = 130
     permanent = False
+
+
+def unexpected(error: Exception, doing: str) -> UnexpectedError:
+    """A fault of ours: its kind and its place, and not its text, which may hold row data."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "?"
+    if trace is not None:
+        place = f"{PurePath(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    return UnexpectedError(
+        f"{doing}: {type(error).__name__} at {place}; this is a fault of ddbload, please report it"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from ddbload import __version__
 from ddbload.aws_http import failures
@@ -72,6 +73,11 @@ class Clients:
         region = settings.region or os.environ.get("AWS_REGION") or None
         try:
             session = boto3.Session(profile_name=settings.profile, region_name=region)
-            return session.client(service, config=config, endpoint_url=settings.endpoint_url)
+            client = session.client(service, config=config, endpoint_url=settings.endpoint_url)
+            # botocore would notice either with the first request only.
+            endpoint = urlsplit(client.meta.endpoint_url)
+            if endpoint.scheme not in ("http", "https") or endpoint.port == 0:
+                raise ValueError(f"Invalid endpoint: {client.meta.endpoint_url}")
+            return client
         except (BotoCoreError, ValueError) as error:
             raise failures.configuration(error) from None

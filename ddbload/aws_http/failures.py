@@ -107,8 +107,13 @@ def meaning(error: Exception) -> Meaning | None:
         return Meaning(Kind.FATAL, "NoCredentials", "no AWS credentials were found")
     if isinstance(error, aws.CredentialRetrievalError | aws.TokenRetrievalError):
         return Meaning(Kind.FATAL, "NoCredentials", "AWS credentials could not be fetched")
+    if isinstance(error, aws.SSOError | aws.LoginError | aws.NoAuthTokenError):
+        # Its text says which session ended, and which command begins a new one.
+        return Meaning(Kind.FATAL, "NoCredentials", _first_line(error))
     transport = (
+        aws.ChecksumError,
         aws.ConnectionError,
+        aws.FlexibleChecksumError,
         aws.HTTPClientError,
         aws.ResponseStreamingError,
         aws.IncompleteReadError,
@@ -136,7 +141,7 @@ def _of_answer(error: aws.ClientError) -> Meaning:
         kind = Kind.THROTTLED
     elif code in _AGAIN or status >= 500 or status == 408:
         kind = Kind.UNSURE
-    elif code in _INVALID:
+    elif code in _INVALID or status == 413:
         kind = Kind.INVALID
     else:
         kind = Kind.FATAL

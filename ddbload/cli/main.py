@@ -12,7 +12,7 @@ from ddbload import __version__
 from ddbload.cli.demo.command import demo
 from ddbload.cli.import_command import import_command
 from ddbload.cli.ledger_commands import rejects_command, report_command, status_command
-from ddbload.errors import DdbloadError
+from ddbload.errors import DdbloadError, unexpected
 
 EXIT_INTERRUPTED = 130
 
@@ -56,8 +56,6 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except Exception as error:  # noqa: BLE001 - its text may hold row data: its place may not
-        from ddbload.pipeline.workers import unexpected
-
         click.echo(f"ddbload: {unexpected(error, 'internal error').message}", err=True)
         code = 1
     sys.exit(code)

@@ -145,9 +145,7 @@ class BucketStore:
             return data
 
         try:
-            return call(
-                read, f"reading {self.uri(name)}", expected=self._absent, sleep=self._sleep
-            )
+            return call(read, f"reading {self.uri(name)}", expected=self._absent, sleep=self._sleep)
         except _AbsentError:
             return None
 
@@ -183,9 +181,7 @@ class BucketStore:
             return True
 
         try:
-            return call(
-                write, f"writing {self.uri(name)}", expected=self._taken, sleep=self._sleep
-            )
+            return call(write, f"writing {self.uri(name)}", expected=self._taken, sleep=self._sleep)
         except _TakenError:
             return tries > 1 and self.get(name) == data
 

@@ -17,7 +17,7 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, Protocol
 
 from ddbload.contracts import ImportResult, ImportTask
-from ddbload.errors import DdbloadError, UnexpectedError, WorkerDied
+from ddbload.errors import DdbloadError, WorkerDied, unexpected
 from ddbload.pipeline.context import Context, Progress
 from ddbload.pipeline.import_chunk import import_chunk
 from ddbload.pipeline.intake import Reading
@@ -58,19 +58,6 @@ class Worker:
         """End the driver's threads."""
         if self._context.driver is not None:
             self._context.driver.close()
-
-
-def unexpected(error: Exception, doing: str) -> UnexpectedError:
-    """A fault of ours: its kind and its place, and not its text, which may hold row data."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = "?"
-    if trace is not None:
-        place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"  # noqa: PTH119
-    return UnexpectedError(
-        f"{doing}: {type(error).__name__} at {place}; this is a fault of ddbload, please report it"
-    )
 
 
 class Crew(Protocol):

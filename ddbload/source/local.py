@@ -76,8 +76,10 @@ def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
 
     Raises `SourceNotFound`, `SourceUnreadable` and `SourceChanged`.
     """
+    # Not blocking: to open a pipe would wait for its writer, before it can be refused.
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        descriptor = os.open(path, flags)
     except FileNotFoundError:
         raise SourceNotFound(f"{path}: no such file") from None
     except (OSError, ValueError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from pathlib import Path
 from typing import BinaryIO
 
 from ddbload.errors import SourceUnreadable
@@ -16,7 +17,12 @@ def spool(stream: BinaryIO) -> str:
     """
     try:
         with tempfile.NamedTemporaryFile(prefix="ddbload-stdin-", delete=False) as file:
-            shutil.copyfileobj(stream, file, 1024 * 1024)
+            try:
+                shutil.copyfileobj(stream, file, 1024 * 1024)
+                file.flush()
+            except BaseException:
+                Path(file.name).unlink()
+                raise
             return file.name
     except OSError as error:
         raise SourceUnreadable(f"standard input: {error.strerror}") from None

@@ -60,9 +60,9 @@ class BatchWriter:
             return Fatal(TableNotFound(f"table {self._table} is not there any more"))
         return Fatal(named(meant, f"writing to table {self._table}"))
 
-    def _read(self, items: Sequence[PutItem], response: Mapping[str, Any]) -> Answer:
+    def _read(self, items: Sequence[PutItem], response: Any) -> Answer:
         """Believe an answer only as far as it can be true of what was sent."""
-        returned = response.get("UnprocessedItems")
+        returned = response.get("UnprocessedItems") if isinstance(response, Mapping) else None
         if not isinstance(returned, Mapping):
             return Unsure("an answer without UnprocessedItems")
         places: list[int] = []
@@ -74,7 +74,7 @@ class BatchWriter:
                 if table != self._table:
                     raise KeyError(table)
                 places = [sent[self._key(request["PutRequest"]["Item"])] for request in requests]
-            except (KeyError, ValueError, TypeError, DecimalException):
+            except (AttributeError, LookupError, ValueError, TypeError, DecimalException):
                 return Unsure("an answer that returns items which were not sent")
         return Accepted(places, _consumed(response))
 
@@ -90,8 +90,9 @@ def _identity(value: Mapping[str, str]) -> Hashable:
 def _consumed(response: Mapping[str, Any]) -> float:
     """Write units of all tables in the answer; 0 where it does not say."""
     total = 0.0
-    for each in response.get("ConsumedCapacity") or ():
-        units = each.get("CapacityUnits")
+    listed = response.get("ConsumedCapacity")
+    for each in listed if isinstance(listed, list) else ():
+        units = each.get("CapacityUnits") if isinstance(each, Mapping) else None
         if isinstance(units, int | float) and math.isfinite(units) and units > 0:
             total += units
     return total

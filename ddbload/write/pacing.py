@@ -7,7 +7,9 @@ import random
 from ddbload.aws_http.backoff import full_jitter
 
 BURST_SECONDS = 0.2
-"""How much unused capacity a budget keeps."""
+"""How much unused capacity a budget keeps, and how much one request takes at most."""
+LEARNING = 0.2
+"""The weight of the latest answer in what a budget learns."""
 MAX_LEVEL = 9
 
 
@@ -37,12 +39,23 @@ class Calm:
 
 
 class Budget:
-    """A token bucket of write capacity units (`max_wcu`), fed by what DynamoDB says it used."""
+    """A token bucket of write capacity units (`max_wcu`), fed by what DynamoDB says it used.
+
+    A request pays an estimate when it goes, and the difference when it is answered. What an
+    estimate cannot know (indexes, larger items that are overwritten) is learned from the answers.
+    """
 
     def __init__(self, units_per_second: float, now: float) -> None:
         self._rate = units_per_second
         self._balance = 0.0
         self._at = now
+        # Units used for each unit of the rows' own size.
+        self._factor = 1.0
+
+    @property
+    def request_units(self) -> float:
+        """Rows of how many units one request may carry, so that a small budget flows evenly."""
+        return self._rate * BURST_SECONDS / self._factor
 
     def ready_at(self, now: float) -> float:
         """When a request may go: `now`, or the time by which the debt is paid off."""
@@ -52,6 +65,23 @@ class Budget:
         self._at = now
         return now if self._balance >= 0 else now - self._balance / self._rate
 
-    def spend(self, units: float) -> None:
-        """Take units away: an estimate when a request goes, the difference when it is answered."""
-        self._balance -= units
+    def pay(self, units: int) -> float:
+        """Pay for a request with rows of so many units; what was paid."""
+        paid = units * self._factor
+        self._balance -= paid
+        return paid
+
+    def refund(self, paid: float) -> None:
+        """Give back what was paid for a request that DynamoDB refused."""
+        self._balance += paid
+
+    def settle(self, paid: float, units: int, written: int, used: float) -> None:
+        """Pay the difference for a request with rows of `units`, of which `written` were written.
+
+        `used`: what DynamoDB says, 0 where it says nothing.
+        """
+        if written and used > 0:
+            self._factor += LEARNING * (max(1.0, used / written) - self._factor)
+        elif written:
+            used = paid * written / units
+        self._balance += paid - used

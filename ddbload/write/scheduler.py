@@ -13,10 +13,11 @@ the batches, and tells it the answers. Two laws hold whatever the answers are:
 from __future__ import annotations
 
 import heapq
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ddbload.aws_http.backoff import full_jitter
 from ddbload.contracts import Work
@@ -96,31 +97,46 @@ Step = Batch | Wait | Finished
 
 
 class _Row:
-    __slots__ = ("attempts", "bytes", "flying", "handle", "key", "older", "replaced", "units")
+    __slots__ = (
+        "attempts",
+        "bytes",
+        "due",
+        "flying",
+        "handle",
+        "key",
+        "older",
+        "replaced",
+        "sent",
+        "units",
+    )
 
     def __init__(self, handle: int, key: Hashable, units: int, wire_bytes: int) -> None:
         self.handle = handle
         self.key = key
         self.bytes = wire_bytes
         self.units = units
+        # Of the key: a row that takes another's place takes its back-off as well.
         self.attempts = 0
+        self.due: float | None = None
+        self.sent = False
         self.flying = False
         self.replaced = False
         # Earlier rows of the same key that this one stands in for, in order.
         self.older: list[_Row] = []
 
     def again(self) -> _Row:
-        return _Row(self.handle, self.key, self.units, self.bytes)
+        row = _Row(self.handle, self.key, self.units, self.bytes)
+        row.sent = self.sent
+        return row
 
 
 @dataclass(slots=True)
 class _Flight:
     rows: list[_Row]
     sent_at: float
-    units: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.units = sum(row.units for row in self.rows)
+    units: int
+    paid: float
+    """Of the budget, if there is one."""
 
 
 class Scheduler:
@@ -156,7 +172,7 @@ class Scheduler:
         self._ready: deque[_Row] = deque()
         self._delayed: list[tuple[float, int, _Row]] = []
         # Parts of a refused batch, to find the rows that DynamoDB means.
-        self._parts: deque[list[_Row]] = deque()
+        self._parts: deque[deque[_Row]] = deque()
         self._flights: dict[int, _Flight] = {}
         self._held_bytes = 0
         self._sent = 0
@@ -193,7 +209,11 @@ class Scheduler:
             current.replaced = True
             self._stand_in(row, current)
             self._current[key] = row
-            self._ready.append(row)
+            row.attempts = current.attempts
+            if current.due is None:
+                self._ready.append(row)
+            else:
+                self._delay(row, current.due)
         return row.handle
 
     def reject(self) -> int:
@@ -237,18 +257,18 @@ class Scheduler:
         flight = self._flights.pop(batch.number)
         for row in flight.rows:
             row.flying = False
-        if self._budget is not None:
-            used = answer.consumed if isinstance(answer, Accepted) else 0.0
-            self._budget.spend(used - flight.units)
         match answer:
             case Accepted(unprocessed, consumed):
                 self._accepted(flight, set(unprocessed), consumed, now)
             case Throttled():
                 self._throttled += 1
+                self._refund(flight)
                 self._again(flight, now)
             case Unsure():
+                # It may have been written, and so it may have used what was paid.
                 self._again(flight, now)
             case Refused(message):
+                self._refund(flight)
                 self._refuse(flight.rows, message)
             case Fatal(error):
                 self.fatal = self.fatal or error
@@ -265,34 +285,43 @@ class Scheduler:
 
     def _batch(self, now: float) -> list[_Row]:
         while self._parts:
-            part = [row for row in self._parts.popleft() if not row.replaced]
-            if part:
-                return part
+            part = self._parts[0]
+            rows = self._fill(part)
+            if not part:
+                self._parts.popleft()
+            if rows:
+                return rows
         while self._delayed and self._delayed[0][0] <= now:
             self._ready.appendleft(heapq.heappop(self._delayed)[2])
+        return self._fill(self._ready)
+
+    def _fill(self, queue: deque[_Row]) -> list[_Row]:
+        """Take the rows of one request."""
         rows: list[_Row] = []
-        size = 0
-        while self._ready and len(rows) < MAX_BATCH_ROWS:
-            row = self._ready[0]
+        size = units = 0
+        most = math.inf if self._budget is None else self._budget.request_units
+        while queue and len(rows) < MAX_BATCH_ROWS:
+            row = queue[0]
             if not row.replaced:
-                if rows and size + row.bytes > MAX_BATCH_BYTES:
+                size += row.bytes
+                units += row.units
+                if rows and (size > MAX_BATCH_BYTES or units > most):
                     break
                 rows.append(row)
-                size += row.bytes
-            self._ready.popleft()
+            queue.popleft()
         return rows
 
     def _send(self, rows: list[_Row], now: float) -> Batch:
-        flight = _Flight(rows, now)
+        units = sum(row.units for row in rows)
+        paid = 0.0 if self._budget is None else self._budget.pay(units)
+        flight = _Flight(rows, now, units, paid)
         batch = Batch(self._sent, tuple(row.handle for row in rows))
         self._flights[batch.number] = flight
         self._sent += 1
-        self._retries += any(row.attempts for row in rows)
+        self._retries += any(row.sent for row in rows)
         for row in rows:
-            row.flying = True
+            row.flying = row.sent = True
             row.attempts += 1
-        if self._budget is not None:
-            self._budget.spend(flight.units)
         return batch
 
     # Settling.
@@ -301,17 +330,25 @@ class Scheduler:
         self, flight: _Flight, unprocessed: set[int], consumed: float, now: float
     ) -> None:
         self._consumed += consumed
+        written = 0
         for place, row in enumerate(flight.rows):
             if place in unprocessed:
                 self._retry(row, now)
             else:
+                written += row.units
                 self._written(row)
+        if self._budget is not None:
+            self._budget.settle(flight.paid, flight.units, written, consumed)
         if unprocessed:
             self._throttled += 1
         if 2 * len(unprocessed) >= len(flight.rows):
             self._calm.trouble(flight.sent_at, now)
         elif not unprocessed:
             self._calm.passed()
+
+    def _refund(self, flight: _Flight) -> None:
+        if self._budget is not None:
+            self._budget.refund(flight.paid)
 
     def _again(self, flight: _Flight, now: float) -> None:
         self._calm.trouble(flight.sent_at, now)
@@ -324,14 +361,17 @@ class Scheduler:
             self._stand_in(waiting, row)
             waiting.attempts = row.attempts
             self._current[row.key] = row = waiting
-        due = now + full_jitter(row.attempts, self._rng)
+        self._delay(row, now + full_jitter(row.attempts, self._rng))
+
+    def _delay(self, row: _Row, due: float) -> None:
+        row.due = due
         heapq.heappush(self._delayed, (due, row.handle, row))
 
     def _refuse(self, rows: list[_Row], message: str) -> None:
         if len(rows) > 1:
             half = len(rows) // 2
             for part in (rows[:half], rows[half:]):
-                self._parts.append([self._renewed(row) for row in part])
+                self._parts.append(deque(self._renewed(row) for row in part))
             return
         (row,) = rows
         self.refused[row.handle] = message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from ddbload.write.driver import POLL_SECONDS, Job, PutItem
 from ddbload.write.scheduler import Answer, Batch, Finished, Wait
@@ -26,17 +26,24 @@ class ThreadsDriver:
             except BaseException as error:  # noqa: BLE001 - it is raised in the caller's thread
                 answers.put((batch, error))
 
-        while True:
-            step = job.step()
-            match step:
-                case Finished():
-                    return
-                case Wait(until):
-                    pause = POLL_SECONDS if until is None else until - job.clock()
-                    self._take(job, answers, min(max(pause, 0.0), POLL_SECONDS))
-                case batch:
-                    self._pool.submit(send, batch, job.items(batch.handles))
-                    self._take(job, answers, 0.0)
+        under_way: set[Future[None]] = set()
+        try:
+            while True:
+                step = job.step()
+                match step:
+                    case Finished():
+                        return
+                    case Wait(until):
+                        pause = POLL_SECONDS if until is None else until - job.clock()
+                        self._take(job, answers, min(max(pause, 0.0), POLL_SECONDS))
+                    case batch:
+                        future = self._pool.submit(send, batch, job.items(batch.handles))
+                        under_way.add(future)
+                        future.add_done_callback(under_way.discard)
+                        self._take(job, answers, 0.0)
+        finally:
+            # Also after an exception: the next job may have rows of the same keys.
+            wait(set(under_way))
 
     def close(self) -> None:
         """End the threads, once their requests are answered."""
