@@ -1,0 +1,1 @@
+"""Where bytes come from: files, objects, standard input."""
