@@ -1,0 +1,245 @@
+"""Where bytes come from: files and objects obey the same laws."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from ddbload.errors import SourceChanged, SourceNotFound
+from ddbload.source import s3 as s3_module
+from ddbload.source.base import ByteSource
+from ddbload.source.local import open_local
+from ddbload.source.s3 import S3Object, open_s3
+from tests.fakes.s3 import FakeS3
+
+DATA = bytes(range(256)) * 4
+
+
+class FilePlace:
+    """A path."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._puts = 0
+
+    def put(self, data: bytes) -> None:
+        self._path.write_bytes(data)
+        # As if each write came a second later: file systems' clocks are coarse.
+        self._puts += 1
+        os.utime(self._path, ns=(0, self._puts * 10**9))
+
+    def remove(self) -> None:
+        self._path.unlink()
+
+    def open(self) -> ByteSource:
+        return open_local(str(self._path))
+
+    def reopen(self, pinned: Mapping[str, Any]) -> ByteSource:
+        return open_local(str(self._path), pinned)
+
+
+class ObjectPlace:
+    """A key of a bucket."""
+
+    def __init__(self, s3: Any, *, versioned: bool = False) -> None:
+        self._s3 = s3
+        s3.create_bucket(Bucket="bucket")
+        if versioned:
+            s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration={"Status": "Enabled"})
+
+    def put(self, data: bytes) -> None:
+        self._s3.put_object(Bucket="bucket", Key="a key", Body=data)
+
+    def remove(self) -> None:
+        self._s3.delete_object(Bucket="bucket", Key="a key")
+
+    def open(self) -> ByteSource:
+        return open_s3(self._s3, "bucket", "a key", sleep=_no_sleep)
+
+    def reopen(self, pinned: Mapping[str, Any]) -> ByteSource:
+        return S3Object(self._s3, pinned, sleep=_no_sleep)
+
+
+Place = FilePlace | ObjectPlace
+
+
+def _no_sleep(_: float) -> None:
+    pytest.fail("nothing failed that could be tried again")
+
+
+@pytest.fixture
+def _small_ranges(monkeypatch) -> None:
+    monkeypatch.setattr(s3_module, "RANGE_BYTES", 100)
+
+
+@pytest.fixture(params=["file", "fake", "moto"])
+def place(request, tmp_path, _small_ranges) -> Iterator[Place]:
+    """Where a source lies that keeps one version only."""
+    if request.param == "file":
+        yield FilePlace(tmp_path / "a file")
+    elif request.param == "fake":
+        yield ObjectPlace(FakeS3(max_read=7))
+    else:
+        with mock_aws():
+            yield ObjectPlace(request.getfixturevalue("moto_s3"))
+
+
+@pytest.fixture(params=["fake", "moto"])
+def versioned(request, _small_ranges) -> Iterator[Place]:
+    """Where a source lies that keeps all its versions."""
+    if request.param == "fake":
+        yield ObjectPlace(FakeS3(), versioned=True)
+    else:
+        with mock_aws():
+            yield ObjectPlace(request.getfixturevalue("moto_s3"), versioned=True)
+
+
+def read(source: ByteSource, start: int, end: int, piece_bytes: int) -> bytes:
+    pieces = list(source.stream(start, end, piece_bytes))
+    assert all(1 <= len(piece) <= piece_bytes for piece in pieces)
+    return b"".join(pieces)
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 7, 100, 101, 5000])
+@pytest.mark.parametrize(
+    ("start", "end"), [(0, 1024), (0, 1), (1023, 1024), (99, 101), (100, 200), (5, 5), (1024, 1024)]
+)
+def test_a_range_comes_whole_and_once(place, start, end, piece_bytes):
+    place.put(DATA)
+    source = place.open()
+    assert source.size == 1024
+    assert read(source, start, end, piece_bytes) == DATA[start:end]
+    source.close()
+
+
+def test_an_empty_source_has_no_bytes(place):
+    place.put(b"")
+    source = place.open()
+    assert source.size == 0
+    assert list(source.stream(0, 0, 10)) == []
+    source.close()
+
+
+def test_what_is_pinned_opens_again_after_a_trip_through_json(place):
+    place.put(DATA)
+    first = place.open()
+    again = place.reopen(json.loads(json.dumps(dict(first.pinned))))
+    assert again.size == first.size
+    assert again.name == first.name
+    assert dict(again.pinned) == dict(first.pinned)
+    assert read(again, 10, 500, 64) == DATA[10:500]
+    first.close()
+    again.close()
+
+
+@pytest.mark.parametrize("data", [DATA[::-1], DATA + b"x", DATA[:-1], b""])
+def test_another_content_is_not_read_for_the_pinned_one(place, data):
+    place.put(DATA)
+    source = place.open()
+    pinned = source.pinned
+    place.put(data)
+    with pytest.raises(SourceChanged, match="a"):
+        list(source.stream(0, 1024, 100))
+    with pytest.raises(SourceChanged, match="start a new run"):
+        list(place.reopen(pinned).stream(500, 600, 100))
+    source.close()
+
+
+def test_a_source_that_is_gone_is_named(place):
+    place.put(DATA)
+    source = place.open()
+    pinned = source.pinned
+    source.close()
+    place.remove()
+    with pytest.raises((SourceChanged, SourceNotFound)):
+        list(place.reopen(pinned).stream(0, 10, 10))
+    with pytest.raises(SourceNotFound, match="no such"):
+        place.open()
+
+
+@pytest.mark.parametrize("data", [DATA[::-1], DATA * 2, DATA[:500], b""])
+@pytest.mark.parametrize("after", [1, 5, 50])
+def test_a_change_while_reading_gives_no_mixture(place, data, after):
+    place.put(DATA)
+    source = place.open()
+    stream = source.stream(0, 1024, 10)
+    found = [next(stream) for _ in range(after)]
+    place.put(data)
+    with pytest.raises(SourceChanged):
+        found.extend(stream)
+    assert DATA.startswith(b"".join(found))
+    source.close()
+
+
+def test_a_version_stays_what_it_is(versioned):
+    versioned.put(DATA)
+    source = versioned.open()
+    versioned.put(b"another")
+    assert read(source, 0, 1024, 64) == DATA
+    versioned.remove()
+    assert read(versioned.reopen(source.pinned), 0, 1024, 64) == DATA
+    with pytest.raises(SourceNotFound):
+        versioned.open()
+
+
+# What only S3 can be asked for.
+
+
+@pytest.fixture(params=["fake", "moto"])
+def s3(request) -> Iterator[Any]:
+    if request.param == "fake":
+        yield FakeS3()
+    else:
+        with mock_aws():
+            yield request.getfixturevalue("moto_s3")
+
+
+def test_an_older_version_can_be_asked_for(s3):
+    s3.create_bucket(Bucket="bucket")
+    s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration={"Status": "Enabled"})
+    old = s3.put_object(Bucket="bucket", Key="k", Body=b"old")["VersionId"]
+    s3.put_object(Bucket="bucket", Key="k", Body=b"newer")
+    source = open_s3(s3, "bucket", "k", version_id=old)
+    assert source.pinned["version_id"] == old
+    assert read(source, 0, 3, 10) == b"old"
+    assert read(open_s3(s3, "bucket", "k"), 0, 5, 10) == b"newer"
+
+
+@pytest.mark.parametrize("quoted", [True, False])
+def test_an_etag_can_be_asked_for(s3, quoted):
+    s3.create_bucket(Bucket="bucket")
+    etag = s3.put_object(Bucket="bucket", Key="k", Body=b"old")["ETag"]
+    etag = etag if quoted else etag.strip('"')
+    assert read(open_s3(s3, "bucket", "k", etag=etag), 0, 3, 10) == b"old"
+    s3.put_object(Bucket="bucket", Key="k", Body=b"new")
+    with pytest.raises(SourceChanged, match="ETag"):
+        open_s3(s3, "bucket", "k", etag=etag)
+
+
+@pytest.mark.parametrize(
+    ("bucket", "key"), [("nowhere", "k"), ("bucket", "nothing"), ("bucket", "k/")]
+)
+def test_what_is_not_there_is_named(s3, bucket, key):
+    s3.create_bucket(Bucket="bucket")
+    s3.put_object(Bucket="bucket", Key="k", Body=b"x")
+    with pytest.raises(SourceNotFound, match=f"s3://{bucket}/{key}: no such object"):
+        open_s3(s3, bucket, key)
+
+
+def test_a_deleted_or_unknown_version_is_named(s3):
+    s3.create_bucket(Bucket="bucket")
+    s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration={"Status": "Enabled"})
+    first = s3.put_object(Bucket="bucket", Key="k", Body=b"x")["VersionId"]
+    s3.put_object(Bucket="bucket", Key="k", Body=b"y")
+    s3.delete_object(Bucket="bucket", Key="k", VersionId=first)
+    with pytest.raises(SourceNotFound, match="in version"):
+        open_s3(s3, "bucket", "k", version_id=first)
+    marker = s3.delete_object(Bucket="bucket", Key="k")["VersionId"]
+    with pytest.raises(SourceNotFound):
+        open_s3(s3, "bucket", "k", version_id=marker)
