@@ -213,7 +213,7 @@ class Payload(Message):
                 source=Source.from_json(f.required("source")),
                 table=table,
                 types=types,
-                options=Options.from_json(f.raw("options") or {}),
+                options=Options.from_json(f.raw("options") if f.has("options") else {}),
                 run=None if given is None else run_id(given),
             )
 
