@@ -184,6 +184,10 @@ class WorkerDied(DdbloadError):
     permanent = False
 
 
+class DemoUnavailable(DdbloadError):
+    """The demo lacks a part of its set-up."""
+
+
 class UnexpectedError(DdbloadError):
     """A fault of ddbload itself."""
 

@@ -71,7 +71,7 @@ def _begin(
     Dialect.of(source)
     if source.columns is not None:
         check_names(source.columns)
-    table = describe(context.clients.dynamodb, payload.table)
+    table = describe(context.clients.dynamodb, payload.table, sleep=context.sleep, rng=context.rng)
     header = read_header(file, source, options.max_row_bytes)
     check_names(header.columns)
     # A file without any row has nothing to contradict the table.

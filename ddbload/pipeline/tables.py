@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws_http.calls import call
@@ -14,6 +16,7 @@ from ddbload.errors import (
     EmptyColumnName,
     KeyColumnMissing,
     KeyTypeMismatch,
+    ServiceUnavailable,
     TableNotActive,
     TableNotFound,
     UnknownColumn,
@@ -28,7 +31,13 @@ MAX_NAME_BYTES = 64 * 1024 - 1
 _KEY_BYTES = {"HASH": 2048, "RANGE": 1024}
 
 
-def describe(client: DynamoDBClient, name: str) -> Table:
+def describe(
+    client: DynamoDBClient,
+    name: str,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    rng: random.Random | None = None,
+) -> Table:
     """A table that takes writes. Raises `TableNotFound`, `TableNotActive`, and AWS's errors."""
 
     def absent(meant: Meaning) -> Exception | None:
@@ -39,11 +48,22 @@ def describe(client: DynamoDBClient, name: str) -> Table:
             )
         return None
 
-    answer: Any = call(
-        lambda: client.describe_table(TableName=name), f"describing table {name}", expected=absent
-    )
-    table = answer["Table"]
-    status = table.get("TableStatus")
+    doing = f"describing table {name}"
+
+    def ask() -> Table:
+        answer: Any = client.describe_table(TableName=name)
+        return _table(name, answer["Table"])
+
+    try:
+        return call(ask, doing, expected=absent)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        raise ServiceUnavailable(
+            f"{doing}: the answer is none of DynamoDB's; check the endpoint"
+        ) from None
+
+
+def _table(name: str, table: Mapping[str, Any]) -> Table:
+    status = table["TableStatus"]
     if status not in ("ACTIVE", "UPDATING"):
         raise TableNotActive(f"table {name} is {status}; wait until it is ACTIVE")
     types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}

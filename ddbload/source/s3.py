@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ddbload.aws_http.backoff import full_jitter
 from ddbload.aws_http.calls import ATTEMPTS, call
 from ddbload.aws_http.failures import Kind, Meaning, meaning, named
-from ddbload.errors import SourceChanged, SourceNotFound
+from ddbload.errors import SourceChanged, SourceNotFound, SourceUnreadable
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -174,6 +174,8 @@ def open_s3(
         sleep=sleep,
         rng=rng,
     )
+    if not head.get("ETag") or "ContentLength" not in head:
+        raise SourceUnreadable(f"{name}: the answer has no ETag or size; check the endpoint")
     if etag is not None and _bare(etag) != _bare(head["ETag"]):
         raise SourceChanged(f"{name}: its ETag is not the one that was asked for ({etag})")
     found = head.get("VersionId")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ddbload.errors import DdbloadError
+from ddbload.errors import DemoUnavailable
 
 # The server ends when its standard input does: so it never outlives who started it, however
 # that ends. Port 0 lets the system choose, and the line on standard output says which.
@@ -18,10 +18,6 @@ process.stdin.on('close', () => process.exit()).resume()
 const server = require('dynalite')({createTableMs: 0, deleteTableMs: 0})
 server.listen(0, '127.0.0.1', () => console.log(server.address().port))
 """
-
-
-class DemoUnavailable(DdbloadError):
-    """The demo lacks a part of its set-up."""
 
 
 @contextmanager
