@@ -1,0 +1,150 @@
+"""`max_wcu` over virtual time, against a table that uses so many units a row."""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import itertools
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+
+from ddbload.write.scheduler import (
+    Accepted,
+    Answer,
+    Batch,
+    Scheduler,
+    Throttled,
+    Unsure,
+    Wait,
+)
+
+WINDOW = 10.0
+Use = tuple[float, float]
+"""When, and how many units."""
+
+
+def used(
+    max_wcu: float,
+    *,
+    row_bytes: int = 100,
+    factor: float = 1.0,
+    latency: float = 0.05,
+    concurrency: int = 64,
+    seconds: float = 40.0,
+    answer: Callable[[int, float], Answer] = lambda _rows, units: Accepted((), units),
+) -> list[Use]:
+    """What the table used, by time. `answer`: what it says to so many rows of so many units."""
+    rng = random.Random(1)
+    scheduler = Scheduler(concurrency=concurrency, deadline=math.inf, rng=rng, max_wcu=max_wcu)
+    now = 0.0
+    flights: list[tuple[float, int, Batch]] = []
+    uses: list[Use] = []
+    while now < seconds:
+        for _ in range(scheduler.room()):
+            scheduler.offer(object(), row_bytes, row_bytes)
+        step = scheduler.next(now)
+        if isinstance(step, Batch):
+            arrival = now + latency * rng.uniform(0.5, 1.5)
+            heapq.heappush(flights, (arrival, step.number, step))
+            continue
+        assert isinstance(step, Wait)
+        if flights and (step.until is None or flights[0][0] <= step.until):
+            now, _, batch = heapq.heappop(flights)
+            units = len(batch.handles) * -(-row_bytes // 1024) * factor
+            told = answer(len(batch.handles), units)
+            if not isinstance(told, Throttled):
+                uses.append((now, units))
+            scheduler.answered(batch, told, now)
+        else:
+            assert step.until is not None
+            now = step.until
+    return uses
+
+
+def shares(uses: list[Use], max_wcu: float) -> list[float]:
+    """The shares of the budget that were used in every window of ten seconds after the first."""
+    times = [at for at, _ in uses]
+    total = [0.0, *itertools.accumulate(units for _, units in uses)]
+
+    def between(start: float) -> float:
+        first, last = (bisect.bisect_left(times, at) for at in (start, start + WINDOW))
+        return (total[last] - total[first]) / (WINDOW * max_wcu)
+
+    return [between(at) for at in times if WINDOW <= at < times[-1] - WINDOW]
+
+
+@pytest.mark.parametrize("max_wcu", [5, 25, 100, 1000])
+@pytest.mark.parametrize("row_bytes", [100, 1500])
+@pytest.mark.parametrize("factor", [1.0, 3.0])
+def test_the_budget_is_used_and_kept_to(max_wcu, row_bytes, factor):
+    found = shares(used(max_wcu, row_bytes=row_bytes, factor=factor), max_wcu)
+    assert min(found) >= 0.9
+    # A row cannot be cut up: one more of it may fall into a window.
+    row = -(-row_bytes // 1024) * factor / (WINDOW * max_wcu)
+    assert max(found) <= 1.05 + row * (row > 0.05)
+
+
+@pytest.mark.parametrize("factor", [2.0, 6.0])
+def test_what_indexes_use_is_learned(factor):
+    # Slow answers: without an estimate that fits, debts are made and waited off.
+    found = shares(used(100, factor=factor, latency=0.3), 100)
+    assert min(found) >= 0.9
+    assert max(found) <= 1.05
+
+
+def test_the_first_seconds_keep_to_the_budget_as_well():
+    uses = used(1000)
+    for end in (0.5, 1.0, 2.0, 5.0):
+        assert sum(units for at, units in uses if at < end) <= 1000 * end + 25
+
+
+def test_capacity_that_was_not_used_is_not_saved_up():
+    by_time = used(1000, answer=late_start(throttled_requests=20))
+    start = by_time[0][0]
+    for end in (0.5, 1.0, 2.0, 5.0):
+        assert sum(units for at, units in by_time if at < start + end) <= 1000 * (end + 0.2) + 50
+
+
+def late_start(throttled_requests: int) -> Callable[[int, float], Answer]:
+    left = iter(range(throttled_requests))
+
+    def answer(_rows: int, units: float) -> Answer:
+        return Accepted((), units) if next(left, None) is None else Throttled("ThrottlingException")
+
+    return answer
+
+
+def test_answers_that_do_not_say_what_they_used_count_by_size():
+    found = shares(used(1000, answer=lambda _rows, _units: Accepted()), 1000)
+    assert min(found) >= 0.9
+    assert max(found) <= 1.05
+
+
+def test_lost_answers_count_as_used():
+    # Every second write lands, and its answer is lost.
+    flip = itertools.cycle([True, False])
+
+    def answer(_rows: int, units: float) -> Answer:
+        return Accepted((), units) if next(flip) else Unsure("no answer")
+
+    assert max(shares(used(1000, answer=answer), 1000)) <= 1.05
+
+
+def test_refused_requests_cost_nothing():
+    # Every fourth request is throttled: the budget goes to the other three.
+    turn = itertools.cycle([True, True, True, False])
+
+    def answer(_rows: int, units: float) -> Answer:
+        return Accepted((), units) if next(turn) else Throttled("ThrottlingException")
+
+    found = shares(used(100, answer=answer), 100)
+    assert min(found) >= 0.9
+    assert max(found) <= 1.05
+
+
+def test_without_a_budget_only_the_answers_are_waited_for():
+    uses = used(math.inf, seconds=5.0)
+    assert sum(units for _, units in uses) > 20_000

@@ -1,0 +1,187 @@
+"""Rows with equal keys: at most one is under way, and the last one stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.contracts import Counts
+from ddbload.errors import TableNotFound
+from ddbload.write.scheduler import Accepted, Fatal, Throttled, Unsure
+from tests.unit.write.by_hand import ByHand, object_keys
+
+NOT_WRITTEN = [
+    pytest.param(Accepted([0]), id="unprocessed"),
+    pytest.param(Throttled("ThrottlingException"), id="throttled"),
+    pytest.param(Unsure("no answer"), id="unsure"),
+]
+
+
+def test_different_keys_go_together_in_order():
+    by_hand = ByHand()
+    by_hand.offer("a", "b", "c")
+    assert by_hand.finish() == [(0, 1, 2)]
+    assert by_hand.counts == Counts(read=3, written=3)
+
+
+def test_the_later_of_two_queued_rows_is_sent():
+    by_hand = ByHand()
+    by_hand.offer("a", "b", "a")
+    assert by_hand.finish() == [(1, 2)]
+    assert by_hand.counts == Counts(read=3, written=2, superseded=1)
+
+
+def test_many_queued_rows_of_one_key_are_one_write():
+    by_hand = ByHand()
+    by_hand.offer(*["a"] * 1000)
+    assert by_hand.finish() == [(999,)]
+    assert by_hand.counts == Counts(read=1000, written=1, superseded=999)
+
+
+def test_a_row_waits_for_the_answer_to_an_earlier_one():
+    by_hand = ByHand()
+    by_hand.offer("a")
+    first = by_hand.batch()
+    by_hand.offer("a")
+    assert by_hand.idle()
+    by_hand.accept(first)
+    assert by_hand.finish() == [(1,)]
+    assert by_hand.counts == Counts(read=2, written=2)
+
+
+def test_of_the_rows_that_wait_for_an_answer_the_last_is_sent():
+    by_hand = ByHand()
+    by_hand.offer("a")
+    first = by_hand.batch()
+    by_hand.offer("a", "a", "a")
+    by_hand.accept(first)
+    assert by_hand.finish() == [(3,)]
+    assert by_hand.counts == Counts(read=4, written=2, superseded=2)
+
+
+def test_other_keys_do_not_wait():
+    by_hand = ByHand()
+    by_hand.offer("a")
+    first = by_hand.batch()
+    by_hand.offer("a", "b", "a", "c")
+    second = by_hand.batch()
+    assert second.handles == (2, 4)
+    by_hand.accept(second)
+    assert by_hand.idle()
+    by_hand.accept(first)
+    assert by_hand.finish() == [(3,)]
+
+
+@pytest.mark.parametrize("answer", NOT_WRITTEN)
+def test_what_is_not_written_is_sent_again(answer):
+    by_hand = ByHand()
+    by_hand.offer("a")
+    by_hand.answer(by_hand.batch(), answer)
+    assert by_hand.counts == Counts()
+    assert by_hand.finish() == [(0,)]
+    assert by_hand.counts == Counts(read=1, written=1)
+
+
+@pytest.mark.parametrize("answer", NOT_WRITTEN)
+def test_a_row_that_waits_takes_the_place_of_one_that_comes_back(answer):
+    by_hand = ByHand()
+    by_hand.offer("a")
+    first = by_hand.batch()
+    by_hand.offer("a", "a")
+    by_hand.answer(first, answer)
+    assert by_hand.finish() == [(2,)]
+    assert by_hand.counts == Counts(read=3, written=1, superseded=2)
+
+
+@pytest.mark.parametrize("answer", NOT_WRITTEN)
+def test_a_new_row_takes_the_place_of_one_that_came_back(answer):
+    by_hand = ByHand()
+    by_hand.offer("a")
+    by_hand.answer(by_hand.batch(), answer)
+    by_hand.offer("a", "a")
+    assert by_hand.finish() == [(2,)]
+    assert by_hand.counts == Counts(read=3, written=1, superseded=2)
+
+
+def test_a_superseded_row_is_settled_when_the_later_one_is_written():
+    by_hand = ByHand()
+    by_hand.offer("a", "a")
+    batch = by_hand.batch()
+    assert batch.handles == (1,)
+    assert by_hand.counts == Counts()
+    assert by_hand.released == []
+    by_hand.accept(batch, 1)
+    assert by_hand.counts == Counts()
+    by_hand.accept(by_hand.batch())
+    assert by_hand.counts == Counts(read=2, written=1, superseded=1)
+    assert sorted(by_hand.released) == [0, 1]
+
+
+def test_a_superseded_row_does_not_wait_for_the_rows_between():
+    by_hand = ByHand()
+    by_hand.offer("a", *range(25), "a")
+    between, last = by_hand.batch(), by_hand.batch()
+    assert last.handles == (26,)
+    by_hand.accept(last)
+    assert by_hand.counts == Counts(read=1, superseded=1)
+    by_hand.accept(between)
+    assert by_hand.counts == Counts(read=27, written=26, superseded=1)
+
+
+def test_nothing_is_settled_by_an_answer_that_ends_the_run():
+    by_hand = ByHand()
+    by_hand.offer("a", "a", "b")
+    by_hand.answer(by_hand.batch(), Fatal(TableNotFound("gone")))
+    assert by_hand.counts == Counts()
+    assert by_hand.released == []
+
+
+def test_places_that_come_back_twice_count_once():
+    by_hand = ByHand()
+    by_hand.offer("a", "b")
+    by_hand.answer(by_hand.batch(), Accepted([1, 1, 1]))
+    assert by_hand.frontier == 1
+    assert by_hand.finish() == [(1,)]
+
+
+def returned_often(by_hand: ByHand) -> float:
+    """Offer one row of the key "hot", have it come back ten times; when it is due."""
+    by_hand.offer("hot")
+    for _ in range(10):
+        by_hand.offer(*object_keys(9))
+        by_hand.accept(by_hand.batch(), 0)
+        answered = by_hand.now
+        due = by_hand.wait()
+    by_hand.now = answered
+    return due
+
+
+def test_a_key_that_comes_back_again_and_again_waits_alone():
+    by_hand = ByHand()
+    due = returned_often(by_hand)
+    by_hand.offer("cold")
+    assert by_hand.batch().handles == (91,)
+    assert by_hand.batch().handles == (0,)
+    assert by_hand.now == due
+
+
+def test_a_new_row_of_such_a_key_waits_as_long():
+    by_hand = ByHand()
+    due = returned_often(by_hand)
+    by_hand.offer("hot", "hot", "cold")
+    assert by_hand.batch().handles == (93,)
+    assert by_hand.batch().handles == (92,)
+    assert by_hand.now == due
+
+
+def test_the_back_off_of_a_key_goes_on_with_its_next_row():
+    waits = []
+    for has_next in (False, True):
+        by_hand = ByHand()
+        returned_often(by_hand)
+        if has_next:
+            by_hand.offer("hot")
+        batch = by_hand.batch()
+        by_hand.accept(batch, *batch.handles)
+        start = by_hand.now
+        waits.append(by_hand.wait() - start)
+    assert waits[0] == waits[1] > 1

@@ -1,0 +1,337 @@
+"""How much goes at once, how much is known at once, and when it ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.contracts import Counts, Work
+from ddbload.errors import AccessDenied, TableNotFound
+from ddbload.write import scheduler as module
+from ddbload.write.scheduler import (
+    MAX_AHEAD,
+    MAX_BATCH_BYTES,
+    MAX_BATCH_ROWS,
+    MAX_HELD_BYTES,
+    READY_ROWS,
+    Accepted,
+    Batch,
+    Fatal,
+    Finished,
+    Throttled,
+    Unsure,
+    Wait,
+)
+from tests.unit.write.by_hand import ByHand, object_keys
+
+MEGABYTE = 1024 * 1024
+
+# Batches
+
+
+def test_the_limits_are_the_services_own():
+    assert MAX_BATCH_ROWS == 25
+    assert 8 * MEGABYTE < MAX_BATCH_BYTES < 16 * MEGABYTE
+
+
+@pytest.mark.parametrize("rows", [1, 24, 25, 26, 50, 51])
+def test_a_batch_has_up_to_25_rows(rows):
+    by_hand = ByHand()
+    by_hand.offer(*object_keys(rows))
+    sent = by_hand.finish()
+    assert [len(batch) for batch in sent] == [25] * (rows // 25) + [rows % 25] * (rows % 25 > 0)
+    assert [handle for batch in sent for handle in batch] == list(range(rows))
+
+
+def test_superseded_rows_do_not_fill_a_batch():
+    by_hand = ByHand()
+    keys = object_keys(25)
+    by_hand.offer(*keys, *keys)
+    assert by_hand.finish() == [tuple(range(25, 50))]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "batches"),
+    [
+        pytest.param([5, 5, 5], [(0, 1, 2)], id="exactly the limit"),
+        pytest.param([5, 5, 6], [(0, 1), (2,)], id="over it"),
+        pytest.param([9, 9, 9], [(0,), (1,), (2,)], id="one each"),
+        pytest.param([1, 15, 1], [(0,), (1,), (2,)], id="in order, not packed"),
+        pytest.param([20, 1], [(0,), (1,)], id="too large alone, and sent all the same"),
+    ],
+)
+def test_a_batch_has_up_to_15_megabytes(sizes, batches):
+    by_hand = ByHand()
+    for size in sizes:
+        by_hand.offer(object(), wire_bytes=size * MEGABYTE)
+    assert by_hand.finish() == batches
+
+
+def test_batches_are_numbered():
+    by_hand = ByHand()
+    by_hand.offer(*object_keys(60))
+    assert [by_hand.batch().number for _ in range(3)] == [0, 1, 2]
+
+
+def test_as_many_requests_as_allowed_are_under_way():
+    by_hand = ByHand(concurrency=3)
+    by_hand.offer(*object_keys(100))
+    batches = [by_hand.batch() for _ in range(3)]
+    assert by_hand.idle()
+    by_hand.accept(batches[1])
+    assert by_hand.batch().number == 3
+    assert by_hand.idle()
+
+
+# Rows that are known
+
+
+def test_a_new_scheduler_has_room():
+    assert ByHand().scheduler.room() == READY_ROWS
+
+
+def test_rows_are_asked_for_while_few_are_ready():
+    by_hand = ByHand()
+    by_hand.offer(*object_keys(READY_ROWS - 1))
+    assert by_hand.scheduler.room() > 0
+    by_hand.offer(object())
+    assert by_hand.scheduler.room() == 0
+    by_hand.accept(by_hand.batch())
+    assert by_hand.scheduler.room() > 0
+
+
+def test_at_most_20_000_rows_are_known_ahead_of_the_first_unsettled_one():
+    by_hand = ByHand()
+    by_hand.offer("stuck")
+    stuck = by_hand.batch()
+    ahead = by_hand.scheduler.settlement
+    while room := by_hand.scheduler.room():
+        by_hand.offer(*object_keys(room))
+        assert ahead.ahead <= MAX_AHEAD
+        while isinstance(batch := by_hand.step(), Batch):
+            by_hand.accept(batch)
+    assert ahead.ahead == MAX_AHEAD == 20_000
+    by_hand.accept(stuck)
+    assert ahead.ahead == 0
+    assert by_hand.scheduler.room() == READY_ROWS
+
+
+def test_rejects_count_as_rows_that_are_known():
+    by_hand = ByHand()
+    by_hand.offer("stuck")
+    by_hand.batch()
+    while by_hand.scheduler.room():
+        by_hand.scheduler.reject()
+    assert by_hand.scheduler.settlement.ahead == MAX_AHEAD
+
+
+def test_rows_of_one_key_count_as_rows_that_are_known():
+    by_hand = ByHand()
+    by_hand.offer("a")
+    first = by_hand.batch()
+    while room := by_hand.scheduler.room():
+        by_hand.offer(*["a"] * room)
+    assert by_hand.scheduler.settlement.ahead == MAX_AHEAD
+    by_hand.accept(first)
+    assert by_hand.finish() == [(MAX_AHEAD - 1,)]
+
+
+def test_no_more_rows_are_asked_for_while_many_bytes_are_held():
+    by_hand = ByHand(concurrency=1)
+    half = MAX_HELD_BYTES // 2
+    by_hand.offer(object(), wire_bytes=half)
+    assert by_hand.scheduler.room() > 0
+    by_hand.offer(object(), wire_bytes=half)
+    assert by_hand.scheduler.room() == 0
+    batch = by_hand.batch()
+    assert by_hand.scheduler.room() == 0
+    by_hand.accept(batch, *batch.handles)
+    assert by_hand.scheduler.room() == 0
+    by_hand.accept(by_hand.batch())
+    assert by_hand.scheduler.room() > 0
+
+
+def test_bytes_of_superseded_rows_are_held_until_they_are_settled():
+    by_hand = ByHand()
+    half = MAX_HELD_BYTES // 2
+    by_hand.offer("a", "a", wire_bytes=half)
+    batch = by_hand.batch()
+    assert by_hand.scheduler.room() == 0
+    by_hand.accept(batch)
+    assert by_hand.scheduler.room() > 0
+
+
+def test_there_is_no_room_after_the_end():
+    by_hand = ByHand()
+    by_hand.scheduler.close()
+    assert by_hand.scheduler.room() == 0
+
+
+def test_there_is_no_room_after_a_stop():
+    by_hand = ByHand()
+    by_hand.scheduler.stop()
+    assert by_hand.scheduler.room() == 0
+
+
+# The end
+
+
+def test_nothing_at_all_is_finished_when_it_is_closed():
+    by_hand = ByHand()
+    assert by_hand.step() == Wait(None)
+    by_hand.scheduler.close()
+    assert by_hand.step() == Finished()
+    assert by_hand.counts == Counts()
+
+
+def test_rejects_alone_need_no_request():
+    by_hand = ByHand()
+    assert [by_hand.scheduler.reject() for _ in range(3)] == [0, 1, 2]
+    by_hand.scheduler.close()
+    assert by_hand.step() == Finished()
+    assert by_hand.counts == Counts(read=3, rejected=3)
+    assert by_hand.released == []
+
+
+def test_it_is_not_finished_before_the_last_answer():
+    by_hand = ByHand()
+    by_hand.offer("a")
+    by_hand.scheduler.close()
+    batch = by_hand.batch()
+    assert by_hand.step() == Wait(None)
+    by_hand.accept(batch)
+    assert by_hand.step() == Finished()
+
+
+def test_nothing_is_sent_after_a_stop():
+    by_hand = ByHand(concurrency=1)
+    by_hand.offer(*object_keys(50))
+    batch = by_hand.batch()
+    by_hand.scheduler.stop()
+    assert by_hand.step() == Wait(None)
+    by_hand.accept(batch)
+    assert by_hand.step() == Finished()
+    assert by_hand.counts == Counts(read=25, written=25)
+
+
+def test_what_comes_back_after_a_stop_is_not_settled():
+    by_hand = ByHand()
+    by_hand.offer("a", "b", "c")
+    batch = by_hand.batch()
+    by_hand.scheduler.stop()
+    by_hand.accept(batch, 1)
+    assert by_hand.step() == Finished()
+    assert by_hand.counts == Counts(read=1, written=1)
+    assert sorted(by_hand.released) == [0, 2]
+
+
+def test_nothing_is_sent_from_the_deadline_on():
+    by_hand = ByHand(deadline=10.0)
+    by_hand.offer(*object_keys(100))
+    early = by_hand.batch()
+    by_hand.now = 9.999
+    late = by_hand.batch()
+    by_hand.now = 10.0
+    assert by_hand.step() == Wait(None)
+    assert by_hand.scheduler.room() == 0
+    by_hand.accept(late)
+    assert by_hand.step() == Wait(None)
+    by_hand.accept(early)
+    assert by_hand.step() == Finished()
+    assert by_hand.counts == Counts(read=50, written=50)
+
+
+def test_counts_at_the_deadline_end_at_the_first_unsettled_row():
+    by_hand = ByHand(deadline=10.0)
+    by_hand.offer(*object_keys(30))
+    by_hand.scheduler.reject()
+    first, second = by_hand.batch(), by_hand.batch()
+    by_hand.accept(second)
+    by_hand.now = 10.0
+    by_hand.accept(first, 20)
+    assert by_hand.step() == Finished()
+    assert by_hand.frontier == 20
+    assert by_hand.counts == Counts(read=20, written=20)
+    assert by_hand.scheduler.settlement.ahead == 11
+
+
+def test_a_superseded_row_is_not_settled_at_the_deadline():
+    by_hand = ByHand(deadline=10.0)
+    by_hand.offer("a", "a")
+    by_hand.accept(by_hand.batch(), 1)
+    by_hand.now = 10.0
+    assert by_hand.step() == Finished()
+    assert by_hand.counts == Counts()
+
+
+@pytest.mark.parametrize("answer", [Accepted([0]), Throttled("x"), Unsure("x")])
+def test_no_wait_is_longer_than_to_the_deadline(answer):
+    by_hand = ByHand(deadline=1e-6)
+    by_hand.offer("a")
+    by_hand.answer(by_hand.batch(), answer)
+    assert by_hand.step() == Wait(1e-6)
+    by_hand.now = 1e-6
+    assert by_hand.step() == Finished()
+
+
+def test_a_fatal_answer_stops_everything():
+    by_hand = ByHand()
+    by_hand.offer(*object_keys(75))
+    first, second = by_hand.batch(), by_hand.batch()
+    error = TableNotFound("gone")
+    by_hand.answer(first, Fatal(error))
+    assert by_hand.step() == Wait(None)
+    assert by_hand.scheduler.room() == 0
+    by_hand.answer(second, Fatal(AccessDenied("no")))
+    assert by_hand.step() == Finished()
+    assert by_hand.scheduler.fatal is error
+    assert by_hand.counts == Counts()
+
+
+def test_what_is_written_beside_a_fatal_answer_counts():
+    by_hand = ByHand()
+    by_hand.offer(*object_keys(50))
+    first, second = by_hand.batch(), by_hand.batch()
+    by_hand.answer(second, Fatal(TableNotFound("gone")))
+    by_hand.accept(first)
+    assert by_hand.step() == Finished()
+    assert by_hand.counts == Counts(read=25, written=25)
+
+
+# What it took
+
+
+def test_requests_throttles_retries_and_units_are_counted():
+    by_hand = ByHand()
+    by_hand.offer(*object_keys(2))
+    by_hand.answer(by_hand.batch(), Throttled("ThrottlingException"))
+    assert by_hand.scheduler.work == Work(requests=1, throttled=1)
+    batch = by_hand.batch()
+    by_hand.answer(batch, Unsure("no answer"))
+    assert by_hand.scheduler.work == Work(requests=2, throttled=1, retries=1)
+    batch = by_hand.batch()
+    by_hand.answer(batch, Accepted([0], 1.5))
+    batch = by_hand.batch()
+    by_hand.answer(batch, Accepted([], 2.0))
+    expected = Work(requests=4, throttled=2, retries=3, consumed_wcu=3.5)
+    assert by_hand.scheduler.work == expected
+
+
+def test_a_row_that_was_never_sent_is_no_retry():
+    by_hand = ByHand()
+    by_hand.offer("a")
+    batch = by_hand.batch()
+    by_hand.offer("a")
+    by_hand.accept(batch, 0)
+    by_hand.accept(by_hand.batch())
+    assert by_hand.scheduler.work.retries == 0
+
+
+def test_a_row_that_is_sent_after_all_is_a_retry_where_it_was_sent():
+    by_hand = ByHand()
+    by_hand.offer("a")
+    batch = by_hand.batch()
+    by_hand.offer("a")
+    by_hand.accept(batch, 0)
+    by_hand.answer(by_hand.batch(), module.Refused("no"))
+    assert by_hand.batch().handles == (0,)
+    assert by_hand.scheduler.work.retries == 1

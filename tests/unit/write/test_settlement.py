@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ddbload.contracts import Counts
+from ddbload.write.settlement import Outcome, Settlement
+
+
+def settlement(rows: int) -> Settlement:
+    made = Settlement()
+    assert [made.add() for _ in range(rows)] == list(range(rows))
+    return made
+
+
+def test_nothing_is_known_at_first():
+    made = Settlement()
+    assert (made.known, made.frontier, made.ahead, made.counts) == (0, 0, 0, Counts())
+
+
+def test_rows_are_numbered_in_order():
+    made = settlement(5)
+    assert (made.known, made.frontier, made.ahead, made.counts) == (5, 0, 5, Counts())
+
+
+def test_the_frontier_is_the_first_row_that_is_not_settled():
+    made = settlement(4)
+    made.settle(1, Outcome.WRITTEN)
+    made.settle(3, Outcome.WRITTEN)
+    assert (made.frontier, made.ahead) == (0, 4)
+    made.settle(0, Outcome.WRITTEN)
+    assert (made.frontier, made.ahead) == (2, 2)
+    made.settle(2, Outcome.WRITTEN)
+    assert (made.frontier, made.ahead) == (4, 0)
+
+
+def test_only_rows_before_the_frontier_count():
+    made = settlement(3)
+    made.settle(1, Outcome.REJECTED)
+    assert made.counts == Counts()
+    made.settle(0, Outcome.WRITTEN)
+    assert made.counts == Counts(read=2, written=1, rejected=1)
+
+
+def test_every_outcome_has_its_count():
+    made = settlement(10)
+    outcomes = [Outcome.WRITTEN] * 4 + [Outcome.REJECTED] * 3 + [Outcome.SUPERSEDED] * 2
+    for handle, outcome in enumerate([*outcomes, Outcome.SKIPPED]):
+        made.settle(handle, outcome)
+    assert made.counts == Counts(read=10, written=4, rejected=3, superseded=2, skipped=1)
+    assert made.counts.conserved
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_row_is_settled_once(others):
+    made = settlement(2)
+    made.settle(others, Outcome.WRITTEN)
+    with pytest.raises(AssertionError, match=f"row {others} is settled already"):
+        made.settle(others, Outcome.WRITTEN)
+
+
+def check(made: Settlement, settled: dict[int, Outcome]) -> None:
+    frontier = next(handle for handle in range(made.known + 1) if handle not in settled)
+    before = [settled[handle] for handle in range(frontier)]
+    assert made.frontier == frontier
+    assert made.counts == Counts(frontier, *(before.count(outcome) for outcome in Outcome))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_order_gives_the_same_counts(seed):
+    # More rows than are dropped at a time, and never more than so many ahead.
+    rng = random.Random(seed)
+    made = Settlement()
+    open_rows: list[int] = []
+    settled: dict[int, Outcome] = {}
+    while made.known < 20_000 or open_rows:
+        if made.known < 20_000 and (len(open_rows) < 300 or rng.random() < 0.4):
+            open_rows.append(made.add())
+            if made.known % 1000 == 0:
+                check(made, settled)
+            continue
+        place = rng.randrange(len(open_rows))
+        open_rows[place], open_rows[-1] = open_rows[-1], open_rows[place]
+        handle = open_rows.pop()
+        settled[handle] = rng.choice(list(Outcome))
+        made.settle(handle, settled[handle])
+    check(made, settled)
+    assert made.counts.read == 20_000
+    assert made.counts.conserved
+    assert len(made._ahead) < 5000
