@@ -49,8 +49,16 @@ class Ledger:
             raise RunNotFound(f"there is no run {self.run} in the ledger at {where}")
         return found
 
+    def begin(self, record: RunRecord) -> bool:
+        """Write what the run is, unless it began before; whether it was written.
+
+        Of two runs that begin under one id at once, one begins: the other must not take its
+        segments for its own.
+        """
+        return self._store.put_new(self._root + "run.json", _encode(record.to_json()))
+
     def put_record(self, record: RunRecord) -> None:
-        """Write what the run is."""
+        """Write what a run is that began before."""
         self._store.put(self._root + "run.json", _encode(record.to_json()))
 
     # The manifest.

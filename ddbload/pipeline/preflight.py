@@ -15,7 +15,7 @@ from ddbload.contracts import (
     RunRecord,
     run_id,
 )
-from ddbload.errors import NoProgress, RunMismatch, SourceChanged
+from ddbload.errors import Interrupted, NoProgress, RunMismatch, SourceChanged
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.header import read_header
 from ddbload.pipeline.ledger import Ledger, ManifestPart
@@ -91,10 +91,11 @@ def _begin(
         workers=max(1, min(options.workers, -(-size // chunk_bytes))),
         created=context.now(),
     )
-    existing = ledger.find_record()
-    if existing is not None:
-        _require_same(existing, record)
-        record = existing.with_options(record)
+    if ledger.begin(record):
+        return record
+    existing = ledger.record()
+    _require_same(existing, record)
+    record = existing.with_options(record)
     ledger.put_record(record)
     return record
 
@@ -190,6 +191,8 @@ class _Scan:
     def _hand_on(self, at: Cursor, cursor: PreflightCursor) -> ManifestPart:
         if not self._chunks:
             if at.byte == cursor.byte:
+                if self._context.should_stop():
+                    raise Interrupted(f"stopped in the row at line {cursor.line}")
                 raise NoProgress(
                     f"no row's end was found between byte {cursor.byte} and the deadline; give"
                     " preflight more time, or lower max_row_bytes"

@@ -55,7 +55,7 @@ def describe(
         return _table(name, answer["Table"])
 
     try:
-        return call(ask, doing, expected=absent)
+        return call(ask, doing, expected=absent, sleep=sleep, rng=rng)
     except (AttributeError, LookupError, TypeError, ValueError):
         raise ServiceUnavailable(
             f"{doing}: the answer is none of DynamoDB's; check the endpoint"
