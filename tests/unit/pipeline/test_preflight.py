@@ -1,0 +1,415 @@
+"""Headers, pinning, and the cutting into chunks."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload import errors
+from ddbload.contracts import Chunk, Cursor, PreflightCursor
+from ddbload.pipeline import preflight as module
+from ddbload.rows import blocks
+from tests.golden.cases import Golden, load_all
+from tests.oracle.csv_machine import read_rows
+from tests.unit.pipeline.world import World
+
+BOM = b"\xef\xbb\xbf"
+GOLDEN = [each for each in load_all() if each.rows]
+
+
+@pytest.mark.parametrize(
+    ("data", "source", "columns", "start"),
+    [
+        (b"id,a\n1,2\n", {}, ("id", "a"), (5, 2)),
+        (BOM + b"id,a\r\n1,2\n", {}, ("id", "a"), (9, 2)),
+        (BOM + b'"id",a\r1,2\n', {}, ("id", "a"), (10, 2)),
+        (b"\n\r\n\rid,a\n1,2\n", {}, ("id", "a"), (9, 5)),
+        (BOM + b"\n\nid,a\n", {}, ("id", "a"), (10, 4)),
+        (b'id,"a\nb"\n1,2\n', {}, ("id", "a\nb"), (9, 3)),
+        (b"id,a", {}, ("id", "a"), (4, 1)),
+        (b"id,a\n\n\n", {}, ("id", "a"), (5, 2)),
+        (b"id\ta\n1\t2\n", {"format": "tsv"}, ("id", "a"), (5, 2)),
+        (b"id|a\n1|2\n", {"delimiter": "|"}, ("id", "a"), (5, 2)),
+        (b"'id','a'\n1,2\n", {"quote": "'"}, ("id", "a"), (9, 2)),
+        (b'id,"a\n1,2\n', {"quote": None}, ("id", '"a'), (6, 2)),
+        (b"1,2\n", {"columns": ["id", "b"]}, ("id", "b"), (0, 1)),
+        (BOM + b"1,2\n", {"columns": ["id", "b"]}, ("id", "b"), (3, 1)),
+        (b"\n\n1,2\n", {"columns": ["id", "b"]}, ("id", "b"), (0, 1)),
+        (b"1,2,3,4\n", {"columns": ["id", "b"]}, ("id", "b"), (0, 1)),
+        (b'"bad\n', {"columns": ["id", "b"]}, ("id", "b"), (0, 1)),
+        (b"x,y\n1,2\n", {"columns": ["id", "b"], "header": True}, ("id", "b"), (4, 2)),
+        (b"", {}, (), (0, 1)),
+        (BOM, {}, (), (3, 1)),
+        (b"\n\r\n", {}, (), (3, 1)),
+        (b"", {"columns": ["id"]}, ("id",), (0, 1)),
+        (BOM + b"\n", {"columns": ["id"], "header": True}, ("id",), (4, 1)),
+        (b"", {"header": False}, (), (0, 1)),
+    ],
+)
+def test_headers(data, source, columns, start):
+    world = World(data, source=source)
+    world.preflight()
+    record = world.ledger.record()
+    assert record.columns == columns
+    assert record.data_start == Cursor(*start)
+    assert record.size == len(data)
+
+
+@pytest.mark.parametrize("data", [b"7,x,\n", BOM + b"7,x,\n", b"\n\n7,x,\n8\n"])
+def test_columns_without_a_header_are_counted_off(data):
+    world = World(data, keys=[("c1", "N")], source={"header": False})
+    world.preflight()
+    record = world.ledger.record()
+    assert record.columns == ("c1", "c2", "c3")
+    assert record.types == ("N", "S", "S")
+    assert record.data_start == Cursor(len(BOM) if data.startswith(BOM) else 0, 1)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", BOM, b"\n\n", b"id,a\n", b"id,a", BOM + b"id,a\r\n", b"id,a\n\n\r\n"]
+)
+def test_a_file_without_rows_is_a_success_of_none(data):
+    world = World(data)
+    report = world.run()
+    assert (report.status, report.rows.read) == ("SUCCEEDED", 0)
+    assert report.bytes == report.size == len(data)
+    assert world.items == []
+
+
+def test_a_header_that_comes_in_many_pieces(monkeypatch):
+    monkeypatch.setattr("ddbload.pipeline.header.PIECE_BYTES", 3)
+    world = World(b'\n\nid,"a ""long"" name",\xc3\xa9\r\n1,2,3\n')
+    world.preflight()
+    assert world.ledger.record().columns == ("id", 'a "long" name', "é")
+
+
+# Pinning.
+
+
+def test_the_record_is_written_once_everything_is_checked():
+    world = World(b"id,n\n1,2\n", types={"n": "N"}, options={"max_rejects": 7, "workers": 3})
+    world.preflight()
+    record = world.ledger.record()
+    assert record.types == ("S", "N")
+    assert record.payload.options.max_rejects == 7
+    assert record.payload.run == record.run == "run-1"
+    assert record.pinned["etag"] == world.s3.head_object(Bucket="bucket", Key="in/file.csv")["ETag"]
+    assert [key.name for key in record.table.keys] == ["id"]
+    assert record.created == 1000.0
+
+
+@pytest.mark.parametrize(
+    ("size", "workers", "used"), [(0, 10, 1), (1, 10, 1), (35, 10, 4), (200, 10, 10), (200, 1, 1)]
+)
+def test_there_are_no_more_workers_than_chunks(size, workers, used):
+    world = World(b"id\n" + b"1\n" * (size // 2), options={"workers": workers, "chunk_bytes": 10})
+    assert world.preflight().workers == used
+
+
+# Chunks.
+
+
+def tiles(world: World, delimiter: str = ",", quote: str | None = '"') -> None:
+    """Chunks cover everything after the header once, in order, each from a row's start."""
+    record = world.ledger.record()
+    position = record.data_start.byte
+    lines = {row.byte: row.line for row in read_rows(world.data, delimiter, quote)}
+    for number, chunk in enumerate(world.manifest):
+        assert (chunk.chunk, chunk.start) == (number, position)
+        assert chunk.end > chunk.start
+        if chunk.start in lines:
+            assert chunk.first_line == lines[chunk.start]
+        else:
+            assert world.data[chunk.start] in b"\r\n"
+        position = chunk.end
+    assert position == record.size
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 2, 3, 7, 64, 10**9])
+@pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
+def test_chunks_tile_the_file_between_rows(golden: Golden, chunk_bytes, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 16)
+    columns = [f"c{number}" for number in range(1, len(golden.rows[0].fields) + 1)]
+    world = World(
+        golden.data,
+        keys=[("c1", "S")],
+        source={"columns": columns, "delimiter": golden.delimiter, "quote": golden.quote},
+        options={"chunk_bytes": chunk_bytes},
+    )
+    world.preflight()
+    tiles(world, golden.delimiter, golden.quote)
+    assert all(chunk.end - chunk.start >= chunk_bytes for chunk in world.manifest[:-1])
+
+
+def test_chunks_of_one_byte_are_rows():
+    data = b'id,a\n1,2\n\n3,"\n"\r\n4,5'
+    world = World(data, options={"chunk_bytes": 1})
+    world.preflight()
+    assert world.manifest == (
+        Chunk(0, 5, 9, 2),
+        Chunk(1, 9, 10, 3),
+        Chunk(2, 10, 17, 4),
+        Chunk(3, 17, 20, 6),
+    )
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 6, 49, 50, 1000])
+def test_chunk_bytes_is_raised_so_that_there_are_not_too_many(rows, monkeypatch):
+    monkeypatch.setattr(module, "MAX_CHUNKS", 5)
+    world = World(b"id,a\n" + b"1,2\n" * rows, options={"chunk_bytes": 1})
+    result = world.preflight()
+    assert result.chunks == len(world.manifest) <= 5
+    assert world.ledger.record().chunk_bytes == max(1, -(-rows * 4 // 5))
+    tiles(world)
+
+
+def test_there_may_be_twenty_thousand_chunks():
+    world = World(b"id\n" + b"1\n" * 20_000, options={"chunk_bytes": 1})
+    assert world.preflight().chunks == 20_000
+    assert module.MAX_CHUNKS == 20_000
+
+
+# Continuing.
+
+
+class Ticking(World):
+    """Every read takes a second."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        real = self.s3.get_object
+
+        def get(**params):
+            self.clock.sleep(1.0)
+            return real(**params)
+
+        self.s3.get_object = get
+
+
+def ticking(data: bytes, chunk_bytes: int) -> Ticking:
+    return Ticking(data, options={"chunk_bytes": chunk_bytes})
+
+
+ROWS = b"id,a\n" + b"".join(b'%d,"%s\n"\r\n' % (n, b"x" * (n % 7)) for n in range(120))
+
+
+@pytest.fixture
+def _small_reads(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.source.s3.RANGE_BYTES", 32)
+
+
+@pytest.mark.usefixtures("_small_reads")
+@pytest.mark.parametrize("chunk_bytes", [1, 10, 20])
+@pytest.mark.parametrize("seconds", [0.5, 2.5, 7.5])
+def test_however_often_it_continues_the_manifest_is_the_same(chunk_bytes, seconds):
+    whole, world = ticking(ROWS, chunk_bytes), ticking(ROWS, chunk_bytes)
+    whole.preflight()
+    world.preflight(seconds)
+    assert len(world.in_ledger("manifest/")) > 3
+    assert world.in_ledger("manifest/")[1:] != whole.in_ledger("manifest/")[1:]
+    assert world.manifest == whole.manifest
+    assert world.run().rows == whole.run().rows
+
+
+@pytest.mark.usefixtures("_small_reads")
+@pytest.mark.parametrize("seconds", [0.5, 2.5, 7.5])
+def test_chunks_longer_than_an_invocation_are_cut_short(seconds):
+    world = ticking(ROWS, 10**6)
+    world.preflight(seconds)
+    assert len(world.manifest) > 3
+    tiles(world)
+    assert world.run().rows.written == 120
+
+
+@pytest.mark.usefixtures("_small_reads")
+def test_a_result_says_where_to_go_on():
+    world = ticking(ROWS, 10)
+    first = world.preflight_step(context=world.context(0.5))
+    chunks = world.ledger.find_part(5).chunks
+    last = chunks[-1]
+    assert first.cursor == PreflightCursor(last.end, first.cursor.line, last.chunk + 1)
+    assert first.chunks == len(chunks)
+    assert world.ledger.find_manifest() is None
+    assert first.cursor.line == ROWS[: last.end].count(b"\n") + 1
+
+
+@pytest.mark.usefixtures("_small_reads")
+def test_a_doubled_preflight_adopts_what_is_there():
+    world = ticking(ROWS, 10)
+    first = world.preflight_step(context=world.context(0.5))
+    before = dict(world.store.objects)
+    again = world.preflight_step(context=world.context(20.0))
+    assert again == first
+    assert world.store.objects == before
+    second = world.preflight_step(first.cursor, world.context(20.0))
+    assert world.preflight_step(first.cursor, world.context(0.5)) == second
+
+
+@pytest.mark.usefixtures("_small_reads")
+def test_of_two_preflights_at_once_one_part_counts():
+    slow, world = ticking(ROWS, 10), ticking(ROWS, 10)
+    slow.store, slow.s3, slow.clock = world.store, world.s3, world.clock
+    inner = []
+
+    def other(moment: str, name: str, _data: bytes) -> None:
+        if moment == "put_new" and not inner:
+            inner.append(None)
+            inner[0] = world.preflight_step(context=world.context(30.0))
+
+    world.store.hook = other
+    outer = world.preflight_step(context=world.context(0.5))
+    assert outer == inner[0]
+    world.preflight(2.5)
+    tiles(world)
+
+
+@pytest.mark.usefixtures("_small_reads")
+def test_a_preflight_killed_before_it_joins_is_joined_by_the_next():
+    world = ticking(ROWS, 10)
+    world.preflight(2.5)
+    whole = world.store.objects.pop("runs/run-1/manifest.json")
+    parts = world.in_ledger("manifest/")
+    reads = len(world.s3.calls)
+    world.preflight(2.5)
+    assert world.store.objects["runs/run-1/manifest.json"] == whole
+    assert world.in_ledger("manifest/") == parts
+    # The header is checked again; nothing is scanned again.
+    assert len(world.s3.calls) - reads == 3
+
+
+@pytest.mark.usefixtures("_small_reads")
+def test_a_finished_preflight_is_not_done_again():
+    world = ticking(ROWS, 10)
+    world.preflight(2.5)
+    before = dict(world.store.objects)
+    result = world.preflight_step(context=world.context(0.0))
+    assert result.cursor is None
+    assert result.chunks == len(world.manifest)
+    assert world.store.objects == before
+
+
+@pytest.mark.usefixtures("_small_reads")
+def test_no_row_end_before_the_deadline_is_no_progress():
+    world = ticking(b"id,a\n1," + b"x" * 300 + b"\n", 10)
+    with pytest.raises(errors.NoProgress, match="no row's end was found between byte 5"):
+        world.preflight(2.5)
+    assert world.in_ledger("manifest") == []
+    world.preflight(100.0)
+    assert len(world.manifest) == 1
+
+
+@pytest.mark.usefixtures("_small_reads")
+def test_stopped_in_a_long_row_is_interrupted():
+    world = ticking(b"id,a\n1," + b"x" * 300 + b"\n", 10)
+    context = world.context(should_stop=lambda: world.clock.time > 1004.0)
+    with pytest.raises(errors.Interrupted):
+        world.preflight_step(context=context)
+    assert world.in_ledger("manifest") == []
+
+
+@pytest.mark.usefixtures("_small_reads")
+def test_stopped_hands_on_its_cursor():
+    world = ticking(ROWS, 10)
+    context = world.context(should_stop=lambda: world.clock.time > 1004.0)
+    result = world.preflight_step(context=context)
+    assert result.cursor is not None
+    world.preflight()
+    tiles(world)
+
+
+@pytest.mark.usefixtures("_small_reads")
+def test_an_invocation_without_time_does_one_piece():
+    world = ticking(ROWS, 1)
+    result = world.preflight_step(context=world.context(-1.0))
+    assert 5 < result.cursor.byte <= 5 + 32
+
+
+# The same run again.
+
+
+def test_another_limit_does_not_stand_in_the_way():
+    world = World(ROWS, options={"chunk_bytes": 100, "max_rejects": 0})
+    world.preflight()
+    manifest = world.manifest
+    world.options |= {
+        "max_rejects": 5,
+        "workers": 2,
+        "concurrency": 3,
+        "max_wcu": 1000.0,
+        "max_row_bytes": 500,
+        "engine": "threads",
+        "chunk_bytes": 7,
+    }
+    assert world.preflight().workers == 2
+    assert world.manifest == manifest
+    options = world.ledger.record().payload.options
+    assert (options.max_rejects, options.concurrency, options.max_wcu) == (5, 3, 1000.0)
+    assert options.max_row_bytes == 500
+    assert world.ledger.record().created == 1000.0
+
+
+@pytest.mark.parametrize(
+    ("source", "types", "named"),
+    [
+        ({"quote": "'"}, {}, "format, delimiter, quote or header"),
+        ({"format": "tsv", "delimiter": ","}, {}, "format, delimiter, quote or header"),
+        ({"columns": ["id", "b"], "header": True}, {}, "columns"),
+        ({"columns": ["id", "a"]}, {}, "format, delimiter, quote or header"),
+        ({}, {"a": "N"}, "types"),
+    ],
+)
+def test_another_reading_is_another_run(source, types, named):
+    world = World(ROWS)
+    world.preflight()
+    before = dict(world.store.objects)
+    world.source, world.types = source, types
+    with pytest.raises(errors.RunMismatch, match=f"began with another {named}"):
+        world.preflight()
+    assert world.store.objects == before
+
+
+def test_another_version_is_another_run():
+    world = World(ROWS)
+    world.preflight()
+    before = dict(world.store.objects)
+    world.overwrite(ROWS + b"121,y\n")
+    with pytest.raises(errors.SourceChanged, match="began with another version of s3://bucket"):
+        world.preflight()
+    assert world.store.objects == before
+
+
+def test_another_object_is_another_run():
+    world = World(ROWS)
+    world.preflight()
+    world.s3.put_object(Bucket="bucket", Key="other", Body=ROWS)
+    world.source = {"key": "other"}
+    with pytest.raises(errors.SourceChanged, match="or another source"):
+        world.preflight()
+
+
+def test_a_table_made_anew_is_another_run():
+    world = World(ROWS)
+    world.preflight()
+    world.dynamodb.delete_table(TableName="books")
+    world.create_table()
+    with pytest.raises(errors.RunMismatch, match="another table"):
+        world.preflight()
+
+
+def test_of_two_runs_that_begin_under_one_id_at_once_one_begins():
+    world = World(ROWS)
+    other = World(ROWS + b"121,y\n")
+    other.store = world.store
+    done = []
+
+    def begin(moment: str, name: str, _data: bytes) -> None:
+        if moment in ("put", "put_new") and name.endswith("run.json") and not done:
+            done.append(None)
+            other.preflight()
+
+    world.store.hook = begin
+    with pytest.raises(errors.SourceChanged):
+        world.preflight()
+    assert world.ledger.record().size == len(other.data)
+    world.data = other.data
+    tiles(world)

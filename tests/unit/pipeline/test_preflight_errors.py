@@ -1,0 +1,355 @@
+"""Whatever is wrong is named before anything is written."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from ddbload import errors
+from ddbload.contracts import PreflightTask
+from ddbload.errors import DdbloadError
+from ddbload.pipeline.context import Permitted
+from ddbload.pipeline.preflight import preflight
+from tests.fakes.client import ServiceError
+from tests.fakes.dynamodb_faults import Fault, fails
+from tests.fakes.s3_faults import Fault as S3Fault
+from tests.fakes.s3_faults import slow_down
+from tests.unit.pipeline.world import BUCKET, KEY, RUN, TABLE, World
+
+PLACE = {"bucket": BUCKET, "key": KEY}
+FILE = b"id,year,name\nb1,1999,x\n"
+
+
+def assert_refused(world: World, error: type[DdbloadError], words: str, **changes: Any) -> None:
+    """Preflight raises this error, and nothing was written anywhere."""
+    payload = {**world.payload, **changes}
+    payload = {name: value for name, value in payload.items() if value is not ...}
+    before = dict(world.store.objects)
+    with pytest.raises(error, match=words) as raised:
+        preflight(PreflightTask(payload, RUN), world.context())
+    assert type(raised.value) is error
+    assert world.store.objects == before
+    assert not [call for call in world.dynamodb.calls if call.operation == "batch_write_item"]
+    assert not [call for call in world.s3.calls[2:] if call.operation == "put_object"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sauce": {}}, "unknown field 'sauce'"),
+        ({"source": {**PLACE, "headers": True}}, "'source.headers'"),
+        ({"source": {"bucket": "b"}}, "'source.key' is missing"),
+        ({"source": {"path": "/f", "bucket": "b"}}, "unknown field 'source.bucket'"),
+        ({"source": None}, "'source' is missing"),
+        ({"source": "s3://b/k"}, "'source' must be a JSON object, not a string"),
+        ({"source": {**PLACE, "format": "xml"}}, "'source.format'"),
+        ({"source": {**PLACE, "encoding": "latin-1"}}, "'source.encoding'"),
+        ({"source": {**PLACE, "columns": []}}, "'source.columns'"),
+        ({"source": {**PLACE, "header": "yes"}}, "'source.header'"),
+        ({"source": {**PLACE, "delimiter": ",,"}}, "'source.delimiter'"),
+        ({"source": {**PLACE, "delimiter": "\n"}}, "'source.delimiter'"),
+        ({"source": {**PLACE, "delimiter": '"'}}, "same character"),
+        ({"source": {**PLACE, "quote": "''"}}, "'source.quote'"),
+        ({"source": {**PLACE, "quote": 1}}, "'source.quote'"),
+        ({"target": {"table": "x"}}, "'target.table'"),
+        ({"target": {"table": "books", "region": "r"}}, "'target.region'"),
+        ({"target": ...}, "'target' is missing"),
+        ({"types": {"year": "int"}}, "'types.year'"),
+        ({"types": ["year"]}, "'types'"),
+        ({"options": {"mode": "upsert"}}, "'options.mode'"),
+        ({"options": {"engine": "warp"}}, "'options.engine'"),
+        ({"options": {"workers": 0}}, "'options.workers'"),
+        ({"options": {"chunk_bytes": 0}}, "'options.chunk_bytes'"),
+        ({"options": {"chunk_bytes": 1.5}}, "'options.chunk_bytes'"),
+        ({"options": {"max_rejects": -1}}, "'options.max_rejects'"),
+        ({"options": {"max_row_bytes": True}}, "'options.max_row_bytes'"),
+        ({"options": {"max_wcu": 0.5}}, "'options.max_wcu'"),
+        ({"options": {"speed": 11}}, "'options.speed'"),
+        ({"run": {"id": "../up"}}, "a run id has"),
+        ({"run": {"resume_of": "other"}}, "'run.resume_of' is not supported"),
+    ],
+)
+def test_a_payload_that_is_not_the_contract_s(changes, words):
+    assert_refused(World(FILE), errors.InvalidPayload, re.escape(words), **changes)
+
+
+@pytest.mark.parametrize("payload", [None, [], "books.csv", 7])
+def test_a_payload_that_is_no_object(payload):
+    world = World(FILE)
+    with pytest.raises(errors.InvalidPayload, match="the input must be a JSON object"):
+        preflight(PreflightTask(payload, RUN), world.context())
+    assert world.store.objects == {}
+
+
+@pytest.mark.parametrize("run", ["", "../up", "a/b", ".hidden", "x" * 81, "é", "a b", "a\n"])
+def test_a_run_id_that_is_no_name(run):
+    world = World(FILE)
+    with pytest.raises(errors.InvalidPayload, match="a run id has"):
+        preflight(PreflightTask(world.payload, run), world.context())
+    assert world.store.objects == {}
+
+
+def test_a_run_id_in_the_payload_counts():
+    world = World(FILE)
+    result = preflight(PreflightTask({**world.payload, "run": {"id": "own"}}, RUN), world.context())
+    assert result.run == "own"
+    assert {name.split("/")[1] for name in world.store.objects} == {"own"}
+
+
+# The table.
+
+
+def test_a_missing_table():
+    world = World(FILE, make_table=False)
+    assert_refused(world, errors.TableNotFound, "there is no table books in us-east-1")
+
+
+@pytest.mark.parametrize("status", ["CREATING", "DELETING", "INACCESSIBLE_ENCRYPTION_CREDENTIALS"])
+def test_a_table_that_takes_no_writes(status):
+    world = World(FILE)
+    with_status(world, status)
+    assert_refused(world, errors.TableNotActive, f"table books is {status}")
+
+
+@pytest.mark.parametrize("status", ["ACTIVE", "UPDATING"])
+def test_a_table_that_takes_writes(status):
+    world = World(FILE)
+    with_status(world, status)
+    assert world.preflight().chunks == 1
+
+
+def with_status(world: World, status: str) -> None:
+    real = world.dynamodb.describe_table
+
+    def describe(**params: Any) -> Any:
+        answer = real(**params)
+        answer["Table"]["TableStatus"] = status
+        return answer
+
+    world.dynamodb.describe_table = describe  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("keys", [[("isbn", "S")], [("id", "S"), ("edition", "N")], [("ID", "S")]])
+def test_a_key_that_is_no_column(keys):
+    missing = re.escape(keys[-1][0])
+    words = f"keyed by '{missing}'.*it has: 'id', 'year', 'name'"
+    assert_refused(World(FILE, keys), errors.KeyColumnMissing, words)
+
+
+@pytest.mark.parametrize(
+    ("keys", "indexes", "types", "named"),
+    [
+        ([("id", "S")], [], {"id": "N"}, "'id' is declared N, and is a key of type S"),
+        ([("id", "N")], [], {"id": "S"}, "'id' is declared S, and is a key of type N"),
+        ([("id", "N")], [], {"id": "BOOL"}, "'id' is declared BOOL"),
+        ([("id", "S"), ("year", "N")], [], {"year": "S"}, "'year' is declared S"),
+        ([("id", "S")], [[("year", "N")]], {"year": "S"}, "'year' is declared S"),
+        ([("id", "S")], [[("name", "S"), ("year", "N")]], {"year": "BOOL"}, "'year'"),
+        ([("id", "S")], [[("name", "S")]], {"name": "N"}, "'name' is declared N"),
+    ],
+)
+def test_a_declared_type_that_contradicts_a_key(keys, indexes, types, named):
+    assert_refused(World(FILE, keys, indexes, types=types), errors.KeyTypeMismatch, named)
+
+
+@pytest.mark.parametrize(
+    ("keys", "indexes"),
+    [
+        ([("id", "B")], []),
+        ([("id", "S"), ("year", "B")], []),
+        ([("id", "S")], [[("name", "B")]]),
+    ],
+)
+@pytest.mark.parametrize("types", [{}, {"id": "S"}])
+def test_a_binary_key(keys, indexes, types):
+    words = "a key of type B in table books"
+    world = World(FILE, keys, indexes, types=types)
+    assert_refused(world, errors.UnsupportedKeyType, words)
+
+
+def test_an_index_on_what_is_no_column_does_no_harm():
+    world = World(FILE, indexes=[[("elsewhere", "B"), ("nowhere", "N")]])
+    assert world.run().rows.written == 1
+
+
+def test_index_keys_get_the_index_s_type():
+    world = World(FILE, indexes=[[("year", "N")]])
+    world.run()
+    assert world.items == [{"id": {"S": "b1"}, "year": {"N": "1999"}, "name": {"S": "x"}}]
+
+
+# Columns.
+
+
+@pytest.mark.parametrize(
+    ("head", "source", "error", "words"),
+    [
+        (b"id,a,id", {}, errors.DuplicateColumn, "columns 1 and 3 are both named 'id'"),
+        (b"id,a", {"columns": ["id", "id"]}, errors.DuplicateColumn, "columns 1 and 2"),
+        (b"id,,b", {}, errors.EmptyColumnName, "column 2 has no name"),
+        (b"id,", {}, errors.EmptyColumnName, "column 2 has no name"),
+        (b'id,""', {}, errors.EmptyColumnName, "column 2 has no name"),
+        (b"id,a", {"columns": ["id", ""]}, errors.EmptyColumnName, "column 2 has no name"),
+        (b"id," + b"x" * 65536, {}, errors.ColumnNameTooLong, "the name of column 2"),
+        (b"id," + "é".encode() * 32768, {}, errors.ColumnNameTooLong, "the name of column 2"),
+        (b'id,"a', {}, errors.BadHeader, r"the header at line 1, byte 0, column 2: .*unterm"),
+        (b'id,"a"b', {}, errors.BadHeader, r"line 1, byte 0, column 2: .*\(bad_quote\)"),
+        (b"\r\n\nid,\xff", {}, errors.BadHeader, r"line 3, byte 3, column 2: .*\(bad_encoding\)"),
+        (b"id,\xff", {"header": False}, errors.BadHeader, "the first row, which says how many"),
+        (b"id,a", {"columns": ["id"], "header": True}, errors.BadHeader, "1 columns are named"),
+        (b"id,a", {"columns": ["id", "b", "c"], "header": True}, errors.BadHeader, "has 2"),
+    ],
+)
+def test_columns_that_cannot_be_attributes(head, source, error, words):
+    assert_refused(World(head + b"\n1,2\n", source=source), error, words)
+
+
+def test_the_longest_name_of_a_column():
+    name = "é" * 32767 + "x"
+    world = World(f"id,{name}\n1,2\n".encode())
+    assert world.run().rows.written == 1
+    assert world.items == [{"id": {"S": "1"}, name: {"S": "2"}}]
+
+
+def test_a_type_for_what_is_no_column():
+    world = World(FILE, types={"yaer": "N"})
+    words = "a type is declared for 'yaer'.*it has: 'id', 'year', 'name'"
+    assert_refused(world, errors.UnknownColumn, words)
+
+
+def test_a_message_names_no_more_than_twenty_columns():
+    head = ",".join(f"column-{number}" for number in range(500))
+    world = World(f"{head}\n".encode(), types={"x" * 500: "N"}, keys=[("column-1", "S")])
+    with pytest.raises(errors.UnknownColumn) as raised:
+        world.preflight()
+    assert "and 480 more" in raised.value.message
+    assert len(raised.value.message) < 1000
+
+
+# The source.
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        (b"\x1f\x8b\x08", "gzip"),
+        (b"\x28\xb5\x2f\xfd\0", "Zstandard"),
+        (b"PK\x03\x04\x14\0", "ZIP"),
+        (b"PAR1\x15\x04", "Parquet"),
+        ("id,año\n".encode("utf-16"), "UTF-16"),
+        (b"\xfe\xff" + "id,a\n".encode("utf-16-be"), "UTF-16"),
+    ],
+)
+@pytest.mark.parametrize("source", [{}, {"columns": ["id", "x"]}, {"header": False}])
+def test_other_kinds_of_file(start, words, source):
+    world = World(start + b"x" * 100, source=source)
+    assert_refused(world, errors.UnsupportedFormat, words)
+
+
+def test_a_missing_object():
+    world = World(FILE, source={"key": "missing"})
+    assert_refused(world, errors.SourceNotFound, "s3://bucket/missing: no such object")
+
+
+def test_another_version_than_the_one_asked_for():
+    world = World(FILE, source={"etag": '"0123"'})
+    assert_refused(world, errors.SourceChanged, "its ETag is not the one that was asked for")
+
+
+def test_an_object_overwritten_while_its_header_is_read():
+    world = World(FILE)
+    overwrite = S3Fault(before=lambda: world.overwrite(FILE + b"b2,2000,y\n"))
+    world.s3.faults.add("get_object", None, overwrite)
+    with pytest.raises(errors.SourceChanged, match="overwritten"):
+        world.preflight()
+    assert world.store.objects == {}
+
+
+@pytest.mark.parametrize("head", [b"id,a", b'id,"a\n'])
+def test_a_header_that_is_too_long(head):
+    world = World(head + b"x" * 5000 + b"\n1,2\n", options={"max_row_bytes": 1000})
+    words = r"the row at line 1, byte 0 is longer than 1000 bytes"
+    assert_refused(world, errors.RowTooLong, words)
+
+
+@pytest.mark.parametrize("row", [b"1," + b"x" * 2000, b'1,"' + b"x\n" * 1000])
+@pytest.mark.parametrize("after", [b"\n", b""])
+def test_a_row_that_is_too_long_stops_preflight(row, after):
+    world = World(b"id,a\n0,0\n" + row + after, options={"max_row_bytes": 1000})
+    with pytest.raises(errors.RowTooLong, match=r"the row at line 3, byte 9 is longer"):
+        world.preflight()
+    assert world.manifest == ()
+    assert world.items == []
+    assert world.report().error.name == "IncompleteRun"
+    world.options["max_row_bytes"] = 5000
+    assert world.run().status == "SUCCEEDED"
+
+
+# What a deployment may do.
+
+
+@pytest.mark.parametrize("allowed", [[], ["other", "another"]])
+def test_a_bucket_that_is_not_allowed(allowed):
+    world = World(FILE, permitted=Permitted(buckets=frozenset(allowed)))
+    named = "none" if not allowed else "another, other"
+    assert_refused(world, errors.BucketNotAllowed, f"bucket bucket is not among .*: {named}")
+    assert len(world.s3.calls) == 2
+
+
+@pytest.mark.parametrize("allowed", [[], ["other"]])
+def test_a_table_that_is_not_allowed(allowed):
+    world = World(FILE, permitted=Permitted(tables=frozenset(allowed)))
+    assert_refused(world, errors.TableNotAllowed, "table books is not among")
+    assert [call.operation for call in world.dynamodb.calls] == ["create_table"]
+
+
+def test_what_is_allowed_is_done():
+    permitted = Permitted(buckets=frozenset({BUCKET}), tables=frozenset({TABLE}))
+    assert World(FILE, permitted=permitted).run().status == "SUCCEEDED"
+
+
+def test_a_path_that_is_not_allowed(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_bytes(FILE)
+    source = {"path": str(path)}
+    assert_refused(World(FILE), errors.BucketNotAllowed, "another machine", source=source)
+    world = World(FILE, permitted=Permitted(paths=True, buckets=frozenset()))
+    preflight(PreflightTask({**world.payload, "source": source}, RUN), world.context())
+    assert world.in_ledger("run") == ["run.json"]
+
+
+# AWS.
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (fails("AccessDeniedException"), errors.AccessDenied),
+        (fails("ExpiredTokenException"), errors.AccessDenied),
+        (fails("InvalidSignatureException"), errors.AccessDenied),
+        (Fault(raises=ServiceError("ValidationException", 400, "no")), errors.RequestRefused),
+    ],
+)
+def test_a_table_that_cannot_be_described(fault, error):
+    world = World(FILE)
+    world.dynamodb.faults.add("describe_table", fault)
+    assert_refused(world, error, "describing table books")
+
+
+@pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError"])
+def test_a_table_that_is_described_at_last(code):
+    world = World(FILE)
+    world.dynamodb.faults.add("describe_table", fails(code), times=5)
+    world.preflight()
+    assert world.clock.time > 1000.0
+    world.dynamodb.faults.add("describe_table", fails(code), times=6)
+    with pytest.raises(errors.ServiceUnavailable, match="describing table books"):
+        world.preflight()
+
+
+def test_a_source_that_cannot_be_read():
+    world = World(FILE)
+    world.s3.faults.add("get_object", slow_down(), times=6)
+    assert_refused(world, errors.ServiceUnavailable, "SlowDown")
