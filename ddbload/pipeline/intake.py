@@ -56,6 +56,8 @@ class Intake:
             reading.ends, start, reading.record.payload.options.max_row_bytes
         )
         self._start = start
+        # Not the cutter's place: a block that is cut, and then refused, is not read.
+        self._reached = start
         self._parsed: deque[_Parsed] = deque()
         self._taken = 0
         self._items: dict[int, Attributes] = {}
@@ -84,7 +86,7 @@ class Intake:
     @property
     def bytes_read(self) -> int:
         """How far reading is, from the start."""
-        return self._cutter.at.byte - self._start.byte
+        return self._reached.byte - self._start.byte
 
     def feed(self, room: int) -> bool:
         """Tell the scheduler of up to `room` more rows; false when there are no more."""
@@ -122,7 +124,7 @@ class Intake:
             row = frontier - parsed.first
             if 0 <= row < len(parsed.rows.records):
                 return parsed.rows.position(row)
-        return self._cutter.at
+        return self._reached
 
     def rejects(self, frontier: int) -> list[bytes]:
         """The reject lines of the rows before a handle, in order."""
@@ -151,6 +153,7 @@ class Intake:
             self._forget_settled()
             first = self._parsed[-1].first + self._taken if self._parsed else self._known()
             self._parsed.append(_Parsed(first, self._reading.parser.parse(block)))
+            self._reached = self._cutter.at
             self._taken = 0
         return self._parsed[-1]
 
