@@ -2,44 +2,67 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from ddbload.contracts import Counts, Segment
+from ddbload.pipeline.report import chunk_segments
 from tests.oracle.csv_machine import Row, read_rows
+from tests.unit.pipeline.world import RUN, World, by_value
 from tests.unit.rows.expected_items import BOOLEANS, causes
 
 MOST_BYTES = {0: 2048, 1: 1024}
 """DynamoDB's limits for a partition key and a sort key."""
 
+Key = tuple[Any, ...]
+Values = dict[str, tuple[str, Any]]
+
 
 @dataclass(frozen=True)
-class Rejected:
-    """A row that must be rejected, and every cause that would do."""
+class Expected:
+    """A row: an item, or every cause for which it may be rejected."""
 
     line: int
     byte: int
     raw: str
-    causes: frozenset[tuple[str, str | None]]
+    key: Key | None
+    item: Values | None
+    causes: frozenset[tuple[str, str | None]] = frozenset()
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Every row of a file, as an item or as a reject, in order."""
+    """Every row of a file, in order."""
 
-    items: list[dict[str, tuple[str, Any]]]
-    keys: list[tuple[Any, ...]]
-    rejects: list[Rejected]
+    rows: list[Expected]
 
     @property
-    def rows(self) -> int:
-        return len(self.items) + len(self.rejects)
+    def rejects(self) -> list[Expected]:
+        return [row for row in self.rows if row.item is None]
 
     @property
-    def last_of_each(self) -> dict[tuple[Any, ...], dict[str, tuple[str, Any]]]:
+    def items(self) -> list[Expected]:
+        return [row for row in self.rows if row.item is not None]
+
+    @property
+    def last_of_each_key(self) -> dict[Key | None, Values | None]:
         """The table, when rows are written in their order."""
-        return dict(zip(self.keys, self.items, strict=True))
+        return {row.key: row.item for row in self.items}
+
+    @property
+    def all_of_each_key(self) -> dict[Key | None, list[Values | None]]:
+        """What each key may hold when they are not."""
+        found: dict[Key | None, list[Values | None]] = {}
+        for row in self.items:
+            found.setdefault(row.key, []).append(row.item)
+        return found
+
+    def within(self, start: int, end: int) -> list[Expected]:
+        """The rows that begin in a range of bytes."""
+        return [row for row in self.rows if start <= row.byte < end]
 
 
 def outcome(
@@ -58,21 +81,20 @@ def outcome(
         columns = columns or rows[0].fields
         rows = rows[1:]
     kinds = {name: (types or {}).get(name, "S") for name in columns or ()}
-    found = Outcome([], [], [])
-    for row in rows:
-        why = frozenset(_causes(row, kinds, keys))
-        if why:
-            raw = data[row.byte : row.end_byte].decode(errors="surrogateescape").rstrip("\r\n")
-            found.rejects.append(Rejected(row.line, row.byte, raw, why))
-            continue
-        item = {
-            name: (kind, _value(kind, text))
-            for (name, kind), text in zip(kinds.items(), row.fields, strict=True)
-            if text
-        }
-        found.items.append(item)
-        found.keys.append(tuple(item[name][1] for name in keys))
-    return found
+    return Outcome([_expected(data, row, kinds, keys) for row in rows])
+
+
+def _expected(data: bytes, row: Row, kinds: Mapping[str, str], keys: Sequence[str]) -> Expected:
+    raw = data[row.byte : row.end_byte].decode(errors="surrogateescape").rstrip("\r\n")
+    why = frozenset(_causes(row, kinds, keys))
+    if why:
+        return Expected(row.line, row.byte, raw, None, None, why)
+    item = {
+        name: (kind, _value(kind, text))
+        for (name, kind), text in zip(kinds.items(), row.fields, strict=True)
+        if text
+    }
+    return Expected(row.line, row.byte, raw, tuple(item[name][1] for name in keys), item)
 
 
 def _causes(row: Row, kinds: Mapping[str, str], keys: Sequence[str]) -> set[tuple[str, str | None]]:
@@ -81,6 +103,7 @@ def _causes(row: Row, kinds: Mapping[str, str], keys: Sequence[str]) -> set[tupl
     def name(column: int | None) -> str | None:
         return names[column] if column is not None and column < len(names) else None
 
+    # A row has one cause, and where several would do the product may name another.
     broken = [any("\udc80" <= char <= "\udcff" for char in text) for text in row.fields]
     found: set[tuple[str, str | None]] = set()
     if True in broken:
@@ -99,3 +122,59 @@ def _value(kind: str, text: str) -> Any:
     if kind == "N":
         return Decimal(text)
     return BOOLEANS[text.lower()] if kind == "BOOL" else text
+
+
+# What a world came to.
+
+
+def table_of(world: World) -> dict[Key, Values]:
+    """The table's items by key."""
+    items = [by_value(item) for item in world.items]
+    return {tuple(item[name][1] for name, _ in world.keys): item for item in items}
+
+
+def counted(world: World) -> list[Segment]:
+    """The segments that count, in the source's order."""
+    chains = chunk_segments(world.ledger, world.manifest)
+    return [segment for chain in chains for segment in chain]
+
+
+def assert_segments_tell_the_truth(world: World, expected: Outcome) -> None:
+    """Each segment's counts and rejects are exactly those of the rows in its range."""
+    for segment in counted(world):
+        rows = expected.within(segment.start.byte, segment.end.byte)
+        assert segment.rows.read == len(rows)
+        assert segment.rows.conserved
+        assert segment.rows.rejected == sum(row.item is None for row in rows)
+        assert segment.rows.skipped == 0
+        lines = rejects_of(world, segment)
+        assert_rejects_are([row for row in rows if row.item is None], lines)
+        if segment.rows.read and segment.end.byte < world.ledger.record().size:
+            after = [row for row in expected.rows if row.byte >= segment.end.byte]
+            if after and after[0].byte == segment.end.byte:
+                assert after[0].line == segment.end.line
+
+
+def rejects_of(world: World, segment: Segment) -> list[dict[str, Any]]:
+    if segment.rejects is None:
+        return []
+    data = world.store.objects[f"runs/{RUN}/{segment.rejects}"]
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def assert_rejects_are(expected: Sequence[Expected], lines: Sequence[Mapping[str, Any]]) -> None:
+    """Line, byte and text are the oracle's, and the cause is one of those that would do."""
+    assert [(line["line"], line["byte"], line["raw"]) for line in lines] == [
+        (row.line, row.byte, row.raw) for row in expected
+    ]
+    for line, row in zip(lines, expected, strict=True):
+        assert (line["cause"], line["column"]) in row.causes
+        assert line["detail"]
+        assert line.keys() == {"line", "byte", "column", "cause", "detail", "raw"}
+
+
+def counts(expected: Outcome, superseded: int = 0) -> Counts:
+    """What a report must say of a whole file."""
+    rejected = len(expected.rejects)
+    written = len(expected.rows) - rejected - superseded
+    return Counts(len(expected.rows), written, rejected, superseded)
