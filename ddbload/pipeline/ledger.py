@@ -69,7 +69,7 @@ class Ledger:
         def decode(value: Any) -> ManifestPart:
             cursor = value["cursor"]
             return ManifestPart(
-                tuple(Chunk.from_json(each) for each in value["chunks"]),
+                _chunks(value["chunks"]),
                 None if cursor is None else PreflightCursor.from_json(cursor),
             )
 
@@ -93,9 +93,7 @@ class Ledger:
 
     def find_manifest(self) -> tuple[Chunk, ...] | None:
         """All chunks in order, or None when preflight is not done."""
-        return self._read(
-            "manifest.json", lambda value: tuple(Chunk.from_json(each) for each in value)
-        )
+        return self._read("manifest.json", _chunks)
 
     @property
     def manifest_name(self) -> str:
@@ -202,6 +200,12 @@ def in_order(chunk: Chunk, segments: dict[tuple[int, int], Segment]) -> list[Seg
         chain.append(segment)
         position = segment.end.byte
     return chain
+
+
+def _chunks(value: Any) -> tuple[Chunk, ...]:
+    if not isinstance(value, list):
+        raise TypeError("a manifest is a list")
+    return tuple(Chunk.from_json(each) for each in value)
 
 
 def _part_name(byte: int) -> str:

@@ -509,6 +509,7 @@ def test_overwritten_within_a_chunk(gone, monkeypatch):
 def test_a_local_file_changed_between_chunks(tmp_path):
     path = tmp_path / "f.csv"
     path.write_bytes(rows(40))
+
     class Local(World):
         @property
         def payload(self) -> dict[str, Any]:
