@@ -1,0 +1,188 @@
+"""What both drivers do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ddbload.contracts import Counts
+from ddbload.errors import TableNotFound
+from ddbload.write.driver import POLL_SECONDS, Driver
+from ddbload.write.dynamodb import DRIVERS
+from ddbload.write.scheduler import MAX_AHEAD, Accepted, Answer, Fatal, Refused, Throttled, Unsure
+from ddbload.write.sync import SyncDriver
+from ddbload.write.threads import ThreadsDriver
+from tests.unit.write.transports import Clock, Rows, Table, at_row
+
+
+@pytest.fixture(params=["sync", "threads"])
+def driver(request) -> Iterator[Driver]:
+    made = DRIVERS[request.param](4)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hurried(monkeypatch) -> None:
+    """Waits are what the scheduler says; here they need not be sat out."""
+    monkeypatch.setattr("ddbload.write.scheduler.full_jitter", lambda *_: 0.0)
+    monkeypatch.setattr("ddbload.write.pacing.full_jitter", lambda *_: 0.0)
+
+
+def always(answer: Answer):
+    return lambda _items: answer
+
+
+def test_every_engine_has_its_driver():
+    made = {name: make(2) for name, make in DRIVERS.items()}
+    assert {name: type(driver) for name, driver in made.items()} == {
+        "sync": SyncDriver,
+        "threads": ThreadsDriver,
+    }
+    for driver in made.values():
+        driver.close()
+
+
+@pytest.mark.parametrize("count", [0, 1, 25, 26, 1000, 5000])
+def test_all_rows_are_written(driver, count):
+    rows, table = Rows(*range(count)), Table()
+    driver.run(rows.job(table))
+    assert table.items == {row: row for row in range(count)}
+    assert rows.counts == Counts(read=count, written=count)
+    assert sorted(rows.released) == list(range(count))
+    assert len(table.sent) == -(-count // 25)
+
+
+def test_of_equal_keys_the_last_stays(driver):
+    rows, table = Rows(*[row % 7 for row in range(5000)]), Table()
+    driver.run(rows.job(table))
+    assert table.items == {row % 7: row for row in range(4993, 5000)}
+    assert rows.counts.read == 5000
+    assert rows.counts.conserved
+
+
+def test_what_is_not_written_is_sent_again(driver, hurried):
+    table = Table(
+        always(Accepted([0, 3])),
+        always(Throttled("ThrottlingException")),
+        always(Unsure("no answer")),
+        always(Accepted(range(25))),
+    )
+    rows = Rows(*range(200))
+    driver.run(rows.job(table))
+    assert table.items == {row: row for row in range(200)}
+    assert rows.counts == Counts(read=200, written=200)
+
+
+def test_a_refused_row_is_found(driver):
+    rows, table = Rows(*range(100)), Table(otherwise=at_row(13, always(Refused("13"))))
+    driver.run(rows.job(table))
+    assert table.items.keys() == set(range(100)) - {13}
+    assert rows.counts == Counts(read=100, written=99, rejected=1)
+
+
+def test_a_fatal_answer_ends_the_run(driver):
+    error = TableNotFound("gone")
+    rows, table = Rows(*range(100_000)), Table(otherwise=at_row(30, always(Fatal(error))))
+    driver.run(rows.job(table))
+    assert rows.scheduler.fatal is error
+    assert len(table.sent) <= MAX_AHEAD // 25 + 4
+    # Whatever other requests wrote meanwhile.
+    assert rows.counts == Counts(read=25, written=25)
+
+
+class ExpectedError(BaseException):
+    """No Exception, as KeyboardInterrupt is none."""
+
+
+@pytest.mark.parametrize("error", [ValueError("inside"), ExpectedError("inside")])
+def test_an_exception_of_the_transport_is_raised(driver, error):
+    def fail(_items):
+        raise error
+
+    rows, table = Rows(*range(1000)), Table(otherwise=at_row(30, fail))
+    with pytest.raises(type(error), match="inside"):
+        driver.run(rows.job(table))
+    assert table.at_once == 0
+    assert rows.counts.read <= 25
+    assert rows.counts.conserved
+
+
+def test_an_exception_in_making_items_is_raised(driver):
+    rows = Rows(*range(1000))
+    job = rows.job(Table())
+    object.__setattr__(job, "items", lambda handles: [{}[handle] for handle in handles])
+    with pytest.raises(KeyError):
+        driver.run(job)
+
+
+def test_a_driver_runs_another_job_after_an_exception(driver):
+    def fail(_items):
+        raise ValueError("inside")
+
+    with pytest.raises(ValueError, match="inside"):
+        driver.run(Rows(*range(1000)).job(Table(fail)))
+    rows, table = Rows(*range(1000)), Table()
+    driver.run(rows.job(table))
+    assert table.items == {row: row for row in range(1000)}
+    assert sum(map(len, table.sent)) == 1000
+
+
+def test_a_driver_runs_jobs_one_after_the_other(driver):
+    for count in (10, 0, 300):
+        rows, table = Rows(*range(count)), Table()
+        driver.run(rows.job(table))
+        assert table.items.keys() == set(range(count))
+
+
+def test_a_stop_leaves_nothing_under_way(driver):
+    rows, table = Rows(*range(10_000)), Table()
+    driver.run(rows.job(table, should_stop=lambda: len(table.sent) >= 5))
+    assert table.at_once == 0
+    written = set(table.items.values())
+    assert 125 <= len(written) <= 250
+    # Everything that was written was also settled.
+    assert set(rows.released) == written
+    assert rows.counts.read == rows.counts.written <= len(written)
+
+
+def test_the_deadline_ends_the_run(driver):
+    clock = Clock()
+
+    def slow(_items):
+        clock.sleep(1.0)
+        return Accepted()
+
+    rows, table = Rows(*range(10_000), deadline=5.0), Table(otherwise=slow)
+    driver.run(rows.job(table, clock=clock, sleep=clock.sleep))
+    assert 5 <= len(table.sent) <= 9
+    assert rows.counts.written == rows.counts.read == 25 * len(table.sent)
+
+
+def test_the_sync_driver_sleeps_as_long_as_the_scheduler_says():
+    clock = Clock()
+    rows, table = Rows("a"), Table(*[always(Throttled("ThrottlingException"))] * 12)
+    driver = SyncDriver()
+    driver.run(rows.job(table, clock=clock, sleep=clock.sleep))
+    assert table.items == {"a": 0}
+    assert clock.now > 5.0
+    # It asks whether to stop at least so often.
+    assert max(clock.slept) == POLL_SECONDS
+    assert min(clock.slept) > 0
+
+
+def test_the_sync_driver_stops_in_the_middle_of_a_wait():
+    clock = Clock()
+    rows, table = Rows("a"), Table(otherwise=always(Throttled("ThrottlingException")))
+    job = rows.job(table, clock=clock, sleep=clock.sleep, should_stop=lambda: clock.now > 1.0)
+    SyncDriver().run(job)
+    assert clock.now <= 1.0 + 2 * POLL_SECONDS
+    assert rows.counts == Counts()
+
+
+def test_the_sync_driver_keeps_to_a_budget():
+    clock = Clock()
+    rows, table = Rows(*range(1000), max_wcu=100.0), Table()
+    SyncDriver().run(rows.job(table, clock=clock, sleep=clock.sleep))
+    assert 9.5 < clock.now < 10.5

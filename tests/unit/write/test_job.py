@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import pytest
+
+from ddbload.contracts import Counts
+from ddbload.write.driver import Job
+from ddbload.write.scheduler import READY_ROWS, Accepted, Batch, Finished, Wait
+from tests.unit.write.transports import Clock, Rows, Table
+
+
+def test_a_step_feeds_the_scheduler_and_asks_it():
+    rows = Rows("a", "b")
+    assert rows.job(Table()).step() == Batch(0, (0, 1))
+    assert rows.told == 2
+
+
+def test_a_step_feeds_no_more_than_there_is_room_for():
+    rows = Rows(*range(3 * READY_ROWS))
+    job = rows.job(Table())
+    job.step()
+    assert rows.told == READY_ROWS
+    job.step()
+    assert rows.told == 2 * READY_ROWS
+    job.step()
+    assert rows.told == 2 * READY_ROWS
+
+
+def test_the_end_of_the_rows_closes_the_scheduler():
+    job = Rows("a").job(Table())
+    batch = job.step()
+    assert isinstance(batch, Batch)
+    assert job.step() == Wait(None)
+    job.scheduler.answered(batch, Accepted(), 0.0)
+    assert job.step() == Finished()
+
+
+def test_no_rows_at_all_are_finished_at_once():
+    assert Rows().job(Table()).step() == Finished()
+
+
+def test_nothing_is_fed_when_it_is_to_stop():
+    rows = Rows("a")
+    assert rows.job(Table(), should_stop=lambda: True).step() == Finished()
+    assert rows.told == 0
+    assert rows.counts == Counts()
+
+
+def test_whether_to_stop_is_asked_at_each_step():
+    asked = iter([False, False, True])
+    job = Rows(*range(100)).job(Table(), should_stop=lambda: next(asked))
+    assert isinstance(job.step(), Batch)
+    assert isinstance(job.step(), Batch)
+    assert job.step() == Wait(None)
+
+
+def test_the_time_is_looked_at_after_feeding():
+    # Reading takes time as well: a deadline that passes meanwhile counts.
+    clock = Clock()
+    rows = Rows("a", deadline=10.0)
+
+    def feed(room: int) -> bool:
+        clock.sleep(11.0)
+        return rows.feed(room)
+
+    table = Table()
+    job = Job(rows.scheduler, feed, rows.items, table, clock=clock, sleep=clock.sleep)
+    assert job.step() == Finished()
+
+
+def test_an_error_of_the_source_is_raised():
+    def feed(_room: int) -> bool:
+        raise OSError("gone")
+
+    rows = Rows("a")
+    job = Job(rows.scheduler, feed, rows.items, Table())
+    with pytest.raises(OSError, match="gone"):
+        job.step()
+
+
+def test_a_job_keeps_real_time_unless_told_otherwise():
+    rows = Rows()
+    job = Job(rows.scheduler, rows.feed, rows.items, Table())
+    first = job.clock()
+    job.sleep(0)
+    assert job.clock() >= first
+    assert not job.should_stop()

@@ -1,0 +1,130 @@
+"""What the threads driver does beside the caller's thread."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from ddbload.write.scheduler import Accepted
+from ddbload.write.threads import ThreadsDriver
+from tests.unit.write.transports import Rows, Table
+
+PATIENCE = 30.0
+"""Seconds; reached only by a test that fails."""
+
+
+@pytest.fixture
+def driver():
+    made = ThreadsDriver(4)
+    yield made
+    made.close()
+
+
+def test_requests_are_under_way_at_once(driver):
+    barrier = threading.Barrier(4)
+
+    def meet(_items):
+        barrier.wait(PATIENCE)
+        return Accepted()
+
+    rows, table = Rows(*range(400)), Table(*[meet] * 16)
+    driver.run(rows.job(table))
+    assert table.most_at_once == 4
+    assert len(table.threads) == 4
+
+
+def test_no_more_are_under_way_than_the_scheduler_allows(driver):
+    rows, table = Rows(*range(2000), concurrency=2), Table()
+    driver.run(rows.job(table))
+    assert table.most_at_once <= 2
+
+
+def test_the_scheduler_is_asked_in_the_callers_thread_only(driver):
+    caller = threading.get_ident()
+    rows, table = Rows(*range(2000)), Table()
+    asked: set[int] = set()
+    job = rows.job(table, should_stop=lambda: bool(asked.add(threading.get_ident())))
+    driver.run(job)
+    assert asked == {caller}
+    assert caller not in table.threads
+
+
+def test_one_slow_answer_does_not_hold_others_up(driver):
+    others = threading.Event()
+
+    def slow(_items):
+        assert others.wait(PATIENCE)
+        return Accepted()
+
+    def last(_items):
+        others.set()
+        return Accepted()
+
+    rows = Rows(*range(500))
+    table = Table(slow, *[lambda _items: Accepted()] * 18, last)
+    driver.run(rows.job(table))
+    assert len(table.items) == 500
+
+
+def test_a_key_waits_for_its_own_answer_only(driver):
+    others = threading.Event()
+
+    def slow(_items):
+        assert others.wait(PATIENCE)
+        return Accepted()
+
+    def other(_items):
+        others.set()
+        return Accepted()
+
+    # A first row of each key goes in the first request, while the second ones wait.
+    rows = Rows(*range(25), *range(25), *range(100, 125))
+    table = Table(slow, other)
+    feed = rows.feed
+    job = rows.job(table)
+    object.__setattr__(job, "feed", lambda _room: feed(25))
+    driver.run(job)
+    assert table.items == dict(zip(rows.keys[25:], range(25, 75), strict=True))
+
+
+@pytest.mark.parametrize("where", ["transport", "source"])
+def test_an_exception_waits_for_the_requests_that_are_under_way(driver, where):
+    failed, ended = threading.Event(), []
+
+    def slow(_items):
+        assert failed.wait(PATIENCE)
+        ended.append(True)
+        return Accepted()
+
+    def fail(*_):
+        failed.set()
+        raise ValueError(where)
+
+    rows = Rows(*range(1000))
+    says = [slow, slow, fail if where == "transport" else slow]
+    table = Table(*says)
+    steps = iter(range(100))
+    job = rows.job(
+        table, should_stop=lambda: where == "source" and next(steps) == 3 and fail() is None
+    )
+    with pytest.raises(ValueError, match=where):
+        driver.run(job)
+    # The next job may have rows of the same keys.
+    assert table.at_once == 0
+    assert len(ended) >= 2
+
+
+def test_closing_ends_the_threads():
+    before = set(threading.enumerate())
+    driver = ThreadsDriver(3)
+    driver.run(Rows(*range(500)).job(Table()))
+    driver.close()
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_closed_driver_takes_no_job():
+    driver = ThreadsDriver(3)
+    driver.close()
+    with pytest.raises(RuntimeError):
+        driver.run(Rows("a").job(Table()))

@@ -1,0 +1,113 @@
+"""Transports without a network, and jobs over them."""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from ddbload.contracts import Counts
+from ddbload.write.driver import Job, PutItem
+from ddbload.write.scheduler import Accepted, Answer, Scheduler
+
+Says = Callable[[Sequence[PutItem]], Answer]
+
+
+class Clock:
+    """Time that passes only while somebody sleeps. Thread-safe."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+        self._lock = threading.Lock()
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        with self._lock:
+            self.slept.append(seconds)
+            self.now += seconds
+
+
+class Table:
+    """Accepts what is sent, but for what the first calls say, then `otherwise`. Thread-safe."""
+
+    def __init__(self, *says: Says, otherwise: Says = lambda _items: Accepted()) -> None:
+        self.sent: list[list[int]] = []
+        self.items: dict[Hashable, int] = {}
+        self.most_at_once = 0
+        self.at_once = 0
+        self.threads: set[int] = set()
+        self._says = list(says)
+        self._otherwise = otherwise
+        self._lock = threading.Lock()
+
+    def send(self, items: Sequence[PutItem]) -> Answer:
+        with self._lock:
+            self.sent.append([item["row"] for item in items])
+            self.threads.add(threading.get_ident())
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+            says = self._says.pop(0) if self._says else self._otherwise
+        try:
+            answer = says(items)
+        finally:
+            with self._lock:
+                self.at_once -= 1
+        if isinstance(answer, Accepted):
+            with self._lock:
+                for place, item in enumerate(items):
+                    if place not in answer.unprocessed:
+                        self.items[item["key"]] = item["row"]
+        return answer
+
+
+def at_row(row: int, says: Says) -> Says:
+    """What is said to the request with this row; all others are accepted."""
+    return lambda items: says(items) if any(i["row"] == row for i in items) else Accepted()
+
+
+class Rows:
+    """A source of rows with these keys, and the scheduler that is told of them."""
+
+    def __init__(
+        self,
+        *keys: Hashable,
+        concurrency: int = 4,
+        deadline: float = math.inf,
+        max_wcu: float | None = None,
+    ) -> None:
+        self.keys = keys
+        self.told = 0
+        self.released: list[int] = []
+        self.scheduler = Scheduler(
+            concurrency=concurrency,
+            deadline=deadline,
+            rng=random.Random(1),
+            max_wcu=max_wcu,
+            released=self.released.append,
+        )
+
+    @property
+    def counts(self) -> Counts:
+        return self.scheduler.settlement.counts
+
+    def feed(self, room: int) -> bool:
+        assert room > 0
+        if self.told == len(self.keys):
+            return False
+        for key in self.keys[self.told :][:room]:
+            self.scheduler.offer(key, 100, 100)
+            self.told += 1
+        return True
+
+    def items(self, handles: Sequence[int]) -> list[dict[str, Any]]:
+        return [{"key": self.keys[handle], "row": handle} for handle in handles]
+
+    def job(self, table: Table, **more: Any) -> Job:
+        clock = Clock()
+        given = {"clock": clock, "sleep": clock.sleep} | more
+        return Job(self.scheduler, self.feed, self.items, table, **given)
