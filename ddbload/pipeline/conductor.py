@@ -21,7 +21,13 @@ from ddbload.contracts import (
     Work,
     run_id,
 )
-from ddbload.errors import DdbloadError, Interrupted, UnexpectedError, WorkerDied
+from ddbload.errors import (
+    DdbloadError,
+    Interrupted,
+    TooManyRejects,
+    UnexpectedError,
+    WorkerDied,
+)
 from ddbload.pipeline.context import Context, Progress
 from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.local import LocalSettings
@@ -150,6 +156,8 @@ def _import(
             under_way -= 1
             tally.finished(task.chunk.chunk)
             if isinstance(result, DdbloadError):
+                # What one chunk found is too much for the run as well.
+                enough = enough or isinstance(result, TooManyRejects)
                 # Whatever the step itself could not leave word of.
                 if isinstance(result, WorkerDied | UnexpectedError):
                     chunk = task.chunk.chunk
