@@ -1,0 +1,319 @@
+"""The state machine's part on one machine, in this process, over fakes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from ddbload import errors
+from ddbload.contracts import Chunk, ImportTask, run_id
+from ddbload.pipeline import workers
+from ddbload.pipeline.conductor import Ended, Totals, new_run_id, run_import
+from ddbload.pipeline.context import Context, Progress
+from ddbload.pipeline.workers import Alone, Worker
+from ddbload.rows.items import ItemBuilder
+from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
+from tests.unit.pipeline.expected import (
+    assert_segments_tell_the_truth,
+    counted,
+    counts,
+    outcome,
+    table_of,
+)
+from tests.unit.pipeline.world import RUN, World
+
+DATA = b"id,n\n" + b"".join(b"r%d,%d\n" % (n, n) for n in range(300))
+
+
+@dataclass
+class Settings:
+    """What makes contexts: a world's fakes in place of clients and a folder."""
+
+    world: World
+    segment_seconds: float = 60.0
+    concurrency: int = 1
+    contexts: list[Context] = field(default_factory=list)
+
+    def context(
+        self,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        progress: Callable[[Progress], None] = lambda _: None,
+    ) -> Context:
+        self.contexts.append(self.world.context(should_stop=should_stop, progress=progress))
+        return self.contexts[-1]
+
+
+def conduct(world: World, seconds: float = 60.0, **how: Any) -> Ended:
+    settings: Any = Settings(world, seconds)
+    return run_import(world.payload, settings, run=RUN, **how)
+
+
+@pytest.mark.parametrize("engine", ["sync", "threads"])
+@pytest.mark.parametrize("chunk_bytes", [1, 500, 10**6])
+def test_an_import_from_end_to_end(engine, chunk_bytes):
+    world = World(DATA, options={"engine": engine, "chunk_bytes": chunk_bytes})
+    ended = conduct(world)
+    expected = outcome(DATA)
+    assert ended.report.status == "SUCCEEDED"
+    assert ended.report.rows == counts(expected)
+    assert ended.adopted_rows == 0
+    assert table_of(world) == expected.last_of_each_key
+    assert_segments_tell_the_truth(world, expected)
+    assert world.ledger.find_report() == ended.report
+
+
+def test_a_file_without_rows_needs_no_worker():
+    ended = conduct(World(b"id\n"))
+    assert (ended.report.status, ended.report.rows.read) == ("SUCCEEDED", 0)
+
+
+def test_each_step_has_a_deadline_of_its_own():
+    world = World(DATA, options={"chunk_bytes": 1500}, request_seconds=1.0)
+    ended = conduct(world, seconds=2.5)
+    assert ended.report.rows == counts(outcome(DATA))
+    # Three requests of 25 rows a step.
+    assert max(segment.rows.read for segment in counted(world)) == 75
+    assert ended.report.chunks == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "run"), [({"target": {}}, RUN), ({}, "../up"), ({"source": None}, RUN)]
+)
+def test_a_bad_request_reaches_nothing(changes, run):
+    world = World(DATA)
+    settings: Any = Settings(world)
+    with pytest.raises(errors.InvalidPayload):
+        run_import({**world.payload, **changes}, settings, run=run)
+    assert settings.contexts == []
+
+
+def test_what_preflight_raises_is_raised():
+    world = World(DATA, keys=[("isbn", "S")])
+    with pytest.raises(errors.KeyColumnMissing):
+        conduct(world)
+    assert world.store.objects == {}
+
+
+# Interrupted, and continued.
+
+
+def stops_after(world: World, operation: str, count: int) -> Callable[[], bool]:
+    def should_stop() -> bool:
+        return sum(call.operation == operation for call in world.dynamodb.calls) >= count
+
+    return should_stop
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 11])
+def test_an_interrupted_import_goes_on_where_it_was(count):
+    world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
+    first = conduct(world, should_stop=stops_after(world, "batch_write_item", count))
+    assert (first.report.status, first.report.error) == ("INTERRUPTED", None)
+    assert first.report.rows.written == len(world.dynamodb.writes) <= count * 25
+    second = conduct(world)
+    assert second.report.status == "SUCCEEDED"
+    assert second.report.rows == counts(outcome(DATA))
+    assert second.adopted_rows == first.report.rows.read > 0
+    # What was settled is not sent again.
+    assert len(world.dynamodb.writes) == 300
+
+
+def test_a_finished_run_again_does_nothing():
+    world = World(DATA, options={"chunk_bytes": 700})
+    first = conduct(world)
+    writes, names = len(world.dynamodb.writes), set(world.store.objects)
+    again = conduct(world)
+    assert again.report.rows == first.report.rows
+    assert again.adopted_rows == 300
+    assert len(world.dynamodb.writes) == writes
+    assert set(world.store.objects) == names
+
+
+def test_interrupted_before_there_is_anything_to_report(monkeypatch):
+    monkeypatch.setattr("ddbload.source.s3.RANGE_BYTES", 100)
+    monkeypatch.setattr("ddbload.rows.blocks.BLOCK_BYTES", 100)
+    world = World(DATA, options={"chunk_bytes": 50})
+    with pytest.raises(errors.Interrupted, match=f"--run-id {RUN} continues it"):
+        conduct(world, should_stop=lambda: True)
+    assert world.items == []
+    assert world.in_ledger("report") == []
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+def test_interrupted_when_all_is_done_is_a_success():
+    world = World(DATA)
+    stop = stops_after(world, "batch_write_item", 12)
+    assert conduct(world, should_stop=stop).report.status == "SUCCEEDED"
+
+
+# Failures.
+
+
+def test_a_failed_chunk_does_not_stop_its_siblings():
+    world = World(DATA, options={"chunk_bytes": 700})
+    world.dynamodb.faults.add("batch_write_item", None, fails("AccessDeniedException"))
+    ended = conduct(world)
+    assert (ended.report.status, ended.report.error.name) == ("FAILED", "AccessDenied")
+    assert ended.report.chunks_done == ended.report.chunks - 1
+    assert [each.chunk for each in ended.report.failures] == [0]
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+def test_a_chunk_that_makes_no_progress_is_given_up():
+    world = World(DATA, options={"chunk_bytes": 1500}, request_seconds=1.0)
+
+    def decide(operation: str, params: Any) -> Fault | None:
+        if operation != "batch_write_item":
+            return None
+        puts = [request["PutRequest"]["Item"] for request in params["RequestItems"]["books"]]
+        return nothing_processed() if {"S": "r0"} in [put["id"] for put in puts] else None
+
+    world.dynamodb.faults.decide = decide
+    ended = conduct(world, seconds=5.0)
+    assert ended.report.error.name == "NoProgress"
+    assert [each.chunk for each in ended.report.failures] == [0]
+    world.dynamodb.faults.decide = None
+    assert conduct(world).report.rows == counts(outcome(DATA))
+
+
+def test_a_fault_of_ours_is_named_without_row_data_and_stops_no_sibling(monkeypatch):
+    real = ItemBuilder.build
+
+    def build(self: ItemBuilder, fields: Any) -> Any:
+        if fields[0] == "r0":
+            raise RuntimeError(f"cannot do {fields}")
+        return real(self, fields)
+
+    monkeypatch.setattr(ItemBuilder, "build", build)
+    world = World(DATA, options={"chunk_bytes": 700})
+    ended = conduct(world)
+    assert ended.report.error.name == "UnexpectedError"
+    assert ended.report.error.chunk == 0
+    message = ended.report.error.message
+    assert re.fullmatch(
+        r"importing chunk 0: RuntimeError at test_conductor\.py:\d+; this is a fault of ddbload,"
+        r" please report it",
+        message,
+    )
+    assert ended.report.chunks_done == ended.report.chunks - 1
+    monkeypatch.undo()
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+BAD = b"id,n\n" + b"".join(b"r%d,x\n" % n for n in range(300))
+
+
+@pytest.mark.parametrize("limit", [0, 5, 100])
+def test_too_many_rejects_stop_all_chunks(limit):
+    options = {"chunk_bytes": 60, "max_rejects": limit}
+    world = World(BAD, types={"n": "N"}, options=options)
+    ended = conduct(world)
+    assert (ended.report.status, ended.report.error.name) == ("FAILED", "TooManyRejects")
+    # Only what one chunk holds comes on top.
+    assert limit < ended.report.rows.rejected <= limit + 20
+    world.options["max_rejects"] = 300
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+def test_a_run_with_too_many_rejects_does_not_go_on_under_the_same_limit():
+    world = World(BAD, types={"n": "N"}, options={"chunk_bytes": 60, "max_rejects": 5})
+    first = conduct(world)
+    again = conduct(world)
+    assert again.report.rows == first.report.rows
+    assert again.report.error.name == "TooManyRejects"
+
+
+# What is shown meanwhile.
+
+
+def test_totals_grow_to_the_whole():
+    told: list[Totals] = []
+    world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
+    conduct(world, seconds=2.0, watch=told.append)
+    for name in ("read", "written"):
+        values = [getattr(each.rows, name) for each in told]
+        assert values == sorted(values)
+        assert values[-1] == 300
+    assert (told[-1].bytes, told[-1].size) == (len(DATA), len(DATA))
+    assert told[-1].work.requests == len(
+        [call for call in world.dynamodb.calls if call.operation == "batch_write_item"]
+    )
+
+
+def test_totals_begin_with_what_was_there():
+    world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
+    first = conduct(world, should_stop=stops_after(world, "batch_write_item", 5))
+    told: list[Totals] = []
+    conduct(world, watch=told.append)
+    assert told[-1].adopted_rows == first.report.rows.read
+    assert told[-1].rows.read == 300
+
+
+# Workers.
+
+
+def test_run_ids_sort_by_time():
+    early = new_run_id(datetime(2026, 11, 21, 7, 30, tzinfo=UTC))
+    late = new_run_id(datetime(2026, 11, 21, 7, 30, 1, tzinfo=UTC))
+    assert re.fullmatch(r"20261121T073000Z-[0-9a-f]{6}", early)
+    assert early < late
+    assert new_run_id() != new_run_id()
+    assert run_id(early) == early
+
+
+def test_a_worker_needs_a_run():
+    world = World(DATA)
+    settings: Any = Settings(world)
+    with pytest.raises(errors.RunNotFound):
+        Worker(settings, world.context(), RUN)
+
+
+def test_one_worker_alone_does_one_task_at_a_time():
+    world = World(DATA, options={"chunk_bytes": 700})
+    world.preflight()
+    settings: Any = Settings(world)
+    crew = Alone(settings, world.context(), RUN)
+    assert crew.wait(0.1) == []
+    for chunk in world.manifest[:2]:
+        crew.submit(ImportTask(RUN, chunk))
+    ((task, result),) = crew.wait(0.1)
+    assert task.chunk.chunk == 0
+    assert result.segment.proven
+    crew.stop()
+    assert len(crew.wait(0.1)) == 1
+    assert crew.wait(0.1) == []
+    crew.close()
+
+
+def test_errors_of_a_step_are_given_back():
+    world = World(DATA)
+    world.preflight()
+    settings: Any = Settings(world)
+    worker = Worker(settings, world.context(), RUN)
+    world.dynamodb.faults.add("batch_write_item", fails("AccessDeniedException"))
+    assert isinstance(worker.step(ImportTask(RUN, world.manifest[0])), errors.AccessDenied)
+    worker.close()
+
+
+def test_a_worker_process_that_died_is_named():
+    future: Future[Any] = Future()
+    future.set_exception(BrokenProcessPool("gone"))
+    found = workers._outcome(future)
+    assert isinstance(found, errors.WorkerDied)
+    assert "give the same run id again" in found.message
+
+
+def test_a_worker_process_that_was_not_set_up_is_named(monkeypatch):
+    task = ImportTask(RUN, Chunk(0, 0, 1, 1))
+    assert isinstance(workers._step(task), errors.WorkerDied)
+    broken = errors.RunNotFound("no such run")
+    monkeypatch.setattr(workers, "_worker", broken)
+    assert workers._step(task) is broken
