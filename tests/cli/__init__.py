@@ -1,0 +1,1 @@
+"""The real command, run as a process: what it prints, and how it ends."""

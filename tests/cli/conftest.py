@@ -1,0 +1,74 @@
+"""The servers that the command talks to, and a folder for each test to run it in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from tests.cli.console import Console
+from tests.cli.transcript import Services
+
+__all__ = ["account", "console", "dynamodb", "s3", "s3_endpoint", "services"]
+
+ACCOUNT = {
+    "AWS_ACCESS_KEY_ID": "made-up",
+    "AWS_SECRET_ACCESS_KEY": "made-up",
+    "AWS_REGION": "us-east-1",
+}
+CREDENTIALS = {
+    "aws_access_key_id": "made-up",
+    "aws_secret_access_key": "made-up",
+    "region_name": "us-east-1",
+}
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """The URL of one moto server, of which only S3 is used."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def dynamodb(dynalite_endpoint: str) -> Any:
+    return boto3.client("dynamodb", endpoint_url=dynalite_endpoint, **CREDENTIALS)
+
+
+@pytest.fixture(scope="session")
+def s3(s3_endpoint: str) -> Any:
+    return boto3.client("s3", endpoint_url=s3_endpoint, **CREDENTIALS)
+
+
+@pytest.fixture(scope="session")
+def account(dynalite_endpoint: str, s3_endpoint: str) -> dict[str, str]:
+    """The environment that leads AWS's tools to the servers here."""
+    return {
+        **ACCOUNT,
+        "AWS_ENDPOINT_URL_DYNAMODB": dynalite_endpoint,
+        "AWS_ENDPOINT_URL_S3": s3_endpoint,
+    }
+
+
+@pytest.fixture
+def console(account: dict[str, str], tmp_path: Path) -> Iterator[Console]:
+    """An empty folder to run commands in. They may leave nothing among the temporary files."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    made = Console(folder, account)
+    yield made
+    assert made.leftovers() == []
+
+
+@pytest.fixture
+def services(console: Console, dynamodb: Any, s3: Any) -> Services:
+    return Services(console, dynamodb, s3)
