@@ -8,7 +8,8 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,10 +24,21 @@ from ddbload.cli.options import (
     names_list,
     types_map,
 )
-from ddbload.cli.output import Result
+from ddbload.cli.output import Result, tell
 from ddbload.cli.progress import live_progress
 from ddbload.cli.signals import stop_on_interrupt
-from ddbload.errors import DdbloadError, Interrupted, InvalidPayload, InvalidUsage
+from ddbload.contracts import Failure
+from ddbload.errors import (
+    DdbloadError,
+    Interrupted,
+    InvalidPayload,
+    InvalidUsage,
+    SourceUnreadable,
+)
+
+
+class RejectsNotKept(DdbloadError):
+    """The rejects cannot be written where they are wanted. The ledger has them."""
 
 
 @click.command("import", short_help="Import a file, an S3 object or '-' into a table.")
@@ -160,7 +172,7 @@ def import_command(
         aws=AwsSettings(profile, region, endpoint_url),
         concurrency=concurrency,
     )
-    with _rejects_file(rejects) as reject_file, _spooled(source, payload):
+    with _rejects_file(rejects, source) as reject_file, _spooled(source, payload):
         result = run_and_tell(
             payload,
             settings,
@@ -201,38 +213,57 @@ def run_and_tell(
                 should_stop=should_stop,
                 watch=watch,
             )
+    except InvalidUsage:
+        raise
     except DdbloadError as error:
         status = "INTERRUPTED" if isinstance(error, Interrupted) else "FAILED"
         result = Result.failed(run, error, time.monotonic() - started, status)
     else:
-        place = _gather_rejects(settings, run, rejects) if ended.report.rows.rejected else None
         result = Result.of(
-            ended.report,
-            seconds=time.monotonic() - started,
-            adopted_rows=ended.adopted_rows,
-            rejects=place,
+            ended.report, seconds=time.monotonic() - started, adopted_rows=ended.adopted_rows
         )
+        result = _with_rejects(result, settings, rejects)
     if result.error is not None:
-        click.echo(f"ddbload: {result.error.name}: {result.error.message}", err=True)
+        tell(f"ddbload: {result.error.name}: {result.error.message}")
     if result.status == "INTERRUPTED":
         again = f"the same command with --run-id {run} goes on from here"
-        click.echo(f"ddbload: interrupted; {again if resumable else 'start again'}", err=True)
+        tell(f"ddbload: interrupted; {again if resumable else 'start again'}")
     return result
 
 
-def _gather_rejects(settings: Any, run: str, file: BinaryIO | None) -> str | None:
-    """Write all rejects into one file; its path. None where they stay in S3."""
+def _with_rejects(result: Result, settings: Any, file: BinaryIO | None) -> Result:
+    """Gather all rejects in one file, and say where. Not to have them is a failure."""
+    any_rejects = result.rows.rejected > 0
+    try:
+        if file is not None:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                file.truncate(0)
+            if any_rejects:
+                _copy_rejects(result.run, settings, file)
+            return replace(result, rejects=_absolute(file.name) if any_rejects else None)
+        if not any_rejects or settings.ledger.startswith("s3://"):
+            return result
+        path = Path(settings.ledger, "runs", result.run, "rejects.jsonl")
+        with path.open("wb") as own:
+            _copy_rejects(result.run, settings, own)
+        return replace(result, rejects=_absolute(path))
+    except DdbloadError as error:
+        failure = Failure(error.name, error.message)
+    except OSError as error:
+        failure = Failure(RejectsNotKept.__name__, f"the rejects' file: {error.strerror}")
+    status = "FAILED" if result.status == "SUCCEEDED" else result.status
+    return replace(result, status=status, error=result.error or failure)
+
+
+def _copy_rejects(run: str, settings: Any, file: BinaryIO) -> None:
     from ddbload.pipeline.rejects import rejects
 
-    if file is not None:
-        file.writelines(rejects(run, settings.context()))
-        return str(Path(file.name).absolute())
-    if settings.ledger.startswith("s3://"):
-        return None
-    path = Path(settings.ledger).absolute() / "runs" / run / "rejects.jsonl"
-    with path.open("wb") as own:
-        own.writelines(rejects(run, settings.context()))
-    return str(path)
+    file.writelines(rejects(run, settings.context()))
+    file.flush()
+
+
+def _absolute(path: str | Path) -> str:
+    return str(Path(path).absolute())
 
 
 def _check(payload: dict[str, Any]) -> None:
@@ -259,6 +290,9 @@ def _spooled(source: str, payload: dict[str, Any]) -> Iterator[None]:
     from ddbload.source.spool import spool
 
     if source == "-":
+        # None where it was closed: that is not the same as an empty file.
+        if sys.stdin is None:
+            raise SourceUnreadable("standard input is closed")
         path = spool(sys.stdin.buffer)
     elif "path" in payload["source"] and _is_pipe(source):
         with open(source, "rb") as pipe:  # noqa: PTH123 - a pipe is opened once, as it is named
@@ -282,14 +316,30 @@ def _is_pipe(path: str) -> bool:
 
 
 @contextmanager
-def _rejects_file(path: str | None) -> Iterator[BinaryIO | None]:
-    """Open it before anything is written, so that a wrong path costs nothing."""
+def _rejects_file(path: str | None, source: str) -> Iterator[BinaryIO | None]:
+    """Open it before anything is written, so that a wrong path costs nothing.
+
+    What it holds stays until this run has rejects of its own to say.
+    """
     if path is None:
         yield None
         return
+    if _same_file(path, source):
+        raise InvalidUsage(f"--rejects {path} is the source itself")
     try:
-        file = Path(path).open("wb")  # noqa: SIM115 - closed below, after the import
+        file = Path(path).open("ab")  # noqa: SIM115 - closed below, after the import
     except OSError as error:
         raise InvalidUsage(f"--rejects {path}: {error.strerror}") from None
-    with file:
+    try:
         yield file
+    finally:
+        # What cannot be written has been told of already.
+        with suppress(OSError):
+            file.close()
+
+
+def _same_file(path: str, source: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(source).st_mode) and Path(path).samefile(source)  # noqa: PTH116 - as in _is_pipe
+    except (OSError, ValueError):
+        return False

@@ -1,61 +1,54 @@
-"""`ddbload`: the commands, and how any of them ends."""
+"""How any command ends. What is slow to import is imported where Ctrl-C is already caught."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import signal
 import sys
+from types import FrameType
 from typing import NoReturn
-
-import click
-
-from ddbload import __version__
-from ddbload.cli.demo.command import demo
-from ddbload.cli.import_command import import_command
-from ddbload.cli.ledger_commands import rejects_command, report_command, status_command
-from ddbload.errors import DdbloadError, unexpected
 
 EXIT_INTERRUPTED = 130
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="ddbload")
-def commands() -> None:
-    """Load files and S3 objects into a DynamoDB table that exists, exact to the row.
-
-    AWS settings come from where the AWS CLI takes them (AWS_PROFILE, AWS_REGION,
-    AWS_ENDPOINT_URL_DYNAMODB, shared config and credentials); flags win.
-
-    Exit status: 0 done, 1 failed, 2 wrong usage, 3 done with rejects, 130 interrupted.
-    """
-
-
-commands.add_command(import_command)
-commands.add_command(status_command)
-commands.add_command(report_command)
-commands.add_command(rejects_command)
-commands.add_command(demo)
-
-
 def main() -> NoReturn:
     """Run a command. Errors are told in a line on stderr, never as a traceback."""
+    _mend_streams()
     try:
-        result = commands.main(standalone_mode=False)
-        sys.stdout.flush()
-        code = result if isinstance(result, int) else 0
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("ddbload: interrupted", err=True)
-        code = EXIT_INTERRUPTED
-    except DdbloadError as error:
-        click.echo(f"ddbload: {error.name}: {error.message}", err=True)
-        code = error.exit_code
-    except BrokenPipeError:
-        # Whoever read our output has enough. Nothing may be written to it at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
-    except Exception as error:  # noqa: BLE001 - its text may hold row data: its place may not
-        click.echo(f"ddbload: {unexpected(error, 'internal error').message}", err=True)
-        code = 1
-    sys.exit(code)
+        # A run has its own way to stop; everything else ends as it does at Ctrl-C, tidied up.
+        signal.signal(signal.SIGTERM, _interrupt)
+        from ddbload.cli.commands import run
+
+        status = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        with contextlib.suppress(OSError):
+            os.write(2, b"ddbload: interrupted\n")
+        status = EXIT_INTERRUPTED
+    sys.exit(status)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - signal's contract
+    raise KeyboardInterrupt
+
+
+def _mend_streams() -> None:
+    """Have the standard streams take anything: closed ones nothing, all of them every character.
+
+    What is opened next would get a closed stream's number, and what is meant for a terminal
+    would land there. Closed standard input stays None: it is not the same as an empty one.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free number is taken; workers are to have it too.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # As stderr does it. A file's name may be no text at all.
+        sys.stdout.reconfigure(errors="backslashreplace")

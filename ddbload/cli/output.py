@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+import click
 
 from ddbload.contracts import Counts, Failure, Report, Work
 from ddbload.errors import DdbloadError
 
 EXIT_DONE, EXIT_FAILED, EXIT_REJECTS, EXIT_INTERRUPTED = 0, 1, 3, 130
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """For writing to stderr. Where that fails there is nobody left to tell."""
+    try:
+        yield
+    except OSError:
+        # Nor may what is left in the buffer fail at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+def tell(text: str) -> None:
+    """Write a line to stderr."""
+    with telling():
+        click.echo(text, err=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import click
 
 from ddbload.cli.demo import sample
 from ddbload.cli.demo.server import dynalite
-from ddbload.cli.output import EXIT_FAILED
+from ddbload.cli.output import EXIT_FAILED, tell
 from ddbload.errors import InvalidUsage, SourceNotFound
 
 TABLE = "demo"
@@ -82,10 +82,7 @@ def _import_and_prove(
     lines = rejects(run, settings.context())
     proof = prove(client, TABLE, keys, path, "\t" if tabbed else ",", lines)
     if not proof.holds:
-        click.echo(
-            f"NOT PROVEN: {proof.items:,} items for {proof.keys:,} keys, {proof.wrong:,} wrong",
-            err=True,
-        )
+        tell(f"NOT PROVEN: {proof.items:,} items for {proof.keys:,} keys, {proof.wrong:,} wrong")
         return EXIT_FAILED
     click.echo(
         f"proven by a scan: {proof.items:,} items, one for each of the file's {proof.keys:,} keys,"

@@ -1,0 +1,61 @@
+"""Readers that leave early."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from tests.cli.console import PROGRAM, SECONDS
+from tests.cli.transcript import items, make_table
+
+WIDE = "x" * 500
+
+
+@pytest.fixture(scope="module")
+def table(dynamodb):
+    make_table(dynamodb, "unread", "id:N")
+    return "unread"
+
+
+@pytest.fixture
+def rejected(console, table):
+    """A run with more rejects than a pipe holds."""
+    console.write("a.csv", "id,name\n1,one\n" + 500 * f"x,{WIDE}\n")
+    assert console.ddbload("import", "a.csv", table, "--run-id", "r", "--quiet").code == 3
+
+
+def test_a_reader_that_has_enough(console, rejected):
+    ended = console.shell("set -o pipefail; ddbload rejects r | head -n 1")
+    assert ended.out == next(iter(console.ddbload("rejects", "r").out.splitlines(keepends=True)))
+    assert (ended.code, ended.err) == (1, "")
+
+
+def test_a_reader_that_was_never_there(console, rejected, table):
+    for command in ("--help", "--version", "rejects r", "status r", f"import a.csv {table} --json"):
+        ours, theirs = os.pipe()
+        os.close(ours)
+        try:
+            ended = subprocess.run(
+                [PROGRAM, *command.split()],
+                cwd=console.folder,
+                env=console.env,
+                stdin=subprocess.DEVNULL,
+                stdout=theirs,
+                stderr=subprocess.PIPE,
+                timeout=SECONDS,
+                check=False,
+            )
+        finally:
+            os.close(theirs)
+        assert (ended.returncode, ended.stderr) == (1, b""), command
+
+
+def test_what_was_written_stays_written(console, dynamodb):
+    make_table(dynamodb, "unheard", "id:N")
+    console.write("a.csv", "id,name\n1,one\n")
+    ended = console.shell("ddbload import a.csv unheard --run-id r > /dev/full")
+    assert (ended.code, ended.err) == (1, "ddbload: standard output: No space left on device\n")
+    assert list(items(dynamodb, "unheard")) == [{"id": {"N": "1"}, "name": {"S": "one"}}]
+    assert console.ddbload("report", "r").code == 0
