@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -11,6 +13,8 @@ import click
 from ddbload.errors import InvalidPayload, InvalidUsage
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_FIELD = re.compile(r"'(?:options|source)\.(\w+)'")
 
 
 def aws_options(command: F) -> F:
@@ -39,11 +43,13 @@ def ledger_option(command: F) -> F:
 
 
 def names_list(text: str) -> list[str]:
-    """`a,b`; a name with a comma is quoted as in CSV."""
+    """`a,b`; a name with a comma, a quote or a line end is quoted as in CSV."""
     try:
-        rows = list(csv.reader([text], strict=True))
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except csv.Error as error:
         raise InvalidUsage(f"{text!r} is no list of names: {error}") from None
+    if len(rows) > 1:
+        raise InvalidUsage(f"{text!r} is no list of names: it has {len(rows)} lines")
     return rows[0] if rows else []
 
 
@@ -67,13 +73,7 @@ def character(text: str) -> str:
 
 def as_usage(error: InvalidPayload) -> InvalidUsage:
     """What the payload's check says, in the words of the command line's options."""
-    message = error.message
-    for field, option in (
-        ("options.", "--"),
-        ("source.", "--"),
-        ("types.", "--types "),
-        ("target.table", "TABLE"),
-        ("run.id", "--run-id"),
-    ):
-        message = message.replace(f"'{field}", f"'{option}")
-    return InvalidUsage(message)
+    message = error.message.replace("'source.path'", "'SOURCE'")
+    message = message.replace("'target.table'", "'TABLE'").replace("'run.id'", "'--run-id'")
+    message = message.replace("'types.", "'--types ")
+    return InvalidUsage(_FIELD.sub(lambda field: f"'--{field[1].replace('_', '-')}'", message))
