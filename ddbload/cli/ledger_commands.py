@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ddbload.cli.options import aws_options, ledger_option
-from ddbload.cli.output import Result
+from ddbload.cli.output import Result, tell
 from ddbload.contracts import run_id
 from ddbload.errors import InvalidPayload, InvalidUsage
 
@@ -69,7 +69,7 @@ def report_command(run: str, as_json: bool, **place: Any) -> int:
     else:
         click.echo("\n".join(result.lines()))
     if result.error is not None:
-        click.echo(f"ddbload: {result.error.name}: {result.error.message}", err=True)
+        tell(f"ddbload: {result.error.name}: {result.error.message}")
     return result.exit_code
 
 
@@ -101,17 +101,14 @@ def _table(lines: Any) -> None:
     causes: Counter[str] = Counter()
     for line in lines:
         reject = json.loads(line)
-        causes[f"{reject['cause']} in {reject['column'] or 'the row'}"] += 1
+        causes[f"{reject['cause']} in {_printable(reject['column'] or 'the row')}"] += 1
         if table.row_count < 50:
-            raw = reject["raw"][:60].encode("utf-8", "backslashreplace").decode()
             table.add_row(
                 f"{reject['line']:,}",
                 f"{reject['byte']:,}",
-                Text(reject["column"] or "-"),
+                Text(_printable(reject["column"] or "-")),
                 reject["cause"],
-                Text(
-                    raw.replace("\n", "\\n").replace("\r", "\\r"), overflow="ellipsis", no_wrap=True
-                ),
+                Text(_printable(reject["raw"][:60]), overflow="ellipsis", no_wrap=True),
             )
     console = Console()
     console.print(table)
@@ -120,6 +117,11 @@ def _table(lines: Any) -> None:
         console.print(f"... and {more:,} more; all of them: --json, or through a pipe")
     for cause, count in causes.most_common():
         console.print(Text(f"{count:>9,} {cause}"))
+
+
+def _printable(text: str) -> str:
+    """Nothing that a terminal would obey: whoever made the file may not move the cursor."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _checked(run: str) -> str:

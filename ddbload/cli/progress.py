@@ -20,6 +20,11 @@ def live_progress(*, enabled: bool) -> Iterator[Callable[[Totals], None]]:
         yield lambda _: None
         return
     from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_dumb_terminal:
+        yield lambda _: None
+        return
     from rich.progress import (
         BarColumn,
         DownloadColumn,
@@ -38,7 +43,6 @@ def live_progress(*, enabled: bool) -> Iterator[Callable[[Totals], None]]:
         TextColumn("{task.fields[rejected]}{task.fields[throttled]}"),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("import", total=None, rows=0, rate=0.0, rejected="", throttled="")
         started: tuple[float, int] | None = None
