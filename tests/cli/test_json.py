@@ -1,0 +1,100 @@
+"""`--json` prints the object that scripts rely on: these names and types, and nothing more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.console import Console, Ended
+from tests.cli.transcript import make_table
+
+OBJECT = {
+    "run": str,
+    "status": str,
+    "rows": dict,
+    "bytes": int,
+    "seconds": float,
+    "rows_per_second": float,
+    "consumed_wcu": float,
+    "requests": int,
+    "throttled": int,
+    "retries": int,
+    "rejects": (str, type(None)),
+    "error": (dict, type(None)),
+}
+ROWS = ("read", "written", "rejected", "superseded", "skipped")
+
+
+def checked(ended: Ended) -> dict:
+    """The only thing on stdout: one object, on one line."""
+    assert ended.out.endswith("}\n")
+    assert ended.out.count("\n") == 1
+    found = json.loads(ended.out)
+    assert list(found) == list(OBJECT)
+    for name, kind in OBJECT.items():
+        assert isinstance(found[name], kind), name
+    assert tuple(found["rows"]) == ROWS
+    assert all(type(count) is int for count in found["rows"].values())
+    rows = found["rows"]
+    assert rows["read"] == sum(rows[name] for name in ROWS[1:])
+    return found
+
+
+@pytest.fixture(scope="module")
+def table(dynamodb):
+    make_table(dynamodb, "json", "id:N")
+    return "json"
+
+
+def test_done(console: Console, table):
+    console.write("a.csv", "id,name\n1,one\n1,uno\n2,two\n")
+    ended = console.ddbload("import", "a.csv", table, "--json", "--run-id", "j")
+    found = checked(ended)
+    assert (ended.code, ended.err) == (0, "")
+    assert (found["run"], found["status"], found["error"]) == ("j", "SUCCEEDED", None)
+    assert found["rows"] == {"read": 3, "written": 2, "rejected": 0, "superseded": 1, "skipped": 0}
+    assert (found["bytes"], found["requests"], found["consumed_wcu"]) == (26, 1, 2.0)
+    assert (found["throttled"], found["retries"], found["rejects"]) == (0, 0, None)
+    assert 0 < found["seconds"] < 60
+    assert found["rows_per_second"] == pytest.approx(3 / found["seconds"], rel=0.1)
+
+    reported = checked(console.ddbload("report", "j", "--json"))
+    told_apart = ("seconds", "rows_per_second")
+    assert {k: v for k, v in reported.items() if k not in told_apart} == {
+        k: v for k, v in found.items() if k not in told_apart
+    }
+
+
+def test_with_rejects(console: Console, table):
+    console.write("a.csv", "id,name\n1,one\nx,none\n")
+    ended = console.ddbload("import", "a.csv", table, "--json")
+    found = checked(ended)
+    assert (ended.code, found["status"], found["error"]) == (3, "SUCCEEDED", None)
+    lines = Path(found["rejects"]).read_text("utf-8").splitlines()
+    assert [json.loads(line)["line"] for line in lines] == [3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["missing.csv", "json"], "SourceNotFound"),
+        (["a.csv", "missing"], "TableNotFound"),
+        (["a.csv", "json", "--types", "size=N"], "UnknownColumn"),
+        (["a.csv", "json", "--max-rejects", "0"], "TooManyRejects"),
+        (["a.csv", "json", "--max-row-bytes", "9"], "RowTooLong"),
+        (["a.csv", "json", "--region", "no region"], "AwsConfiguration"),
+    ],
+)
+def test_failed(console: Console, table, arguments, name):
+    console.write("a.csv", "id,name\n1,one\nx,none at all\n")
+    ended = console.ddbload("import", *arguments, "--json")
+    found = checked(ended)
+    assert (ended.code, found["status"], found["error"]["name"]) == (1, "FAILED", name)
+    assert ended.err == f"ddbload: {name}: {found['error']['message']}\n"
+
+
+def test_quiet_and_json_go_together(console: Console, table):
+    console.write("a.csv", "id,name\n1,one\n")
+    checked(console.ddbload("import", "a.csv", table, "--json", "--quiet"))
