@@ -1,0 +1,1 @@
+"""What failed AWS calls mean, single calls, and how clients are made."""

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.unit.aws_http.canned import Canned, canned_dynamodb
+
+
+@pytest.fixture(scope="module")
+def canned_once() -> Iterator[tuple[Any, Canned]]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield canned_dynamodb(monkeypatch)
+
+
+@pytest.fixture
+def canned(canned_once) -> tuple[Any, Canned]:
+    """A real client and the answers it will get."""
+    _, canned = canned_once
+    canned.answers.clear()
+    canned.requests.clear()
+    return canned_once
