@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-SHOW_MODULES = "import ddbload.cli.main, json, sys; print(json.dumps(sorted(sys.modules)))"
+SHOW_MODULES = "import ddbload.cli.commands, json, sys; print(json.dumps(sorted(sys.modules)))"
 
 
 @pytest.fixture(scope="module")
@@ -19,5 +19,5 @@ def modules():
 
 @pytest.mark.parametrize("slow", ["boto3", "botocore", "rich"])
 def test_the_command_line_starts_without(modules, slow):
-    assert "ddbload.cli.main" in modules
+    assert "ddbload.cli.commands" in modules
     assert slow not in modules
