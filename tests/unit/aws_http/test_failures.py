@@ -1,0 +1,289 @@
+"""What each failure of a call means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore import exceptions as aws
+from botocore.parsers import ResponseParserError
+
+from ddbload.aws_http.failures import (
+    ChecksumMismatch,
+    Kind,
+    Meaning,
+    check_crc32,
+    configuration,
+    meaning,
+    named,
+)
+from ddbload.errors import AccessDenied, AwsConfiguration, RequestRefused, ServiceUnavailable
+from tests.fakes.client import connect_timeout, connection_closed, read_timeout, unreachable
+
+
+def answered(code: str = "", status: int = 400, text: str = "words") -> aws.ClientError:
+    response: Any = {
+        "Error": {"Code": code, "Message": text},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return aws.ClientError(response, "Operation")
+
+
+def meant(error: Exception) -> Meaning:
+    found = meaning(error)
+    assert found is not None
+    return found
+
+
+# What the service answers
+
+CODES = {
+    Kind.THROTTLED: [
+        ("ProvisionedThroughputExceededException", 400),
+        ("RequestLimitExceeded", 400),
+        ("ThrottlingException", 400),
+        ("Throttling", 400),
+        ("ThrottledException", 400),
+        ("TooManyRequestsException", 400),
+        ("SlowDown", 503),
+        ("Unheard", 429),
+        ("", 429),
+    ],
+    Kind.UNSURE: [
+        ("InternalServerError", 500),
+        ("InternalServerError", 400),
+        ("InternalFailure", 500),
+        ("ServiceUnavailable", 503),
+        ("ServiceUnavailableException", 400),
+        ("TransactionInProgressException", 400),
+        ("RequestTimeout", 400),
+        ("OperationAborted", 409),
+        ("Unheard", 500),
+        ("Unheard", 502),
+        ("Unheard", 599),
+        ("", 504),
+        ("", 408),
+    ],
+    Kind.INVALID: [
+        ("ValidationException", 400),
+        ("SerializationException", 400),
+        ("ItemCollectionSizeLimitExceededException", 400),
+        ("413", 413),
+        ("", 413),
+    ],
+    Kind.FATAL: [
+        ("AccessDeniedException", 400),
+        ("AccessDenied", 403),
+        ("ExpiredTokenException", 400),
+        ("ExpiredToken", 400),
+        ("IncompleteSignature", 400),
+        ("InvalidAccessKeyId", 403),
+        ("InvalidSignatureException", 400),
+        ("MissingAuthenticationTokenException", 400),
+        ("NoSuchBucket", 404),
+        ("PermanentRedirect", 301),
+        ("RequestTimeTooSkewed", 403),
+        ("ResourceNotFoundException", 400),
+        ("SignatureDoesNotMatch", 403),
+        ("UnrecognizedClientException", 400),
+        ("Unheard", 400),
+        ("Unheard", 404),
+        ("", 400),
+        ("", 0),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "status"),
+    [(kind, *case) for kind, cases in CODES.items() for case in cases],
+)
+def test_codes_and_statuses(kind, code, status):
+    expected = Meaning(kind, code or "Unknown", "words", status)
+    assert meant(answered(code, status)) == expected
+
+
+@pytest.mark.parametrize(
+    "response", [{}, {"Error": {}}, {"Error": {"Code": None, "Message": None}}]
+)
+def test_an_answer_without_words(response):
+    assert meant(aws.ClientError(response, "Operation")) == Meaning(
+        Kind.FATAL, "Unknown", "Unknown"
+    )
+
+
+def test_a_modelled_error_is_one_like_others():
+    class Modelled(aws.ClientError):
+        pass
+
+    error = Modelled(answered("ThrottlingException").response, "Operation")
+    assert meant(error).kind is Kind.THROTTLED
+
+
+# No answer
+
+LOST = [
+    unreachable(),
+    connect_timeout(),
+    read_timeout(),
+    connection_closed(),
+    aws.HTTPClientError(error="broken pipe"),
+    aws.SSLError(endpoint_url="https://x", error="certificate"),
+    aws.ProxyConnectionError(proxy_url="http://proxy"),
+    aws.ResponseStreamingError(error="cut"),
+    aws.IncompleteReadError(actual_bytes=1, expected_bytes=2),
+    aws.ChecksumError(checksum_type="crc32", expected_checksum="a", actual_checksum="b"),
+    aws.FlexibleChecksumError(error_msg="other"),
+    ResponseParserError("not JSON"),
+    ChecksumMismatch("other"),
+    ConnectionResetError("reset"),
+    BrokenPipeError("pipe"),
+    TimeoutError("late"),
+]
+
+
+@pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
+def test_lost_answers(error):
+    found = meant(error)
+    assert (found.kind, found.code, found.status) == (Kind.UNSURE, type(error).__name__, 0)
+    assert found.text == str(error).splitlines()[0]
+
+
+def test_only_the_first_line_of_a_parsers_words_is_kept():
+    # What follows is the body.
+    error = ResponseParserError("Unable to parse response, invalid XML received:\nb'<secret>'")
+    assert meant(error).text == "Unable to parse response, invalid XML received:"
+
+
+def test_a_failure_without_words_has_its_name():
+    assert meant(TimeoutError()).text == "TimeoutError"
+
+
+# Nothing that is sent will pass
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        aws.NoCredentialsError(),
+        aws.PartialCredentialsError(provider="env", cred_var="AWS_SECRET_ACCESS_KEY"),
+        aws.CredentialRetrievalError(provider="process", error_msg="secret"),
+        aws.TokenRetrievalError(provider="sso", error_msg="secret"),
+        aws.SSOTokenLoadError(error_msg="no token"),
+        aws.UnauthorizedSSOTokenError(),
+        aws.LoginRefreshRequired(),
+        aws.NoAuthTokenError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_credentials(error):
+    found = meant(error)
+    assert (found.kind, found.code) == (Kind.FATAL, "NoCredentials")
+    assert "secret" not in found.text
+    assert isinstance(named(found, "reading"), AccessDenied)
+
+
+def test_an_ended_sso_session_says_how_to_begin_another():
+    assert "aws sso login" in meant(aws.UnauthorizedSSOTokenError()).text
+
+
+def test_parameters_are_not_quoted():
+    error = aws.ParamValidationError(report="Invalid type for parameter Item.secret")
+    found = meant(error)
+    assert (found.kind, found.code) == (Kind.FATAL, "ParamValidationError")
+    assert "secret" not in found.text
+
+
+def test_other_errors_of_botocore_end_the_run():
+    found = meant(aws.UnknownServiceError(service_name="x", known_service_names=["y"]))
+    assert (found.kind, found.code) == (Kind.FATAL, "UnknownServiceError")
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), KeyError("x"), OSError("x"), RuntimeError("x"), MemoryError()]
+)
+def test_other_errors_mean_nothing(error):
+    assert meaning(error) is None
+
+
+# By name
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "name"),
+    [
+        ("ThrottlingException", 400, ServiceUnavailable),
+        ("InternalServerError", 500, ServiceUnavailable),
+        ("AccessDeniedException", 400, AccessDenied),
+        ("ExpiredTokenException", 400, AccessDenied),
+        ("UnrecognizedClientException", 400, AccessDenied),
+        ("InvalidSignatureException", 400, AccessDenied),
+        ("Unheard", 401, AccessDenied),
+        ("403", 403, AccessDenied),
+        ("ValidationException", 400, RequestRefused),
+        ("ResourceNotFoundException", 400, RequestRefused),
+        ("Unheard", 400, RequestRefused),
+    ],
+)
+def test_names(code, status, name):
+    error = named(meant(answered(code, status, "its words")), "reading s3://b/k")
+    assert type(error) is name
+    assert error.message.startswith(f"reading s3://b/k: {code}: its words")
+
+
+def test_only_what_may_pass_later_is_not_permanent():
+    assert not named(meant(unreachable()), "x").permanent
+    assert not named(meant(answered("ThrottlingException")), "x").permanent
+    assert named(meant(answered("AccessDeniedException")), "x").permanent
+    assert named(meant(answered("ValidationException")), "x").permanent
+
+
+@pytest.mark.parametrize(
+    "code", ["InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"]
+)
+def test_a_wrong_clock_is_thought_of(code):
+    assert "clock" in named(meant(answered(code)), "x").message
+
+
+def test_missing_permissions_are_thought_of():
+    message = named(meant(answered("AccessDeniedException")), "x").message
+    assert "clock" not in message
+    assert "permissions" in message
+
+
+def test_a_missing_region_says_what_to_set():
+    error = configuration(aws.NoRegionError())
+    assert type(error) is AwsConfiguration
+    assert "You must specify a region" in error.message
+    assert "AWS_REGION" in error.message
+    assert "AWS_REGION" not in configuration(ValueError("x")).message
+
+
+# Checksums
+
+
+def check(headers: dict[str, str] | None, body: Any) -> None:
+    check_crc32({"headers": headers, "body": body, "status_code": 200}, operation_model=None)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ({"x-amz-crc32": "2745614147"}, b"{}"),
+        ({"x-amz-crc32": " 2745614147 "}, b"{}"),
+        ({"x-amz-crc32": "0"}, b""),
+        ({}, b"{}"),
+        (None, b"{}"),
+        ({"x-amz-crc32": "1"}, None),
+        # A stream, which S3 gives: nothing is read from it here.
+        ({"x-amz-crc32": "1"}, iter([b"{}"])),
+    ],
+)
+def test_sound_bodies(headers, body):
+    check(headers, body)
+
+
+@pytest.mark.parametrize("told", ["2745614146", "", "none", "-1", "2745614147.0"])
+def test_damaged_bodies(told):
+    with pytest.raises(ChecksumMismatch):
+        check({"x-amz-crc32": told}, b"{}")
