@@ -1,0 +1,274 @@
+"""ddbload's own drivers, over real sockets, against a DynamoDB that fails as it is told."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from ddbload.aws_http import clients as clients_module
+from ddbload.aws_http.clients import AwsSettings, Clients
+from ddbload.contracts import Counts
+from ddbload.errors import AccessDenied, TableNotFound
+from ddbload.write.driver import Job
+from ddbload.write.dynamodb import DRIVERS, BatchWriter
+from ddbload.write.scheduler import Scheduler
+from tests.faults.catalogue import FATAL, LIES, SURVIVABLE
+from tests.faults.server import FaultServer
+
+ENGINES = sorted(DRIVERS)
+CONCURRENCY = 6
+_table_numbers = itertools.count()
+
+
+class Hasty(random.Random):
+    """Waits of the right shape, and short."""
+
+    def uniform(self, low: float, high: float) -> float:
+        return super().uniform(low, high) / 500
+
+
+class Clock:
+    """Time that passes while somebody sleeps or looks at it, and not really."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 0.001
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@dataclass
+class Loaded:
+    """What a load came to."""
+
+    scheduler: Scheduler
+    rows: Sequence[int]
+    """The keys of the rows, in order."""
+    table: dict[int, int]
+    """The row that each key holds."""
+    faults: list[str | None]
+
+    @property
+    def counts(self) -> Counts:
+        return self.scheduler.settlement.counts
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "made-up")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FaultServer]:
+    with FaultServer(drip_seconds=0.03, stall_seconds=0.03) as running:
+        # Long enough for two writes of a key to meet, if they were sent.
+        running.dynamodb.latency = 0.001
+        yield running
+
+
+@pytest.fixture(scope="module")
+def made_clients(server) -> Clients:
+    return made(server)
+
+
+def made(server: FaultServer) -> Clients:
+    settings = AwsSettings(region="us-east-1", endpoint_url=server.endpoint)
+    return Clients(settings, connections=CONCURRENCY)
+
+
+@pytest.fixture
+def load(server, made_clients) -> Iterator[Callable[..., Loaded]]:
+    """Loads rows with these keys into a new table, and looks at what came of it."""
+
+    def run(engine: str, rows: Iterable[int], given: Clients | None = None, **more: Any) -> Loaded:
+        return _load(server, given or made_clients, engine, list(rows), **more)
+
+    yield run
+    server.faults.decide = None
+    assert server.faults.left() == {}
+    assert server.dynamodb.overlaps == []
+
+
+def _load(
+    server: FaultServer,
+    clients: Clients,
+    engine: str,
+    rows: list[int],
+    *,
+    deadline: float = math.inf,
+    seed: int = 1,
+    **more: Any,
+) -> Loaded:
+    table = f"table{next(_table_numbers)}"
+    server.dynamodb.create_table(
+        TableName=table,
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    scheduler = Scheduler(
+        concurrency=1 if engine == "sync" else CONCURRENCY, deadline=deadline, rng=Hasty(seed)
+    )
+    told = 0
+
+    def feed(room: int) -> bool:
+        nonlocal told
+        # A few at a time: equal keys come while earlier ones are under way.
+        pieces = rows[told : told + min(room, 40)]
+        for key in pieces:
+            scheduler.offer(key, 30, 100)
+        told += len(pieces)
+        return bool(pieces)
+
+    def items(handles: Sequence[int]) -> list[dict[str, Any]]:
+        # Spelt otherwise than DynamoDB does.
+        return [{"id": {"N": f"{rows[row]}.0"}, "row": {"N": f"{row}e0"}} for row in handles]
+
+    before = len(server.requests)
+    transport = BatchWriter(clients.dynamodb, table, ["id"])
+    with closing(DRIVERS[engine](CONCURRENCY)) as driver:
+        driver.run(Job(scheduler, feed, items, transport, **more))
+    stored = server.dynamodb.items(table)
+    return Loaded(
+        scheduler,
+        rows,
+        {int(item["id"]["N"]): int(item["row"]["N"]) for item in stored},
+        [request.fault for request in server.requests[before:]],
+    )
+
+
+def assert_complete(loaded: Loaded) -> None:
+    """Every key holds its last row, nothing else is there, and every row is accounted for."""
+    assert loaded.table == {key: row for row, key in enumerate(loaded.rows)}
+    counts = loaded.counts
+    assert counts.conserved
+    assert counts.read == len(loaded.rows)
+    assert counts.rejected == counts.skipped == 0
+    assert counts.written >= len(loaded.table)
+
+
+# Each fault alone
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("fault", [*SURVIVABLE, *LIES])
+def test_a_fault_alone(server, load, engine, fault):
+    server.faults.add("BatchWriteItem", fault, None, fault, fault)
+    loaded = load(engine, range(150))
+    assert_complete(loaded)
+    assert loaded.counts == Counts(read=150, written=150)
+    assert loaded.faults.count(fault) == 3
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("fault", FATAL)
+def test_a_fatal_fault(server, load, engine, fault):
+    server.faults.add("BatchWriteItem", None, None, fault)
+    loaded = load(engine, range(5000))
+    name = TableNotFound if fault == "ResourceNotFoundException" else AccessDenied
+    assert type(loaded.scheduler.fatal) is name
+    assert len(loaded.faults) < 200
+    assert loaded.counts.conserved
+    # What counts as written is there.
+    assert set(range(loaded.counts.read)) <= loaded.table.keys()
+    assert all(loaded.table[key] == key for key in loaded.table)
+
+
+# All of them together
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_all_faults_mixed(server, load, engine, seed):
+    server.fail_at_random(seed, [*SURVIVABLE, *LIES], 0.3)
+    loaded = load(engine, range(2500), seed=seed)
+    assert_complete(loaded)
+    assert loaded.counts == Counts(read=2500, written=2500)
+    assert len(set(loaded.faults)) > 10
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("keys", [1, 10, 60])
+def test_all_faults_mixed_with_equal_keys(server, load, engine, keys):
+    server.fail_at_random(keys, [*SURVIVABLE, *LIES], 0.3)
+    rng = random.Random(keys)
+    loaded = load(engine, [rng.randrange(keys) for _ in range(1500)])
+    assert_complete(loaded)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_table_that_takes_little(server, load, engine):
+    server.fail_at_random(5, ["unprocessed_some", "unprocessed_all", "ThrottlingException"], 0.9)
+    loaded = load(engine, range(400))
+    assert_complete(loaded)
+    assert loaded.scheduler.work.throttled > 20
+
+
+# Answers that do not come in time
+
+
+@pytest.fixture
+def impatient(server, monkeypatch) -> Clients:
+    monkeypatch.setattr(server, "stall_seconds", 0.9)
+    monkeypatch.setattr(clients_module, "READ_SECONDS", 0.3)
+    return made(server)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("fault", ["stall", "stall_landed"])
+def test_answers_that_do_not_come_in_time(server, load, impatient, engine, fault):
+    server.faults.add("BatchWriteItem", fault, None, fault)
+    loaded = load(engine, range(150), impatient)
+    assert_complete(loaded)
+    assert loaded.counts == Counts(read=150, written=150)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_write_that_lands_late_changes_nothing(server, impatient, engine):
+    server.faults.add("BatchWriteItem", "late", None, "late")
+    loaded = _load(server, impatient, engine, list(range(150)))
+    assert_complete(loaded)
+    # It is the one case in which a key is written while an earlier write of it is under way.
+    while server.dynamodb._in_flight._calls:
+        time.sleep(0.01)
+    assert_complete(loaded)
+    server.dynamodb.overlaps.clear()
+
+
+# Nobody answers
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nobody_answers(server, load, engine):
+    server.fail_at_random(1, ["reset_before"], 1.0)
+    clock = Clock()
+    loaded = load(engine, range(100), deadline=0.3, clock=clock, sleep=clock.sleep)
+    assert loaded.table == {}
+    assert loaded.counts == Counts()
+    assert loaded.scheduler.fatal is None
+    assert len(loaded.faults) > 5
+
+
+def test_nobody_listens(server, load):
+    with FaultServer() as gone:
+        port = gone.port
+    settings = AwsSettings(region="us-east-1", endpoint_url=f"http://127.0.0.1:{port}")
+    clock = Clock()
+    loaded = load(
+        "sync", range(100), Clients(settings), deadline=0.3, clock=clock, sleep=clock.sleep
+    )
+    assert loaded.counts == Counts()
+    assert loaded.scheduler.work.requests > 5
