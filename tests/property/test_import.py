@@ -1,0 +1,80 @@
+"""Laws of a whole import: any file, in any dialect, in any chunks, cut at any time."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from tests.unit.pipeline.expected import (
+    assert_rejects_are,
+    assert_segments_tell_the_truth,
+    counted,
+    table_of,
+)
+from tests.unit.pipeline.generated import Case, Sizes, cases, chunk_sizes, seconds, sizes
+
+FEWER = settings(max_examples=max(1, settings.default.max_examples // 3))
+"""An import takes thirty times as long as a split."""
+
+
+@FEWER
+@given(cases(), chunk_sizes(), seconds(), sizes())
+def test_the_table_holds_the_last_row_of_each_key(
+    case: Case, chunk_bytes: int, time: float, at_once: Sizes
+) -> None:
+    world = case.world(chunk_bytes)
+    with at_once():
+        report = world.run(time)
+    assert report.status == "SUCCEEDED"
+    assert table_of(world) == case.outcome.last_of_each_key
+
+
+@FEWER
+@given(cases(), chunk_sizes(), seconds(), sizes())
+def test_rejects_are_the_other_rows_with_their_places(
+    case: Case, chunk_bytes: int, time: float, at_once: Sizes
+) -> None:
+    world = case.world(chunk_bytes)
+    with at_once():
+        world.run(time)
+    assert_rejects_are(case.outcome.rejects, world.rejects())
+
+
+@FEWER
+@given(cases(), chunk_sizes(), seconds(), sizes())
+def test_each_segment_counts_the_rows_of_its_range(
+    case: Case, chunk_bytes: int, time: float, at_once: Sizes
+) -> None:
+    world = case.world(chunk_bytes)
+    expected = case.outcome
+    with at_once():
+        report = world.run(time)
+    assert_segments_tell_the_truth(world, expected)
+    assert report.rows.read == len(expected.rows)
+    assert report.rows.rejected == len(expected.rejects)
+    assert report.rows.conserved
+
+
+@FEWER
+@given(cases(), chunk_sizes(), seconds(), sizes())
+def test_segments_tile_the_file(case: Case, chunk_bytes: int, time: float, at_once: Sizes) -> None:
+    world = case.world(chunk_bytes)
+    with at_once():
+        world.run(time)
+    position = world.ledger.record().data_start
+    for segment in counted(world):
+        assert segment.start == position
+        position = segment.end
+    assert position.byte == len(case.data)
+
+
+@FEWER
+@given(cases(), chunk_sizes(), sizes())
+def test_without_a_cut_each_row_is_written_once(
+    case: Case, chunk_bytes: int, at_once: Sizes
+) -> None:
+    world = case.world(chunk_bytes)
+    with at_once():
+        report = world.run()
+    assert len(world.dynamodb.writes) == report.rows.written
+    if case.has_unique_keys:
+        assert report.rows.superseded == 0
