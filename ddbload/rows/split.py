@@ -71,11 +71,11 @@ class RowEnds:
 
         `start`, where a row begins, saves looking at what stands before it.
         """
-        position = self._skip_well_formed(data, start, max(start, offset - 2))
+        position = self._skip_well_formed(data, start, max(start, offset - 1))
         found: re.Match[bytes] | None = None
         while True:
-            # Two bytes back: a line end that ends just at `offset` begins before it.
-            since = max(position, offset - 2)
+            # One byte back: a line end that ends just at `offset` begins before it.
+            since = max(position, offset - 1)
             if found is None or found.start() < since:
                 line_ends = _LINE_END.finditer(data, since)
                 found = next((each for each in line_ends if each.end() >= offset), None)
@@ -85,8 +85,6 @@ class RowEnds:
             if quoted is None:
                 return found.end() if self._is_sure(data, found.end(), final) else 0
             position = quoted[1]
-            if not position:
-                return 0
 
     def _skip_well_formed(self, data: bytes, start: int, limit: int) -> int:
         """An offset up to `limit` where unquoted text begins: `start`, or after a quoted field."""
@@ -133,13 +131,14 @@ class RowEnds:
         while (quoted := self._next_quoted(data, position, len(data))) is not None:
             opened, closed = quoted
             yield position, opened
-            if not closed:
-                return
             position = closed
         yield position, len(data)
 
     def _next_quoted(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
-        """Where a quoted field opens between `start` (outside) and `stop`, and its end or 0."""
+        """Where a quoted field opens between `start` (outside) and `stop`, and where it ends.
+
+        One that is not closed takes all there is.
+        """
         if self._quote is None:
             return None
         if start == 0 and data.startswith(self._quote):
@@ -150,7 +149,7 @@ class RowEnds:
                 return None
             opened = opening.start()
         closing = self._inside.match(data, opened + len(self._quote))
-        return opened, 0 if closing is None else closing.end()
+        return opened, len(data) if closing is None else closing.end()
 
 
 def _repeated(pattern: bytes) -> bytes:
