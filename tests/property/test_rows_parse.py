@@ -10,7 +10,7 @@ from ddbload.rows.blocks import Block
 from ddbload.rows.parse import RowParser
 from ddbload.rows.split import RowEnds
 from tests.property.rows_files import File, files, starts
-from tests.unit.rows.expected import rows_of
+from tests.unit.rows.expected import line_at, rows_of
 from tests.unit.rows.reading import assert_same_rows, read_all
 
 piece_sizes = st.lists(st.integers(1, 60), min_size=1, max_size=6)
@@ -50,3 +50,4 @@ def test_positions_are_known_in_any_order(file: File, data: st.DataObject) -> No
         row = expected[number]
         assert rows.position(number) == Cursor(row.byte, row.line)
         assert rows.span(number) == (row.byte, row.end_byte)
+        assert rows.after(number) == Cursor(row.end_byte, line_at(file.data, row.end_byte))
