@@ -1,0 +1,1 @@
+"""Whole imports: the real command, its worker processes, and servers over sockets."""

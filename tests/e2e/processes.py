@@ -1,0 +1,121 @@
+"""Processes that are started to be interrupted, and what is left of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tests.cli.console import SECONDS, Console, Ended
+
+NOT_LONG = 10.0
+"""Seconds in which what was told to end has ended, on a busy machine too."""
+
+
+@dataclass
+class Running:
+    """A process with a session, and so a process group, of its own: as if in its own terminal."""
+
+    process: subprocess.Popen[bytes]
+    out: Path
+    err: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal to the process alone."""
+        self.process.send_signal(number)
+
+    def ctrl_c(self) -> None:
+        """Send what a terminal sends at Ctrl-C: SIGINT, to the process and all its children."""
+        os.killpg(self.pid, signal.SIGINT)
+
+    def members(self) -> list[int]:
+        """The processes of its group that are alive, itself included."""
+        return [pid for pid, _, group, state in _all() if group == self.pid and state[0] != "Z"]
+
+    def workers(self) -> list[int]:
+        """Its children that import."""
+        return [pid for pid in children(self.pid) if "spawn_main" in _command(pid)]
+
+    def ended(self) -> Ended:
+        """How it ended, when it has, and its whole group with it."""
+        code = self.process.wait(SECONDS)
+        until(lambda: not self.members(), f"processes are left: {self.members()}")
+        found = Ended(code, self.out.read_text("utf-8"), self.err.read_text("utf-8"))
+        assert "Traceback" not in found.err, found.err
+        return found
+
+
+@contextmanager
+def started(console: Console, command: Sequence[str | Path], **env: str) -> Iterator[Running]:
+    """Start a command. Whatever becomes of it, nothing of it outlives the block."""
+    folder = console.folder.parent
+    out, err = folder / "out", folder / "err"
+    with out.open("wb") as to, err.open("wb") as errors:
+        running = Running(_open(console, command, to, errors, env), out, err)
+    try:
+        yield running
+    finally:
+        for pid in running.members():
+            os.kill(pid, signal.SIGKILL)
+        running.process.wait()
+
+
+def _open(
+    console: Console,
+    command: Sequence[str | Path],
+    out: IO[bytes],
+    err: IO[bytes],
+    env: dict[str, str],
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command,
+        cwd=console.folder,
+        env=console.environment(env),
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=err,
+        start_new_session=True,
+    )
+
+
+def until(holds: Callable[[], object], otherwise: str, seconds: float = NOT_LONG) -> None:
+    """Wait until something holds. Raises AssertionError when it takes too long."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.01)
+
+
+def children(pid: int) -> list[int]:
+    """A process's children."""
+    return [child for child, parent, _, state in _all() if parent == pid and state[0] != "Z"]
+
+
+def alive(pid: int) -> bool:
+    """Whether there is such a process, and not just its remains."""
+    return any(pid == each and state[0] != "Z" for each, _, _, state in _all())
+
+
+def _all() -> list[tuple[int, int, int, str]]:
+    lines = _ps("-A", "-o", "pid=,ppid=,pgid=,stat=")
+    parts = (line.split() for line in lines)
+    return [(int(pid), int(parent), int(group), state) for pid, parent, group, state in parts]
+
+
+def _command(pid: int) -> str:
+    return "".join(_ps("-p", str(pid), "-ww", "-o", "command="))
+
+
+def _ps(*arguments: str) -> list[str]:
+    shown = subprocess.run(["ps", *arguments], capture_output=True, text=True, check=False)
+    return shown.stdout.splitlines()

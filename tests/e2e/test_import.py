@@ -1,0 +1,129 @@
+"""Files of all kinds, cut into small chunks and imported by processes: the table is the file."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import string
+
+import pytest
+
+from ddbload.pipeline.conductor import run_import
+from ddbload.pipeline.local import LocalSettings
+from ddbload.pipeline.rejects import rejects
+from tests.cli.transcript import items, make_table
+from tests.e2e.awkward import COLUMNS, awkward
+from tests.e2e.expected import by_key, expected, read_rejects
+from tests.golden.cases import load_all
+from tests.oracle.csv_machine import read_rows
+
+GOLDEN = {golden.name: golden for golden in load_all() if golden.rows}
+MANY = "1000000"
+
+
+def imported(console, file, table, *options):
+    ended = console.ddbload(
+        *("import", file, table, "--json", "--run-id", "e2e"),
+        *("--processes", "2", "--max-rejects", MANY, *options),
+    )
+    assert ended.err == ""
+    return ended.code, json.loads(ended.out)
+
+
+@pytest.mark.parametrize(("seed", "engine"), [(1, "threads"), (2, "sync")])
+def test_an_awkward_file(console, dynamodb, seed, engine):
+    table = f"awkward-{seed}"
+    make_table(dynamodb, table, "id:S")
+    data = awkward(seed, 1000)
+    wanted = expected(data, read_rows(data)[1:], COLUMNS)
+    assert len(wanted.items) > 800
+    assert {cause for _, _, cause, _ in wanted.rejects} == {
+        *("empty_key", "field_count", "bad_quote", "bad_encoding")
+    }
+    console.write("a.csv", data)
+
+    code, found = imported(console, "a.csv", table, "--chunk-bytes", "2000", "--engine", engine)
+
+    assert by_key(items(dynamodb, table), "id") == wanted.items
+    assert read_rejects(console.ddbload("rejects", "e2e").out.splitlines()) == wanted.rejects
+    assert code == 3
+    assert found["rows"] == {
+        "read": wanted.rows,
+        "written": len(wanted.items),
+        "rejected": len(wanted.rejects),
+        "superseded": 0,
+        "skipped": 0,
+    }
+    assert found["bytes"] == len(data)
+    chunks = json.loads(console.ddbload("status", "e2e", "--json").out)["chunks"]
+    assert chunks > 10
+
+
+@pytest.mark.parametrize("name", ["quoted_rows", "mixed_line_ends", "invalid_utf8"])
+def test_a_row_a_chunk(console, dynamodb, name):
+    golden = GOLDEN[name]
+    table = f"row-{name}"
+    columns = golden.rows[0].fields
+    make_table(dynamodb, table, f"{columns[0]}:S")
+    wanted = expected(golden.data, golden.rows[1:], columns)
+    console.write("a.csv", golden.data)
+
+    _, found = imported(console, "a.csv", table, "--chunk-bytes", "1")
+
+    assert by_key(items(dynamodb, table), columns[0]) == wanted.items
+    assert read_rejects(console.ddbload("rejects", "e2e").out.splitlines()) == wanted.rejects
+    chunks = json.loads(console.ddbload("status", "e2e", "--json").out)["chunks"]
+    assert chunks == found["rows"]["read"] == wanted.rows
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_every_golden_file_in_this_process(dynamodb, account, tmp_path, monkeypatch, name):
+    """Its header is a row like any other, so that no name in it matters. A row a chunk."""
+    for variable, value in account.items():
+        monkeypatch.setenv(variable, value)
+    golden = GOLDEN[name]
+    columns = [f"c{place}" for place in range(1, len(golden.rows[0].fields) + 1)]
+    table = f"golden-{name}"
+    make_table(dynamodb, table, "c1:S")
+    wanted = expected(golden.data, golden.rows, columns)
+    source = {"path": str(golden.path), "delimiter": golden.delimiter, "quote": golden.quote}
+    settings = LocalSettings(str(tmp_path))
+
+    ended = run_import(
+        {
+            "source": {**source, "columns": columns},
+            "target": {"table": table},
+            "options": {"chunk_bytes": 1},
+        },
+        settings,
+        run="golden",
+    )
+
+    assert ended.report.status == "SUCCEEDED"
+    assert by_key(items(dynamodb, table), "c1") == wanted.items
+    lines = [line.decode() for line in rejects("golden", settings.context())]
+    assert read_rejects(lines) == wanted.rejects
+    assert ended.report.rows.read == wanted.rows
+
+
+def test_100000_columns(console, dynamodb):
+    """A full row is an item of 400,000 bytes, just within DynamoDB's limit; one is nearly empty."""
+    letters = string.ascii_letters + string.digits
+    names = itertools.islice(itertools.product(letters, repeat=3), 100_000)
+    columns = ["".join(name) for name in names]
+    make_table(dynamodb, "wide", f"{columns[0]}:S")
+    full = ["1"] + [letters[place % 62] for place in range(1, 100_000)]
+    sparse = ["2"] + [""] * 99_998 + ["last"]
+    too_large = ["3"] + ["letters"] * 99_999
+    rows = [columns, full, sparse, too_large]
+    console.write("wide.csv", "\n".join(map(",".join, rows)))
+
+    code, found = imported(console, "wide.csv", "wide", "--chunk-bytes", "1")
+
+    assert (code, found["rows"]["written"], found["rows"]["rejected"]) == (3, 2, 1)
+    assert by_key(items(dynamodb, "wide"), columns[0]) == {
+        "1": {name: {"S": text} for name, text in zip(columns, full, strict=True)},
+        "2": {columns[0]: {"S": "2"}, columns[-1]: {"S": "last"}},
+    }
+    (reject,) = console.ddbload("rejects", "e2e").out.splitlines()
+    assert json.loads(reject)["cause"] == "item_too_large"
