@@ -15,7 +15,9 @@ from typing import IO
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "node_modules" / ".bin" / "dynalite"
-PRELOAD = Path(__file__).with_name("exit_with_parent.cjs")
+PRELOADED = [
+    Path(__file__).with_name(name) for name in ("exit_with_parent.cjs", "outlive_clients.cjs")
+]
 HOST = "127.0.0.1"
 
 
@@ -47,7 +49,7 @@ def _started(log: IO[bytes], deadline: float) -> tuple[subprocess.Popen[bytes], 
         port = _free_port()
         process = subprocess.Popen(
             [
-                *(node, "--require", PRELOAD, PROGRAM),
+                *(node, *(word for path in PRELOADED for word in ("--require", path)), PROGRAM),
                 *("--host", HOST, "--port", str(port)),
                 *("--createTableMs", "1", "--deleteTableMs", "1", "--updateTableMs", "1"),
             ],

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -68,6 +70,18 @@ def test_it_ends_with_its_owner(signal_number):
         owner.kill()
         owner.wait()
         owner.stdout.close()
+
+
+def test_it_outlives_clients_that_are_killed():
+    with dynalite() as endpoint:
+        port = int(endpoint.rpartition(":")[2])
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
+                # Closed by a reset, as the sockets of a killed process may be.
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        time.sleep(0.2)
+        assert answers(endpoint)
 
 
 def test_it_says_what_to_install(monkeypatch):
