@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -120,6 +121,9 @@ class Processes:
         should_stop: Callable[[], bool],
         progress: Callable[[Progress], None],
     ) -> None:
+        # When this process is killed, or told twice to stop, multiprocessing's tracker tidies up
+        # after it. That is not worth a warning in the user's terminal.
+        sys.warnoptions.append("ignore::UserWarning:multiprocessing.resource_tracker")
         # spawn: a fork would copy whatever locks this process's threads hold just then.
         start = multiprocessing.get_context("spawn")
         self.size = 2 * count

@@ -44,7 +44,7 @@ class Running:
 
     def workers(self) -> list[int]:
         """Its children that import."""
-        return [pid for pid in children(self.pid) if "spawn_main" in _command(pid)]
+        return [pid for pid in children(self.pid) if "spawn_main" in command_of(pid)]
 
     def ended(self) -> Ended:
         """How it ended, when it has, and its whole group with it."""
@@ -112,7 +112,8 @@ def _all() -> list[tuple[int, int, int, str]]:
     return [(int(pid), int(parent), int(group), state) for pid, parent, group, state in parts]
 
 
-def _command(pid: int) -> str:
+def command_of(pid: int) -> str:
+    """A process and its arguments."""
     return "".join(_ps("-p", str(pid), "-ww", "-o", "command="))
 
 

@@ -1,0 +1,68 @@
+"""A run that takes long enough to be interrupted, and its continuation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.cli.console import PROGRAM, Console
+from tests.cli.transcript import items
+from tests.e2e.processes import Running, started, until
+
+ROWS = 1200
+FILE = "long.csv"
+SLOWLY = ("--max-wcu", "400")
+"""Three seconds of writing, whatever the machine."""
+
+
+class LongRun:
+    """A file, its table, and a run of it under one id."""
+
+    def __init__(self, console: Console, dynamodb: Any, table: str) -> None:
+        self.console = console
+        self.dynamodb = dynamodb
+        self.table = table
+        self.ledger = console.folder / "ledger"
+        self.command = [
+            *(PROGRAM, "import", FILE, table, "--run-id", "long", "--ledger", "ledger"),
+            *("--chunk-bytes", "1500"),
+        ]
+        lines = [f"{number},name of {number}\n" for number in range(ROWS)]
+        console.write(FILE, "".join(["id,name\n", *lines]))
+
+    @contextmanager
+    def started(self, *options: str, **env: str) -> Iterator[Running]:
+        """Run it slowly, by two processes."""
+        command = [*self.command, *SLOWLY, "--processes", "2", *options]
+        with started(self.console, command, **env) as running:
+            yield running
+
+    def reaches(self, name: str, running: Running) -> None:
+        """Wait until the ledger has an object: `run.json`, `chunks/*/*.json`."""
+        folder = Path(self.ledger, "runs", "long")
+        until(
+            lambda: next(folder.glob(name), None) or running.process.poll() is not None,
+            f"there is no {name}",
+        )
+        assert running.process.poll() is None, "it ended too soon"
+
+    def continued(self) -> dict[str, Any]:
+        """Give the same command again, and find everything right in the end; its JSON object."""
+        ended = self.console.run([*map(str, self.command), "--processes", "1", "--json"])
+        assert (ended.code, ended.err) == (0, "")
+        found: dict[str, Any] = json.loads(ended.out)
+        rows = found["rows"]
+        assert (rows["read"], rows["written"]) == (ROWS, ROWS)
+        self.table_is_right()
+        return found
+
+    def table_is_right(self) -> None:
+        """Each row is an item, and nothing else is."""
+        found = {item["id"]["N"]: item for item in items(self.dynamodb, self.table)}
+        assert found == {
+            str(number): {"id": {"N": str(number)}, "name": {"S": f"name of {number}"}}
+            for number in range(ROWS)
+        }

@@ -1,0 +1,161 @@
+"""Ctrl-C, SIGTERM and SIGKILL, at any moment: nothing is lost, and nothing is left running."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from itertools import count
+
+import pytest
+
+from tests.cli.console import PROGRAM
+from tests.cli.transcript import make_table
+from tests.e2e.interrupted import ROWS, LongRun
+from tests.e2e.processes import alive, command_of, started, until
+from tests.faults.server import FaultServer
+
+NUMBERS = count()
+GOES_ON = "ddbload: interrupted; the same command with --run-id long goes on from here\n"
+
+
+@pytest.fixture
+def long(console, dynamodb):
+    table = f"interrupted-{next(NUMBERS)}"
+    make_table(dynamodb, table, "id:N")
+    return LongRun(console, dynamodb, table)
+
+
+@pytest.mark.parametrize(
+    ("reached", "to"),
+    [
+        ("run.json", "group"),
+        ("manifest.json", "group"),
+        ("chunks/*/*.json", "group"),
+        ("chunks/*/*.json", "process"),
+    ],
+)
+def test_ctrl_c(long, reached, to):
+    """A terminal sends it to all processes, `kill -INT` to one."""
+    with long.started() as running:
+        long.reaches(reached, running)
+        os.kill(-running.pid if to == "group" else running.pid, signal.SIGINT)
+        ended = running.ended()
+    assert ended.code == 130
+    assert "ddbload: stopping when the requests under way are answered" in ended.err
+    assert ended.err.endswith(GOES_ON)
+    long.continued()
+
+
+@pytest.mark.parametrize("imported", ["click.core", "botocore"])
+def test_ctrl_c_at_the_start(long, imported):
+    """Before there is a run. Python tells what it imports, so the moment is known."""
+    with long.started(PYTHONPROFILEIMPORTTIME="1") as running:
+        until(lambda: f" {imported}\n" in running.err.read_text(), f"{imported} is not imported")
+        running.ctrl_c()
+        ended = running.ended()
+    assert (ended.code, ended.out) == (130, "")
+    assert ended.err.endswith("ddbload: interrupted\n")
+
+
+@pytest.mark.parametrize("to", ["group", "process"])
+def test_sigterm(long, to):
+    """A service manager sends it to all processes, so workers are lost on the way; or to one."""
+    with long.started() as running:
+        long.reaches("chunks/*/*.json", running)
+        os.kill(-running.pid if to == "group" else running.pid, signal.SIGTERM)
+        ended = running.ended()
+    assert ended.code == 130
+    assert ended.err.endswith(GOES_ON)
+    long.continued()
+
+
+def test_interrupted_as_workers_start(long):
+    """What workers are then, is for a moment Python alone, which would die of SIGINT."""
+    for pause in (0.0, 0.3):
+        with long.started() as running:
+            until(running.workers, "there are no workers")
+            time.sleep(pause)
+            running.ctrl_c()
+            assert running.ended().code == 130
+    long.continued()
+
+
+def test_json_of_an_interrupted_run(long):
+    with long.started("--json", "--processes", "1") as running:
+        long.reaches("manifest.json", running)
+        running.ctrl_c()
+        ended = running.ended()
+    assert ended.code == 130
+    assert '"status": "INTERRUPTED"' in ended.out
+    assert '"error": null' in ended.out
+    assert long.console.ddbload("status", "long", "--ledger", "ledger").out.startswith(
+        "run long: INTERRUPTED\n"
+    )
+    long.continued()
+
+
+def test_the_second_ctrl_c_ends_it_at_once(console):
+    console.write("a.csv", "id,name\n" + "".join(f"{n},name\n" for n in range(500)))
+    with FaultServer(stall_seconds=60) as server:
+        server.dynamodb.create_table(
+            TableName="stalled",
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        server.fail_at_random(1, ["stall"], 1.0)
+        command = [PROGRAM, "import", "a.csv", "stalled", "--processes", "2"]
+        options = ["--chunk-bytes", "2000", "--run-id", "long"]
+        with started(
+            console, [*command, *options], AWS_ENDPOINT_URL_DYNAMODB=server.endpoint
+        ) as running:
+            until(lambda: any(r.fault == "stall" for r in server.requests), "nothing was sent")
+            running.ctrl_c()
+            until(lambda: "again to quit now" in running.err.read_text(), "it says nothing")
+            time.sleep(0.3)
+            assert running.process.poll() is None, "it did not wait for its requests"
+            asked = time.monotonic()
+            running.ctrl_c()
+            ended = running.ended()
+    assert time.monotonic() - asked < 5
+    assert (ended.code, ended.out) == (130, "")
+    assert ended.err.strip().endswith("again to quit now")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_again_and_again(long, seed):
+    """SIGKILL for the process that users see; its workers notice."""
+    rng = random.Random(seed)
+    for _ in range(4):
+        with long.started() as running:
+            time.sleep(rng.uniform(0.3, 2.0))
+            running.kill()
+            running.process.wait()
+            until(lambda run=running: not run.members(), "processes are left")
+    long.continued()
+
+
+def test_a_killed_worker_ends_the_run(long):
+    with long.started() as running:
+        long.reaches("chunks/*/*.json", running)
+        os.kill(running.workers()[0], signal.SIGKILL)
+        ended = running.ended()
+    assert ended.code == 1
+    assert "ddbload: WorkerDied: a worker process ended without an answer" in ended.err
+    assert ended.out.startswith("run long: FAILED\n")
+    found = long.continued()
+    assert found["rows"]["read"] == ROWS
+
+
+def test_a_stopped_spool_leaves_nothing(console):
+    """Standard input is put on disk first; the fixture looks for what is left of it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        command = ["bash", "-c", "(echo id,name; sleep 60) | exec ddbload import - none"]
+        with started(console, command) as running:
+            until(console.leftovers, "nothing is put on disk")
+            (importer,) = [pid for pid in running.members() if "bin/ddbload" in command_of(pid)]
+            os.kill(importer, number)
+            until(lambda pid=importer: not alive(pid), "it goes on")
+            assert running.err.read_text().endswith("ddbload: interrupted\n")
