@@ -12,9 +12,15 @@ from pathlib import Path
 from ddbload.errors import DemoUnavailable
 
 # The server ends when its standard input does: so it never outlives who started it, however
-# that ends. Port 0 lets the system choose, and the line on standard output says which.
+# that ends. Port 0 lets the system choose, and the line on standard output says which. Left to
+# itself, dynalite would throw when a client goes away in the middle of a request.
 _SCRIPT = """
 process.stdin.on('close', () => process.exit()).resume()
+process.on('uncaughtException', error => {
+  if (error.code === 'ECONNRESET') return
+  console.error(error)
+  process.exit(1)
+})
 const server = require('dynalite')({createTableMs: 0, deleteTableMs: 0})
 server.listen(0, '127.0.0.1', () => console.log(server.address().port))
 """

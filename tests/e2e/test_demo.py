@@ -1,0 +1,112 @@
+"""`ddbload demo`: proves an import on this machine, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import re
+import signal
+import urllib.request
+
+import pytest
+
+from tests.cli.console import PROGRAM, ROOT, Console
+from tests.e2e.processes import alive, children, command_of, started, until
+
+LISTENS = re.compile(r"DynamoDB \(dynalite\) listens at (http://127\.0\.0\.1:\d+)\n")
+
+
+@pytest.fixture
+def demo(console: Console) -> Console:
+    """As from the checkout, where Node's modules are, and without anybody's AWS settings."""
+    for name in [name for name in console.env if name.startswith("AWS_")]:
+        del console.env[name]
+    console.path("node_modules").symlink_to(ROOT / "node_modules")
+    return console
+
+
+def listens(endpoint):
+    try:
+        with urllib.request.urlopen(endpoint, timeout=2):
+            return True
+    except OSError:
+        return False
+
+
+def endpoint_in(out):
+    found = LISTENS.search(out)
+    assert found is not None
+    return found[1]
+
+
+def test_the_sample(demo):
+    ended = demo.ddbload("demo", "--rows", "400")
+    assert (ended.code, ended.err) == (0, "")
+    assert re.fullmatch(
+        r"made 400 rows, [\d,]+ bytes, tab separated\n"
+        rf"{LISTENS.pattern}"
+        r"run \w+-\w+: SUCCEEDED\n"
+        r"  rows      400 read: 400 written\n"
+        r"  time .*\n  requests .*\n"
+        r"proven by a scan: 400 items, one for each of the file's 400 keys, equal cell by cell\n",
+        ended.out,
+    )
+    assert not listens(endpoint_in(ended.out))
+
+
+def test_a_file_with_rejects(demo):
+    rows = 'id,größe,name\n1,5,"a\nb"\n2,,b\nx,7,c\n3,1,"d"d\n2,9,\n,,\n4,"8",é\n'
+    demo.write("meine Datei.csv", rows)
+    ended = demo.ddbload("demo", "--file", "meine Datei.csv", "--table-key", "id:N")
+    assert (ended.code, ended.err) == (3, "")
+    assert "7 read: 3 written, 3 rejected, 1 superseded" in ended.out
+    assert "  rejected  1 for not_a_number in id, first at line 5\n" in ended.out
+    assert "  rejected  1 for bad_quote in name, first at line 6\n" in ended.out
+    assert "  rejected  1 for empty_key in id, first at line 8\n" in ended.out
+    assert ended.out.endswith(
+        "proven by a scan: 3 items, one for each of the file's 3 keys, equal cell by cell\n"
+    )
+    assert not listens(endpoint_in(ended.out))
+
+
+def test_a_file_with_two_keys_and_tabs(demo):
+    demo.write("a.tsv", "word\tyear\tcount\nEmma\t1815\t1\nEmma\t1816\t2\n")
+    ended = demo.ddbload("demo", "--file", "a.tsv", "--table-key", "word,year:N")
+    assert (ended.code, ended.err) == (0, "")
+    assert "2 items, one for each of the file's 2 keys" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no.csv", "id"], "ddbload: SourceNotFound: no.csv: no such file\n"),
+        (["a.csv", "isbn"], "ddbload: KeyColumnMissing: table demo is keyed by 'isbn', "),
+    ],
+)
+def test_a_file_that_does_not_do(demo, arguments, message):
+    demo.write("a.csv", "id,name\n1,one\n")
+    file, key = arguments
+    ended = demo.ddbload("demo", "--file", file, "--table-key", key)
+    assert ended.code == 1
+    assert ended.err.startswith(message)
+
+
+def test_without_node(demo, tmp_path):
+    ended = demo.ddbload("demo", PATH=str(tmp_path))
+    assert ended.code == 1
+    assert ended.err.startswith("ddbload: DemoUnavailable: the demo needs Node.js")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_demo_that_is_stopped_stops_its_server(demo, number):
+    with started(demo, [PROGRAM, "demo", "--rows", "20000"]) as running:
+        until(lambda: LISTENS.search(running.out.read_text("utf-8")), "no server was started")
+        (server,) = [pid for pid in children(running.pid) if "dynalite" in command_of(pid)]
+        endpoint = endpoint_in(running.out.read_text("utf-8"))
+        running.kill(number)
+        running.process.wait()
+        until(lambda: not alive(server), "the server is left")
+        assert running.ended().code == (130 if number != signal.SIGKILL else -number)
+    assert not listens(endpoint)
+    if number == signal.SIGKILL:
+        # Nobody was there to remove it.
+        for left in (demo.folder.parent / "tmp").iterdir():
+            left.rename(demo.folder / left.name)
