@@ -1,0 +1,72 @@
+"""The wheel: what is in it, and that it works where there is no checkout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import venv
+from email import message_from_string
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from ddbload import __version__
+from tests.cli.console import ROOT
+from tests.cli.transcript import items, make_table
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
+    subprocess.run(build, check=True, capture_output=True)
+    (made,) = folder.iterdir()
+    return made
+
+
+def test_what_is_in_it(wheel):
+    files = [path for path in (ROOT / "ddbload").rglob("*") if path.suffix in (".py", ".typed")]
+    sources = {path.relative_to(ROOT).as_posix() for path in files}
+    about = f"ddbload-{__version__}.dist-info"
+    with ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        metadata = message_from_string(archive.read(f"{about}/METADATA").decode())
+        entries = archive.read(f"{about}/entry_points.txt").decode()
+    assert wheel.name == f"ddbload-{__version__}-py3-none-any.whl"
+    assert names == sources | {
+        f"{about}/{name}"
+        for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
+    }
+    assert entries.split() == ["[console_scripts]", "ddbload", "=", "ddbload.cli.main:main"]
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.11"
+    needed = [line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
+    assert sorted(line.partition(">")[0].partition("<")[0] for line in needed) == [
+        *("boto3", "click", "rich")
+    ]
+
+
+def test_it_works_alone(wheel, console, dynamodb):
+    """In an environment of its own, to which only the dependencies are lent."""
+    home = console.folder / "venv"
+    venv.create(home, symlinks=True)
+    (site,) = home.glob("lib/*/site-packages")
+    (site / "lent.pth").write_text(sysconfig.get_path("purelib"))
+    install = ["-m", "pip", "--python", home / "bin" / "python", "install", "--quiet"]
+    where = ["--no-deps", "--no-index", "--no-warn-script-location", wheel]
+    subprocess.run([sys.executable, *install, *where], check=True, capture_output=True)
+    make_table(dynamodb, "wheel", "id:N")
+    console.write("a.csv", "id,name\n1,one\n2,two\n")
+
+    command = [str(home / "bin" / "ddbload"), "import", "a.csv", "wheel"]
+    ended = console.run([*command, "--processes", "2", "--chunk-bytes", "1"], PYTHONPATH=None)
+
+    assert (ended.code, ended.err) == (0, "")
+    assert len(list(items(dynamodb, "wheel"))) == 2
+    where = console.run(
+        [str(home / "bin" / "python"), "-c", "import ddbload; print(ddbload.__file__)"],
+        PYTHONPATH=None,
+    )
+    assert Path(where.out.strip()).is_relative_to(home)
