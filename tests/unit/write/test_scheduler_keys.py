@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.contracts import Counts
 from ddbload.errors import TableNotFound
-from ddbload.write.scheduler import Accepted, Fatal, Throttled, Unsure
+from ddbload.write.scheduler import Accepted, Fatal, Refused, Throttled, Unsure
 from tests.unit.write.by_hand import ByHand, object_keys
 
 NOT_WRITTEN = [
@@ -185,3 +185,17 @@ def test_the_back_off_of_a_key_goes_on_with_its_next_row():
         start = by_hand.now
         waits.append(by_hand.wait() - start)
     assert waits[0] == waits[1] > 1
+
+
+def test_the_order_of_a_key_is_kept_through_every_wait():
+    # 0 gives way to 1, which is sent; 2 gives way to 3, which waits; 1 comes back; 3 is bad.
+    by_hand = ByHand()
+    by_hand.offer("a", "a")
+    batch = by_hand.batch()
+    by_hand.offer("a", "a")
+    by_hand.accept(batch, 1)
+    for refused in (3, 2, 1):
+        batch = by_hand.batch()
+        assert batch.handles == (refused,)
+        by_hand.answer(batch, Refused("bad"))
+    assert by_hand.finish() == [(0,)]

@@ -89,3 +89,15 @@ def test_any_order_gives_the_same_counts(seed):
     assert made.counts.read == 20_000
     assert made.counts.conserved
     assert len(made._ahead) < 5000
+
+
+def test_a_row_that_is_forgotten_is_not_settled_again():
+    made = settlement(5000)
+    for handle in range(4996):
+        made.settle(handle, Outcome.WRITTEN)
+    for handle in (0, 899, 4995):
+        with pytest.raises(AssertionError, match=f"row {handle} is settled already"):
+            made.settle(handle, Outcome.WRITTEN)
+    assert made.frontier == 4996
+    made.settle(4996, Outcome.WRITTEN)
+    assert made.counts == Counts(read=4997, written=4997)

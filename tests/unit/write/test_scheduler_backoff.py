@@ -1,0 +1,93 @@
+"""When all requests are held back, and when only the rows that came back are."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.write.scheduler import (
+    Accepted,
+    Answer,
+    Batch,
+    Refused,
+    Throttled,
+    Unsure,
+    Wait,
+)
+from tests.unit.write.by_hand import ByHand, object_keys
+
+
+def after(answer: Answer, rows: int = 10) -> ByHand:
+    """One that has sent so many rows, got this answer, and knows 25 more rows."""
+    by_hand = ByHand()
+    by_hand.offer(*object_keys(rows))
+    batch = by_hand.batch()
+    by_hand.offer(*object_keys(25))
+    by_hand.answer(batch, answer)
+    return by_hand
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Throttled("ThrottlingException"),
+        Unsure("no answer"),
+        Accepted(range(10)),
+        Accepted(range(5)),
+    ],
+)
+def test_trouble_holds_all_requests_back(answer):
+    by_hand = after(answer)
+    step = by_hand.step()
+    assert isinstance(step, Wait)
+    assert step.until is not None
+    assert by_hand.wait() <= 0.1
+    assert isinstance(by_hand.step(), Batch)
+
+
+@pytest.mark.parametrize("answer", [Accepted(), Accepted(range(4)), Accepted([9])])
+def test_a_few_rows_that_come_back_hold_no_others_back(answer):
+    by_hand = after(answer)
+    batch = by_hand.step()
+    assert isinstance(batch, Batch)
+    assert batch.handles == tuple(range(10, 35))
+
+
+def test_a_refusal_of_content_holds_nothing_back():
+    assert isinstance(after(Refused("bad")).step(), Batch)
+
+
+def longest_wait(answers: list[Answer]) -> float:
+    """How long it waits, at most, after these answers to one request after the other."""
+    longest = 0.0
+    for seed in range(200):
+        by_hand = ByHand(seed=seed)
+        for answer in answers:
+            by_hand.offer(*object_keys(4))
+            by_hand.answer(by_hand.batch(), answer)
+        start = by_hand.now
+        by_hand.offer(object())
+        while not isinstance(by_hand.step(), Batch):
+            by_hand.wait()
+        longest = max(longest, by_hand.now - start)
+    return longest
+
+
+THROTTLED = Throttled("ThrottlingException")
+
+
+def test_trouble_after_trouble_waits_longer():
+    waits = [longest_wait([THROTTLED] * times) for times in (1, 2, 3, 4)]
+    assert [round(wait, 1) for wait in waits] == [0.1, 0.2, 0.4, 0.8]
+
+
+def test_requests_that_pass_shorten_the_next_wait():
+    # Rows that came back go first, so that as many requests have to pass.
+    waits = [longest_wait([THROTTLED] * 3 + [Accepted()] * passed) for passed in (1, 2)]
+    assert waits == [0.0, 0.0]
+    again = longest_wait([*[THROTTLED] * 3, Accepted(), Accepted(), THROTTLED])
+    assert round(again, 1) == 0.2
+
+
+def test_a_few_rows_that_come_back_are_no_trouble_and_no_calm():
+    again = longest_wait([*[THROTTLED] * 2, Accepted([0]), THROTTLED])
+    assert round(again, 1) == 0.4
