@@ -195,6 +195,7 @@ def test_items_for_another_table_are_not_believed(dynamodb):
             id="one that was sent and one that was not",
         ),
         pytest.param(returned(put(id={"N": "1"}, sort={"N": "1"})), id="another type"),
+        pytest.param(returned(put(id={"B": "a"}, sort={"N": "1"})), id="only its type differs"),
         pytest.param(returned(put(id={"S": "a"})), id="half a key"),
         pytest.param(returned(put()), id="an empty item"),
         pytest.param(returned(put(id={"S": "a"}, sort={"N": "one"})), id="no number"),
