@@ -3,20 +3,56 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from difflib import unified_diff
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.transcript import replay
+from tests.cli.console import Console
+from tests.cli.transcript import Services, replay
 
 FOLDER = Path(__file__).with_name("transcripts")
+LONGEST_FIRST = sorted(FOLDER.glob("*.txt"), key=lambda path: -path.stat().st_size)
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.txt")), ids=lambda path: path.stem)
-def test_it_reads_as_written(path, services):
+@pytest.fixture(scope="module")
+def replays(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    account: dict[str, str],
+    dynamodb: Any,
+    s3: Any,
+) -> Iterator[dict[Path, Future[str]]]:
+    """All that were asked for, replayed side by side: most of a command's time is one core's."""
+
+    def run(path: Path) -> str:
+        folder = tmp_path_factory.mktemp(path.stem) / "folder"
+        folder.mkdir()
+        console = Console(folder, account)
+        now = replay(path.read_text("utf-8"), Services(console, dynamodb, s3))
+        assert console.leftovers() == []
+        return now
+
+    wanted = {item.callspec.params["path"] for item in asked_for(request)}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield {path: pool.submit(run, path) for path in LONGEST_FIRST if path in wanted}
+
+
+def asked_for(request: pytest.FixtureRequest) -> list[pytest.Function]:
+    return [
+        item
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.function is test_it_reads_as_written
+    ]
+
+
+@pytest.mark.parametrize("path", LONGEST_FIRST, ids=lambda path: path.stem)
+def test_it_reads_as_written(path, replays):
     expected = path.read_text("utf-8")
-    now = replay(expected, services)
+    now = replays[path].result()
     if os.environ.get("UPDATE_TRANSCRIPTS"):
         path.write_text(now, "utf-8")
     elif now != expected:
