@@ -205,6 +205,7 @@ class Payload(Message):
                         " digits, '.', '_' or '-'",
                     )
             types = f.text_map("types")
+            options = f.raw("options")
             for column, kind in types.items():
                 if kind not in TYPES:
                     shown = f"types.{column}"
@@ -213,7 +214,7 @@ class Payload(Message):
                 source=Source.from_json(f.required("source")),
                 table=table,
                 types=types,
-                options=Options.from_json(f.raw("options") if f.has("options") else {}),
+                options=Options.from_json({} if options is None else options),
                 run=None if given is None else run_id(given),
             )
 
@@ -319,8 +320,8 @@ class RunRecord(Message):
     @classmethod
     def from_json(cls, value: object) -> Self:
         with Fields(value, "run") as f:
-            f.text("configuration")
-            return cls(
+            configuration = f.text("configuration")
+            record = cls(
                 run=f.text("run"),
                 payload=Payload.from_json(f.required("payload")),
                 pinned=f.mapping("pinned"),
@@ -333,6 +334,9 @@ class RunRecord(Message):
                 workers=f.whole("workers", least=1),
                 created=f.number("created"),
             )
+            if record.configuration != configuration:
+                raise f.wrong("configuration", configuration, "that of this record")
+            return record
 
 
 @dataclass(frozen=True, slots=True)

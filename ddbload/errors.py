@@ -17,6 +17,8 @@ class DdbloadError(Exception):
 
     exit_code: ClassVar[int] = 1
     permanent: ClassVar[bool] = True
+    chunk_local: ClassVar[bool] = False
+    """Whether it says something of one chunk only, so that its siblings may well go on."""
 
     @property
     def name(self) -> str:
@@ -98,9 +100,17 @@ class UnknownColumn(DdbloadError):
 class RowTooLong(DdbloadError):
     """A row exceeds max_row_bytes: most often an unbalanced quote."""
 
+    chunk_local = True
+
+
+class UnterminatedQuote(DdbloadError):
+    """The source ends inside a quoted field, which may have swallowed any number of rows."""
+
 
 class SplitMismatch(DdbloadError):
     """A chunk's last byte is not the end of a row: the cut is not to be trusted."""
+
+    chunk_local = True
 
 
 # The table.
@@ -184,12 +194,18 @@ class WorkerDied(DdbloadError):
     permanent = False
 
 
+class RejectsNotKept(DdbloadError):
+    """The rejects cannot be written where they are wanted. The ledger has them."""
+
+
 class DemoUnavailable(DdbloadError):
     """The demo lacks a part of its set-up."""
 
 
 class UnexpectedError(DdbloadError):
     """A fault of ddbload itself."""
+
+    chunk_local = True
 
 
 class Interrupted(DdbloadError):

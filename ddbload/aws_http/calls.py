@@ -23,6 +23,7 @@ def call(
     attempts: int = ATTEMPTS,
     sleep: Callable[[float], None] = time.sleep,
     rng: random.Random | None = None,
+    give_up: Callable[[], bool] = lambda: False,
 ) -> T:
     """What `operation` returns, tried up to `attempts` times with full jitter between.
 
@@ -42,6 +43,7 @@ def call(
             known = expected(meant)
             if known is not None:
                 raise known from None
-            if meant.kind not in (Kind.THROTTLED, Kind.UNSURE) or attempt >= attempts:
+            again = meant.kind in (Kind.THROTTLED, Kind.UNSURE) and attempt < attempts
+            if not again or give_up():
                 raise named(meant, doing) from None
             sleep(full_jitter(attempt, jitter, base=0.1, cap=5.0))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -20,6 +20,8 @@ from ddbload.cli.options import (
     as_usage,
     aws_options,
     character,
+    cores,
+    format_of,
     ledger_option,
     names_list,
     types_map,
@@ -30,15 +32,14 @@ from ddbload.cli.signals import stop_on_interrupt
 from ddbload.contracts import Failure
 from ddbload.errors import (
     DdbloadError,
-    Interrupted,
     InvalidPayload,
     InvalidUsage,
+    RejectsNotKept,
     SourceUnreadable,
 )
 
-
-class RejectsNotKept(DdbloadError):
-    """The rejects cannot be written where they are wanted. The ledger has them."""
+if TYPE_CHECKING:
+    from ddbload.pipeline.conductor import Totals
 
 
 @click.command("import", short_help="Import a file, an S3 object or '-' into a table.")
@@ -139,8 +140,8 @@ def import_command(
     from ddbload.pipeline.conductor import new_run_id
     from ddbload.pipeline.local import LocalSettings, default_ledger
 
-    count = processes or os.cpu_count() or 1
-    file_format = format_ or ("tsv" if source.lower().endswith((".tsv", ".tab")) else "csv")
+    count = processes or cores()
+    file_format = format_ or format_of(source)
     reading = {
         "format": file_format,
         "delimiter": None if delimiter is None else character(delimiter),
@@ -180,7 +181,7 @@ def import_command(
             processes=count,
             rejects=reject_file,
             show_progress=not quiet,
-            resumable=source != "-",
+            resumable=source != "-" and not _is_pipe(source),
         )
     if as_json:
         click.echo(json.dumps(result.to_json()))
@@ -203,8 +204,16 @@ def run_and_tell(
     from ddbload.pipeline.conductor import run_import
 
     started = time.monotonic()
+    last: Totals | None = None
+
     try:
-        with stop_on_interrupt() as should_stop, live_progress(enabled=show_progress) as watch:
+        with stop_on_interrupt() as should_stop, live_progress(enabled=show_progress) as draw:
+
+            def watch(totals: Totals) -> None:
+                nonlocal last
+                last = totals
+                draw(totals)
+
             ended = run_import(
                 payload,
                 settings,
@@ -216,8 +225,7 @@ def run_and_tell(
     except InvalidUsage:
         raise
     except DdbloadError as error:
-        status = "INTERRUPTED" if isinstance(error, Interrupted) else "FAILED"
-        result = Result.failed(run, error, time.monotonic() - started, status)
+        result = Result.failed(run, error, time.monotonic() - started, last)
     else:
         result = Result.of(
             ended.report, seconds=time.monotonic() - started, adopted_rows=ended.adopted_rows
@@ -244,7 +252,8 @@ def _with_rejects(result: Result, settings: Any, file: BinaryIO | None) -> Resul
         if not any_rejects or settings.ledger.startswith("s3://"):
             return result
         path = Path(settings.ledger, "runs", result.run, "rejects.jsonl")
-        with path.open("wb") as own:
+        # Rows are nobody else's business; nor are the ledger's other files.
+        with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as own:
             _copy_rejects(result.run, settings, own)
         return replace(result, rejects=_absolute(path))
     except DdbloadError as error:
@@ -295,7 +304,11 @@ def _spooled(source: str, payload: dict[str, Any]) -> Iterator[None]:
             raise SourceUnreadable("standard input is closed")
         path = spool(sys.stdin.buffer)
     elif "path" in payload["source"] and _is_pipe(source):
-        with open(source, "rb") as pipe:  # noqa: PTH123 - a pipe is opened once, as it is named
+        try:
+            pipe = open(source, "rb")  # noqa: PTH123, SIM115 - opened once, as it is named
+        except OSError as error:
+            raise SourceUnreadable(f"{source}: {error.strerror}") from None
+        with pipe:
             path = spool(pipe)
     else:
         yield
@@ -319,7 +332,7 @@ def _is_pipe(path: str) -> bool:
 def _rejects_file(path: str | None, source: str) -> Iterator[BinaryIO | None]:
     """Open it before anything is written, so that a wrong path costs nothing.
 
-    What it holds stays until this run has rejects of its own to say.
+    What it holds stays until this run's outcome is known.
     """
     if path is None:
         yield None

@@ -61,9 +61,9 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def report_command(run: str, as_json: bool, **place: Any) -> int:
     """Add up RUN's ledger and check it. Exit status as that of the import."""
-    from ddbload.pipeline.report import report
+    from ddbload.pipeline.report import review
 
-    result = Result.of(report(run, _context(**place)))
+    result = Result.of(review(run, _context(**place)))
     if as_json:
         click.echo(json.dumps(result.to_json()))
     else:

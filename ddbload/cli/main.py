@@ -10,7 +10,7 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
-EXIT_INTERRUPTED = 130
+from ddbload.errors import Interrupted
 
 
 def main() -> NoReturn:
@@ -25,7 +25,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         with contextlib.suppress(OSError):
             os.write(2, b"ddbload: interrupted\n")
-        status = EXIT_INTERRUPTED
+        status = Interrupted.exit_code
     sys.exit(status)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -64,6 +65,18 @@ def types_map(text: str) -> dict[str, str]:
             raise InvalidUsage(f"--types names {name!r} twice")
         types[name] = kind.upper()
     return types
+
+
+def format_of(name: str) -> str:
+    """The format that a file's name ends with; csv where it says nothing."""
+    return "tsv" if name.lower().endswith((".tsv", ".tab")) else "csv"
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def character(text: str) -> str:

@@ -6,14 +6,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ddbload.contracts import Counts, Failure, Report, Work
-from ddbload.errors import DdbloadError
+from ddbload.errors import DdbloadError, Interrupted
 
-EXIT_DONE, EXIT_FAILED, EXIT_REJECTS, EXIT_INTERRUPTED = 0, 1, 3, 130
+if TYPE_CHECKING:
+    from ddbload.pipeline.conductor import Totals
+
+EXIT_DONE, EXIT_FAILED, EXIT_REJECTS = 0, 1, 3
+EXIT_INTERRUPTED = Interrupted.exit_code
 
 
 @contextmanager
@@ -71,10 +75,16 @@ class Result:
         )
 
     @classmethod
-    def failed(cls, run: str, error: DdbloadError, seconds: float, status: str) -> Result:
-        """When there is nothing to report: nothing was written."""
+    def failed(
+        cls, run: str, error: DdbloadError, seconds: float, last: Totals | None = None
+    ) -> Result:
+        """When there is no report. `last`: what was last heard of the run, if it began."""
+        status = "INTERRUPTED" if isinstance(error, Interrupted) else "FAILED"
         failure = Failure(error.name, error.message)
-        return cls(run, status, Counts(), Work(), 0, seconds, 0.0, None, failure)
+        if last is None:
+            return cls(run, status, Counts(), Work(), 0, seconds, 0.0, None, failure)
+        rate = (last.rows.read - last.adopted_rows) / seconds if seconds > 0 else 0.0
+        return cls(run, status, last.rows, last.work, last.bytes, seconds, rate, None, failure)
 
     @property
     def exit_code(self) -> int:

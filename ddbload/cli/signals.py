@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
+
+from ddbload.errors import Interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EXIT_INTERRUPTED = 130
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -25,11 +25,12 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
 
     def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal's contract
         if asked.is_set():
-            os._exit(EXIT_INTERRUPTED)
+            os._exit(Interrupted.exit_code)
         asked.set()
         # Written past sys.stderr's buffer and lock: a handler may run inside either.
         words = "\nddbload: stopping when the requests under way are answered; again to quit now\n"
-        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, words.encode())
+        with suppress(OSError):
+            os.write(2, words.encode())
 
     before = [(number, signal.signal(number, handle)) for number in _SIGNALS]
     try:

@@ -21,13 +21,7 @@ from ddbload.contracts import (
     Work,
     run_id,
 )
-from ddbload.errors import (
-    DdbloadError,
-    Interrupted,
-    TooManyRejects,
-    UnexpectedError,
-    WorkerDied,
-)
+from ddbload.errors import DdbloadError, Interrupted
 from ddbload.pipeline.context import Context, Progress
 from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.local import LocalSettings
@@ -76,8 +70,9 @@ def run_import(
     """Import as the deployed state machine does, with `processes` in place of its Map.
 
     Raises what preflight raises, `Interrupted` when it was stopped before there was anything
-    to report, and `LedgerDamaged`. Failed chunks do not stop their siblings; the report says
-    what failed.
+    to report, and what keeps the ledger from being read or written. A chunk that fails for
+    reasons of its own does not stop its siblings; any other failure, such as a table that is
+    gone, ends the run, and the report says what failed.
     """
     run_id(run)
     Payload.from_json(payload)
@@ -91,6 +86,7 @@ def run_import(
     tally.begin(record)
     tasks = _what_is_left(run, ledger, tally)
     count = min(processes, len(tasks))
+    failed = False
     if tasks:
         crew: Crew
         if count > 1:
@@ -99,10 +95,10 @@ def run_import(
             crew = Alone(settings, context, run)
         limit = record.payload.options.max_rejects
         try:
-            _import(tasks, crew, tally, context, run, limit)
+            failed = _import(tasks, crew, tally, context, run, limit)
         finally:
             crew.close()
-    final = report(run, context, interrupted=should_stop())
+    final = report(run, context, interrupted=should_stop() and not failed)
     return Ended(final, tally.adopted_rows)
 
 
@@ -140,10 +136,11 @@ def _import(
     context: Context,
     run: str,
     max_rejects: int,
-) -> None:
+) -> bool:
+    """Have all tasks done; whether any failed."""
     ledger = context.ledger(run)
     under_way = 0
-    enough = False
+    failed = enough = False
     while tasks or under_way:
         enough = enough or context.should_stop() or tally.rows.rejected > max_rejects
         if enough:
@@ -156,18 +153,19 @@ def _import(
             under_way -= 1
             tally.finished(task.chunk.chunk)
             if isinstance(result, DdbloadError):
-                # What one chunk found is too much for the run as well.
-                enough = enough or isinstance(result, TooManyRejects)
-                # Whatever the step itself could not leave word of.
-                if isinstance(result, WorkerDied | UnexpectedError):
-                    chunk = task.chunk.chunk
-                    ledger.put_failure(Failure(result.name, result.message, chunk))
+                if enough and not result.permanent:
+                    # It was told to give up what it would else have tried again.
+                    continue
+                failed = True
+                enough = enough or not result.chunk_local
+                ledger.put_failure(Failure(result.name, result.message, task.chunk.chunk))
                 continue
             if result.segment is not None:
                 tally.add(result.segment, adopted=result.adopted)
             if result.cursor is not None:
                 again = ImportTask(run, result.chunk, result.cursor, result.stalled)
                 tasks.appendleft(again)
+    return failed
 
 
 class _Tally:

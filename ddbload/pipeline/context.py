@@ -16,6 +16,7 @@ from ddbload.source.base import ByteSource
 from ddbload.source.local import open_local
 from ddbload.source.s3 import S3Object, open_s3
 from ddbload.write.driver import Driver
+from ddbload.write.pacing import Pacing
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -88,6 +89,8 @@ class Context:
     rng: random.Random = field(default_factory=random.Random)
     driver: Driver | None = None
     """One to use for all chunks; without it each invocation makes its own."""
+    pacing: Pacing | None = None
+    """The same for what it knows of the table's capacity."""
 
     def ledger(self, run: str) -> Ledger:
         """A run's ledger in this store."""
@@ -105,11 +108,19 @@ class Context:
             etag=source.etag,
             sleep=self.sleep,
             rng=self.rng,
+            give_up=self.must_end,
         )
+
+    def must_end(self) -> bool:
+        """Whether the deadline is reached, or somebody asked to stop."""
+        return self.clock() >= self.deadline or self.should_stop()
 
     def reopen(self, record: RunRecord) -> ByteSource:
         """Open the version that a run is pinned to. Raises `SourceChanged`."""
-        path = record.payload.source.path
-        if path is not None:
-            return open_local(path, record.pinned)
-        return S3Object(self.clients.s3, record.pinned, sleep=self.sleep, rng=self.rng)
+        pinned = record.pinned
+        if record.payload.source.path is not None:
+            # As it was pinned: a later attempt may run in another folder.
+            return open_local(str(pinned["path"]), pinned)
+        return S3Object(
+            self.clients.s3, pinned, sleep=self.sleep, rng=self.rng, give_up=self.must_end
+        )

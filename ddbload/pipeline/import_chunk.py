@@ -24,8 +24,10 @@ from ddbload.errors import (
 from ddbload.pipeline.context import Context, Progress
 from ddbload.pipeline.intake import Intake, Reading
 from ddbload.pipeline.ledger import Ledger
-from ddbload.write.driver import Driver, Job
-from ddbload.write.dynamodb import DRIVERS, BatchWriter
+from ddbload.write.driver import Job
+from ddbload.write.dynamodb import BatchWriter
+from ddbload.write.engines import driver_of
+from ddbload.write.pacing import Pacing
 from ddbload.write.scheduler import Scheduler
 
 MAX_STALLED = 3
@@ -45,14 +47,14 @@ def import_chunk(
     start = task.cursor or Cursor(chunk.start, chunk.first_line)
     if not chunk.start <= start.byte < chunk.end:
         raise InvalidPayload(f"the cursor, byte {start.byte}, lies outside chunk {chunk.chunk}")
-    segment = ledger.find_segment(chunk.chunk, start.byte)
-    if segment is not None:
-        return _result(task, segment, adopted=True)
     try:
-        reading = reading or Reading(ledger.record())
-        segment = _Import(task, start, reading, ledger, context).run()
+        segment = ledger.find_segment(chunk.chunk, start.byte)
+        if segment is not None:
+            return _result(task, segment, adopted=True)
+        work = _Import(task, start, reading or Reading(ledger.record()), ledger, context)
+        segment = work.run()
         if segment is None:
-            return _stalled(task, start, context)
+            return _stalled(task, start, context, work.trouble)
         return _result(task, segment)
     except DdbloadError as error:
         ledger.put_failure(Failure(error.name, error.message, chunk.chunk))
@@ -64,15 +66,25 @@ def _result(task: ImportTask, segment: Segment, *, adopted: bool = False) -> Imp
     return ImportResult(task.run, task.chunk, cursor, 0, segment, adopted)
 
 
-def _stalled(task: ImportTask, start: Cursor, context: Context) -> ImportResult:
+def _stalled(
+    task: ImportTask, start: Cursor, context: Context, trouble: str | None
+) -> ImportResult:
     stalled = task.stalled + (not context.should_stop())
     if stalled >= MAX_STALLED:
+        last = f" (the last answer: {trouble})" if trouble else ""
         raise NoProgress(
             f"chunk {task.chunk.chunk} settled no row in {stalled} invocations (line"
             f" {start.line}, byte {start.byte}): the table takes no writes, or its answers get"
-            " lost; check its capacity, then give the same run id again"
+            f" lost{last}; check its capacity and the endpoint, then give the same run id again"
         )
     return ImportResult(task.run, task.chunk, start, stalled, None)
+
+
+def worker_pacing(record: RunRecord, context: Context) -> Pacing:
+    """One worker's share of `max_wcu`, to be kept for all chunks that it imports."""
+    limit = record.payload.options.max_wcu
+    share = None if limit is None else limit / record.workers
+    return Pacing(context.rng, share, context.clock())
 
 
 class _Import:
@@ -89,15 +101,18 @@ class _Import:
         self._context = context
         options = self._record.payload.options
         self._intake = Intake(reading, task.chunk, start, options.max_rejects)
-        share = None if options.max_wcu is None else options.max_wcu / self._record.workers
         self._scheduler = Scheduler(
             concurrency=1 if options.engine == "sync" else options.concurrency,
             deadline=context.deadline,
             rng=context.rng,
-            max_wcu=share,
-            now=context.clock(),
+            pacing=context.pacing or worker_pacing(self._record, context),
             released=self._intake.release,
         )
+
+    @property
+    def trouble(self) -> str | None:
+        """Why a request was last not answered well: a code."""
+        return self._scheduler.trouble
 
     def run(self) -> Segment | None:
         """The segment, or None when no row was settled. Raises what ended the work early."""
@@ -133,8 +148,7 @@ class _Import:
         if context.driver is not None:
             context.driver.run(job)
             return
-        driver: Driver = DRIVERS[options.engine](options.concurrency)
-        with closing(driver):
+        with closing(driver_of(options)) as driver:
             driver.run(job)
 
     def _observe(self) -> bool:
@@ -146,12 +160,13 @@ class _Import:
 
     def _segment(self) -> Segment:
         settlement = self._scheduler.settlement
+        end = self._intake.cursor(settlement.frontier)
         everything = self._intake.exhausted and not settlement.ahead
         return Segment(
             chunk=self._task.chunk.chunk,
             start=self._start,
-            end=self._intake.cursor(settlement.frontier),
-            proven=everything,
+            end=end,
+            proven=everything and end.byte == self._task.chunk.end,
             rows=settlement.counts,
             work=self._scheduler.work,
             rejects=None,

@@ -94,16 +94,15 @@ class Intake:
             return False
         try:
             parsed = self._next_rows()
+            if parsed is None:
+                return False
+            stop = min(len(parsed.rows.records), self._taken + room)
+            while self._taken < stop:
+                self._tell(self._scheduler, parsed, self._taken)
+                self._taken += 1
         except DdbloadError as error:
             self.error = error
             return False
-        if parsed is None:
-            return False
-        records = parsed.rows.records
-        stop = min(len(records), self._taken + room)
-        for row in range(self._taken, stop):
-            self._tell(self._scheduler, parsed, row)
-        self._taken = stop
         return True
 
     def items(self, handles: Sequence[int]) -> list[Attributes]:

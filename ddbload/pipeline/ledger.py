@@ -7,6 +7,7 @@ never changed: whoever comes second adopts it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -120,20 +121,40 @@ class Ledger:
     # Rejects.
 
     def put_rejects(self, chunk: int, start: int, end: int, lines: Sequence[bytes]) -> str:
-        """Write the rejects of a segment; their name. The same rows give the same content."""
+        """Write the rejects of a segment; their name.
+
+        The same rows give the same content, but for what DynamoDB refused: that may differ
+        from one invocation to the other, and then each keeps its own.
+        """
+        data = b"".join(lines)
         name = f"rejects/{chunk:05d}/{start}-{end}.jsonl"
-        self._store.put(self._root + name, b"".join(lines))
+        if self._store.put_new(self._root + name, data):
+            return name
+        if self._store.get(self._root + name) == data:
+            return name
+        name = f"rejects/{chunk:05d}/{start}-{end}-{hashlib.sha256(data).hexdigest()[:16]}.jsonl"
+        self._store.put(self._root + name, data)
         return name
 
     def rejects(self, segments: Sequence[Segment]) -> Iterator[bytes]:
-        """The rejects of these segments, one JSON line after the other."""
+        """The rejects of these segments, one JSON line after the other.
+
+        Raises `LedgerDamaged` where there are not as many as a segment counted.
+        """
         for segment in segments:
-            if segment.rejects is None:
-                continue
-            data = self._store.get(self._root + segment.rejects)
-            if data is None:
-                raise LedgerDamaged(f"{self._uri(segment.rejects)} is missing")
-            yield from data.splitlines(keepends=True)
+            lines: list[bytes] = []
+            if segment.rejects is not None:
+                data = self._store.get(self._root + segment.rejects)
+                if data is None:
+                    raise LedgerDamaged(f"{self._uri(segment.rejects)} is missing")
+                lines = data.splitlines(keepends=True)
+            if len(lines) != segment.rows.rejected:
+                raise LedgerDamaged(
+                    f"{self._uri(segment.rejects or 'rejects/')} has {len(lines)} rejects, and"
+                    f" {segment.rows.rejected} were counted in chunk {segment.chunk} from byte"
+                    f" {segment.start.byte}; start a new run"
+                )
+            yield from lines
 
     @property
     def rejects_uri(self) -> str:

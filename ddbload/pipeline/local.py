@@ -45,12 +45,19 @@ class LocalSettings:
 
 
 def default_ledger() -> str:
-    """The folder that ledgers lie in unless told otherwise: DDBLOAD_LEDGER, or XDG's for state."""
+    """The folder that ledgers lie in unless told otherwise: DDBLOAD_LEDGER, or XDG's for state.
+
+    Raises `InvalidUsage`.
+    """
     named = os.environ.get("DDBLOAD_LEDGER")
     if named:
         return named
-    state = os.environ.get("XDG_STATE_HOME") or str(Path("~/.local/state").expanduser())
-    return str(Path(state) / "ddbload")
+    state = os.environ.get("XDG_STATE_HOME")
+    try:
+        folder = Path(state) if state else Path.home() / ".local" / "state"
+    except RuntimeError:
+        raise InvalidUsage("there is no home folder to keep runs in; give --ledger") from None
+    return str(folder / "ddbload")
 
 
 def open_store(location: str, clients: Clients) -> Store:

@@ -15,7 +15,7 @@ from ddbload.contracts import (
     RunRecord,
     run_id,
 )
-from ddbload.errors import Interrupted, NoProgress, RunMismatch, SourceChanged
+from ddbload.errors import Interrupted, NoProgress, RunMismatch, SourceChanged, UnterminatedQuote
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.header import read_header
 from ddbload.pipeline.ledger import Ledger, ManifestPart
@@ -95,7 +95,8 @@ def _begin(
         return record
     existing = ledger.record()
     _require_same(existing, record)
-    record = existing.with_options(record)
+    workers = max(1, min(options.workers, -(-size // existing.chunk_bytes)))
+    record = existing.with_options(replace(record, workers=workers))
     ledger.put_record(record)
     return record
 
@@ -156,16 +157,25 @@ class _Scan:
             position += len(piece)
             block = cutter.feed(piece, final=position == size)
             if block is not None:
+                self._refuse_unterminated(block)
                 self._cut(block)
-            if position < size and self._must_end():
+            if position < size and self._context.must_end():
                 return self._hand_on(cutter.at, cursor)
         if self._start.byte < size:
             self._end_chunk(Cursor(size, cutter.at.line))
         return ManifestPart(tuple(self._chunks), None)
 
-    def _must_end(self) -> bool:
-        context = self._context
-        return context.clock() >= context.deadline or context.should_stop()
+    def _refuse_unterminated(self, block: Block) -> None:
+        if block.terminated:
+            return
+        last = self._ends.last(block.data, final=True)
+        if not self._ends.closes(block.data[last:]):
+            line = block.start.line + count_line_ends(block.data, 0, last)
+            raise UnterminatedQuote(
+                f"the row at line {line}, byte {block.start.byte + last} has a quoted field that"
+                " is never closed: mend it; or, if the file does not quote its fields, say so"
+                " (--quote none)"
+            )
 
     def _cut(self, block: Block) -> None:
         data, begin = block.data, block.start.byte

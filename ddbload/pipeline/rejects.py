@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.report import chunk_segments
+from ddbload.pipeline.report import counted_segments
 
 
 def rejects(run: str, context: Context) -> Iterator[bytes]:
     """JSON lines. Raises `RunNotFound` and `LedgerDamaged`."""
     ledger = context.ledger(run)
     ledger.record()
-    chains = chunk_segments(ledger, ledger.find_manifest() or ())
-    return ledger.rejects([segment for chain in chains for segment in chain])
+    return ledger.rejects(counted_segments(ledger))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ddbload.contracts import Chunk, Counts, Failure, Report, RunRecord, Segment, Work
-from ddbload.errors import ConservationViolated, IncompleteRun, TooManyRejects
+from ddbload.errors import ConservationViolated, IncompleteRun, LedgerDamaged, TooManyRejects
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.ledger import Ledger, in_order
 
@@ -17,16 +17,50 @@ def report(run: str, context: Context, *, interrupted: bool = False) -> Report:
     """Add up the run's segments, check them, and write `report.json`.
 
     SUCCEEDED only when the chunks tile the source, each is imported to its proven end, the
-    conservation law holds and there are no more than `max_rejects` rejects. What is wrong
-    stands in `error`; nothing but a ledger that cannot be read is raised.
+    conservation law holds, every reject is there and there are no more than `max_rejects`.
+    What is wrong stands in `error`; nothing but a ledger that cannot be read is raised.
+    `interrupted`: somebody stopped it, so open chunks are no failure.
     """
     ledger = context.ledger(run)
     record = ledger.record()
     found = reconcile(record, ledger, context.now() - record.created)
-    if interrupted and found.status == FAILED:
-        found = replace(found, status=INTERRUPTED, error=None)
+    found = _with_rejects_checked(found, ledger)
+    if interrupted:
+        found = _as_interrupted(found)
     ledger.put_report(found)
     return found
+
+
+def review(run: str, context: Context) -> Report:
+    """What the ledger says of a run now, in the words of its last report. Writes nothing."""
+    ledger = context.ledger(run)
+    record = ledger.record()
+    last = ledger.find_report()
+    found = reconcile(record, ledger, context.now() - record.created if last is None else 0.0)
+    if last is None:
+        return found
+    found = replace(found, seconds=last.seconds)
+    return _as_interrupted(found) if last.status == INTERRUPTED else found
+
+
+def _with_rejects_checked(found: Report, ledger: Ledger) -> Report:
+    try:
+        for _ in ledger.rejects(counted_segments(ledger)):
+            # Each segment's are counted as they are read.
+            pass
+    except LedgerDamaged as damaged:
+        failure = found.error or Failure(damaged.name, damaged.message)
+        return replace(found, status=FAILED, error=failure)
+    return found
+
+
+def _as_interrupted(found: Report) -> Report:
+    # Chunks that are open are to be expected then, and what they failed of in an earlier
+    # attempt is no news. Whatever else is wrong stays a failure.
+    opened = found.error is not None and (
+        found.error.name == IncompleteRun.__name__ or found.error.chunk is not None
+    )
+    return replace(found, status=INTERRUPTED, error=None, failures=()) if opened else found
 
 
 def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
@@ -55,6 +89,12 @@ def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
         error=error,
         failures=tuple(failures),
     )
+
+
+def counted_segments(ledger: Ledger) -> list[Segment]:
+    """The segments that count, in the order of the source."""
+    chains = chunk_segments(ledger, ledger.find_manifest() or ())
+    return [segment for chain in chains for segment in chain]
 
 
 def chunk_segments(ledger: Ledger, chunks: Sequence[Chunk]) -> list[list[Segment]]:

@@ -11,6 +11,7 @@ from ddbload.aws_http.calls import call
 from ddbload.aws_http.failures import Meaning
 from ddbload.contracts import KeyAttribute, Table
 from ddbload.errors import (
+    BadHeader,
     ColumnNameTooLong,
     DuplicateColumn,
     EmptyColumnName,
@@ -99,12 +100,16 @@ def check_names(columns: Sequence[str]) -> None:
                 f"column {place} has no name; name all columns with --columns, and say --header"
                 " if the first row is to be skipped"
             )
-        if len(name.encode()) > MAX_NAME_BYTES:
+        try:
+            size = len(name.encode())
+        except UnicodeEncodeError:
+            raise BadHeader(f"the name of column {place} is no text that UTF-8 can hold") from None
+        if size > MAX_NAME_BYTES:
             raise ColumnNameTooLong(f"the name of column {place} is longer than an attribute's")
         if name in seen:
             raise DuplicateColumn(
-                f"columns {seen[name]} and {place} are both named {_shown(name)}; one would"
-                " overwrite the other"
+                f"columns {seen[name]} and {place} have the same name; one would overwrite the"
+                " other: name all columns with --columns, and say --header"
             )
         seen[name] = place
 
@@ -120,15 +125,14 @@ def column_types(
     for name in declared:
         if name not in known:
             raise UnknownColumn(
-                f"a type is declared for {_shown(name)}, and the file has no such column; it has:"
-                f" {_listed(columns)}"
+                f"a type is declared for {_shown(name)}, which is {_missing(name, columns)}"
             )
     types = dict(declared)
     for key in table.keys:
         if key.name not in known:
             raise KeyColumnMissing(
-                f"table {table.name} is keyed by {_shown(key.name)}, and the file has no such"
-                f" column; it has: {_listed(columns)}"
+                f"table {table.name} is keyed by {_shown(key.name)}, which is"
+                f" {_missing(key.name, columns)}"
             )
     for key in (*table.keys, *table.index_keys):
         if key.name not in known:
@@ -147,9 +151,13 @@ def column_types(
     return tuple(types.get(name, "S") for name in columns)
 
 
-def _listed(columns: Sequence[str]) -> str:
-    shown = ", ".join(_shown(name) for name in columns[:20])
-    return f"{shown} and {len(columns) - 20} more" if len(columns) > 20 else shown
+def _missing(name: str, columns: Sequence[str]) -> str:
+    # The names are not told: where a file lacks its header they are a row.
+    told = f"none of the file's {len(columns)} columns"
+    alike = [column for column in columns if column.strip().casefold() == name.strip().casefold()]
+    if alike:
+        return f"{told}; {_shown(alike[0])} is one, and names are compared exactly"
+    return f"{told}: check the delimiter, and whether the file has a header"
 
 
 def _shown(name: str) -> str:

@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, Protocol
 from ddbload.contracts import ImportResult, ImportTask
 from ddbload.errors import DdbloadError, WorkerDied, unexpected
 from ddbload.pipeline.context import Context, Progress
-from ddbload.pipeline.import_chunk import import_chunk
+from ddbload.pipeline.import_chunk import import_chunk, worker_pacing
 from ddbload.pipeline.intake import Reading
 from ddbload.pipeline.local import LocalSettings
-from ddbload.write.dynamodb import DRIVERS
+from ddbload.write.engines import driver_of
 
 if TYPE_CHECKING:
     from multiprocessing.queues import SimpleQueue
-    from multiprocessing.synchronize import Event
 
 PROGRESS_SECONDS = 0.1
 
@@ -41,7 +40,9 @@ class Worker:
         record = context.ledger(run).record()
         options = record.payload.options
         self._settings = settings
-        self._context = replace(context, driver=DRIVERS[options.engine](options.concurrency))
+        self._context = replace(
+            context, driver=driver_of(options), pacing=worker_pacing(record, context)
+        )
         self._reading = Reading(record)
 
     def step(self, task: ImportTask) -> ImportResult | DdbloadError:
@@ -129,10 +130,12 @@ class Processes:
         self.size = 2 * count
         self._should_stop = should_stop
         self._progress = progress
-        self._stop = start.Event()
+        # Closing one end tells the others. Unlike an Event it has no lock that a worker could
+        # take with it when it is killed.
+        self._stopped, self._stop = start.Pipe(duplex=False)
         self._reports: SimpleQueue[Progress] = start.SimpleQueue()
         self._pool = ProcessPoolExecutor(
-            count, start, _begin, (settings, run, self._stop, self._reports)
+            count, start, _begin, (settings, run, self._stopped, self._reports)
         )
         self._futures: dict[Future[ImportResult | DdbloadError], ImportTask] = {}
 
@@ -157,12 +160,17 @@ class Processes:
 
     def stop(self) -> None:
         """Have the tasks under way hand on their cursors soon."""
-        self._stop.set()
+        self._stop.close()
 
     def close(self) -> None:
         """Tell the workers to stop, and wait for them."""
         self.stop()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        # A worker whose reports nobody reads would wait for that, and not end.
+        while self._futures:
+            self.wait(PROGRESS_SECONDS)
+        self._pool.shutdown(wait=True)
+        self._stopped.close()
         self._reports.close()
 
 
@@ -194,7 +202,12 @@ def _interrupts_blocked() -> Iterator[None]:
 _worker: Worker | DdbloadError | None = None
 
 
-def _begin(settings: LocalSettings, run: str, stop: Event, reports: SimpleQueue[Progress]) -> None:
+def _begin(
+    settings: LocalSettings,
+    run: str,
+    stopped: connection.Connection,
+    reports: SimpleQueue[Progress],
+) -> None:
     global _worker  # noqa: PLW0603 - a pool's initializer has no other way to hand on
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -207,8 +220,9 @@ def _begin(settings: LocalSettings, run: str, stop: Event, reports: SimpleQueue[
             last = time.monotonic()
             reports.put(now)
 
-    context = settings.context(should_stop=stop.is_set, progress=progress)
     try:
+        # Nothing is ever sent: there is something to read when the other end is closed.
+        context = settings.context(should_stop=stopped.poll, progress=progress)
         _worker = Worker(settings, context, run)
     except DdbloadError as error:
         _worker = error

@@ -41,32 +41,42 @@ class BlockCutter:
         """Where the next block begins."""
         self._ends = ends
         self._max_row_bytes = max_row_bytes
-        self._rest = b""
+        self._pieces: list[bytes] = []
+        self._held = 0
+        # While no row ends, what is held is looked at again only when it has doubled.
+        self._look_at = 0
 
     def feed(self, piece: bytes, *, final: bool) -> Block | None:
         """The rows that `piece` completes, if any. `final`: nothing follows, give everything.
 
         Raises `RowTooLong`.
         """
-        data = self._rest + piece if self._rest else piece
-        self._refuse_long_row(data, final)
+        self._pieces.append(piece)
+        self._held += len(piece)
+        if not final and self._held < self._look_at and self._held <= self._max_row_bytes:
+            return None
+        data = b"".join(self._pieces)
+        self._refuse_long_rows(data)
         complete = self._ends.last(data, final=final)
         taken = len(data) if final else complete
-        self._rest = data[taken:]
+        self._pieces, self._held = [data[taken:]], len(data) - taken
+        self._look_at = 0 if taken else 2 * len(data)
         if not taken:
             return None
         block = Block(data[:taken], self.at, terminated=complete == taken)
         self.at = block.end
         return block
 
-    def _refuse_long_row(self, data: bytes, final: bool) -> None:
-        # What follows the first row came with the last piece, which is no longer than a row.
+    def _refuse_long_rows(self, data: bytes) -> None:
         if len(data) <= self._max_row_bytes:
             return
-        first = self._ends.first_from(data, 1, final=final) or len(data)
-        if first > self._max_row_bytes:
-            raise RowTooLong(
-                f"the row at line {self.at.line}, byte {self.at.byte} is longer than"
-                f" {self._max_row_bytes} bytes (max_row_bytes); most often a quote is not closed:"
-                " if the file does not quote its fields, say so (--quote none)"
-            )
+        start = 0
+        for end in self._ends.all(data):
+            if end - start > self._max_row_bytes:
+                line = self.at.line + count_line_ends(data, 0, start)
+                raise RowTooLong(
+                    f"the row at line {line}, byte {self.at.byte + start} is longer than"
+                    f" {self._max_row_bytes} bytes (max_row_bytes); most often a quote is not"
+                    " closed: if the file does not quote its fields, say so (--quote none)"
+                )
+            start = end

@@ -22,6 +22,7 @@ from ddbload.rows.split import RowEnds, count_line_ends
 # default and for the whole process, would only be in the way.
 csv.field_size_limit(2**31 - 1)
 
+_FINAL_LINE_END = re.compile(r"(?:\r\n?|\n)\Z")
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
 
 
@@ -167,4 +168,5 @@ class Rows:
         """A row as it stands, without its line end; bytes that are not UTF-8 as surrogates."""
         start, end = self.span(row)
         text = self.block.data[start:end].decode(errors="surrogateescape")
-        return text.rstrip("\r\n")
+        last = row == len(self.records) - 1 and not self.block.terminated
+        return text if last else _FINAL_LINE_END.sub("", text)

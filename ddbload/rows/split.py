@@ -63,6 +63,8 @@ class RowEnds:
         (an LF might follow). What stands after the returned offset is an unfinished row,
         or, when `final`, one without a line end.
         """
+        if b"\n" not in data and b"\r" not in data:
+            return 0
         skipped = self._skip_well_formed(data, 0, len(data))
         return self._last_from(data, skipped, final) or self._last_before(data, skipped)
 
@@ -85,6 +87,17 @@ class RowEnds:
             if quoted is None:
                 return found.end() if self._is_sure(data, found.end(), final) else 0
             position = quoted[1]
+
+    def closes(self, data: bytes) -> bool:
+        """Whether every quoted field of a buffer is closed within it."""
+        if self._quote is None:
+            return True
+        position = self._skip_well_formed(data, 0, len(data))
+        while (quoted := self._next_quoted(data, position, len(data))) is not None:
+            opened, position = quoted
+            if position == len(data):
+                return self._inside.match(data, opened + len(self._quote)) is not None
+        return True
 
     def _skip_well_formed(self, data: bytes, start: int, limit: int) -> int:
         """An offset up to `limit` where unquoted text begins: `start`, or after a quoted field."""

@@ -38,11 +38,13 @@ class S3Object:
         *,
         sleep: Callable[[float], None] = time.sleep,
         rng: random.Random | None = None,
+        give_up: Callable[[], bool] = lambda: False,
     ) -> None:
         self._client = client
         self._pinned = dict(pinned)
         self._sleep = sleep
         self._rng = rng or random.Random()
+        self._give_up = give_up
 
     @property
     def name(self) -> str:
@@ -76,7 +78,8 @@ class S3Object:
                 if known is not None:
                     raise known from None
                 failures += 1
-                if meant.kind not in (Kind.THROTTLED, Kind.UNSURE) or failures >= ATTEMPTS:
+                again = meant.kind in (Kind.THROTTLED, Kind.UNSURE) and failures < ATTEMPTS
+                if not again or self._give_up():
                     doing = f"reading {self.name} from byte {position}"
                     raise named(meant, doing) from None
                 self._sleep(full_jitter(failures, self._rng, base=0.1, cap=5.0))
@@ -150,6 +153,7 @@ def open_s3(
     etag: str | None = None,
     sleep: Callable[[float], None] = time.sleep,
     rng: random.Random | None = None,
+    give_up: Callable[[], bool] = lambda: False,
 ) -> S3Object:
     """Pin an object: its present version, or the one given.
 
@@ -173,6 +177,7 @@ def open_s3(
         expected=absent,
         sleep=sleep,
         rng=rng,
+        give_up=give_up,
     )
     if not head.get("ETag") or "ContentLength" not in head:
         raise SourceUnreadable(f"{name}: the answer has no ETag or size; check the endpoint")
@@ -187,7 +192,7 @@ def open_s3(
         "etag": head["ETag"],
         "size": int(head["ContentLength"]),
     }
-    return S3Object(client, pinned, sleep=sleep, rng=rng)
+    return S3Object(client, pinned, sleep=sleep, rng=rng, give_up=give_up)
 
 
 def _bare(etag: str) -> str:

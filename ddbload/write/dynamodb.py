@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from decimal import Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws_http.failures import Kind, meaning, named
 from ddbload.errors import TableNotFound
-from ddbload.write.driver import Driver, PutItem
+from ddbload.write.driver import PutItem
 from ddbload.write.scheduler import Accepted, Answer, Fatal, Refused, Throttled, Unsure
-from ddbload.write.sync import SyncDriver
-from ddbload.write.threads import ThreadsDriver
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-DRIVERS: dict[str, Callable[[int], Driver]] = {
-    "sync": lambda _: SyncDriver(),
-    "threads": ThreadsDriver,
-}
-"""A driver for each engine's name, made for so many requests in flight."""
 
 
 class BatchWriter:

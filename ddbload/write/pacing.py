@@ -85,3 +85,11 @@ class Budget:
         elif written:
             used = paid * written / units
         self._balance += paid - used
+
+
+class Pacing:
+    """What slows a worker down, kept from one byte range to the next."""
+
+    def __init__(self, rng: random.Random, max_wcu: float | None = None, now: float = 0.0) -> None:
+        self.calm = Calm(rng)
+        self.budget = None if max_wcu is None else Budget(max_wcu, now)

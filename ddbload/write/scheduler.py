@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from ddbload.aws_http.backoff import full_jitter
 from ddbload.contracts import Work
 from ddbload.errors import DdbloadError
-from ddbload.write.pacing import Budget, Calm
+from ddbload.write.pacing import Pacing
 from ddbload.write.settlement import Outcome, Settlement
 
 MAX_BATCH_ROWS = 25
@@ -148,25 +148,27 @@ class Scheduler:
         concurrency: int,
         deadline: float,
         rng: random.Random,
-        max_wcu: float | None = None,
-        now: float = 0.0,
+        pacing: Pacing | None = None,
         released: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Make one for a byte range.
 
-        `deadline`: from then on nothing more is sent. `released` is told each handle that
-        will not be asked for again.
+        `deadline`: from then on nothing more is sent. `pacing`: that of the worker, when it
+        writes more than one range. `released` is told each handle that will not be asked for
+        again.
         """
         self.settlement = Settlement()
         self.refused: dict[int, str] = {}
         """Handles that DynamoDB refused, and its words. They may carry row data."""
         self.fatal: DdbloadError | None = None
+        self.trouble: str | None = None
+        """Why a request was last not answered well: a code, no text of anybody's."""
         self._concurrency = concurrency
         self._deadline = deadline
         self._rng = rng
         self._released = released
-        self._calm = Calm(rng)
-        self._budget = None if max_wcu is None else Budget(max_wcu, now)
+        pacing = pacing or Pacing(rng)
+        self._calm, self._budget = pacing.calm, pacing.budget
         self._current: dict[Hashable, _Row] = {}
         self._next: dict[Hashable, _Row] = {}
         self._ready: deque[_Row] = deque()
@@ -260,11 +262,13 @@ class Scheduler:
         match answer:
             case Accepted(unprocessed, consumed):
                 self._accepted(flight, set(unprocessed), consumed, now)
-            case Throttled():
+            case Throttled(code):
+                self.trouble = code
                 self._throttled += 1
                 self._refund(flight)
                 self._again(flight, now)
-            case Unsure():
+            case Unsure(reason):
+                self.trouble = reason
                 # It may have been written, and so it may have used what was paid.
                 self._again(flight, now)
             case Refused(message):
@@ -340,6 +344,7 @@ class Scheduler:
         if self._budget is not None:
             self._budget.settle(flight.paid, flight.units, written, consumed)
         if unprocessed:
+            self.trouble = "UnprocessedItems"
             self._throttled += 1
         if 2 * len(unprocessed) >= len(flight.rows):
             self._calm.trouble(flight.sent_at, now)

@@ -18,7 +18,8 @@ from ddbload.aws_http.clients import AwsSettings, Clients
 from ddbload.contracts import Counts
 from ddbload.errors import AccessDenied, TableNotFound
 from ddbload.write.driver import Job
-from ddbload.write.dynamodb import DRIVERS, BatchWriter
+from ddbload.write.dynamodb import BatchWriter
+from ddbload.write.engines import DRIVERS
 from ddbload.write.scheduler import Scheduler
 from tests.faults.catalogue import FATAL, LIES, SURVIVABLE
 from tests.faults.server import FaultServer

@@ -11,7 +11,9 @@ import click
 
 from ddbload.cli.demo import sample
 from ddbload.cli.demo.server import dynalite
+from ddbload.cli.options import cores, format_of
 from ddbload.cli.output import EXIT_FAILED, tell
+from ddbload.contracts import FORMATS
 from ddbload.errors import InvalidUsage, SourceNotFound
 
 TABLE = "demo"
@@ -62,25 +64,23 @@ def _import_and_prove(
     aws = AwsSettings(region="us-east-1", endpoint_url=endpoint)
     client = Clients(aws).dynamodb
     _create(client, keys)
-    tabbed = path.suffix.lower() in (".tsv", ".tab")
+    file_format = format_of(path.name)
     payload: dict[str, Any] = {
-        "source": {"path": str(path), "format": "tsv" if tabbed else "csv"},
+        "source": {"path": str(path), "format": file_format},
         "target": {"table": TABLE},
         # Small chunks, so that there is something to hand to each worker.
-        "options": {"workers": os.cpu_count() or 1, "chunk_bytes": 64 * 1024},
+        "options": {"workers": cores(), "chunk_bytes": 64 * 1024},
     }
     settings = LocalSettings(str(ledger), aws)
     run = new_run_id()
-    result = run_and_tell(
-        payload, settings, run=run, processes=os.cpu_count() or 1, resumable=False
-    )
+    result = run_and_tell(payload, settings, run=run, processes=cores(), resumable=False)
     if result.rows.read or result.error is None:
         click.echo("\n".join(line for line in result.lines() if "rejects  " not in line))
     if result.status != "SUCCEEDED":
         return result.exit_code
     _show_rejects(list(rejects(run, settings.context())))
     lines = rejects(run, settings.context())
-    proof = prove(client, TABLE, keys, path, "\t" if tabbed else ",", lines)
+    proof = prove(client, TABLE, keys, path, FORMATS[file_format], lines)
     if not proof.holds:
         tell(f"NOT PROVEN: {proof.items:,} items for {proof.keys:,} keys, {proof.wrong:,} wrong")
         return EXIT_FAILED

@@ -53,8 +53,8 @@ class Event(Enum):
     """The service answers with an error, or takes a part only, or its answer is lost."""
 
 
-AT_THE_TABLE = {Event.DEADLINE, Event.STOP, Event.FAIL, Event.LATE}
-"""What most often waits for a write: there it cuts an invocation's work in two."""
+AT_WORK = {Event.DEADLINE, Event.STOP, Event.FAIL, Event.LATE}
+"""What most often waits for a read or a write: there it cuts an invocation's work in two."""
 
 
 @dataclass(frozen=True)
@@ -153,14 +153,14 @@ class Chaos:
 
     # Moments.
 
-    def _next_event(self, *, at_table: bool) -> tuple[Event, int] | None:
+    def _next_event(self, *, at_work: bool) -> tuple[Event, int] | None:
         if not self._events or not self._again:
             return None
         if self._wait > 0:
             self._wait -= 1
             return None
         _, event, how = self._events[0]
-        if event in AT_THE_TABLE and how % 4 and not at_table:
+        if event in AT_WORK and how % 4 and not at_work:
             return None
         self._events.pop(0)
         self._wait = self._events[0][0] if self._events else 0
@@ -168,10 +168,10 @@ class Chaos:
         return event, how
 
     def _moment(
-        self, later: Callable[[], object] | None = None, *, at_table: bool = False
+        self, later: Callable[[], object] | None = None, *, at_work: bool = False
     ) -> int | None:
         """Let something happen; a number when it is for the service to fail."""
-        found = self._next_event(at_table=at_table)
+        found = self._next_event(at_work=at_work)
         if found is None:
             return None
         event, how = found
@@ -230,7 +230,7 @@ class Chaos:
         if operation != "batch_write_item":
             self._moment()
             return None
-        how = self._moment(lambda: self._write_late(params), at_table=True)
+        how = self._moment(lambda: self._write_late(params), at_work=True)
         if how is not None:
             return FAULTS[how % len(FAULTS)]
         # The moment after it took effect.
@@ -241,7 +241,7 @@ class Chaos:
         return None
 
     def _at_source(self, _operation: str, _params: dict[str, Any]) -> S3Fault | None:
-        how = self._moment()
+        how = self._moment(at_work=True)
         return None if how is None else (ends_after(how % 50) if how % 2 else internal_error())
 
     def _write_late(self, params: dict[str, Any]) -> None:

@@ -84,6 +84,12 @@ def outcome(
     return Outcome([_expected(data, row, kinds, keys) for row in rows])
 
 
+def ends_within_quotes(data: bytes, delimiter: str, quote: str | None) -> bool:
+    """Whether what a file ends with is a quoted field that is not closed."""
+    # Outside of quotes a line end, and whatever follows it, begins a row.
+    return read_rows(data + b"\nx", delimiter, quote)[-1].byte <= len(data)
+
+
 def _expected(data: bytes, row: Row, kinds: Mapping[str, str], keys: Sequence[str]) -> Expected:
     raw = data[row.byte : row.end_byte].decode(errors="surrogateescape").rstrip("\r\n")
     why = frozenset(_causes(row, kinds, keys))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
@@ -15,7 +15,7 @@ from ddbload.rows.dialect import BYTE_ORDER_MARK, Dialect
 from ddbload.source import s3
 from ddbload.write import scheduler
 from tests.property.rows_files import LINE_ENDS, NOT_UTF8, TEXTS, dialects
-from tests.unit.pipeline.expected import Outcome, outcome
+from tests.unit.pipeline.expected import Outcome, ends_within_quotes, outcome
 from tests.unit.pipeline.world import World
 
 NAMES = ("id", "b", 'c,"\n', "é")
@@ -84,7 +84,20 @@ def recipes(least: int = 0) -> st.SearchStrategy[bytes]:
 
 def cases() -> st.SearchStrategy[Case]:
     """Mostly rows that are items, with a few equal keys, and all that can be wrong with a row."""
+    return open_cases().map(closed)
+
+
+def open_cases() -> st.SearchStrategy[Case]:
+    """The same; but the file may end within quotes."""
     return st.builds(case, dialects(), recipes(8))
+
+
+def closed(case: Case) -> Case:
+    """The same file, with a quote at its end where it lacks one."""
+    data, marks = case.data, (case.dialect.delimiter, case.dialect.quote)
+    while ends_within_quotes(data, *marks):
+        data += (case.dialect.quote or "").encode()
+    return replace(case, data=data)
 
 
 def case(dialect: Dialect, recipe: bytes) -> Case:
@@ -201,6 +214,7 @@ class Sizes:
     block_bytes: int
     range_bytes: int
     batch_rows: int
+    ready_rows: int
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
@@ -208,6 +222,7 @@ class Sizes:
             mock.patch.object(blocks, "BLOCK_BYTES", self.block_bytes),
             mock.patch.object(s3, "RANGE_BYTES", self.range_bytes),
             mock.patch.object(scheduler, "MAX_BATCH_ROWS", self.batch_rows),
+            mock.patch.object(scheduler, "READY_ROWS", self.ready_rows),
         ):
             yield
 
@@ -218,4 +233,5 @@ def sizes() -> st.SearchStrategy[Sizes]:
         st.sampled_from([3, 16, 50, 2**20]),
         st.sampled_from([7, 64, 2**23]),
         st.sampled_from([1, 2, 4, 25]),
+        st.sampled_from([1, 5, 2000]),
     )

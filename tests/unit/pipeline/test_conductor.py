@@ -157,13 +157,26 @@ def test_interrupted_when_all_is_done_is_a_success():
 # Failures.
 
 
-def test_a_failed_chunk_does_not_stop_its_siblings():
+def test_a_chunk_that_fails_for_its_own_reasons_does_not_stop_its_siblings():
+    world = World(DATA, options={"chunk_bytes": 700})
+    world.preflight()
+    chunks = [chunk.to_json() for chunk in world.manifest]
+    # One byte less: then it does not end with a row.
+    chunks[1]["end"] = chunks[2]["start"] = chunks[1]["end"] - 1
+    world.context().ledger(RUN).put_manifest([Chunk.from_json(each) for each in chunks])
+    ended = conduct(world)
+    assert (ended.report.status, ended.report.error.name) == ("FAILED", "SplitMismatch")
+    assert [each.chunk for each in ended.report.failures] == [1]
+    assert ended.report.chunks_done == ended.report.chunks - 1
+
+
+def test_what_no_chunk_could_do_ends_the_run():
     world = World(DATA, options={"chunk_bytes": 700})
     world.dynamodb.faults.add("batch_write_item", None, fails("AccessDeniedException"))
     ended = conduct(world)
     assert (ended.report.status, ended.report.error.name) == ("FAILED", "AccessDenied")
-    assert ended.report.chunks_done == ended.report.chunks - 1
-    assert [each.chunk for each in ended.report.failures] == [0]
+    assert len(ended.report.failures) == 1
+    assert ended.report.chunks_done < ended.report.chunks - 1
     assert conduct(world).report.status == "SUCCEEDED"
 
 

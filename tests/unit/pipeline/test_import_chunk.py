@@ -65,6 +65,11 @@ def test_awkward_files(golden: Golden, engine, monkeypatch):
         source=reading,
         options={"engine": engine, "chunk_bytes": 40, "max_rejects": 10_000},
     )
+    if any(row.defect == "unterminated_quote" for row in golden.rows):
+        with pytest.raises(errors.UnterminatedQuote):
+            world.run()
+        assert world.items == []
+        return
     report = world.run()
     assert report.status == "SUCCEEDED"
     assert report.rows.read == len(expected.rows)
@@ -90,7 +95,7 @@ def test_every_type_of_reject_has_its_place():
         f"h,{'9' * 39},true,x\r\n"
         "i,1e126,true,x\r\n"
         'j,1,true,"two\r\nlines","'
-    ).encode() + b'"\r\nk,\xff,true,x\r\nl,1,true,"open\r\n'
+    ).encode() + b'"\r\nk,\xff,true,x\r\n'
     types = {"n": "N", "ok": "BOOL"}
     world = World(data, types=types)
     report = world.run()
@@ -107,7 +112,6 @@ def test_every_type_of_reject_has_its_place():
         (12, "number_out_of_range", "n"),
         (13, "field_count", None),
         (15, "bad_encoding", "n"),
-        (16, "unterminated_quote", "é"),
     ]
     assert_rejects_are(outcome(data, types=types).rejects, lines)
     assert [line["raw"] for line in lines[3:5]] == ['d,1,"tr"ue,x', "e,1,true"]

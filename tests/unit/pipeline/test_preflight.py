@@ -35,7 +35,7 @@ GOLDEN = [each for each in load_all() if each.rows]
         (BOM + b"1,2\n", {"columns": ["id", "b"]}, ("id", "b"), (3, 1)),
         (b"\n\n1,2\n", {"columns": ["id", "b"]}, ("id", "b"), (0, 1)),
         (b"1,2,3,4\n", {"columns": ["id", "b"]}, ("id", "b"), (0, 1)),
-        (b'"bad\n', {"columns": ["id", "b"]}, ("id", "b"), (0, 1)),
+        (b'"bad"x\n', {"columns": ["id", "b"]}, ("id", "b"), (0, 1)),
         (b"x,y\n1,2\n", {"columns": ["id", "b"], "header": True}, ("id", "b"), (4, 2)),
         (b"", {}, (), (0, 1)),
         (BOM, {}, (), (3, 1)),
@@ -135,6 +135,10 @@ def test_chunks_tile_the_file_between_rows(golden: Golden, chunk_bytes, monkeypa
         source={"columns": columns, "delimiter": golden.delimiter, "quote": golden.quote},
         options={"chunk_bytes": chunk_bytes},
     )
+    if any(row.defect == "unterminated_quote" for row in golden.rows):
+        with pytest.raises(errors.UnterminatedQuote):
+            world.preflight()
+        return
     world.preflight()
     tiles(world, golden.delimiter, golden.quote)
     assert all(chunk.end - chunk.start >= chunk_bytes for chunk in world.manifest[:-1])

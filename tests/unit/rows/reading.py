@@ -83,7 +83,10 @@ def assert_same_rows(found: Sequence[Read], expected: Sequence[Row], data: bytes
     assert [(read.line, read.byte) for read in found] == [(row.line, row.byte) for row in expected]
     for read, row in zip(found, expected, strict=True):
         text = data[row.byte : row.end_byte].decode(errors="surrogateescape")
-        assert read.raw == text.rstrip("\r\n")
+        # A line end inside a field that is never closed is the field's, whatever else is wrong.
+        without = text.removesuffix("\n").removesuffix("\r")
+        told = {None: {without}, "unterminated_quote": {text}}.get(row.defect, {text, without})
+        assert read.raw in told
         if row.defect is None:
             assert read.record == row.fields
         else:

@@ -7,6 +7,7 @@ import random
 from collections.abc import Hashable
 
 from ddbload.contracts import Counts
+from ddbload.write.pacing import Pacing
 from ddbload.write.scheduler import (
     Accepted,
     Answer,
@@ -41,7 +42,7 @@ class ByHand:
             concurrency=concurrency,
             deadline=deadline,
             rng=random.Random(seed),
-            max_wcu=max_wcu,
+            pacing=Pacing(random.Random(seed), max_wcu),
             released=self.released.append,
         )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from unittest import mock
 
 from ddbload.write import scheduler as module
+from ddbload.write.pacing import Pacing
 from ddbload.write.scheduler import (
     Accepted,
     Answer,
@@ -99,7 +100,7 @@ class Simulation:
             concurrency=world.concurrency,
             deadline=world.deadline,
             rng=rng,
-            max_wcu=world.max_wcu,
+            pacing=Pacing(rng, world.max_wcu),
             released=self.released.append,
         )
         self._told = 0

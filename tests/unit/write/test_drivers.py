@@ -9,7 +9,7 @@ import pytest
 from ddbload.contracts import Counts
 from ddbload.errors import TableNotFound
 from ddbload.write.driver import POLL_SECONDS, Driver
-from ddbload.write.dynamodb import DRIVERS
+from ddbload.write.engines import DRIVERS
 from ddbload.write.scheduler import MAX_AHEAD, Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.sync import SyncDriver
 from ddbload.write.threads import ThreadsDriver

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ddbload.write.pacing import Pacing
 from ddbload.write.scheduler import (
     Accepted,
     Answer,
@@ -38,7 +39,8 @@ def used(
 ) -> list[Use]:
     """What the table used, by time. `answer`: what it says to so many rows of so many units."""
     rng = random.Random(1)
-    scheduler = Scheduler(concurrency=concurrency, deadline=math.inf, rng=rng, max_wcu=max_wcu)
+    pacing = Pacing(rng, max_wcu)
+    scheduler = Scheduler(concurrency=concurrency, deadline=math.inf, rng=rng, pacing=pacing)
     now = 0.0
     flights: list[tuple[float, int, Batch]] = []
     uses: list[Use] = []

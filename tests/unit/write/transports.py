@@ -10,6 +10,7 @@ from typing import Any
 
 from ddbload.contracts import Counts
 from ddbload.write.driver import Job, PutItem
+from ddbload.write.pacing import Pacing
 from ddbload.write.scheduler import Accepted, Answer, Scheduler
 
 Says = Callable[[Sequence[PutItem]], Answer]
@@ -87,7 +88,7 @@ class Rows:
             concurrency=concurrency,
             deadline=deadline,
             rng=random.Random(1),
-            max_wcu=max_wcu,
+            pacing=Pacing(random.Random(1), max_wcu),
             released=self.released.append,
         )
 
