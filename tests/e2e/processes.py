@@ -14,7 +14,7 @@ from typing import IO
 
 from tests.cli.console import SECONDS, Console, Ended
 
-NOT_LONG = 10.0
+NOT_LONG = 30.0
 """Seconds in which what was told to end has ended, on a busy machine too."""
 
 

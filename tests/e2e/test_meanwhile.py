@@ -1,0 +1,78 @@
+"""What may happen to a source, a table or a ledger while a run is under way."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+
+import pytest
+
+from tests.cli.transcript import items, make_table
+from tests.e2e.awkward import COLUMNS, awkward
+from tests.e2e.expected import by_key, expected, read_rejects
+from tests.e2e.interrupted import FILE, ROWS, LongRun
+from tests.oracle.csv_machine import read_rows
+
+NUMBERS = count()
+
+
+@pytest.fixture
+def long(console, dynamodb):
+    table = f"meanwhile-{next(NUMBERS)}"
+    make_table(dynamodb, table, "id:N")
+    return LongRun(console, dynamodb, table)
+
+
+def test_the_source_is_changed(long):
+    with long.started() as running:
+        long.reaches("chunks/*/*.json", running)
+        with long.console.path(FILE).open("a") as file:
+            file.write("9999,never seen by the checks\n")
+        ended = running.ended()
+    assert ended.code == 1
+    assert ended.err.startswith(f"ddbload: SourceChanged: {FILE} ")
+    again = long.console.run([*map(str, long.command)])
+    assert (again.code, again.out) == (1, "")
+    assert again.err.startswith("ddbload: SourceChanged: run long began with another version")
+
+
+def test_the_table_is_deleted(long):
+    with long.started() as running:
+        long.reaches("chunks/*/*.json", running)
+        long.dynamodb.delete_table(TableName=long.table)
+        ended = running.ended()
+    assert ended.code == 1
+    assert ended.err.startswith(f"ddbload: TableNotFound: table {long.table} is not there any more")
+    assert ended.out.startswith("run long: FAILED\n")
+
+
+def test_the_same_run_is_started_twice(long):
+    """Segments are written once: what one has settled, the other adopts."""
+    with long.started() as running:
+        long.reaches("manifest.json", running)
+        found = long.continued()
+        ended = running.ended()
+    assert found["status"] == "SUCCEEDED"
+    assert (ended.code, ended.err) == (0, "")
+    assert f"{ROWS:,} read: {ROWS:,} written\n" in ended.out
+    long.table_is_right()
+
+
+def test_all_of_it_in_s3(console, dynamodb, s3):
+    """The source, and a ledger that two processes write at once."""
+    make_table(dynamodb, "all-in-s3", "id:S")
+    data = awkward(3, 400)
+    wanted = expected(data, read_rows(data)[1:], COLUMNS)
+    s3.create_bucket(Bucket="all-in-s3")
+    s3.put_object(Bucket="all-in-s3", Key="in/awkward.csv", Body=data)
+    console.env["DDBLOAD_LEDGER"] = "s3://all-in-s3/ledger"
+    ended = console.ddbload(
+        *("import", "s3://all-in-s3/in/awkward.csv", "all-in-s3", "--run-id", "s", "--json"),
+        *("--processes", "2", "--chunk-bytes", "2000"),
+    )
+    assert (ended.code, ended.err) == (3, "")
+    found = json.loads(ended.out)
+    assert found["rejects"] == "s3://all-in-s3/ledger/runs/s/rejects/"
+    assert (found["rows"]["read"], found["rows"]["written"]) == (wanted.rows, len(wanted.items))
+    assert by_key(items(dynamodb, "all-in-s3"), "id") == wanted.items
+    assert read_rejects(console.ddbload("rejects", "s").out.splitlines()) == wanted.rejects
