@@ -75,6 +75,11 @@ def test_put_new_writes_once(store):
     assert store.get(NAME) == b"first"
 
 
+def test_put_new_of_the_same_content_is_not_new_either(store):
+    assert store.put_new(NAME, b"same")
+    assert not store.put_new(NAME, b"same")
+
+
 def test_put_new_does_not_write_over_what_was_put(store):
     store.put(NAME, b"first")
     assert not store.put_new(NAME, b"second")

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 
+from ddbload.errors import UnterminatedQuote
 from tests.unit.pipeline.expected import (
     assert_rejects_are,
     assert_segments_tell_the_truth,
     counted,
+    ends_within_quotes,
     table_of,
 )
-from tests.unit.pipeline.generated import Case, Sizes, cases, chunk_sizes, seconds, sizes
+from tests.unit.pipeline.generated import (
+    Case,
+    Sizes,
+    cases,
+    chunk_sizes,
+    open_cases,
+    seconds,
+    sizes,
+)
 
 FEWER = settings(max_examples=max(1, settings.default.max_examples // 3))
 """An import takes thirty times as long as a split."""
@@ -78,3 +89,18 @@ def test_without_a_cut_each_row_is_written_once(
     assert len(world.dynamodb.writes) == report.rows.written
     if case.has_unique_keys:
         assert report.rows.superseded == 0
+
+
+@FEWER
+@given(open_cases(), chunk_sizes(), sizes())
+def test_a_file_is_refused_exactly_when_it_ends_within_quotes(
+    case: Case, chunk_bytes: int, at_once: Sizes
+) -> None:
+    world = case.world(chunk_bytes)
+    if not ends_within_quotes(case.data, case.dialect.delimiter, case.dialect.quote):
+        with at_once():
+            world.preflight()
+        return
+    with at_once(), pytest.raises(UnterminatedQuote):
+        world.preflight()
+    assert world.manifest == ()

@@ -16,7 +16,7 @@ from tests.unit.pipeline.expected import (
     assert_segments_tell_the_truth,
     table_of,
 )
-from tests.unit.pipeline.generated import Case, Sizes, case, recipes
+from tests.unit.pipeline.generated import Case, Sizes, case, closed, recipes
 
 FEWER = settings(max_examples=max(1, settings.default.max_examples // 5))
 """A run with all that happens to it takes a hundred times as long as a split."""
@@ -54,9 +54,14 @@ def scenes() -> st.SearchStrategy[Scene]:
 def _scene(dialect: Dialect, recipe: bytes) -> Scene:
     chunks, block, reads, batch, recipe = *recipe[:4], recipe[4:]
     plan_bytes, recipe = recipe[: 1 + 3 * EVENTS], recipe[1 + 3 * EVENTS :]
-    sizes = Sizes((2**20, 3, 50)[block % 3], (2**23, 64, 7)[reads % 3], (2, 1, 3, 1)[batch % 4])
+    sizes = Sizes(
+        block_bytes=(2**20, 3, 50)[block % 3],
+        range_bytes=(2**23, 64, 7)[reads % 3],
+        batch_rows=(2, 1, 3, 1)[batch % 4],
+        ready_rows=(2000, 5)[batch // 4 % 2],
+    )
     chunk_bytes = (10**6, 60, 200, 120)[chunks % 4]
-    return Scene(case(dialect, recipe), chunk_bytes, sizes, plan(plan_bytes))
+    return Scene(closed(case(dialect, recipe)), chunk_bytes, sizes, plan(plan_bytes))
 
 
 @FEWER

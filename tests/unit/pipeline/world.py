@@ -66,7 +66,8 @@ class MemoryStore:
 
     def put_new(self, name: str, data: bytes) -> bool:
         self.hook("put_new", name, data)
-        new = self.objects.setdefault(name, data) is data
+        new = name not in self.objects
+        self.objects.setdefault(name, data)
         self.hook("done", name, data)
         return new
 
