@@ -61,3 +61,9 @@ def test_a_search_may_start_at_any_row(file: File, data: st.DataObject) -> None:
     for final in (False, True):
         found = ends.first_from(file.data, offset, start=start, final=final)
         assert found == ends.first_from(file.data, offset, final=final)
+
+
+@given(files())
+def test_a_buffer_closes_exactly_when_a_line_end_after_it_ends_a_row(file: File) -> None:
+    ends = row_ends(file.data + b"\na", *file.marks)
+    assert RowEnds(file.dialect).closes(file.data) == (len(file.data) + 1 in ends)

@@ -81,3 +81,20 @@ def test_an_open_quote_does_not_gather_the_whole_file() -> None:
 def test_pieces_are_no_larger_than_a_row() -> None:
     assert _cutter(100).piece_bytes == 100
     assert _cutter(2**30).piece_bytes == BLOCK_BYTES
+
+
+def test_a_long_row_is_not_read_again_with_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = RowEnds(Dialect())
+    looked = []
+    last = ends.last
+
+    def counting(data: bytes, *, final: bool) -> int:
+        looked.append(len(data))
+        return last(data, final=final)
+
+    monkeypatch.setattr(ends, "last", counting)
+    cutter = BlockCutter(ends, Cursor(0, 1), 10_000)
+    for _ in range(1000):
+        assert cutter.feed(b"x" * 9, final=False) is None
+    assert sum(looked) < 3 * 9000
+    assert cutter.feed(b"\n", final=True) is not None

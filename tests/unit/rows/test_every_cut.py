@@ -97,6 +97,8 @@ def test_every_short_text(
             terminated = terminated_ends(data, delimiter, quote)
             certain = certain_ends(data, delimiter, quote)
             assert tuple(ends.all(data)) == row_ends(data, delimiter, quote)
+            closes = len(data) + 1 in row_ends(data + b"\na", delimiter, quote)
+            assert ends.closes(data) is closes, data
             assert ends.last(data, final=False) == max(certain, default=0), data
             assert ends.last(data, final=True) == max(terminated, default=0), data
             for offset in range(1, len(data) + 1):

@@ -67,6 +67,26 @@ def test_a_row_without_a_line_end_is_not_found() -> None:
 
 
 @pytest.mark.parametrize(
+    ("data", "closes"),
+    [
+        (b"", True),
+        (b"a,b", True),
+        (b'"', False),
+        (b'""', True),
+        (b'"""', False),
+        (b'1,"a\n', False),
+        (b'1,"a\n"', True),
+        (b'5" disk', True),
+        (b'"a"b"', True),
+        (b'"a"b","', False),
+    ],
+)
+def test_quotes_that_are_closed(data: bytes, closes: bool) -> None:
+    assert ENDS.closes(data) is closes
+    assert RowEnds(Dialect(quote=None)).closes(data)
+
+
+@pytest.mark.parametrize(
     ("data", "lines"),
     [(b"", 0), (b"ab", 0), (b"\n", 1), (b"\r", 1), (b"\r\n", 1), (b"\r\r\n\n", 3), (b"\n\r", 2)],
 )
