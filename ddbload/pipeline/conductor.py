@@ -121,7 +121,14 @@ def _preflight(
     cursor = None
     while True:
         deadline = context.clock() + settings.segment_seconds
-        result = preflight(PreflightTask(payload, run, cursor), replace(context, deadline=deadline))
+        task = PreflightTask(payload, run, cursor)
+        try:
+            result = preflight(task, replace(context, deadline=deadline))
+        except DdbloadError as error:
+            if not error.permanent and context.should_stop():
+                # It was told to give up what it would else have tried again.
+                return None
+            raise
         if result.cursor is None:
             return result.chunks
         if context.should_stop():

@@ -185,8 +185,10 @@ class _Import:
         limit = self._record.payload.options.max_rejects
         if self._scheduler.fatal is not None:
             raise self._scheduler.fatal
-        if self._intake.error is not None:
-            raise self._intake.error
+        error = self._intake.error
+        # What was given up for want of time, the next invocation tries again.
+        if error is not None and (error.permanent or not self._context.must_end()):
+            raise error
         if self._intake.rejected > limit:
             raise TooManyRejects(
                 f"chunk {self._task.chunk.chunk} has more than {limit} rejects (max_rejects):"

@@ -15,7 +15,14 @@ from ddbload.contracts import (
     RunRecord,
     run_id,
 )
-from ddbload.errors import Interrupted, NoProgress, RunMismatch, SourceChanged, UnterminatedQuote
+from ddbload.errors import (
+    DdbloadError,
+    Interrupted,
+    NoProgress,
+    RunMismatch,
+    SourceChanged,
+    UnterminatedQuote,
+)
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.header import read_header
 from ddbload.pipeline.ledger import Ledger, ManifestPart
@@ -153,14 +160,20 @@ class _Scan:
         self._start = Cursor(cursor.byte, cursor.line)
         cutter = BlockCutter(self._ends, self._start, self._record.payload.options.max_row_bytes)
         position = cursor.byte
-        for piece in file.stream(position, size, cutter.piece_bytes):
-            position += len(piece)
-            block = cutter.feed(piece, final=position == size)
-            if block is not None:
-                self._refuse_unterminated(block)
-                self._cut(block)
-            if position < size and self._context.must_end():
-                return self._hand_on(cutter.at, cursor)
+        try:
+            for piece in file.stream(position, size, cutter.piece_bytes):
+                position += len(piece)
+                block = cutter.feed(piece, final=position == size)
+                if block is not None:
+                    self._refuse_unterminated(block)
+                    self._cut(block)
+                if position < size and self._context.must_end():
+                    return self._hand_on(cutter.at, cursor)
+        except DdbloadError as error:
+            # What was given up for want of time, the next invocation tries again.
+            if error.permanent or not self._context.must_end() or cutter.at.byte == cursor.byte:
+                raise
+            return self._hand_on(cutter.at, cursor)
         if self._start.byte < size:
             self._end_chunk(Cursor(size, cutter.at.line))
         return ManifestPart(tuple(self._chunks), None)

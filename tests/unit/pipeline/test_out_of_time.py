@@ -1,0 +1,125 @@
+"""Reads that are given up for want of time are handed on, and are no failure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ddbload import errors
+from ddbload.rows import blocks
+from ddbload.write import scheduler
+from tests.fakes.s3_faults import Fault, internal_error, slow_down
+from tests.unit.pipeline.expected import counts, outcome
+from tests.unit.pipeline.test_conductor import conduct
+from tests.unit.pipeline.world import World
+
+DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(100))
+
+
+@pytest.fixture(autouse=True)
+def _small_steps(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 50)
+    monkeypatch.setattr("ddbload.source.s3.RANGE_BYTES", 50)
+    # Rows are written while others are read, as in files of more than a few thousand.
+    monkeypatch.setattr(scheduler, "READY_ROWS", 5)
+
+
+def stalling(world: World, seconds: float) -> Fault:
+    """A read that brings nothing for so long, and then an error."""
+    return Fault(before=lambda: world.clock.sleep(seconds), raises=internal_error().raises)
+
+
+def test_an_import_hands_on_where_a_read_took_the_rest_of_its_time():
+    world = World(DATA)
+    world.preflight()
+    (chunk,) = world.manifest
+    world.s3.faults.add("get_object", None, None, stalling(world, 60.0))
+    result = world.import_step(chunk, context=world.context(30.0))
+    assert result.segment.rows.read > 0
+    assert result.cursor == result.segment.end
+    assert world.in_ledger("failures") == []
+    world.import_one(chunk)
+    assert world.report().rows == counts(outcome(DATA))
+
+
+def test_an_import_that_read_nothing_in_its_time_is_stalled():
+    world = World(DATA)
+    world.preflight()
+    (chunk,) = world.manifest
+    world.s3.faults.decide = lambda operation, _: (
+        stalling(world, 60.0) if operation == "get_object" else None
+    )
+    result = world.import_step(chunk, None, 1, world.context(30.0))
+    assert (result.cursor.byte, result.stalled) == (chunk.start, 2)
+    with pytest.raises(errors.NoProgress):
+        world.import_step(chunk, None, 2, world.context(30.0))
+
+
+def test_a_read_that_fails_again_and_again_in_good_time_is_an_error():
+    world = World(DATA)
+    world.preflight()
+    world.s3.faults.add("get_object", slow_down(), times=6)
+    with pytest.raises(errors.ServiceUnavailable):
+        world.import_step(world.manifest[0], context=world.context(1000.0))
+
+
+def test_a_source_that_changed_is_an_error_however_late_it_is():
+    world = World(DATA)
+    world.preflight()
+
+    def change() -> None:
+        world.clock.sleep(60.0)
+        world.overwrite(DATA[::-1])
+
+    world.s3.faults.add("get_object", None, Fault(before=change))
+    with pytest.raises(errors.SourceChanged):
+        world.import_step(world.manifest[0], context=world.context(30.0))
+
+
+def test_preflight_hands_on_where_a_read_took_the_rest_of_its_time():
+    world = World(DATA, options={"chunk_bytes": 10})
+    # Two reads for the header, two for rows.
+    world.s3.faults.add("get_object", None, None, None, None, stalling(world, 60.0))
+    result = world.preflight_step(context=world.context(30.0))
+    assert result.cursor is not None
+    assert result.cursor.byte > 5
+    whole = World(DATA, options={"chunk_bytes": 10})
+    whole.preflight()
+    world.preflight()
+    assert world.manifest == whole.manifest
+
+
+def test_preflight_that_read_nothing_in_its_time_says_why():
+    world = World(DATA)
+    world.s3.faults.add("get_object", None, None, stalling(world, 60.0))
+    with pytest.raises(errors.ServiceUnavailable):
+        world.preflight_step(context=world.context(30.0))
+
+
+@pytest.mark.parametrize(
+    ("operation", "before"),
+    [("head_object", 0), ("describe_table", 0), *(("get_object", count) for count in range(5))],
+)
+def test_stopped_in_a_call_of_preflight_is_interrupted(operation, before):
+    world = World(DATA)
+    calls: list[str] = []
+
+    def fail(name: str, _: Any) -> Any:
+        calls.append(name)
+        return internal_error() if calls.count(operation) > before else None
+
+    world.s3.faults.decide = world.dynamodb.faults.decide = fail
+    with pytest.raises(errors.Interrupted):
+        conduct(world, should_stop=lambda: calls.count(operation) > before)
+    assert world.items == []
+    world.s3.faults.decide = world.dynamodb.faults.decide = None
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("seconds", [10.0, 50.0])
+def test_one_read_that_comes_to_nothing_does_not_end_a_run(seconds):
+    world = World(DATA, options={"chunk_bytes": 100}, request_seconds=1.0)
+    stalls = [None, None, None, stalling(world, 40.0)] * 3
+    world.s3.faults.add("get_object", *[None] * 20, *stalls)
+    assert conduct(world, seconds=seconds).report.status == "SUCCEEDED"
