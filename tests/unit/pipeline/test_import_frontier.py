@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from ddbload.contracts import ImportResult
 from ddbload.write import scheduler
+from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault
 from tests.unit.pipeline.expected import (
     assert_segments_tell_the_truth,
@@ -87,3 +89,46 @@ def test_a_key_that_comes_back_later_does_not_keep_a_slow_table_from_progress():
     # Five requests an invocation, so that row 400 is never reached in the first one.
     world.import_one(chunk, seconds=5.0)
     assert table_of(world) == outcome(data).last_of_each_key
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [("r3", "r3"), ("r3", "r7"), ("r3", ""), ("", "r7")])
+@pytest.mark.parametrize("moment", ["chunks/", "rejects/"])
+def test_what_dynamodb_refuses_one_and_not_the_other_is_counted_as_who_counts_says(
+    mine, theirs, moment
+):
+    world = World(rows(20), types={}, options={"max_rejects": 5})
+    world.preflight()
+    (chunk,) = world.manifest
+    inner: list[ImportResult] = []
+    entered: list[str] = []
+
+    def other(_moment: str, name: str, data: bytes) -> None:
+        if data and f"/{moment}" in name and not entered:
+            entered.append(name)
+            world.dynamodb.faults.decide = refusing(theirs)
+            inner.append(world.import_step(chunk))
+            world.dynamodb.faults.decide = None
+
+    world.store.hook = other
+    world.dynamodb.faults.decide = refusing(mine)
+    outer = world.import_step(chunk)
+    if inner:
+        assert outer.segment == inner[0].segment
+    lines = world.rejects()
+    refused = theirs if inner else mine
+    assert [line["raw"] for line in lines] == ([f"{refused},x"] if refused else [])
+    report = world.report()
+    assert (report.status, report.rows.rejected) == ("SUCCEEDED", len(lines))
+
+
+def refusing(key: str) -> Callable[[str, Any], Fault | None]:
+    """A table that refuses one item, with whatever it comes."""
+    refused = Fault(raises=ServiceError("ValidationException", 400, "one item is no item"))
+
+    def decide(operation: str, params: Any) -> Fault | None:
+        if operation != "batch_write_item":
+            return None
+        puts = [request["PutRequest"]["Item"] for request in params["RequestItems"]["books"]]
+        return refused if {"S": key} in [put["id"] for put in puts] else None
+
+    return decide
