@@ -64,6 +64,14 @@ def test_a_longer_row_is_refused_with_its_place() -> None:
         cutter.feed(b"de\n", final=False)
 
 
+def test_a_row_that_is_too_long_after_one_that_is_not() -> None:
+    cutter = _cutter(10, Cursor(50, 9))
+    assert cutter.feed(b"a" * 6, final=False) is None
+    assert cutter.feed(b"\nbbb", final=False) is None
+    with pytest.raises(RowTooLong, match="line 10, byte 57 "):
+        cutter.feed(b"b" * 8, final=False)
+
+
 def test_a_crlf_counts_too() -> None:
     cutter = _cutter(4)
     cutter.feed(b"abc\r", final=False)

@@ -35,6 +35,7 @@ def test_an_empty_line_is_no_row_and_an_empty_field_is() -> None:
 
 def test_blanks_belong_to_their_field() -> None:
     assert _records(' a , "b" \n') == [[" a ", ' "b" ']]
+    assert _records(b" a , b \n\t\n\xff\n")[:2] == [[" a ", " b "], ["\t"]]
 
 
 def test_other_delimiters_and_quotes() -> None:
