@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status_command(run: str, as_json: bool, **place: Any) -> int:
     """Say how far RUN has come: what its ledger proves, at this moment."""
-    from ddbload.pipeline.report import reconcile
+    from ddbload.pipeline.report import last_report, reconcile
 
     context = _context(**place)
     ledger = context.ledger(run)
     record = ledger.record()
     now = reconcile(record, ledger, context.now() - record.created)
-    last = ledger.find_report()
+    last = last_report(ledger)
     state = last.status if last is not None else "NOT REPORTED"
     if as_json:
         value = {**now.to_json(), "status": state, "source": record.payload.source.uri}

@@ -35,12 +35,20 @@ def review(run: str, context: Context) -> Report:
     """What the ledger says of a run now, in the words of its last report. Writes nothing."""
     ledger = context.ledger(run)
     record = ledger.record()
-    last = ledger.find_report()
+    last = last_report(ledger)
     found = reconcile(record, ledger, context.now() - record.created if last is None else 0.0)
     if last is None:
         return found
     found = replace(found, seconds=last.seconds)
     return _as_interrupted(found) if last.status == INTERRUPTED else found
+
+
+def last_report(ledger: Ledger) -> Report | None:
+    """What the last attempt came to. A damaged report is none: the ledger proves the run."""
+    try:
+        return ledger.find_report()
+    except LedgerDamaged:
+        return None
 
 
 def _with_rejects_checked(found: Report, ledger: Ledger) -> Report:

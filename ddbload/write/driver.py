@@ -40,9 +40,13 @@ class Job:
     def step(self) -> Batch | Wait | Finished:
         """Feed the scheduler what it has room for, and ask what to do."""
         scheduler = self.scheduler
-        if self.should_stop():
-            scheduler.stop()
-        while (room := scheduler.room()) > 0:
+        while True:
+            # Asked for each feed: a stretch of nothing but rejects has no other step.
+            if self.should_stop() or self.clock() >= scheduler.deadline:
+                scheduler.stop()
+            room = scheduler.room()
+            if room <= 0:
+                break
             if not self.feed(room):
                 scheduler.close()
         return scheduler.next(self.clock())

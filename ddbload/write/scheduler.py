@@ -100,13 +100,12 @@ class _Row:
     __slots__ = (
         "attempts",
         "bytes",
-        "due",
         "flying",
         "handle",
         "key",
         "older",
-        "replaced",
         "sent",
+        "successor",
         "units",
     )
 
@@ -117,10 +116,10 @@ class _Row:
         self.units = units
         # Of the key: a row that takes another's place takes its back-off as well.
         self.attempts = 0
-        self.due: float | None = None
         self.sent = False
         self.flying = False
-        self.replaced = False
+        # The later row that goes in this one's place in a queue.
+        self.successor: _Row | None = None
         # Earlier rows of the same key that this one stands in for, in order.
         self.older: list[_Row] = []
 
@@ -164,7 +163,7 @@ class Scheduler:
         self.trouble: str | None = None
         """Why a request was last not answered well: a code, no text of anybody's."""
         self._concurrency = concurrency
-        self._deadline = deadline
+        self.deadline = deadline
         self._rng = rng
         self._released = released
         pacing = pacing or Pacing(rng)
@@ -208,14 +207,12 @@ class Scheduler:
                 self._stand_in(row, waiting)
             self._next[key] = row
         else:
-            current.replaced = True
+            # In its place in the queue, and with its back-off: were the later row sent last, the
+            # earlier one would hold the frontier until then.
+            current.successor = row
             self._stand_in(row, current)
             self._current[key] = row
             row.attempts = current.attempts
-            if current.due is None:
-                self._ready.append(row)
-            else:
-                self._delay(row, current.due)
         return row.handle
 
     def reject(self) -> int:
@@ -236,7 +233,7 @@ class Scheduler:
 
     def next(self, now: float) -> Step:
         """What to do now."""
-        if now >= self._deadline:
+        if now >= self.deadline:
             self._stopped = True
         if self._stopped:
             return Wait(None) if self._flights else Finished()
@@ -252,7 +249,7 @@ class Scheduler:
             if not self._delayed:
                 return Wait(None)
             until = max(until, self._delayed[0][0])
-        return Wait(min(until, self._deadline))
+        return Wait(min(until, self.deadline))
 
     def answered(self, batch: Batch, answer: Answer, now: float) -> None:
         """Tell what came of a batch."""
@@ -306,12 +303,14 @@ class Scheduler:
         most = math.inf if self._budget is None else self._budget.request_units
         while queue and len(rows) < MAX_BATCH_ROWS:
             row = queue[0]
-            if not row.replaced:
-                size += row.bytes
-                units += row.units
-                if rows and (size > MAX_BATCH_BYTES or units > most):
-                    break
-                rows.append(row)
+            while row.successor is not None:
+                row = row.successor
+            queue[0] = row
+            size += row.bytes
+            units += row.units
+            if rows and (size > MAX_BATCH_BYTES or units > most):
+                break
+            rows.append(row)
             queue.popleft()
         return rows
 
@@ -369,7 +368,6 @@ class Scheduler:
         self._delay(row, now + full_jitter(row.attempts, self._rng))
 
     def _delay(self, row: _Row, due: float) -> None:
-        row.due = due
         heapq.heappush(self._delayed, (due, row.handle, row))
 
     def _refuse(self, rows: list[_Row], message: str) -> None:
@@ -388,12 +386,12 @@ class Scheduler:
         if heir is not None:
             heir.older[:0] = older
         elif older:
-            # A new object: the old one may still stand in a queue, as replaced.
+            # A new object: the old one has a successor.
             heir = older.pop().again()
             heir.older = older
         if heir is not None:
             self._current[heir.key] = heir
-            self._ready.append(heir)
+            self._ready.appendleft(heir)
 
     def _renewed(self, row: _Row) -> _Row:
         """The row to send for this one: the one that waits for it, if any."""
@@ -410,7 +408,8 @@ class Scheduler:
             del self._current[row.key]
         else:
             self._current[row.key] = waiting
-            self._ready.append(waiting)
+            # First, for it may stand in for rows that have waited long.
+            self._ready.appendleft(waiting)
         for earlier in row.older:
             self._settle(earlier, Outcome.SUPERSEDED)
         self._settle(row, Outcome.WRITTEN)

@@ -78,9 +78,6 @@ def test_no_more_than_twenty_thousand_rows_run_ahead(monkeypatch):
     assert counted(world) == []
 
 
-@pytest.mark.xfail(
-    reason="a row that stands in for an earlier one is sent last, so the earlier stays unsettled"
-)
 def test_a_key_that_comes_back_later_does_not_keep_a_slow_table_from_progress():
     data = b"id,a\n" + b"".join(b"k%d,%d\n" % (0 if n == 400 else n, n) for n in range(600))
     world = World(data, request_seconds=1.0)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from ddbload.contracts import Counts
@@ -46,11 +48,39 @@ def test_nothing_is_fed_when_it_is_to_stop():
 
 
 def test_whether_to_stop_is_asked_at_each_step():
-    asked = iter([False, False, True])
-    job = Rows(*range(100)).job(Table(), should_stop=lambda: next(asked))
+    stop = threading.Event()
+    job = Rows(*range(100)).job(Table(), should_stop=stop.is_set)
     assert isinstance(job.step(), Batch)
     assert isinstance(job.step(), Batch)
+    stop.set()
     assert job.step() == Wait(None)
+
+
+@pytest.mark.parametrize("how", ["asked", "deadline"])
+def test_a_stretch_of_rows_that_are_not_sent_can_be_stopped(how):
+    """A chunk of nothing but rejects has no request to wait for, and so no other step."""
+    clock = Clock()
+    rows = Rows(deadline=10.0)
+    fed = []
+
+    def feed(room: int) -> bool:
+        fed.append(room)
+        clock.sleep(1.0)
+        for _ in range(room):
+            rows.scheduler.reject()
+        return len(fed) < 100
+
+    job = Job(
+        rows.scheduler,
+        feed,
+        rows.items,
+        Table(),
+        should_stop=lambda: how == "asked" and len(fed) == 10,
+        clock=clock,
+        sleep=clock.sleep,
+    )
+    assert job.step() == Finished()
+    assert len(fed) == 10
 
 
 def test_the_time_is_looked_at_after_feeding():

@@ -26,8 +26,24 @@ def test_different_keys_go_together_in_order():
 def test_the_later_of_two_queued_rows_is_sent():
     by_hand = ByHand()
     by_hand.offer("a", "b", "a")
-    assert by_hand.finish() == [(1, 2)]
+    assert by_hand.finish() == [(2, 1)]
     assert by_hand.counts == Counts(read=3, written=2, superseded=1)
+
+
+def test_a_later_row_goes_when_the_earlier_one_would_have_gone():
+    by_hand = ByHand()
+    by_hand.offer("a", *range(100), "a")
+    assert by_hand.batch().handles[0] == 101
+
+
+def test_a_row_that_waited_for_an_answer_goes_first():
+    by_hand = ByHand()
+    by_hand.offer("a", *range(24), "a", *range(100, 200))
+    by_hand.offer("a")
+    first = by_hand.batch()
+    by_hand.offer("a")
+    by_hand.accept(first)
+    assert by_hand.batch().handles[0] == by_hand.scheduler.settlement.known - 1
 
 
 def test_many_queued_rows_of_one_key_are_one_write():
@@ -119,11 +135,11 @@ def test_a_superseded_row_is_settled_when_the_later_one_is_written():
 def test_a_superseded_row_does_not_wait_for_the_rows_between():
     by_hand = ByHand()
     by_hand.offer("a", *range(25), "a")
-    between, last = by_hand.batch(), by_hand.batch()
-    assert last.handles == (26,)
-    by_hand.accept(last)
-    assert by_hand.counts == Counts(read=1, superseded=1)
-    by_hand.accept(between)
+    first, rest = by_hand.batch(), by_hand.batch()
+    assert first.handles == (26, *range(1, 25))
+    by_hand.accept(first)
+    assert by_hand.counts == Counts(read=25, written=24, superseded=1)
+    by_hand.accept(rest)
     assert by_hand.counts == Counts(read=27, written=26, superseded=1)
 
 
