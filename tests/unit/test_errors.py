@@ -1,0 +1,34 @@
+"""Every failure has a name, and the docs say of each what to do."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+from ddbload import errors
+
+PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
+NAMED = [
+    error
+    for _, error in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(error, errors.DdbloadError) and error is not errors.DdbloadError
+]
+
+
+def test_each_error_is_in_the_docs():
+    page = PAGE.read_text()
+    assert [error.__name__ for error in NAMED if f"`{error.__name__}`" not in page] == []
+
+
+def test_exit_status():
+    assert {error.exit_code for error in NAMED} == {1, 2, 130}
+
+
+def test_an_unexpected_error_tells_its_place_and_not_its_text():
+    try:
+        raise ValueError("secret cell")
+    except ValueError as error:
+        named = errors.unexpected(error, "importing")
+    assert named.name == "UnexpectedError"
+    assert "ValueError at test_errors.py:" in named.message
+    assert "secret" not in named.message
