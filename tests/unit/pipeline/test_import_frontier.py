@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from ddbload.contracts import ImportResult
+from ddbload.pipeline import import_chunk
+from ddbload.pipeline.intake import Intake
 from ddbload.write import scheduler
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault
@@ -76,6 +78,21 @@ def test_no_more_than_twenty_thousand_rows_run_ahead(monkeypatch):
     world.import_step(chunk, context=world.context(200.0))
     assert len(world.items) == 99
     assert counted(world) == []
+
+
+def test_what_is_settled_is_let_go(monkeypatch):
+    most: list[int] = []
+
+    class Watched(Intake):
+        def release(self, handle: int) -> None:
+            most.append(len(self._items))
+            super().release(handle)
+
+    monkeypatch.setattr(import_chunk, "Intake", Watched)
+    monkeypatch.setattr(scheduler, "READY_ROWS", 50)
+    world = World(rows(1000))
+    world.run()
+    assert max(most) <= 100
 
 
 def test_a_key_that_comes_back_later_does_not_keep_a_slow_table_from_progress():

@@ -10,7 +10,7 @@ import pytest
 from ddbload import errors
 from ddbload.contracts import Counts, Failure, Report
 from ddbload.pipeline.rejects import rejects
-from ddbload.pipeline.report import reconcile
+from ddbload.pipeline.report import reconcile, review
 from tests.unit.pipeline.expected import counts, outcome
 from tests.unit.pipeline.world import RUN, World
 
@@ -344,6 +344,27 @@ def test_rejects_that_are_missing_are_named(world):
         list(rejects(RUN, world.context()))
 
 
+@pytest.mark.parametrize("data", [b"", b'{"a": 1}\n{"a": 2}\n', b'{"a": 1}\n{"a'])
+def test_rejects_that_are_not_as_many_as_were_counted_are_no_success(world, data):
+    (name,) = world.in_ledger("rejects/")
+    world.store.objects[f"runs/{RUN}/{name}"] = data
+    failed(world, "LedgerDamaged", "and 1 were counted in chunk")
+    with pytest.raises(errors.LedgerDamaged, match="and 1 were counted in chunk"):
+        list(rejects(RUN, world.context()))
+
+
+def test_rejects_that_no_file_is_named_for_are_no_success(world):
+    names = [name for name in world.in_ledger("chunks/") if world.read_json(name)["rejects"]]
+    tamper(world, names[0], "rejects", to=None)
+    failed(world, "LedgerDamaged", "has 0 rejects, and 1 were counted")
+
+
+def test_missing_rejects_are_no_success(world):
+    (name,) = world.in_ledger("rejects/")
+    del world.store.objects[f"runs/{RUN}/{name}"]
+    failed(world, "LedgerDamaged", "is missing")
+
+
 def test_rejects_of_a_run_that_never_began():
     with pytest.raises(errors.RunNotFound):
         rejects("other", World(DATA).context())
@@ -354,3 +375,38 @@ def test_rejects_of_a_run_without_a_manifest():
     world.preflight()
     del world.store.objects[f"runs/{RUN}/manifest.json"]
     assert list(rejects(RUN, world.context())) == []
+
+
+# Reviewed later.
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_a_review_is_the_report_again_and_writes_nothing(world, interrupted):
+    del world.store.objects[f"runs/{RUN}/{world.in_ledger('chunks/')[-1]}"]
+    world.clock.sleep(5.0)
+    found = world.report(interrupted=interrupted)
+    world.clock.sleep(100.0)
+    before = dict(world.store.objects)
+    assert review(RUN, world.context()) == found
+    assert world.store.objects == before
+
+
+def test_a_review_of_a_run_without_a_report_is_of_now(world):
+    world.clock.sleep(5.0)
+    found = review(RUN, world.context())
+    assert (found.status, found.seconds) == ("SUCCEEDED", 5.0)
+    assert world.in_ledger("report") == []
+
+
+def test_a_review_believes_the_ledger_and_not_the_report(world):
+    world.report()
+    tamper(world, "report.json", "rows", "read", to=999)
+    del world.store.objects[f"runs/{RUN}/{world.in_ledger('chunks/')[-1]}"]
+    found = review(RUN, world.context())
+    assert (found.status, found.error.name) == ("FAILED", "IncompleteRun")
+    assert found.rows.read < 40
+
+
+def test_a_damaged_report_is_none(world):
+    world.store.objects[f"runs/{RUN}/report.json"] = b"{"
+    assert review(RUN, world.context()).status == "SUCCEEDED"

@@ -19,7 +19,6 @@ from ddbload.contracts import (
     PreflightTask,
     Report,
 )
-from ddbload.errors import NoProgress
 from ddbload.pipeline.context import Context, Permitted, Progress
 from ddbload.pipeline.import_chunk import import_chunk
 from ddbload.pipeline.ledger import Ledger
@@ -206,16 +205,6 @@ class World:
             count += 1
         return count
 
-    def import_patiently(self, chunk: Chunk, seconds: float) -> None:
-        """Import a chunk to its end, with more time an invocation where it makes no progress."""
-        while True:
-            try:
-                self.import_one(chunk, seconds)
-            except NoProgress:
-                seconds *= 4
-            else:
-                return
-
     def report(self, *, interrupted: bool = False) -> Report:
         return report(RUN, self.context(), interrupted=interrupted)
 
@@ -223,7 +212,7 @@ class World:
         """All three steps."""
         self.preflight(seconds)
         for chunk in self.manifest:
-            self.import_patiently(chunk, seconds)
+            self.import_one(chunk, seconds)
         return self.report()
 
     def overwrite(self, data: bytes) -> None:
