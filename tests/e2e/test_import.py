@@ -8,6 +8,7 @@ import string
 
 import pytest
 
+from ddbload.errors import UnterminatedQuote
 from ddbload.pipeline.conductor import run_import
 from ddbload.pipeline.local import LocalSettings
 from ddbload.pipeline.rejects import rejects
@@ -18,7 +19,9 @@ from tests.golden.cases import load_all
 from tests.oracle.csv_machine import read_rows
 
 GOLDEN = {golden.name: golden for golden in load_all() if golden.rows}
+UNCLOSED = {name for name in GOLDEN if GOLDEN[name].rows[-1].defect == "unterminated_quote"}
 MANY = "1000000"
+NUMBERS = itertools.count()
 
 
 def imported(console, file, table, *options):
@@ -76,34 +79,52 @@ def test_a_row_a_chunk(console, dynamodb, name):
     assert chunks == found["rows"]["read"] == wanted.rows
 
 
-@pytest.mark.parametrize("name", GOLDEN)
-def test_every_golden_file_in_this_process(dynamodb, account, tmp_path, monkeypatch, name):
+def in_this_process(golden, table, folder):
     """Its header is a row like any other, so that no name in it matters. A row a chunk."""
-    for variable, value in account.items():
-        monkeypatch.setenv(variable, value)
-    golden = GOLDEN[name]
-    columns = [f"c{place}" for place in range(1, len(golden.rows[0].fields) + 1)]
-    table = f"golden-{name}"
-    make_table(dynamodb, table, "c1:S")
-    wanted = expected(golden.data, golden.rows, columns)
     source = {"path": str(golden.path), "delimiter": golden.delimiter, "quote": golden.quote}
-    settings = LocalSettings(str(tmp_path))
-
-    ended = run_import(
+    return run_import(
         {
-            "source": {**source, "columns": columns},
+            "source": {**source, "columns": numbered(golden)},
             "target": {"table": table},
             "options": {"chunk_bytes": 1},
         },
-        settings,
+        LocalSettings(str(folder)),
         run="golden",
     )
 
+
+def numbered(golden):
+    return [f"c{place}" for place in range(1, len(golden.rows[0].fields) + 1)]
+
+
+@pytest.fixture
+def table(dynamodb, account, monkeypatch):
+    """A table keyed by ``c1``, for this process to import into."""
+    for variable, value in account.items():
+        monkeypatch.setenv(variable, value)
+    name = f"golden-{next(NUMBERS)}"
+    make_table(dynamodb, name, "c1:S")
+    return name
+
+
+@pytest.mark.parametrize("name", sorted(set(GOLDEN) - UNCLOSED))
+def test_a_golden_file(dynamodb, table, tmp_path, name):
+    golden = GOLDEN[name]
+    wanted = expected(golden.data, golden.rows, numbered(golden))
+    ended = in_this_process(golden, table, tmp_path)
     assert ended.report.status == "SUCCEEDED"
     assert by_key(items(dynamodb, table), "c1") == wanted.items
-    lines = [line.decode() for line in rejects("golden", settings.context())]
+    lines = [line.decode() for line in rejects("golden", LocalSettings(str(tmp_path)).context())]
     assert read_rejects(lines) == wanted.rejects
     assert ended.report.rows.read == wanted.rows
+
+
+@pytest.mark.parametrize("name", sorted(UNCLOSED))
+def test_a_golden_file_that_ends_inside_quotes(dynamodb, table, tmp_path, name):
+    golden = GOLDEN[name]
+    with pytest.raises(UnterminatedQuote, match=f"line {golden.rows[-1].line}, "):
+        in_this_process(golden, table, tmp_path)
+    assert list(items(dynamodb, table)) == []
 
 
 def test_100000_columns(console, dynamodb):

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.console import PROGRAM
 from tests.cli.transcript import make_table
-from tests.e2e.interrupted import ROWS, LongRun
+from tests.e2e.interrupted import FILE, ROWS, LongRun
 from tests.e2e.processes import alive, command_of, started, until
 from tests.faults.server import FaultServer
 
@@ -80,6 +80,21 @@ def test_interrupted_as_workers_start(long):
             running.ctrl_c()
             assert running.ended().code == 130
     long.continued()
+
+
+def test_a_pipe_cannot_be_gone_on_with(long):
+    whole = long.console.path(FILE)
+    data = whole.read_bytes()
+    whole.unlink()
+    os.mkfifo(whole)
+    with long.started("--processes", "1") as running:
+        with whole.open("wb") as pipe:
+            pipe.write(data)
+        long.reaches("manifest.json", running)
+        running.ctrl_c()
+        ended = running.ended()
+    assert ended.code == 130
+    assert ended.err.endswith("ddbload: interrupted; start again\n")
 
 
 def test_json_of_an_interrupted_run(long):

@@ -30,7 +30,8 @@ def test_the_source_is_changed(long):
             file.write("9999,never seen by the checks\n")
         ended = running.ended()
     assert ended.code == 1
-    assert ended.err.startswith(f"ddbload: SourceChanged: {FILE} ")
+    assert ended.err.startswith("ddbload: SourceChanged: ")
+    assert f"{FILE} is not the file that this run began with" in ended.err
     again = long.console.run([*map(str, long.command)])
     assert (again.code, again.out) == (1, "")
     assert again.err.startswith("ddbload: SourceChanged: run long began with another version")
