@@ -113,6 +113,8 @@ class Source(Message):
             if quote is not None and not isinstance(quote, str):
                 raise f.wrong("quote", quote, "one character, or null for none")
             local = f.optional_text("path")
+            if local and (f.has("version_id") or f.has("etag")):
+                raise f.wrong("path", local, "an object's bucket and key: files have no versions")
             return cls(
                 format=file_format,
                 delimiter=f.text("delimiter", FORMATS[file_format]),

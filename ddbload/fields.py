@@ -7,6 +7,7 @@ Used for every message that crosses a process or state edge. All failures are
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -125,7 +126,7 @@ class Fields:
             value = default
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.wrong(name, value, "a number")
-        if not least <= value < float("inf"):
+        if not least <= value <= sys.float_info.max:
             raise self.wrong(name, value, f"a number of at least {least:g}")
         return value
 

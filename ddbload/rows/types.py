@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 MAX_DIGITS = 38
 MIN_EXPONENT, MAX_EXPONENT = -130, 125
+LONGEST_TEXT, LONGEST_EXPONENT = 200, 6
+"""Longer spellings are sent in a short one of the same value."""
 
 _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -30,7 +32,7 @@ class Number:
     """A number that DynamoDB takes."""
 
     text: str
-    """As the file writes it, without a plus sign."""
+    """As the file writes it, without a plus sign, unless that is absurdly long."""
     value: str
     """The same for all texts of one value: `-`, digits without outer zeros, `E`, exponent."""
     size: int
@@ -46,7 +48,7 @@ def number(text: str) -> Number:
     sent = text[1:] if sign == "+" else text
     digits = (whole + fraction).lstrip("0")
     if not digits:
-        return Number(sent, "0", 1)
+        return Number(sent if _is_plain(sent, exponent) else "0", "0", 1)
     leading = len(whole) + len(fraction) - len(digits)
     magnitude = len(whole) - leading - 1 + _power(exponent)
     digits = digits.rstrip("0")
@@ -57,13 +59,21 @@ def number(text: str) -> Number:
             "number_out_of_range", f"DynamoDB's numbers go from 1E{MIN_EXPONENT} to 9.9E+125"
         )
     minus = "-" if sign == "-" else ""
+    if not _is_plain(sent, exponent):
+        sent = f"{minus}{digits[0]}.{digits[1:] or '0'}E{magnitude}"
     return Number(sent, f"{minus}{digits}E{magnitude}", _number_size(digits, magnitude, minus))
+
+
+def _is_plain(text: str, exponent: str) -> bool:
+    # DynamoDB's own longest spelling has 170 characters. Of zeros without end, before a point or
+    # in an exponent, nobody says what it makes.
+    return len(text) <= LONGEST_TEXT and len(exponent) <= LONGEST_EXPONENT
 
 
 def _power(exponent: str) -> int:
     digits = exponent.lstrip("+-0")
-    # Nine digits are out of range whatever stands before them, and int() has a limit.
-    power = int(digits[:9] or "0")
+    # So many digits are out of range whatever stands before them, and int() has a limit.
+    power = int(digits[:18] or "0")
     return -power if exponent.startswith("-") else power
 
 

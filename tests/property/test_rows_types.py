@@ -63,7 +63,18 @@ def test_a_number_is_sent_as_it_is_written_but_for_a_plus(text: str) -> None:
     read = _read(text)
     assume(read is not None)
     assert read is not None
+    exponent = text.lower().partition("e")[2]
+    assume(len(text) <= 200 and len(exponent) <= 6)
     assert read.text == text.removeprefix("+")
+
+
+@given(numerals)
+def test_a_number_is_sent_with_its_value_in_no_more_than_200_characters(text: str) -> None:
+    read = _read(text)
+    assume(read is not None)
+    assert read is not None
+    assert Decimal(read.text) == Decimal(text)
+    assert len(read.text) <= 200
 
 
 @given(numerals)
