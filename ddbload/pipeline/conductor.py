@@ -160,7 +160,7 @@ def _import(
             under_way -= 1
             tally.finished(task.chunk.chunk)
             if isinstance(result, DdbloadError):
-                if enough and not result.permanent:
+                if (enough or context.should_stop()) and not result.permanent:
                     # It was told to give up what it would else have tried again.
                     continue
                 failed = True
