@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -21,3 +22,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("ddbload")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As in what a shell starts in the background. Processes that tests start would inherit it,
+    # and never notice Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
