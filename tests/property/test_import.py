@@ -23,7 +23,7 @@ from tests.unit.pipeline.generated import (
     sizes,
 )
 
-FEWER = settings(max_examples=max(1, settings.default.max_examples // 3))
+FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
 """An import takes thirty times as long as a split."""
 
 

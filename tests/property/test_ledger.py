@@ -18,9 +18,9 @@ from tests.unit.pipeline.expected import (
 )
 from tests.unit.pipeline.generated import Case, Sizes, case, closed, recipes
 
-FEWER = settings(max_examples=max(1, settings.default.max_examples // 5))
-"""A run with all that happens to it takes a hundred times as long as a split."""
-EVENTS = 10
+FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
+"""A run with all that happens to it takes twenty times as long as a split."""
+EVENTS = 12
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def _scene(dialect: Dialect, recipe: bytes) -> Scene:
     chunks, block, reads, batch, recipe = *recipe[:4], recipe[4:]
     plan_bytes, recipe = recipe[: 1 + 3 * EVENTS], recipe[1 + 3 * EVENTS :]
     sizes = Sizes(
-        block_bytes=(2**20, 3, 50)[block % 3],
-        range_bytes=(2**23, 64, 7)[reads % 3],
+        block_bytes=(16, 3, 50, 2**20)[block % 4],
+        range_bytes=(64, 2**23, 20)[reads % 3],
         batch_rows=(2, 1, 3, 1)[batch % 4],
         ready_rows=(2000, 5)[batch // 4 % 2],
     )

@@ -53,8 +53,10 @@ class Event(Enum):
     """The service answers with an error, or takes a part only, or its answer is lost."""
 
 
-AT_WORK = {Event.DEADLINE, Event.STOP, Event.FAIL, Event.LATE}
-"""What most often waits for a read or a write: there it cuts an invocation's work in two."""
+AT_WORK = {Event.DEADLINE, Event.STOP, Event.FAIL}
+"""What most often waits for the work itself: there it cuts an invocation's in two."""
+GAPS = (0, 0, 1, 2, 4, 8, 13, 20)
+"""Moments from one event to the next: one often comes upon the other."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,18 @@ class Plan:
     events: tuple[tuple[int, Event, int], ...]
     backwards: bool
     """Chunks are imported from the last to the first."""
+    spares_preflight: bool
+    """Nothing happens before there are chunks."""
 
 
 def plan(recipe: bytes) -> Plan:
     """Three bytes an event, and one more; of zeros, nothing happens."""
     kinds = list(Event)
     triples = zip(recipe[1::3], recipe[2::3], recipe[3::3], strict=False)
-    events = tuple((gap % 24, kinds[kind % len(kinds)], how) for gap, kind, how in triples)
-    return Plan(events, backwards=recipe[0] % 2 == 1)
+    events = tuple(
+        (GAPS[gap % len(GAPS)], kinds[kind % len(kinds)], how) for gap, kind, how in triples
+    )
+    return Plan(events, backwards=recipe[0] % 2 == 1, spares_preflight=recipe[0] // 2 % 2 == 1)
 
 
 class Chaos:
@@ -85,6 +91,7 @@ class Chaos:
         self._plan = plan
         self._events = list(plan.events)
         self._wait = self._events[0][0] if self._events else 0
+        self._spared = plan.spares_preflight
         self._late: list[Callable[[], object]] = []
         self._again: list[Callable[[], object]] = []
         self._stopping: list[bool] = []
@@ -105,6 +112,7 @@ class Chaos:
             if result.cursor is None:
                 break
             cursor = result.cursor
+        self._spared = False
         chunks = world.manifest
         for chunk in reversed(chunks) if self._plan.backwards else chunks:
             self._import(chunk)
@@ -153,14 +161,14 @@ class Chaos:
 
     # Moments.
 
-    def _next_event(self, *, at_work: bool) -> tuple[Event, int] | None:
-        if not self._events or not self._again:
+    def _next_event(self, *, at_work: bool, writing: bool) -> tuple[Event, int] | None:
+        if not self._events or not self._again or self._spared:
             return None
         if self._wait > 0:
             self._wait -= 1
             return None
         _, event, how = self._events[0]
-        if event in AT_WORK and how % 4 and not at_work:
+        if (event in AT_WORK and how % 4 and not at_work) or (event is Event.LATE and not writing):
             return None
         self._events.pop(0)
         self._wait = self._events[0][0] if self._events else 0
@@ -171,7 +179,7 @@ class Chaos:
         self, later: Callable[[], object] | None = None, *, at_work: bool = False
     ) -> int | None:
         """Let something happen; a number when it is for the service to fail."""
-        found = self._next_event(at_work=at_work)
+        found = self._next_event(at_work=at_work, writing=later is not None)
         if found is None:
             return None
         event, how = found
@@ -179,8 +187,8 @@ class Chaos:
             case Event.KILL:
                 raise Killed
             case Event.LATE:
-                if later is not None:
-                    self._late.append(later)
+                assert later is not None
+                self._late.append(later)
                 raise Killed
             case Event.DOUBLE | Event.OTHERS | Event.REPORT:
                 self._nested(event)
@@ -241,7 +249,8 @@ class Chaos:
         return None
 
     def _at_source(self, _operation: str, _params: dict[str, Any]) -> S3Fault | None:
-        how = self._moment(at_work=True)
+        # Preflight's work is to read; the import's, to write.
+        how = self._moment(at_work=not self.world.in_ledger("manifest.json"))
         return None if how is None else (ends_after(how % 50) if how % 2 else internal_error())
 
     def _write_late(self, params: dict[str, Any]) -> None:
