@@ -18,7 +18,8 @@ def main() -> NoReturn:
     _mend_streams()
     try:
         # A run has its own way to stop; everything else ends as it does at Ctrl-C, tidied up.
-        signal.signal(signal.SIGTERM, _interrupt)
+        if signal.getsignal(signal.SIGTERM) != signal.SIG_IGN:
+            signal.signal(signal.SIGTERM, _interrupt)
         from ddbload.cli.commands import run
 
         status = run(sys.argv[1:])

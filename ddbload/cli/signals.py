@@ -32,7 +32,9 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
         with suppress(OSError):
             os.write(2, words.encode())
 
-    before = [(number, signal.signal(number, handle)) for number in _SIGNALS]
+    # What is ignored is to stay so: Ctrl-C is not meant for what a script runs in the background.
+    heeded = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    before = [(number, signal.signal(number, handle)) for number in heeded]
     try:
         yield asked.is_set
     finally:

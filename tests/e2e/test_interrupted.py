@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.console import PROGRAM
 from tests.cli.transcript import make_table
-from tests.e2e.interrupted import FILE, ROWS, LongRun
+from tests.e2e.interrupted import FILE, ROWS, SLOWLY, LongRun
 from tests.e2e.processes import alive, command_of, started, until
 from tests.faults.server import FaultServer
 
@@ -69,6 +69,18 @@ def test_sigterm(long, to):
     assert ended.code == 130
     assert ended.err.endswith(GOES_ON)
     long.continued()
+
+
+def test_what_is_ignored_stays_ignored(long):
+    """As by what a script runs in the background, for which Ctrl-C is not meant."""
+    command = " ".join(map(str, [*long.command, *SLOWLY, "--processes", "2"]))
+    with started(long.console, ["bash", "-c", f"trap '' INT TERM; exec {command}"]) as running:
+        long.reaches("chunks/*/*.json", running)
+        os.killpg(running.pid, signal.SIGINT)
+        running.kill(signal.SIGTERM)
+        ended = running.ended()
+    assert (ended.code, ended.err) == (0, "")
+    long.table_is_right()
 
 
 def test_interrupted_as_workers_start(long):

@@ -31,7 +31,7 @@ def test_the_source_is_changed(long):
         ended = running.ended()
     assert ended.code == 1
     assert ended.err.startswith("ddbload: SourceChanged: ")
-    assert f"{FILE} is not the file that this run began with" in ended.err
+    assert FILE in ended.err
     again = long.console.run([*map(str, long.command)])
     assert (again.code, again.out) == (1, "")
     assert again.err.startswith("ddbload: SourceChanged: run long began with another version")
