@@ -7,12 +7,15 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from tests.cli.console import SECONDS, Console, Ended
+
+PROC = Path("/proc")
+"""Where there is none, as on macOS, `ps` knows."""
 
 NOT_LONG = 30.0
 """Seconds in which what was told to end has ended, on a busy machine too."""
@@ -107,14 +110,28 @@ def alive(pid: int) -> bool:
 
 
 def _all() -> list[tuple[int, int, int, str]]:
-    lines = _ps("-A", "-o", "pid=,ppid=,pgid=,stat=")
-    parts = (line.split() for line in lines)
-    return [(int(pid), int(parent), int(group), state) for pid, parent, group, state in parts]
+    """Each process's id, parent, group and state."""
+    if not PROC.is_dir():
+        lines = _ps("-A", "-o", "pid=,ppid=,pgid=,stat=")
+        parts = (line.split() for line in lines)
+        return [(int(pid), int(parent), int(group), state) for pid, parent, group, state in parts]
+    found = []
+    for path in PROC.glob("[0-9]*/stat"):
+        # Gone since it was listed.
+        with suppress(OSError):
+            # The name stands in brackets, and may have brackets and blanks in it.
+            state, parent, group = path.read_text().rpartition(")")[2].split()[:3]
+            found.append((int(path.parent.name), int(parent), int(group), state))
+    return found
 
 
 def command_of(pid: int) -> str:
     """A process and its arguments."""
-    return "".join(_ps("-p", str(pid), "-ww", "-o", "command="))
+    if not PROC.is_dir():
+        return "".join(_ps("-p", str(pid), "-ww", "-o", "command="))
+    with suppress(OSError):
+        return (PROC / str(pid) / "cmdline").read_text().replace("\0", " ")
+    return ""
 
 
 def _ps(*arguments: str) -> list[str]:
