@@ -165,10 +165,14 @@ class Processes:
     def close(self) -> None:
         """Tell the workers to stop, and wait for them."""
         self.stop()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for future in list(self._futures):
+            if future.cancel():
+                del self._futures[future]
         # A worker whose reports nobody reads would wait for that, and not end.
         while self._futures:
             self.wait(PROGRESS_SECONDS)
+        # Told once: a pool that was told before not to wait, waits for nobody, and a worker that
+        # is still starting would find its locks gone.
         self._pool.shutdown(wait=True)
         self._stopped.close()
         self._reports.close()
