@@ -94,7 +94,8 @@ wheel: setup ## Build the wheel into dist/
 
 .PHONY: lock
 lock: setup ## Write requirements.txt anew from pyproject.toml (ARGS=--upgrade for newer versions)
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --extra dev \
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--extra deploy --extra dev --extra localaws \
 		--custom-compile-command "make lock" --output-file requirements.txt $(ARGS) pyproject.toml
 
 .PHONY: clean
