@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self, cast
 
-from ddbload.errors import InvalidPayload
+from ddbload.errors import InvalidPayload, TableNotAllowed
 from ddbload.fields import Fields
 
 FORMATS = {"csv": ",", "tsv": "\t"}
@@ -24,14 +24,24 @@ ENGINES = ("sync", "threads")
 TYPES = ("S", "N", "BOOL")
 ENCODINGS = ("utf-8",)
 
+MAX_CAUSE = 2000
+"""Characters of a cause that are kept: a Fail state takes 32,768, a run's record need not."""
+
 DEFAULT_CHUNK_BYTES = 16 * 1024 * 1024
 DEFAULT_MAX_ROW_BYTES = 16 * 1024 * 1024
 DEFAULT_MAX_REJECTS = 1000
 DEFAULT_WORKERS = 10
 DEFAULT_CONCURRENCY = 16
 
+_TABS = (".tsv", ".tab")
+
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", re.ASCII)
 _TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
+
+
+def format_of(name: str) -> str:
+    """The format that a file's name, or an object's key, ends with; csv where it says nothing."""
+    return "tsv" if name.lower().endswith(_TABS) else "csv"
 
 
 def run_id(text: str) -> str:
@@ -191,14 +201,19 @@ class Payload(Message):
         with Fields(value) as f:
             with f.nested("run") as run:
                 given = run.optional_text("id")
-                for name in ("resume_of", "force"):
-                    if run.raw(name) not in (None, False):
-                        raise InvalidPayload(
-                            f"'run.{name}' is not supported by this version; to continue a run,"
-                            " give its id again"
-                        )
+                _refuse_force(run)
+                if run.raw("resume_of") is not None:
+                    raise InvalidPayload(
+                        "'run.resume_of' is for the deployed state machine; here the run's own id"
+                        " continues it"
+                    )
             with Fields(f.required("target"), "target") as target:
                 table = target.text("table")
+                if table.startswith("arn:"):
+                    raise TableNotAllowed(
+                        f"{table}: name the table; ddbload writes tables of its own account and"
+                        " region, and no other's"
+                    )
                 if not _TABLE.fullmatch(table):
                     raise target.wrong(
                         "table",
@@ -219,6 +234,53 @@ class Payload(Message):
                 options=Options.from_json({} if options is None else options),
                 run=None if given is None else run_id(given),
             )
+
+
+def _refuse_force(run: Fields) -> None:
+    if run.raw("force") not in (None, False):
+        raise InvalidPayload(
+            "'run.force' is not supported by this version; to load a source again, give another"
+            " run id"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """An execution's input that takes up an earlier run, which says what to load."""
+
+    run: str
+    options: Mapping[str, Any]
+    """Those that are to differ from the earlier run's."""
+
+    @classmethod
+    def asked_for(cls, value: object) -> Self | None:
+        """None when the input names no earlier run. Raises `InvalidPayload`."""
+        run = value.get("run") if isinstance(value, Mapping) else None
+        if not isinstance(run, Mapping) or run.get("resume_of") is None:
+            return None
+        with Fields(value) as f:
+            with f.nested("run") as fields_of_run:
+                earlier = run_id(fields_of_run.text("resume_of"))
+                given = fields_of_run.optional_text("id")
+                _refuse_force(fields_of_run)
+            more = [name for name in ("source", "target", "types") if f.raw(name)]
+            if more or given not in (None, earlier):
+                named = repr(more[0] if more else "run.id")
+                raise InvalidPayload(
+                    f"{named} cannot be given with 'run.resume_of': the earlier run says what to"
+                    " load, under its own id; only 'options' may differ"
+                )
+            options = f.mapping("options") if f.has("options") else f.raw("options") or {}
+            return cls(earlier, options)
+
+    def payload(self, record: RunRecord) -> Payload:
+        """What to load: the version that the run is pinned to, with these options' changes."""
+        earlier, pinned = record.payload, record.pinned
+        options = Options.from_json({**earlier.options.to_json(), **self.options})
+        source = earlier.source
+        if source.path is None:
+            source = replace(source, version_id=pinned.get("version_id"), etag=pinned.get("etag"))
+        return replace(earlier, source=source, options=options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,21 +490,38 @@ class Segment(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class PreflightTask:
-    """What the Preflight state gets: the user's input whole, a run id, and where to go on."""
-
-    input: object
-    run: str
-    cursor: PreflightCursor | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class PreflightCursor(WholeNumbers):
     """Where a scan goes on: the first row of the next chunk, and that chunk's number."""
 
     byte: int
     line: int
     chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightTask:
+    """What the Preflight state gets: the user's input whole, a run id, and where to go on."""
+
+    input: object
+    run: str
+    cursor: PreflightCursor | None = None
+    execution: str | None = None
+    """The execution's ARN, where a state machine runs this."""
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """The state: as `Begin` makes it, and later as Preflight itself left it."""
+        with Fields(value, "state") as f:
+            cursor = f.raw("cursor")
+            for name in ("manifest", "chunks", "workers"):
+                f.raw(name)
+            return cls(
+                input=f.raw("input"),
+                # Checked where it is used: the name of an execution may be no run's.
+                run=f.text("run"),
+                cursor=None if cursor is None else PreflightCursor.from_json(cursor, "cursor"),
+                execution=f.optional_text("execution"),
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -465,9 +544,20 @@ class ImportTask:
     cursor: Cursor | None = None
     stalled: int = 0
 
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        with Fields(value, "state") as f:
+            cursor = f.raw("cursor")
+            return cls(
+                run=run_id(f.text("run")),
+                chunk=Chunk.from_json(f.required("chunk")),
+                cursor=None if cursor is None else Cursor.from_json(cursor),
+                stalled=f.whole("stalled", 0),
+            )
+
 
 @dataclass(frozen=True, slots=True)
-class ImportResult:
+class ImportResult(Message):
     """`cursor` null: the chunk is imported, to its last byte."""
 
     run: str
@@ -477,6 +567,15 @@ class ImportResult:
     segment: Segment | None
     """The segment that counts: written by this step, or adopted; null when nothing settled."""
     adopted: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The next state: an `ImportTask`. The segment stays out of it: the ledger has it."""
+        return {
+            "run": self.run,
+            "chunk": self.chunk.to_json(),
+            "cursor": None if self.cursor is None else self.cursor.to_json(),
+            "stalled": self.stalled,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,6 +590,56 @@ class Failure(Message):
     def from_json(cls, value: object, path: str = "error") -> Self:
         with Fields(value, path) as f:
             return cls(f.text("name"), f.text("message"), f.optional_whole("chunk"))
+
+    @classmethod
+    def caught(cls, value: object) -> Self:
+        """What the state machine caught. A function's own error stands in its Cause as JSON."""
+        with Fields(value, "error") as f:
+            name, message = f.text("Error", "UnknownError"), str(f.raw("Cause") or "")
+        try:
+            message = str(json.loads(message)["errorMessage"])
+        except (ValueError, LookupError, TypeError):
+            pass
+        return cls(name, message[:MAX_CAUSE] or "no cause was given")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTask:
+    """What the Report state gets: the state as it stands when all chunks are through, or none."""
+
+    run: str
+    input: object = None
+    """The user's, where Preflight never answered."""
+    error: Failure | None = None
+    """What the state machine caught."""
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        with Fields(value, "state") as f:
+            error = f.raw("error")
+            for name in ("cursor", "execution", "manifest", "chunks", "workers"):
+                f.raw(name)
+            return cls(f.text("run"), f.raw("input"), error and Failure.caught(error))
+
+    def asked_for(self) -> str:
+        """The run that the user's input names, as far as it can be read; else the execution's."""
+        run = self.input.get("run") if isinstance(self.input, Mapping) else None
+        named = (run.get("id") or run.get("resume_of")) if isinstance(run, Mapping) else None
+        return named if isinstance(named, str) else self.run
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Message):
+    """What an execution came to: its output, or, by way of `error`, how it fails."""
+
+    run: str
+    status: str
+    """SUCCEEDED or FAILED."""
+    rows: Counts
+    chunks: int
+    chunks_done: int
+    rejects: str | None
+    error: Failure | None
 
 
 @dataclass(frozen=True, slots=True)

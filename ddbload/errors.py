@@ -188,6 +188,14 @@ class RunMismatch(DdbloadError):
     """The run id belongs to a run with another source, table or reading of it."""
 
 
+class ExecutionExists(DdbloadError):
+    """An execution of this name was started before; Step Functions keeps names for 90 days."""
+
+
+class StackNotFound(DdbloadError):
+    """CloudFormation has no such stack here, or it is none of ddbload's."""
+
+
 class WorkerDied(DdbloadError):
     """A worker process ended without an answer."""
 

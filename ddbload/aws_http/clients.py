@@ -11,8 +11,10 @@ from ddbload import __version__
 from ddbload.aws_http import failures
 
 if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_stepfunctions import SFNClient
 
 CONNECT_SECONDS = 5
 READ_SECONDS = 15
@@ -36,6 +38,8 @@ class Clients:
         self._connections = connections
         self._dynamodb: DynamoDBClient | None = None
         self._s3: S3Client | None = None
+        self._stepfunctions: SFNClient | None = None
+        self._cloudformation: CloudFormationClient | None = None
 
     @property
     def dynamodb(self) -> DynamoDBClient:
@@ -52,6 +56,20 @@ class Clients:
         if self._s3 is None:
             self._s3 = self._make("s3")
         return self._s3
+
+    @property
+    def stepfunctions(self) -> SFNClient:
+        """Step Functions. Raises `AwsConfiguration`."""
+        if self._stepfunctions is None:
+            self._stepfunctions = self._make("stepfunctions")
+        return self._stepfunctions
+
+    @property
+    def cloudformation(self) -> CloudFormationClient:
+        """CloudFormation. Raises `AwsConfiguration`."""
+        if self._cloudformation is None:
+            self._cloudformation = self._make("cloudformation")
+        return self._cloudformation
 
     def _make(self, service: Any) -> Any:
         import boto3

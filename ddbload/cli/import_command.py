@@ -21,7 +21,6 @@ from ddbload.cli.options import (
     aws_options,
     character,
     cores,
-    format_of,
     ledger_option,
     names_list,
     types_map,
@@ -29,7 +28,7 @@ from ddbload.cli.options import (
 from ddbload.cli.output import Result, tell
 from ddbload.cli.progress import live_progress
 from ddbload.cli.signals import stop_on_interrupt
-from ddbload.contracts import Failure
+from ddbload.contracts import Failure, format_of
 from ddbload.errors import (
     DdbloadError,
     InvalidPayload,

@@ -67,11 +67,6 @@ def types_map(text: str) -> dict[str, str]:
     return types
 
 
-def format_of(name: str) -> str:
-    """The format that a file's name ends with; csv where it says nothing."""
-    return "tsv" if name.lower().endswith((".tsv", ".tab")) else "csv"
-
-
 def cores() -> int:
     """How many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):

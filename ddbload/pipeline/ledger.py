@@ -62,6 +62,14 @@ class Ledger:
         """Write what a run is that began before."""
         self._store.put(self._root + "run.json", _encode(record.to_json()))
 
+    def put_execution(self, arn: str) -> None:
+        """Write which execution works on the run, the last one."""
+        self._store.put(self._root + "execution.json", _encode({"execution": arn}))
+
+    def find_execution(self) -> str | None:
+        """The last execution that worked on the run; None when none of a state machine did."""
+        return self._read("execution.json", lambda value: str(value["execution"]))
+
     # The manifest.
 
     def find_part(self, byte: int) -> ManifestPart | None:

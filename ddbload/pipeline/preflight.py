@@ -12,6 +12,7 @@ from ddbload.contracts import (
     PreflightCursor,
     PreflightResult,
     PreflightTask,
+    Resume,
     RunRecord,
     run_id,
 )
@@ -41,19 +42,22 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
     The first invocation checks the payload, the table and the header, and writes `run.json`;
     nothing is written before all is well. Whatever is wrong is raised by name.
     """
-    payload = Payload.from_json(task.input)
-    run = run_id(payload.run or task.run)
-    ledger = context.ledger(run)
     if task.cursor is None:
+        payload = _payload(task, context)
+        run = run_id(payload.run or task.run)
+        ledger = context.ledger(run)
         context.permitted.check(payload)
         with closing(context.open(payload.source)) as file:
             record = _begin(run, payload, file, ledger, context)
+        if task.execution is not None:
+            ledger.put_execution(task.execution)
         first = record.data_start
         cursor = PreflightCursor(first.byte, first.line, 0)
         whole = ledger.find_manifest()
         if whole is not None:
             return _result(record, None, ledger, len(whole))
     else:
+        ledger = context.ledger(run_id(task.run))
         record, cursor = ledger.record(), task.cursor
     part = ledger.find_part(cursor.byte)
     if part is None:
@@ -63,6 +67,13 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
     if part.cursor is None:
         _join(record, ledger)
     return _result(record, part.cursor, ledger, chunks)
+
+
+def _payload(task: PreflightTask, context: Context) -> Payload:
+    resume = Resume.asked_for(task.input)
+    if resume is None:
+        return Payload.from_json(task.input)
+    return resume.payload(context.ledger(resume.run).record())
 
 
 def _result(

@@ -5,8 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ddbload.contracts import Chunk, Counts, Failure, Report, RunRecord, Segment, Work
-from ddbload.errors import ConservationViolated, IncompleteRun, LedgerDamaged, TooManyRejects
+from ddbload.contracts import (
+    Chunk,
+    Counts,
+    Failure,
+    Outcome,
+    Report,
+    ReportTask,
+    RunRecord,
+    Segment,
+    Work,
+    run_id,
+)
+from ddbload.errors import (
+    ConservationViolated,
+    IncompleteRun,
+    InvalidPayload,
+    LedgerDamaged,
+    RunNotFound,
+    TooManyRejects,
+)
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.ledger import Ledger, in_order
 
@@ -31,6 +49,37 @@ def report(run: str, context: Context, *, interrupted: bool = False) -> Report:
     return found
 
 
+def conclude(task: ReportTask, context: Context) -> Outcome:
+    """The deployed run's last step: report, with what the state machine caught in mind.
+
+    An execution in which something was caught has failed, whatever the ledger proves: of an
+    earlier execution's success the report is kept as it is.
+    """
+    run = task.asked_for()
+    caught = task.error
+    try:
+        ledger = context.ledger(run_id(run))
+        record = ledger.record()
+    except (InvalidPayload, RunNotFound) as error:
+        # It never began. What was caught says why; there is nothing to reconcile.
+        failure = caught or Failure(error.name, error.message)
+        return Outcome(run, FAILED, Counts(), 0, 0, None, failure)
+    found = _with_rejects_checked(reconcile(record, ledger, context.now() - record.created), ledger)
+    proven = found.status == SUCCEEDED
+    if caught is not None and (proven or _says_little(found)):
+        found = replace(found, status=FAILED, error=caught)
+    if caught is None or not proven:
+        ledger.put_report(found)
+    return Outcome(
+        run, found.status, found.rows, found.chunks, found.chunks_done, found.rejects, found.error
+    )
+
+
+def _says_little(found: Report) -> bool:
+    """Whether the ledger knows only that something is missing, and not why."""
+    return found.error is not None and found.error.name == IncompleteRun.__name__
+
+
 def review(run: str, context: Context) -> Report:
     """What the ledger says of a run now, in the words of its last report. Writes nothing."""
     ledger = context.ledger(run)
@@ -40,6 +89,9 @@ def review(run: str, context: Context) -> Report:
     if last is None:
         return found
     found = replace(found, seconds=last.seconds)
+    if not found.chunks and _says_little(found) and last.error is not None:
+        # Why preflight failed stands there only.
+        found = replace(found, error=last.error)
     return _as_interrupted(found) if last.status == INTERRUPTED else found
 
 
@@ -65,9 +117,7 @@ def _with_rejects_checked(found: Report, ledger: Ledger) -> Report:
 def _as_interrupted(found: Report) -> Report:
     # Chunks that are open are to be expected then, and what they failed of in an earlier
     # attempt is no news. Whatever else is wrong stays a failure.
-    opened = found.error is not None and (
-        found.error.name == IncompleteRun.__name__ or found.error.chunk is not None
-    )
+    opened = _says_little(found) or (found.error is not None and found.error.chunk is not None)
     return replace(found, status=INTERRUPTED, error=None, failures=()) if opened else found
 
 

@@ -289,7 +289,7 @@ def test_what_a_source_means(changes: dict[str, Any], expected: dict[str, Any]) 
         ({"options__max_wcu": "10"}, "'options.max_wcu' must be a number, not \"10\""),
         ({"run__id": "../../etc"}, "a run id has 1 to 80 letters"),
         ({"run__force": True}, "'run.force' is not supported by this version"),
-        ({"run__resume_of": "earlier"}, "'run.resume_of' is not supported by this version"),
+        ({"run__resume_of": "earlier"}, "'run.resume_of' is for the deployed state machine"),
         ({"run__name": "x"}, "unknown field 'run.name'; known here: force, id, resume_of"),
     ],
 )

@@ -11,9 +11,9 @@ import click
 
 from ddbload.cli.demo import sample
 from ddbload.cli.demo.server import dynalite
-from ddbload.cli.options import cores, format_of
+from ddbload.cli.options import cores
 from ddbload.cli.output import EXIT_FAILED, tell
-from ddbload.contracts import FORMATS
+from ddbload.contracts import FORMATS, format_of
 from ddbload.errors import InvalidUsage, SourceNotFound
 
 TABLE = "demo"

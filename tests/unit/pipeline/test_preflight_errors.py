@@ -68,7 +68,7 @@ def assert_refused(world: World, error: type[DdbloadError], words: str, **change
         ({"options": {"max_wcu": 0.5}}, "'options.max_wcu'"),
         ({"options": {"speed": 11}}, "'options.speed'"),
         ({"run": {"id": "../up"}}, "a run id has"),
-        ({"run": {"resume_of": "other"}}, "'run.resume_of' is not supported"),
+        ({"run": {"resume_of": "other"}}, "'source' cannot be given with 'run.resume_of'"),
     ],
 )
 def test_a_payload_that_is_not_the_contract_s(changes, words):

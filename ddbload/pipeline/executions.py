@@ -1,0 +1,134 @@
+"""Executions of the deployed state machine: started, and looked at."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ddbload.aws_http.calls import call
+from ddbload.aws_http.failures import Meaning
+from ddbload.contracts import Failure
+from ddbload.errors import ExecutionExists, InvalidPayload, RequestRefused, RunNotFound
+
+if TYPE_CHECKING:
+    from mypy_boto3_stepfunctions import SFNClient
+
+RUNNING, SUCCEEDED = "RUNNING", "SUCCEEDED"
+MAX_INPUT_BYTES = 262_144
+"""Step Functions' limit for an execution's input (and for any state)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What Step Functions says of an execution."""
+
+    arn: str
+    status: str
+    """RUNNING, SUCCEEDED, FAILED, TIMED_OUT or ABORTED."""
+    input: Any
+    failure: Failure | None
+    """Why it did not succeed; None while it runs."""
+    seconds: float
+    """From its start to its end, or until now."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it may still do something."""
+        return self.status in (RUNNING, "PENDING_REDRIVE")
+
+
+class Executions:
+    """The executions of one state machine."""
+
+    def __init__(
+        self,
+        client: SFNClient,
+        machine: str,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._client = client
+        self._machine = machine
+        self._sleep = sleep
+        self._rng = rng
+
+    def start(self, name: str, payload: Mapping[str, Any]) -> str:
+        """Start an execution; its ARN. While one of this name and payload runs, it is that one.
+
+        Raises `ExecutionExists`: Step Functions keeps a name for 90 days, whatever became of it.
+        """
+        text = json.dumps(payload, separators=(",", ":"))
+        if len(text.encode()) > MAX_INPUT_BYTES:
+            raise InvalidPayload(
+                f"the payload has {len(text.encode()):,} bytes, and an execution takes"
+                f" {MAX_INPUT_BYTES:,}: name fewer columns or types"
+            )
+
+        def taken(meant: Meaning) -> Exception | None:
+            if meant.code == "ExecutionAlreadyExists":
+                return ExecutionExists(f"an execution {name} was started before")
+            return None
+
+        answer: Any = call(
+            lambda: self._client.start_execution(
+                stateMachineArn=self._machine, name=name, input=text
+            ),
+            f"starting execution {name}",
+            expected=taken,
+            sleep=self._sleep,
+            rng=self._rng,
+        )
+        return str(answer["executionArn"])
+
+    def named(self, name: str) -> str:
+        """The ARN of the execution of this name, if there is one."""
+        return f"{self._machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
+
+    def describe(self, arn: str) -> Execution:
+        """What became of an execution. Raises `RunNotFound`."""
+
+        def absent(meant: Meaning) -> Exception | None:
+            if meant.code in ("ExecutionDoesNotExist", "InvalidArn"):
+                return RunNotFound(f"there is no execution {arn}")
+            return None
+
+        answer: Any = call(
+            lambda: self._client.describe_execution(executionArn=arn),
+            "asking after the execution",
+            expected=absent,
+            sleep=self._sleep,
+            rng=self._rng,
+        )
+        began = answer["startDate"].timestamp()
+        ended = answer["stopDate"].timestamp() if answer.get("stopDate") else time.time()
+        try:
+            given = json.loads(answer.get("input") or "null")
+        except ValueError:
+            raise RequestRefused(f"execution {arn}: its input is no JSON") from None
+        return Execution(
+            arn=arn,
+            status=answer["status"],
+            input=given,
+            failure=_failure(answer),
+            seconds=max(0.0, ended - began),
+        )
+
+
+def _failure(answer: Mapping[str, Any]) -> Failure | None:
+    status = answer["status"]
+    if status in (RUNNING, SUCCEEDED, "PENDING_REDRIVE"):
+        return None
+    hint = {
+        "ABORTED": "somebody stopped the execution; resume takes the run up again",
+        "TIMED_OUT": "the execution took longer than it may; resume takes the run up again",
+    }
+    caught = {
+        "Error": answer.get("error") or status.title().replace("_", ""),
+        "Cause": answer.get("cause") or hint.get(status),
+    }
+    return Failure.caught(caught)

@@ -1,0 +1,132 @@
+"""An upload starts a run: which table it goes to, and that each object version starts one only."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from ddbload.contracts import Message, format_of
+from ddbload.errors import ExecutionExists
+from ddbload.fields import Fields
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.executions import Executions
+from ddbload.pipeline.ledger import Ledger
+from ddbload.pipeline.report import SUCCEEDED, last_report
+
+STARTED = "started"
+STARTED_BEFORE = "started before"
+LOADED_BEFORE = "loaded before"
+NOT_MAPPED = "not mapped"
+RUN_PREFIX = "upload-"
+
+
+@dataclass(frozen=True, slots=True)
+class UploadRule(Message):
+    """Which uploads go to which table, and how they are read: a part of a payload."""
+
+    prefix: str
+    table: str
+    bucket: str | None = None
+    """None: any bucket whose uploads are told of."""
+    types: Mapping[str, Any] = field(default_factory=dict)
+    source: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "upload") -> Self:
+        """Strictly as to the rule itself; what a payload may hold, preflight checks."""
+        with Fields(value, path) as f:
+            return cls(
+                prefix=f.raw("prefix") or "",
+                table=f.text("table"),
+                bucket=f.optional_text("bucket"),
+                types=f.raw("types") or {},
+                source=f.raw("source") or {},
+                options=f.raw("options") or {},
+            )
+
+    def covers(self, upload: Upload) -> bool:
+        """Whether it is this rule's bucket and prefix."""
+        return self.bucket in (None, upload.bucket) and upload.key.startswith(self.prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """An object version that came to be."""
+
+    bucket: str
+    key: str
+    version_id: str | None
+    etag: str
+
+    @classmethod
+    def of(cls, event: object) -> Upload:
+        """From EventBridge's `Object Created`, whose keys are as they are, not URL-encoded.
+
+        Raises `InvalidPayload`. The event has more fields than are read here, and will have more.
+        """
+        detail = Fields(event, "event").nested("detail")
+        found, bucket = detail.nested("object"), detail.nested("bucket")
+        return cls(
+            bucket=bucket.text("name"),
+            key=found.text("key"),
+            version_id=found.optional_text("version-id"),
+            etag=found.text("etag"),
+        )
+
+    @property
+    def run(self) -> str:
+        """The run's id, and the first execution's name: the same for the same object version."""
+        version = "\n".join([self.bucket, self.key, self.version_id or "", self.etag])
+        return RUN_PREFIX + hashlib.sha256(version.encode()).hexdigest()[:40]
+
+
+def on_upload(
+    event: object, context: Context, rules: Sequence[UploadRule], executions: Executions
+) -> dict[str, Any]:
+    """Start a run for an upload, unless its object version started one before.
+
+    The ledger decides that; the execution's name only keeps deliveries that come at once from
+    starting two. A run that failed is not started again: `resume` takes it up. Returns what was
+    done, with the run's id.
+    """
+    upload = Upload.of(event)
+    covering = [rule for rule in rules if rule.covers(upload)]
+    if not covering or upload.key.endswith("/"):
+        # What ends in a slash is a folder that a console made.
+        return {"outcome": NOT_MAPPED, "run": None, "execution": None}
+    rule = max(covering, key=lambda each: (each.bucket is not None, len(each.prefix)))
+    ledger = context.ledger(upload.run)
+    if ledger.find_record() is not None:
+        return {"outcome": _outcome(ledger), "run": upload.run, "execution": None}
+    try:
+        started = executions.start(upload.run, _payload(upload, rule))
+    except ExecutionExists:
+        return {"outcome": STARTED_BEFORE, "run": upload.run, "execution": None}
+    return {"outcome": STARTED, "run": upload.run, "execution": started}
+
+
+def _outcome(ledger: Ledger) -> str:
+    report = last_report(ledger)
+    loaded = report is not None and report.status == SUCCEEDED
+    return LOADED_BEFORE if loaded else STARTED_BEFORE
+
+
+def _payload(upload: Upload, rule: UploadRule) -> dict[str, Any]:
+    source = {
+        "format": format_of(upload.key),
+        **rule.source,
+        "bucket": upload.bucket,
+        "key": upload.key,
+        "version_id": upload.version_id,
+        "etag": upload.etag,
+    }
+    return {
+        "run": {"id": upload.run},
+        "source": source,
+        "target": {"table": rule.table},
+        "types": dict(rule.types),
+        "options": dict(rule.options),
+    }

@@ -1,0 +1,54 @@
+"""What all functions share: settings read once, a deadline for each call, logs and named errors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any, TypeVar
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from ddbload.errors import DdbloadError, unexpected
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.deployment import Deployment
+
+T = TypeVar("T")
+
+logger = Logger(service="ddbload")
+metrics = Metrics(namespace="ddbload", service="ddbload")
+Handler = Callable[[Any, LambdaContext], dict[str, Any]]
+
+
+@cache
+def deployment() -> Deployment:
+    """This function's settings. Raises `AwsConfiguration`."""
+    return Deployment.of(os.environ)
+
+
+def function(step: Callable[[Any, Context], dict[str, Any]]) -> Handler:
+    """Make a handler of a step. It raises named errors only, and none of them holds row data.
+
+    Lambda would log the text of any other exception, and the state machine keep it as a cause.
+    """
+
+    @wraps(step)
+    def handler(event: Any, invocation: LambdaContext) -> dict[str, Any]:
+        logger.set_correlation_id(invocation.aws_request_id)
+        try:
+            remaining = invocation.get_remaining_time_in_millis() / 1000
+            return step(event, deployment().context(remaining))
+        except DdbloadError as error:
+            logger.warning("failed", extra={"error": error.name, "cause": error.message})
+            raise
+        except Exception as error:  # noqa: BLE001 - its text may hold row data: its place may not
+            named = unexpected(error, f"function {step.__module__}")
+            logger.error("failed", extra={"error": named.name, "cause": named.message})  # noqa: TRY400 - without the trace: it would show the text
+            raise named from None
+        finally:
+            # Without a metric there is nothing to flush, and Powertools would warn.
+            if metrics.metric_set:
+                metrics.flush_metrics()
+
+    return handler

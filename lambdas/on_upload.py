@@ -1,0 +1,18 @@
+"""What EventBridge calls when an object was uploaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.upload import on_upload
+from lambdas.entry import deployment, function, logger
+
+
+@function
+def handler(event: Any, context: Context) -> dict[str, Any]:
+    """From an `Object Created` event to what was done about it."""
+    settings = deployment()
+    done = on_upload(event, context, settings.uploads, settings.executions)
+    logger.info("upload", extra=done)
+    return done

@@ -1,0 +1,21 @@
+"""The Preflight state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ddbload.contracts import PreflightTask
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.preflight import preflight
+from lambdas.entry import function, logger
+
+
+@function
+def handler(event: Any, context: Context) -> dict[str, Any]:
+    """From the state to the next: `PreflightTask` to `PreflightResult`."""
+    result = preflight(PreflightTask.from_json(event), context)
+    logger.info(
+        "cut",
+        extra={"run": result.run, "chunks": result.chunks, "whole": result.cursor is None},
+    )
+    return result.to_json()
