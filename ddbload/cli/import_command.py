@@ -15,27 +15,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from ddbload import contracts
-from ddbload.cli.options import (
-    as_usage,
-    aws_options,
-    character,
-    cores,
-    ledger_option,
-    names_list,
-    types_map,
-)
+from ddbload.cli.options import aws_options, cores, ledger_option
 from ddbload.cli.output import Result, tell
+from ddbload.cli.payload import limit_options, object_named, payload_of, reading_options
 from ddbload.cli.progress import live_progress
 from ddbload.cli.signals import stop_on_interrupt
-from ddbload.contracts import Failure, format_of
-from ddbload.errors import (
-    DdbloadError,
-    InvalidPayload,
-    InvalidUsage,
-    RejectsNotKept,
-    SourceUnreadable,
-)
+from ddbload.contracts import Failure
+from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept, SourceUnreadable
 
 if TYPE_CHECKING:
     from ddbload.pipeline.conductor import Totals
@@ -44,56 +30,9 @@ if TYPE_CHECKING:
 @click.command("import", short_help="Import a file, an S3 object or '-' into a table.")
 @click.argument("source")
 @click.argument("table")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(list(contracts.FORMATS)),
-    help="[default: tsv for names that end in .tsv or .tab, otherwise csv]",
-)
-@click.option("--delimiter", metavar="CHAR", help=r"Between fields; \t for a tab.")
-@click.option("--quote", metavar="CHAR", default='"', help="'none' for none.", show_default=True)
-@click.option(
-    "--header/--no-header",
-    default=None,
-    help="Whether the first row names the columns. [default: yes, unless --columns does]",
-)
-@click.option("--columns", metavar="A,B,...", help="Names; without a header, c1,c2,... otherwise.")
-@click.option("--types", metavar="A=N,...", help="S, N or BOOL; keys are as the table has them.")
-@click.option("--encoding", default="utf-8", show_default=True, help="UTF-8, with or without BOM.")
-@click.option(
-    "--engine", type=click.Choice(contracts.ENGINES), default="threads", show_default=True
-)
-@click.option(
-    "--concurrency",
-    type=click.IntRange(1, 256),
-    default=contracts.DEFAULT_CONCURRENCY,
-    show_default=True,
-    help="Requests in flight in one process.",
-)
+@reading_options
 @click.option("--processes", type=click.IntRange(1, 256), help="[default: one a core]")
-@click.option(
-    "--chunk-bytes",
-    type=click.IntRange(1),
-    default=contracts.DEFAULT_CHUNK_BYTES,
-    show_default=True,
-    help="Size of a byte range; more where there would be over 20,000 of them.",
-)
-@click.option("--max-wcu", type=click.FloatRange(1.0), help="Write units a second, at most.")
-@click.option("--mode", type=click.Choice(contracts.MODES), default="put", show_default=True)
-@click.option(
-    "--max-rejects",
-    type=click.IntRange(0),
-    default=contracts.DEFAULT_MAX_REJECTS,
-    show_default=True,
-    help="The run fails when more rows are rejected.",
-)
-@click.option(
-    "--max-row-bytes",
-    type=click.IntRange(1),
-    default=contracts.DEFAULT_MAX_ROW_BYTES,
-    show_default=True,
-    help="The run fails at a longer row: most often a quote is not closed.",
-)
+@limit_options
 @click.option("--rejects", metavar="PATH", help="Where rejected rows go, as JSON lines.")
 @click.option(
     "--run-id", metavar="ID", help="Names the run; the id of an earlier one continues it."
@@ -105,21 +44,7 @@ if TYPE_CHECKING:
 def import_command(
     source: str,
     table: str,
-    format_: str | None,
-    delimiter: str | None,
-    quote: str,
-    header: bool | None,
-    columns: str | None,
-    types: str | None,
-    encoding: str,
-    engine: str,
-    concurrency: int,
     processes: int | None,
-    chunk_bytes: int,
-    max_wcu: float | None,
-    mode: str,
-    max_rejects: int,
-    max_row_bytes: int,
     rejects: str | None,
     run_id: str | None,
     ledger: str | None,
@@ -128,6 +53,7 @@ def import_command(
     endpoint_url: str | None,
     as_json: bool,
     quiet: bool,
+    **given: Any,
 ) -> int:
     """Import SOURCE (a path, s3://bucket/key, or '-' for standard input) into TABLE.
 
@@ -140,37 +66,12 @@ def import_command(
     from ddbload.pipeline.local import LocalSettings, default_ledger
 
     count = processes or cores()
-    file_format = format_ or format_of(source)
-    reading = {
-        "format": file_format,
-        "delimiter": None if delimiter is None else character(delimiter),
-        "quote": None if quote in ("", "none") else character(quote),
-        "header": header,
-        "columns": None if columns is None else names_list(columns),
-        "encoding": encoding,
-    }
-    options = {
-        "mode": mode,
-        "engine": engine,
-        "workers": count,
-        "concurrency": concurrency,
-        "chunk_bytes": chunk_bytes,
-        "max_wcu": max_wcu,
-        "max_rejects": max_rejects,
-        "max_row_bytes": max_row_bytes,
-    }
-    payload: dict[str, Any] = {
-        "run": {"id": run_id},
-        "source": {**reading, **_place(source)},
-        "target": {"table": table},
-        "types": {} if types is None else types_map(types),
-        "options": options,
-    }
-    _check(payload)
+    place = object_named(source) if source.startswith("s3://") else {"path": source}
+    payload = payload_of(source, place, table, run_id, count, given)
     settings = LocalSettings(
         ledger=ledger or default_ledger(),
         aws=AwsSettings(profile, region, endpoint_url),
-        concurrency=concurrency,
+        concurrency=given["concurrency"],
     )
     with _rejects_file(rejects, source) as reject_file, _spooled(source, payload):
         result = run_and_tell(
@@ -272,24 +173,6 @@ def _copy_rejects(run: str, settings: Any, file: BinaryIO) -> None:
 
 def _absolute(path: str | Path) -> str:
     return str(Path(path).absolute())
-
-
-def _check(payload: dict[str, Any]) -> None:
-    from ddbload.rows.dialect import Dialect
-
-    try:
-        Dialect.of(contracts.Payload.from_json(payload).source)
-    except InvalidPayload as error:
-        raise as_usage(error) from None
-
-
-def _place(source: str) -> dict[str, str]:
-    if not source.startswith("s3://"):
-        return {"path": source}
-    bucket, _, key = source.removeprefix("s3://").partition("/")
-    if not bucket or not key:
-        raise InvalidUsage(f"{source} names no object; write s3://bucket/key")
-    return {"bucket": bucket, "key": key}
 
 
 @contextmanager

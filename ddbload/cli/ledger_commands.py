@@ -5,37 +5,51 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ddbload.cli.options import aws_options, ledger_option
+from ddbload.cli.options import aws_options, ledger_option, run_argument, stack_option
 from ddbload.cli.output import Result, tell
-from ddbload.contracts import run_id
-from ddbload.errors import InvalidPayload, InvalidUsage
+from ddbload.errors import RunNotFound
 
 if TYPE_CHECKING:
-    from ddbload.pipeline.context import Context
+    from ddbload.cli.places import Place
+    from ddbload.pipeline.executions import Execution
 
 
 @click.command("status", short_help="How far a run has come.")
-@click.argument("run", callback=lambda _context, _parameter, run: _checked(run))
+@run_argument
 @ledger_option
+@stack_option
 @aws_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status_command(run: str, as_json: bool, **place: Any) -> int:
-    """Say how far RUN has come: what its ledger proves, at this moment."""
+    """Say how far RUN has come: what its ledger proves, at this moment.
+
+    RUN is looked for in the local ledger, then in the deployed stack.
+    """
     from ddbload.pipeline.report import last_report, reconcile
 
-    context = _context(**place)
+    there = _place(run, **place)
+    context = there.context
     ledger = context.ledger(run)
+    execution = _execution(run, there)
+    if execution is not None and ledger.find_record() is None:
+        return _never_begun(run, execution, as_json)
     record = ledger.record()
     now = reconcile(record, ledger, context.now() - record.created)
     last = last_report(ledger)
     state = last.status if last is not None else "NOT REPORTED"
+    if execution is not None:
+        state = execution.status
+        if execution.failure is not None and not now.failures:
+            now = replace(now, error=execution.failure)
     if as_json:
         value = {**now.to_json(), "status": state, "source": record.payload.source.uri}
-        click.echo(json.dumps({**value, "table": record.table.name}))
+        value |= {"table": record.table.name, "execution": execution and execution.arn}
+        click.echo(json.dumps(value))
         return 0
     share = 100 * now.bytes // max(1, record.size)
     lines = [
@@ -48,22 +62,23 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
             f" {now.rows.rejected:,} rejected, {now.rows.superseded:,} superseded"
         ),
     ]
-    if now.error is not None:
+    if execution is not None:
+        lines.append(f"  execution {execution.arn}")
+    if now.error is not None and not (execution is not None and execution.running):
         lines.append(f"  missing   {now.error.name}: {now.error.message}")
     click.echo("\n".join(lines))
     return 0
 
 
 @click.command("report", short_help="What a run came to, reconciled from its ledger.")
-@click.argument("run", callback=lambda _context, _parameter, run: _checked(run))
+@run_argument
 @ledger_option
+@stack_option
 @aws_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def report_command(run: str, as_json: bool, **place: Any) -> int:
     """Add up RUN's ledger and check it. Exit status as that of the import."""
-    from ddbload.pipeline.report import review
-
-    result = Result.of(review(run, _context(**place)))
+    result = _report(run, _place(run, **place))
     if as_json:
         click.echo(json.dumps(result.to_json()))
     else:
@@ -74,15 +89,16 @@ def report_command(run: str, as_json: bool, **place: Any) -> int:
 
 
 @click.command("rejects", short_help="The rows that were rejected, and why.")
-@click.argument("run", callback=lambda _context, _parameter, run: _checked(run))
+@run_argument
 @ledger_option
+@stack_option
 @aws_options
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, on a terminal too.")
 def rejects_command(run: str, as_json: bool, **place: Any) -> int:
     """Show RUN's rejects: as JSON lines, or on a terminal as a table."""
     from ddbload.pipeline.rejects import rejects
 
-    lines = rejects(run, _context(**place))
+    lines = rejects(run, _place(run, **place).context)
     if as_json or not sys.stdout.isatty():
         for line in lines:
             sys.stdout.buffer.write(line)
@@ -124,18 +140,59 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def _checked(run: str) -> str:
-    try:
-        return run_id(run)
-    except InvalidPayload as error:
-        raise InvalidUsage(f"RUN {run!r}: {error.message}") from None
+def _report(run: str, there: Place) -> Result:
+    from ddbload.pipeline.follow import concluded
+    from ddbload.pipeline.report import review
+
+    execution = _execution(run, there)
+    if execution is None:
+        return Result.of(review(run, there.context))
+    if execution.running:
+        tell(f"ddbload: run {run} is under way; what follows is how far it is")
+        if there.context.ledger(run).find_record() is None:
+            return Result.unreported(run, execution.status, None, execution.seconds)
+        so_far = replace(review(run, there.context), status=execution.status, error=None)
+        return Result.of(so_far, seconds=execution.seconds)
+    found = concluded(run, execution, there.context)
+    if found is None:
+        return Result.unreported(run, "FAILED", execution.failure, execution.seconds)
+    return Result.of(found)
 
 
-def _context(
-    ledger: str | None, profile: str | None, region: str | None, endpoint_url: str | None
-) -> Context:
+def _execution(run: str, there: Place) -> Execution | None:
+    """The run's last execution, where a stack has it."""
+    if there.deployed is None:
+        return None
+    found = there.deployed.last_execution(run)
+    if found is None and there.context.ledger(run).find_record() is None:
+        raise RunNotFound(f"there is no run {run} in stack {there.deployed.stack.name}")
+    return found
+
+
+def _never_begun(run: str, execution: Execution, as_json: bool) -> int:
+    """Status of a run that has no ledger yet, or came to none."""
+    failure = execution.failure
+    if as_json:
+        error = None if failure is None else failure.to_json()
+        value = {"run": run, "status": execution.status, "execution": execution.arn}
+        click.echo(json.dumps({**value, "error": error}))
+        return 0
+    lines = [f"run {run}: {execution.status}", f"  execution {execution.arn}"]
+    if failure is not None:
+        lines.append(f"  error     {failure.name}: {failure.message}")
+    click.echo("\n".join(lines))
+    return 0
+
+
+def _place(
+    run: str,
+    ledger: str | None,
+    stack: str | None,
+    profile: str | None,
+    region: str | None,
+    endpoint_url: str | None,
+) -> Place:
     from ddbload.aws_http.clients import AwsSettings
-    from ddbload.pipeline.local import LocalSettings, default_ledger
+    from ddbload.cli.places import place_of
 
-    aws = AwsSettings(profile, region, endpoint_url)
-    return LocalSettings(ledger or default_ledger(), aws).context()
+    return place_of(run, ledger, stack, AwsSettings(profile, region, endpoint_url))

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ddbload.contracts import run_id
 from ddbload.errors import InvalidPayload, InvalidUsage
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,6 +41,27 @@ def ledger_option(command: F) -> F:
         metavar="PLACE",
         help="Folder or s3://bucket/prefix that runs are kept in."
         " [default: $DDBLOAD_LEDGER, or ~/.local/state/ddbload]",
+    )(command)
+
+
+def run_argument(command: F) -> F:
+    """RUN."""
+    return click.argument("run", callback=lambda _context, _parameter, run: _run_id(run))(command)
+
+
+def _run_id(run: str) -> str:
+    try:
+        return run_id(run)
+    except InvalidPayload as error:
+        raise InvalidUsage(f"RUN {run!r}: {error.message}") from None
+
+
+def stack_option(command: F) -> F:
+    """--stack."""
+    return click.option(
+        "--stack",
+        metavar="NAME",
+        help="The deployed stack. [default: $DDBLOAD_STACK, or ddbload]",
     )(command)
 
 

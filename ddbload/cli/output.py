@@ -82,13 +82,18 @@ class Result:
         status = "INTERRUPTED" if isinstance(error, Interrupted) else "FAILED"
         failure = Failure(error.name, error.message)
         if last is None:
-            return cls(run, status, Counts(), Work(), 0, seconds, 0.0, None, failure)
+            return cls.unreported(run, status, failure, seconds)
         rate = (last.rows.read - last.adopted_rows) / seconds if seconds > 0 else 0.0
         return cls(run, status, last.rows, last.work, last.bytes, seconds, rate, None, failure)
 
+    @classmethod
+    def unreported(cls, run: str, status: str, failure: Failure | None, seconds: float) -> Result:
+        """When there is nothing in the ledger yet, or never will be."""
+        return cls(run, status, Counts(), Work(), 0, seconds, 0.0, None, failure)
+
     @property
     def exit_code(self) -> int:
-        """0 done, 1 failed, 3 done with rejects, 130 interrupted."""
+        """0 done, 1 failed or not done, 3 done with rejects, 130 interrupted."""
         if self.status == "INTERRUPTED":
             return EXIT_INTERRUPTED
         if self.status != "SUCCEEDED":

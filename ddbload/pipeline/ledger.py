@@ -122,9 +122,14 @@ class Ledger:
             return segment
         return self.find_segment(segment.chunk, segment.start.byte) or segment
 
-    def segments(self) -> list[Segment]:
-        """All segments of the run."""
-        return self._read_all("chunks/", Segment.from_json)
+    def segment_names(self) -> list[str]:
+        """The names of all segments of the run."""
+        return self._store.names(self._root + "chunks/")
+
+    def segments(self, names: Sequence[str] | None = None) -> list[Segment]:
+        """The segments of these names, or all of the run."""
+        found = self.segment_names() if names is None else names
+        return self._read_each(found, Segment.from_json)
 
     # Rejects.
 
@@ -179,7 +184,8 @@ class Ledger:
 
     def failures(self) -> list[Failure]:
         """What failed chunks left word of, in the chunks' order."""
-        return self._read_all("failures/", Failure.from_json)
+        names = self._store.names(self._root + "failures/")
+        return self._read_each(names, Failure.from_json)
 
     def put_report(self, report: Report) -> str:
         """Write the report; where it lies."""
@@ -197,8 +203,7 @@ class Ledger:
         data = self._store.get(self._root + name)
         return None if data is None else self._decode(self._root + name, data, decode)
 
-    def _read_all(self, prefix: str, decode: Callable[[Any], T]) -> list[T]:
-        names = self._store.names(self._root + prefix)
+    def _read_each(self, names: Sequence[str], decode: Callable[[Any], T]) -> list[T]:
         return [
             self._decode(name, data, decode)
             for name, data in zip(names, self._store.get_all(names), strict=True)

@@ -56,6 +56,8 @@ def account(dynalite_endpoint: str, s3_endpoint: str) -> dict[str, str]:
         **ACCOUNT,
         "AWS_ENDPOINT_URL_DYNAMODB": dynalite_endpoint,
         "AWS_ENDPOINT_URL_S3": s3_endpoint,
+        # Where a run is not in the local ledger, the stack is looked for.
+        "AWS_ENDPOINT_URL_CLOUDFORMATION": s3_endpoint,
     }
 
 

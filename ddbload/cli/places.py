@@ -1,0 +1,88 @@
+"""Where a run is kept: in a ledger of this machine's, or by a deployed stack."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ddbload.errors import DdbloadError, InvalidUsage, RunNotFound
+
+if TYPE_CHECKING:
+    from ddbload.aws_http.clients import AwsSettings, Clients
+    from ddbload.pipeline.context import Context
+    from ddbload.pipeline.executions import Execution, Executions
+    from ddbload.pipeline.stack import Stack
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """A stack, and what reaches it."""
+
+    stack: Stack
+    context: Context
+    executions: Executions
+
+    def last_execution(self, run: str) -> Execution | None:
+        """The execution that last worked on a run, as far as is known; None when none did."""
+        arn = self.context.ledger(run).find_execution() or self.executions.named(run)
+        try:
+            return self.executions.describe(arn)
+        except RunNotFound:
+            # Step Functions forgets an execution after 90 days.
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run is; `deployed` when that is a stack."""
+
+    context: Context
+    deployed: Deployed | None = None
+
+
+def deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None = None) -> Deployed:
+    """The stack of this name, or else $DDBLOAD_STACK, or else ddbload.
+
+    Raises `StackNotFound`, and AWS's errors.
+    """
+    from ddbload.aws_http.calls import ATTEMPTS
+    from ddbload.aws_http.clients import Clients
+    from ddbload.pipeline.context import Context
+    from ddbload.pipeline.executions import Executions
+    from ddbload.pipeline.stack import DEFAULT_STACK, find_stack
+    from ddbload.pipeline.store import BucketStore
+
+    clients: Clients = Clients(aws)
+    name = stack or os.environ.get("DDBLOAD_STACK") or DEFAULT_STACK
+    found = find_stack(clients.cloudformation, name, attempts=attempts or ATTEMPTS)
+    return Deployed(
+        stack=found,
+        context=Context(store=BucketStore(clients.s3, found.work_bucket), clients=clients),
+        executions=Executions(clients.stepfunctions, found.state_machine),
+    )
+
+
+def place_of(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) -> Place:
+    """Where a run is: in the ledger or stack that is named, or else wherever it is known.
+
+    Raises `InvalidUsage`, and for a stack that is named `StackNotFound` and AWS's errors.
+    """
+    from ddbload.pipeline.local import LocalSettings, default_ledger
+
+    if ledger is not None and stack is not None:
+        raise InvalidUsage("--ledger and --stack name two places; a run is in one")
+    if stack is not None:
+        found = deployed(stack, aws)
+        return Place(found.context, found)
+    local = LocalSettings(ledger or default_ledger(), aws).context()
+    if ledger is not None or local.ledger(run).find_record() is not None:
+        return Place(local)
+    try:
+        found = deployed(None, aws, attempts=1)
+        if found.context.ledger(run).find_record() or found.last_execution(run):
+            return Place(found.context, found)
+    except DdbloadError:
+        # No stack, or none that is to be reached from here: then the ledger has the word.
+        pass
+    return Place(local)

@@ -1,0 +1,188 @@
+"""`ddbload start` and `ddbload resume`: runs of the deployed stack."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ddbload import contracts
+from ddbload.cli.options import aws_options, run_argument, stack_option
+from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, Result, tell
+from ddbload.cli.payload import limit_options, object_named, payload_of, reading_options
+from ddbload.cli.progress import live_progress
+from ddbload.contracts import Failure
+from ddbload.errors import ExecutionExists, InvalidUsage, RunNotFound
+
+if TYPE_CHECKING:
+    from ddbload.cli.places import Deployed
+
+_DETACH = click.option("--detach", is_flag=True, help="Start it, and do not wait for its end.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+_QUIET = click.option("--quiet", is_flag=True, help="No progress and no summary.")
+_MAX_NAME = 80
+"""Characters of an execution's name."""
+
+
+@click.command("start", short_help="Import an S3 object on the deployed stack, and follow it.")
+@click.argument("source")
+@click.argument("table")
+@reading_options
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 10_000),
+    default=contracts.DEFAULT_WORKERS,
+    show_default=True,
+    help="Chunks that are imported at once, each by a function of its own.",
+)
+@limit_options
+@click.option("--run-id", metavar="ID", help="Names the run.")
+@_DETACH
+@stack_option
+@aws_options
+@_JSON
+@_QUIET
+def start_command(
+    source: str,
+    table: str,
+    workers: int,
+    run_id: str | None,
+    detach: bool,
+    stack: str | None,
+    profile: str | None,
+    region: str | None,
+    endpoint_url: str | None,
+    as_json: bool,
+    quiet: bool,
+    **given: Any,
+) -> int:
+    """Import SOURCE (s3://bucket/key) into TABLE on the deployed state machine.
+
+    The stack must have been deployed with leave to read the bucket and to write the table.
+    Progress comes from the run's ledger, so reading the work bucket must be allowed here.
+    Ctrl-C ends the watching only; the run goes on.
+    """
+    from ddbload.aws_http.clients import AwsSettings
+    from ddbload.cli.places import deployed
+    from ddbload.pipeline.conductor import new_run_id
+
+    if not source.startswith("s3://"):
+        raise InvalidUsage(
+            f"{source} is not in S3: the stack reads s3://bucket/key; upload it first, or use"
+            " ddbload import"
+        )
+    run = run_id or new_run_id()
+    payload = payload_of(source, object_named(source), table, run, workers, given)
+    there = deployed(stack, AwsSettings(profile, region, endpoint_url))
+    try:
+        arn = there.executions.start(run, payload)
+    except ExecutionExists:
+        raise ExecutionExists(
+            f"a run {run} was started before: ddbload resume {run} takes it up; give another"
+            " --run-id to start anew"
+        ) from None
+    return _started(run, arn, there, detach, as_json, quiet)
+
+
+@click.command("resume", short_help="Take up a run of the deployed stack that failed.")
+@run_argument
+@click.option(
+    "--workers", type=click.IntRange(1, 10_000), help="Chunks imported at once, from now on."
+)
+@click.option("--max-wcu", type=click.FloatRange(1.0), help="Write units a second, at most.")
+@click.option("--max-rejects", type=click.IntRange(0), help="The run fails when there are more.")
+@_DETACH
+@stack_option
+@aws_options
+@_JSON
+@_QUIET
+def resume_command(
+    run: str,
+    workers: int | None,
+    max_wcu: float | None,
+    max_rejects: int | None,
+    detach: bool,
+    stack: str | None,
+    profile: str | None,
+    region: str | None,
+    endpoint_url: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Import what RUN's ledger lacks, from the version of the object that it began with.
+
+    For runs that were started by an upload, by `ddbload start` or by hand. What is imported
+    already is neither written nor counted again. Options given here replace the run's own. (A
+    run of `ddbload import` goes on when the same command is given with its --run-id.)
+    """
+    from ddbload.aws_http.clients import AwsSettings
+    from ddbload.cli.places import deployed
+
+    there = deployed(stack, AwsSettings(profile, region, endpoint_url))
+    changes = {"workers": workers, "max_wcu": max_wcu, "max_rejects": max_rejects}
+    options = {name: value for name, value in changes.items() if value is not None}
+    payload = _again(run, options, there)
+    suffix = f"-r{secrets.token_hex(4)}"
+    arn = there.executions.start(run[: _MAX_NAME - len(suffix)] + suffix, payload)
+    return _started(run, arn, there, detach, as_json, quiet)
+
+
+def _again(run: str, options: dict[str, Any], there: Deployed) -> dict[str, Any]:
+    """The payload that takes a run up. Raises `RunNotFound` and `ExecutionExists`."""
+    last = there.last_execution(run)
+    if last is not None and last.running:
+        raise ExecutionExists(
+            f"run {run} is under way: ddbload status {run}; or stop it first (aws stepfunctions"
+            f" stop-execution --execution-arn {last.arn})"
+        )
+    if there.context.ledger(run).find_record() is not None:
+        return {"run": {"resume_of": run}, "options": options}
+    if last is None or not isinstance(last.input, dict):
+        raise RunNotFound(f"there is no run {run} in stack {there.stack.name}")
+    # It failed before there was a ledger: what it was started with is all there is of it.
+    given = last.input
+    named = {**(given.get("run") or {}), "id": run}
+    return {**given, "run": named, "options": {**(given.get("options") or {}), **options}}
+
+
+def _started(run: str, arn: str, there: Deployed, detach: bool, as_json: bool, quiet: bool) -> int:
+    if detach:
+        if as_json:
+            click.echo(json.dumps({"run": run, "status": "RUNNING", "execution": arn}))
+        elif not quiet:
+            click.echo(f"run {run}: RUNNING\n  execution {arn}")
+        return EXIT_DONE
+    if not quiet:
+        tell(f"ddbload: run {run} is started; Ctrl-C ends the watching, not the run")
+    try:
+        result = _watched(run, arn, there, show_progress=not quiet)
+    except KeyboardInterrupt:
+        tell(
+            f"ddbload: no longer watching; the run goes on: ddbload status {run}; to end it: aws"
+            f" stepfunctions stop-execution --execution-arn {arn}"
+        )
+        return EXIT_INTERRUPTED
+    if result.error is not None:
+        tell(f"ddbload: {result.error.name}: {result.error.message}")
+    if as_json:
+        click.echo(json.dumps(result.to_json()))
+    elif not quiet and (result.error is None or result.rows.read):
+        click.echo("\n".join(result.lines()))
+    return result.exit_code
+
+
+def _watched(run: str, arn: str, there: Deployed, *, show_progress: bool) -> Result:
+    from ddbload.pipeline.follow import concluded, follow
+
+    with live_progress(enabled=show_progress) as draw:
+        execution = follow(
+            there.executions, arn, there.context.ledger(run), watch=draw, sleep=time.sleep
+        )
+    found = concluded(run, execution, there.context)
+    if found is not None:
+        return Result.of(found, seconds=execution.seconds)
+    failure = execution.failure or Failure("RunNotFound", f"run {run} left no ledger")
+    return Result.unreported(run, "FAILED", failure, execution.seconds)

@@ -1,0 +1,87 @@
+"""A deployed run, watched from outside: its execution, and what its ledger proves meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ddbload.contracts import Counts, Failure, Report, RunRecord, Segment, Work
+from ddbload.errors import IncompleteRun
+from ddbload.pipeline.conductor import Totals
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.executions import SUCCEEDED, Execution, Executions
+from ddbload.pipeline.ledger import Ledger
+from ddbload.pipeline.report import FAILED, review
+
+POLL_SECONDS = 1.0
+
+
+def follow(
+    executions: Executions,
+    arn: str,
+    ledger: Ledger,
+    *,
+    watch: Callable[[Totals], None],
+    sleep: Callable[[float], None],
+) -> Execution:
+    """Wait until an execution has ended, and tell how far its run is. Raises AWS's errors."""
+    gathering = _Gathering(ledger)
+    while True:
+        execution = executions.describe(arn)
+        totals = gathering.totals()
+        if totals is not None:
+            watch(totals)
+        if not execution.running:
+            return execution
+        sleep(POLL_SECONDS)
+
+
+class _Gathering:
+    """Adds up the segments of a run, reading each of them once."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._record: RunRecord | None = None
+        self._read: set[str] = set()
+        self._rows, self._work, self._bytes = Counts(), Work(), 0
+        self._adopted_rows: int | None = None
+
+    def totals(self) -> Totals | None:
+        """How far the run is; None while it has not begun."""
+        self._record = self._record or self._ledger.find_record()
+        if self._record is None:
+            return None
+        for segment in self._new_segments():
+            self._rows += segment.rows
+            self._work += segment.work
+            self._bytes += segment.end.byte - segment.start.byte
+        if self._adopted_rows is None:
+            # What is there at the first look may be an earlier execution's.
+            self._adopted_rows = self._rows.read
+        begun = self._record.data_start.byte
+        return Totals(
+            self._rows, self._work, begun + self._bytes, self._record.size, self._adopted_rows
+        )
+
+    def _new_segments(self) -> list[Segment]:
+        names = [name for name in self._ledger.segment_names() if name not in self._read]
+        self._read.update(names)
+        return self._ledger.segments(names)
+
+
+def concluded(run: str, execution: Execution, context: Context) -> Report | None:
+    """What a run came to whose execution has ended; None when it never began.
+
+    A failed execution is never told as a success: it may have been refused for a run that an
+    earlier one completed.
+    """
+    if context.ledger(run).find_record() is None:
+        return None
+    found = review(run, context)
+    if execution.status == SUCCEEDED:
+        return found
+    why = execution.failure or Failure(execution.status, "the execution did not succeed")
+    error = found.error
+    if error is None or error.name == IncompleteRun.__name__:
+        error = why
+    return replace(found, status=FAILED, error=error, seconds=execution.seconds)
