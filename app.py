@@ -1,0 +1,36 @@
+"""What `cdk` runs: synthesizes the deployment. Its knobs are cdk.json's context."""
+
+from __future__ import annotations
+
+import sys
+
+try:
+    from aws_cdk import App
+except ModuleNotFoundError:
+    sys.exit(
+        f"{sys.executable} has no aws-cdk-lib: run `make setup`, which makes .venv, or install"
+        " requirements.txt where `python3` is (cdk.json says which python is taken)"
+    )
+
+from infra.errors import DeploymentError
+from infra.settings import Settings
+from infra.stack import DdbloadStack
+
+
+def build(app: App) -> DdbloadStack:
+    """The deployment that the app's context describes. Raises `DeploymentError`."""
+    return DdbloadStack(app, Settings.from_context(app.node.get_all_context()))
+
+
+def main() -> None:
+    """Synthesize into the folder that `cdk` names, or cdk.out."""
+    app = App(analytics_reporting=False)
+    try:
+        build(app)
+    except DeploymentError as error:
+        sys.exit(f"ddbload: {type(error).__name__}: {error}")
+    app.synth()
+
+
+if __name__ == "__main__":
+    main()

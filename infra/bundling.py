@@ -1,0 +1,101 @@
+"""The functions' one asset: ddbload, the handlers, and what they need besides boto3.
+
+Made by copying, so that it needs neither Docker nor network, is the same for each architecture
+and Python, and has the same hash each time. The distributions come from the environment that
+synthesis runs in: pinned by lambdas/requirements.txt, and checked against their own records.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator
+from importlib.metadata import Distribution, PackageNotFoundError, PackagePath, distribution
+from pathlib import Path
+
+from infra.errors import DistributionDamaged, DistributionMissing, DistributionNotPure
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "lambdas" / "requirements.txt"
+
+_LEFT_OUT = ("ddbload/cli/", "ddbload/__main__.py")
+"""The command line: click and rich are not there."""
+_COMPILED = (".so", ".pyd", ".dylib", ".dll")
+_METADATA = re.compile(r"METADATA|WHEEL|LICEN[CS]E.*|NOTICE.*|licenses/.+")
+"""Of a distribution's .dist-info. What the installer wrote differs between machines."""
+
+
+def bundle(to: Path) -> None:
+    """Write the asset into an empty folder.
+
+    Raises `DistributionMissing`, `DistributionDamaged` or `DistributionNotPure`.
+    """
+    for package in ("ddbload", "lambdas"):
+        for source in sorted((ROOT / package).rglob("*.py")):
+            part = source.relative_to(ROOT).as_posix()
+            if not part.startswith(_LEFT_OUT):
+                _write(to / part, source.read_bytes())
+    for name, version in pins(REQUIREMENTS.read_text("utf-8")).items():
+        for path, data in _installed(name, version):
+            _write(to / path, data)
+
+
+def pins(requirements: str) -> dict[str, str]:
+    """The names and versions that a requirements file pins."""
+    return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s\\;]+)", requirements, re.MULTILINE))
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    # Lambda runs as somebody else; and the archive must not depend on this machine's umask.
+    path.chmod(0o644)
+
+
+def _installed(name: str, version: str) -> Iterator[tuple[PackagePath, bytes]]:
+    """A distribution's files as they are to lie in the asset."""
+    try:
+        found = distribution(name)
+    except PackageNotFoundError:
+        raise DistributionMissing(_to_do(name, version, "is not installed")) from None
+    if found.version != version:
+        raise DistributionMissing(_to_do(name, version, f"is installed as {found.version}"))
+    if found.files is None:
+        raise DistributionMissing(_to_do(name, version, "has no record of its files"))
+    for path in found.files:
+        if path.suffix in _COMPILED:
+            raise DistributionNotPure(
+                f"{name} {version} has compiled code ({path}): take a version without"
+            )
+        if _wanted(path):
+            yield path, _content(found, path)
+
+
+def _wanted(path: PackagePath) -> bool:
+    if ".." in path.parts or path.is_absolute() or "__pycache__" in path.parts:
+        # Scripts lie beside the packages; caches depend on this machine's Python.
+        return False
+    folder, _, rest = path.as_posix().partition("/")
+    return not folder.endswith(".dist-info") or bool(_METADATA.fullmatch(rest))
+
+
+def _content(found: Distribution, path: PackagePath) -> bytes:
+    try:
+        data = Path(str(found.locate_file(path))).read_bytes()
+    except OSError as error:
+        raise DistributionDamaged(
+            _to_do(found.name, found.version, f"lacks {path} ({error.strerror})")
+        ) from None
+    if path.hash is not None:
+        digest = base64.urlsafe_b64encode(hashlib.new(path.hash.mode, data).digest())
+        if digest.rstrip(b"=").decode() != path.hash.value:
+            raise DistributionDamaged(_to_do(found.name, found.version, f"has a changed {path}"))
+    return data
+
+
+def _to_do(name: str, version: str, what: str) -> str:
+    return (
+        f"{name} {what} in the environment that runs synthesis: install {name}=={version} there"
+        " again (`make setup`, or pip with requirements.txt)"
+    )

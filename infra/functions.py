@@ -1,0 +1,240 @@
+"""The functions, each with a role of its own that may do what its step does, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from aws_cdk import Duration, Stack, Token
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from ddbload.pipeline.deployment import RESERVE_SECONDS, SOURCE_BUCKETS, TABLES, WORK_BUCKET
+from infra.bundling import bundle
+from infra.errors import TooManySettings
+from infra.observability import Observability
+from infra.permissions import allow, bucket_arn, objects, table_arn
+from infra.settings import Settings
+from infra.storage import Storage
+
+REPORT_TIMEOUT = Duration.seconds(900)
+ENVIRONMENT_BYTES = 4096
+"""Lambda's limit for all variables of a function, names and values."""
+_TOKEN = "x" * 255
+"""As long as any name or ARN that only the deployment knows."""
+
+
+class Function(Construct):
+    """One function and its role.
+
+    Concurrency is not reserved: that would take it from all other functions of the account for
+    good, and how many chunks are imported at once is for each run to say (`workers`).
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        module: str,
+        description: str,
+        code: lambda_.Code,
+        settings: Settings,
+        log_group: logs.ILogGroup,
+        timeout: Duration,
+        environment: Mapping[str, str],
+    ) -> None:
+        super().__init__(scope, name)
+        _check_size(self, module, environment)
+        # Without the managed policy AWSLambdaBasicExecutionRole, which lets a function write
+        # to every log group, and make new ones.
+        self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        allow(
+            self.role,
+            "WriteOwnLogs",
+            ["logs:CreateLogStream", "logs:PutLogEvents"],
+            [log_group.log_group_arn],
+        )
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            description=description,
+            runtime=lambda_.Runtime(settings.runtime, lambda_.RuntimeFamily.PYTHON),
+            architecture=(
+                lambda_.Architecture.ARM_64
+                if settings.architecture == "arm64"
+                else lambda_.Architecture.X86_64
+            ),
+            handler=f"lambdas.{module}.handler",
+            code=code,
+            role=self.role,
+            log_group=log_group,
+            memory_size=settings.memory_mb[module],
+            timeout=timeout,
+            environment={
+                **environment,
+                "POWERTOOLS_SERVICE_NAME": "ddbload",
+                "POWERTOOLS_METRICS_NAMESPACE": "ddbload",
+            },
+        )
+
+
+class Functions(Construct):
+    """The three functions of the state machine, and what the fourth is made with."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        settings: Settings,
+        storage: Storage,
+        observability: Observability,
+    ) -> None:
+        super().__init__(scope, name)
+        self.environment = {
+            WORK_BUCKET: storage.work.bucket_name,
+            SOURCE_BUCKETS: ",".join([storage.inbox.bucket_name, *settings.source_buckets]),
+            TABLES: ",".join(settings.tables),
+        }
+        self._settings = settings
+        self._log_groups = observability.functions
+        step_timeout = Duration.seconds(settings.timeout_seconds)
+        stops_early = {RESERVE_SECONDS: str(settings.reserve_seconds)}
+        with tempfile.TemporaryDirectory() as folder:
+            bundle(Path(folder))
+            self._code = lambda_.Code.from_asset(folder)
+            self.preflight = self.make(
+                self,
+                "preflight",
+                "Checks a run's input and its table, and cuts the source into chunks",
+                timeout=step_timeout,
+                more=stops_early,
+            )
+            # With the first function the asset was copied into cdk.out.
+        self.import_chunk = self.make(
+            self,
+            "import_chunk",
+            "Imports one chunk of a run",
+            timeout=step_timeout,
+            more=stops_early,
+        )
+        self.report = self.make(
+            self,
+            "report",
+            "Adds up a run's ledger and says what came of it",
+            timeout=REPORT_TIMEOUT,
+        )
+        self._allow_preflight(storage)
+        self._allow_import_chunk(storage)
+        self._allow_report(storage)
+
+    def make(
+        self,
+        scope: Construct,
+        module: str,
+        description: str,
+        *,
+        timeout: Duration,
+        more: Mapping[str, str] | None = None,
+    ) -> Function:
+        """A function from the one asset, with the environment that all have, and more."""
+        return Function(
+            scope,
+            module.title().replace("_", ""),
+            module=module,
+            description=description,
+            code=self._code,
+            settings=self._settings,
+            log_group=self._log_groups[module],
+            timeout=timeout,
+            environment={**self.environment, **(more or {})},
+        )
+
+    @property
+    def _tables(self) -> list[str]:
+        return [table_arn(table) for table in self._settings.tables]
+
+    def _allow_preflight(self, storage: Storage) -> None:
+        role = self.preflight.role
+        allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
+        allow(
+            role,
+            "ReadAndWriteLedger",
+            ["s3:GetObject", "s3:PutObject"],
+            objects(
+                storage.work,
+                "runs/*/execution.json",
+                "runs/*/manifest.json",
+                "runs/*/manifest/*",
+                "runs/*/run.json",
+            ),
+        )
+        self._allow_sources(role, storage)
+
+    def _allow_import_chunk(self, storage: Storage) -> None:
+        role = self.import_chunk.role
+        allow(role, "WriteTables", ["dynamodb:BatchWriteItem"], self._tables)
+        allow(
+            role,
+            "ReadLedger",
+            ["s3:GetObject"],
+            objects(storage.work, "runs/*/chunks/*", "runs/*/rejects/*", "runs/*/run.json"),
+        )
+        allow(
+            role,
+            "WriteLedger",
+            ["s3:PutObject"],
+            objects(storage.work, "runs/*/chunks/*", "runs/*/failures/*", "runs/*/rejects/*"),
+        )
+        self._allow_sources(role, storage)
+
+    def _allow_report(self, storage: Storage) -> None:
+        role, work = self.report.role, storage.work
+        allow(role, "ReadLedger", ["s3:GetObject"], objects(work, "runs/*"))
+        allow(role, "ListLedger", ["s3:ListBucket"], [work.bucket_arn])
+        allow(role, "WriteReport", ["s3:PutObject"], objects(work, "runs/*/report.json"))
+
+    def _allow_sources(self, role: iam.Role, storage: Storage) -> None:
+        others = (bucket_arn(name) for name in self._settings.source_buckets)
+        buckets = [storage.inbox.bucket_arn, *others]
+        allow(
+            role,
+            "ReadSources",
+            # A run reads one version of its object from its beginning to its end.
+            ["s3:GetObject", "s3:GetObjectVersion"],
+            [f"{bucket}/*" for bucket in buckets],
+        )
+        allow(
+            role,
+            "TellMissingFromForbidden",
+            # Without it S3 calls an object that is not there forbidden. No condition on the
+            # prefix: GetObject has none, so it would never be met.
+            ["s3:ListBucket"],
+            [*buckets, storage.work.bucket_arn],
+        )
+
+
+def _check_size(scope: Construct, function: str, environment: Mapping[str, str]) -> None:
+    """Names that only the deployment knows count with the most that they can be."""
+    resolved = Stack.of(scope).resolve(dict(environment))
+    size = len(json.dumps({name: _known(value) for name, value in resolved.items()}).encode())
+    if size > ENVIRONMENT_BYTES:
+        raise TooManySettings(
+            f"the environment of {function} would have up to {size} bytes, and Lambda allows"
+            f" {ENVIRONMENT_BYTES}: name fewer tables, source_buckets and uploads, or deploy a"
+            " second stack (stack_name) for some of them"
+        )
+
+
+def _known(value: object) -> str:
+    if isinstance(value, str) and not Token.is_unresolved(value):
+        return value
+    if isinstance(value, dict) and "Fn::Join" in value:
+        separator, parts = value["Fn::Join"]
+        return str(separator).join(_known(part) for part in parts)
+    return _TOKEN

@@ -1,0 +1,85 @@
+"""The whole deployment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_cdk import Annotations, CfnOutput, Stack
+from constructs import Construct
+
+from infra.functions import Functions
+from infra.observability import Observability
+from infra.settings import Settings
+from infra.storage import Storage
+from infra.trigger import Trigger
+from infra.workflow import Workflow
+
+
+class DdbloadStack(Stack):
+    """One pipeline: for any account and region, and any number of them side by side.
+
+    Tables are named in policies and never made, imported or destroyed here.
+    """
+
+    def __init__(self, scope: Construct, settings: Settings, **more: Any) -> None:
+        super().__init__(
+            scope,
+            settings.stack_name,
+            description="ddbload: loads S3 objects into DynamoDB tables",
+            **more,
+        )
+        storage = Storage(self, "Storage", retain_runs_days=settings.retain_runs_days)
+        observability = Observability(
+            self, "Observability", retention_days=settings.log_retention_days
+        )
+        functions = Functions(
+            self,
+            "Functions",
+            settings=settings,
+            storage=storage,
+            observability=observability,
+        )
+        workflow = Workflow(
+            self,
+            "Workflow",
+            functions=functions,
+            work=storage.work,
+            log_group=observability.machine,
+        )
+        trigger = Trigger(
+            self,
+            "Trigger",
+            settings=settings,
+            storage=storage,
+            functions=functions,
+            machine=workflow.machine,
+        )
+        # What the command line looks for: these names are its contract.
+        for name, value, description in (
+            ("StateMachineArn", workflow.machine.state_machine_arn, "Runs are executions of it"),
+            ("WorkBucketName", storage.work.bucket_name, "Has the ledger, below runs/"),
+            ("InboxBucketName", storage.inbox.bucket_name, "Uploads to it start runs"),
+            (
+                "UploadDeadLetterQueueUrl",
+                trigger.dead_letters.queue_url,
+                "Uploads that could not start a run",
+            ),
+        ):
+            CfnOutput(self, name, value=value, description=description)
+        self._warn(settings)
+
+    def _warn(self, settings: Settings) -> None:
+        """Of what can be deployed and is hardly meant."""
+        notes = Annotations.of(self)
+        if not settings.tables:
+            notes.add_warning_v2(
+                "ddbload:no-tables",
+                "No table may be written: name some, as in `cdk deploy -c tables=books,films`,"
+                " or in cdk.json",
+            )
+        if not settings.uploads:
+            notes.add_warning_v2(
+                "ddbload:no-uploads",
+                "No upload starts a run: map prefixes to tables in cdk.json's uploads, if that"
+                " is wanted",
+            )

@@ -1,0 +1,103 @@
+"""The state machine: statemachine/import.asl.json, and what it may do."""
+
+from __future__ import annotations
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from infra.bundling import ROOT
+from infra.functions import Functions
+from infra.permissions import allow, objects
+from infra.storage import MAP_RUNS
+
+DEFINITION = ROOT / "statemachine" / "import.asl.json"
+MAP_LABEL = "ImportChunks"
+"""The distributed Map's Label, which is in the ARNs of what it starts."""
+
+
+class Workflow(Construct):
+    """The machine, its role, and its right to start itself.
+
+    CDK cannot know what a definition that it does not read needs, so each right is given here.
+    The machine's name is CloudFormation's: stacks lie side by side, and a change that replaces
+    it can be deployed. Tracing is off: X-Ray takes no narrower resource than `*`, and what a
+    trace would show the ledger knows.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        functions: Functions,
+        work: s3.IBucket,
+        log_group: logs.ILogGroup,
+    ) -> None:
+        super().__init__(scope, name)
+        steps = {
+            "PreflightFunctionArn": functions.preflight.function.function_arn,
+            "ImportChunkFunctionArn": functions.import_chunk.function.function_arn,
+            "ReportFunctionArn": functions.report.function.function_arn,
+        }
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal(
+                "states.amazonaws.com",
+                conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
+            ),
+        )
+        allow(role, "CallSteps", ["lambda:InvokeFunction"], steps.values())
+        allow(role, "ReadManifests", ["s3:GetObject"], objects(work, "runs/*/manifest.json"))
+        allow(
+            role,
+            "WriteMapResults",
+            # Those of "IAM policies for using Distributed Map states".
+            [
+                "s3:AbortMultipartUpload",
+                "s3:GetObject",
+                "s3:ListMultipartUploadParts",
+                "s3:PutObject",
+            ],
+            objects(work, f"{MAP_RUNS}*"),
+        )
+        # The log deliveries' actions, added by `logs`, have no resource but `*`.
+        self.machine = sfn.StateMachine(
+            self,
+            "StateMachine",
+            comment="Loads one S3 object into a DynamoDB table",
+            definition_body=sfn.DefinitionBody.from_string(DEFINITION.read_text("utf-8")),
+            definition_substitutions={**steps, "WorkBucketName": work.bucket_name},
+            role=role,
+            logs=sfn.LogOptions(
+                destination=log_group,
+                level=sfn.LogLevel.ERROR,
+                # Inputs have names of buckets and objects, which are not for the log.
+                include_execution_data=False,
+            ),
+            tracing_enabled=False,
+        )
+        self._allow_map_runs(role)
+
+    def _allow_map_runs(self, role: iam.Role) -> None:
+        """What a distributed Map needs: its children are executions of the machine itself.
+
+        A policy of its own, because it names the machine, which waits for its role's policy.
+        """
+        policy = iam.Policy(self, "RunChildren", roles=[role])
+        machine = self.machine
+        execution = (
+            f"arn:{Aws.PARTITION}:states:{Aws.REGION}:{Aws.ACCOUNT_ID}:execution"
+            f":{machine.state_machine_name}"
+        )
+        allow(policy, "StartChildren", ["states:StartExecution"], [machine.state_machine_arn])
+        allow(
+            policy,
+            "WatchChildren",
+            ["states:DescribeExecution", "states:StopExecution"],
+            [f"{execution}:*", f"{execution}/{MAP_LABEL}:*"],
+        )
