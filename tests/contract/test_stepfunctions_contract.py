@@ -1,0 +1,59 @@
+"""The fake of Step Functions, and moto's: what ddbload relies on of either."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from ddbload.errors import ExecutionExists, RunNotFound
+from ddbload.pipeline.executions import Executions
+from tests.fakes.stepfunctions import FakeStepFunctions
+
+PAYLOAD = {"run": {"id": "a"}, "source": {"key": "é b"}}
+
+
+@pytest.fixture(params=["fake", "moto"])
+def executions(request) -> Iterator[Executions]:
+    if request.param == "fake":
+        fake: Any = FakeStepFunctions()
+        yield Executions(fake, fake.machine, sleep=lambda _: None)
+        return
+    with mock_aws():
+        client = boto3.client(
+            "stepfunctions",
+            region_name="us-east-1",
+            aws_access_key_id="a",
+            aws_secret_access_key="b",
+        )
+        machine = client.create_state_machine(
+            name="import",
+            definition=json.dumps({"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}),
+            roleArn="arn:aws:iam::123456789012:role/r",
+        )["stateMachineArn"]
+        yield Executions(client, machine, sleep=lambda _: None)
+
+
+def test_what_was_started_runs(executions):
+    arn = executions.start("run-1", PAYLOAD)
+    assert arn == executions.named("run-1")
+    found = executions.describe(arn)
+    assert (found.arn, found.status, found.running) == (arn, "RUNNING", True)
+    assert found.input == PAYLOAD
+    assert found.failure is None
+    assert found.seconds >= 0
+
+
+def test_another_payload_under_the_same_name_is_refused(executions):
+    executions.start("run-1", PAYLOAD)
+    with pytest.raises(ExecutionExists, match="run-1"):
+        executions.start("run-1", {})
+
+
+def test_what_was_never_started_is_not_there(executions):
+    with pytest.raises(RunNotFound):
+        executions.describe(executions.named("run-2"))

@@ -1,0 +1,194 @@
+"""The handlers: decode, call, encode; deadlines, logs, metrics, and errors without row data."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ddbload.errors import AwsConfiguration, InvalidPayload, TableNotFound, UnexpectedError
+from ddbload.pipeline import deployment as deployed
+from ddbload.pipeline.context import Permitted
+from ddbload.pipeline.deployment import Deployment
+from ddbload.pipeline.store import BucketStore
+from lambdas import entry, import_chunk, on_upload, preflight, report
+from tests.fakes.stepfunctions import FakeStepFunctions
+from tests.unit.pipeline.world import BUCKET, KEY, RUN, TABLE, World
+
+WORK = "work"
+SECRET = "marker-of-a-row"
+ENVIRONMENT = {
+    deployed.WORK_BUCKET: WORK,
+    deployed.SOURCE_BUCKETS: f"inbox,{BUCKET}",
+    deployed.TABLES: TABLE,
+}
+
+
+@dataclass
+class Invocation:
+    """Lambda's context."""
+
+    seconds: float = 900
+    aws_request_id: str = "request-1"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return int(self.seconds * 1000)
+
+
+@pytest.fixture
+def world(monkeypatch) -> World:
+    world = World(f"id,n\na,1\n{SECRET},{SECRET}\n".encode(), types={"n": "N"})
+    world.s3.create_bucket(Bucket=WORK)
+    stepfunctions = FakeStepFunctions()
+    settings = Deployment(
+        work_bucket=WORK,
+        permitted=Permitted(frozenset([BUCKET]), frozenset([TABLE])),
+        state_machine=stepfunctions.machine,
+        uploads=Deployment.of(
+            {**ENVIRONMENT, deployed.UPLOADS: '[{"prefix": "in/", "table": "books"}]'}
+        ).uploads,
+        clients=SimpleNamespace(  # type: ignore[arg-type]
+            s3=world.s3, dynamodb=world.dynamodb, stepfunctions=stepfunctions
+        ),
+    )
+    world.store = BucketStore(world.s3, WORK)
+    monkeypatch.setattr(entry, "deployment", lambda: settings)
+    monkeypatch.setattr(on_upload, "deployment", lambda: settings)
+    return world
+
+
+@pytest.fixture
+def log(monkeypatch) -> io.StringIO:
+    """What the functions log; Powertools keeps the stream that was there when it began."""
+    stream = io.StringIO()
+    monkeypatch.setattr(entry.logger.registered_handler, "stream", stream)
+    return stream
+
+
+def begin(world: World, **changes: Any) -> dict[str, Any]:
+    given = {**world.payload, **changes}
+    return {"input": given, "run": RUN, "execution": "arn:x", "cursor": None}
+
+
+def test_from_state_to_state(world, capsys, log):
+    state = preflight.handler(begin(world), Invocation())
+    assert state == {
+        "run": RUN,
+        "cursor": None,
+        "manifest": f"runs/{RUN}/manifest.json",
+        "chunks": 1,
+        "workers": 1,
+    }
+    chunk = world.manifest[0].to_json()
+    child = {"run": RUN, "chunk": chunk, "cursor": None, "stalled": 0}
+    assert import_chunk.handler(child, Invocation()) == child
+    outcome = report.handler(state, Invocation())
+    assert outcome == {
+        "run": RUN,
+        "status": "SUCCEEDED",
+        "rows": {"read": 2, "written": 1, "rejected": 1, "superseded": 0, "skipped": 0},
+        "chunks": 1,
+        "chunks_done": 1,
+        "rejects": f"s3://{WORK}/runs/{RUN}/rejects/",
+        "error": None,
+    }
+    printed = capsys.readouterr().out
+    assert "imported" in log.getvalue()
+    assert SECRET not in printed + log.getvalue()
+    metrics = [json.loads(line) for line in printed.splitlines() if "_aws" in line]
+    assert [each.get("RowsWritten") for each in metrics] == [[1.0], None]
+    assert metrics[1]["RunsSucceeded"] == [1.0]
+
+
+def test_a_segment_that_is_adopted_is_not_measured_again(world, capsys):
+    preflight.handler(begin(world), Invocation())
+    child = {"run": RUN, "chunk": world.manifest[0].to_json(), "cursor": None, "stalled": 0}
+    import_chunk.handler(child, Invocation())
+    capsys.readouterr()
+    import_chunk.handler(child, Invocation())
+    assert "RowsWritten" not in capsys.readouterr().out
+
+
+def test_without_time_a_step_hands_on(world):
+    world.overwrite(b"id,n\n" + b"k,1\n" * 40)
+    state = preflight.handler(begin(world, options={"max_row_bytes": 60}), Invocation(seconds=30))
+    assert state["cursor"] is not None
+    again = preflight.handler(state, Invocation())
+    assert again["cursor"] is None
+    assert again["chunks"] == 2
+
+
+def test_what_was_uploaded_is_started(world):
+    detail = {"bucket": {"name": BUCKET}, "object": {"key": KEY, "etag": "e", "size": 1}}
+    done = on_upload.handler({"detail": detail}, Invocation())
+    assert done["outcome"] == "started"
+
+
+def test_named_errors_keep_their_names(world, log):
+    world.dynamodb.delete_table(TableName=TABLE)
+    with pytest.raises(TableNotFound):
+        preflight.handler(begin(world), Invocation())
+    logged = json.loads(log.getvalue())
+    assert (logged["error"], logged["level"]) == ("TableNotFound", "WARNING")
+
+
+@pytest.mark.parametrize("handler", [preflight.handler, import_chunk.handler, report.handler])
+@pytest.mark.parametrize("event", [None, [], {}, {"run": RUN, "more": 1}])
+def test_a_state_of_another_shape_is_named(world, handler, event):
+    with pytest.raises(InvalidPayload):
+        handler(event, Invocation())
+
+
+def test_any_other_exception_loses_its_text(world, log, monkeypatch):
+    def broken(*_: object) -> None:
+        raise ValueError(SECRET)
+
+    monkeypatch.setattr(preflight, "preflight", broken)
+    with pytest.raises(UnexpectedError) as raised:
+        preflight.handler(begin(world), Invocation())
+    assert SECRET not in str(raised.value)
+    assert "ValueError at test_functions.py" in str(raised.value)
+    assert raised.value.__cause__ is None
+    assert raised.value.__suppress_context__
+    assert "UnexpectedError" in log.getvalue()
+    assert SECRET not in log.getvalue()
+
+
+def test_settings_come_from_the_environment(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "made-up")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    settings = Deployment.of({**ENVIRONMENT, deployed.RESERVE_SECONDS: "7.5"})
+    assert settings.permitted == Permitted(frozenset(["inbox", BUCKET]), frozenset([TABLE]))
+    assert (settings.reserve_seconds, settings.uploads) == (7.5, ())
+    context = Deployment.of(ENVIRONMENT).context(100.0)
+    assert 60 < context.deadline - context.clock() <= 70
+    assert context.permitted.paths is False
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({deployed.WORK_BUCKET: None}, "DDBLOAD_WORK_BUCKET"),
+        ({deployed.TABLES: None}, "DDBLOAD_TABLES"),
+        ({deployed.UPLOADS: "[{]"}, "the function's environment"),
+        ({deployed.UPLOADS: '[{"prefix": "x"}]'}, r"'upload\.table' is missing"),
+        ({deployed.RESERVE_SECONDS: "soon"}, "soon"),
+    ],
+)
+def test_wrong_settings_are_named(changes, words):
+    environment = {**ENVIRONMENT, **changes}
+    given = {name: value for name, value in environment.items() if value is not None}
+    with pytest.raises(AwsConfiguration, match=words):
+        Deployment.of(given)
+
+
+def test_without_tables_none_is_allowed():
+    settings = Deployment.of({**ENVIRONMENT, deployed.TABLES: ""})
+    assert settings.permitted.tables == frozenset()
+    with pytest.raises(AwsConfiguration, match="DDBLOAD_STATE_MACHINE"):
+        _ = settings.executions

@@ -1,0 +1,70 @@
+"""The state machine's flow by hand, over a world in memory: every message as JSON text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ddbload.contracts import ImportTask, PreflightTask, ReportTask
+from ddbload.errors import DdbloadError
+from ddbload.pipeline.import_chunk import import_chunk
+from ddbload.pipeline.preflight import preflight
+from ddbload.pipeline.report import conclude
+from tests.unit.pipeline.world import World
+
+
+def execute(
+    world: World,
+    given: object,
+    name: str,
+    seconds: float = float("inf"),
+    lost: frozenset[int] = frozenset(),
+) -> dict[str, Any]:
+    """An execution to its end: what Report returns. The chunks in `lost` fail without a word."""
+    state: Any = over_the_wire(
+        {"input": given, "run": name, "execution": f"arn:of:{name}", "cursor": None}
+    )
+    try:
+        while True:
+            task = PreflightTask.from_json(state)
+            state = over_the_wire(preflight(task, world.context(seconds)).to_json())
+            if state["cursor"] is None:
+                break
+    except DdbloadError as error:
+        state["error"] = caught(error)
+        return report(world, state)
+    if state["chunks"]:
+        for chunk in json.loads(world.store.objects[state["manifest"]]):
+            if chunk["chunk"] not in lost:
+                _child(world, state["run"], chunk, seconds)
+    return report(world, state)
+
+
+def report(world: World, state: dict[str, Any]) -> dict[str, Any]:
+    task = ReportTask.from_json(over_the_wire(state))
+    outcome: dict[str, Any] = over_the_wire(conclude(task, world.context()).to_json())
+    assert (outcome["status"] == "SUCCEEDED") == (outcome["error"] is None)
+    return outcome
+
+
+def caught(error: DdbloadError) -> dict[str, str]:
+    """As the state machine shows a function's error."""
+    cause = {"errorMessage": error.message, "errorType": error.name, "stackTrace": []}
+    return {"Error": error.name, "Cause": json.dumps(cause)}
+
+
+def over_the_wire(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def _child(world: World, run: str, chunk: dict[str, int], seconds: float) -> None:
+    state = {"run": run, "chunk": chunk, "cursor": None, "stalled": 0}
+    try:
+        while True:
+            task = ImportTask.from_json(state)
+            state = over_the_wire(import_chunk(task, world.context(seconds)).to_json())
+            if state["cursor"] is None:
+                return
+    except DdbloadError:
+        # The Map goes on; Report finds the word that was left in the ledger.
+        return
