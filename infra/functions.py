@@ -13,7 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from ddbload.pipeline.deployment import RESERVE_SECONDS, SOURCE_BUCKETS, TABLES, WORK_BUCKET
+from ddbload.environment import RESERVE_SECONDS, SOURCE_BUCKETS, TABLES, WORK_BUCKET
 from infra.bundling import bundle
 from infra.errors import TooManySettings
 from infra.observability import Observability

@@ -12,7 +12,7 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from ddbload.pipeline.deployment import STATE_MACHINE, UPLOADS
+from ddbload.environment import STATE_MACHINE, UPLOADS
 from infra.errors import TooManySettings
 from infra.functions import Functions
 from infra.permissions import allow, objects

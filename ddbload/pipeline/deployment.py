@@ -9,18 +9,19 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from ddbload.aws_http.clients import Clients
+from ddbload.environment import (
+    RESERVE_SECONDS,
+    SOURCE_BUCKETS,
+    STATE_MACHINE,
+    TABLES,
+    UPLOADS,
+    WORK_BUCKET,
+)
 from ddbload.errors import AwsConfiguration, DdbloadError
 from ddbload.pipeline.context import Context, Permitted
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.store import BucketStore
 from ddbload.pipeline.upload import UploadRule
-
-WORK_BUCKET = "DDBLOAD_WORK_BUCKET"
-SOURCE_BUCKETS = "DDBLOAD_SOURCE_BUCKETS"
-TABLES = "DDBLOAD_TABLES"
-RESERVE_SECONDS = "DDBLOAD_RESERVE_SECONDS"
-STATE_MACHINE = "DDBLOAD_STATE_MACHINE"
-UPLOADS = "DDBLOAD_UPLOADS"
 
 DEFAULT_RESERVE_SECONDS = 30.0
 """Before its timeout a function hands its cursor on: for answers that are under way, and the

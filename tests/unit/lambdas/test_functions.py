@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from ddbload import environment as deployed
 from ddbload.errors import AwsConfiguration, InvalidPayload, TableNotFound, UnexpectedError
-from ddbload.pipeline import deployment as deployed
 from ddbload.pipeline.context import Permitted
 from ddbload.pipeline.deployment import Deployment
 from ddbload.pipeline.store import BucketStore
