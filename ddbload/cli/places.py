@@ -66,7 +66,8 @@ def deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None = None
 def place_of(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) -> Place:
     """Where a run is: in the ledger or stack that is named, or else wherever it is known.
 
-    Raises `InvalidUsage`, and for a stack that is named `StackNotFound` and AWS's errors.
+    Raises `InvalidUsage`, `RunNotFound`, and for a stack that is named `StackNotFound` and AWS's
+    errors.
     """
     from ddbload.pipeline.local import LocalSettings, default_ledger
 
@@ -82,7 +83,10 @@ def place_of(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) 
         found = deployed(None, aws, attempts=1)
         if found.context.ledger(run).find_record() or found.last_execution(run):
             return Place(found.context, found)
-    except DdbloadError:
-        # No stack, or none that is to be reached from here: then the ledger has the word.
-        pass
-    return Place(local)
+        nor = f"nor in stack {found.stack.name}"
+    except DdbloadError as error:
+        nor = f"nor is there a stack to ask ({error.name})"
+    where = local.store.uri("runs")
+    raise RunNotFound(
+        f"there is no run {run} in the ledger at {where}, {nor}; --ledger or --stack name another"
+    )
