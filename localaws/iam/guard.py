@@ -1,0 +1,107 @@
+"""Sees every call of a role: writes it down, and says whether AWS would refuse it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from localaws.iam import s3
+from localaws.iam.calls import calls_of
+from localaws.iam.errors import UnknownCall, UnsupportedPolicy
+from localaws.iam.policies import Policies, Verdict
+from localaws.iam.refusals import reason
+from localaws.iam.requests import Call, Place, Request
+
+
+class Guard:
+    """An observer of calls (`localaws.calls`).
+
+    `documents_of`: a role's policies at this moment, by the role's ARN.
+    `record`: a file that gets a JSON line for each different call: `role`, `action`, `resource`,
+    `allowed`; or `role` and `unknown`, where the rights that a request needs are not known here.
+    `enforce`: refuse what is not allowed, and what is unknown too.
+    """
+
+    def __init__(
+        self,
+        documents_of: Callable[[str], Mapping[str, str]],
+        *,
+        record: Path | None = None,
+        enforce: bool = False,
+    ) -> None:
+        self._documents_of = documents_of
+        self._record = record
+        self._enforce = enforce
+        self._lock = threading.Lock()
+        self._written: set[str] = set()
+        self._policies: dict[str, tuple[Mapping[str, str], Policies]] = {}
+
+    def __call__(self, principal: str, service: str, region: str, request: Request) -> str | None:
+        """Why AWS would refuse the call; None if it would not, or if nothing is enforced.
+
+        `principal`: the role's ARN; `service`: as the request was signed.
+        """
+        try:
+            calls = calls_of(service, request, _place(principal, region))
+        except UnknownCall as unknown:
+            self._write({"role": principal, "unknown": str(unknown)})
+            why = f"localaws does not know which permissions this needs: {unknown}"
+            return why if self._enforce else None
+        reasons = [self._judge(principal, call) for call in calls]
+        if not self._enforce:
+            return None
+        return next((why for why in reasons if why is not None), None)
+
+    def refusal_of_missing(self, principal: str, region: str, request: Request) -> str | None:
+        """Why S3 would hide from this role that an object does not exist (a 403 for a 404).
+
+        None if the role may list the bucket, and so learns that the object is missing.
+        """
+        try:
+            needed = s3.missing_object(request, _place(principal, region))
+        except UnknownCall:
+            return None
+        if needed is None or not self._enforce:
+            return None
+        _, call = needed
+        return self._judge(principal, call)
+
+    def _judge(self, role: str, call: Call) -> str | None:
+        line: dict[str, Any] = {"role": role, "action": call.action, "resource": call.resource}
+        try:
+            verdict = self._policies_of(role).judge(call)
+        except UnsupportedPolicy as unsupported:
+            self._write(line | {"allowed": False, "unsupported": str(unsupported)})
+            return f"localaws cannot judge {call.action} on {call.resource}: {unsupported}"
+        self._write(line | {"allowed": verdict is Verdict.ALLOWED})
+        if verdict is Verdict.ALLOWED:
+            return None
+        return reason(role, call, explicit=verdict is Verdict.DENIED)
+
+    def _policies_of(self, role: str) -> Policies:
+        documents = self._documents_of(role)
+        with self._lock:
+            known = self._policies.get(role)
+            if known is None or known[0] != documents:
+                # A stack may be deployed anew while it is in use.
+                known = self._policies[role] = (dict(documents), Policies(documents))
+        return known[1]
+
+    def _write(self, fields: Mapping[str, Any]) -> None:
+        if self._record is None:
+            return
+        line = json.dumps(fields)
+        with self._lock:
+            if line in self._written:
+                return
+            self._written.add(line)
+            with self._record.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+
+
+def _place(role: str, region: str) -> Place:
+    _, partition, _, _, account, _ = role.split(":", 5)
+    return Place(region, account, partition)

@@ -1,0 +1,89 @@
+"""Lambda's REST requests and STS's form-encoded ones as (action, resource) pairs."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs, unquote
+
+from localaws.iam.errors import UnknownCall
+from localaws.iam.requests import Call, Place, Request
+
+_FUNCTION = re.compile(r"/\d{4}-\d{2}-\d{2}/functions(?:/(?P<name>[^/]+)(?P<rest>/.*)?)?/?")
+# What follows the function's name in the path, by method.
+_FUNCTION_ACTIONS = {
+    ("DELETE", ""): "DeleteFunction",
+    ("DELETE", "/concurrency"): "DeleteFunctionConcurrency",
+    ("GET", ""): "GetFunction",
+    ("GET", "/concurrency"): "GetFunctionConcurrency",
+    ("GET", "/configuration"): "GetFunctionConfiguration",
+    ("GET", "/policy"): "GetPolicy",
+    ("GET", "/versions"): "ListVersionsByFunction",
+    ("POST", "/invocations"): "InvokeFunction",
+    ("POST", "/invoke-async"): "InvokeFunction",
+    ("POST", "/policy"): "AddPermission",
+    ("POST", "/response-streaming-invocations"): "InvokeFunction",
+    ("POST", "/versions"): "PublishVersion",
+    ("PUT", "/code"): "UpdateFunctionCode",
+    ("PUT", "/concurrency"): "PutFunctionConcurrency",
+    ("PUT", "/configuration"): "UpdateFunctionConfiguration",
+}
+# No right is needed for these, by STS's API Reference.
+_FREE = {"GetCallerIdentity", "GetSessionToken"}
+_ASSUMED = {"AssumeRole", "AssumeRoleWithSAML", "AssumeRoleWithWebIdentity"}
+
+
+def lambda_calls(request: Request, place: Place) -> list[Call]:
+    """The right that Lambda asks for.
+
+    Raises UnknownCall for paths that are not known here.
+    """
+    match = _FUNCTION.fullmatch(request.path)
+    if match is None:
+        raise UnknownCall(f"lambda: {request}")
+    if match["name"] is None:
+        if request.method == "GET":
+            return [Call("lambda:ListFunctions", "*")]
+        if request.method == "POST":
+            name = request.json().get("FunctionName")
+            if isinstance(name, str) and name:
+                return [Call("lambda:CreateFunction", _function(name, "", place))]
+        raise UnknownCall(f"lambda: {request}")
+    action = _FUNCTION_ACTIONS.get((request.method, (match["rest"] or "").rstrip("/")))
+    if action is None:
+        raise UnknownCall(f"lambda: {request}")
+    qualifier = request.parameters().get("Qualifier", "")
+    return [Call(f"lambda:{action}", _function(unquote(match["name"]), qualifier, place))]
+
+
+def _function(name: str, qualifier: str, place: Place) -> str:
+    """The ARN of a function that is named in one of the five ways that Lambda takes."""
+    parts = name.split(":")
+    if parts[0] == "arn" and len(parts) in {7, 8} and parts[2] == "lambda":
+        resource = ":".join(parts[:7])
+        qualifier = qualifier or ":".join(parts[7:])
+    elif len(parts) in {3, 4} and parts[1] == "function":
+        owner = Place(place.region, parts[0], place.partition)
+        resource = owner.arn("lambda", f"function:{parts[2]}")
+        qualifier = qualifier or ":".join(parts[3:])
+    elif len(parts) <= 2:
+        resource = place.arn("lambda", f"function:{parts[0]}")
+        qualifier = qualifier or ":".join(parts[1:])
+    else:
+        raise UnknownCall(f"lambda: which function {name!r} is")
+    return f"{resource}:{qualifier}" if qualifier else resource
+
+
+def sts_calls(request: Request) -> list[Call]:
+    """The right that STS asks for: none at all for who asks who they are.
+
+    The role's trust policy, which must agree too, is not judged here.
+    Raises UnknownCall for actions that are not known here.
+    """
+    fields = parse_qs(request.body().decode(errors="replace") or request.query)
+    action = fields.get("Action", [""])[0]
+    if action in _FREE:
+        return []
+    role = fields.get("RoleArn", [""])[0]
+    if action in _ASSUMED and role:
+        return [Call(f"sts:{action}", role)]
+    raise UnknownCall(f"sts: {request}: {action or 'no Action is given'}")

@@ -1,0 +1,287 @@
+"""S3's REST requests as (action, resource) pairs.
+
+By the Service Authorization Reference, "Actions, resources, and condition keys for Amazon S3",
+and the permissions section of each operation in the S3 API Reference.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator
+from urllib.parse import parse_qsl, unquote
+from xml.etree import ElementTree as ET
+
+from localaws.iam.errors import UnknownCall
+from localaws.iam.requests import Call, Place, Request
+
+# What AWS names a sub-resource of a bucket (`GET /bucket?versioning`), by method.
+_BUCKET_ACTIONS: dict[str, dict[str, str]] = {
+    "GET": {
+        "accelerate": "GetAccelerateConfiguration",
+        "acl": "GetBucketAcl",
+        "cors": "GetBucketCORS",
+        "encryption": "GetEncryptionConfiguration",
+        "lifecycle": "GetLifecycleConfiguration",
+        "location": "GetBucketLocation",
+        "logging": "GetBucketLogging",
+        "notification": "GetBucketNotification",
+        "object-lock": "GetBucketObjectLockConfiguration",
+        "ownershipControls": "GetBucketOwnershipControls",
+        "policy": "GetBucketPolicy",
+        "policyStatus": "GetBucketPolicyStatus",
+        "publicAccessBlock": "GetBucketPublicAccessBlock",
+        "replication": "GetReplicationConfiguration",
+        "requestPayment": "GetBucketRequestPayment",
+        "tagging": "GetBucketTagging",
+        "uploads": "ListBucketMultipartUploads",
+        "versioning": "GetBucketVersioning",
+        "versions": "ListBucketVersions",
+        "website": "GetBucketWebsite",
+        "": "ListBucket",
+    },
+    "HEAD": {"": "ListBucket"},
+    "PUT": {
+        "accelerate": "PutAccelerateConfiguration",
+        "acl": "PutBucketAcl",
+        "cors": "PutBucketCORS",
+        "encryption": "PutEncryptionConfiguration",
+        "lifecycle": "PutLifecycleConfiguration",
+        "logging": "PutBucketLogging",
+        "notification": "PutBucketNotification",
+        "object-lock": "PutBucketObjectLockConfiguration",
+        "ownershipControls": "PutBucketOwnershipControls",
+        "policy": "PutBucketPolicy",
+        "publicAccessBlock": "PutBucketPublicAccessBlock",
+        "replication": "PutReplicationConfiguration",
+        "requestPayment": "PutBucketRequestPayment",
+        "tagging": "PutBucketTagging",
+        "versioning": "PutBucketVersioning",
+        "website": "PutBucketWebsite",
+        "": "CreateBucket",
+    },
+    "DELETE": {
+        # A deleted configuration is an empty one: AWS asks for the right to put it.
+        "cors": "PutBucketCORS",
+        "encryption": "PutEncryptionConfiguration",
+        "lifecycle": "PutLifecycleConfiguration",
+        "ownershipControls": "PutBucketOwnershipControls",
+        "policy": "DeleteBucketPolicy",
+        "publicAccessBlock": "PutBucketPublicAccessBlock",
+        "replication": "PutReplicationConfiguration",
+        "tagging": "PutBucketTagging",
+        "website": "DeleteBucketWebsite",
+        "": "DeleteBucket",
+    },
+}
+
+# The same of an object. "Version" is put in where the request names a version.
+_OBJECT_ACTIONS: dict[str, dict[str, tuple[str, ...]]] = {
+    "GET": {
+        "acl": ("GetObject{Version}Acl",),
+        "attributes": ("GetObject{Version}", "GetObject{Version}Attributes"),
+        "legal-hold": ("GetObjectLegalHold",),
+        "retention": ("GetObjectRetention",),
+        "tagging": ("GetObject{Version}Tagging",),
+        "uploadId": ("ListMultipartUploadParts",),
+        "": ("GetObject{Version}",),
+    },
+    "HEAD": {"": ("GetObject{Version}",)},
+    "PUT": {
+        "acl": ("PutObject{Version}Acl",),
+        "legal-hold": ("PutObjectLegalHold",),
+        "retention": ("PutObjectRetention",),
+        "tagging": ("PutObject{Version}Tagging",),
+        "uploadId": ("PutObject",),
+        "": ("PutObject",),
+    },
+    "POST": {
+        "restore": ("RestoreObject",),
+        "select": ("GetObject",),
+        "uploadId": ("PutObject",),
+        "uploads": ("PutObject",),
+    },
+    "DELETE": {
+        "tagging": ("DeleteObject{Version}Tagging",),
+        "uploadId": ("AbortMultipartUpload",),
+        "": ("DeleteObject{Version}",),
+    },
+}
+
+_SUBRESOURCES = {
+    "delete",
+    *(name for names in _BUCKET_ACTIONS.values() for name in names),
+    *(name for names in _OBJECT_ACTIONS.values() for name in names),
+}
+
+# Fields of a query that ask for the same thing in another way.
+_NO_ACTION_OF_THEIR_OWN = {
+    "continuation-token", "delimiter", "encoding-type", "fetch-owner", "key-marker", "list-type",
+    "marker", "max-keys", "max-parts", "max-uploads", "part-number-marker", "partNumber", "prefix",
+    "select-type", "start-after", "upload-id-marker", "version-id-marker", "versionId", "x-id",
+}  # fmt: skip
+
+# Headers of a PUT that need a right besides that to put the object.
+_HEADERS_WITH_RIGHTS = {
+    "x-amz-acl": "PutObjectAcl",
+    "x-amz-grant-full-control": "PutObjectAcl",
+    "x-amz-grant-read": "PutObjectAcl",
+    "x-amz-grant-read-acp": "PutObjectAcl",
+    "x-amz-grant-write-acp": "PutObjectAcl",
+    "x-amz-object-lock-legal-hold": "PutObjectLegalHold",
+    "x-amz-object-lock-mode": "PutObjectRetention",
+    "x-amz-tagging": "PutObjectTagging",
+}
+
+_S3_HOST = re.compile(
+    r"(?:(?P<bucket>.+)\.)?s3(?:[.-](?:dualstack|fips|[a-z0-9-]+))*\.amazonaws\.com(?:\.cn)?"
+)
+
+
+def calls_of(request: Request, place: Place) -> list[Call]:
+    """The rights that S3 asks for, all of which are needed.
+
+    Raises UnknownCall for a host, method or sub-resource that is not known here.
+    """
+    bucket, key = _bucket_and_key(request)
+    if not bucket:
+        if request.method == "GET" and not _subresource(request):
+            return [Call("s3:ListAllMyBuckets", "*")]
+        raise UnknownCall(f"S3: {request}")
+    arn = f"arn:{place.partition}:s3:::{bucket}"
+    if key:
+        return list(_object_calls(request, arn, key))
+    return list(_bucket_calls(request, arn))
+
+
+def missing_object(request: Request, place: Place) -> tuple[str, Call] | None:
+    """The bucket of an object that is read, and the right without which S3 says 403 and not 404.
+
+    S3 API Reference, GetObject: "If you do not have the s3:ListBucket permission, Amazon S3
+    returns an HTTP status code 403 (Access Denied) error" for an object that does not exist.
+    None for requests that read no object.
+    """
+    bucket, key = _bucket_and_key(request)
+    if not key:
+        return None
+    copied = request.headers.get("x-amz-copy-source")
+    if copied is not None and request.method == "PUT":
+        bucket = unquote(copied.partition("?")[0]).lstrip("/").partition("/")[0]
+    elif request.method not in {"GET", "HEAD"} or _subresource(request) == "uploadId":
+        return None
+    return bucket, Call("s3:ListBucket", f"arn:{place.partition}:s3:::{bucket}")
+
+
+def _bucket_and_key(request: Request) -> tuple[str, str]:
+    path = unquote(request.path.removeprefix("/"))
+    bucket = _bucket_of_host(request.headers.get("host", ""))
+    if bucket:
+        return bucket, path
+    bucket, _, key = path.partition("/")
+    return bucket, key
+
+
+def _bucket_of_host(host: str) -> str:
+    """The bucket that a virtual-host address names, empty for path-style addresses."""
+    name = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
+    name = name.strip("[]").lower()
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        pass
+    else:
+        return ""
+    if "." not in name:
+        return ""
+    if name.endswith(".localhost"):
+        return name.removesuffix(".localhost").removesuffix(".s3")
+    match = _S3_HOST.fullmatch(name)
+    if match is None:
+        raise UnknownCall(f"S3: whether the host {host!r} names a bucket")
+    return match["bucket"] or ""
+
+
+def _subresource(request: Request) -> str:
+    """The field of the query that makes the request another action than its method alone.
+
+    Raises UnknownCall for fields that are not known here, and for two at once.
+    """
+    known = {
+        name for table in (_BUCKET_ACTIONS, _OBJECT_ACTIONS) for of in table.values() for name in of
+    }
+    known.add("delete")
+    found = set()
+    for name in request.parameters():
+        if name in known:
+            found.add(name)
+        elif name not in _NO_ACTION_OF_THEIR_OWN and not name.lower().startswith(
+            ("x-amz-", "response-")
+        ):
+            raise UnknownCall(f"S3: {request}: what {name!r} asks for")
+    if len(found) > 1:
+        raise UnknownCall(f"S3: {request}: which of {', '.join(sorted(found))} counts")
+    return found.pop() if found else ""
+
+
+def _bucket_calls(request: Request, arn: str) -> Iterator[Call]:
+    subresource = _subresource(request)
+    if request.method == "POST" and subresource == "delete":
+        yield from _deleted(request, arn)
+        return
+    action = _BUCKET_ACTIONS.get(request.method, {}).get(subresource)
+    if action is None:
+        raise UnknownCall(f"S3: {request}")
+    yield Call(f"s3:{action}", arn)
+
+
+def _object_calls(request: Request, bucket_arn: str, key: str) -> Iterator[Call]:
+    arn = f"{bucket_arn}/{key}"
+    subresource = _subresource(request)
+    actions = _OBJECT_ACTIONS.get(request.method, {}).get(subresource)
+    if actions is None:
+        raise UnknownCall(f"S3: {request}")
+    version = "Version" if request.parameters().get("versionId") else ""
+    for action in actions:
+        yield Call(f"s3:{action.format(Version=version)}", arn)
+    if request.method == "PUT" and subresource in {"", "uploadId"}:
+        yield from _source_of_copy(request, bucket_arn.rpartition(":")[0])
+    if request.method in {"PUT", "POST"} and subresource in {"", "uploads"}:
+        rights = {of for name, of in _HEADERS_WITH_RIGHTS.items() if name in request.headers}
+        for right in sorted(rights):
+            yield Call(f"s3:{right}", arn)
+    # "Add preconditions to S3 operations": who compares an object's ETag must be allowed to read
+    # the object. Whether there is one at all (`*`) may be asked without.
+    writes = request.method in {"PUT", "POST", "DELETE"}
+    if writes and request.headers.get("if-match", "*").strip() != "*":
+        yield Call("s3:GetObject", arn)
+
+
+def _source_of_copy(request: Request, bucket_arns: str) -> Iterator[Call]:
+    source = request.headers.get("x-amz-copy-source")
+    if source is None:
+        return
+    path, _, query = source.partition("?")
+    path = unquote(path).removeprefix("/")
+    if path.startswith("arn:") or "/" not in path:
+        raise UnknownCall(f"S3: {request}: a copy of {source!r}")
+    versioned = "versionId" in dict(parse_qsl(query, keep_blank_values=True))
+    yield Call("s3:GetObjectVersion" if versioned else "s3:GetObject", f"{bucket_arns}:{path}")
+
+
+def _deleted(request: Request, arn: str) -> Iterator[Call]:
+    try:
+        # A document of the caller's own, and expat expands no external entity.
+        root = ET.fromstring(request.body())  # noqa: S314
+    except ET.ParseError:
+        raise UnknownCall(f"S3: {request}: the body is no XML") from None
+    namespace = root.tag.partition("}")[0] + "}" if root.tag.startswith("{") else ""
+    keys = 0
+    for entry in root.iter(f"{namespace}Object"):
+        key = entry.findtext(f"{namespace}Key")
+        if not key:
+            raise UnknownCall(f"S3: {request}: an object without a key")
+        keys += 1
+        version = "Version" if entry.findtext(f"{namespace}VersionId") else ""
+        yield Call(f"s3:DeleteObject{version}", f"{arn}/{key}")
+    if not keys:
+        raise UnknownCall(f"S3: {request}: no object is named")

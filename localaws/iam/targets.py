@@ -1,0 +1,215 @@
+"""Requests of the JSON protocols (the action is in X-Amz-Target) as (action, resource) pairs.
+
+By the Service Authorization Reference's page for each service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from localaws.iam.errors import UnknownCall
+from localaws.iam.requests import Call, Place, Request
+
+Fields = Mapping[str, Any]
+_OfService = Callable[[str, Fields, Place], Iterable[Call]]
+
+
+def calls_of(service: str, request: Request, place: Place) -> list[Call]:
+    """The rights that `service` (as signed) asks for, all of which are needed.
+
+    Raises UnknownCall for services and actions that are not known here.
+    """
+    target = request.headers.get("x-amz-target", "")
+    prefix, _, operation = target.rpartition(".")
+    known = _SERVICES.get(service)
+    if known is None or prefix != known[0] or not operation:
+        raise UnknownCall(f"{service}: {request}")
+    calls = list(known[1](operation, request.json(), place))
+    if not calls:
+        raise UnknownCall(f"{service}: {request}: no resource is named")
+    return calls
+
+
+def _named(fields: Fields, name: str, operation: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str) or not value:
+        raise UnknownCall(f"{operation}: {name} is missing, so nothing says on what it acts")
+    return value
+
+
+# DynamoDB
+
+_ON_A_TABLE = {
+    "CreateTable", "DeleteItem", "DeleteTable", "DescribeContinuousBackups", "DescribeTable",
+    "DescribeTimeToLive", "GetItem", "PutItem", "Query", "Scan", "UpdateContinuousBackups",
+    "UpdateItem", "UpdateTable", "UpdateTimeToLive",
+}  # fmt: skip
+_ON_NO_TABLE = {"DescribeEndpoints", "DescribeLimits", "ListTables"}
+_ON_A_RESOURCE = {"ListTagsOfResource", "TagResource", "UntagResource"}
+_TRANSACTED = {
+    "ConditionCheck": "ConditionCheckItem",
+    "Delete": "DeleteItem",
+    "Get": "GetItem",
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+}
+
+
+def _dynamodb(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
+    def table(name: str) -> str:
+        # A table may be named by its ARN too.
+        return name if name.startswith("arn:") else place.arn("dynamodb", f"table/{name}")
+
+    if operation in _ON_A_TABLE:
+        resource = table(_named(fields, "TableName", operation))
+        if fields.get("IndexName"):
+            # Read through an index, the index is what must be allowed.
+            resource += f"/index/{fields['IndexName']}"
+        yield Call(f"dynamodb:{operation}", resource)
+    elif operation in {"BatchGetItem", "BatchWriteItem"}:
+        names = fields.get("RequestItems")
+        if not isinstance(names, Mapping):
+            raise UnknownCall(f"{operation}: RequestItems names no table")
+        # One right covers puts and deletes: AWS asks for no DeleteItem besides.
+        for name in names:
+            yield Call(f"dynamodb:{operation}", table(name))
+    elif operation in {"TransactGetItems", "TransactWriteItems"}:
+        for item in fields.get("TransactItems", []):
+            for kind, of in item.items():
+                if kind not in _TRANSACTED:
+                    raise UnknownCall(f"{operation}: what {kind} needs")
+                name = _named(of, "TableName", operation)
+                yield Call(f"dynamodb:{_TRANSACTED[kind]}", table(name))
+    elif operation in _ON_A_RESOURCE:
+        yield Call(f"dynamodb:{operation}", _named(fields, "ResourceArn", operation))
+    elif operation in _ON_NO_TABLE:
+        yield Call(f"dynamodb:{operation}", "*")
+    else:
+        raise UnknownCall(f"dynamodb:{operation}")
+
+
+# Step Functions
+
+_STATES: dict[str, str] = {
+    "DeleteStateMachine": "stateMachineArn",
+    "DescribeExecution": "executionArn",
+    "DescribeMapRun": "mapRunArn",
+    "DescribeStateMachine": "stateMachineArn",
+    "DescribeStateMachineForExecution": "executionArn",
+    "GetExecutionHistory": "executionArn",
+    "ListMapRuns": "executionArn",
+    "ListStateMachineVersions": "stateMachineArn",
+    "ListTagsForResource": "resourceArn",
+    "PublishStateMachineVersion": "stateMachineArn",
+    "RedriveExecution": "executionArn",
+    "StartExecution": "stateMachineArn",
+    "StartSyncExecution": "stateMachineArn",
+    "StopExecution": "executionArn",
+    "TagResource": "resourceArn",
+    "UntagResource": "resourceArn",
+    "UpdateMapRun": "mapRunArn",
+    "UpdateStateMachine": "stateMachineArn",
+}
+_STATES_ON_NOTHING = {
+    "ListActivities", "ListStateMachines", "SendTaskFailure", "SendTaskHeartbeat",
+    "SendTaskSuccess", "ValidateStateMachineDefinition",
+}  # fmt: skip
+
+
+def _states(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
+    if operation in _STATES:
+        resource = _named(fields, _STATES[operation], operation)
+    elif operation == "ListExecutions":
+        by = "mapRunArn" if "mapRunArn" in fields else "stateMachineArn"
+        resource = _named(fields, by, operation)
+    elif operation == "CreateStateMachine":
+        resource = place.arn("states", f"stateMachine:{_named(fields, 'name', operation)}")
+    elif operation in _STATES_ON_NOTHING:
+        resource = "*"
+    else:
+        raise UnknownCall(f"states:{operation}")
+    yield Call(f"states:{operation}", resource)
+
+
+# CloudWatch Logs, EventBridge, SQS
+
+_ON_A_LOG_STREAM = {"CreateLogStream", "DeleteLogStream", "GetLogEvents", "PutLogEvents"}
+_ON_A_LOG_GROUP = {
+    "CreateLogGroup", "DeleteLogGroup", "DeleteRetentionPolicy", "DescribeLogStreams",
+    "FilterLogEvents", "PutRetentionPolicy",
+}  # fmt: skip
+
+
+def _logs(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
+    if operation == "DescribeLogGroups":
+        yield Call("logs:DescribeLogGroups", "*")
+        return
+    if operation not in _ON_A_LOG_STREAM | _ON_A_LOG_GROUP:
+        raise UnknownCall(f"logs:{operation}")
+    resource = f"log-group:{_named(fields, 'logGroupName', operation)}"
+    if operation in _ON_A_LOG_STREAM:
+        resource += f":log-stream:{_named(fields, 'logStreamName', operation)}"
+    yield Call(f"logs:{operation}", place.arn("logs", resource))
+
+
+_ON_A_RULE = {
+    "DeleteRule": "Name", "DescribeRule": "Name", "DisableRule": "Name", "EnableRule": "Name",
+    "ListTargetsByRule": "Rule", "PutRule": "Name", "PutTargets": "Rule", "RemoveTargets": "Rule",
+}  # fmt: skip
+
+
+def _events(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
+    def bus(name: str) -> str:
+        return name if name.startswith("arn:") else place.arn("events", f"event-bus/{name}")
+
+    if operation == "PutEvents":
+        for entry in fields.get("Entries", []):
+            yield Call("events:PutEvents", bus(entry.get("EventBusName") or "default"))
+    elif operation in _ON_A_RULE:
+        name = _named(fields, _ON_A_RULE[operation], operation)
+        on = fields.get("EventBusName") or "default"
+        inner = "" if on == "default" else f"{on.rpartition('/')[2]}/"
+        yield Call(f"events:{operation}", place.arn("events", f"rule/{inner}{name}"))
+    else:
+        raise UnknownCall(f"events:{operation}")
+
+
+# The rights of the batch operations are those of the single ones.
+_SQS = {
+    "ChangeMessageVisibility": "ChangeMessageVisibility",
+    "ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
+    "DeleteMessage": "DeleteMessage",
+    "DeleteMessageBatch": "DeleteMessage",
+    "DeleteQueue": "DeleteQueue",
+    "GetQueueAttributes": "GetQueueAttributes",
+    "PurgeQueue": "PurgeQueue",
+    "ReceiveMessage": "ReceiveMessage",
+    "SendMessage": "SendMessage",
+    "SendMessageBatch": "SendMessage",
+    "SetQueueAttributes": "SetQueueAttributes",
+}
+
+
+def _sqs(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
+    if operation == "ListQueues":
+        yield Call("sqs:ListQueues", place.arn("sqs", "*"))
+    elif operation in {"CreateQueue", "GetQueueUrl"}:
+        name = _named(fields, "QueueName", operation)
+        yield Call(f"sqs:{operation}", place.arn("sqs", name))
+    elif operation in _SQS:
+        account, _, name = _named(fields, "QueueUrl", operation).rpartition("/")
+        owner = Place(place.region, account.rpartition("/")[2], place.partition)
+        yield Call(f"sqs:{_SQS[operation]}", owner.arn("sqs", name))
+    else:
+        raise UnknownCall(f"sqs:{operation}")
+
+
+# The service as signed, to what stands before the action in X-Amz-Target.
+_SERVICES: dict[str, tuple[str, _OfService]] = {
+    "dynamodb": ("DynamoDB_20120810", _dynamodb),
+    "events": ("AWSEvents", _events),
+    "logs": ("Logs_20140328", _logs),
+    "sqs": ("AmazonSQS", _sqs),
+    "states": ("AWSStepFunctions", _states),
+}

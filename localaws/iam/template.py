@@ -1,0 +1,129 @@
+"""The roles of a CloudFormation template and the policies that it gives them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from localaws.iam.errors import UnresolvedTemplate
+
+_PLACEHOLDER = re.compile(r"\$\{(!?)([^}]*)\}")
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """What a template leaves open until it is deployed.
+
+    `names`: by logical id, what Ref gives; `attributes`: by logical id and attribute, what
+    Fn::GetAtt gives; `region` and `account`: of the stack.
+    """
+
+    region: str
+    account: str
+    names: Mapping[str, str]
+    attributes: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    partition: str = "aws"
+    stack: str = ""
+
+    def ref(self, name: str) -> str:
+        pseudo = {
+            "AWS::AccountId": self.account,
+            "AWS::Partition": self.partition,
+            "AWS::Region": self.region,
+            "AWS::StackName": self.stack,
+            "AWS::URLSuffix": "amazonaws.com",
+        }
+        value = pseudo.get(name) or self.names.get(name)
+        if not value:
+            raise UnresolvedTemplate(f"Ref {name}")
+        return value
+
+    def attribute(self, name: str, attribute: str) -> str:
+        value = self.attributes.get((name, attribute))
+        if not value:
+            raise UnresolvedTemplate(f"Fn::GetAtt {name}.{attribute}")
+        return value
+
+
+def resolved(value: Any, deployed: Deployed) -> Any:
+    """`value` of a template without its intrinsic functions.
+
+    Raises UnresolvedTemplate for functions and names that are not known here.
+    """
+    if isinstance(value, list):
+        return [resolved(item, deployed) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    if len(value) == 1:
+        ((name, argument),) = value.items()
+        if name == "Ref":
+            return deployed.ref(argument)
+        if name.startswith("Fn::"):
+            return _called(name, argument, deployed)
+    return {name: resolved(item, deployed) for name, item in value.items()}
+
+
+def _called(name: str, argument: Any, deployed: Deployed) -> Any:
+    if name == "Fn::GetAtt":
+        logical, attribute = argument.split(".", 1) if isinstance(argument, str) else argument
+        return deployed.attribute(logical, attribute)
+    if name == "Fn::Join":
+        separator, items = argument
+        return separator.join(resolved(items, deployed))
+    if name == "Fn::Split":
+        separator, text = argument
+        return resolved(text, deployed).split(separator)
+    if name == "Fn::Select":
+        place, items = argument
+        return resolved(items, deployed)[int(place)]
+    if name == "Fn::Sub":
+        text, values = (argument, {}) if isinstance(argument, str) else argument
+        return _substituted(text, resolved(values, deployed), deployed)
+    raise UnresolvedTemplate(f"{name} {argument}")
+
+
+def _substituted(text: str, values: Mapping[str, str], deployed: Deployed) -> str:
+    def value(match: re.Match[str]) -> str:
+        literal, name = match.groups()
+        if literal:
+            return f"${{{name}}}"
+        if name in values:
+            return values[name]
+        logical, dot, attribute = name.partition(".")
+        return deployed.attribute(logical, attribute) if dot else deployed.ref(name)
+
+    return _PLACEHOLDER.sub(value, text)
+
+
+def roles_of(template: Mapping[str, Any], deployed: Deployed) -> dict[str, dict[str, Any]]:
+    """By the roles' logical ids: their policy documents by name, resolved.
+
+    Raises UnresolvedTemplate for what is not known, and for policies that are attached in a way
+    that is not followed here: by ARN, or to a role that the template does not make.
+    """
+    resources = template["Resources"]
+    roles: dict[str, dict[str, Any]] = {
+        logical: {} for logical, of in resources.items() if of["Type"] == "AWS::IAM::Role"
+    }
+    for logical, documents in roles.items():
+        properties = resources[logical].get("Properties", {})
+        for name in ("ManagedPolicyArns", "PermissionsBoundary"):
+            if properties.get(name):
+                raise UnresolvedTemplate(f"{logical}: {name} {properties[name]}")
+        for policy in properties.get("Policies", []):
+            document = resolved(policy["PolicyDocument"], deployed)
+            documents[f"{logical}/{resolved(policy['PolicyName'], deployed)}"] = document
+    for logical, of in resources.items():
+        if of["Type"] in {"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"}:
+            properties = of["Properties"]
+            names = properties.get("Roles", [])
+            names = [properties["RoleName"]] if "RoleName" in properties else names
+            document = resolved(properties["PolicyDocument"], deployed)
+            for name in names:
+                role = name.get("Ref") if isinstance(name, Mapping) else None
+                if role not in roles:
+                    raise UnresolvedTemplate(f"{logical}: the role {name}")
+                roles[role][logical] = document
+    return roles

@@ -1,0 +1,70 @@
+"""Requests exactly as botocore signs and sends them, caught before they leave."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+
+from localaws.iam.calls import calls_of
+from localaws.iam.requests import Call, Place, Request, signature_of
+
+REGION = "eu-central-1"
+ACCOUNT = "123456789012"
+PLACE = Place(REGION, ACCOUNT)
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/worker"
+KEY = "ASIAEXAMPLE"
+
+
+class _CaughtError(Exception):
+    """Ends the call."""
+
+
+def sent(service: str, operation: str, *, endpoint: str | None = None, **parameters) -> Request:
+    """The request of `client.operation(**parameters)`. `endpoint`: as endpoint_url."""
+    client = boto3.client(
+        service,
+        region_name=REGION,
+        endpoint_url=endpoint,
+        aws_access_key_id=KEY,
+        aws_secret_access_key="secret",
+        aws_session_token="token",
+        config=Config(parameter_validation=False, retries={"total_max_attempts": 1}),
+    )
+    caught = []
+
+    def catch(request, **_):
+        caught.append(request)
+        raise _CaughtError
+
+    client.meta.events.register("before-send", catch)
+    try:
+        getattr(client, operation)(**parameters)
+    except _CaughtError:
+        pass
+    (request,) = caught
+    url = urlsplit(request.url)
+    headers = {name.lower(): _text(value) for name, value in request.headers.items()}
+    headers.setdefault("host", url.netloc)
+    body = request.body or b""
+    content = body if isinstance(body, bytes | str) else body.read()
+    content = content.encode() if isinstance(content, str) else content
+    return Request(request.method, url.path, url.query, headers, lambda: content)
+
+
+def asked(service: str, operation: str, *, endpoint: str | None = None, **parameters) -> list:
+    """What that request asks for, as (action, resource) pairs."""
+    request = sent(service, operation, endpoint=endpoint, **parameters)
+    signature = signature_of(request)
+    assert signature is not None
+    assert (signature.access_key, signature.region) == (KEY, REGION)
+    return pairs(calls_of(signature.service, request, PLACE))
+
+
+def pairs(calls: list[Call]) -> list[tuple[str, str]]:
+    return [(call.action, call.resource) for call in calls]
+
+
+def _text(value) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import pytest
+
+from localaws.iam.calls import calls_of
+from localaws.iam.errors import UnknownCall
+from localaws.iam.requests import Request, signature_of
+from tests.iam.asking import ACCOUNT, PLACE, REGION, asked
+
+BOOKS = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/books"
+OTHER = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/other"
+ELSEWHERE = "arn:aws:dynamodb:us-east-1:999999999999:table/books"
+KEY = {"Key": {"id": {"S": "1"}}}
+PUT = {"PutRequest": {"Item": {}}}
+DELETE = {"DeleteRequest": KEY}
+
+
+@pytest.mark.parametrize(
+    ("operation", "parameters", "calls"),
+    [
+        ("describe_table", {"TableName": "books"}, [("DescribeTable", BOOKS)]),
+        ("describe_table", {"TableName": ELSEWHERE}, [("DescribeTable", ELSEWHERE)]),
+        ("put_item", {"TableName": "books", "Item": {}}, [("PutItem", BOOKS)]),
+        ("query", {"TableName": "books", "IndexName": "i"}, [("Query", f"{BOOKS}/index/i")]),
+        ("scan", {"TableName": "books"}, [("Scan", BOOKS)]),
+        ("create_table", {"TableName": "books"}, [("CreateTable", BOOKS)]),
+        ("delete_table", {"TableName": "books"}, [("DeleteTable", BOOKS)]),
+        ("batch_write_item", {"RequestItems": {"books": [PUT]}}, [("BatchWriteItem", BOOKS)]),
+        ("batch_write_item", {"RequestItems": {"books": [DELETE]}}, [("BatchWriteItem", BOOKS)]),
+        (
+            "batch_write_item",
+            {"RequestItems": {"books": [PUT], "other": [DELETE], ELSEWHERE: [PUT]}},
+            [("BatchWriteItem", BOOKS), ("BatchWriteItem", OTHER), ("BatchWriteItem", ELSEWHERE)],
+        ),
+        (
+            "batch_get_item",
+            {"RequestItems": {"other": {"Keys": []}}},
+            [("BatchGetItem", OTHER)],
+        ),
+        (
+            "transact_write_items",
+            {
+                "TransactItems": [
+                    {"Put": {"TableName": "books", "Item": {}}},
+                    {"ConditionCheck": {"TableName": "other", **KEY}},
+                ]
+            },
+            [("PutItem", BOOKS), ("ConditionCheckItem", OTHER)],
+        ),
+        ("list_tables", {}, [("ListTables", "*")]),
+    ],
+)
+def test_dynamodb(operation, parameters, calls):
+    expected = [(f"dynamodb:{action}", resource) for action, resource in calls]
+    assert asked("dynamodb", operation, **parameters) == expected
+
+
+MACHINE = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:import"
+EXECUTION = f"arn:aws:states:{REGION}:{ACCOUNT}:execution:import:run1"
+MAP_RUN = f"arn:aws:states:{REGION}:{ACCOUNT}:mapRun:import/ImportChunks:1"
+
+
+@pytest.mark.parametrize(
+    ("operation", "parameters", "action", "resource"),
+    [
+        ("start_execution", {"stateMachineArn": MACHINE}, "StartExecution", MACHINE),
+        ("stop_execution", {"executionArn": EXECUTION}, "StopExecution", EXECUTION),
+        ("describe_execution", {"executionArn": EXECUTION}, "DescribeExecution", EXECUTION),
+        ("list_executions", {"stateMachineArn": MACHINE}, "ListExecutions", MACHINE),
+        ("list_executions", {"mapRunArn": MAP_RUN}, "ListExecutions", MAP_RUN),
+        ("create_state_machine", {"name": "import"}, "CreateStateMachine", MACHINE),
+        ("update_state_machine", {"stateMachineArn": MACHINE}, "UpdateStateMachine", MACHINE),
+        ("list_state_machines", {}, "ListStateMachines", "*"),
+    ],
+)
+def test_step_functions(operation, parameters, action, resource):
+    assert asked("stepfunctions", operation, **parameters) == [(f"states:{action}", resource)]
+
+
+FUNCTION = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:f"
+
+
+@pytest.mark.parametrize(
+    ("operation", "parameters", "action", "resource"),
+    [
+        ("invoke", {"FunctionName": "f"}, "InvokeFunction", FUNCTION),
+        ("invoke", {"FunctionName": FUNCTION}, "InvokeFunction", FUNCTION),
+        ("invoke", {"FunctionName": f"{ACCOUNT}:function:f"}, "InvokeFunction", FUNCTION),
+        ("invoke", {"FunctionName": "f", "Qualifier": "7"}, "InvokeFunction", f"{FUNCTION}:7"),
+        ("invoke", {"FunctionName": f"{FUNCTION}:live"}, "InvokeFunction", f"{FUNCTION}:live"),
+        ("invoke", {"FunctionName": "f:live"}, "InvokeFunction", f"{FUNCTION}:live"),
+        ("get_function", {"FunctionName": "f"}, "GetFunction", FUNCTION),
+        ("delete_function", {"FunctionName": "f"}, "DeleteFunction", FUNCTION),
+        ("create_function", {"FunctionName": "f"}, "CreateFunction", FUNCTION),
+        ("update_function_code", {"FunctionName": "f"}, "UpdateFunctionCode", FUNCTION),
+        ("list_functions", {}, "ListFunctions", "*"),
+    ],
+)
+def test_lambda(operation, parameters, action, resource):
+    assert asked("lambda", operation, **parameters) == [(f"lambda:{action}", resource)]
+
+
+QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:q"
+STREAM = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/g:log-stream:s"
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "parameters", "calls"),
+    [
+        ("sts", "get_caller_identity", {}, []),
+        ("sts", "assume_role", {"RoleArn": "arn:aws:iam::1:role/r", "RoleSessionName": "s"},
+         [("sts:AssumeRole", "arn:aws:iam::1:role/r")]),
+        ("logs", "create_log_stream", {"logGroupName": "/g", "logStreamName": "s"},
+         [("logs:CreateLogStream", STREAM)]),
+        ("logs", "put_log_events", {"logGroupName": "/g", "logStreamName": "s", "logEvents": []},
+         [("logs:PutLogEvents", STREAM)]),
+        ("sqs", "send_message",
+         {"QueueUrl": f"http://127.0.0.1:5000/{ACCOUNT}/q", "MessageBody": "x"},
+         [("sqs:SendMessage", QUEUE)]),
+        ("sqs", "send_message_batch",
+         {"QueueUrl": f"http://127.0.0.1:5000/{ACCOUNT}/q", "Entries": []},
+         [("sqs:SendMessage", QUEUE)]),
+        ("events", "put_events", {"Entries": [{"Source": "s"}]},
+         [("events:PutEvents", f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/default")]),
+        ("events", "put_rule", {"Name": "r"},
+         [("events:PutRule", f"arn:aws:events:{REGION}:{ACCOUNT}:rule/r")]),
+    ],
+)  # fmt: skip
+def test_other_services(service, operation, parameters, calls):
+    assert asked(service, operation, **parameters) == calls
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "parameters"),
+    [
+        ("dynamodb", "execute_statement", {"Statement": "SELECT * FROM books"}),
+        ("dynamodb", "put_item", {"Item": {}}),
+        ("stepfunctions", "create_activity", {"name": "a"}),
+        ("lambda", "create_alias", {"FunctionName": "f", "Name": "a"}),
+        ("lambda", "invoke", {"FunctionName": "a:b:c:d:e:f"}),
+        ("sts", "decode_authorization_message", {"EncodedMessage": "x"}),
+        ("ssm", "get_parameter", {"Name": "p"}),
+        ("secretsmanager", "get_secret_value", {"SecretId": "s"}),
+        ("logs", "put_query_definition", {"name": "n", "queryString": "q"}),
+        ("events", "create_event_bus", {"Name": "b"}),
+        ("events", "put_events", {"Entries": []}),
+        ("sqs", "start_message_move_task", {"SourceArn": QUEUE}),
+    ],
+)
+def test_what_is_not_known_is_an_error(service, operation, parameters):
+    with pytest.raises(UnknownCall):
+        asked(service, operation, **parameters)
+
+
+@pytest.mark.parametrize("body", [b"no json", b"[]", b"\xff"])
+def test_a_body_that_is_no_object_is_an_error(body):
+    request = Request("POST", "/", "", {"x-amz-target": "DynamoDB_20120810.PutItem"}, lambda: body)
+    with pytest.raises(UnknownCall, match="no JSON object"):
+        calls_of("dynamodb", request, PLACE)
+
+
+def test_a_target_of_another_service_than_signed_for_is_an_error():
+    request = Request("POST", "/", "", {"x-amz-target": "DynamoDB_20120810.ListTables"})
+    with pytest.raises(UnknownCall):
+        calls_of("logs", request, PLACE)
+
+
+def test_a_presigned_url_is_signed_too():
+    query = "X-Amz-Credential=AKIA%2F20260101%2Feu-west-1%2Fs3%2Faws4_request&X-Amz-Expires=60"
+    signature = signature_of(Request("GET", "/b/k", query, {}))
+    assert signature is not None
+    assert (signature.access_key, signature.region, signature.service) == (
+        "AKIA",
+        "eu-west-1",
+        "s3",
+    )
+
+
+@pytest.mark.parametrize("header", ["", "AWS4-HMAC-SHA256 ", "AWS key:x", "AWS4-X Credential=a/b"])
+def test_what_is_not_signed_has_no_signature(header):
+    assert signature_of(Request("GET", "/", "", {"authorization": header})) is None

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localaws.iam.errors import UnsupportedPolicy
+from localaws.iam.policies import Policies, Verdict
+from localaws.iam.requests import Call
+from tests.iam.matching import allows
+
+ALLOW = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::b/runs/*/run.json"}
+
+
+def policies(*statements: dict, **more) -> Policies:
+    return Policies({"p": json.dumps({"Version": "2012-10-17", "Statement": statements, **more})})
+
+
+def judge(statement: dict, action: str, resource: str) -> Verdict:
+    return policies(ALLOW | statement).judge(Call(action, resource))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key", "allowed"),
+    [
+        ("b/runs/*/run.json", "b/runs/1/run.json", True),
+        ("b/runs/*/run.json", "b/runs//run.json", True),
+        # A `*` goes across slashes: whoever relies on folders must know it.
+        ("b/runs/*/run.json", "b/runs/1/chunks/run.json", True),
+        ("b/runs/*/run.json", "b/runs/1/run_json", False),
+        ("b/runs/*/run.json", "b/runs/1/run.jso", False),
+        ("b/runs/*/run.json", "b/runs/1/run.json.bak", False),
+        ("b/runs/*/run.json", "b/runs/1/run.json\n", False),
+        ("b/runs/*/run.json", "b/runs/1\n2/run.json", True),
+        ("b/runs/*/run.json", "b/runs/1/Run.json", False),
+        ("b/runs/*/run.json", "bb/runs/1/run.json", False),
+        ("b/runs/*/run.json", "b/x/runs/1/run.json", False),
+        ("b*", "b", True),
+        ("b*", "bucket-of-somebody-else/secret", True),
+        ("b/*", "b", False),
+        ("b/*", "b/", True),
+        ("b/*", "b2/x", False),
+        ("b", "b/x", False),
+        ("my.bucket/*", "my-bucket/x", False),
+        ("b/a?c", "b/abc", True),
+        ("b/a?c", "b/ac", False),
+        ("b/a?c", "b/c", False),
+        ("b/a+c", "b/a+c", True),
+        ("b/a+c", "b/aac", False),
+        ("b/(a|c)", "b/a", False),
+        ("b/[ac]", "b/a", False),
+        ("b/[ac]", "b/[ac]", True),
+        ("b/a$", "b/a", False),
+        ("b/\\w", "b/a", False),
+        ("b/größe*", "b/größer", True),
+        ("*", "b/x", True),
+    ],
+)
+def test_resources(pattern, key, allowed):
+    verdict = judge({"Resource": f"arn:aws:s3:::{pattern}"}, "s3:GetObject", f"arn:aws:s3:::{key}")
+    assert (verdict is Verdict.ALLOWED) == allowed
+
+
+@pytest.mark.parametrize(
+    ("pattern", "action", "allowed"),
+    [
+        ("s3:GetObject", "s3:GetObject", True),
+        ("s3:getobject", "s3:GetObject", True),
+        ("S3:GetObject", "s3:GetObject", True),
+        ("s3:GetObject", "s3:GetObjectVersion", False),
+        ("s3:GetObject*", "s3:GetObjectVersion", True),
+        ("s3:Get?bject", "s3:GetObject", True),
+        ("s3:*", "s3:DeleteObject", True),
+        ("*", "s3:DeleteObject", True),
+        ("*", "dynamodb:DeleteTable", True),
+        ("s3:Get*", "s3:PutObject", False),
+        ("s3:GetObject", "s3xGetObject", False),
+        (["s3:PutObject", "s3:GetObject"], "s3:GetObject", True),
+        (["s3:PutObject", "s3:ListBucket"], "s3:GetObject", False),
+    ],
+)
+def test_actions(pattern, action, allowed):
+    verdict = judge({"Action": pattern, "Resource": "*"}, action, "arn:aws:s3:::b/k")
+    assert (verdict is Verdict.ALLOWED) == allowed
+
+
+def test_nothing_is_allowed_without_policies():
+    call = Call("s3:GetObject", "arn:aws:s3:::b/k")
+    assert Policies({}).judge(call) is Verdict.NOT_ALLOWED
+    assert policies().judge(call) is Verdict.NOT_ALLOWED
+
+
+def test_one_deny_outweighs_every_allow_also_in_another_policy():
+    everything = {"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
+    nothing_there = {
+        "Statement": [{"Effect": "Deny", "Action": "s3:*", "Resource": "arn:aws:s3:::b/k*"}]
+    }
+    for documents in (
+        {"a": everything, "d": nothing_there},
+        {"d": nothing_there, "a": everything},
+        {"both": {"Statement": [everything["Statement"], *nothing_there["Statement"]]}},
+    ):
+        both = Policies(documents)
+        assert both.judge(Call("s3:PutObject", "arn:aws:s3:::b/k1")) is Verdict.DENIED
+        assert both.judge(Call("s3:PutObject", "arn:aws:s3:::b/l")) is Verdict.ALLOWED
+        assert both.judge(Call("sqs:SendMessage", "arn:aws:s3:::b/k1")) is Verdict.ALLOWED
+
+
+def test_not_action_is_everything_else():
+    statement = {"Effect": "Allow", "NotAction": ["s3:Put*", "iam:*"], "Resource": "*"}
+    rest = policies(statement)
+    assert rest.allow(Call("s3:GetObject", "arn:aws:s3:::b/k"))
+    assert not rest.allow(Call("s3:PutObject", "arn:aws:s3:::b/k"))
+    assert not rest.allow(Call("IAM:CreateUser", "arn:aws:iam::1:user/u"))
+    denied = policies(
+        {"Effect": "Allow", "Action": "*", "Resource": "*"}, statement | {"Effect": "Deny"}
+    )
+    assert denied.judge(Call("s3:GetObject", "arn:aws:s3:::b/k")) is Verdict.DENIED
+    assert denied.allow(Call("s3:PutObject", "arn:aws:s3:::b/k"))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"NotResource": "arn:aws:s3:::b/secret"},
+        {"Principal": "*"},
+        {"Principal": {"AWS": "arn:aws:iam::1:root"}},
+        {"NotPrincipal": {"AWS": "arn:aws:iam::1:root"}},
+        {"Effect": "allow"},
+        {"NotAction": "s3:PutObject"},
+        {"Action": []},
+        {"Action": "s3"},
+        {"Action": {"s3": "GetObject"}},
+        {"Resource": []},
+        {"Resource": "b/k"},
+        {"Resource": "arn:aws:s3:b"},
+        {"Resource": "arn:aws:s3:::b/${aws:username}/*"},
+        {"Resource": "arn:aws:dynamodb:*:1:table/t"},
+        {"Resource": {"Fn::GetAtt": ["B", "Arn"]}},
+        {"Condition": {"StringEquals": {"s3:prefix": "runs/"}}},
+        {"Condition": {"Bool": {"aws:SecureTransport": "maybe"}}},
+        {"Condition": {"Bool": {"aws:SecureTransport": ["true", "maybe"]}}},
+        {"Condition": {"Bool": {"aws:SecureTransport": "true"}, "Null": {"s3:prefix": "true"}}},
+        {"Unheard": "of"},
+    ],
+)
+def test_what_would_be_judged_wrongly_is_refused(more):
+    with pytest.raises(UnsupportedPolicy, match="p, statement 1"):
+        policies(ALLOW | more)
+
+
+@pytest.mark.parametrize("missing", ["Effect", "Action", "Resource"])
+def test_what_is_missing_is_refused(missing):
+    with pytest.raises(UnsupportedPolicy, match=missing):
+        policies({name: value for name, value in ALLOW.items() if name != missing})
+
+
+def test_documents_of_another_kind_are_refused():
+    for more in ({"Version": "2030-01-01"}, {"Rules": []}):
+        with pytest.raises(UnsupportedPolicy, match=r"^p: "):
+            policies(ALLOW, **more)
+
+
+def test_the_statement_is_named_by_its_sid():
+    with pytest.raises(UnsupportedPolicy, match="p, statement Mine"):
+        policies(ALLOW | {"Sid": "Mine", "NotResource": "*"})
+
+
+@pytest.mark.parametrize(("value", "allowed"), [("true", True), ("false", False)])
+def test_conditions_that_are_taken_for_granted(value, allowed):
+    statement = ALLOW | {"Condition": {"Bool": {"aws:SecureTransport": value}}}
+    call = Call("s3:GetObject", "arn:aws:s3:::b/runs/1/run.json")
+    assert policies(statement).allow(call) == allowed
+    denied = policies(ALLOW, statement | {"Effect": "Deny"})
+    assert denied.allow(call) != allowed
+
+
+_LETTERS = st.sampled_from("ab.*?/:")
+_ARNS = st.text(_LETTERS, max_size=6).map(lambda text: f"arn:aws:s3:::{text}")
+_ACTIONS = st.text(st.sampled_from("aA.*?"), min_size=1, max_size=4).map(lambda text: f"s3:{text}")
+_STATEMENTS = st.builds(
+    lambda effect, element, actions, resources: {
+        "Effect": effect,
+        element: actions,
+        "Resource": resources,
+    },
+    st.sampled_from(["Allow", "Allow", "Deny"]),
+    st.sampled_from(["Action", "Action", "NotAction"]),
+    st.lists(_ACTIONS, min_size=1, max_size=2),
+    st.lists(_ARNS | st.just("*"), min_size=1, max_size=2),
+)
+
+
+@given(
+    statements=st.lists(_STATEMENTS, max_size=3),
+    action=_ACTIONS,
+    resource=_ARNS,
+)
+def test_the_same_as_written_down_a_second_time(statements, action, resource):
+    allowed = policies(*statements).allow(Call(action, resource))
+    assert allowed == allows(statements, action, resource)
