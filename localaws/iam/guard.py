@@ -66,8 +66,7 @@ class Guard:
             return None
         if needed is None or not self._enforce:
             return None
-        _, call = needed
-        return self._judge(principal, call)
+        return self._judge(principal, needed)
 
     def _judge(self, role: str, call: Call) -> str | None:
         line: dict[str, Any] = {"role": role, "action": call.action, "resource": call.resource}

@@ -154,22 +154,21 @@ def calls_of(request: Request, place: Place) -> list[Call]:
     return list(_bucket_calls(request, arn))
 
 
-def missing_object(request: Request, place: Place) -> tuple[str, Call] | None:
-    """The bucket of an object that is read, and the right without which S3 says 403 and not 404.
+def missing_object(request: Request, place: Place) -> Call | None:
+    """The right without which S3 answers 403 and not 404 when the object that is read is missing.
 
     S3 API Reference, GetObject: "If you do not have the s3:ListBucket permission, Amazon S3
-    returns an HTTP status code 403 (Access Denied) error" for an object that does not exist.
-    None for requests that read no object.
+    returns an HTTP status code 403 (Access Denied) error". None for requests that read no object.
     """
     bucket, key = _bucket_and_key(request)
     if not key:
         return None
     copied = request.headers.get("x-amz-copy-source")
     if copied is not None and request.method == "PUT":
-        bucket = unquote(copied.partition("?")[0]).lstrip("/").partition("/")[0]
+        bucket = unquote(copied.partition("?")[0]).removeprefix("/").partition("/")[0]
     elif request.method not in {"GET", "HEAD"} or _subresource(request) == "uploadId":
         return None
-    return bucket, Call("s3:ListBucket", f"arn:{place.partition}:s3:::{bucket}")
+    return Call("s3:ListBucket", f"arn:{place.partition}:s3:::{bucket}")
 
 
 def _bucket_and_key(request: Request) -> tuple[str, str]:

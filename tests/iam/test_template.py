@@ -68,7 +68,7 @@ RESOLVED = {"Statement": [{"Resource": "arn:aws:s3:::work-1"}]}
 
 
 def test_policies_inside_a_role_and_beside_it():
-    inside = {"PolicyName": "p", "PolicyDocument": ATTACHED["PolicyDocument"]}
+    inside = {"PolicyName": "p", "PolicyDocument": POLICY["Properties"]["PolicyDocument"]}
     role = {"Type": "AWS::IAM::Role", "Properties": {"Policies": [inside]}}
     assert roles_of(_template(Role=role, Other=ROLE, Beside=POLICY), DEPLOYED) == {
         "Role": {"Role/p": RESOLVED, "Beside": RESOLVED},
