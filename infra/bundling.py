@@ -14,10 +14,8 @@ from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, PackagePath, distribution
 from pathlib import Path
 
+from infra.checkout import REQUIREMENTS, ROOT
 from infra.errors import DistributionDamaged, DistributionMissing, DistributionNotPure
-
-ROOT = Path(__file__).resolve().parent.parent
-REQUIREMENTS = ROOT / "lambdas" / "requirements.txt"
 
 _LEFT_OUT = ("ddbload/cli/", "ddbload/__main__.py")
 """The command line: click and rich are not there."""

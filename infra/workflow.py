@@ -9,12 +9,11 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from infra.bundling import ROOT
+from infra.checkout import DEFINITION
 from infra.functions import Functions
 from infra.permissions import allow, objects
 from infra.storage import MAP_RUNS
 
-DEFINITION = ROOT / "statemachine" / "import.asl.json"
 MAP_LABEL = "ImportChunks"
 """The distributed Map's Label, which is in the ARNs of what it starts."""
 

@@ -7,7 +7,7 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.servers.fixtures"]
+pytest_plugins = ["tests.servers.fixtures", "tests.infra.fixtures"]
 
 DEFAULT_CASES = 550
 """For each law: more than 10,000 over all of them."""

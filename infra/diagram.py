@@ -1,0 +1,128 @@
+"""Draws the state machine for the docs: `python -m infra.diagram` writes docs/state-machine.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from infra.checkout import DEFINITION, STATE_MACHINE_PAGE
+
+_SHAPES = {"Choice": ("{", "}"), "Succeed": ("([", "])"), "Fail": ("([", "])")}
+_EQUALS = ("NumericEquals", "StringEquals")
+
+
+def page(definition: dict[str, Any]) -> str:
+    """The page: a Mermaid diagram, and each state in words."""
+    drawn = "\n".join(["flowchart TD", *_machine(definition, "  ")])
+    rows = "\n".join(_rows(definition))
+    return f"""\
+# The state machine
+
+<!-- `python -m infra.diagram` writes this page from statemachine/import.asl.json. -->
+
+{definition["Comment"]} A dashed line is the way of an error that was not retried, or no more.
+
+```mermaid
+{drawn}
+```
+
+| state | what | retried | then |
+|---|---|---|---|
+{rows}
+
+An error that only the user or a new version can do away with is never retried:
+{_permanent(definition)}
+"""
+
+
+def _machine(machine: dict[str, Any], indent: str) -> Iterator[str]:
+    first = _node(machine["StartAt"])
+    yield f"{indent}start_{first}(( )) --> {first}"
+    for name, state in machine["States"].items():
+        yield from _state(name, state, indent)
+    for name, state in machine["States"].items():
+        for target, label, dashed in _edges(state):
+            arrow = "-.->" if dashed else "-->"
+            said = f'|"{label}"|' if label else ""
+            yield f"{indent}{_node(name)} {arrow}{said} {_node(target)}"
+
+
+def _state(name: str, state: dict[str, Any], indent: str) -> Iterator[str]:
+    if state["Type"] == "Map":
+        yield f'{indent}subgraph {_node(name)}["{name}: each chunk"]'
+        yield from _machine(state["ItemProcessor"], indent + "  ")
+        yield f"{indent}end"
+        return
+    left, right = _SHAPES.get(state["Type"], ("[", "]"))
+    yield f'{indent}{_node(name)}{left}"{name}"{right}'
+
+
+def _node(name: str) -> str:
+    """Mermaid's identifiers have no question mark, and `end` is a word of its own."""
+    return f"state_{''.join(letter for letter in name if letter.isalnum())}"
+
+
+def _edges(state: dict[str, Any]) -> Iterator[tuple[str, str, bool]]:
+    """Where it goes from a state, why, and whether because of an error."""
+    for choice in state.get("Choices", ()):
+        yield choice["Next"], _condition(choice), False
+    if "Default" in state:
+        yield state["Default"], "else", False
+    if "Next" in state:
+        yield state["Next"], "", False
+    for catch in state.get("Catch", ()):
+        yield catch["Next"], _errors(catch), True
+
+
+def _errors(clause: dict[str, Any]) -> str:
+    return ", ".join(clause["ErrorEquals"]).replace("States.ALL", "any error")
+
+
+def _condition(choice: dict[str, Any]) -> str:
+    variable = choice["Variable"].removeprefix("$.")
+    if "IsNull" in choice:
+        return f"{variable} is {'' if choice['IsNull'] else 'not '}null"
+    (value,) = (choice[name] for name in _EQUALS if name in choice)
+    return f"{variable} is {value}"
+
+
+def _states(machine: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, state in machine["States"].items():
+        yield name, state
+        if "ItemProcessor" in state:
+            yield from _states(state["ItemProcessor"])
+
+
+def _rows(machine: dict[str, Any]) -> Iterator[str]:
+    for name, state in _states(machine):
+        what = f"{state['Type']}. {state.get('Comment', '')}".strip()
+        retried = [
+            f"{_errors(retry)}: {retry['MaxAttempts']} times"
+            for retry in state.get("Retry", ())
+            if retry["MaxAttempts"]
+        ]
+        ways = [
+            f"{label}: {target}" if label else target for target, label, _ in _edges(state)
+        ] or ["the end"]
+        yield f"| {name} | {what} | {'; '.join(retried) or '-'} | {'; '.join(ways)} |"
+
+
+def _permanent(machine: dict[str, Any]) -> str:
+    names = {
+        name
+        for _, state in _states(machine)
+        for retry in state.get("Retry", ())
+        if not retry["MaxAttempts"]
+        for name in retry["ErrorEquals"]
+    }
+    return f"{', '.join(f'`{name}`' for name in sorted(names))}."
+
+
+def main() -> None:
+    """Write the page."""
+    STATE_MACHINE_PAGE.write_text(page(json.loads(DEFINITION.read_text("utf-8"))), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The state machine's definition, as it lies in the repository."""

@@ -1,0 +1,1 @@
+"""What `cdk deploy` would make, read from one synthesis."""

@@ -1,0 +1,130 @@
+"""One synthesis for all tests, with cdk-nag's findings: `python -m tests.infra.synthesis FOLDER`.
+
+In a process of its own, so that CDK's Node process ends with it, and importing CDK costs
+nobody else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+CDK = ROOT / "node_modules" / ".bin" / "cdk"
+STACK = "ddbload"
+CONTEXT = {
+    "source_buckets": ["other-source", "third.source"],
+    "tables": ["books", "films"],
+    "uploads": [
+        {"prefix": "books/", "table": "books", "types": {"year": "N"}},
+        {"prefix": "films/", "table": "films", "source": {"format": "tsv"}},
+        {"prefix": "", "table": "films", "bucket": "other-source", "options": {"workers": 2}},
+        {"prefix": "old/", "table": "films", "bucket": "other-source"},
+    ],
+}
+"""Over cdk.json's defaults: something for each list."""
+
+
+@dataclass(frozen=True)
+class Synthesized:
+    """A cloud assembly."""
+
+    folder: Path
+
+    @cached_property
+    def template(self) -> dict[str, Any]:
+        return self._json(f"{STACK}.template.json")
+
+    @cached_property
+    def asset(self) -> Path:
+        """The folder that becomes the functions' code."""
+        (found,) = self.folder.glob("asset.*")
+        return found
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """What synthesis warns of."""
+        metadata = self._json(f"{STACK}.metadata.json")
+        return [
+            entry["data"]
+            for entries in metadata.values()
+            for entry in entries
+            if entry["type"] == "aws:cdk:warning"
+        ]
+
+    @cached_property
+    def findings(self) -> set[tuple[str, str]]:
+        """cdk-nag's: the rule, and the path of the construct, in the stack."""
+        report = self._json("validation-report.json")
+        return {
+            (finding["ruleName"], construct["constructPath"].removeprefix(f"{STACK}/"))
+            for plugin in report["pluginReports"]
+            if plugin["pluginName"] == "AwsSolutions"
+            for finding in plugin["violations"]
+            for construct in finding["violatingConstructs"]
+        }
+
+    def _json(self, name: str) -> Any:
+        return json.loads((self.folder / name).read_text("utf-8"))
+
+
+def synthesize(folder: Path) -> Synthesized:
+    """Synthesize the stack with `CONTEXT` in a process of its own."""
+    run(sys.executable, "-m", "tests.infra.synthesis", str(folder))
+    return Synthesized(folder)
+
+
+def run(*words: str, **variables: str) -> str:
+    """Run something with an environment that leads nowhere; what it wrote on stdout.
+
+    No credentials, no HOME of anybody's, and a proxy where nothing listens.
+    """
+    done = attempt(*words, **variables)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def attempt(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The same for what may fail."""
+    nowhere = "http://127.0.0.1:9"
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HTTP_PROXY": nowhere,
+        "HTTPS_PROXY": nowhere,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+        # Unpacking the CDK's library takes as long as synthesis.
+        **{name: os.environ[name] for name in ("HOME", "XDG_CACHE_HOME") if name in os.environ},
+        **variables,
+    }
+    return subprocess.run(
+        words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def main() -> None:
+    import cdk_nag
+    from aws_cdk import App, Validations
+
+    from app import build
+
+    defaults = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
+    app = App(outdir=sys.argv[1], analytics_reporting=False, context={**defaults, **CONTEXT})
+    build(app)
+    Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
+    # Findings come as an exception, when all is written: the tests look at the report.
+    try:
+        app.synth()
+    except RuntimeError as error:
+        if "ValidationFailed" not in str(error):
+            raise
+
+
+if __name__ == "__main__":
+    main()

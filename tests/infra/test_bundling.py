@@ -1,0 +1,206 @@
+"""The functions' asset."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import Distribution, distribution, requires
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra import bundling
+from infra.checkout import REQUIREMENTS, ROOT
+from infra.errors import DistributionDamaged, DistributionMissing, DistributionNotPure
+
+MODULES = ("preflight", "import_chunk", "report", "on_upload")
+
+
+@pytest.fixture(scope="module")
+def asset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("asset")
+    bundling.bundle(folder)
+    return folder
+
+
+def contents(folder: Path) -> dict[str, tuple[int, str]]:
+    return {
+        path.relative_to(folder).as_posix(): (
+            path.stat().st_mode & 0o777,
+            hashlib.sha256(path.read_bytes()).hexdigest(),
+        )
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_it_is_the_same_each_time(asset: Path, tmp_path: Path):
+    before = os.umask(0o077)
+    try:
+        bundling.bundle(tmp_path)
+    finally:
+        os.umask(before)
+    assert contents(tmp_path) == contents(asset)
+
+
+def test_what_is_synthesized_is_it(asset: Path, synthesized: Any):
+    assert contents(synthesized.asset) == contents(asset)
+
+
+def test_it_is_pure_python(asset: Path):
+    names = contents(asset)
+    # Powertools' own web page is there too, which nothing here shows.
+    kinds = {Path(name).suffix for name in names if ".dist-info/" not in name}
+    assert kinds == {".py", ".typed", ".css", ".js"}
+    assert not [name for name in names if "__pycache__" in name]
+    metadata = {name.partition("/")[2] for name in names if ".dist-info/" in name}
+    # What an installer writes differs between machines.
+    assert not metadata & {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
+
+
+def test_it_has_ddbload_and_the_handlers_and_not_the_command_line(asset: Path):
+    assert {path.name for path in asset.iterdir() if path.suffix != ".dist-info"} == {
+        "aws_lambda_powertools",
+        "ddbload",
+        "jmespath",
+        "lambdas",
+        "typing_extensions.py",
+    }
+    assert (asset / "ddbload" / "pipeline" / "preflight.py").is_file()
+    assert not (asset / "ddbload" / "cli").exists()
+    for module in MODULES:
+        assert (asset / "lambdas" / f"{module}.py").is_file()
+
+
+def test_licences_go_with_what_they_are_for(asset: Path):
+    for name in ("aws_lambda_powertools", "jmespath", "typing_extensions"):
+        (info,) = asset.glob(f"{name}-*.dist-info")
+        assert list(info.rglob("LICEN*")), name
+
+
+def test_it_is_small(asset: Path):
+    sizes = [path.stat().st_size for path in asset.rglob("*") if path.is_file()]
+    assert sum(sizes) < 5_000_000
+    assert len(sizes) < 800
+
+
+def test_handlers_import_with_boto3_and_nothing_else(asset: Path, tmp_path: Path):
+    """As in Lambda: the asset, the standard library, and the runtime's boto3."""
+    runtime = tmp_path / "runtime"
+    runtime.mkdir()
+    # jmespath is the runtime's too, but here it has to come from the asset.
+    for name in ("boto3", "botocore", "s3transfer", "dateutil", "urllib3", "six"):
+        for path in distribution(f"{name}".replace("dateutil", "python-dateutil")).files or ():
+            top = path.parts[0]
+            if top in (name, f"{name}.py") and not (runtime / top).exists():
+                (runtime / top).symlink_to(str(distribution_root(path)))
+    program = (
+        "import sys; sys.path[:0] = sys.argv[1:3]\n"
+        + "".join(f"import lambdas.{module}\n" for module in MODULES)
+        + "".join(f"assert callable(lambdas.{module}.handler)\n" for module in MODULES)
+        + "import ddbload\n"
+        + "assert ddbload.__file__.startswith(sys.argv[1])\n"
+        + "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-B", "-c", program, str(asset), str(runtime)],
+        env={"PATH": os.environ["PATH"], "AWS_REGION": "eu-west-1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not {"click", "rich", "aws_cdk", "aws_xray_sdk", "pydantic"} & set(done.stdout.split())
+
+
+def distribution_root(path: Any) -> Path:
+    return Path(str(path.dist.locate_file(path.parts[0])))
+
+
+def test_pins_are_those_of_the_whole_project_with_their_hashes():
+    pinned = blocks(REQUIREMENTS.read_text("utf-8"))
+    project = blocks((ROOT / "requirements.txt").read_text("utf-8"))
+    assert len(pinned) == 3
+    for name, lines in pinned.items():
+        assert lines == project[name]
+        assert any("--hash=sha256:" in line for line in lines)
+
+
+def blocks(requirements: str) -> dict[str, list[str]]:
+    """Each requirement's lines, without comments and line ends."""
+    found: dict[str, list[str]] = {}
+    for line in requirements.splitlines():
+        if match := re.match(r"([a-z0-9-]+)==", line):
+            lines = found.setdefault(match[1], [])
+        if line.strip() and not line.strip().startswith("#"):
+            lines.append(line.rstrip(" \\"))
+    return found
+
+
+def test_pins_leave_nothing_out():
+    """A distribution's own requirements are pinned too; extras are not wanted."""
+    pinned = bundling.pins(REQUIREMENTS.read_text("utf-8"))
+    for name in pinned:
+        needed = {
+            re.split(r"[^A-Za-z0-9._-]", each)[0]
+            for each in requires(name) or ()
+            if "extra ==" not in each
+        }
+        assert needed <= set(pinned)
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of one installed distribution, which a test may damage."""
+    site = tmp_path / "site"
+    site.mkdir()
+    found = distribution("jmespath")
+    for name in ("jmespath", "jmespath-1.1.0.dist-info"):
+        shutil.copytree(str(found.locate_file(name)), site / name)
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text("jmespath==1.1.0 \\\n    --hash=sha256:0\n", "utf-8")
+    monkeypatch.setattr(bundling, "REQUIREMENTS", requirements)
+    copy = Distribution.at(site / "jmespath-1.1.0.dist-info")
+    monkeypatch.setattr(bundling, "distribution", lambda _name: copy)
+    return site
+
+
+def test_a_changed_file_is_refused(installed: Path, tmp_path: Path):
+    with (installed / "jmespath" / "parser.py").open("a") as file:
+        file.write("# changed\n")
+    with pytest.raises(DistributionDamaged, match=r"jmespath has a changed jmespath/parser\.py"):
+        bundling.bundle(tmp_path / "asset")
+
+
+def test_a_missing_file_is_refused(installed: Path, tmp_path: Path):
+    (installed / "jmespath" / "parser.py").unlink()
+    with pytest.raises(DistributionDamaged, match=r"lacks jmespath/parser\.py"):
+        bundling.bundle(tmp_path / "asset")
+
+
+def test_another_version_is_refused(installed: Path, tmp_path: Path):
+    metadata = installed / "jmespath-1.1.0.dist-info" / "METADATA"
+    metadata.write_text(metadata.read_text("utf-8").replace("Version: 1.1.0", "Version: 1.2"))
+    with pytest.raises(DistributionMissing, match=r"installed as 1\.2.*install jmespath==1\.1\.0"):
+        bundling.bundle(tmp_path / "asset")
+
+
+def test_compiled_code_is_refused(installed: Path, tmp_path: Path):
+    with (installed / "jmespath-1.1.0.dist-info" / "RECORD").open("a") as file:
+        file.write("jmespath/fast.cpython-313-aarch64-linux-gnu.so,,\n")
+    with pytest.raises(DistributionNotPure, match="compiled code"):
+        bundling.bundle(tmp_path / "asset")
+
+
+def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text("surely-not-installed==1.0\n", "utf-8")
+    monkeypatch.setattr(bundling, "REQUIREMENTS", requirements)
+    with pytest.raises(DistributionMissing, match="surely-not-installed is not installed"):
+        bundling.bundle(tmp_path / "asset")

@@ -1,0 +1,178 @@
+"""Every statement of every role: nothing is allowed that is not written here."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.infra.template import Template, listed
+
+ARN = "arn:${AWS::Partition}"
+HERE = "${AWS::Region}:${AWS::AccountId}"
+WORK = "${StorageWork.Arn}"
+INBOX = "${StorageInbox.Arn}"
+TABLES = [f"{ARN}:dynamodb:{HERE}:table/books", f"{ARN}:dynamodb:{HERE}:table/films"]
+SOURCES = [INBOX, f"{ARN}:s3:::other-source", f"{ARN}:s3:::third.source"]
+MACHINE = "${WorkflowStateMachine}"
+EXECUTION = f"{ARN}:states:{HERE}:execution:${{WorkflowStateMachine.Name}}"
+
+LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
+READ_SOURCES = (
+    ["s3:GetObject", "s3:GetObjectVersion"],
+    [f"{bucket}/*" for bucket in SOURCES],
+)
+LIST_SOURCES = (["s3:ListBucket"], [*SOURCES, WORK])
+
+ALLOWED = {
+    "FunctionsPreflightRole": {
+        "WriteOwnLogs": (LOGS, ["${ObservabilityPreflight.Arn}"]),
+        "CheckTables": (["dynamodb:DescribeTable"], TABLES),
+        "ReadAndWriteLedger": (
+            ["s3:GetObject", "s3:PutObject"],
+            [
+                f"{WORK}/runs/*/execution.json",
+                f"{WORK}/runs/*/manifest.json",
+                f"{WORK}/runs/*/manifest/*",
+                f"{WORK}/runs/*/run.json",
+            ],
+        ),
+        "ReadSources": READ_SOURCES,
+        "TellMissingFromForbidden": LIST_SOURCES,
+    },
+    "FunctionsImportChunkRole": {
+        "WriteOwnLogs": (LOGS, ["${ObservabilityImportChunk.Arn}"]),
+        "WriteTables": (["dynamodb:BatchWriteItem"], TABLES),
+        "ReadLedger": (
+            ["s3:GetObject"],
+            [f"{WORK}/runs/*/chunks/*", f"{WORK}/runs/*/rejects/*", f"{WORK}/runs/*/run.json"],
+        ),
+        "WriteLedger": (
+            ["s3:PutObject"],
+            [f"{WORK}/runs/*/chunks/*", f"{WORK}/runs/*/failures/*", f"{WORK}/runs/*/rejects/*"],
+        ),
+        "ReadSources": READ_SOURCES,
+        "TellMissingFromForbidden": LIST_SOURCES,
+    },
+    "FunctionsReportRole": {
+        "WriteOwnLogs": (LOGS, ["${ObservabilityReport.Arn}"]),
+        "ReadLedger": (["s3:GetObject"], [f"{WORK}/runs/*"]),
+        "ListLedger": (["s3:ListBucket"], [WORK]),
+        "WriteReport": (["s3:PutObject"], [f"{WORK}/runs/*/report.json"]),
+    },
+    "TriggerOnUploadRole": {
+        "WriteOwnLogs": (LOGS, ["${ObservabilityOnUpload.Arn}"]),
+        "StartRuns": (["states:StartExecution"], [MACHINE]),
+        "ReadLedger": (["s3:GetObject"], [f"{WORK}/runs/*"]),
+        "ListLedger": (["s3:ListBucket"], [WORK]),
+        "KeepFailures": (["sqs:SendMessage"], ["${TriggerDeadLetters.Arn}"]),
+    },
+    "WorkflowRole": {
+        "CallSteps": (
+            ["lambda:InvokeFunction"],
+            [
+                "${FunctionsPreflightFunction.Arn}",
+                "${FunctionsImportChunkFunction.Arn}",
+                "${FunctionsReportFunction.Arn}",
+            ],
+        ),
+        "ReadManifests": (["s3:GetObject"], [f"{WORK}/runs/*/manifest.json"]),
+        "WriteMapResults": (
+            [
+                "s3:AbortMultipartUpload",
+                "s3:GetObject",
+                "s3:ListMultipartUploadParts",
+                "s3:PutObject",
+            ],
+            [f"{WORK}/mapruns/*"],
+        ),
+        "StartChildren": (["states:StartExecution"], [MACHINE]),
+        "WatchChildren": (
+            ["states:DescribeExecution", "states:StopExecution"],
+            [f"{EXECUTION}:*", f"{EXECUTION}/ImportChunks:*"],
+        ),
+        # CDK's own, for logs: "AWS service logs" names them, and no resource for any of them.
+        "": (
+            [
+                "logs:CreateLogDelivery",
+                "logs:GetLogDelivery",
+                "logs:UpdateLogDelivery",
+                "logs:DeleteLogDelivery",
+                "logs:ListLogDeliveries",
+                "logs:PutResourcePolicy",
+                "logs:DescribeResourcePolicies",
+                "logs:DescribeLogGroups",
+            ],
+            ["*"],
+        ),
+    },
+}
+
+
+def test_no_other_roles(template: Template):
+    assert set(template.of_type("AWS::IAM::Role")) == set(ALLOWED)
+
+
+@pytest.mark.parametrize("role", ALLOWED)
+def test_a_role_may_do_exactly_this(template: Template, role: str):
+    statements = template.statements(role)
+    found = {
+        sid: (listed(statement["Action"]), listed(statement["Resource"]))
+        for sid, statement in statements.items()
+    }
+    assert found == ALLOWED[role]
+    for statement in statements.values():
+        assert set(statement) <= {"Sid", "Effect", "Action", "Resource"}
+        assert statement["Effect"] == "Allow"
+
+
+def test_policies_hang_on_roles_only_and_nothing_comes_from_elsewhere(template: Template):
+    for role in template.of_type("AWS::IAM::Role").values():
+        assert set(role) == {"AssumeRolePolicyDocument"}
+    for policy in template.of_type("AWS::IAM::Policy").values():
+        assert len(policy["Roles"]) == 1
+        assert set(policy) == {"PolicyDocument", "PolicyName", "Roles"}
+
+
+def test_no_action_has_a_wildcard_unless_it_is_denied(template: Template):
+    statements = [
+        statement
+        for resource in template.resources.values()
+        for key in ("PolicyDocument", "KeyPolicy", "AssumeRolePolicyDocument")
+        for statement in resource["Properties"].get(key, {}).get("Statement", ())
+    ]
+    assert len(statements) > 30
+    for statement in statements:
+        assert "NotAction" not in statement
+        assert "NotResource" not in statement
+        if any("*" in action for action in listed(statement["Action"])):
+            assert statement["Effect"] == "Deny"
+
+
+def test_only_the_services_take_the_roles_on(template: Template):
+    for name, role in template.of_type("AWS::IAM::Role").items():
+        (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+        expected: dict[str, object] = {
+            "Action": "sts:AssumeRole",
+            "Effect": "Allow",
+            "Principal": {"Service": "lambda.amazonaws.com"},
+        }
+        if name == "WorkflowRole":
+            expected["Principal"] = {"Service": "states.amazonaws.com"}
+            expected["Condition"] = {"StringEquals": {"aws:SourceAccount": "${AWS::AccountId}"}}
+        assert statement == expected
+
+
+def test_the_right_to_start_itself_waits_for_the_machine_and_not_the_machine_for_it(
+    template: Template,
+):
+    machine = template.resources["WorkflowStateMachine"]
+    own = template.resources["WorkflowRunChildren"]
+    assert MACHINE in str(own)
+    assert not any("RunChildren" in name for name in machine["DependsOn"])
+    assert any("WorkflowRoleDefaultPolicy" in name for name in machine["DependsOn"])
+
+
+def test_functions_wait_for_their_rights(template: Template):
+    for name in template.of_type("AWS::Lambda::Function"):
+        role = f"{name.removesuffix('Function')}Role"
+        waited = template.resources[name]["DependsOn"]
+        assert any(each.startswith(f"{role}DefaultPolicy") for each in waited)

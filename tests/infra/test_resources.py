@@ -1,0 +1,335 @@
+"""Every resource of the stack, but the roles and their policies."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from tests.infra.synthesis import Synthesized
+from tests.infra.template import Template, listed
+
+INBOX = "${StorageInbox}"
+FUNCTIONS = {
+    "FunctionsPreflightFunction": ("preflight", 900, 1769, "ObservabilityPreflight"),
+    "FunctionsImportChunkFunction": ("import_chunk", 900, 1769, "ObservabilityImportChunk"),
+    "FunctionsReportFunction": ("report", 900, 1769, "ObservabilityReport"),
+    "TriggerOnUploadFunction": ("on_upload", 60, 512, "ObservabilityOnUpload"),
+}
+
+
+def test_there_is_nothing_else(template: Template):
+    assert Counter(resource["Type"] for resource in template.resources.values()) == {
+        "AWS::S3::Bucket": 2,
+        "AWS::S3::BucketPolicy": 2,
+        "AWS::KMS::Key": 1,
+        "AWS::Logs::LogGroup": 5,
+        "AWS::IAM::Role": 5,
+        "AWS::IAM::Policy": 6,
+        "AWS::Lambda::Function": 4,
+        "AWS::Lambda::EventInvokeConfig": 1,
+        "AWS::Lambda::Permission": 2,
+        "AWS::StepFunctions::StateMachine": 1,
+        "AWS::SQS::Queue": 1,
+        "AWS::SQS::QueuePolicy": 1,
+        "AWS::Events::Rule": 2,
+    }
+
+
+def test_only_the_buckets_outlive_the_stack(template: Template):
+    kept = {
+        name
+        for name, resource in template.resources.items()
+        if resource.get("DeletionPolicy", "Delete") != "Delete"
+    }
+    assert kept == {
+        "StorageWork",
+        "StorageWorkPolicy",
+        "StorageInbox",
+        "StorageInboxPolicy",
+    }
+    for name in kept:
+        assert template.resources[name]["DeletionPolicy"] == "Retain"
+        assert template.resources[name]["UpdateReplacePolicy"] == "Retain"
+
+
+def test_nothing_has_a_name_that_a_second_stack_would_take_too(template: Template):
+    for resource in template.resources.values():
+        for key, value in resource["Properties"].items():
+            if key.endswith("Name") and key not in ("FunctionName", "PolicyName"):
+                assert "${AWS::StackName}" in value
+
+
+def test_buckets_are_private_encrypted_and_reached_by_tls_only(template: Template):
+    for name, bucket in template.of_type("AWS::S3::Bucket").items():
+        assert bucket["BucketEncryption"] == {
+            "ServerSideEncryptionConfiguration": [
+                {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+            ]
+        }
+        assert bucket["PublicAccessBlockConfiguration"] == {
+            "BlockPublicAcls": True,
+            "BlockPublicPolicy": True,
+            "IgnorePublicAcls": True,
+            "RestrictPublicBuckets": True,
+        }
+        assert bucket["OwnershipControls"] == {
+            "Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]
+        }
+        policy = template.resources[f"{name}Policy"]["Properties"]
+        assert policy["Bucket"] == f"${{{name}}}"
+        assert policy["PolicyDocument"]["Statement"] == [
+            {
+                "Action": "s3:*",
+                "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+                "Effect": "Deny",
+                "Principal": {"AWS": "*"},
+                "Resource": [f"${{{name}.Arn}}", f"${{{name}.Arn}}/*"],
+            }
+        ]
+
+
+def test_the_work_bucket_forgets_old_runs(template: Template):
+    work = template.resources["StorageWork"]["Properties"]
+    assert work["LifecycleConfiguration"]["Rules"] == [
+        {"Id": "ExpireRuns", "Prefix": "runs/", "ExpirationInDays": 90, "Status": "Enabled"},
+        {"Id": "ExpireMapRuns", "Prefix": "mapruns/", "ExpirationInDays": 90, "Status": "Enabled"},
+        {
+            "Id": "AbortUploads",
+            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
+            "Status": "Enabled",
+        },
+    ]
+    assert "VersioningConfiguration" not in work
+    assert "NotificationConfiguration" not in work
+
+
+def test_the_inbox_keeps_versions_and_tells_of_uploads(template: Template):
+    inbox = template.resources["StorageInbox"]["Properties"]
+    assert inbox["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert inbox["NotificationConfiguration"] == {
+        "EventBridgeConfiguration": {"EventBridgeEnabled": True}
+    }
+    # What lies in the inbox itself never expires: it is people's.
+    assert inbox["LifecycleConfiguration"]["Rules"] == [
+        {
+            "Id": "ExpireReplacedVersions",
+            "ExpiredObjectDeleteMarker": True,
+            "NoncurrentVersionExpiration": {"NoncurrentDays": 90},
+            "Status": "Enabled",
+        },
+        {
+            "Id": "AbortUploads",
+            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
+            "Status": "Enabled",
+        },
+    ]
+
+
+def test_log_groups_are_encrypted_and_end(template: Template):
+    groups = template.of_type("AWS::Logs::LogGroup")
+    assert {group["LogGroupName"] for group in groups.values()} == {
+        "/aws/vendedlogs/states/${AWS::StackName}",
+        "/ddbload/${AWS::StackName}/preflight",
+        "/ddbload/${AWS::StackName}/import_chunk",
+        "/ddbload/${AWS::StackName}/report",
+        "/ddbload/${AWS::StackName}/on_upload",
+    }
+    for group in groups.values():
+        assert group["KmsKeyId"] == "${ObservabilityKey.Arn}"
+        assert group["RetentionInDays"] == 30
+
+
+def test_the_key_is_used_for_these_log_groups_only(template: Template):
+    key = template.resources["ObservabilityKey"]["Properties"]
+    assert key["EnableKeyRotation"] is True
+    assert key["PendingWindowInDays"] == 7
+    account, service = key["KeyPolicy"]["Statement"]
+    assert account["Principal"] == {"AWS": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}
+    administration = set(listed(account["Action"]))
+    assert "kms:PutKeyPolicy" in administration
+    use = {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:CreateGrant"}
+    assert not administration & use
+    assert service["Principal"] == {"Service": "logs.${AWS::Region}.amazonaws.com"}
+    groups = template.of_type("AWS::Logs::LogGroup").values()
+    here = "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:"
+    assert set(service["Condition"]) == {"ArnEquals"}
+    (context,) = service["Condition"]["ArnEquals"].items()
+    assert context[0] == "kms:EncryptionContext:aws:logs:arn"
+    assert sorted(context[1]) == sorted(here + group["LogGroupName"] for group in groups)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(template: Template, name: str):
+    module, timeout, memory, group = FUNCTIONS[name]
+    function = dict(template.resources[name]["Properties"])
+    code = function.pop("Code")
+    assert code == template.resources["FunctionsPreflightFunction"]["Properties"]["Code"]
+    assert function.pop("Description")
+    variables = function.pop("Environment")["Variables"]
+    assert function == {
+        "Architectures": ["arm64"],
+        "Handler": f"lambdas.{module}.handler",
+        "LoggingConfig": {"LogGroup": f"${{{group}}}"},
+        "MemorySize": memory,
+        "Role": f"${{{name[: -len('Function')]}Role.Arn}}",
+        "Runtime": "python3.13",
+        "Timeout": timeout,
+    }
+    expected = {
+        "DDBLOAD_WORK_BUCKET": "${StorageWork}",
+        "DDBLOAD_SOURCE_BUCKETS": f"{INBOX},other-source,third.source",
+        "DDBLOAD_TABLES": "books,films",
+        "POWERTOOLS_SERVICE_NAME": "ddbload",
+        "POWERTOOLS_METRICS_NAMESPACE": "ddbload",
+    }
+    if module in ("preflight", "import_chunk"):
+        expected["DDBLOAD_RESERVE_SECONDS"] = "30"
+    if module == "on_upload":
+        expected["DDBLOAD_STATE_MACHINE"] = "${WorkflowStateMachine}"
+        uploads = json.loads(variables.pop("DDBLOAD_UPLOADS"))
+        assert uploads == [
+            {"bucket": INBOX, "prefix": "books/", "table": "books", "types": {"year": "N"}},
+            {"bucket": INBOX, "prefix": "films/", "table": "films", "source": {"format": "tsv"}},
+            {"bucket": "other-source", "prefix": "", "table": "films", "options": {"workers": 2}},
+            {"bucket": "other-source", "prefix": "old/", "table": "films"},
+        ]
+    assert variables == expected
+
+
+def test_the_state_machine(template: Template):
+    machine = dict(template.resources["WorkflowStateMachine"]["Properties"])
+    del machine["DefinitionString"]
+    assert machine == {
+        "DefinitionSubstitutions": {
+            "PreflightFunctionArn": "${FunctionsPreflightFunction.Arn}",
+            "ImportChunkFunctionArn": "${FunctionsImportChunkFunction.Arn}",
+            "ReportFunctionArn": "${FunctionsReportFunction.Arn}",
+            "WorkBucketName": "${StorageWork}",
+        },
+        "LoggingConfiguration": {
+            "Destinations": [
+                {
+                    "CloudWatchLogsLogGroup": {
+                        "LogGroupArn": "${ObservabilityStateMachine.Arn}",
+                    }
+                }
+            ],
+            "IncludeExecutionData": False,
+            "Level": "ERROR",
+        },
+        "RoleArn": "${WorkflowRole.Arn}",
+        "TracingConfiguration": {"Enabled": False},
+    }
+
+
+def test_rules_match_uploads_to_the_mapped_places_only(template: Template):
+    patterns = {
+        name: rule["EventPattern"] for name, rule in template.of_type("AWS::Events::Rule").items()
+    }
+    created = {"source": ["aws.s3"], "detail-type": ["Object Created"]}
+    assert patterns == {
+        "TriggerInbox": {
+            **created,
+            "detail": {
+                "bucket": {"name": [INBOX]},
+                "object": {"key": [{"prefix": "books/"}, {"prefix": "films/"}]},
+            },
+        },
+        # One of its prefixes is empty, and so all keys are meant.
+        "TriggerBucketothersource": {
+            **created,
+            "detail": {"bucket": {"name": ["other-source"]}},
+        },
+    }
+
+
+def test_rules_call_on_upload_and_lose_nothing(template: Template):
+    permissions = list(template.of_type("AWS::Lambda::Permission").values())
+    for name, rule in template.of_type("AWS::Events::Rule").items():
+        assert rule["State"] == "ENABLED"
+        assert rule["Targets"] == [
+            {
+                "Arn": "${TriggerOnUploadFunction.Arn}",
+                "DeadLetterConfig": {"Arn": "${TriggerDeadLetters.Arn}"},
+                "Id": "Target0",
+                "RetryPolicy": {
+                    "MaximumEventAgeInSeconds": 21600,
+                    "MaximumRetryAttempts": 185,
+                },
+            }
+        ]
+        assert {
+            "Action": "lambda:InvokeFunction",
+            "FunctionName": "${TriggerOnUploadFunction.Arn}",
+            "Principal": "events.amazonaws.com",
+            "SourceArn": f"${{{name}.Arn}}",
+        } in permissions
+
+
+def test_what_fails_in_on_upload_itself_is_kept_too(template: Template):
+    (config,) = template.of_type("AWS::Lambda::EventInvokeConfig").values()
+    assert config == {
+        "DestinationConfig": {"OnFailure": {"Destination": "${TriggerDeadLetters.Arn}"}},
+        "FunctionName": "${TriggerOnUploadFunction}",
+        "MaximumEventAgeInSeconds": 21600,
+        "MaximumRetryAttempts": 2,
+        "Qualifier": "$LATEST",
+    }
+
+
+def test_the_queue_takes_messages_of_the_rules_only(template: Template):
+    queue = template.resources["TriggerDeadLetters"]["Properties"]
+    assert queue == {"MessageRetentionPeriod": 14 * 86400, "SqsManagedSseEnabled": True}
+    (policy,) = template.of_type("AWS::SQS::QueuePolicy").values()
+    assert policy["Queues"] == ["${TriggerDeadLetters}"]
+    denied, *allowed = policy["PolicyDocument"]["Statement"]
+    assert denied == {
+        "Action": "sqs:*",
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+        "Effect": "Deny",
+        "Principal": {"AWS": "*"},
+        "Resource": "${TriggerDeadLetters.Arn}",
+    }
+    for statement in allowed:
+        statement.pop("Sid")
+    rules = template.of_type("AWS::Events::Rule")
+    assert allowed == [
+        {
+            "Action": "sqs:SendMessage",
+            "Condition": {"ArnEquals": {"aws:SourceArn": f"${{{rule}.Arn}}"}},
+            "Effect": "Allow",
+            "Principal": {"Service": "events.amazonaws.com"},
+            "Resource": "${TriggerDeadLetters.Arn}",
+        }
+        for rule in rules
+    ]
+
+
+def test_outputs_are_what_the_command_line_looks_for(template: Template):
+    outputs = template.plain["Outputs"]
+    assert {name: output["Value"] for name, output in outputs.items()} == {
+        "StateMachineArn": "${WorkflowStateMachine}",
+        "WorkBucketName": "${StorageWork}",
+        "InboxBucketName": INBOX,
+        "UploadDeadLetterQueueUrl": "${TriggerDeadLetters}",
+    }
+
+
+def test_the_template_is_for_any_account_and_region_and_asks_for_nothing(
+    synthesized: Synthesized, template: Template
+):
+    assert set(template.plain["Parameters"]) == {"BootstrapVersion"}
+    assert "Metadata" not in template.plain
+    for resource in template.resources.values():
+        assert "Metadata" not in resource
+    manifest = json.loads((synthesized.folder / "manifest.json").read_text("utf-8"))
+    assert manifest["artifacts"]["ddbload"]["environment"] == (
+        "aws://unknown-account/unknown-region"
+    )
+    assert "missing" not in manifest
+
+
+def test_a_full_deployment_warns_of_nothing(synthesized: Synthesized):
+    assert synthesized.warnings == []
