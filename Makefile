@@ -80,13 +80,26 @@ bench-scan: setup ## Measure how fast row ends are found, beside csv.reader
 	$(BIN)/python -m bench.scan $(ARGS)
 
 .PHONY: demo
-demo: setup node_modules ## Load a sample, or FILE="my.csv" with TABLE_KEY=id, on this machine
+demo: setup node_modules ## The whole pipeline on this machine; FILE="my.csv" with TABLE_KEY=id for yours
+	$(call run_demo,)
+
+.PHONY: demo-import
+demo-import: setup node_modules ## The same file by `ddbload import` alone, in seconds
+	$(call run_demo,--import-only)
+
+define run_demo
 	@status=0; \
-	$(BIN)/ddbload demo $${FILE:+--file "$$FILE"} $${TABLE_KEY:+--table-key "$$TABLE_KEY"} || status=$$?; \
+	$(BIN)/ddbload demo $(1) $${FILE:+--file "$$FILE"} $${TABLE_KEY:+--table-key "$$TABLE_KEY"} || status=$$?; \
 	if [ $$status -eq 3 ]; then \
 		echo "make: the demo finished, but rows were rejected (ddbload's exit 3)" >&2; \
 	fi; \
 	exit $$status
+endef
+
+# cdk finds the app, and the Python that runs it, by cdk.json.
+.PHONY: synth
+synth: setup node_modules ## Write the deployment's template into cdk.out (ARGS="-c tables=books")
+	node_modules/.bin/cdk synth --quiet $(ARGS)
 
 .PHONY: wheel
 wheel: setup ## Build the wheel into dist/
@@ -100,5 +113,5 @@ lock: setup ## Write requirements.txt anew from pyproject.toml (ARGS=--upgrade f
 
 .PHONY: clean
 clean: ## Remove everything that make and its tools have made
-	rm -rf $(VENV) node_modules build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) node_modules build cdk.out dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
