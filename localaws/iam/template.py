@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localaws.iam.errors import UnresolvedTemplate
+from localaws.iam.requests import Place
 
+# What stands before and after the name in an ARN, by type of resource.
+_ARNS = {
+    "AWS::Lambda::Function": ("lambda", "function:", ""),
+    "AWS::Logs::LogGroup": ("logs", "log-group:", ":*"),
+    "AWS::SQS::Queue": ("sqs", "", ""),
+    "AWS::StepFunctions::StateMachine": ("states", "stateMachine:", ""),
+}
 _PLACEHOLDER = re.compile(r"\$\{(!?)([^}]*)\}")
 
 
@@ -45,6 +53,33 @@ class Deployed:
         if not value:
             raise UnresolvedTemplate(f"Fn::GetAtt {name}.{attribute}")
         return value
+
+
+def deployed(
+    template: Mapping[str, Any], names: Mapping[str, str], place: Place, stack: str = ""
+) -> Deployed:
+    """A template's resources as deployed to `place`; `names`: by logical id, what Ref gives.
+
+    Knows the attributes that policies name, `Arn` and `Name`, of the types that it knows.
+    """
+    attributes: dict[tuple[str, str], str] = {}
+    for logical, of in template["Resources"].items():
+        if logical not in names:
+            continue
+        # A queue's Ref is its URL, a state machine's its ARN.
+        name = re.split("[/:]", names[logical])[-1]
+        service, prefix, suffix = _ARNS.get(of["Type"], ("", "", ""))
+        if of["Type"] == "AWS::S3::Bucket":
+            arn = f"arn:{place.partition}:s3:::{name}"
+        elif of["Type"] == "AWS::IAM::Role":
+            arn = f"arn:{place.partition}:iam::{place.account}:role/{name}"
+        elif service:
+            name = name if service != "logs" else names[logical]
+            arn = place.arn(service, f"{prefix}{name}{suffix}")
+        else:
+            continue
+        attributes |= {(logical, "Arn"): arn, (logical, "Name"): name}
+    return Deployed(place.region, place.account, names, attributes, place.partition, stack)
 
 
 def resolved(value: Any, deployed: Deployed) -> Any:

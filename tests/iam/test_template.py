@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from localaws.iam.errors import UnresolvedTemplate
-from localaws.iam.template import Deployed, resolved, roles_of
+from localaws.iam.template import Deployed, deployed, resolved, roles_of
+from tests.iam.asking import PLACE
 
 DEPLOYED = Deployed(
     "eu-central-1",
@@ -91,3 +92,41 @@ def test_policies_inside_a_role_and_beside_it():
 def test_policies_that_cannot_be_followed_are_an_error(resources):
     with pytest.raises(UnresolvedTemplate):
         roles_of(_template(**resources), DEPLOYED)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "arn"),
+    [
+        ("AWS::S3::Bucket", "work-1", "arn:aws:s3:::work-1"),
+        ("AWS::IAM::Role", "r", "arn:aws:iam::123456789012:role/r"),
+        ("AWS::Lambda::Function", "f", "arn:aws:lambda:eu-central-1:123456789012:function:f"),
+        (
+            "AWS::Logs::LogGroup",
+            "/aws/f",
+            "arn:aws:logs:eu-central-1:123456789012:log-group:/aws/f:*",
+        ),
+        (
+            "AWS::SQS::Queue",
+            "https://sqs.eu-central-1.amazonaws.com/123456789012/q",
+            "arn:aws:sqs:eu-central-1:123456789012:q",
+        ),
+        (
+            "AWS::StepFunctions::StateMachine",
+            "arn:aws:states:eu-central-1:123456789012:stateMachine:m",
+            "arn:aws:states:eu-central-1:123456789012:stateMachine:m",
+        ),
+    ],
+)
+def test_arns_of_what_is_deployed(kind, name, arn):
+    template = {"Resources": {"It": {"Type": kind}, "Other": {"Type": kind}}}
+    made = deployed(template, {"It": name}, PLACE)
+    assert resolved({"Fn::GetAtt": ["It", "Arn"]}, made) == arn
+    assert arn.rstrip(":*").endswith(resolved({"Fn::GetAtt": ["It", "Name"]}, made))
+    with pytest.raises(UnresolvedTemplate):
+        resolved({"Fn::GetAtt": ["Other", "Arn"]}, made)
+
+
+def test_attributes_of_other_types_are_an_error():
+    made = deployed({"Resources": {"It": {"Type": "AWS::EC2::VPC"}}}, {"It": "v"}, PLACE)
+    with pytest.raises(UnresolvedTemplate):
+        resolved({"Fn::GetAtt": ["It", "Arn"]}, made)
