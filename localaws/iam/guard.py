@@ -64,9 +64,10 @@ class Guard:
             needed = s3.missing_object(request, _place(principal, region))
         except UnknownCall:
             return None
-        if needed is None or not self._enforce:
+        if needed is None:
             return None
-        return self._judge(principal, needed)
+        why = self._judge(principal, needed)
+        return why if self._enforce else None
 
     def _judge(self, role: str, call: Call) -> str | None:
         line: dict[str, Any] = {"role": role, "action": call.action, "resource": call.resource}

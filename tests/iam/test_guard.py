@@ -128,7 +128,11 @@ def test_only_who_may_list_a_bucket_learns_that_an_object_is_missing(record):
     assert Guard(Account(READ), enforce=True).refusal_of_missing(ROLE, REGION, put) is None
 
 
-def test_without_enforcement_nothing_is_refused():
-    guard = Guard(Account())
+def test_without_enforcement_nothing_is_refused(record):
+    guard = Guard(Account(), record=record)
     assert guard(ROLE, "s3", REGION, get("secret")) is None
     assert guard.refusal_of_missing(ROLE, REGION, get("secret")) is None
+    assert [(line["action"], line["allowed"]) for line in lines(record)] == [
+        ("s3:GetObject", False),
+        ("s3:ListBucket", False),
+    ]
