@@ -1,0 +1,7 @@
+"""`python -m localaws`."""
+
+import sys
+
+from localaws.command import main
+
+sys.exit(main())

@@ -1,0 +1,46 @@
+"""Sends what became of an asynchronous invocation, by the function's own right to do so."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from localaws.functions.function import Function
+from localaws.patches.clients import client_for_role
+
+_LOG = logging.getLogger(__name__)
+
+
+class Delivery:
+    """`endpoint`: where queues, topics, buses and other functions are reached."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+
+    def __call__(
+        self, function: Function, destination: str, body: str, attributes: dict[str, str]
+    ) -> None:
+        try:
+            self._send(function, destination, body, attributes)
+        except Exception:  # noqa: BLE001 - see below
+            # As on AWS, where a metric says so: nobody waits for this answer.
+            _LOG.exception("%s: nothing could be sent to %s", function.name, destination)
+
+    def _send(
+        self, function: Function, destination: str, body: str, attributes: dict[str, str]
+    ) -> None:
+        _, _, service, region, account, name = destination.split(":", 5)
+        client: Any = client_for_role(service, region, function.role, self._endpoint)
+        values = {
+            key: {"DataType": "String", "StringValue": value} for key, value in attributes.items()
+        }
+        match service:
+            case "sqs":
+                queue = f"{self._endpoint}/{account}/{name}"
+                client.send_message(QueueUrl=queue, MessageBody=body, MessageAttributes=values)
+            case "sns":
+                client.publish(TopicArn=destination, Message=body, MessageAttributes=values)
+            case "lambda":
+                client.invoke(FunctionName=destination, InvocationType="Event", Payload=body)
+            case _:
+                _LOG.warning("%s: destinations in %s are not emulated", function.name, service)

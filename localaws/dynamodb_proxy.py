@@ -1,0 +1,95 @@
+"""Stands before dynalite where calls are watched, so that functions' calls to DynamoDB are seen.
+
+Functions get this endpoint only when somebody watches; else they talk to dynalite directly and
+nothing is lost on the way.
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from localaws.calls import refusal_of_signed
+from localaws.iam.requests import Request
+from localaws.server import refusal_answer
+from localaws.settings import HOST
+
+_NOT_PASSED_ON = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
+
+
+class DynamoDBProxy:
+    """Serves at `endpoint` until `close`."""
+
+    def __init__(self, target: str) -> None:
+        self._server = _Server((HOST, 0), target)
+        self.endpoint = f"http://{HOST}:{self._server.server_port}"
+        threading.Thread(
+            target=self._server.serve_forever, name="DynamoDB proxy", daemon=True
+        ).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 256
+
+    def __init__(self, address: tuple[str, int], target: str) -> None:
+        self.target = urlsplit(target).netloc
+        super().__init__(address, _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection of a client, with one to dynalite for as long as it lasts."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+    _onward: http.client.HTTPConnection
+
+    def setup(self) -> None:
+        super().setup()
+        self._onward = http.client.HTTPConnection(self.server.target)
+
+    def finish(self) -> None:
+        self._onward.close()
+        super().finish()
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        path, _, query = self.path.partition("?")
+        request = Request("POST", path, query, headers, lambda: body)
+        refused = refusal_of_signed(request)
+        if refused is not None:
+            denied = refusal_answer(request, refused)
+            self._answer(denied.status, [*denied.headers.items()], denied.body)
+            return
+        try:
+            passed = {k: v for k, v in headers.items() if k not in _NOT_PASSED_ON}
+            self._onward.request("POST", self.path, body, passed)
+            response = self._onward.getresponse()
+            answer = response.read()
+        except (OSError, http.client.HTTPException):
+            # dynalite closed an idle connection, or has ended; clients know how to repeat.
+            self.close_connection = True
+            return
+        self._answer(response.status, response.getheaders(), answer)
+
+    def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        self.send_response_only(status)
+        for name, value in headers:
+            if name.lower() not in _NOT_PASSED_ON:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing of requests."""

@@ -1,0 +1,112 @@
+"""The environment of a function's process, and what Lambda refuses of it.
+
+By the Lambda Developer Guide, "Defined runtime environment variables" and "Quotas".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from localaws.credentials import Credentials
+from localaws.functions.function import Function
+
+VARIABLES_BYTES = 4096
+RESERVED = frozenset(
+    {
+        "AWS_ACCESS_KEY",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_DEFAULT_REGION",
+        "AWS_EXECUTION_ENV",
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
+        "AWS_LAMBDA_FUNCTION_NAME",
+        "AWS_LAMBDA_FUNCTION_VERSION",
+        "AWS_LAMBDA_INITIALIZATION_TYPE",
+        "AWS_LAMBDA_LOG_GROUP_NAME",
+        "AWS_LAMBDA_LOG_STREAM_NAME",
+        "AWS_LAMBDA_MAX_CONCURRENCY",
+        "AWS_LAMBDA_METADATA_API",
+        "AWS_LAMBDA_METADATA_TOKEN",
+        "AWS_LAMBDA_RUNTIME_API",
+        "AWS_REGION",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "LAMBDA_RUNTIME_DIR",
+        "LAMBDA_TASK_ROOT",
+        "_HANDLER",
+        "_X_AMZN_TRACE_ID",
+    }
+)
+_NAME = re.compile(r"[a-zA-Z]([a-zA-Z0-9_])+")
+_REFUSED = (
+    "Lambda was unable to configure your environment variables because the environment "
+    "variables you have provided "
+)
+
+
+def objection(variables: Mapping[str, str]) -> str | None:
+    """Why Lambda would refuse to create a function with these variables; None if it would not."""
+    reserved = sorted(RESERVED & variables.keys())
+    if reserved:
+        return (
+            f"{_REFUSED}contains reserved keys that are currently not supported for "
+            f"modification. Reserved keys used in this request: {', '.join(reserved)}"
+        )
+    for name in variables:
+        if not _NAME.fullmatch(name):
+            return (
+                f"1 validation error detected: Value at 'environment.variables' failed to "
+                f"satisfy constraint: Map keys must satisfy constraint: [Member must satisfy "
+                f"regular expression pattern: {_NAME.pattern}] ({name})"
+            )
+    measured = json.dumps(dict(variables), separators=(",", ":"), ensure_ascii=False)
+    if len(measured.encode()) > VARIABLES_BYTES:
+        return f"{_REFUSED}exceeded the 4KB limit. String measured: {measured}"
+    return None
+
+
+def process_environment(
+    function: Function,
+    credentials: Credentials,
+    *,
+    task_root: Path,
+    home: Path,
+    runtime_api: str,
+    log_stream: str,
+    endpoints: Mapping[str, str],
+) -> dict[str, str]:
+    """What a process of this function sees, and nothing of ours but PATH.
+
+    `endpoints`: AWS_ENDPOINT_URL and the like. `home`: an empty folder, so that nobody's AWS
+    settings are read, and temporary files lie apart as each environment's /tmp does on AWS.
+    """
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LANG": "C.UTF-8",
+        "TZ": ":UTC",
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "PYTHONPATH": str(task_root),
+        "LAMBDA_TASK_ROOT": str(task_root),
+        "_HANDLER": function.handler,
+        "AWS_LAMBDA_RUNTIME_API": runtime_api,
+        "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.runtime}",
+        "AWS_LAMBDA_FUNCTION_NAME": function.name,
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_mb),
+        "AWS_LAMBDA_FUNCTION_VERSION": function.version,
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "AWS_LAMBDA_LOG_GROUP_NAME": function.log_group,
+        "AWS_LAMBDA_LOG_STREAM_NAME": log_stream,
+        "AWS_REGION": function.region,
+        "AWS_DEFAULT_REGION": function.region,
+        "AWS_ACCESS_KEY_ID": credentials.access_key,
+        "AWS_SECRET_ACCESS_KEY": credentials.secret_key,
+        "AWS_SESSION_TOKEN": credentials.session_token,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "NO_PROXY": "127.0.0.1",
+        **endpoints,
+        **dict(function.variables),
+    }

@@ -1,0 +1,130 @@
+"""Invocations as Lambda's API sees them: synchronous ones, queued ones, and their limits.
+
+By the Lambda Developer Guide, "Quotas" and "Error handling for asynchronous invocation".
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from localaws.functions.function import Function, Outcome
+from localaws.functions.pool import Pools
+
+REQUEST_BYTES = 6_291_456
+EVENT_BYTES = 1_048_576
+
+
+class RequestTooLarge(Exception):
+    """The payload is beyond what Lambda takes. The message is Lambda's own."""
+
+
+class InvalidRequestContent(Exception):
+    """The payload is no JSON. The message is Lambda's own."""
+
+
+@dataclass(frozen=True)
+class AsyncSettings:
+    """What happens to an event that fails. Destinations are ARNs.
+
+    `dead_letter`: gets the event alone; `on_failure`, `on_success`: get a record about it.
+    """
+
+    attempts: int = 3
+    dead_letter: str | None = None
+    on_failure: str | None = None
+    on_success: str | None = None
+
+
+class Deliver(Protocol):
+    """Sends `body` to a queue, function, topic or bus by the function's own right to do so."""
+
+    def __call__(
+        self, function: Function, destination: str, body: str, attributes: dict[str, str]
+    ) -> None: ...
+
+
+class Invoker:
+    """`retry_seconds`: the pause before the first repetition of an event; then twice that."""
+
+    def __init__(self, pools: Pools, retry_seconds: float, deliver: Deliver) -> None:
+        self._pools = pools
+        self._retry_seconds = retry_seconds
+        self._deliver = deliver
+
+    def invoke(self, function: Function, payload: bytes) -> Outcome:
+        """Invoke and wait. Raises RequestTooLarge, InvalidRequestContent."""
+        return self._pools.invoke(function, _checked(payload, REQUEST_BYTES))
+
+    def queue(self, function: Function, payload: bytes, settings: AsyncSettings) -> None:
+        """Take an event and return at once. Raises RequestTooLarge, InvalidRequestContent."""
+        payload = _checked(payload, EVENT_BYTES)
+        threading.Thread(
+            target=self._run_event,
+            args=(function, payload, settings),
+            name=f"event for {function.name}",
+            daemon=True,
+        ).start()
+
+    def _run_event(self, function: Function, payload: bytes, settings: AsyncSettings) -> None:
+        pause = self._retry_seconds
+        outcome = self._pools.invoke(function, payload)
+        attempt = 1
+        while outcome.failed and attempt < settings.attempts:
+            time.sleep(pause)
+            pause *= 2
+            outcome = self._pools.invoke(function, payload)
+            attempt += 1
+        self._finish(function, payload, outcome, attempt, settings)
+
+    def _finish(
+        self,
+        function: Function,
+        payload: bytes,
+        outcome: Outcome,
+        attempts: int,
+        settings: AsyncSettings,
+    ) -> None:
+        destination = settings.on_failure if outcome.failed else settings.on_success
+        if destination:
+            record = _record(function, payload, outcome, attempts)
+            self._deliver(function, destination, json.dumps(record), {})
+        if outcome.failed and settings.dead_letter:
+            message = json.loads(outcome.payload).get("errorMessage", "")
+            # A message attribute may not be empty.
+            attributes = {"ErrorCode": "200", "ErrorMessage": message[:1024] or "Unhandled"}
+            self._deliver(function, settings.dead_letter, payload.decode(), attributes)
+
+
+def _checked(payload: bytes, limit: int) -> bytes:
+    if len(payload) > limit:
+        raise RequestTooLarge(
+            f"Request must be smaller than {limit} bytes for the InvokeFunction operation"
+        )
+    try:
+        json.loads(payload or b"{}")
+    except ValueError as error:
+        raise InvalidRequestContent(f"Could not parse request body into json: {error}") from error
+    return payload or b"{}"
+
+
+def _record(function: Function, payload: bytes, outcome: Outcome, attempts: int) -> dict[str, Any]:
+    failed = outcome.failed
+    response: dict[str, Any] = {"statusCode": 200, "executedVersion": function.version}
+    if failed:
+        response["functionError"] = "Unhandled"
+    return {
+        "version": "1.0",
+        "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()),
+        "requestContext": {
+            "functionArn": f"{function.arn}:{function.version}",
+            "condition": "RetriesExhausted" if failed else "Success",
+            "approximateInvokeCount": attempts,
+        },
+        "requestPayload": json.loads(payload),
+        "responseContext": response,
+        "responsePayload": json.loads(outcome.payload or b"null"),
+    }

@@ -1,0 +1,97 @@
+"""What functions print: a file for each environment, and moto's CloudWatch Logs."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import uuid
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO
+
+from moto.logs.models import logs_backends
+
+from localaws.calls import refusal_of_json
+from localaws.functions.function import Function
+from localaws.settings import ACCOUNT
+
+_TAIL_BYTES = 4096
+
+
+class LogFile:
+    """The log of one environment. The function's process writes to `file` by itself."""
+
+    def __init__(self, folder: Path, function: Function) -> None:
+        day = time.strftime("%Y/%m/%d", time.gmtime())
+        self.stream = f"{day}/[{function.version}]{uuid.uuid4().hex}"
+        place = folder / re.sub(r"[^\w.-]", "_", function.name)
+        place.mkdir(parents=True, exist_ok=True)
+        self.path = place / (self.stream.rsplit("]", 1)[-1] + ".log")
+        self.file: IO[bytes] = self.path.open("ab")
+
+    def write(self, text: str) -> None:
+        self.file.write(text.encode())
+        self.file.flush()
+
+    def size(self) -> int:
+        return self.path.stat().st_size
+
+    def since(self, position: int) -> bytes:
+        with self.path.open("rb") as file:
+            file.seek(position)
+            return file.read()
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def tail(log: bytes) -> bytes:
+    """The part that Lambda returns to a caller who asks for it."""
+    return log[-_TAIL_BYTES:]
+
+
+class LogShipper:
+    """Brings logs to CloudWatch Logs by and by, by the right of the function's role to do so."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[tuple[Function, str, bytes]] = SimpleQueue()
+        threading.Thread(target=self._run, name="logs", daemon=True).start()
+
+    def ship(self, function: Function, stream: str, log: bytes) -> None:
+        self._queue.put((function, stream, log))
+
+    def _run(self) -> None:
+        streams: set[str] = set()
+        while True:
+            function, stream, log = self._queue.get()
+            if stream not in streams:
+                streams.add(stream)
+                self._create(function, stream)
+            self._put(function, stream, log)
+
+    def _create(self, function: Function, stream: str) -> None:
+        backend = logs_backends[ACCOUNT][function.region]
+        backend.ensure_log_group(function.log_group)
+        if not self._allowed(function, "CreateLogStream", stream):
+            return
+        backend.create_log_stream(function.log_group, stream)
+
+    def _put(self, function: Function, stream: str, log: bytes) -> None:
+        group = logs_backends[ACCOUNT][function.region].groups.get(function.log_group)
+        # No stream: the role may not create one, or the group has been deleted meanwhile.
+        if group is None or stream not in group.streams:
+            return
+        if not self._allowed(function, "PutLogEvents", stream):
+            return
+        now = int(time.time() * 1000)
+        lines = log.decode(errors="replace").splitlines()
+        events = [{"timestamp": now, "message": line} for line in lines if line]
+        if events:
+            group.streams[stream].put_log_events(events)
+
+    @staticmethod
+    def _allowed(function: Function, operation: str, stream: str) -> bool:
+        fields = {"logGroupName": function.log_group, "logStreamName": stream}
+        target = f"Logs_20140328.{operation}"
+        return refusal_of_json(function.role, "logs", function.region, target, fields) is None

@@ -1,0 +1,69 @@
+"""Ends processes that use more memory than their function may.
+
+Lambda's limit is for the whole environment; here it is the process's resident size, looked at
+so often that only a very short peak is missed. Where there is no /proc (macOS), nothing is
+watched.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+_INTERVAL_SECONDS = 0.02
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_PROC = Path("/proc")
+
+
+def resident_bytes(pid: int) -> int | None:
+    """None where it cannot be known: the process has ended, or there is no /proc."""
+    try:
+        return int((_PROC / str(pid) / "statm").read_bytes().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+class MemoryWatch:
+    """One thread that looks at all watched processes in turn."""
+
+    def __init__(self) -> None:
+        self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
+        self._peaks: dict[int, int] = {}
+        self._changed = threading.Condition()
+        if _PROC.is_dir():
+            threading.Thread(target=self._run, name="memory", daemon=True).start()
+
+    def watch(self, pid: int, limit_bytes: int, exceeded: Callable[[], None]) -> None:
+        """Call `exceeded` once when the process uses more."""
+        with self._changed:
+            self._watched[pid] = (limit_bytes, exceeded)
+            self._changed.notify()
+
+    def forget(self, pid: int) -> int:
+        """Watch it no more; the most that was seen of it, in bytes."""
+        with self._changed:
+            self._watched.pop(pid, None)
+            return max(self._peaks.pop(pid, 0), resident_bytes(pid) or 0)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._watched:
+                    self._changed.wait()
+                watched = list(self._watched.items())
+            for pid, (limit, exceeded) in watched:
+                used = resident_bytes(pid)
+                if used is None:
+                    continue
+                with self._changed:
+                    if pid not in self._watched:
+                        continue
+                    self._peaks[pid] = max(self._peaks.get(pid, 0), used)
+                    if used <= limit:
+                        continue
+                    del self._watched[pid]
+                exceeded()
+            time.sleep(_INTERVAL_SECONDS)

@@ -1,0 +1,113 @@
+"""The environments of one function: warm ones are used again, cold ones started as needed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+import zipfile
+from pathlib import Path
+
+from localaws.functions.function import Function, Outcome
+from localaws.functions.worker import Surroundings, Worker
+
+
+class Pool:
+    """At most `concurrency` invocations at once; further callers wait for their turn."""
+
+    def __init__(self, function: Function, concurrency: int, surroundings: Surroundings) -> None:
+        self.function = function
+        self._surroundings = surroundings
+        self._turns = threading.Semaphore(concurrency)
+        self._lock = threading.Lock()
+        self._idle: list[Worker] = []
+        self._all: set[Worker] = set()
+        self._closed = False
+        self.cold_starts = 0
+
+    def invoke(self, payload: bytes) -> Outcome:
+        with self._turns:
+            worker = self._take()
+            outcome = worker.invoke(payload)
+            self._give_back(worker)
+            return outcome
+
+    def close(self) -> None:
+        """End what is idle, and the rest when it has served its event."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            self._all.difference_update(idle)
+        for worker in idle:
+            worker.close()
+
+    def kill(self) -> None:
+        """End everything now."""
+        self.close()
+        with self._lock:
+            workers, self._all = self._all, set()
+        for worker in workers:
+            worker.close()
+
+    def _take(self) -> Worker:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            self.cold_starts += 1
+            code = self._unpacked()
+        worker = Worker(self.function, code, self._surroundings)
+        with self._lock:
+            self._all.add(worker)
+        return worker
+
+    def _give_back(self, worker: Worker) -> None:
+        with self._lock:
+            if worker.usable and not self._closed:
+                self._idle.append(worker)
+                return
+            self._all.discard(worker)
+        worker.close()
+
+    def _unpacked(self) -> Path:
+        """The function's code in a folder of its own, shared by all its environments."""
+        key = hashlib.sha256((self.function.arn + self.function.code_hash).encode()).hexdigest()
+        folder = self._surroundings.work_folder / f"code-{key[:16]}"
+        if not folder.is_dir():
+            partial = folder.with_suffix(".partial")
+            with zipfile.ZipFile(io.BytesIO(self.function.code)) as archive:
+                archive.extractall(partial)
+            partial.rename(folder)
+        return folder
+
+
+class Pools:
+    """The pool of each function; a changed function gets a new one."""
+
+    def __init__(self, concurrency: int, surroundings: Surroundings) -> None:
+        self._concurrency = concurrency
+        self._surroundings = surroundings
+        self._lock = threading.Lock()
+        self._pools: dict[str, Pool] = {}
+
+    def invoke(self, function: Function, payload: bytes) -> Outcome:
+        return self._pool(function).invoke(payload)
+
+    def kill(self) -> None:
+        with self._lock:
+            pools, self._pools = self._pools, {}
+        for pool in pools.values():
+            pool.kill()
+
+    def _pool(self, function: Function) -> Pool:
+        with self._lock:
+            old = self._pools.get(function.arn)
+            if old is not None and old.function == function:
+                return old
+            limit = self._concurrency
+            if function.reserved is not None:
+                limit = max(1, min(limit, function.reserved))
+            pool = Pool(function, limit, self._surroundings)
+            self._pools[function.arn] = pool
+        if old is not None:
+            old.close()
+        return pool

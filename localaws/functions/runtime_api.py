@@ -1,0 +1,141 @@
+"""The Lambda Runtime API, for one process: it asks for the next event and posts the result.
+
+By the Lambda Developer Guide, "Using the Lambda runtime API".
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import SimpleQueue
+from typing import Any
+
+from localaws.settings import HOST
+
+# The answer's limit: 6 MB and a little, as Lambda's own message says.
+RESPONSE_BYTES = 6_291_556
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """`deadline`: seconds since the epoch, on the clock that the function sees."""
+
+    request_id: str
+    payload: bytes
+    deadline: float
+    function_arn: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The process is there, and wants an event."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The handler's answer, or the error that it or the import of its module raised."""
+
+    body: bytes
+    failed: bool
+
+
+@dataclass(frozen=True)
+class TooLarge:
+    """The answer was beyond what Lambda takes."""
+
+
+class RuntimeApi:
+    """Serves one process at `address` until `close`; what it says goes to `messages`."""
+
+    def __init__(self, messages: SimpleQueue[Any]) -> None:
+        self._messages = messages
+        self._next: SimpleQueue[Invocation | None] = SimpleQueue()
+        self._server = _Server((HOST, 0), self)
+        self.address = f"{HOST}:{self._server.server_port}"
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="runtime API", daemon=True
+        )
+        self._thread.start()
+
+    def hand(self, invocation: Invocation) -> None:
+        self._next.put(invocation)
+
+    def next(self) -> Invocation | None:
+        """Wait for an event; None when there will be none any more."""
+        self._messages.put(Asked())
+        return self._next.get()
+
+    def take(self, kind: str, body: bytes) -> None:
+        if kind == "response" and len(body) > RESPONSE_BYTES:
+            self._messages.put(TooLarge())
+        else:
+            self._messages.put(Answered(body, failed=kind == "error"))
+
+    def close(self) -> None:
+        self._next.put(None)
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], api: RuntimeApi) -> None:
+        self.api = api
+        super().__init__(address, _Handler)
+
+    def serve_forever(self, poll_interval: float = 0.05) -> None:
+        super().serve_forever(poll_interval)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def do_GET(self) -> None:
+        invocation = self.server.api.next()
+        if invocation is None:
+            self._answer(410, b"{}", {})
+            return
+        headers = {
+            "Lambda-Runtime-Aws-Request-Id": invocation.request_id,
+            "Lambda-Runtime-Deadline-Ms": str(int(invocation.deadline * 1000)),
+            "Lambda-Runtime-Invoked-Function-Arn": invocation.function_arn,
+        }
+        self._answer(200, invocation.payload, headers)
+
+    def do_POST(self) -> None:
+        body = self._body()
+        # Answered first: whoever waits for the result may at once send the next event.
+        self._answer(202, b'{"status":"OK"}', {})
+        self.server.api.take(self.path.rsplit("/", 1)[-1], body)
+
+    def _body(self) -> bytes:
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        parts = []
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(parts)
+
+    def _answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        try:
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        except OSError:
+            # The process was ended meanwhile; whoever ended it knows.
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: the function's log is the function's."""

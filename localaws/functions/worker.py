@@ -1,0 +1,201 @@
+"""One execution environment: a process that starts cold and then serves event after event."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from localaws.credentials import assume_role
+from localaws.functions.environment import process_environment
+from localaws.functions.function import Function, Outcome
+from localaws.functions.logs import LogFile, LogShipper, tail
+from localaws.functions.memory import MemoryWatch
+from localaws.functions.runtime_api import (
+    RESPONSE_BYTES,
+    Answered,
+    Asked,
+    Invocation,
+    RuntimeApi,
+    TooLarge,
+)
+
+# Lambda gives a start 10 seconds, and repeats it once within the invocation. Here several may
+# start at once on few cores, so the second chance is added to the first.
+_START_SECONDS = 30.0
+_BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all environments share. `endpoints`: AWS_ENDPOINT_URL and the like."""
+
+    work_folder: Path
+    log_folder: Path
+    endpoints: Mapping[str, str]
+    memory: MemoryWatch
+    shipper: LogShipper
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """The process is gone. A negative `code` is the signal that ended it."""
+
+    code: int
+
+
+class Worker:
+    """Starts the process at once. One invocation at a time; `usable` until it failed badly."""
+
+    def __init__(self, function: Function, code: Path, surroundings: Surroundings) -> None:
+        self._function = function
+        self._surroundings = surroundings
+        self._messages: SimpleQueue[Any] = SimpleQueue()
+        self._api = RuntimeApi(self._messages)
+        self._log = LogFile(surroundings.log_folder, function)
+        self._home = Path(tempfile.mkdtemp(prefix="home-", dir=surroundings.work_folder))
+        self._started = False
+        self._too_much_memory = False
+        self.usable = True
+        environment = process_environment(
+            function,
+            assume_role(function.role, function.name, function.region),
+            task_root=code,
+            home=self._home,
+            runtime_api=self._api.address,
+            log_stream=self._log.stream,
+            endpoints=surroundings.endpoints,
+        )
+        self._process = subprocess.Popen(  # noqa: S603 - a function that the user deployed
+            # -P, -s: nothing of this package's folder nor of the user's own is importable.
+            [sys.executable, "-P", "-s", str(_BOOTSTRAP), function.handler],
+            cwd=code,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=self._log.file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        threading.Thread(target=self._reap, name="reaper", daemon=True).start()
+
+    def invoke(self, payload: bytes) -> Outcome:
+        """Serve one event. Whatever goes wrong is the outcome's error, as Lambda words it."""
+        request_id = str(uuid.uuid4())
+        position = self._log.size()
+        memory = self._surroundings.memory
+        limit = self._function.memory_mb * 1024 * 1024
+        memory.watch(self._process.pid, limit, self._end_for_memory)
+        begun = time.monotonic()
+        self._log.write(f"START RequestId: {request_id} Version: {self._function.version}\n")
+        failure = self._serve(request_id, payload)
+        duration = (time.monotonic() - begun) * 1000
+        peak = -(-memory.forget(self._process.pid) // (1024 * 1024))
+        if failure.failed and not self.usable:
+            self._log.write(json.loads(failure.payload)["errorMessage"] + "\n")
+        self._log.write(
+            f"END RequestId: {request_id}\nREPORT RequestId: {request_id}\t"
+            f"Duration: {duration:.2f} ms\tMemory Size: {self._function.memory_mb} MB\t"
+            f"Max Memory Used: {peak} MB\n"
+        )
+        log = self._log.since(position)
+        self._surroundings.shipper.ship(self._function, self._log.stream, log)
+        return Outcome(failure.payload, failure.failed, tail(log))
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        self.usable = False
+        self._kill()
+        self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._api.close()
+        self._log.close()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def _serve(self, request_id: str, payload: bytes) -> Outcome:
+        if not self._started:
+            failure = self._wait_for_start(request_id)
+            if failure is not None:
+                self.usable = False
+                return failure
+        seconds = self._function.timeout_seconds
+        deadline = time.monotonic() + seconds
+        invocation = Invocation(request_id, payload, time.time() + seconds, self._function.arn)
+        self._api.hand(invocation)
+        while True:
+            try:
+                message = self._messages.get(timeout=max(0.0, deadline - time.monotonic()))
+            except Empty:
+                return self._timed_out(request_id, seconds)
+            match message:
+                case Answered(body, failed):
+                    return Outcome(body, failed)
+                case TooLarge():
+                    text = (
+                        "Response payload size exceeded maximum allowed payload size "
+                        f"({RESPONSE_BYTES} bytes)."
+                    )
+                    return _error("Function.ResponseSizeTooLarge", text)
+                case _Ended(code):
+                    return self._exited(request_id, code)
+
+    def _wait_for_start(self, request_id: str) -> Outcome | None:
+        """None when the process asks for its first event."""
+        try:
+            message = self._messages.get(timeout=_START_SECONDS)
+        except Empty:
+            return self._timed_out(request_id, _START_SECONDS)
+        match message:
+            case Asked():
+                self._started = True
+                return None
+            case Answered(body):
+                # The module could not be imported; the process ends by itself.
+                return Outcome(body, failed=True)
+            case _Ended(code):
+                return self._exited(request_id, code)
+        return None
+
+    def _timed_out(self, request_id: str, seconds: float) -> Outcome:
+        self.usable = False
+        self._kill()
+        text = f"RequestId: {request_id} Error: Task timed out after {seconds:.2f} seconds"
+        return _error("Sandbox.Timedout", text)
+
+    def _exited(self, request_id: str, code: int) -> Outcome:
+        self.usable = False
+        if self._too_much_memory or code == -signal.SIGKILL:
+            reason = "signal: killed"
+        elif code < 0:
+            reason = f"signal: {signal.strsignal(-code) or -code}".lower()
+        else:
+            reason = f"exit status {code}"
+        text = f"RequestId: {request_id} Error: Runtime exited with error: {reason}"
+        return _error("Runtime.ExitError", text)
+
+    def _end_for_memory(self) -> None:
+        self._too_much_memory = True
+        self._kill()
+
+    def _kill(self) -> None:
+        # Popen looks whether it still is that process: a number that has been given to
+        # another one is never signalled.
+        self._process.kill()
+
+    def _reap(self) -> None:
+        self._messages.put(_Ended(self._process.wait()))
+
+
+def _error(kind: str, message: str) -> Outcome:
+    return Outcome(json.dumps({"errorType": kind, "errorMessage": message}).encode(), failed=True)

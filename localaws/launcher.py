@@ -1,0 +1,75 @@
+"""AWS on this machine, from Python: as a process of its own, ended with the block."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from localaws.processes import end
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+class LocalAwsFailed(Exception):
+    """It did not start; what it said went to standard error."""
+
+
+class LocalAws:
+    """`with LocalAws() as aws:` starts it and waits until it is ready.
+
+    `arguments` are those of `python -m localaws`. `endpoint` serves everything but DynamoDB,
+    which is at `dynamodb_endpoint`; `environment` holds the variables that lead an AWS client
+    (or `cdk`) there. Raises LocalAwsFailed.
+    """
+
+    endpoint: str
+    dynamodb_endpoint: str
+    region: str
+    account: str
+    environment: dict[str, str]
+
+    def __init__(self, *arguments: str) -> None:
+        self._arguments: Sequence[str] = arguments
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise LocalAwsFailed("it has not been started")
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        self._process = process = subprocess.Popen(  # noqa: S603 - ourselves
+            [sys.executable, "-m", "localaws", "--exit-on-stdin-eof", *self._arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=_ROOT,
+            # Ctrl-C goes to a whole terminal; whoever started us decides when this one ends.
+            start_new_session=True,
+        )
+        line = process.stdout.readline() if process.stdout else b""
+        if not line:
+            end(process)
+            raise LocalAwsFailed(f"localaws ended with status {process.returncode}")
+        ready = json.loads(line)
+        self.endpoint = ready["endpoint"]
+        self.dynamodb_endpoint = ready["dynamodb_endpoint"]
+        self.region = ready["region"]
+        self.account = ready["account"]
+        self.environment = ready["environment"]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process is not None:
+            end(self._process, seconds=20)
+            self._process = None

@@ -1,0 +1,45 @@
+"""boto3 clients by which state machines and functions' failures reach our own server.
+
+They carry credentials of the role in whose name the call is made, so that it is seen and judged
+as any other call of that role.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from localaws.credentials import assume_role
+
+_lock = threading.Lock()
+_clients: dict[tuple[str, str, str, str], Any] = {}
+
+
+def client_for_role(service: str, region: str, role: str, endpoint: str) -> Any:
+    """One client for each service and role, kept: creating one costs more than its calls."""
+    key = (service, region, role, endpoint)
+    with _lock:
+        if key not in _clients:
+            credentials = assume_role(role, "localaws", region)
+            session: Any = boto3.session.Session(
+                aws_access_key_id=credentials.access_key,
+                aws_secret_access_key=credentials.secret_key,
+                aws_session_token=credentials.session_token,
+                region_name=region,
+            )
+            # States retry, not clients; a task may last for as long as it likes.
+            _clients[key] = session.client(
+                service,
+                endpoint_url=endpoint,
+                config=Config(
+                    parameter_validation=False,
+                    retries={"total_max_attempts": 1},
+                    read_timeout=100_000,
+                    proxies={},
+                    s3={"addressing_style": "path"},
+                ),
+            )
+        return _clients[key]

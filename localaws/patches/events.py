@@ -1,0 +1,179 @@
+"""EventBridge: rules reach functions, state machines and queues, and failures dead letters."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import threading
+import time
+import uuid
+from fnmatch import fnmatchcase
+from typing import Any
+
+from moto.awslambda.models import LambdaFunction
+from moto.awslambda.utils import get_backend as lambda_backend
+from moto.events.models import Rule
+from moto.events.utils import EventTemplateParser
+from moto.sqs.models import sqs_backends
+from moto.stepfunctions.parser.asl.utils.json_path import extract_json
+from moto.stepfunctions.responses import get_backend as states_backend
+
+from localaws.calls import refusal_of_json
+from localaws.functions.invoking import Invoker
+from localaws.patches.functions import async_settings_of, function_of
+from localaws.patches.patching import original, replace
+
+_LOG = logging.getLogger(__name__)
+_OURS = frozenset({"lambda", "states", "sqs"})
+
+
+class NotDelivered(Exception):
+    """A target did not take an event. `code` is what EventBridge would tell a dead letter."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def apply(invoker: Invoker) -> None:
+    """Deliver what matches; everything but functions and state machines stays moto's business."""
+    others = original(Rule, "send_to_targets")
+
+    def send_to_targets(self: Rule, original_event: Any, transform_input: bool = True) -> None:
+        if self.state != "ENABLED" or not self.event_pattern.matches_event(original_event):
+            return
+        ours = [target for target in self.targets if _service(target["Arn"]) in _OURS]
+        for target in ours:
+            # As on AWS, whoever caused the event does not wait for what it causes.
+            threading.Thread(
+                target=_deliver,
+                args=(self, target, original_event, transform_input, invoker),
+                name="event",
+                daemon=True,
+            ).start()
+        if len(ours) < len(self.targets):
+            rest = copy.copy(self)
+            rest.targets = [target for target in self.targets if target not in ours]
+            # moto's own targets want the time as a number.
+            others(rest, {**original_event, "time": time.time()}, transform_input)
+
+    replace(Rule, "send_to_targets", send_to_targets)
+
+
+def _service(arn: str) -> str:
+    return arn.split(":")[2]
+
+
+def _deliver(rule: Rule, target: Any, event: Any, transform: bool, invoker: Invoker) -> None:
+    body = _input(target, event) if transform else event
+    text = json.dumps(body)
+    try:
+        match _service(target["Arn"]):
+            case "lambda":
+                _invoke(rule, target["Arn"], text, invoker)
+            case "states":
+                _start(rule, target, text)
+            case _:
+                _send(rule, target["Arn"], text, target.get("SqsParameters") or {})
+    except NotDelivered as error:
+        _LOG.warning("rule %s: %s was not reached: %s", rule.name, target["Arn"], error)
+        _dead_letter(rule, target, event, error)
+    except Exception:  # noqa: BLE001 - a thread's last word: nobody waits for it
+        _LOG.exception("rule %s: %s was not reached", rule.name, target["Arn"])
+
+
+def _input(target: Any, event: Any) -> Any:
+    """What the target gets of the event: all, a constant, a part, or a template filled in."""
+    if "Input" in target:
+        return json.loads(target["Input"])
+    if "InputPath" in target:
+        return extract_json(target["InputPath"], event)
+    if "InputTransformer" in target:
+        transformer = target["InputTransformer"]
+        return EventTemplateParser.parse(
+            input_template=transformer.get("InputTemplate"),
+            input_paths_map=transformer.get("InputPathsMap", {}),
+            event=event,
+        )
+    return event
+
+
+def _invoke(rule: Rule, arn: str, text: str, invoker: Invoker) -> None:
+    region = arn.split(":")[3]
+    try:
+        function = lambda_backend(rule.account_id, region).get_function(arn)
+    except Exception as error:
+        raise NotDelivered("RESOURCE_NOT_FOUND", f"there is no function {arn}") from error
+    if not _permits(function, rule.arn):
+        raise NotDelivered(
+            "NO_PERMISSIONS", f"{arn} does not permit events.amazonaws.com for {rule.arn}"
+        )
+    invoker.queue(function_of(function), text.encode(), async_settings_of(function))
+
+
+def _permits(function: LambdaFunction, rule_arn: str) -> bool:
+    """By the function's own policy: AWS::Lambda::Permission."""
+    for statement in function.policy.statements:
+        principal = statement.get("Principal")
+        service = principal.get("Service") if isinstance(principal, dict) else principal
+        if service not in ("events.amazonaws.com", "*") or statement["Effect"] != "Allow":
+            continue
+        condition = statement.get("Condition") or {}
+        sources = [arn for kind in condition.values() for arn in _source_arns(kind)]
+        if not sources or any(fnmatchcase(rule_arn, source) for source in sources):
+            return True
+    return False
+
+
+def _source_arns(condition: dict[str, Any]) -> list[str]:
+    found = {name.lower(): value for name, value in condition.items()}.get("aws:sourcearn", [])
+    return [found] if isinstance(found, str) else list(found)
+
+
+def _start(rule: Rule, target: Any, text: str) -> None:
+    arn = target["Arn"]
+    region = arn.split(":")[3]
+    role = target.get("RoleArn") or rule.role_arn
+    if not role:
+        raise NotDelivered("NO_PERMISSIONS", f"the target {arn} has no role")
+    operation = "AWSStepFunctions.StartExecution"
+    refused = refusal_of_json(
+        role, "states", region, operation, {"stateMachineArn": arn, "input": text}
+    )
+    if refused is not None:
+        raise NotDelivered("NO_PERMISSIONS", refused)
+    try:
+        states_backend(rule.account_id, region).start_execution(arn, str(uuid.uuid4()), text)
+    except Exception as error:
+        raise NotDelivered("SDK_CLIENT_ERROR", str(error)) from error
+
+
+def _send(rule: Rule, arn: str, text: str, parameters: dict[str, Any]) -> None:
+    region, name = arn.split(":")[3], arn.rsplit(":", maxsplit=1)[-1]
+    try:
+        sqs_backends[rule.account_id][region].send_message(
+            queue_name=name, message_body=text, group_id=parameters.get("MessageGroupId")
+        )
+    except Exception as error:
+        raise NotDelivered("SDK_CLIENT_ERROR", str(error)) from error
+
+
+def _dead_letter(rule: Rule, target: Any, event: Any, error: NotDelivered) -> None:
+    queue = (target.get("DeadLetterConfig") or {}).get("Arn")
+    if not queue:
+        return
+    attributes = {
+        "RULE_ARN": rule.arn,
+        "TARGET_ARN": target["Arn"],
+        "ERROR_CODE": error.code,
+        "ERROR_MESSAGE": str(error),
+    }
+    region, name = queue.split(":")[3], queue.split(":")[-1]
+    sqs_backends[rule.account_id][region].send_message(
+        queue_name=name,
+        message_body=json.dumps(event),
+        message_attributes={
+            key: {"DataType": "String", "StringValue": value} for key, value in attributes.items()
+        },
+    )

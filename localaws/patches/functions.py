@@ -1,0 +1,261 @@
+"""Lambda: functions run as processes, and what AWS refuses is refused."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, NoReturn
+from urllib.parse import unquote
+
+from moto.awslambda.exceptions import InvalidParameterValueException, LambdaClientError
+from moto.awslambda.models import EventInvokeConfig, LambdaBackend, LambdaFunction
+from moto.awslambda.responses import LambdaResponse
+from moto.awslambda.utils import get_backend
+from moto.cloudformation.exceptions import ValidationError
+from moto.core.common_models import CloudFormationModel
+
+from localaws.functions.environment import objection
+from localaws.functions.function import Function
+from localaws.functions.invoking import (
+    AsyncSettings,
+    InvalidRequestContent,
+    Invoker,
+    RequestTooLarge,
+)
+from localaws.patches.patching import original, replace
+
+
+class _TooLarge(LambdaClientError):
+    code = 413
+
+
+def apply(invoker: Invoker) -> None:
+    """Let `invoker` run functions."""
+    _patch_invocation(invoker)
+    _patch_checks()
+    _patch_templates()
+
+
+def function_of(function: LambdaFunction) -> Function:
+    """What moto knows of a function, as the pools want it."""
+    reserved = function.reserved_concurrency
+    return Function(
+        arn=function.function_arn,
+        name=function.function_name,
+        version=str(function.version),
+        handler=function.handler or "",
+        runtime=function.run_time or "",
+        role=function.role,
+        region=function.region,
+        memory_mb=int(function.memory_size),
+        timeout_seconds=float(function.timeout),
+        log_group=getattr(function, "localaws_log_group", None) or function.logs_group_name,
+        variables=tuple(sorted((k, str(v)) for k, v in function.environment_vars.items())),
+        code_hash=function.code_sha_256,
+        code=function.code_bytes,
+        reserved=None if reserved is None else int(reserved),
+    )
+
+
+def async_settings_of(function: LambdaFunction) -> AsyncSettings:
+    """The function's dead-letter queue and event invoke configuration."""
+    config = function.event_invoke_config[-1].config if function.event_invoke_config else {}
+    destinations = config.get("DestinationConfig") or {}
+    return AsyncSettings(
+        attempts=1 + int(config.get("MaximumRetryAttempts", 2)),
+        dead_letter=getattr(function, "localaws_dead_letter", None),
+        on_failure=(destinations.get("OnFailure") or {}).get("Destination"),
+        on_success=(destinations.get("OnSuccess") or {}).get("Destination"),
+    )
+
+
+def _patch_invocation(invoker: Invoker) -> None:
+    def invoke(
+        self: LambdaFunction, body: Any, request_headers: Any, response_headers: Any
+    ) -> bytes:
+        payload = body if isinstance(body, bytes) else (body or "").encode()
+        function = function_of(self)
+        kind = request_headers.get("x-amz-invocation-type", "RequestResponse")
+        try:
+            if kind == "DryRun":
+                return b""
+            if kind == "Event":
+                invoker.queue(function, payload, async_settings_of(self))
+                return b""
+            outcome = invoker.invoke(function, payload)
+        except RequestTooLarge as error:
+            raise _TooLarge("RequestTooLargeException", str(error)) from error
+        except InvalidRequestContent as error:
+            raise LambdaClientError("InvalidRequestContentException", str(error)) from error
+        if outcome.failed:
+            response_headers["x-amz-function-error"] = "Unhandled"
+        response_headers["x-amz-executed-version"] = function.version
+        response_headers["x-amz-log-result"] = base64.b64encode(outcome.log_tail).decode()
+        return outcome.payload
+
+    def respond(self: LambdaResponse) -> tuple[int, dict[str, str], bytes]:
+        # moto's own measures the payload once more, and as something else than bytes.
+        headers: dict[str, str] = {}
+        name = unquote(self.path.rsplit("/", 2)[-2])
+        qualifier = self._get_param("qualifier") or self._get_param("Qualifier")
+        payload: Any = self.backend.invoke(name, qualifier, self.body, self.headers, headers)
+        kind = self.headers.get("X-Amz-Invocation-Type", "RequestResponse")
+        if self.headers.get("X-Amz-Log-Type") != "Tail":
+            headers.pop("x-amz-log-result", None)
+        status = {"Event": 202, "DryRun": 204}.get(kind, 200)
+        headers |= {"content-type": "application/json", "status": str(status)}
+        return status, headers, bytes(payload or b"")
+
+    replace(LambdaFunction, "invoke", invoke)
+    replace(LambdaResponse, "invoke", respond)
+
+
+def _patch_checks() -> None:
+    create = original(LambdaBackend, "create_function")
+    update = original(LambdaFunction, "update_configuration")
+
+    def check(variables: dict[str, Any]) -> None:
+        refused = objection({name: str(value) for name, value in variables.items()})
+        if refused is not None:
+            raise InvalidParameterValueException(refused)
+
+    def create_function(self: LambdaBackend, spec: dict[str, Any]) -> LambdaFunction:
+        check((spec.get("Environment") or {}).get("Variables") or {})
+        function: LambdaFunction = create(self, spec)
+        _keep_details(function, spec)
+        return function
+
+    def update_configuration(self: LambdaFunction, updates: dict[str, Any]) -> dict[str, Any]:
+        check((updates.get("Environment") or {}).get("Variables") or {})
+        answer: dict[str, Any] = update(self, updates)
+        _keep_details(self, updates)
+        return answer
+
+    replace(LambdaBackend, "create_function", create_function)
+    replace(LambdaFunction, "update_configuration", update_configuration)
+
+
+def _keep_details(function: Any, spec: dict[str, Any]) -> None:
+    """What moto does not keep, and an invocation needs."""
+    if "DeadLetterConfig" in spec:
+        function.localaws_dead_letter = (spec["DeadLetterConfig"] or {}).get("TargetArn")
+    if "LoggingConfig" in spec:
+        function.localaws_log_group = (spec["LoggingConfig"] or {}).get("LogGroup")
+
+
+def _patch_templates() -> None:
+    create = original(LambdaFunction, "create_from_cloudformation_json")
+
+    def create_from_template(
+        cls: type[LambdaFunction],
+        resource_name: str,
+        cloudformation_json: dict[str, Any],
+        account_id: str,
+        region_name: str,
+        **rest: Any,
+    ) -> LambdaFunction:
+        properties = cloudformation_json["Properties"]
+        try:
+            function: LambdaFunction = create(
+                cls, resource_name, cloudformation_json, account_id, region_name, **rest
+            )
+        except LambdaClientError as error:
+            raise ValidationError(message=f"{resource_name}: {error.message}") from error
+        _keep_details(function, properties)
+        if "Architectures" in properties:
+            function.architectures = properties["Architectures"]
+        return function
+
+    update = original(LambdaFunction, "update_from_cloudformation_json")
+
+    def update_from_template(
+        cls: type[LambdaFunction],
+        original_resource: LambdaFunction,
+        new_resource_name: str,
+        cloudformation_json: dict[str, Any],
+        account_id: str,
+        region_name: str,
+    ) -> LambdaFunction:
+        # moto takes the text of an inline function for an archive when it is changed.
+        code = cloudformation_json["Properties"]["Code"]
+        if "ZipFile" in code:
+            archive = LambdaFunction._create_zipfile_from_plaintext_code(code["ZipFile"])  # noqa: SLF001
+            code["ZipFile"] = base64.b64encode(archive)
+        updated: LambdaFunction = update(
+            cls, original_resource, new_resource_name, cloudformation_json, account_id, region_name
+        )
+        return updated
+
+    replace(LambdaFunction, "create_from_cloudformation_json", create_from_template)
+    replace(LambdaFunction, "update_from_cloudformation_json", update_from_template)
+
+
+class _EventInvokeConfigResource(CloudFormationModel):
+    """AWS::Lambda::EventInvokeConfig, which moto's CloudFormation does not know."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def physical_resource_id(self) -> str:
+        return self.name
+
+    @staticmethod
+    def cloudformation_name_type() -> str:
+        return ""
+
+    @staticmethod
+    def cloudformation_type() -> str:
+        return "AWS::Lambda::EventInvokeConfig"
+
+    @classmethod
+    def has_cfn_attr(cls, attr: str) -> bool:
+        del attr
+        return False
+
+    def get_cfn_attribute(self, attribute_name: str) -> NoReturn:
+        raise KeyError(attribute_name)
+
+    @classmethod
+    def create_from_cloudformation_json(
+        cls,
+        resource_name: str,
+        cloudformation_json: dict[str, Any],
+        account_id: str,
+        region_name: str,
+        **rest: Any,
+    ) -> _EventInvokeConfigResource:
+        del rest
+        properties = json.loads(json.dumps(cloudformation_json["Properties"]))
+        function = get_backend(account_id, region_name).get_function(properties["FunctionName"])
+        for field in ("MaximumRetryAttempts", "MaximumEventAgeInSeconds"):
+            if field in properties:
+                properties[field] = int(properties[field])
+        function.event_invoke_config = [
+            EventInvokeConfig(function.function_arn, function.last_modified, properties)
+        ]
+        return cls(resource_name)
+
+    @classmethod
+    def update_from_cloudformation_json(
+        cls,
+        original_resource: Any,
+        new_resource_name: str,
+        cloudformation_json: dict[str, Any],
+        account_id: str,
+        region_name: str,
+    ) -> _EventInvokeConfigResource:
+        del new_resource_name
+        return cls.create_from_cloudformation_json(
+            original_resource.name, cloudformation_json, account_id, region_name
+        )
+
+    @classmethod
+    def delete_from_cloudformation_json(
+        cls,
+        resource_name: str,
+        cloudformation_json: dict[str, Any],
+        account_id: str,
+        region_name: str,
+    ) -> None:
+        """Gone with its function."""

@@ -1,0 +1,149 @@
+"""Step Functions' API: state machines are executed, deployed from templates, and stopped."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import moto.core.config
+from moto.core.utils import utcnow
+from moto.s3.models import s3_backends
+from moto.stepfunctions.exceptions import ValidationException
+from moto.stepfunctions.models import StateMachine
+from moto.stepfunctions.parser.api import ExecutionStatus
+from moto.stepfunctions.parser.asl.utils import boto_client
+from moto.stepfunctions.parser.backend.execution import Execution
+from moto.stepfunctions.parser.models import StepFunctionsParserBackend
+from moto.stepfunctions.responses import get_backend
+
+from localaws.patches.clients import client_for_role
+from localaws.patches.patching import original, replace
+from localaws.settings import ACCOUNT, PARTITION
+
+INPUT_BYTES = 262_144
+
+
+def apply(endpoint: str) -> None:
+    """`endpoint`: where state machines reach the services that they call."""
+    moto.core.config.default_user_config["stepfunctions"]["execute_state_machine"] = True
+    _patch_templates()
+    _patch_executions()
+    _patch_clients(endpoint)
+
+
+def _patch_templates() -> None:
+    def create(
+        cls: type[StateMachine],
+        resource_name: str,
+        cloudformation_json: Any,
+        account_id: str,
+        region_name: str,
+        **rest: Any,
+    ) -> StateMachine:
+        del cls, rest
+        properties = cloudformation_json["Properties"]
+        return get_backend(account_id, region_name).create_state_machine(
+            properties.get("StateMachineName", resource_name),
+            _definition(properties),
+            properties.get("RoleArn", ""),
+            tags=[{"key": t["Key"], "value": t["Value"]} for t in properties.get("Tags", [])],
+            sm_type=properties.get("StateMachineType"),
+        )
+
+    def update(
+        cls: type[StateMachine],
+        original_resource: Any,
+        new_resource_name: str,
+        cloudformation_json: Any,
+        account_id: str,
+        region_name: str,
+    ) -> StateMachine:
+        properties = cloudformation_json["Properties"]
+        backend = get_backend(account_id, region_name)
+        if properties.get("StateMachineName", original_resource.name) != original_resource.name:
+            made = create(cls, new_resource_name, cloudformation_json, account_id, region_name)
+            backend.delete_state_machine(original_resource.arn)
+            return made
+        return backend.update_state_machine(
+            original_resource.arn,
+            definition=_definition(properties),
+            role_arn=properties.get("RoleArn"),
+        )
+
+    def delete(
+        cls: type[StateMachine],
+        resource_name: str,
+        cloudformation_json: Any,
+        account_id: str,
+        region_name: str,
+    ) -> None:
+        del cls, cloudformation_json
+        get_backend(account_id, region_name).delete_state_machine(resource_name)
+
+    replace(StateMachine, "create_from_cloudformation_json", create)
+    replace(StateMachine, "update_from_cloudformation_json", update)
+    replace(StateMachine, "delete_from_cloudformation_json", delete)
+
+
+def _definition(properties: dict[str, Any]) -> str:
+    """The definition that the template gives in one of three places, with what it substitutes."""
+    location = properties.get("DefinitionS3Location")
+    if location:
+        stored: Any = s3_backends[ACCOUNT][PARTITION].get_object(
+            location["Bucket"], location["Key"], version_id=location.get("Version")
+        )
+        definition = str(stored.value, "utf-8")
+    elif "Definition" in properties:
+        definition = json.dumps(properties["Definition"])
+    else:
+        definition = properties.get("DefinitionString", "")
+    for name, value in (properties.get("DefinitionSubstitutions") or {}).items():
+        definition = definition.replace("${" + name + "}", str(value))
+    return definition
+
+
+def _patch_executions() -> None:
+    start = original(StepFunctionsParserBackend, "start_execution")
+    stop = original(StateMachine, "stop_execution")
+
+    def start_execution(
+        self: StepFunctionsParserBackend,
+        state_machine_arn: str,
+        name: Any = None,
+        execution_input: Any = None,
+        trace_header: Any = None,
+    ) -> Execution:
+        if len((execution_input or "").encode()) > INPUT_BYTES:
+            raise ValidationException(
+                "1 validation error detected: Value at 'input' failed to satisfy constraint: "
+                f"Member must have length less than or equal to {INPUT_BYTES}"
+            )
+        started: Execution = start(self, state_machine_arn, name, execution_input, trace_header)
+        return started
+
+    def stop_execution(self: StateMachine, execution_arn: str) -> Any:
+        execution = stop(self, execution_arn)
+        # On AWS it is stopped at once, and what its functions still do no longer matters.
+        if execution.exec_status == ExecutionStatus.RUNNING:
+            execution.exec_status = ExecutionStatus.ABORTED
+            execution.stop_date = utcnow()
+        return execution
+
+    replace(StepFunctionsParserBackend, "start_execution", start_execution)
+    replace(StateMachine, "stop_execution", stop_execution)
+
+
+def _patch_clients(endpoint: str) -> None:
+    moto_client_for = original(boto_client, "boto_client_for")
+
+    def boto_client_for(region: str, service: str, state_credentials: Any = None) -> Any:
+        role = getattr(state_credentials, "role_arn", None) or ""
+        return client_for_role(service, region, role, endpoint)
+
+    # Imported by name in many modules of the interpreter.
+    for name, module in list(sys.modules.items()):
+        if name.startswith("moto.stepfunctions") and (
+            getattr(module, "boto_client_for", None) is moto_client_for
+        ):
+            replace(module, "boto_client_for", boto_client_for)

@@ -1,0 +1,78 @@
+"""States: what may be caught, and how much data a state may hold.
+
+By the Step Functions Developer Guide, "Handling errors" and "Quotas".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service as service_module
+import moto.stepfunctions.parser.asl.component.state.state as state_module
+from moto.stepfunctions.parser.asl.component.common.error_name.error_equals_decl import (
+    ErrorEqualsDecl,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.state_task import StateTask
+from moto.stepfunctions.parser.asl.eval.environment import Environment
+from moto.stepfunctions.parser.asl.utils.encoding import to_json_str
+
+from localaws.patches.failures import DATA_LIMIT_EXCEEDED, RUNTIME, TIMEOUT, failure
+from localaws.patches.patching import original, replace
+
+DATA_BYTES = 262_144
+_HEARTBEAT_TIMEOUT = "States.HeartbeatTimeout"
+
+
+def apply() -> None:
+    """Errors are matched, and data is measured, as AWS does."""
+    replace(ErrorEqualsDecl, "_eval_body", _match)
+    replace(state_module, "is_within_size_quota", within_quota)
+    replace(service_module, "is_within_size_quota", within_quota)
+    _patch_parameters()
+
+
+def within_quota(value: Any) -> bool:
+    """256 KiB as UTF-8 JSON, the last byte included."""
+    text = value if isinstance(value, str) else to_json_str(value, separators=(",", ":"))
+    return len(text.encode()) <= DATA_BYTES
+
+
+def _match(self: ErrorEqualsDecl, env: Environment) -> None:
+    error = env.stack.pop().error_name
+    env.stack.append(matches(error, [name.error_name for name in self.error_names]))
+
+
+def matches(error: str | None, wanted: list[str | None]) -> bool:
+    """Whether a Retry or Catch for `wanted` takes the error.
+
+    States.Runtime always fails the execution; States.DataLimitExceeded is taken by its own name
+    only; States.TaskFailed means everything but timeouts.
+    """
+    if error == RUNTIME:
+        return False
+    if error in wanted:
+        return True
+    if error == DATA_LIMIT_EXCEEDED:
+        return False
+    if error == _HEARTBEAT_TIMEOUT and TIMEOUT in wanted:
+        return True
+    if "States.TaskFailed" in wanted and error not in (TIMEOUT, _HEARTBEAT_TIMEOUT):
+        return True
+    return "States.ALL" in wanted
+
+
+def _patch_parameters() -> None:
+    evaluate = original(StateTask, "_eval_parameters")
+
+    def eval_parameters(self: StateTask, env: Environment) -> dict[str, Any]:
+        parameters: dict[str, Any] = evaluate(self, env)
+        if not within_quota(parameters):
+            raise failure(
+                env,
+                DATA_LIMIT_EXCEEDED,
+                f"The state/task '{self.name}' was given an input with a size exceeding the "
+                "maximum number of bytes service limit.",
+            )
+        return parameters
+
+    replace(StateTask, "_eval_parameters", eval_parameters)

@@ -1,0 +1,126 @@
+"""moto's server on 127.0.0.1, with everybody's calls shown to whoever watches them."""
+
+from __future__ import annotations
+
+import io
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any
+
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
+from werkzeug.serving import BaseWSGIServer, make_server
+
+from localaws.calls import refusal_of_missing, refusal_of_signed
+from localaws.iam.refusals import Answer, access_denied
+from localaws.iam.requests import Request, signature_of
+from localaws.settings import HOST
+
+Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
+# Bodies beyond this are objects; no permission depends on what is in them.
+_READ_BYTES = 1_048_576
+
+
+class _Handler(MotoRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log(self, type: str, message: str, *args: Any) -> None:
+        """Say nothing of requests: there are thousands."""
+
+
+class Server:
+    """Takes its port at once, so that it can be told to others, and serves from `start` on."""
+
+    def __init__(self, port: int, *, watch: bool) -> None:
+        self._socket = socket.create_server((HOST, port), backlog=256)
+        self.endpoint = f"http://{HOST}:{self._socket.getsockname()[1]}"
+        self._watch = watch
+        self._server: BaseWSGIServer | None = None
+
+    def start(self) -> None:
+        application: Application = DomainDispatcherApplication(create_backend_app)
+        if self._watch:
+            application = _watched(application)
+        self._server = make_server(
+            HOST,
+            self._socket.getsockname()[1],
+            application,
+            threaded=True,
+            request_handler=_Handler,
+            fd=self._socket.fileno(),
+        )
+        self._server.daemon_threads = True  # type: ignore[attr-defined]
+        threading.Thread(target=self._server.serve_forever, name="server", daemon=True).start()
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+        self._socket.close()
+
+
+def _watched(application: Application) -> Application:
+    def call(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        request = _request(environ)
+        refused = refusal_of_signed(request)
+        if refused is not None:
+            return _refuse(request, refused, start_response)
+        begun: list[Any] = []
+        answer = application(environ, lambda *start: begun.extend(start))
+        if begun[0].startswith("404 "):
+            answer = [b"".join(answer)]
+            refused = refusal_of_missing(request)
+            if refused is not None and b"NoSuchBucket" not in answer[0]:
+                return _refuse(request, refused, start_response)
+        start_response(*begun)
+        return answer
+
+    return call
+
+
+def _refuse(request: Request, why: str, start_response: Any) -> Iterable[bytes]:
+    answer = refusal_answer(request, why)
+    headers = [*answer.headers.items(), ("Content-Length", str(len(answer.body)))]
+    start_response(f"{answer.status} {HTTPStatus(answer.status).phrase}", headers)
+    return [answer.body]
+
+
+def refusal_answer(request: Request, why: str) -> Answer:
+    """AWS's answer to a signed call that is not allowed."""
+    signature = signature_of(request)
+    return access_denied(signature.service if signature else "", request, why)
+
+
+def _request(environ: dict[str, Any]) -> Request:
+    headers = {
+        name[5:].replace("_", "-").lower(): value
+        for name, value in environ.items()
+        if name.startswith("HTTP_") and isinstance(value, str)
+    }
+    for name in ("CONTENT_TYPE", "CONTENT_LENGTH"):
+        if environ.get(name):
+            headers[name.replace("_", "-").lower()] = environ[name]
+    path = environ.get("RAW_URI") or environ.get("REQUEST_URI") or environ["PATH_INFO"]
+    return Request(
+        environ["REQUEST_METHOD"],
+        path.split("?", 1)[0],
+        environ.get("QUERY_STRING", ""),
+        headers,
+        lambda: _body(environ),
+    )
+
+
+def _body(environ: dict[str, Any]) -> bytes:
+    """The body, left in place for moto."""
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    if not 0 < length <= _READ_BYTES:
+        return b""
+    body: bytes = environ["wsgi.input"].read(length)
+    environ["wsgi.input"] = io.BytesIO(body)
+    return body

@@ -1,0 +1,66 @@
+"""The functions of the template under test: deployed as text, never imported here."""
+
+import json
+import os
+import time
+
+
+class NoSuchColour(Exception):
+    pass
+
+
+def answer(event, context):
+    """Does what its event asks for."""
+    wish = event.get("wish") if isinstance(event, dict) else None
+    if wish == "raise":
+        raise NoSuchColour("mauve")
+    if wish == "sleep":
+        time.sleep(event["seconds"])
+    if wish == "memory":
+        event["hoard"] = len(bytearray(os.urandom(1024 * 1024)) * event["megabytes"])
+    if wish == "exit":
+        os._exit(3)
+    if wish == "large":
+        return "x" * event["bytes"]
+    if wish == "environment":
+        return dict(os.environ)
+    if wish == "import":
+        __import__(event["module"])
+    if wish == "whoami":
+        import boto3
+
+        return boto3.client("sts").get_caller_identity()["Arn"]
+    if wish == "put":
+        import boto3
+
+        boto3.client("s3").put_object(Bucket=event["bucket"], Key=event["key"], Body=b"x")
+    if wish == "tables":
+        import boto3
+
+        return boto3.client("dynamodb").list_tables()["TableNames"]
+    if wish == "lose":
+        # Only the first time: the same process is not asked twice after a failure.
+        import boto3
+
+        s3 = boto3.client("s3")
+        mark = f"marks/{event['name']}"
+        if not s3.list_objects_v2(Bucket=event["bucket"], Prefix=mark).get("KeyCount"):
+            s3.put_object(Bucket=event["bucket"], Key=mark, Body=b"")
+            raise NoSuchColour(event["name"])
+    if wish == "fail one" and event["item"] == event["bad"]:
+        raise NoSuchColour(str(event["item"]))
+    return {"event": event, "pid": os.getpid(), "remaining": context.get_remaining_time_in_millis()}
+
+
+def keep(event, context):
+    """Puts what it was called with where the test finds it."""
+    import boto3
+
+    boto3.client("s3").put_object(
+        Bucket=os.environ["KEPT"], Key=f"{context.aws_request_id}.json", Body=json.dumps(event)
+    )
+
+
+def fail(event, context):
+    print("failing")  # noqa: T201 - the log is what the test reads
+    raise NoSuchColour("always")

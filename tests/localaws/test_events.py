@@ -1,0 +1,103 @@
+"""Uploads cause events, and events reach what rules name."""
+
+import json
+
+from tests.localaws.conftest import wait_for
+from tests.localaws.test_functions import receive
+
+
+def kept(app, matches):
+    """The event that was kept and that `matches`."""
+    s3 = app.client("s3")
+    bucket = app.outputs["Kept"]
+
+    def look():
+        for found in s3.list_objects_v2(Bucket=bucket).get("Contents", []):
+            event = json.loads(s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read())
+            if matches(event):
+                return event
+        return None
+
+    return wait_for(look)
+
+
+def key_of(event):
+    return event.get("detail", {}).get("object", {}).get("key")
+
+
+def test_an_upload_reaches_a_function_as_s3_words_it(app):
+    key = "keep/a b+ü%41.csv"
+    put = app.put(key, b"12345")
+    event = kept(app, lambda event: key_of(event) == key)
+    assert event["source"] == "aws.s3"
+    assert event["detail-type"] == "Object Created"
+    assert event["version"] == "0"
+    assert event["account"] == app.aws.account
+    assert event["region"] == app.aws.region
+    assert event["resources"] == [f"arn:aws:s3:::{app.outputs['Inbox']}"]
+    assert event["time"].endswith("Z")
+    detail = event["detail"]
+    assert detail["version"] == "0"
+    assert detail["bucket"] == {"name": app.outputs["Inbox"]}
+    assert detail["reason"] == "PutObject"
+    item = detail["object"]
+    assert int(item.pop("sequencer"), 16) > 0
+    assert item == {
+        "key": key,
+        "size": 5,
+        "etag": put["ETag"].strip('"'),
+        "version-id": put["VersionId"],
+    }
+
+
+def test_a_multipart_upload_and_a_copy_are_uploads_too(app):
+    s3, bucket = app.client("s3"), app.outputs["Inbox"]
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="keep/parts")["UploadId"]
+    part = s3.upload_part(
+        Bucket=bucket, Key="keep/parts", UploadId=upload, PartNumber=1, Body=b"parts"
+    )
+    s3.complete_multipart_upload(
+        Bucket=bucket,
+        Key="keep/parts",
+        UploadId=upload,
+        MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]},
+    )
+    event = kept(app, lambda event: key_of(event) == "keep/parts")
+    assert event["detail"]["reason"] == "CompleteMultipartUpload"
+    assert event["detail"]["object"]["etag"].endswith("-1")
+    s3.copy_object(
+        Bucket=bucket, Key="keep/copy", CopySource={"Bucket": bucket, "Key": "keep/parts"}
+    )
+    event = kept(app, lambda event: key_of(event) == "keep/copy")
+    assert event["detail"]["reason"] == "CopyObject"
+
+
+def test_an_upload_starts_a_state_machine(app):
+    app.put("machine/1")
+    event = kept(app, lambda event: key_of(event) == "machine/1")
+    assert event["detail"]["reason"] == "PutObject"
+
+
+def test_a_bucket_without_events_causes_none(app):
+    app.put("keep/silent", bucket="Kept", body=b"{}")
+    app.put("keep/loud")
+    kept(app, lambda event: key_of(event) == "keep/loud")
+    s3 = app.client("s3")
+    for found in s3.list_objects_v2(Bucket=app.outputs["Kept"])["Contents"]:
+        body = s3.get_object(Bucket=app.outputs["Kept"], Key=found["Key"])["Body"].read()
+        assert key_of(json.loads(body)) != "keep/silent"
+
+
+def test_a_function_that_does_not_permit_it_is_not_invoked(app):
+    app.put("forbidden/1")
+    dead = receive(app, "DeadLetters")
+    assert key_of(json.loads(dead["Body"])) == "forbidden/1"
+    assert dead["MessageAttributes"]["ERROR_CODE"]["StringValue"] == "NO_PERMISSIONS"
+
+
+def test_a_function_that_fails_for_an_upload_is_repeated_and_not_forgotten(app):
+    app.put("fail/1")
+    record = json.loads(receive(app, "Failures")["Body"])
+    assert key_of(record["requestPayload"]) == "fail/1"
+    assert record["requestContext"]["approximateInvokeCount"] == 2
+    assert key_of(json.loads(receive(app, "DeadLetters")["Body"])) == "fail/1"
