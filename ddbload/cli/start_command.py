@@ -19,6 +19,7 @@ from ddbload.errors import ExecutionExists, InvalidUsage, RunNotFound
 
 if TYPE_CHECKING:
     from ddbload.cli.places import Deployed
+    from ddbload.pipeline.conductor import Totals
 
 _DETACH = click.option("--detach", is_flag=True, help="Start it, and do not wait for its end.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
@@ -156,7 +157,7 @@ def _started(run: str, arn: str, there: Deployed, detach: bool, as_json: bool, q
             click.echo(f"run {run}: RUNNING\n  execution {arn}")
         return EXIT_DONE
     if not quiet:
-        tell(f"ddbload: run {run} is started; Ctrl-C ends the watching, not the run")
+        tell(f"ddbload: run {run} is under way; Ctrl-C ends the watching, not the run")
     try:
         result = _watched(run, arn, there, show_progress=not quiet)
     except KeyboardInterrupt:
@@ -177,12 +178,20 @@ def _started(run: str, arn: str, there: Deployed, detach: bool, as_json: bool, q
 def _watched(run: str, arn: str, there: Deployed, *, show_progress: bool) -> Result:
     from ddbload.pipeline.follow import concluded, follow
 
+    adopted_rows = 0
+
     with live_progress(enabled=show_progress) as draw:
+
+        def watch(totals: Totals) -> None:
+            nonlocal adopted_rows
+            adopted_rows = totals.adopted_rows
+            draw(totals)
+
         execution = follow(
-            there.executions, arn, there.context.ledger(run), watch=draw, sleep=time.sleep
+            there.executions, arn, there.context.ledger(run), watch=watch, sleep=time.sleep
         )
     found = concluded(run, execution, there.context)
     if found is not None:
-        return Result.of(found, seconds=execution.seconds)
+        return Result.of(found, seconds=execution.seconds, adopted_rows=adopted_rows)
     failure = execution.failure or Failure("RunNotFound", f"run {run} left no ledger")
     return Result.unreported(run, "FAILED", failure, execution.seconds)

@@ -50,6 +50,8 @@ class _Gathering:
         """How far the run is; None while it has not begun."""
         self._record = self._record or self._ledger.find_record()
         if self._record is None:
+            # So whatever comes is this execution's.
+            self._adopted_rows = 0
             return None
         for segment in self._new_segments():
             self._rows += segment.rows

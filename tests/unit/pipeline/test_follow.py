@@ -83,6 +83,23 @@ def test_each_segment_is_read_once():
     assert follow_reads
 
 
+def test_what_is_there_at_the_second_look_is_this_execution_s():
+    watched = Watched()
+
+    def sleep(_: float) -> None:
+        execute(watched.world, watched.world.payload, RUN)
+        watched.fake.end(watched.arn)
+
+    follow(
+        watched.executions,
+        watched.arn,
+        watched.world.ledger,
+        watch=watched.seen.append,
+        sleep=sleep,
+    )
+    assert [(each.rows.written, each.adopted_rows) for each in watched.seen] == [(40, 0)]
+
+
 def test_what_an_earlier_execution_did_is_not_this_one_s_speed():
     watched = Watched()
     execute(watched.world, watched.world.payload, RUN, lost=frozenset({1}))
