@@ -15,11 +15,14 @@ except ModuleNotFoundError:
 from infra.errors import DeploymentError
 from infra.settings import Settings
 from infra.stack import DdbloadStack
+from infra.variables import check
 
 
 def build(app: App) -> DdbloadStack:
     """The deployment that the app's context describes. Raises `DeploymentError`."""
-    return DdbloadStack(app, Settings.from_context(app.node.get_all_context()))
+    settings = Settings.from_context(app.node.get_all_context())
+    check(settings)
+    return DdbloadStack(app, settings)
 
 
 def main() -> None:

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from aws_cdk import Duration, Stack, Token
+from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from ddbload.environment import RESERVE_SECONDS, SOURCE_BUCKETS, TABLES, WORK_BUCKET
+from infra import variables
 from infra.bundling import bundle
-from infra.errors import TooManySettings
 from infra.observability import Observability
 from infra.permissions import allow, bucket_arn, objects, table_arn
 from infra.settings import Settings
 from infra.storage import Storage
 
 REPORT_TIMEOUT = Duration.seconds(900)
-ENVIRONMENT_BYTES = 4096
-"""Lambda's limit for all variables of a function, names and values."""
-_TOKEN = "x" * 255
-"""As long as any name or ARN that only the deployment knows."""
 
 
 class Function(Construct):
@@ -49,7 +43,6 @@ class Function(Construct):
         environment: Mapping[str, str],
     ) -> None:
         super().__init__(scope, name)
-        _check_size(self, module, environment)
         # Without the managed policy AWSLambdaBasicExecutionRole, which lets a function write
         # to every log group, and make new ones.
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
@@ -75,11 +68,7 @@ class Function(Construct):
             log_group=log_group,
             memory_size=settings.memory_mb[module],
             timeout=timeout,
-            environment={
-                **environment,
-                "POWERTOOLS_SERVICE_NAME": "ddbload",
-                "POWERTOOLS_METRICS_NAMESPACE": "ddbload",
-            },
+            environment=environment,
         )
 
 
@@ -96,15 +85,13 @@ class Functions(Construct):
         observability: Observability,
     ) -> None:
         super().__init__(scope, name)
-        self.environment = {
-            WORK_BUCKET: storage.work.bucket_name,
-            SOURCE_BUCKETS: ",".join([storage.inbox.bucket_name, *settings.source_buckets]),
-            TABLES: ",".join(settings.tables),
-        }
+        self._environment = variables.for_all(
+            settings, work=storage.work.bucket_name, inbox=storage.inbox.bucket_name
+        )
         self._settings = settings
         self._log_groups = observability.functions
         step_timeout = Duration.seconds(settings.timeout_seconds)
-        stops_early = {RESERVE_SECONDS: str(settings.reserve_seconds)}
+        stops_early = variables.for_stopping_early(settings)
         with tempfile.TemporaryDirectory() as folder:
             bundle(Path(folder))
             self._code = lambda_.Code.from_asset(folder)
@@ -152,7 +139,7 @@ class Functions(Construct):
             settings=self._settings,
             log_group=self._log_groups[module],
             timeout=timeout,
-            environment={**self.environment, **(more or {})},
+            environment={**self._environment, **(more or {})},
         )
 
     @property
@@ -217,24 +204,3 @@ class Functions(Construct):
             ["s3:ListBucket"],
             [*buckets, storage.work.bucket_arn],
         )
-
-
-def _check_size(scope: Construct, function: str, environment: Mapping[str, str]) -> None:
-    """Names that only the deployment knows count with the most that they can be."""
-    resolved = Stack.of(scope).resolve(dict(environment))
-    size = len(json.dumps({name: _known(value) for name, value in resolved.items()}).encode())
-    if size > ENVIRONMENT_BYTES:
-        raise TooManySettings(
-            f"the environment of {function} would have up to {size} bytes, and Lambda allows"
-            f" {ENVIRONMENT_BYTES}: name fewer tables, source_buckets and uploads, or deploy a"
-            " second stack (stack_name) for some of them"
-        )
-
-
-def _known(value: object) -> str:
-    if isinstance(value, str) and not Token.is_unresolved(value):
-        return value
-    if isinstance(value, dict) and "Fn::Join" in value:
-        separator, parts = value["Fn::Join"]
-        return str(separator).join(_known(part) for part in parts)
-    return _TOKEN

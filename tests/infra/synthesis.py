@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ CONTEXT = {
     ],
 }
 """Over cdk.json's defaults: something for each list."""
+
+_HASH = re.compile(r"(?<=[a-z])[0-9A-F]{8}(?=[.>])")
+"""At the end of a logical id, in a finding's text."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,10 @@ class Synthesized:
         """cdk-nag's: the rule, and the path of the construct, in the stack."""
         report = self._json("validation-report.json")
         return {
-            (finding["ruleName"], construct["constructPath"].removeprefix(f"{STACK}/"))
+            (
+                _HASH.sub("", finding["ruleName"]),
+                construct["constructPath"].removeprefix(f"{STACK}/"),
+            )
             for plugin in report["pluginReports"]
             if plugin["pluginName"] == "AwsSolutions"
             for finding in plugin["violations"]

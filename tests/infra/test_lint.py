@@ -1,0 +1,44 @@
+"""cfn-lint over the template: its schemas are AWS's, and it reads the inlined state machine too."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.infra.synthesis import Synthesized
+
+IGNORED = {
+    "W3005": "CDK writes DependsOn for a function's role, which Role says too: it does no harm",
+}
+REGIONS = ("eu-central-1", "us-east-1")
+
+
+def findings(template: dict[str, Any]) -> set[tuple[str, str]]:
+    from cfnlint.api import lint
+    from cfnlint.config import ManualArgs
+
+    matches = lint(json.dumps(template), config=ManualArgs(regions=[*REGIONS]))
+    return {(match.rule.id, match.message) for match in matches}
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_template_has_no_errors_and_no_warnings(synthesized: Synthesized):
+    found = findings(synthesized.template)
+    assert {(rule, message) for rule, message in found if rule not in IGNORED} == set()
+    assert {rule for rule, _ in found} == set(IGNORED)
+
+
+@pytest.mark.filterwarnings("default")
+def test_it_sees_the_state_machine(synthesized: Synthesized):
+    template = json.loads(json.dumps(synthesized.template))
+    (machine,) = (
+        resource["Properties"]
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::StepFunctions::StateMachine"
+    )
+    definition = json.loads(machine["DefinitionString"])
+    definition["States"]["Report"]["Type"] = "Tusk"
+    machine["DefinitionString"] = json.dumps(definition)
+    assert any(rule == "E3601" for rule, _ in findings(template))

@@ -1,0 +1,82 @@
+"""cdk-nag's AWS Solutions rules. What it finds is either changed or stands here with its reason.
+
+`Resource::` findings are about a `*` in what a statement names; test_policies.py has them all.
+"""
+
+from __future__ import annotations
+
+from tests.infra.synthesis import Synthesized
+
+WORK = "<StorageWork.Arn>"
+INBOX = "<StorageInbox.Arn>"
+EXECUTION = (
+    "arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>"
+    ":execution:<WorkflowStateMachine.Name>"
+)
+PREFLIGHT, IMPORT_CHUNK = "Functions/Preflight", "Functions/ImportChunk"
+REPORT, ON_UPLOAD = "Functions/Report", "Trigger/OnUpload"
+POLICY = "Role/DefaultPolicy/Resource"
+
+RUN = "a run's id is chosen when it starts; the names below it are the step's own"
+SOURCE = "which object of an allowed bucket is loaded, each run's input says"
+EXECUTIONS = "children's names are chosen by Step Functions; the machine's own is given"
+RUNTIME = "the version that is tested with, and a knob (runtime)"
+
+ACKNOWLEDGED = {
+    ("S1", "Storage/Work/Resource"): (
+        "access logs need a further bucket that outlives the stack; CloudTrail data events give"
+        " the same to who wants it"
+    ),
+    ("S1", "Storage/Inbox/Resource"): "the same",
+    ("SF1", "Workflow/StateMachine/Resource"): (
+        "20,000 children would log each transition; the ledger and the execution's history have"
+        " what happened, and errors are logged"
+    ),
+    ("SF2", "Workflow/StateMachine/Resource"): (
+        "X-Ray's actions take no resource but `*`, and a trace of 20,000 children shows nothing"
+        " that the report does not"
+    ),
+    ("SQS3", "Trigger/DeadLetters/Resource"): (
+        "it is the dead-letter queue, of rules and of a function: the rule looks for queues'"
+    ),
+    ("L1", f"{PREFLIGHT}/Function/Resource"): RUNTIME,
+    ("L1", f"{IMPORT_CHUNK}/Function/Resource"): RUNTIME,
+    ("L1", f"{REPORT}/Function/Resource"): RUNTIME,
+    ("L1", f"{ON_UPLOAD}/Function/Resource"): RUNTIME,
+    (f"IAM5[Resource::{WORK}/runs/*/execution.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*/manifest.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*/manifest/*]", f"{PREFLIGHT}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*/run.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{INBOX}/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
+    ("IAM5[Resource::arn:<AWS::Partition>:s3:::other-source/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
+    ("IAM5[Resource::arn:<AWS::Partition>:s3:::third.source/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
+    (f"IAM5[Resource::{WORK}/runs/*/chunks/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*/failures/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*/rejects/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*/run.json]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{INBOX}/*]", f"{IMPORT_CHUNK}/{POLICY}"): SOURCE,
+    (
+        "IAM5[Resource::arn:<AWS::Partition>:s3:::other-source/*]",
+        f"{IMPORT_CHUNK}/{POLICY}",
+    ): SOURCE,
+    (
+        "IAM5[Resource::arn:<AWS::Partition>:s3:::third.source/*]",
+        f"{IMPORT_CHUNK}/{POLICY}",
+    ): SOURCE,
+    (f"IAM5[Resource::{WORK}/runs/*]", f"{REPORT}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*/report.json]", f"{REPORT}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*]", f"{ON_UPLOAD}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*/manifest.json]", f"Workflow/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/mapruns/*]", f"Workflow/{POLICY}"): (
+        "Step Functions names what lies there"
+    ),
+    ("IAM5[Resource::*]", f"Workflow/{POLICY}"): "log deliveries have no resource to name",
+    (f"IAM5[Resource::{EXECUTION}:*]", "Workflow/RunChildren/Resource"): EXECUTIONS,
+    (f"IAM5[Resource::{EXECUTION}/ImportChunks:*]", "Workflow/RunChildren/Resource"): EXECUTIONS,
+}
+
+
+def test_nothing_is_found_that_is_not_acknowledged_with_a_reason(synthesized: Synthesized):
+    found = {(rule.removeprefix("AwsSolutions-"), where) for rule, where in synthesized.findings}
+    assert found == set(ACKNOWLEDGED)
+    assert all(ACKNOWLEDGED.values())
