@@ -7,9 +7,12 @@ import urllib.parse
 from typing import Any
 
 import moto.cloudformation.custom_model as custom_module
+import moto.cloudformation.parsing as parsing_module
 import moto.cloudformation.responses as responses_module
 from moto.cloudformation.custom_model import CustomModel
+from moto.cloudformation.exceptions import ValidationError
 from moto.cloudformation.models import CloudFormationBackend
+from moto.core.exceptions import JsonRESTError
 from moto.s3.models import s3_backends
 
 from localaws.patches.patching import original, replace
@@ -21,6 +24,7 @@ def apply(endpoint: str) -> None:
     _patch_template_urls(endpoint)
     _patch_custom_resources(endpoint)
     _patch_change_sets()
+    _patch_refusals()
 
 
 def _patch_change_sets() -> None:
@@ -86,6 +90,22 @@ def _patch_custom_resources(endpoint: str) -> None:
 
     replace(custom_module, "settings", Here)
     replace(CustomModel, "create_from_cloudformation_json", create_from_template)
+
+
+def _patch_refusals() -> None:
+    """Tell in CloudFormation's own words what another service refuses of a template."""
+    for name in ("parse_and_create_resource", "parse_and_update_resource"):
+        replace(parsing_module, name, _with_refusals(original(parsing_module, name)))
+
+
+def _with_refusals(function: Any) -> Any:
+    def call(logical_id: str, *rest: Any, **named: Any) -> Any:
+        try:
+            return function(logical_id, *rest, **named)
+        except JsonRESTError as error:
+            raise ValidationError(message=f"{logical_id}: {error.message}") from error
+
+    return call
 
 
 def _strings(value: Any) -> Any:

@@ -11,7 +11,6 @@ from moto.awslambda.exceptions import InvalidParameterValueException, LambdaClie
 from moto.awslambda.models import EventInvokeConfig, LambdaBackend, LambdaFunction
 from moto.awslambda.responses import LambdaResponse
 from moto.awslambda.utils import get_backend
-from moto.cloudformation.exceptions import ValidationError
 from moto.core.common_models import CloudFormationModel
 
 from localaws.functions.environment import objection
@@ -155,12 +154,9 @@ def _patch_templates() -> None:
         **rest: Any,
     ) -> LambdaFunction:
         properties = cloudformation_json["Properties"]
-        try:
-            function: LambdaFunction = create(
-                cls, resource_name, cloudformation_json, account_id, region_name, **rest
-            )
-        except LambdaClientError as error:
-            raise ValidationError(message=f"{resource_name}: {error.message}") from error
+        function: LambdaFunction = create(
+            cls, resource_name, cloudformation_json, account_id, region_name, **rest
+        )
         _keep_details(function, properties)
         if "Architectures" in properties:
             function.architectures = properties["Architectures"]

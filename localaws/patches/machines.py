@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+import uuid
 from typing import Any
 
 import moto.core.config
+from moto.core.exceptions import AWSError
 from moto.core.utils import utcnow
 from moto.s3.models import s3_backends
 from moto.stepfunctions.exceptions import ValidationException
 from moto.stepfunctions.models import StateMachine
-from moto.stepfunctions.parser.api import ExecutionStatus
+from moto.stepfunctions.parser.api import ExecutionStatus, InvalidDefinition
 from moto.stepfunctions.parser.asl.utils import boto_client
 from moto.stepfunctions.parser.backend.execution import Execution
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
@@ -106,6 +108,7 @@ def _definition(properties: dict[str, Any]) -> str:
 def _patch_executions() -> None:
     start = original(StepFunctionsParserBackend, "start_execution")
     stop = original(StateMachine, "stop_execution")
+    validate = original(StepFunctionsParserBackend, "_validate_definition")
 
     def start_execution(
         self: StepFunctionsParserBackend,
@@ -119,7 +122,8 @@ def _patch_executions() -> None:
                 "1 validation error detected: Value at 'input' failed to satisfy constraint: "
                 f"Member must have length less than or equal to {INPUT_BYTES}"
             )
-        started: Execution = start(self, state_machine_arn, name, execution_input, trace_header)
+        named = name or str(uuid.uuid4())
+        started: Execution = start(self, state_machine_arn, named, execution_input, trace_header)
         return started
 
     def stop_execution(self: StateMachine, execution_arn: str) -> Any:
@@ -130,6 +134,14 @@ def _patch_executions() -> None:
             execution.stop_date = utcnow()
         return execution
 
+    def validate_definition(definition: str) -> None:
+        try:
+            validate(definition=definition)
+        except InvalidDefinition as error:
+            # moto's own has no code, by which a client could know it.
+            raise AWSError(str(error.message), "InvalidDefinition") from error
+
+    replace(StepFunctionsParserBackend, "_validate_definition", validate_definition)
     replace(StepFunctionsParserBackend, "start_execution", start_execution)
     replace(StateMachine, "stop_execution", stop_execution)
 

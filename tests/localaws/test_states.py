@@ -1,0 +1,179 @@
+"""State machines: what their tasks see of failures, and what a state may hold."""
+
+import json
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.localaws.conftest import wait_for
+from tests.localaws.machines import failing, invoke, machine
+
+KIB_256 = 262_144
+
+
+def caught(app, definition, given=None):
+    output = json.loads(app.run(definition, given, expect="SUCCEEDED")["output"])
+    return output["error"]
+
+
+def test_a_machine_runs_choices_loops_and_tasks(app):
+    definition = machine(
+        Begin={
+            "Type": "Pass",
+            "Parameters": {"n": 0, "name.$": "$$.Execution.Name"},
+            "Next": "Add",
+        },
+        Add={
+            "Type": "Pass",
+            "Parameters": {"n.$": "States.MathAdd($.n, 1)", "name.$": "$.name"},
+            "Next": "Enough?",
+        },
+        **{
+            "Enough?": {
+                "Type": "Choice",
+                "Choices": [{"Variable": "$.n", "NumericLessThan": 3, "Next": "Add"}],
+                "Default": "Work",
+            }
+        },
+        Work=invoke(),
+    )
+    ended = app.run(definition, expect="SUCCEEDED")
+    answer = json.loads(ended["output"])
+    assert answer["event"] == {"n": 3, "name": ended["name"]}
+
+
+def test_an_error_is_named_by_the_function_and_its_cause_is_json(app):
+    error = caught(app, failing())
+    assert error["Error"] == "NoSuchColour"
+    cause = json.loads(error["Cause"])
+    assert (cause["errorType"], cause["errorMessage"]) == ("NoSuchColour", "mauve")
+
+
+def test_a_timeout_of_the_function_has_lambdas_name(app):
+    error = caught(app, failing("Hurried", {"wish": "sleep", "seconds": 30}))
+    assert error["Error"] == "Sandbox.Timedout"
+    assert json.loads(error["Cause"])["errorMessage"].endswith("timed out after 1.00 seconds")
+
+
+def test_too_much_memory_is_lambda_unknown(app):
+    error = caught(app, failing("Small", {"wish": "memory", "megabytes": 400}))
+    assert error["Error"] == "Lambda.Unknown"
+    assert "Lambda did not return an error type" in error["Cause"]
+    assert "signal: killed" in error["Cause"]
+
+
+def test_a_timeout_of_the_task_is_the_states_own(app):
+    wish = {"wish": "sleep", "seconds": 3}
+    error = caught(app, failing(payload=wish, TimeoutSeconds=1))
+    assert error["Error"] == "States.Timeout"
+
+
+def test_a_function_that_is_not_there_is_an_error_of_lambda(app):
+    work = failing()
+    work["States"]["Work"]["Parameters"]["FunctionName"] = "nobody"
+    assert caught(app, work)["Error"] == "Lambda.ResourceNotFoundException"
+
+
+def test_a_retry_jitters_and_is_not_for_errors_with_no_attempts(app):
+    retry = [
+        {"ErrorEquals": ["Permanent"], "MaxAttempts": 0},
+        {
+            "ErrorEquals": ["States.ALL"],
+            "IntervalSeconds": 1,
+            "MaxAttempts": 2,
+            "BackoffRate": 1.0,
+            "MaxDelaySeconds": 2,
+            "JitterStrategy": "FULL",
+        },
+    ]
+    once = {"wish": "lose", "name": "retried", "bucket": app.outputs["Kept"]}
+    ended = app.run(machine(Work=invoke(payload=once, Retry=retry)), expect="SUCCEEDED")
+    assert json.loads(ended["output"])["event"] == once
+    never = {"wish": "lose", "name": "permanent", "bucket": app.outputs["Kept"]}
+    retry[0]["ErrorEquals"] = ["NoSuchColour"]
+    ended = app.run(machine(Work=invoke(payload=never, Retry=retry)), expect="FAILED")
+    assert ended["error"] == "NoSuchColour"
+
+
+def test_a_fail_state_takes_its_words_from_paths(app):
+    definition = machine(
+        Stop={"Type": "Fail", "ErrorPath": "$.error.name", "CausePath": "$.error.message"}
+    )
+    given = {"error": {"name": "TooManyRejects", "message": "1,001 rows"}}
+    ended = app.run(definition, given, expect="FAILED")
+    assert (ended["error"], ended["cause"]) == ("TooManyRejects", "1,001 rows")
+
+
+def test_a_result_can_be_empty_or_discarded(app):
+    definition = machine(
+        Empty={"Type": "Pass", "Result": {}, "ResultPath": "$.empty", "Next": "Work"},
+        Work={**invoke(), "ResultPath": None, "OutputPath": "$"},
+    )
+    ended = app.run(definition, {"n": 1}, expect="SUCCEEDED")
+    assert json.loads(ended["output"]) == {"n": 1, "empty": {}}
+
+
+def test_a_path_that_leads_nowhere_fails_the_execution_whatever_is_caught(app):
+    definition = failing(payload="$.nowhere")
+    ended = app.run(definition, expect="FAILED")
+    assert ended["error"] == "States.Runtime"
+
+
+def test_an_answer_over_256_kib_fails_the_execution_whatever_is_caught(app):
+    large = {"wish": "large", "bytes": KIB_256}
+    ended = app.run(failing(payload=large), expect="FAILED")
+    assert ended["error"] == "States.DataLimitExceeded"
+
+
+def test_an_answer_over_256_kib_is_not_retried(app):
+    retry = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 9999, "MaxAttempts": 1}]
+    large = {"wish": "large", "bytes": KIB_256}
+    ended = app.run(machine(Work=invoke(payload=large, Retry=retry)), expect="FAILED")
+    assert ended["error"] == "States.DataLimitExceeded"
+
+
+def test_a_state_may_hold_256_kib_and_not_a_byte_more(app):
+    def double(size):
+        return machine(
+            Grow={"Type": "Pass", "Parameters": {"a.$": "$.a", "b": "y" * size}, "End": True}
+        )
+
+    half = "x" * (KIB_256 // 2)
+    rest = KIB_256 - len(json.dumps({"a": half, "b": ""}, separators=(",", ":")))
+    ended = app.run(double(rest), {"a": half}, expect="SUCCEEDED")
+    assert len(json.dumps(json.loads(ended["output"]), separators=(",", ":"))) == KIB_256
+    ended = app.run(double(rest + 1), {"a": half}, expect="FAILED")
+    assert ended["error"] == "States.DataLimitExceeded"
+
+
+def test_a_tasks_input_over_256_kib_fails_the_execution(app):
+    given = {"a": "x" * (KIB_256 // 2)}
+    twice = {"a.$": "$.a", "b.$": "$.a"}
+    definition = failing(payload=twice)
+    ended = app.run(definition, given, expect="FAILED")
+    assert ended["error"] == "States.DataLimitExceeded"
+
+
+def test_an_executions_input_over_256_kib_is_refused(app):
+    with pytest.raises(ClientError, match="length less than or equal to 262144"):
+        app.run(machine(Stop={"Type": "Succeed"}), "x" * KIB_256)
+
+
+def test_a_stopped_execution_is_aborted_at_once(app):
+    states = app.client("stepfunctions")
+    definition = machine(Wait={"Type": "Wait", "Seconds": 300, "Next": "Work"}, Work=invoke())
+    text = json.dumps(definition).replace("${Answer}", app.outputs["Answer"])
+    made = states.create_state_machine(
+        name="stopped", definition=text, roleArn=app.outputs["MachineRole"]
+    )
+    execution = states.start_execution(stateMachineArn=made["stateMachineArn"])["executionArn"]
+    wait_for(lambda: len(states.get_execution_history(executionArn=execution)["events"]) > 1)
+    states.stop_execution(executionArn=execution)
+    ended = states.describe_execution(executionArn=execution)
+    assert ended["status"] == "ABORTED"
+    assert ended["stopDate"] >= ended["startDate"]
+
+
+def test_a_machine_that_is_no_machine_is_refused(app):
+    with pytest.raises(ClientError, match="InvalidDefinition"):
+        app.run({"StartAt": "Nowhere"})
