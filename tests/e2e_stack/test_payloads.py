@@ -1,0 +1,172 @@
+"""Payloads that are wrong: each fails by a name and a cause, and before anything is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e_stack.deployed import FORBIDDEN, SOURCES
+from tests.e2e_stack.files import HEADER, MARKER, bad_rows, plain, rows
+from tests.e2e_stack.runs import Run
+
+FILES = {
+    "good.csv": plain(3),
+    "twice.csv": f"id,name,id\n{MARKER},a,b\n".encode(),
+    "unnamed.csv": f"id,,text\n{MARKER},a,b\n".encode(),
+    "bad-header.csv": f'id,"na"me\n{MARKER},a\n'.encode(),
+    "keyless.csv": f"key,name\n{MARKER},a\n".encode(),
+    "unclosed.csv": (HEADER + rows(3) + f'{MARKER}-4,"never closed,\n' + rows(3, 5)).encode(),
+    "long.csv": f"{HEADER}{MARKER},{'x' * 500},\n".encode(),
+    "utf-16.csv": plain(3).decode().encode("utf-16"),
+    "bad.csv": (HEADER + bad_rows(3)).encode(),
+}
+
+GOOD = {"source": {"bucket": SOURCES, "key": "good.csv"}, "target": {"table": "TABLE"}}
+
+
+def given(**changes):
+    """The good payload with changes, as `source__key="b"`; None leaves out what is changed."""
+    made = {name: dict(value) for name, value in GOOD.items()}
+    for path, value in changes.items():
+        *outer, name = path.split("__")
+        place = made
+        for each in outer:
+            place = place.setdefault(each, {})
+        if value is None:
+            del place[name]
+        else:
+            place[name] = value
+    return made
+
+
+BAD = {
+    # Not what a payload is at all.
+    "null": (None, "InvalidPayload", "the input must be a JSON object, not null"),
+    "a-text": ("good.csv", "InvalidPayload", "the input must be a JSON object, not a string"),
+    "a-list": ([GOOD], "InvalidPayload", "the input must be a JSON object, not a list"),
+    "a-number": (5, "InvalidPayload", "the input must be a JSON object, not a number"),
+    "nothing": ({}, "InvalidPayload", "'target' is missing"),
+    # Fields.
+    "unknown": (given(sources={}), "InvalidPayload", "unknown field 'sources'"),
+    "unknown-of-source": (
+        *(given(source__bukket="b"), "InvalidPayload", "unknown field 'source.bukket'"),
+    ),
+    "unknown-option": (
+        *(given(options={"worker": 1}), "InvalidPayload", "unknown field 'options.worker'"),
+    ),
+    "unknown-of-run": (given(run={"name": "x"}), "InvalidPayload", "unknown field 'run.name'"),
+    "a-path-of-json": (
+        *(given(**{"source__key.$": "$.x"}), "InvalidPayload", "unknown field 'source.key.$'"),
+    ),
+    "without-target": (given(target=None), "InvalidPayload", "'target' is missing"),
+    "without-source": (given(source=None), "InvalidPayload", "'source' is missing"),
+    "without-bucket": (given(source__bucket=None), "InvalidPayload", "'source.bucket' is missing"),
+    "without-key": (given(source__key=None), "InvalidPayload", "'source.key' is missing"),
+    "without-table": (given(target__table=None), "InvalidPayload", "'target.table' is missing"),
+    # Their kinds.
+    "source-is-a-text": (given(source="s3://b/k"), "InvalidPayload", "'source' must be a JSON"),
+    "run-is-a-text": (given(run="mine"), "InvalidPayload", "'run' must be a JSON object"),
+    "bucket-is-a-number": (given(source__bucket=5), "InvalidPayload", "'source.bucket' must be"),
+    "types-is-a-list": (given(types=["N"]), "InvalidPayload", "'types' must be an object"),
+    "options-is-a-text": (given(options="fast"), "InvalidPayload", "'options' must be a JSON"),
+    "workers-is-a-text": (
+        *(given(options={"workers": "5"}), "InvalidPayload", "'options.workers' must be a whole"),
+    ),
+    "header-is-a-text": (given(source__header="no"), "InvalidPayload", "'source.header' must be"),
+    # Their values.
+    "no-workers": (given(options={"workers": 0}), "InvalidPayload", "'options.workers' must be"),
+    "mode": (given(options={"mode": "upsert"}), "InvalidPayload", "'options.mode' must be one of"),
+    "format": (given(source__format="xlsx"), "InvalidPayload", "'source.format' must be one of"),
+    "delimiter": (given(source__delimiter=";;"), "InvalidPayload", "delimiter"),
+    "type": (given(types={"name": "X"}), "InvalidPayload", "'types.name' must be one of"),
+    "run-id": (given(run={"id": "../up"}), "InvalidPayload", "a run id has 1 to 80 letters"),
+    "force": (given(run={"force": True}), "InvalidPayload", "'run.force' is not supported"),
+    # What may not be touched.
+    "table-not-allowed": (given(target__table="others"), "TableNotAllowed", "table others is not"),
+    "table-by-arn": (
+        given(target__table="arn:aws:dynamodb:eu-west-1:999999999999:table/t01"),
+        *("TableNotAllowed", "arn:aws:dynamodb:eu-west-1:999999999999:table/t01: name the table"),
+    ),
+    "bucket-not-allowed": (
+        *(given(source__bucket=FORBIDDEN), "BucketNotAllowed", f"bucket {FORBIDDEN} is not among"),
+    ),
+    "a-path": (
+        *(given(source={"path": "/etc/passwd"}), "BucketNotAllowed", "file of another machine"),
+    ),
+    # What is not there.
+    "no-such-object": (
+        *(given(source__key="no.csv"), "SourceNotFound", f"s3://{SOURCES}/no.csv: no such object"),
+    ),
+    "no-such-version": (*(given(source__version_id="none"), "SourceNotFound", "none"),),
+    "another-etag": (given(source__etag='"0"'), "SourceChanged", "its ETag is not the one"),
+    "no-such-table": (given(target__table="UNMADE"), "TableNotFound", "UNMADE"),
+    "no-such-run": (
+        *({"run": {"resume_of": "nobodys"}}, "RunNotFound", "there is no run nobodys"),
+    ),
+    "resumed-with-a-source": (
+        given(run={"resume_of": "nobodys"}),
+        *("InvalidPayload", "cannot be given with 'run.resume_of'"),
+    ),
+    # What does not fit.
+    "keyless": (given(source__key="keyless.csv"), "KeyColumnMissing", "keyed by 'id'"),
+    "key-of-another-type": (given(types={"id": "N"}), "KeyTypeMismatch", "id"),
+    "type-of-no-column": (given(types={"year": "N"}), "UnknownColumn", "year"),
+    "duplicate-column": (given(source__key="twice.csv"), "DuplicateColumn", "columns 1 and 3"),
+    "unnamed-column": (given(source__key="unnamed.csv"), "EmptyColumnName", "column"),
+    "bad-header": (given(source__key="bad-header.csv"), "BadHeader", ""),
+    "utf-16": (given(source__key="utf-16.csv"), "UnsupportedFormat", "UTF-16"),
+}
+# The scan finds these: the run has begun then, and has a report.
+BAD_FILES = {
+    "unclosed": (given(source__key="unclosed.csv"), "UnterminatedQuote", "line 5"),
+    "long-row": (
+        given(source__key="long.csv", options={"max_row_bytes": 100}),
+        *("RowTooLong", "line 2, byte 13 is longer than 100 bytes"),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(stack):
+    """All started at once."""
+    for key, data in FILES.items():
+        stack.put(data, key)
+    names = {"TABLE": stack.cloud.table(), "UNMADE": stack.cloud.unmade_table()}
+
+    def named(value):
+        if isinstance(value, dict):
+            return {name: named(each) for name, each in value.items()}
+        return names.get(value, value) if isinstance(value, str) else value
+
+    started = {
+        name: Run(stack, f"bad-{name}", stack.start(named(payload), f"bad-{name}"))
+        for name, (payload, _, _) in {**BAD, **BAD_FILES}.items()
+    }
+    return started, names
+
+
+def fails(runs, name, error, cause):
+    started, names = runs
+    ended = started[name].ended
+    assert (ended.status, ended.error) == ("FAILED", error), ended.cause
+    assert cause.replace("UNMADE", names["UNMADE"]) in ended.cause
+    # It was told by Report, in the words of the error alone.
+    assert not ended.cause.startswith("{")
+    assert ended.entered("Report") == 1
+    assert ended.entered("ImportChunks") == 0
+    assert started[name].stack.cloud.items(names["TABLE"]) == []
+    return started[name]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_payload(runs, name):
+    run = fails(runs, name, *BAD[name][1:])
+    assert run.names() == []
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_file(runs, name):
+    run = fails(runs, name, *BAD_FILES[name][1:])
+    assert sorted(run.names()) == ["execution.json", "report.json", "run.json"]
+    report = run.json("report.json")
+    assert (report["status"], report["error"]["name"]) == ("FAILED", BAD_FILES[name][1])
+    assert report["rows"]["read"] == 0
