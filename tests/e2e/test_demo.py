@@ -1,4 +1,4 @@
-"""`ddbload demo`: proves an import on this machine, and leaves nothing behind."""
+"""`ddbload demo --import-only`: proves an import on this machine, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def endpoint_in(out):
 
 
 def test_the_sample(demo):
-    ended = demo.ddbload("demo", "--rows", "400")
+    ended = demo.ddbload("demo", "--import-only", "--rows", "400")
     assert (ended.code, ended.err) == (0, "")
     assert re.fullmatch(
         r"made 400 rows, [\d,]+ bytes, tab separated\n"
@@ -55,7 +55,9 @@ def test_the_sample(demo):
 def test_a_file_with_rejects(demo):
     rows = 'id,größe,name\n1,5,"a\nb"\n2,,b\nx,7,c\n3,1,"d"d\n2,9,\n,,\n4,"8",é\n'
     demo.write("meine Datei.csv", rows)
-    ended = demo.ddbload("demo", "--file", "meine Datei.csv", "--table-key", "id:N")
+    ended = demo.ddbload(
+        "demo", "--import-only", "--file", "meine Datei.csv", "--table-key", "id:N"
+    )
     assert (ended.code, ended.err) == (3, "")
     assert "7 read: 3 written, 3 rejected, 1 superseded" in ended.out
     assert "  rejected  1 for not_a_number in id, first at line 5\n" in ended.out
@@ -69,7 +71,7 @@ def test_a_file_with_rejects(demo):
 
 def test_a_file_with_two_keys_and_tabs(demo):
     demo.write("a.tsv", "word\tyear\tcount\nEmma\t1815\t1\nEmma\t1816\t2\n")
-    ended = demo.ddbload("demo", "--file", "a.tsv", "--table-key", "word,year:N")
+    ended = demo.ddbload("demo", "--import-only", "--file", "a.tsv", "--table-key", "word,year:N")
     assert (ended.code, ended.err) == (0, "")
     assert "2 items, one for each of the file's 2 keys" in ended.out
 
@@ -84,20 +86,21 @@ def test_a_file_with_two_keys_and_tabs(demo):
 def test_a_file_that_does_not_do(demo, arguments, message):
     demo.write("a.csv", "id,name\n1,one\n")
     file, key = arguments
-    ended = demo.ddbload("demo", "--file", file, "--table-key", key)
+    ended = demo.ddbload("demo", "--import-only", "--file", file, "--table-key", key)
     assert ended.code == 1
     assert ended.err.startswith(message)
 
 
-def test_without_node(demo, tmp_path):
-    ended = demo.ddbload("demo", PATH=str(tmp_path))
+@pytest.mark.parametrize("which", [[], ["--import-only"]])
+def test_without_node(demo, tmp_path, which):
+    ended = demo.ddbload("demo", *which, PATH=str(tmp_path))
     assert ended.code == 1
     assert ended.err.startswith("ddbload: DemoUnavailable: the demo needs Node.js")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_demo_that_is_stopped_stops_its_server(demo, number):
-    with started(demo, [PROGRAM, "demo", "--rows", "20000"]) as running:
+    with started(demo, [PROGRAM, "demo", "--import-only", "--rows", "20000"]) as running:
         until(lambda: LISTENS.search(running.out.read_text("utf-8")), "no server was started")
         (server,) = [pid for pid in children(running.pid) if "dynalite" in command_of(pid)]
         endpoint = endpoint_in(running.out.read_text("utf-8"))

@@ -70,3 +70,8 @@ def test_it_works_alone(wheel, console, dynamodb):
         PYTHONPATH=None,
     )
     assert Path(where.out.strip()).is_relative_to(home)
+
+    # The whole demo deploys a checkout, and here is none.
+    ended = console.run([str(home / "bin" / "ddbload"), "demo"], PYTHONPATH=None)
+    assert ended.code == 1
+    assert ended.err.startswith("ddbload: DemoUnavailable: the whole demo deploys ddbload's")

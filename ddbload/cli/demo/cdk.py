@@ -49,6 +49,8 @@ class Cdk:
             **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
             # Where cdk keeps caches and settings, which are to be nobody's.
             "HOME": str(home),
+            # What they leave there when they are killed.
+            "TMPDIR": str(home),
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
             "CDK_DISABLE_CLI_TELEMETRY": "true",

@@ -1,0 +1,148 @@
+"""`ddbload demo`: deploys, uploads, follows, proves, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ddbload.cli.demo import cdk as cdk_module
+from ddbload.cli.demo import tied
+from ddbload.cli.demo.cdk import Cdk
+from ddbload.errors import DemoUnavailable
+from tests.cli.console import PROGRAM, Console
+from tests.e2e.processes import alive, children, command_of, started, until
+
+STEP = r" *\d+\.\d s  "
+URL = r"http://127\.0\.0\.1:\d+"
+SLOWLY = 180.0
+"""Seconds in which a demo has come anywhere, on a busy machine too."""
+
+
+@pytest.fixture
+def demo(console: Console) -> Console:
+    """Without anybody's AWS settings, but for a few that must not matter."""
+    for name in [name for name in console.env if name.startswith("AWS_")]:
+        del console.env[name]
+    console.env["AWS_PROFILE"] = "somebody"
+    console.env["AWS_ENDPOINT_URL_S3"] = "http://127.0.0.1:9"
+    return console
+
+
+def test_the_sample(demo):
+    ended = demo.ddbload("demo", "--rows", "6000")
+    assert (ended.code, ended.err) == (0, "")
+    run = re.search(r"starts a run: (upload-[0-9a-f]{40})\n", ended.out)
+    assert run is not None, ended.out
+    assert re.fullmatch(
+        r"made 6,000 rows, [\d,]+ bytes, tab separated\n"
+        rf"{STEP}AWS on this machine: {URL}, DynamoDB {URL}\n"
+        rf"{STEP}cdk bootstrap, and cdk synth meanwhile\n"
+        rf"{STEP}cdk deploy: stack ddbload-demo\n"
+        rf"{STEP}upload: s3://[\w-]+/in/sample\.tsv\n"
+        rf"{STEP}the upload's event starts a run: {run[1]}\n"
+        r"( +\d+ %  [\d,]+ rows settled\n)* +100 %  6,000 rows settled\n"
+        rf"run {run[1]}: SUCCEEDED\n"
+        r"  rows      6,000 read: 6,000 written\n"
+        r"  chunks    [23] of [23] imported and proven\n"
+        r"  time      .*\n  requests  .*\n"
+        rf"  report    s3://[\w-]+/runs/{run[1]}/report\.json, as long as this runs\n"
+        r"proven by a scan: 6,000 items, one for each of the file's 6,000 keys, equal cell by"
+        r" cell\n",
+        ended.out,
+    ), ended.out
+    assert list(demo.folder.parent.joinpath("home").iterdir()) == []
+
+
+def test_a_file_with_rejects(demo):
+    """As people have them: quoted line ends, empty keys, odd names, more than one chunk."""
+    rows = ["\ufeffisbn,title,größe"]
+    for number in range(4000):
+        key = "" if number % 10 == 7 else f"{number:09}"
+        rows.append(f'{key},"Vol. {number}, ""é""\r\nand more",{number % 7}')
+    rows.append('000000001,"a later row of the same key",1')
+    demo.write("meine Bücher+1.csv", "\n".join(rows))
+    ended = demo.ddbload("demo", "--file", "meine Bücher+1.csv", "--table-key", "isbn")
+    assert (ended.code, ended.err) == (3, "")
+    assert "/in/meine Bücher+1.csv\n" in ended.out
+    assert re.search(r"  rows      4,001 read: 3,60[01] written, 400 rejected", ended.out)
+    assert re.search(r"  chunks    ([2-9]) of \1 imported and proven\n", ended.out)
+    assert "  rejected  400 for empty_key in isbn, first at line 16\n" in ended.out
+    assert ended.out.endswith(
+        "proven by a scan: 3,600 items, one for each of the file's 3,600 keys, equal cell by cell\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reached", "number"),
+    [
+        # `cdk` is at work.
+        ("AWS on this machine: ", signal.SIGINT),
+        # Functions are.
+        ("starts a run: ", signal.SIGINT),
+        ("starts a run: ", signal.SIGKILL),
+    ],
+)
+def test_a_demo_that_is_stopped_stops_everything(demo, reached, number):
+    with started(demo, [PROGRAM, "demo", "--rows", "40000"]) as running:
+        until(lambda: reached in running.out.read_text("utf-8"), "it does not get there", SLOWLY)
+        below = descendants(running.pid)
+        assert any("localaws" in command_of(pid) for pid in below)
+        if number == signal.SIGINT:
+            running.ctrl_c()
+        else:
+            running.kill(number)
+        running.process.wait()
+        until(lambda: not any(map(alive, below)), "processes are left")
+        ended = running.ended()
+        assert ended.code == (130 if number == signal.SIGINT else -number)
+        # A line of its own, below what the terminal shows for Ctrl-C.
+        assert ended.err.lstrip("\n") == (
+            "ddbload: interrupted\n" if number == signal.SIGINT else ""
+        )
+    if number == signal.SIGKILL:
+        # Nobody was there to remove it.
+        for left in (demo.folder.parent / "tmp").iterdir():
+            left.rename(demo.folder / left.name)
+
+
+def descendants(pid):
+    found = children(pid)
+    return found + [below for child in found for below in descendants(child)]
+
+
+def test_what_cdk_says_is_shown_when_it_fails(tmp_path, monkeypatch, capfd):
+    fails = tmp_path / "cdk"
+    fails.write_text("#!/bin/sh\necho so much for $1\nexit 7\n")
+    fails.chmod(0o755)
+    monkeypatch.setattr(cdk_module, "CDK", fails)
+    with (
+        Cdk(tmp_path, {}).synth() as command,
+        pytest.raises(DemoUnavailable, match="cdk synth ended with 7; its own words are above"),
+    ):
+        command.wait()
+    assert capfd.readouterr().err == "so much for synth\n"
+
+
+def test_what_is_tied_ends_with_all_below_it(tmp_path):
+    """Also what it started itself, and when it does not care for signals."""
+    script = f"trap '' INT TERM; sleep 60 & echo $! >{tmp_path}/below; sleep 60"
+    process = subprocess.Popen(
+        [sys.executable, tied.__file__, "sh", "-c", script], stdin=subprocess.PIPE
+    )
+    below = tmp_path / "below"
+    until(lambda: below.exists() and below.read_text().strip(), "it does not start")
+    began = time.monotonic()
+    process.stdin.close()
+    process.wait()
+    until(lambda: not alive(int(below.read_text())), "a process is left")
+    assert time.monotonic() - began < 50
+
+
+def test_what_is_tied_ends_by_itself():
+    line = [sys.executable, tied.__file__, "sh", "-c", "exit 5"]
+    assert subprocess.run(line, stdin=subprocess.PIPE, check=False).returncode == 5
