@@ -1,0 +1,212 @@
+"""Uploads start runs: each object version one, of the table that its prefix is mapped to."""
+
+from __future__ import annotations
+
+import json
+
+from tests.e2e.expected import by_key, expected
+from tests.e2e_stack.deployed import SOURCES
+from tests.e2e_stack.files import HEADER, MARKER, bad_rows, odd, plain, rows
+from tests.e2e_stack.runs import Load, Run
+from tests.oracle.csv_machine import read_rows
+
+KEYS = (
+    "names/two words.csv",
+    "names/a+b%20c%2Fd.csv",
+    "names/größe 漢字 🙂.csv",
+    "names/a=b&c=d?e#f.csv",
+    "names/'quoted' \"twice\".csv",
+    "names/<brackets>{[(.csv",
+    "names//twice//.csv",
+    "names/no extension",
+)
+TYPED = (
+    "id;year;ok;text\n"
+    f"{MARKER}-1;1999;true;'a;\nb'\n"
+    f"{MARKER}-2;-0.50;FALSE;{MARKER}\n"
+    f"{MARKER}-3;;;\n"
+    f"{MARKER}-4;year;yes;\n"
+)
+
+
+def run_of(stack, arn):
+    return Run(stack, json.loads(described(stack, arn)["input"])["run"]["id"], arn)
+
+
+def described(stack, arn):
+    return stack.cloud.stepfunctions.describe_execution(executionArn=arn)
+
+
+def event(stack, key, version, bucket=None):
+    """As EventBridge hands it over; see "Amazon S3 event notification detail objects"."""
+    bucket = bucket or stack.inbox
+    head = stack.cloud.s3.head_object(Bucket=bucket, Key=key, VersionId=version)
+    return {
+        "version": "0",
+        "id": "17793124-05d4-b198-2fde-7ededc63b103",
+        "detail-type": "Object Created",
+        "source": "aws.s3",
+        "account": "123456789012",
+        "time": "2026-01-01T00:00:00Z",
+        "region": stack.cloud.aws.region,
+        "resources": [f"arn:aws:s3:::{bucket}"],
+        "detail": {
+            "version": "0",
+            "bucket": {"name": bucket},
+            "object": {
+                "key": key,
+                "size": head["ContentLength"],
+                "etag": head["ETag"].strip('"'),
+                "version-id": version,
+                "sequencer": "00617F08299329D189",
+            },
+            "request-id": "N4N7GDK58NMKJ12R",
+            "requester": "123456789012",
+            "source-ip-address": "1.2.3.4",
+            "reason": "PutObject",
+        },
+    }
+
+
+def deliver(stack, given):
+    """Call on_upload as EventBridge does, but wait for its answer."""
+    answer = stack.cloud.lambda_.invoke(
+        FunctionName=stack.function("on_upload"), Payload=json.dumps(given)
+    )
+    assert "FunctionError" not in answer, answer["Payload"].read()
+    return json.loads(answer["Payload"].read())
+
+
+def uploaded(stack, data, key, table, bucket=None):
+    """Upload a file, and find the run that it starts."""
+    version = stack.upload(data, key, bucket)
+    run = run_of(stack, stack.execution_of(key, version))
+    found = read_rows(data)
+    return Load(run, table, expected(data, found[1:], found[0].fields), data)
+
+
+def test_a_file(stack):
+    table = stack.cloud.table("id:S", name="up-odd")
+    load = uploaded(stack, odd(7, 400), "odd/file.csv", table)
+    load.succeeds()
+    assert load.run.id.startswith("upload-")
+    assert load.run.json("report.json")["chunks"] > 2
+
+
+def test_types_and_dialect(stack):
+    stack.cloud.table("id:S", name="up-typed")
+    run = run_of(stack, stack.execution_of("typed/a.csv", stack.upload(TYPED, "typed/a.csv")))
+    assert run.ended.status == "SUCCEEDED"
+    assert by_key(stack.cloud.items("up-typed"), "id") == {
+        f"{MARKER}-1": {
+            "id": {"S": f"{MARKER}-1"},
+            "year": {"N": "1999"},
+            "ok": {"BOOL": True},
+            "text": {"S": "a;\nb"},
+        },
+        f"{MARKER}-2": {
+            "id": {"S": f"{MARKER}-2"},
+            "year": {"N": "-0.5"},
+            "ok": {"BOOL": False},
+            "text": {"S": MARKER},
+        },
+        f"{MARKER}-3": {"id": {"S": f"{MARKER}-3"}},
+    }
+    (reject,) = map(json.loads, run.rejects())
+    assert (reject["cause"], reject["column"]) == ("not_a_number", "year")
+
+
+def test_keys(stack):
+    """All of them uploaded at once, and one where no rule is."""
+    stack.cloud.table("id:S", name="up-names")
+    stack.cloud.table("id:S", name="up-elsewhere")
+    outside = ("elsewhere/a.csv", "name/a.csv", "Names/a.csv", "names/folder/")
+    for key in outside:
+        stack.upload(plain(1, first=900), key)
+    for number, key in enumerate(KEYS):
+        stack.upload(plain(3, first=10 * number), key)
+    stack.upload(plain(3, first=500), "names/elsewhere/a.csv")
+
+    runs = [run_of(stack, stack.execution_of(key)) for key in [*KEYS, "names/elsewhere/a.csv"]]
+    assert {run.ended.status for run in runs} == {"SUCCEEDED"}
+    found = by_key(stack.cloud.items("up-names"), "id")
+    numbers = [10 * number + row for number in range(len(KEYS)) for row in range(3)]
+    assert found.keys() == {f"{MARKER}-{number}" for number in numbers}
+    # The longest prefix has it.
+    assert len(stack.cloud.items("up-elsewhere")) == 3
+    assert [stack.started_by(key) for key in outside] == [[]] * len(outside)
+
+
+def test_deliveries(stack):
+    """The same event more than once, at once or late, starts one run; a new version another."""
+    table = stack.cloud.table("id:S", name="up-slowly")
+    key = "slowly/a.csv"
+    first = stack.upload(plain(60), key)
+    run = run_of(stack, stack.execution_of(key, first))
+    for _ in range(2):
+        done = deliver(stack, event(stack, key, first))
+        assert done == {"outcome": "started before", "run": run.id, "execution": None}
+    run.reaches("run.json")
+    assert deliver(stack, event(stack, key, first))["outcome"] == "started before"
+    second = stack.upload(plain(5, first=60), key)
+    other = run_of(stack, stack.execution_of(key, second))
+    assert {run.ended.status, other.ended.status} == {"SUCCEEDED"}
+    assert other.id != run.id
+    assert (
+        by_key(stack.cloud.items(table), "id")
+        == expected(*(plain(65), read_rows(plain(65))[1:], HEADER.strip().split(","))).items
+    )
+
+    done = deliver(stack, event(stack, key, first))
+    assert done == {"outcome": "loaded before", "run": run.id, "execution": None}
+    assert len(stack.started_by(key)) == 2
+
+
+def test_deliveries_of_what_is_mapped_nowhere(stack):
+    version = stack.upload(plain(1), "nowhere/a.csv")
+    assert deliver(stack, event(stack, "nowhere/a.csv", version))["outcome"] == "not mapped"
+    version = stack.upload("", "names/folder/")
+    assert deliver(stack, event(stack, "names/folder/", version))["outcome"] == "not mapped"
+
+
+def test_a_bucket_besides_the_inbox(stack):
+    """Once its events are switched on, as the README says."""
+    stack.cloud.s3.put_bucket_notification_configuration(
+        Bucket=SOURCES, NotificationConfiguration={"EventBridgeConfiguration": {}}
+    )
+    table = stack.cloud.table("id:S", name="up-sources")
+    uploaded(stack, plain(20), "uploads/a.csv", table, SOURCES).succeeds()
+
+
+def test_a_failed_upload(stack, console):
+    """It is not started again; `resume` takes it up, under its own id."""
+    table = stack.cloud.table("id:S", name="up-strict")
+    data = (HEADER + rows(20) + bad_rows(2)).encode()
+    load = uploaded(stack, data, "strict/a.csv", table)
+    load.fails("TooManyRejects")
+    version = load.run.json("run.json")["pinned"]["version_id"]
+    done = deliver(stack, event(stack, "strict/a.csv", version))
+    assert done["outcome"] == "started before"
+
+    ended = console.ddbload("resume", load.run.id, "--max-rejects", "2", "--json")
+    assert (ended.code, json.loads(ended.out)["run"]) == (3, load.run.id)
+    load.is_loaded()
+    done = deliver(stack, event(stack, "strict/a.csv", version))
+    assert done["outcome"] == "loaded before"
+
+
+def test_an_upload_before_its_table(stack, console):
+    """It fails before there is a ledger, and can be taken up all the same."""
+    version = stack.upload(plain(10), "early/a.csv")
+    arn = stack.execution_of("early/a.csv", version)
+    run = run_of(stack, arn)
+    assert (run.ended.status, run.ended.error) == ("FAILED", "TableNotFound")
+    assert run.names() == []
+    shown = console.ddbload("status", run.id)
+    assert (shown.code, "TableNotFound" in shown.out) == (0, True)
+
+    stack.cloud.table("id:S", name="up-early")
+    ended = console.ddbload("resume", run.id, "--json")
+    assert (ended.code, json.loads(ended.out)["rows"]["written"]) == (0, 10)
+    assert len(stack.cloud.items("up-early")) == 10
+    assert run.json("run.json")["payload"]["source"]["version_id"] == version
