@@ -19,6 +19,15 @@ from infra.checkout import REQUIREMENTS, ROOT
 from infra.errors import DistributionDamaged, DistributionMissing, DistributionNotPure
 
 MODULES = ("preflight", "import_chunk", "report", "on_upload")
+RUNTIME = {
+    "boto3": "boto3",
+    "botocore": "botocore",
+    "python-dateutil": "dateutil",
+    "s3transfer": "s3transfer",
+    "six": "six.py",
+    "urllib3": "urllib3",
+}
+"""What Lambda has besides Python. It has jmespath too, but here the asset's is to be found."""
 
 
 @pytest.fixture(scope="module")
@@ -93,12 +102,8 @@ def test_handlers_import_with_boto3_and_nothing_else(asset: Path, tmp_path: Path
     """As in Lambda: the asset, the standard library, and the runtime's boto3."""
     runtime = tmp_path / "runtime"
     runtime.mkdir()
-    # jmespath is the runtime's too, but here it has to come from the asset.
-    for name in ("boto3", "botocore", "s3transfer", "dateutil", "urllib3", "six"):
-        for path in distribution(f"{name}".replace("dateutil", "python-dateutil")).files or ():
-            top = path.parts[0]
-            if top in (name, f"{name}.py") and not (runtime / top).exists():
-                (runtime / top).symlink_to(str(distribution_root(path)))
+    for name, top in RUNTIME.items():
+        (runtime / top).symlink_to(str(distribution(name).locate_file(top)))
     program = (
         "import sys; sys.path[:0] = sys.argv[1:3]\n"
         + "".join(f"import lambdas.{module}\n" for module in MODULES)
@@ -117,10 +122,6 @@ def test_handlers_import_with_boto3_and_nothing_else(asset: Path, tmp_path: Path
     )
     assert done.returncode == 0, done.stderr
     assert not {"click", "rich", "aws_cdk", "aws_xray_sdk", "pydantic"} & set(done.stdout.split())
-
-
-def distribution_root(path: Any) -> Path:
-    return Path(str(path.dist.locate_file(path.parts[0])))
 
 
 def test_pins_are_those_of_the_whole_project_with_their_hashes():
