@@ -619,7 +619,12 @@ class ReportTask:
             error = f.raw("error")
             for name in ("cursor", "execution", "manifest", "chunks", "workers"):
                 f.raw(name)
-            return cls(f.text("run"), f.raw("input"), error and Failure.caught(error))
+            caught = Failure.caught(error) if error else None
+            if caught is not None:
+                # The Fail state ends the run by this name. Those that begin with `States.` the
+                # Amazon States Language keeps for itself.
+                caught = replace(caught, name=caught.name.removeprefix("States."))
+            return cls(f.text("run"), f.raw("input"), caught)
 
     def asked_for(self) -> str:
         """The run that the user's input names, as far as it can be read; else the execution's."""

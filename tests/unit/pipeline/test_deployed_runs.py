@@ -92,7 +92,7 @@ def test_what_the_map_failed_of_is_told_when_the_ledger_knows_no_more(world):
     error = {"Error": "States.ItemReaderFailed", "Cause": "no text of ours"}
     outcome = report(world, {"run": RUN, "chunks": 9, "error": error})
     assert outcome["error"] == {
-        "name": "States.ItemReaderFailed",
+        "name": "ItemReaderFailed",
         "message": "no text of ours",
         "chunk": None,
     }
