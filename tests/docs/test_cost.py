@@ -1,0 +1,45 @@
+"""docs/cost.md is what the arithmetic says today."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.cost import ROOT, TABLE_RATE, Run, page
+
+
+def test_the_page_is_up_to_date():
+    written = (ROOT / "docs" / "cost.md").read_text("utf-8")
+    assert written == page(), "python -m tests.docs.cost > docs/cost.md"
+
+
+@pytest.mark.parametrize("rows", [10**6, 10**8])
+def test_each_line_adds_up_from_what_it_shows(rows):
+    """By hand, from the numbers as a reader sees them."""
+    for what, how, dollars in Run(rows).lines():
+        shown = sum(_products(what, how))
+        assert shown == pytest.approx(dollars, rel=0.02, abs=2e-5), (what, how)
+
+
+def _products(what, how):
+    units = {"a million": 1e-6, "a thousand": 1e-3, "a GB": 1e-3, "a month": 1 / 730}
+    for part in how.split(";"):
+        counts = [float(each.replace(",", "")) for each in re.findall(r"([\d,.]*\d) ", part)]
+        price = float(re.search(r"x \$([\d.]*\d)", part)[1])
+        unit = next((unit for word, unit in units.items() if part.rstrip(",").find(word) > 0), 1)
+        if what == "Lambda" and "GB-s" in part:
+            # The last number before the price: the ones before it say how it came to be.
+            yield float(re.search(r"([\d,]+) GB-s", part)[1].replace(",", "")) * price
+        elif what == "CloudWatch" and "metrics" in part:
+            hours = float(re.search(r"for (\d+) h", part)[1])
+            yield counts[0] * price * hours * unit
+        else:
+            yield counts[0] * price * unit
+
+
+def test_who_waits_is_paid_for():
+    """A run that the table holds up costs Lambda in proportion to its workers."""
+    run = Run(10**8)
+    assert run.seconds == 10**8 / TABLE_RATE
+    assert run.gb_seconds > 0.99 * run.workers * run.seconds * 1769 / 1024
