@@ -5,7 +5,9 @@ By the Lambda Developer Guide, "Using the Lambda runtime API".
 
 from __future__ import annotations
 
+import socket
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import SimpleQueue
@@ -53,9 +55,7 @@ class RuntimeApi:
         self._next: SimpleQueue[Invocation | None] = SimpleQueue()
         self._server = _Server((HOST, 0), self)
         self.address = f"{HOST}:{self._server.server_port}"
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, name="runtime API", daemon=True
-        )
+        self._thread = threading.Thread(target=self._server.serve, name="runtime API", daemon=True)
         self._thread.start()
 
     def hand(self, invocation: Invocation) -> None:
@@ -74,9 +74,9 @@ class RuntimeApi:
 
     def close(self) -> None:
         self._next.put(None)
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.end()
         self._thread.join()
+        self._server.server_close()
 
 
 class _Server(ThreadingHTTPServer):
@@ -85,10 +85,22 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], api: RuntimeApi) -> None:
         self.api = api
+        self._ended = False
         super().__init__(address, _Handler)
 
-    def serve_forever(self, poll_interval: float = 0.05) -> None:
-        super().serve_forever(poll_interval)
+    def serve(self) -> None:
+        """As serve_forever, but waiting costs nothing: there is one of these for each process."""
+        while True:
+            connection, address = self.socket.accept()
+            if self._ended:
+                connection.close()
+                return
+            self.process_request(connection, address)
+
+    def end(self) -> None:
+        self._ended = True
+        with suppress(OSError):
+            socket.create_connection(self.server_address[:2]).close()  # type: ignore[arg-type]
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,0 +1,97 @@
+"""What functions and state machines call is seen, and refused where nobody allows it."""
+
+import json
+
+import pytest
+
+from localaws import LocalAws
+from tests.localaws.conftest import Deployed
+from tests.localaws.machines import distributed, invoke, machine
+from tests.localaws.test_maps import SELECTOR
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
+    return tmp_path_factory.mktemp("calls") / "calls.jsonl"
+
+
+@pytest.fixture(scope="module")
+def watched(record):
+    with LocalAws("--record-calls", str(record), "--enforce-iam") as aws:
+        yield Deployed(aws)
+
+
+@pytest.fixture
+def seen(record, watched):
+    """The role, action and verdict of each call so far."""
+    roles = {watched.outputs[name]: name for name in ("FunctionRole", "MachineRole")}
+
+    def look():
+        lines = [json.loads(line) for line in record.read_text().splitlines()]
+        return {(roles[line["role"]], line["action"], line["allowed"]) for line in lines}
+
+    return look
+
+
+def allow(watched, role, *actions):
+    statement = {"Effect": "Allow", "Action": list(actions), "Resource": "*"}
+    watched.client("iam").put_role_policy(
+        RoleName=watched.outputs[role].rsplit("/", 1)[-1],
+        PolicyName="allowed",
+        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
+    )
+
+
+def test_a_function_may_do_what_its_role_may(watched, seen):
+    wish = {"wish": "put", "bucket": watched.outputs["Kept"], "key": "x"}
+    _, error = watched.invoke("Answer", wish)
+    assert "AccessDenied" in error["errorMessage"]
+    _, error = watched.invoke("Answer", {"wish": "tables"})
+    assert "AccessDenied" in error["errorMessage"]
+    allow(watched, "FunctionRole", "s3:PutObject", "dynamodb:ListTables")
+    for allowed in (wish, {"wish": "tables"}):
+        answer, _ = watched.invoke("Answer", allowed)
+        assert "FunctionError" not in answer
+    expected = {
+        ("FunctionRole", action, allowed)
+        for action in ("s3:PutObject", "dynamodb:ListTables")
+        for allowed in (True, False)
+    }
+    assert expected <= seen()
+
+
+def test_a_machine_may_do_what_its_role_may(watched, seen):
+    watched.put("items.json", b"[1]", bucket="Kept")
+    reader = {
+        "Resource": "arn:aws:states:::s3:getObject",
+        "ReaderConfig": {"InputType": "JSON"},
+        "Parameters": {"Bucket": "${Kept}", "Key": "items.json"},
+    }
+    writer = {
+        "Resource": "arn:aws:states:::s3:putObject",
+        "Parameters": {"Bucket": "${Kept}", "Prefix": "mapruns"},
+    }
+    mapped = distributed(
+        machine(Work=invoke()), ItemReader=reader, ItemSelector=SELECTOR, ResultWriter=writer
+    )
+    del mapped["ItemsPath"]
+    single, whole = machine(Work=invoke()), machine(Map=mapped)
+
+    # One right more each time leads to the next error.
+    assert watched.run(single)["error"] == "Lambda.AWSLambdaException"
+    assert watched.run(whole, {"bad": None})["error"] == "States.ItemReaderFailed"
+    rights = ["s3:GetObject"]
+    allow(watched, "MachineRole", *rights)
+    assert watched.run(whole, {"bad": None})["error"] == "States.Permissions"
+    rights.append("states:StartExecution")
+    allow(watched, "MachineRole", *rights)
+    assert watched.run(whole, {"bad": None})["error"] == "States.ExceedToleratedFailureThreshold"
+    rights.append("lambda:InvokeFunction")
+    allow(watched, "MachineRole", *rights)
+    watched.run(single, expect="SUCCEEDED")
+    assert watched.run(whole, {"bad": None})["error"] == "States.ResultWriterFailed"
+    rights.append("s3:PutObject")
+    allow(watched, "MachineRole", *rights)
+    watched.run(whole, {"bad": None}, expect="SUCCEEDED")
+    expected = {("MachineRole", right, allowed) for right in rights for allowed in (True, False)}
+    assert expected <= seen()

@@ -1,0 +1,134 @@
+"""Nothing outlives whoever started it, and copies do not know of one another."""
+
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from localaws import LocalAws, LocalAwsFailed
+from tests.cli.console import ROOT
+from tests.e2e.processes import alive, children, until
+
+BUSY = """
+import time
+def handler(event, context):
+    print("busy")
+    time.sleep(600)
+"""
+STARTER = """
+import time
+from localaws import LocalAws
+with LocalAws() as aws:
+    print(aws.pid, aws.endpoint, flush=True)
+    time.sleep(600)
+"""
+
+
+def client(service, endpoint):
+    return boto3.client(
+        service,
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="local",
+        aws_secret_access_key="local",
+        config=Config(retries={"total_max_attempts": 1}, proxies={}),
+    )
+
+
+def keep_a_function_busy(endpoint, pid):
+    """Its process and dynalite's, and that of whoever runs them."""
+    trust = {"Version": "2012-10-17", "Statement": []}
+    role = client("iam", endpoint).create_role(
+        RoleName="busy", AssumeRolePolicyDocument=json.dumps(trust)
+    )["Role"]["Arn"]
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("busy.py", BUSY)
+    functions = client("lambda", endpoint)
+    functions.create_function(
+        FunctionName="busy",
+        Runtime="python3.13",
+        Handler="busy.handler",
+        Role=role,
+        Timeout=900,
+        Code={"ZipFile": archive.getvalue()},
+    )
+    functions.invoke(FunctionName="busy", InvocationType="Event", Payload=b"{}")
+    until(lambda: len(children(pid)) == 2, "the function's process was not started")
+    return [pid, *children(pid)]
+
+
+def assert_gone(pids):
+    until(lambda: not any(alive(pid) for pid in pids), f"of {pids} some are left")
+
+
+def test_all_ends_with_the_block_and_copies_live_side_by_side(app):
+    app.client("s3").create_bucket(Bucket="only-in-one")
+    with LocalAws("--region", "eu-central-1") as other:
+        assert other.region == other.environment["AWS_REGION"] == "eu-central-1"
+        assert other.endpoint != app.aws.endpoint
+        found = client("s3", other.endpoint).list_buckets()["Buckets"]
+        assert found == []
+        assert client("dynamodb", other.dynamodb_endpoint).list_tables()["TableNames"] == []
+        pids = keep_a_function_busy(other.endpoint, other.pid)
+    assert_gone(pids)
+
+
+def test_all_ends_when_the_starter_is_killed():
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTER], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as starter:
+        pid, endpoint = starter.stdout.readline().split()
+        pids = keep_a_function_busy(endpoint, int(pid))
+        starter.kill()
+    assert_gone(pids)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_all_ends_by_a_signal(number):
+    with subprocess.Popen(
+        [sys.executable, "-m", "localaws"], stdout=subprocess.PIPE, cwd=ROOT
+    ) as running:
+        ready = json.loads(running.stdout.readline())
+        pids = keep_a_function_busy(ready["endpoint"], running.pid)
+        os.kill(running.pid, number)
+        assert running.wait(60) == (0 if number == signal.SIGINT else -number)
+        assert running.stdout.read() == b""
+    assert_gone(pids)
+
+
+def test_a_port_that_is_taken_is_said(capfd):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(LocalAwsFailed, match="status 1"),
+        LocalAws("--port", str(taken.getsockname()[1])),
+    ):
+        pass
+    assert "Address already in use" in capfd.readouterr().err
+
+
+def test_it_listens_on_this_machine_only(aws):
+    for endpoint in (aws.endpoint, aws.dynamodb_endpoint):
+        assert endpoint.startswith("http://127.0.0.1:")
+        port = int(endpoint.rsplit(":", 1)[-1])
+        # Another address of this very machine.
+        with pytest.raises(OSError):
+            socket.create_connection(("127.0.0.2", port), timeout=5)
+
+
+def test_callers_wait_for_a_functions_concurrency(app):
+    """The fixture allows two processes of a function."""
+    with ThreadPoolExecutor(6) as callers:
+        wish = {"wish": "sleep", "seconds": 0.2}
+        answers = list(callers.map(lambda _: app.invoke("Small", wish)[1], range(6)))
+    assert len({answer["pid"] for answer in answers}) <= 2
+    assert all(answer["event"] == wish for answer in answers)

@@ -1,0 +1,68 @@
+"""What CloudFormation does with a template, as far as moto would not."""
+
+import json
+
+from tests.localaws.conftest import wait_for
+from tests.localaws.template import template
+
+
+def part(*names):
+    everything = template()["Resources"]
+    return {"Resources": {name: everything[name] for name in names}}
+
+
+def test_a_change_set_as_cdk_makes_it_has_outputs(app):
+    body = part("MachineRole")
+    body["Outputs"] = {"Role": {"Value": {"Fn::GetAtt": ["MachineRole", "Arn"]}}}
+    app.put("templates/a b.json", json.dumps(body).encode(), bucket="Kept")
+    stacks = app.client("cloudformation")
+    url = f"{app.aws.endpoint}/{app.outputs['Kept']}/templates/a%20b.json"
+    stacks.create_change_set(
+        StackName="changed",
+        ChangeSetName="first",
+        ChangeSetType="CREATE",
+        TemplateURL=url,
+        Capabilities=["CAPABILITY_IAM"],
+    )
+    stacks.execute_change_set(StackName="changed", ChangeSetName="first")
+    assert app.outputs_of("changed")["Role"].startswith(f"arn:aws:iam::{app.aws.account}:role/")
+
+
+def test_a_definition_comes_from_s3_and_is_filled_in(app):
+    states = {"Stop": {"Type": "Fail", "Error": "${Word}", "Cause": "none"}}
+    definition = {"StartAt": "Stop", "States": states}
+    app.put("machine.json", json.dumps(definition).encode(), bucket="Kept")
+    body = part("MachineRole", "Machine")
+    properties = body["Resources"]["Machine"]["Properties"]
+    del properties["DefinitionString"]
+    properties["DefinitionS3Location"] = {"Bucket": app.outputs["Kept"], "Key": "machine.json"}
+    properties["DefinitionSubstitutions"] = {"Word": "Filled"}
+    body["Outputs"] = {"Machine": {"Value": {"Ref": "Machine"}}}
+    app.create_stack("from-s3", body)
+    client = app.client("stepfunctions")
+    machine = app.outputs_of("from-s3")["Machine"]
+
+    def error():
+        execution = client.start_execution(stateMachineArn=machine)["executionArn"]
+        return wait_for(lambda: client.describe_execution(executionArn=execution).get("error"))
+
+    assert error() == "Filled"
+    properties["DefinitionSubstitutions"] = {"Word": "Changed"}
+    app.client("cloudformation").update_stack(StackName="from-s3", TemplateBody=json.dumps(body))
+    assert error() == "Changed"
+
+
+def test_a_buckets_events_can_be_switched_off_and_versions_are_kept(app):
+    s3 = app.client("s3")
+    body = part("Inbox")
+    body["Outputs"] = {"Inbox": {"Value": {"Ref": "Inbox"}}}
+    app.create_stack("inbox", body)
+    bucket = app.outputs_of("inbox")["Inbox"]
+    assert s3.get_bucket_versioning(Bucket=bucket)["Status"] == "Enabled"
+    shown = s3.get_bucket_notification_configuration(Bucket=bucket)
+    assert "EventBridgeConfiguration" in shown
+    notifications = body["Resources"]["Inbox"]["Properties"]["NotificationConfiguration"]
+    notifications["EventBridgeConfiguration"]["EventBridgeEnabled"] = False
+    app.client("cloudformation").update_stack(StackName="inbox", TemplateBody=json.dumps(body))
+    shown = s3.get_bucket_notification_configuration(Bucket=bucket)
+    assert "EventBridgeConfiguration" not in shown
