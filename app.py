@@ -1,4 +1,8 @@
-"""What `cdk` runs: synthesizes the deployment. Its knobs are cdk.json's context."""
+"""What `cdk` runs: synthesizes the deployment. Its knobs are cdk.json's context.
+
+cdk.json puts .venv first on the PATH: with `make setup` done `cdk` works from any shell, and
+without .venv the first python3 is taken, be it that of an environment that is active.
+"""
 
 from __future__ import annotations
 

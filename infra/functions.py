@@ -149,17 +149,13 @@ class Functions(Construct):
     def _allow_preflight(self, storage: Storage) -> None:
         role = self.preflight.role
         allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
+        cut = ("runs/*/manifest.json", "runs/*/manifest/*", "runs/*/run.json")
+        allow(role, "ReadLedger", ["s3:GetObject"], objects(storage.work, *cut))
         allow(
             role,
-            "ReadAndWriteLedger",
-            ["s3:GetObject", "s3:PutObject"],
-            objects(
-                storage.work,
-                "runs/*/execution.json",
-                "runs/*/manifest.json",
-                "runs/*/manifest/*",
-                "runs/*/run.json",
-            ),
+            "WriteLedger",
+            ["s3:PutObject"],
+            objects(storage.work, "runs/*/execution.json", *cut),
         )
         self._allow_sources(role, storage)
 

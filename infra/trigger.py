@@ -58,7 +58,12 @@ class Trigger(Construct):
         )
         role = self.on_upload.role
         allow(role, "StartRuns", ["states:StartExecution"], [machine.state_machine_arn])
-        allow(role, "ReadLedger", ["s3:GetObject"], objects(storage.work, "runs/*"))
+        allow(
+            role,
+            "ReadLedger",
+            ["s3:GetObject"],
+            objects(storage.work, "runs/*/report.json", "runs/*/run.json"),
+        )
         allow(role, "ListLedger", ["s3:ListBucket"], [storage.work.bucket_arn])
         self._keep_failures()
         for bucket, pattern in variables.patterns(settings, inbox).items():

@@ -19,7 +19,9 @@ def test_cdk_synth_needs_no_credentials_network_or_git(
     path.mkdir()
     for name in ("node", "sh", "env"):
         (path / name).symlink_to(found(name))
-    (path / "python3").symlink_to(sys.executable)
+    python = path / "python3"
+    python.write_text(f'#!{path / "sh"}\nexec "{sys.executable}" "$@"\n', "utf-8")
+    python.chmod(0o755)
     monkeypatch.setenv("PATH", str(path))
     words = [
         str(CDK),

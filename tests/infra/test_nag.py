@@ -65,7 +65,8 @@ ACKNOWLEDGED = {
     ): SOURCE,
     (f"IAM5[Resource::{WORK}/runs/*]", f"{REPORT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/report.json]", f"{REPORT}/{POLICY}"): RUN,
-    (f"IAM5[Resource::{WORK}/runs/*]", f"{ON_UPLOAD}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*/report.json]", f"{ON_UPLOAD}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*/run.json]", f"{ON_UPLOAD}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/manifest.json]", f"Workflow/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/mapruns/*]", f"Workflow/{POLICY}"): (
         "Step Functions names what lies there"

@@ -26,8 +26,16 @@ ALLOWED = {
     "FunctionsPreflightRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityPreflight.Arn}"]),
         "CheckTables": (["dynamodb:DescribeTable"], TABLES),
-        "ReadAndWriteLedger": (
-            ["s3:GetObject", "s3:PutObject"],
+        "ReadLedger": (
+            ["s3:GetObject"],
+            [
+                f"{WORK}/runs/*/manifest.json",
+                f"{WORK}/runs/*/manifest/*",
+                f"{WORK}/runs/*/run.json",
+            ],
+        ),
+        "WriteLedger": (
+            ["s3:PutObject"],
             [
                 f"{WORK}/runs/*/execution.json",
                 f"{WORK}/runs/*/manifest.json",
@@ -61,7 +69,10 @@ ALLOWED = {
     "TriggerOnUploadRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityOnUpload.Arn}"]),
         "StartRuns": (["states:StartExecution"], [MACHINE]),
-        "ReadLedger": (["s3:GetObject"], [f"{WORK}/runs/*"]),
+        "ReadLedger": (
+            ["s3:GetObject"],
+            [f"{WORK}/runs/*/report.json", f"{WORK}/runs/*/run.json"],
+        ),
         "ListLedger": (["s3:ListBucket"], [WORK]),
         "KeepFailures": (["sqs:SendMessage"], ["${TriggerDeadLetters.Arn}"]),
     },
