@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any
 
+from moto import backends
+from moto.backends import list_of_moto_modules
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
     MotoRequestHandler,
@@ -19,6 +21,7 @@ from werkzeug.serving import BaseWSGIServer, make_server
 from localaws.calls import refusal_of_missing, refusal_of_signed
 from localaws.iam.refusals import Answer, access_denied
 from localaws.iam.requests import Request, signature_of
+from localaws.patches.patching import replace
 from localaws.settings import HOST
 
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
@@ -44,6 +47,9 @@ class Server:
         self._server: BaseWSGIServer | None = None
 
     def start(self) -> None:
+        # moto looks through its folders at every request.
+        modules = tuple(list_of_moto_modules())
+        replace(backends, "list_of_moto_modules", lambda: modules)
         application: Application = DomainDispatcherApplication(create_backend_app)
         if self._watch:
             application = _watched(application)
@@ -70,6 +76,7 @@ def _watched(application: Application) -> Application:
         request = _request(environ)
         refused = refusal_of_signed(request)
         if refused is not None:
+            _drain(environ)
             return _refuse(request, refused, start_response)
         begun: list[Any] = []
         answer = application(environ, lambda *start: begun.extend(start))
@@ -89,6 +96,13 @@ def _refuse(request: Request, why: str, start_response: Any) -> Iterable[bytes]:
     headers = [*answer.headers.items(), ("Content-Length", str(len(answer.body)))]
     start_response(f"{answer.status} {HTTPStatus(answer.status).phrase}", headers)
     return [answer.body]
+
+
+def _drain(environ: dict[str, Any]) -> None:
+    """Take what is still being sent: a client that is cut off would not read the answer."""
+    left = int(environ.get("CONTENT_LENGTH") or 0)
+    while left > 0 and (piece := environ["wsgi.input"].read(min(left, _READ_BYTES))):
+        left -= len(piece)
 
 
 def refusal_answer(request: Request, why: str) -> Answer:

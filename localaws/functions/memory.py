@@ -21,7 +21,8 @@ _PROC = Path("/proc")
 def resident_bytes(pid: int) -> int | None:
     """None where it cannot be known: the process has ended, or there is no /proc."""
     try:
-        return int((_PROC / str(pid) / "statm").read_bytes().split()[1]) * _PAGE_BYTES
+        with open(f"/proc/{pid}/statm", "rb", buffering=0) as file:  # noqa: PTH123 - in a hot loop
+            return int(file.read().split()[1]) * _PAGE_BYTES
     except (OSError, IndexError, ValueError):
         return None
 

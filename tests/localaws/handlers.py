@@ -33,7 +33,8 @@ def answer(event, context):
     if wish == "put":
         import boto3
 
-        boto3.client("s3").put_object(Bucket=event["bucket"], Key=event["key"], Body=b"x")
+        body = b"x" * 1_000_000 * event.get("megabytes", 1)
+        boto3.client("s3").put_object(Bucket=event["bucket"], Key=event["key"], Body=body)
     if wish == "tables":
         import boto3
 

@@ -46,6 +46,8 @@ def test_a_function_may_do_what_its_role_may(watched, seen):
     wish = {"wish": "put", "bucket": watched.outputs["Kept"], "key": "x"}
     _, error = watched.invoke("Answer", wish)
     assert "AccessDenied" in error["errorMessage"]
+    _, error = watched.invoke("Answer", {**wish, "megabytes": 9})
+    assert "AccessDenied" in error["errorMessage"]
     _, error = watched.invoke("Answer", {"wish": "tables"})
     assert "AccessDenied" in error["errorMessage"]
     allow(watched, "FunctionRole", "s3:PutObject", "dynamodb:ListTables")

@@ -66,3 +66,18 @@ def test_a_buckets_events_can_be_switched_off_and_versions_are_kept(app):
     app.client("cloudformation").update_stack(StackName="inbox", TemplateBody=json.dumps(body))
     shown = s3.get_bucket_notification_configuration(Bucket=bucket)
     assert "EventBridgeConfiguration" not in shown
+
+
+def test_a_stack_can_be_destroyed(app):
+    body = template()
+    body["Resources"]["Kept"]["DeletionPolicy"] = "Retain"
+    app.create_stack("short", body)
+    outputs = app.outputs_of("short")
+    app.client("cloudformation").delete_stack(StackName="short")
+    functions = app.client("lambda").list_functions()["Functions"]
+    assert outputs["Answer"] not in {function["FunctionName"] for function in functions}
+    machines = app.client("stepfunctions").list_state_machines()["stateMachines"]
+    assert outputs["Machine"] not in {machine["stateMachineArn"] for machine in machines}
+    buckets = {bucket["Name"] for bucket in app.client("s3").list_buckets()["Buckets"]}
+    assert outputs["Kept"] in buckets
+    assert outputs["Inbox"] not in buckets
