@@ -1,0 +1,215 @@
+"""Calls that must not be allowed: to no role, and to all roles but one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+
+from localaws.iam.requests import Call
+from tests.e2e_stack.deployed import FORBIDDEN, SOURCES
+from tests.e2e_stack.granted import MACHINE, STEPS, Granted
+
+LEDGER = (
+    "runs/r/run.json",
+    "runs/r/execution.json",
+    "runs/r/manifest.json",
+    "runs/r/manifest/0.json",
+    "runs/r/chunks/00000/1.json",
+    "runs/r/rejects/00000/1-2.jsonl",
+    "runs/r/failures/00000.json",
+    "runs/r/report.json",
+)
+"""One of each kind of file of a run."""
+RESULTS = "mapruns/11111111/SUCCEEDED_0.json"
+BESIDE = (
+    "a.csv",
+    "runs",
+    "runs/r",
+    "runs/r/other.txt",
+    "run/r/run.json",
+    "Runs/r/run.json",
+    "mapruns",
+)
+"""What is no file of a run, though some nearly look so."""
+
+TABLE_ACTIONS = (
+    "CreateTable", "DeleteItem", "DeleteTable", "GetItem", "BatchGetItem", "PartiQLDelete",
+    "PartiQLInsert", "PutItem", "Query", "Scan", "UpdateItem", "UpdateTable",
+)  # fmt: skip
+BUCKET_ACTIONS = (
+    "DeleteBucket", "DeleteBucketPolicy", "ListBucketVersions", "PutBucketAcl",
+    "PutBucketNotification", "PutBucketPolicy", "PutBucketPublicAccessBlock",
+    "PutBucketVersioning", "PutEncryptionConfiguration", "PutLifecycleConfiguration",
+)  # fmt: skip
+FUNCTION_ACTIONS = (
+    "AddPermission", "DeleteFunction", "GetFunction", "PublishVersion", "PutFunctionConcurrency",
+    "UpdateFunctionCode", "UpdateFunctionConfiguration",
+)  # fmt: skip
+MACHINE_ACTIONS = (
+    "CreateStateMachine", "DeleteStateMachine", "DescribeStateMachine", "ListExecutions",
+    "StartSyncExecution", "UpdateStateMachine",
+)  # fmt: skip
+
+
+def forbidden_to_all(granted: Granted, role: str) -> set[Call]:
+    """What nobody may do. `role` is who tries: its own log is its own."""
+    return {
+        *_on_tables(granted),
+        *_on_objects(granted),
+        *_on_buckets(granted),
+        *_on_functions_and_machines(granted),
+        *_on_the_rest(granted, role),
+    }
+
+
+def _all(service: str, actions: Iterable[str], resources: Iterable[str]) -> set[Call]:
+    return {Call(f"{service}:{action}", on) for action, on in product(actions, resources)}
+
+
+def _on_tables(granted: Granted) -> set[Call]:
+    first = granted.stack.cloud.tables[0]
+    table = granted.arn("dynamodb", f"table/{first}")
+    others = [
+        granted.arn("dynamodb", f"table/{name}") for name in ("other", f"{first}0", f"{first}-copy")
+    ]
+    abroad = f"arn:aws:dynamodb:eu-north-1:{granted.place.account}:table/{first}"
+    strangers = f"arn:aws:dynamodb:{granted.place.region}:999999999999:table/{first}"
+    needed = ("BatchWriteItem", "DescribeTable")
+    return {
+        *_all("dynamodb", needed, [*others, abroad, strangers, f"{table}/index/i"]),
+        *_all("dynamodb", TABLE_ACTIONS, [table, *others]),
+        *_all("dynamodb", ["ListTables"], ["*"]),
+    }
+
+
+def _on_objects(granted: Granted) -> set[Call]:
+    stack = granted.stack
+    work, inbox, sources = (f"arn:aws:s3:::{name}" for name in (stack.work, stack.inbox, SOURCES))
+    others = [f"arn:aws:s3:::{FORBIDDEN}", f"{work}2", f"{inbox}-logs", f"{sources}.old"]
+    keys = [*LEDGER, RESULTS, *BESIDE]
+    everywhere = [f"{bucket}/{key}" for bucket in (work, inbox, sources) for key in keys]
+    elsewhere = [f"{bucket}/{key}" for bucket in others for key in keys]
+    given = [f"{bucket}/{key}" for bucket in (inbox, sources) for key in keys]
+    removing = ("DeleteObject", "DeleteObjectVersion", "PutObjectRetention")
+    giving_away = ("PutObjectAcl", "PutObjectTagging", "GetObjectAcl", "RestoreObject")
+    return {
+        *_all("s3", (*removing, *giving_away), everywhere),
+        *_all("s3", ("GetObject", "GetObjectVersion", "PutObject"), elsewhere),
+        *_all("s3", ("PutObject", "AbortMultipartUpload"), given),
+        *_all("s3", ("PutObject",), [f"{work}/{key}" for key in BESIDE]),
+    }
+
+
+def _on_buckets(granted: Granted) -> set[Call]:
+    stack = granted.stack
+    own = [f"arn:aws:s3:::{name}" for name in (stack.work, stack.inbox, SOURCES)]
+    others = [f"arn:aws:s3:::{name}" for name in (FORBIDDEN, f"{stack.work}2", f"{SOURCES}.old")]
+    return {
+        *_all("s3", BUCKET_ACTIONS, [*own, *others]),
+        *_all("s3", ("ListBucket", "CreateBucket"), others),
+        *_all("s3", ("ListAllMyBuckets",), ["*"]),
+    }
+
+
+def _on_functions_and_machines(granted: Granted) -> set[Call]:
+    functions = [granted.function(step) for step in STEPS]
+    machine = granted.stack.machine
+    others = [f"{machine}2", granted.arn("states", "stateMachine:other")]
+    executions = [granted.arn("states", f"execution:{name}:run") for name in ("other", "ddbload")]
+    return {
+        *_all("lambda", FUNCTION_ACTIONS, functions),
+        *_all("lambda", ("InvokeFunction",), [granted.function("on_upload")]),
+        *_all("lambda", ("InvokeFunction",), [f"{name}2" for name in functions]),
+        *_all(
+            "lambda", ("CreateFunction", "InvokeFunction"), [granted.arn("lambda", "function:x")]
+        ),
+        *_all("states", MACHINE_ACTIONS, [machine, *others]),
+        *_all("states", ("StartExecution",), others),
+        *_all("states", ("DescribeExecution", "StopExecution"), executions),
+    }
+
+
+def _on_the_rest(granted: Granted, role: str) -> set[Call]:
+    name = granted.stack.name
+    groups = [f"/ddbload/{name}/{step}" for step in STEPS if step != role]
+    groups += [f"/ddbload/{name}2/{role}", f"/ddbload/{name}/{role}2", "/aws/lambda/other"]
+    streams = [granted.arn("logs", f"log-group:{group}:log-stream:s") for group in groups]
+    own = granted.arn("logs", f"log-group:/ddbload/{name}/{role}:log-stream:s")
+    queues = [granted.arn("sqs", each) for each in ("other", granted.queue)]
+    roles = granted.arns.values()
+    return {
+        *_all("logs", ("CreateLogStream", "PutLogEvents"), streams),
+        *_all("logs", ("DeleteLogGroup", "DeleteLogStream", "GetLogEvents"), [own, *streams]),
+        *_all("logs", ("CreateLogGroup",), [granted.arn("logs", "log-group:new")]),
+        *_all("sqs", ("ReceiveMessage", "DeleteMessage", "PurgeQueue"), queues),
+        *_all("sqs", ("SendMessage",), queues[:1]),
+        *_all("sts", ("AssumeRole",), roles),
+        *_all("iam", ("PassRole", "PutRolePolicy", "AttachRolePolicy"), roles),
+        *_all("kms", ("Decrypt", "GenerateDataKey"), [granted.arn("kms", "key/any")]),
+        *_all("events", ("PutEvents",), [granted.arn("events", "event-bus/default")]),
+    }
+
+
+# What only some may do, by role: files of the ledger, by how they are used.
+
+READ = {
+    "preflight": {"runs/r/run.json", "runs/r/manifest.json", "runs/r/manifest/0.json"},
+    "import_chunk": {
+        "runs/r/run.json",
+        "runs/r/chunks/00000/1.json",
+        "runs/r/rejects/00000/1-2.jsonl",
+    },
+    "report": set(LEDGER),
+    "on_upload": {"runs/r/run.json", "runs/r/report.json"},
+    MACHINE: {"runs/r/manifest.json", RESULTS},
+}
+WRITTEN = {
+    "preflight": {
+        "runs/r/run.json",
+        "runs/r/execution.json",
+        "runs/r/manifest.json",
+        "runs/r/manifest/0.json",
+    },
+    "import_chunk": {
+        "runs/r/chunks/00000/1.json",
+        "runs/r/rejects/00000/1-2.jsonl",
+        "runs/r/failures/00000.json",
+    },
+    "report": {"runs/r/report.json"},
+    "on_upload": set(),
+    MACHINE: {RESULTS},
+}
+READS_SOURCES = {"preflight", "import_chunk"}
+
+
+def forbidden_to(granted: Granted, role: str) -> set[Call]:
+    """What others may do, and this role may not."""
+    stack = granted.stack
+    work, inbox, sources = (f"arn:aws:s3:::{name}" for name in (stack.work, stack.inbox, SOURCES))
+    files = {*LEDGER, RESULTS}
+    found = {
+        *_all("s3", ("GetObject",), [f"{work}/{key}" for key in files - READ[role]]),
+        *_all("s3", ("PutObject",), [f"{work}/{key}" for key in files - WRITTEN[role]]),
+        *_all("s3", ("GetObjectVersion",), [f"{work}/{key}" for key in files]),
+    }
+    if role not in READS_SOURCES:
+        objects = [f"{bucket}/a.csv" for bucket in (inbox, sources)]
+        found |= _all("s3", ("GetObject", "GetObjectVersion"), objects)
+        found |= _all("s3", ("ListBucket",), [inbox, sources])
+    table = [granted.arn("dynamodb", f"table/{granted.stack.cloud.tables[0]}")]
+    if role != "import_chunk":
+        found |= _all("dynamodb", ("BatchWriteItem",), table)
+    if role != "preflight":
+        found |= _all("dynamodb", ("DescribeTable",), table)
+    if role not in {"on_upload", MACHINE}:
+        found |= _all("states", ("StartExecution",), [stack.machine])
+    if role != MACHINE:
+        running = f"{stack.machine.replace(':stateMachine:', ':execution:')}:run"
+        found |= _all("states", ("DescribeExecution", "StopExecution"), [running])
+        found |= _all("lambda", ("InvokeFunction",), map(granted.function, STEPS))
+        found |= _all("s3", ("AbortMultipartUpload",), [f"{work}/{RESULTS}"])
+    else:
+        found |= _all("s3", ("ListBucket",), [work])
+    if role != "on_upload":
+        found |= _all("sqs", ("SendMessage",), [granted.arn("sqs", granted.queue)])
+    return found

@@ -1,0 +1,308 @@
+"""After all the others: every call that a role made is allowed by what is deployed, what is
+allowed is needed, and what must not be possible is not.
+
+The policies are those of the synthesized template; while the tests run, calls are refused by
+those that were deployed. Conditions, trust policies and policies of buckets, keys and queues
+are judged by nobody here.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from localaws.iam.requests import Call
+from tests.e2e_stack.deployed import SOURCES
+from tests.e2e_stack.files import HEADER, bad_rows, plain, rows
+from tests.e2e_stack.forbidden import forbidden_to, forbidden_to_all
+from tests.e2e_stack.granted import MACHINE, ROLES, STEPS, Granted
+from tests.e2e_stack.runs import Run, load
+from tests.e2e_stack.test_uploads import deliver, event
+
+TABLE = "up-permitted"
+REFUSED = "refused"
+"""Runs of these names are refused something on purpose."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A line of the record."""
+
+    stack: str
+    role: str
+    call: Call
+    allowed: bool
+
+
+@pytest.fixture(scope="module")
+def granted(stack):
+    return Granted(stack)
+
+
+@pytest.fixture(scope="module")
+def exercised(stack):
+    """Runs in which every step does whatever it ever does, if the other tests did not run."""
+    cloud = stack.cloud
+    cloud.table("id:S", name=TABLE)
+    version = stack.upload(plain(5), "permitted/a.csv")
+    bad = (HEADER + rows(20) + bad_rows(2)).encode()
+    load(stack, bad, run="permitted", chunk_bytes=300).succeeds()
+    resume_of_a_lost_segment(stack, "permitted")
+    load(stack, bad, run="permitted-failing", chunk_bytes=300, max_rejects=0).fails(
+        "TooManyRejects"
+    )
+    again = {"run": {"resume_of": "permitted-failing"}, "options": {"max_rejects": 2}}
+    resumed = Run(stack, "permitted-failing", stack.start(again, "permitted-resumed"))
+    assert resumed.ended.status == "SUCCEEDED", resumed.ended.cause
+    for bucket in (SOURCES, stack.inbox):
+        missing = {"source": {"bucket": bucket, "key": "missing"}, "target": {"table": TABLE}}
+        name = f"permitted-missing-{bucket == SOURCES}"
+        gone = Run(stack, name, stack.start(missing, name))
+        assert (gone.ended.status, gone.ended.error) == ("FAILED", "SourceNotFound")
+    uploaded = Run(stack, "", stack.execution_of("permitted/a.csv", version))
+    assert uploaded.ended.status == "SUCCEEDED"
+    again = deliver(stack, event(stack, "permitted/a.csv", version))
+    assert again["outcome"] == "loaded before"
+
+
+def resume_of_a_lost_segment(stack, run):
+    """As when a function was killed between writing its rejects and its segment."""
+    (lost, *_) = (each for each in Run(stack, run).segments() if each["rejects"])
+    name = f"runs/{run}/chunks/{lost['chunk']:05d}/{lost['start']['byte']}.json"
+    stack.cloud.s3.delete_object(Bucket=stack.work, Key=name)
+    arn = stack.start({"run": {"resume_of": run}}, f"{run}-again")
+    resumed = Run(stack, run, arn)
+    assert resumed.ended.status == "SUCCEEDED", resumed.ended.cause
+
+
+@pytest.fixture(scope="module")
+def recorded(request, exercised, granted, recorded_calls):
+    """All calls of all tests, of the second stack too where that was deployed."""
+    all_granted = {granted.stack.name: granted}
+    lines = [json.loads(line) for line in recorded_calls.read_text().splitlines()]
+    if any(each["role"] not in granted.arns.values() for each in lines):
+        hasty = request.getfixturevalue("hasty")
+        all_granted[hasty.name] = Granted(hasty)
+    roles = {
+        arn: (stack, role) for stack, of in all_granted.items() for role, arn in of.arns.items()
+    }
+    records = []
+    for line in lines:
+        assert line.keys() == {"role", "action", "resource", "allowed"}, line
+        stack, role = roles[line["role"]]
+        records.append(Record(stack, role, Call(line["action"], line["resource"]), line["allowed"]))
+    return [(all_granted[record.stack], record) for record in records]
+
+
+# What a role writes, except a failure's own record, without which nobody would know the reason.
+WRITES = {"import_chunk": "chunks/*"}
+
+
+# What a run says when something is taken away from a role.
+
+
+TAKEN_AWAY = {
+    ("preflight", "dynamodb:DescribeTable"): "AccessDenied",
+    ("preflight", "s3:GetObject"): "AccessDenied",
+    ("preflight", "s3:PutObject"): "AccessDenied",
+    ("import_chunk", "dynamodb:BatchWriteItem"): "AccessDenied",
+    ("import_chunk", "s3:PutObject"): "AccessDenied",
+    ("report", "s3:PutObject"): "AccessDenied",
+    (MACHINE, "s3:GetObject"): "ItemReaderFailed",
+    (MACHINE, "states:StartExecution"): "Permissions",
+}
+
+
+@pytest.mark.parametrize(("role", "action"), TAKEN_AWAY)
+def test_a_right_that_is_missing(stack, granted, role, action):
+    """The run fails by a name that says so."""
+    name = f"{REFUSED}-{role}-{action.replace(':', '-')}"
+    table = stack.cloud.table()
+    key = stack.put(plain(5), f"in/{name}.csv")
+    resource = {
+        "dynamodb:DescribeTable": granted.arn("dynamodb", f"table/{table}"),
+        "dynamodb:BatchWriteItem": granted.arn("dynamodb", f"table/{table}"),
+        "states:StartExecution": stack.machine,
+        "s3:GetObject": f"arn:aws:s3:::{SOURCES}/{key}",
+        "s3:PutObject": f"arn:aws:s3:::{stack.work}/runs/{name}/{WRITES.get(role, '*')}",
+    }[action]
+    if role == MACHINE and action.startswith("s3:"):
+        resource = f"arn:aws:s3:::{stack.work}/*"
+    statement = {"Effect": "Deny", "Action": action, "Resource": resource}
+    document = {"Version": "2012-10-17", "Statement": [statement]}
+    client, role_name = stack.cloud.client("iam"), granted.arns[role].rpartition("/")[2]
+    client.put_role_policy(
+        RoleName=role_name, PolicyName=REFUSED, PolicyDocument=json.dumps(document)
+    )
+    try:
+        payload = {"source": {"bucket": SOURCES, "key": key}, "target": {"table": table}}
+        ended = Run(stack, name, stack.start(payload, name)).ended
+    finally:
+        client.delete_role_policy(RoleName=role_name, PolicyName=REFUSED)
+    assert (ended.status, ended.error) == ("FAILED", TAKEN_AWAY[role, action]), ended.cause
+    # An answer to HEAD has no text.
+    assert action in ended.cause or "403: Forbidden" in ended.cause
+
+
+# What was done.
+
+
+def test_every_call_is_allowed_by_the_synthesized_policies(recorded):
+    """Refused was only what tests took away for a while."""
+    wrong = [
+        (record.stack, record.role, record.call)
+        for granted, record in recorded
+        if not granted.policies[record.role].allow(record.call)
+    ]
+    assert wrong == []
+    refused = [(record.role, record.call) for _, record in recorded if not record.allowed]
+    assert {(role, call.action) for role, call in refused} <= TAKEN_AWAY.keys()
+
+
+LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
+DONE = {
+    "preflight": {
+        "dynamodb:DescribeTable": {"table"},
+        "s3:GetObject": {
+            "inbox/*",
+            "sources/*",
+            "work/runs/*/manifest.json",
+            "work/runs/*/manifest/*",
+            "work/runs/*/run.json",
+        },
+        "s3:GetObjectVersion": {"inbox/*"},
+        "s3:ListBucket": {"inbox", "sources", "work"},
+        "s3:PutObject": {
+            "work/runs/*/execution.json",
+            "work/runs/*/manifest.json",
+            "work/runs/*/manifest/*",
+            "work/runs/*/run.json",
+        },
+    },
+    "import_chunk": {
+        "dynamodb:BatchWriteItem": {"table"},
+        "s3:GetObject": {
+            "sources/*",
+            "work/runs/*/chunks/*",
+            "work/runs/*/rejects/*",
+            "work/runs/*/run.json",
+        },
+        "s3:GetObjectVersion": {"inbox/*"},
+        "s3:ListBucket": {"work"},
+        "s3:PutObject": {
+            "work/runs/*/chunks/*",
+            "work/runs/*/failures/*",
+            "work/runs/*/rejects/*",
+        },
+    },
+    "report": {
+        "s3:GetObject": {
+            "work/runs/*/chunks/*",
+            "work/runs/*/failures/*",
+            "work/runs/*/manifest.json",
+            "work/runs/*/rejects/*",
+            "work/runs/*/run.json",
+        },
+        "s3:ListBucket": {"work"},
+        "s3:PutObject": {"work/runs/*/report.json"},
+    },
+    "on_upload": {
+        "s3:GetObject": {"work/runs/*/report.json", "work/runs/*/run.json"},
+        "s3:ListBucket": {"work"},
+        "states:StartExecution": {"machine"},
+    },
+    MACHINE: {
+        "lambda:InvokeFunction": {
+            "function import_chunk",
+            "function preflight",
+            "function report",
+        },
+        "s3:GetObject": {"work/runs/*/manifest.json"},
+        "s3:PutObject": {"work/mapruns/*"},
+        "states:StartExecution": {"machine"},
+    },
+}
+"""Everything that each role ever does here, besides writing its log."""
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_does_what_is_expected_of_it_and_no_more(recorded, role):
+    done = {
+        (record.call.action, granted.kind(record.call.resource))
+        for granted, record in recorded
+        if record.role == role
+    }
+    logs = {(action, f"log {role}") for action in LOGS} if role in STEPS else set()
+    assert done == logs | {(action, kind) for action, kinds in DONE[role].items() for kind in kinds}
+
+
+DELIVERIES = "AWS has no narrower resource for a state machine's own log."
+CHILDREN = "Step Functions watches and stops a Map's children by it; here they are threads."
+RESULTS = "Step Functions writes large results in parts; here each file is written at once."
+UNVERSIONED = "The tests' source bucket keeps no versions."
+LISTED = "Read on after an object vanished, it is missing and not forbidden."
+NOT_SEEN_HERE = {
+    "preflight": {("s3:GetObjectVersion", "sources/*"): UNVERSIONED},
+    "import_chunk": {
+        ("s3:GetObject", "inbox/*"): "One list for both kinds of buckets; the inbox has versions.",
+        ("s3:GetObjectVersion", "sources/*"): UNVERSIONED,
+        ("s3:ListBucket", "inbox"): LISTED,
+        ("s3:ListBucket", "sources"): LISTED,
+    },
+    "report": {},
+    "on_upload": {("sqs:SendMessage", "queue"): "Lambda does, when the function fails thrice."},
+    MACHINE: {
+        **{
+            (f"logs:{action}", "*"): DELIVERIES
+            for action in (
+                "CreateLogDelivery",
+                "DeleteLogDelivery",
+                "DescribeLogGroups",
+                "DescribeResourcePolicies",
+                "GetLogDelivery",
+                "ListLogDeliveries",
+                "PutResourcePolicy",
+                "UpdateLogDelivery",
+            )
+        },
+        ("s3:AbortMultipartUpload", "work/mapruns/*"): RESULTS,
+        ("s3:GetObject", "work/mapruns/*"): RESULTS,
+        ("s3:ListMultipartUploadParts", "work/mapruns/*"): RESULTS,
+        ("states:DescribeExecution", "execution/ImportChunks:*"): CHILDREN,
+        ("states:DescribeExecution", "execution:*"): CHILDREN,
+        ("states:StopExecution", "execution/ImportChunks:*"): CHILDREN,
+        ("states:StopExecution", "execution:*"): CHILDREN,
+    },
+}
+"""What is allowed and does not happen here, and why AWS needs it."""
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_nothing_is_allowed_that_is_not_needed(recorded, granted, role):
+    """Of each statement, each action on each resource."""
+    calls = [
+        record.call
+        for of, record in recorded
+        if of is granted and record.role == role and record.allowed
+    ]
+    unused = granted.granted(role) - granted.used(role, calls)
+    assert unused == NOT_SEEN_HERE[role].keys()
+
+
+# What must not be possible.
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_what_no_role_may_do(granted, role):
+    tries = forbidden_to_all(granted, role)
+    assert len(tries) > 200
+    assert [call for call in sorted(tries, key=str) if granted.policies[role].allow(call)] == []
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_what_only_other_roles_may_do(granted, role):
+    tries = forbidden_to(granted, role)
+    assert len(tries) > 20
+    assert [call for call in sorted(tries, key=str) if granted.policies[role].allow(call)] == []
