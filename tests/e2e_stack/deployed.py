@@ -186,6 +186,11 @@ class Stack:
         )
         return str(found)
 
+    def role(self, step: str) -> str:
+        """The name of the role that a function has."""
+        found = self.cloud.lambda_.get_function_configuration(FunctionName=self.function(step))
+        return str(found["Role"].rpartition("/")[2])
+
     def configure(self, step: str, **changes: str) -> Callable[[], None]:
         """Change environment variables of a function; what puts them back."""
         client, name = self.cloud.lambda_, self.function(step)

@@ -1,0 +1,64 @@
+"""Functions that run out of time hand their cursor on, and the next invocation goes on from it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.e2e_stack.files import plain
+from tests.e2e_stack.runs import Run, load
+
+OVERDUE = "1000"
+"""Seconds to keep in reserve: more than there are, so a function does the least that it may."""
+
+
+@pytest.fixture(scope="module")
+def loads(hasty):
+    put_back = hasty.configure("preflight", DDBLOAD_RESERVE_SECONDS=OVERDUE)
+    # A row is a write unit, so it takes eight seconds, of which an invocation has two.
+    imported = load(hasty, plain(401), run="import", max_wcu=50)
+    scanned = load(hasty, plain(200), run="preflight", max_row_bytes=1500, chunk_bytes=500)
+    yield {"preflight": scanned, "import": imported}
+    put_back()
+
+
+def test_preflight(loads):
+    """Each of its invocations reads one piece of the file, and no more."""
+    scanned = loads["preflight"]
+    ended = scanned.succeeds()
+    parts = len(scanned.run.names("manifest/"))
+    assert ended.entered("Preflight") == parts
+    assert parts > 3
+    assert ended.output["chunks"] > parts
+
+
+def test_import(loads):
+    imported = loads["import"]
+    assert imported.succeeds().output["chunks"] == 1
+    segments = imported.run.segments()
+    assert len(segments) > 3
+    assert [each["proven"] for each in segments] == [False] * (len(segments) - 1) + [True]
+
+
+def test_no_progress(hasty, loads, console):
+    """Three invocations that settle nothing end their chunk; `resume` takes it up again."""
+    loads["import"].succeeds()
+    put_back = hasty.configure("import_chunk", DDBLOAD_RESERVE_SECONDS=OVERDUE)
+    try:
+        stuck = load(hasty, plain(20), run="stuck", chunk_bytes=500)
+        ended = stuck.fails("NoProgress")
+    finally:
+        put_back()
+    assert "settled no row in 3 invocations" in ended.cause
+    report = stuck.run.json("report.json")
+    chunks = len(stuck.run.json("manifest.json"))
+    assert [each["chunk"] for each in report["failures"]] == list(range(chunks))
+    assert (report["rows"]["read"], report["chunks_done"]) == (0, 0)
+    assert hasty.cloud.items(stuck.table) == []
+
+    resumed = console.ddbload("resume", "stuck", "--stack", hasty.name, "--json")
+    assert resumed.code == 0
+    assert json.loads(resumed.out)["rows"]["written"] == 20
+    stuck.is_loaded()
+    assert Run(hasty, "stuck").status == "FAILED"
