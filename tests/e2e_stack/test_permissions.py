@@ -106,6 +106,8 @@ WRITES = {"import_chunk": "chunks/*"}
 TAKEN_AWAY = {
     ("preflight", "dynamodb:DescribeTable"): "AccessDenied",
     ("preflight", "s3:GetObject"): "AccessDenied",
+    # Who may not list a bucket is not told that an object is missing.
+    ("preflight", "s3:ListBucket"): "AccessDenied",
     ("preflight", "s3:PutObject"): "AccessDenied",
     ("import_chunk", "dynamodb:BatchWriteItem"): "AccessDenied",
     ("import_chunk", "s3:PutObject"): "AccessDenied",
@@ -120,12 +122,15 @@ def test_a_right_that_is_missing(stack, granted, role, action):
     """The run fails by a name that says so."""
     name = f"{REFUSED}-{role}-{action.replace(':', '-')}"
     table = stack.cloud.table()
-    key = stack.put(plain(5), f"in/{name}.csv")
+    key = f"in/{name}.csv"
+    if action != "s3:ListBucket":
+        stack.put(plain(5), key)
     resource = {
         "dynamodb:DescribeTable": granted.arn("dynamodb", f"table/{table}"),
         "dynamodb:BatchWriteItem": granted.arn("dynamodb", f"table/{table}"),
         "states:StartExecution": stack.machine,
         "s3:GetObject": f"arn:aws:s3:::{SOURCES}/{key}",
+        "s3:ListBucket": f"arn:aws:s3:::{SOURCES}",
         "s3:PutObject": f"arn:aws:s3:::{stack.work}/runs/{name}/{WRITES.get(role, '*')}",
     }[action]
     if role == MACHINE and action.startswith("s3:"):
