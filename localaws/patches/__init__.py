@@ -12,12 +12,14 @@ from localaws.functions.invoking import Invoker
 from localaws.patches import (
     buckets,
     cloudformation,
+    custom_resources,
     events,
     functions,
     item_reader,
     log_groups,
     machines,
     map_runs,
+    paths,
     result_writer,
     states,
     tasks,
@@ -39,10 +41,12 @@ def apply(invoker: Invoker, endpoint: str) -> None:
         )
     functions.apply(invoker)
     cloudformation.apply(endpoint)
+    custom_resources.apply(endpoint)
     buckets.apply()
     log_groups.apply()
     events.apply(invoker)
     machines.apply(endpoint)
+    paths.apply()
     states.apply()
     tasks.apply(invoker)
     item_reader.apply()
