@@ -105,3 +105,5 @@ def _quieten() -> None:
     logging.basicConfig(level=logging.WARNING, format="localaws: %(name)s: %(message)s")
     for name in ("moto.cloudformation", "moto.stepfunctions", "werkzeug", "botocore", "boto3"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    # Not what it does not know of templates, but what breaks in it.
+    logging.getLogger("moto").setLevel(logging.ERROR)

@@ -87,6 +87,7 @@ def template():
         "Hurried": _function("answer", Timeout=1),
         "Small": _function("answer", MemorySize=128),
         "Missing": _function("nothing"),
+        "Custom": _function("custom"),
         "Keep": _function("keep", Environment={"Variables": {"KEPT": {"Ref": "Kept"}}}),
         "Fail": _function("fail", DeadLetterConfig={"TargetArn": _arn("DeadLetters")}),
         "FailConfig": {

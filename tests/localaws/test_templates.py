@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+from botocore.exceptions import ClientError
+
 from tests.localaws.conftest import wait_for
 from tests.localaws.template import template
 
@@ -81,3 +84,29 @@ def test_a_stack_can_be_destroyed(app):
     buckets = {bucket["Name"] for bucket in app.client("s3").list_buckets()["Buckets"]}
     assert outputs["Kept"] in buckets
     assert outputs["Inbox"] not in buckets
+
+
+def custom(app, function, **properties):
+    made = {"ServiceToken": app.outputs[function], "Given": {"n": 1, "on": True}, **properties}
+    return {
+        "Resources": {"Made": {"Type": "Custom::Colour", "Properties": made}},
+        "Outputs": {
+            "Made": {"Value": {"Ref": "Made"}},
+            "Given": {"Value": {"Fn::GetAtt": ["Made", "Given"]}},
+        },
+    }
+
+
+def test_a_custom_resource_is_there_when_its_function_has_answered(app):
+    app.create_stack("custom", custom(app, "Custom"))
+    outputs = app.outputs_of("custom")
+    assert outputs["Made"] == "made-here"
+    # Strings only, as CloudFormation hands them over.
+    assert json.loads(outputs["Given"]) == {"n": "1", "on": "true"}
+
+
+def test_a_custom_resource_that_fails_is_refused(app):
+    with pytest.raises(ClientError, match="the colour is out of stock"):
+        app.create_stack("custom-failed", custom(app, "Custom", Status="FAILED"))
+    with pytest.raises(ClientError, match="HandlerNotFound"):
+        app.create_stack("custom-missing", custom(app, "Missing"))

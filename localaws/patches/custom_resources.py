@@ -1,0 +1,118 @@
+"""CloudFormation's custom resources: made by a function, and there when it has answered.
+
+By the CloudFormation User Guide, "Custom resource reference". Only their creation is emulated;
+a function is not told when its resource changes or goes.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from typing import Any
+
+from moto.awslambda.utils import get_backend
+from moto.cloudformation.custom_model import CustomModel
+from moto.cloudformation.exceptions import ValidationError
+from moto.cloudformation.models import Stack, cloudformation_backends
+from moto.cloudformation.responses import CloudFormationResponse
+
+from localaws.patches.patching import replace
+
+# AWS waits for an hour; nobody does so here.
+_ANSWER_SECONDS = 300.0
+
+
+class _Answers:
+    """What functions answered, by request."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._answers: dict[str, dict[str, Any]] = {}
+
+    def put(self, request: str, answer: dict[str, Any]) -> None:
+        with self._changed:
+            self._answers[request] = answer
+            self._changed.notify_all()
+
+    def take(self, request: str, seconds: float) -> dict[str, Any] | None:
+        with self._changed:
+            self._changed.wait_for(lambda: request in self._answers, seconds)
+            return self._answers.pop(request, None)
+
+
+def apply(endpoint: str) -> None:
+    """`endpoint`: where functions send their answers."""
+    answers = _Answers()
+
+    def create_from_template(
+        cls: type[CustomModel],
+        resource_name: str,
+        cloudformation_json: dict[str, Any],
+        account_id: str,
+        region_name: str,
+        **rest: Any,
+    ) -> CustomModel:
+        # It hands a custom resource nothing but strings in its properties.
+        properties = _strings(cloudformation_json["Properties"])
+        stack_id, logical_id = rest["StackId"], rest["LogicalId"]
+        request = str(uuid.uuid4())
+        model = cls(region_name, request, logical_id, resource_name)
+        cloudformation_backends[account_id][region_name].get_stack(stack_id).add_custom_resource(
+            model
+        )
+        event = {
+            "RequestType": "Create",
+            "ServiceToken": properties["ServiceToken"],
+            "ResponseURL": f"{endpoint}/cloudformation_{region_name}/cfnresponse?stack={stack_id}",
+            "StackId": stack_id,
+            "RequestId": request,
+            "LogicalResourceId": logical_id,
+            "ResourceType": rest["ResourceType"],
+            "ResourceProperties": properties,
+        }
+        answer = _ask(answers, account_id, region_name, event)
+        if answer.get("Status") != "SUCCESS":
+            raise ValidationError(message=str(answer.get("Reason")))
+        model.resource_name = answer.get("PhysicalResourceId") or resource_name
+        model.set_data(answer.get("Data") or {})
+        return model
+
+    def process_cfn_response(self: CloudFormationResponse) -> tuple[int, dict[str, int], str]:
+        body = json.loads(self.body)
+        answers.put(body["RequestId"], body)
+        return 200, {"status": 200}, "{}"
+
+    def verify_readiness(self: Stack) -> None:
+        """Nothing: a resource that is there is ready."""
+
+    replace(CustomModel, "create_from_cloudformation_json", create_from_template)
+    replace(CloudFormationResponse, "process_cfn_response", process_cfn_response)
+    replace(Stack, "verify_readiness", verify_readiness)
+
+
+def _ask(
+    answers: _Answers, account_id: str, region_name: str, event: dict[str, Any]
+) -> dict[str, Any]:
+    function = get_backend(account_id, region_name).get_function(event["ServiceToken"])
+    headers: dict[str, str] = {}
+    payload: Any = function.invoke(json.dumps(event), {}, headers)
+    failed = "x-amz-function-error" in headers
+    # Its answer comes before the function ends, or from elsewhere later.
+    answer = answers.take(event["RequestId"], 0 if failed else _ANSWER_SECONDS)
+    if answer is not None:
+        return answer
+    reason = bytes(payload).decode() if failed else "the function did not answer"
+    return {"Status": "FAILED", "Reason": reason}
+
+
+def _strings(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, dict):
+        return {name: _strings(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_strings(item) for item in value]
+    return value
