@@ -87,16 +87,19 @@ def _translated(document: str | Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _conditions_hold(statement: Mapping[str, Any], name: str) -> bool:
+    """Of a key's values one is enough; of operators and keys all are needed."""
     holds = True
     for operator, keys in statement.get("Condition", {}).items():
         for key, values in keys.items():
-            for value in _texts(values, f"{name}: Condition"):
-                known = CONDITIONS.get((operator, key, value))
-                if known is None or not isinstance(values, str):
-                    raise UnsupportedPolicy(
-                        f"{name}: conditions are not evaluated here: {operator} {key} {values}"
-                    )
-                holds = holds and known
+            known = [
+                CONDITIONS.get((operator, key, value))
+                for value in _texts(values, f"{name}: Condition")
+            ]
+            if None in known:
+                raise UnsupportedPolicy(
+                    f"{name}: conditions are not evaluated here: {operator} {key} {values}"
+                )
+            holds = holds and any(known)
     return holds
 
 

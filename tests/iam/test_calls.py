@@ -163,6 +163,10 @@ def test_a_target_of_another_service_than_signed_for_is_an_error():
     request = Request("POST", "/", "", {"x-amz-target": "DynamoDB_20120810.ListTables"})
     with pytest.raises(UnknownCall):
         calls_of("logs", request, PLACE)
+    # By its name alone it would be one of that service.
+    request = Request("POST", "/", "", {"x-amz-target": "DynamoDB_20111205.ListTables"})
+    with pytest.raises(UnknownCall):
+        calls_of("dynamodb", request, PLACE)
 
 
 def test_a_presigned_url_is_signed_too():

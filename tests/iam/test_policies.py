@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localaws.iam import policies as module
 from localaws.iam.errors import UnsupportedPolicy
 from localaws.iam.policies import Policies, Verdict
 from localaws.iam.requests import Call
@@ -168,13 +169,32 @@ def test_the_statement_is_named_by_its_sid():
         policies(ALLOW | {"Sid": "Mine", "NotResource": "*"})
 
 
-@pytest.mark.parametrize(("value", "allowed"), [("true", True), ("false", False)])
+@pytest.mark.parametrize(
+    ("value", "allowed"),
+    [
+        ("true", True),
+        ("false", False),
+        # One of a key's values is enough.
+        (["false", "true"], True),
+        (["true", "false"], True),
+        (["false"], False),
+    ],
+)
 def test_conditions_that_are_taken_for_granted(value, allowed):
     statement = ALLOW | {"Condition": {"Bool": {"aws:SecureTransport": value}}}
     call = Call("s3:GetObject", "arn:aws:s3:::b/runs/1/run.json")
     assert policies(statement).allow(call) == allowed
     denied = policies(ALLOW, statement | {"Effect": "Deny"})
     assert denied.allow(call) != allowed
+
+
+def test_all_conditions_are_needed(monkeypatch):
+    known = {("A", "k", "v"): False, ("B", "k", "v"): True, ("B", "l", "v"): True}
+    monkeypatch.setattr(module, "CONDITIONS", known)
+    call = Call("s3:GetObject", "arn:aws:s3:::b/runs/1/run.json")
+    no, yes = {"A": {"k": "v"}}, {"B": {"k": "v", "l": "v"}}
+    for condition, allowed in ((yes, True), (no | yes, False), (yes | no, False)):
+        assert policies(ALLOW | {"Condition": condition}).allow(call) == allowed
 
 
 _LETTERS = st.sampled_from("ab.*?/:")
