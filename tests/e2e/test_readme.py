@@ -1,122 +1,115 @@
-"""Every command in README.md is run here, in the README's order, from an empty folder.
+"""Every command in README.md and docs/deploy.md is run here, in the page's order.
 
-A block fenced as `sh` is commands; one fenced as `console` right after it shows lines that the
-last of them prints. A line that nothing here knows fails the test.
+What needs an AWS account, `cdk` and the AWS CLI included, is run against AWS on this machine.
 """
 
 from __future__ import annotations
 
-import re
-import subprocess
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import boto3
 import pytest
 
-from tests.cli.console import ROOT, Ended
-from tests.cli.transcript import Services, make_table, settled
+from localaws import LocalAws
+from tests.cli.console import ROOT, Console
+from tests.cli.transcript import make_table
+from tests.e2e.pages import BOOKS, Reader, aws_command_line, blocks, furnish, links
 
 README = (ROOT / "README.md").read_text("utf-8")
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
-
-RUN = re.compile(r"(ddbload|printf|cat) ")
-"""What is run as it stands."""
-INSTALLS = {"pipx install ."}
-"""What test_wheel.py does with the same wheel."""
-REJECTS = (
-    "ddbload import books.csv ",
-    "ddbload import s3://my-bucket/in/books.csv ",
-    "cat books.csv | ddbload import - ",
-    "ddbload report first",
-)
-"""What ends with 3: the README's own file has a row without a key."""
+DEPLOY = (ROOT / "docs" / "deploy.md").read_text("utf-8")
 
 
-@dataclass
-class Block:
-    """Commands, and lines of what the last one prints."""
+@pytest.fixture(scope="module")
+def account() -> Iterator[LocalAws]:
+    """An account that has what the pages speak of: two tables and a bucket."""
+    with LocalAws() as aws:
+        make_table(client(aws, "dynamodb"), "books", "isbn:S")
+        make_table(client(aws, "dynamodb"), "words", "word:S", "year:N")
+        client(aws, "s3").create_bucket(Bucket="my-bucket")
+        yield aws
 
-    commands: list[str]
-    shown: list[str]
+
+def client(aws: LocalAws, service: str) -> Any:
+    endpoint = aws.dynamodb_endpoint if service == "dynamodb" else aws.endpoint
+    return boto3.client(
+        service,
+        endpoint_url=endpoint,
+        region_name=aws.region,
+        aws_access_key_id=aws.environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=aws.environment["AWS_SECRET_ACCESS_KEY"],
+    )
 
 
-def blocks() -> list[Block]:
-    found: list[Block] = []
-    for language, text in BLOCK.findall(README):
-        if language == "sh":
-            # A line that ends with a backslash goes on.
-            found.append(Block(text.replace("\\\n", "").splitlines(), []))
-        elif language == "console":
-            assert found, "output is shown before any command"
-            found[-1].shown = text.splitlines()
-        else:
-            assert language in ("json", "text"), f"a block of unknown kind: {language!r}"
-    return found
+@pytest.fixture(scope="module")
+def aws_cli(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return aws_command_line(tmp_path_factory.mktemp("aws"))
 
 
 @pytest.fixture
-def reader(services: Services) -> Services:
-    """Someone who has the tables and the bucket that the README speaks of."""
-    make_table(services.dynamodb, "books", "isbn:S")
-    make_table(services.dynamodb, "words", "word:S", "year:N")
-    services.console.write("words.tsv", "Emma\t1815\t7\nUbu\t1896\t\n")
-    services.s3.create_bucket(Bucket="my-bucket")
-    yield services
-    for table in ("books", "words"):
-        services.dynamodb.delete_table(TableName=table)
+def reader(account: LocalAws, aws_cli: Path, tmp_path: Path) -> Iterator[Reader]:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    console = Console(folder, account.environment)
+    console.env["PATH"] = os.pathsep.join([str(aws_cli), console.env["PATH"]])
+    furnish(console)
+    yield Reader(console, client(account, "stepfunctions"), client(account, "s3"))
+    assert console.leftovers() == []
 
 
-def test_every_command_does_what_it_says(reader):
-    console = reader.console
-    for block in blocks():
-        ended = None
-        for line in block.commands:
-            ended = run(line, reader)
-        if block.shown:
-            assert ended is not None, f"nothing was run that would print {block.shown}"
-            printed = iter(settled(ended.out, console).splitlines())
-            for line in block.shown:
-                assert line in printed, (
-                    f"{block.commands[-1]} prints:\n{ended.out}not, here: {line}"
-                )
+def test_the_readme(reader, account):
+    reader.console.write("words.tsv", "Emma\t1815\t7\nUbu\t1896\t\n")
+    reader.follow(README)
+    stacks = client(account, "cloudformation").describe_stacks()["Stacks"]
+    assert {stack["StackName"] for stack in stacks} == {"CDKToolkit", "ddbload"}
 
 
-def run(line: str, reader: Services) -> Ended | None:
-    if line.startswith("make"):
-        check_make(line)
-        return None
-    if line in INSTALLS:
-        return None
-    assert RUN.match(line), f"not run by any test: {line}"
-    if "s3://my-bucket/" in line:
-        data = reader.console.path("books.csv").read_bytes()
-        reader.s3.put_object(Bucket="my-bucket", Key="in/books.csv", Body=data)
-    ended = reader.console.shell(f"set -o pipefail; {line}")
-    assert (ended.code, ended.err) == (3 if line.startswith(REJECTS) else 0, ""), line
-    return ended
+def test_the_page_on_deploying(reader, account):
+    """At its end nothing is left but what it names."""
+    reader.console.write("books.csv", BOOKS)
+    reader.follow(DEPLOY)
+    stacks = client(account, "cloudformation").describe_stacks()["Stacks"]
+    assert [stack["StackName"] for stack in stacks] == ["CDKToolkit"]
+    buckets = [each["Name"] for each in client(account, "s3").list_buckets()["Buckets"]]
+    (assets,) = [name for name in buckets if name != "my-bucket"]
+    assert assets.startswith("cdk-")
+    assert client(account, "lambda").list_functions()["Functions"] == []
+    assert client(account, "stepfunctions").list_state_machines()["stateMachines"] == []
+    assert client(account, "logs").describe_log_groups()["logGroups"] == []
+    assert client(account, "sqs").list_queues().get("QueueUrls", []) == []
+    assert sorted(client(account, "dynamodb").list_tables()["TableNames"]) == ["books", "words"]
 
 
-def check_make(line: str) -> None:
-    """CI runs the targets; here it is enough that they exist."""
-    dry = ["bash", "-c", line.replace("make", "make --dry-run", 1)]
-    done = subprocess.run(dry, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{line}: {done.stderr}"
-
-
-def test_the_readme_is_read_at_all():
-    commands = [line for block in blocks() for line in block.commands]
+def test_the_pages_are_read_at_all():
+    commands = [line for block in blocks(README) for line in block.commands]
     assert sum(line.startswith("ddbload import ") for line in commands) >= 3
-    assert any(block.shown for block in blocks())
+    assert any(block.shown for block in blocks(README))
+    assert any(block.file for block in blocks(DEPLOY))
+    for page in (README, DEPLOY):
+        lines = [line for block in blocks(page) for line in block.commands]
+        assert sum("cdk deploy" in line for line in lines) >= 1
 
 
-@pytest.mark.parametrize("line", ["rm -rf books.csv", "make no-such-target", "ddbload no-such"])
+@pytest.mark.parametrize(
+    "line",
+    ["rm -rf books.csv", "make no-such-target", "ddbload no-such", "aws s3 no-such", "x=$(false)"],
+)
 def test_what_it_does_not_know_fails(line, reader):
     with pytest.raises(AssertionError):
-        run(line, reader)
+        reader.run(line)
+
+
+@pytest.mark.parametrize(
+    "page", ["```sh\nls\n```\n", "a\n\n```\nls\n```\n", "{}\n\n```json\n{}\n```\n"]
+)
+def test_a_block_that_is_not_understood_fails(page):
+    with pytest.raises(AssertionError):
+        blocks("# A page\n" + page)
 
 
 def test_links_lead_somewhere():
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    for page in pages:
-        for link in LINK.findall(page.read_text("utf-8")):
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for link in links(page):
             assert (page.parent / link).exists(), f"{page.name} links to {link}"

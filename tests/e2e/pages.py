@@ -1,0 +1,225 @@
+"""Pages of the docs, run as somebody runs them who follows them from the top.
+
+A block fenced as `sh` is commands, run line by line; one fenced as `console` right after it shows
+lines that the last of them prints; one fenced as `json` after "Save it as `name`:" is that file. A
+line that nothing here knows fails the test.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.cli.console import ROOT, Console, Ended
+from tests.cli.transcript import settled
+from tests.e2e.processes import until
+
+BLOCK = re.compile(r"([^\n]*)\n\n```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SAVED = re.compile(r"Save it as `([\w.]+)`:$")
+RUN = re.compile(r"(ddbload|printf|cat|aws|\.venv/bin/python|node_modules/\.bin/cdk) ")
+"""What is run as it stands."""
+DEFINED = re.compile(r"\w+\(\) \{.*\}$")
+ASSIGNED = re.compile(r"(?:^| )(\w+)=\$\(")
+INSTALLS = {"pipx install ."}
+"""What test_wheel.py does with the same wheel."""
+REJECTS = re.compile(
+    r"(cat books.csv \| )?ddbload (import (books.csv|s3://my-bucket/in/books.csv|-)|start|resume"
+    r"|report) "
+)
+"""What ends with 3: the README's own file has a row without a key."""
+TELLS = re.compile(r"node_modules/\.bin/cdk |ddbload (start|resume) ")
+"""What says on stderr how it gets on."""
+BOOKS = (
+    "isbn,title,year\n0439023483,The Hunger Games,2008\n"
+    '0439554934,"Harry Potter, 1",1997\n,No ISBN,2001\n'
+)
+CHECKOUT = ("app.py", "cdk.json", "node_modules")
+SLOWLY = 180.0
+"""Seconds in which a run has ended, on a busy machine too."""
+
+
+@dataclass
+class Block:
+    """Commands, and lines of what the last one prints; or a file."""
+
+    commands: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
+    file: tuple[str, str] | None = None
+
+
+def blocks(page: str) -> list[Block]:
+    found: list[Block] = []
+    for before, language, text in BLOCK.findall(page):
+        if language == "sh":
+            # A line that ends with a backslash goes on.
+            found.append(Block(text.replace("\\\n", "").splitlines()))
+        elif language == "console":
+            assert found, "output is shown before any command"
+            found[-1].shown = text.splitlines()
+        elif language == "json":
+            name = SAVED.search(before)
+            assert name, f"a JSON block that is no file, below: {before}"
+            json.loads(text)
+            found.append(Block(file=(name[1], text)))
+        else:
+            assert language == "text", f"a block of unknown kind: {language!r}"
+    assert len(found) + page.count("\n```console\n") + page.count("\n```text\n") == (
+        page.count("\n```") / 2
+    ), "a block that is not read: leave an empty line before it"
+    return found
+
+
+@dataclass
+class Reader:
+    """Somebody with an account, and a folder that looks like the checkout."""
+
+    console: Console
+    stepfunctions: Any
+    s3: Any
+    _known: list[str] = field(default_factory=list)
+    """Functions and variables of the shell, as lines that define them again."""
+    _runs: int = 0
+
+    def follow(self, page: str) -> None:
+        """Do what a page says, and see what it shows. Raises AssertionError."""
+        for block in blocks(page):
+            if block.file is not None:
+                self.console.write(*block.file)
+                continue
+            ended = None
+            for line in block.commands:
+                ended = self.run(line)
+            if block.shown:
+                assert ended is not None, f"nothing was run that would print {block.shown}"
+                printed = iter(settled(ended.out, self.console).splitlines())
+                for line in block.shown:
+                    assert line in printed, (
+                        f"{block.commands[-1]} prints:\n{ended.out}not, here: {line}"
+                    )
+
+    def run(self, line: str) -> Ended | None:
+        """Run a line, if it is to be run; None for what other tests run."""
+        if line.startswith("make"):
+            check_make(line)
+            return None
+        if line in INSTALLS:
+            return None
+        if DEFINED.fullmatch(line):
+            self._known.append(line)
+            return None
+        if names := ASSIGNED.findall(line):
+            return self._assign(line, names)
+        assert RUN.match(line), f"not run by any test: {line}"
+        if line.startswith("ddbload") and "s3://my-bucket/" in line:
+            data = self.console.path("books.csv").read_bytes()
+            self.s3.put_object(Bucket="my-bucket", Key="in/books.csv", Body=data)
+        self._runs = len(self._executions())
+        ended = self._shell(line)
+        wanted = 3 if REJECTS.match(line) else 0
+        assert ended.code == wanted, (line, ended)
+        if not TELLS.match(line):
+            assert ended.err == "", line
+        if line.startswith("aws stepfunctions start-execution") or re.search(
+            r"^aws s3 cp .*(\$inbox/books/|my-bucket/new/)", line
+        ):
+            self._await_run(line)
+        return ended
+
+    def _shell(self, line: str) -> Ended:
+        # Nobody is there to answer what cdk asks.
+        line = line.replace("cdk destroy", "cdk destroy --force")
+        return self.console.shell("\n".join(["set -o pipefail", *self._known, line]))
+
+    def _assign(self, line: str, names: list[str]) -> Ended:
+        shown = " ".join(f'"{name}=$(printf %q "${name}")"' for name in names)
+        ended = self._shell(f"{line}\nprintf '%s\\n' {shown}")
+        assert (ended.code, ended.err) == (0, ""), line
+        values = ended.out.splitlines()
+        assert len(values) == len(names), ended.out
+        for value in values:
+            assert not value.endswith(("=''", "=None")), f"{line} gives no {value}"
+        self._known += values
+        return ended
+
+    def _executions(self) -> list[dict[str, Any]]:
+        machines = self.stepfunctions.list_state_machines()["stateMachines"]
+        return [
+            execution
+            for machine in machines
+            for execution in self.stepfunctions.list_executions(
+                stateMachineArn=machine["stateMachineArn"]
+            )["executions"]
+        ]
+
+    def _await_run(self, line: str) -> None:
+        """What was started in the background is to have ended well, before the next line."""
+
+        def ended() -> bool:
+            found = self._executions()
+            running = any(each["status"] == "RUNNING" for each in found)
+            return len(found) > self._runs and not running
+
+        until(ended, f"no run has begun and ended after: {line}", SLOWLY)
+        assert {each["status"] for each in self._executions()} == {"SUCCEEDED"}
+
+
+def check_make(line: str) -> None:
+    """CI runs the targets; here it is enough that they exist."""
+    dry = ["bash", "-c", line.replace("make", "make --dry-run", 1)]
+    done = subprocess.run(dry, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{line}: {done.stderr}"
+
+
+def furnish(console: Console) -> None:
+    """Make a folder look like the checkout, and let nothing be asked or fetched."""
+    for name in CHECKOUT:
+        console.path(name).symlink_to(ROOT / name)
+    console.path(".venv").symlink_to(sys.prefix)
+    home = Path(console.env["HOME"])
+    (home / ".cdk.json").write_text('{"requireApproval": "never"}')
+    console.env |= {
+        "CDK_DISABLE_CLI_TELEMETRY": "true",
+        "CDK_DISABLE_VERSION_CHECK": "true",
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / "node_modules" / ".cache" / "jsii"),
+        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+        "NODE_NO_WARNINGS": "1",
+    }
+
+
+def aws_command_line(folder: Path) -> Path:
+    """A folder with `aws`, AWS's own command line. aws-cdk-lib depends on a copy of it."""
+    package = Path(sysconfig.get_path("purelib"), "aws_cdk", "asset_awscli_v1", "_jsii")
+    (archive,) = package.glob("*.tgz")
+    with tarfile.open(archive) as tar:
+        layer = tar.extractfile("package/lib/layer.zip")
+        assert layer is not None
+        with zipfile.ZipFile(io.BytesIO(layer.read())) as zipped:
+            zipped.extractall(folder)  # noqa: S202 - a package that pip has checked
+    # Compiled for another Python than it may be run by here; there is a version without.
+    shutil.rmtree(folder / "awscli" / "_yaml", ignore_errors=True)
+    command = folder / "bin" / "aws"
+    command.parent.mkdir()
+    program = folder / "awscli" / "aws"
+    # For SQS this version of it forgets about AWS_ENDPOINT_URL.
+    command.write_text(
+        f'#!/bin/sh\nPYTHONPATH= exec "{sys.executable}" "{program}"'
+        ' --endpoint-url "$AWS_ENDPOINT_URL" "$@"\n'
+    )
+    command.chmod(0o755)
+    return command.parent
+
+
+def links(page: Path) -> Iterator[str]:
+    """Where a page's links within the repository lead."""
+    yield from re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))
