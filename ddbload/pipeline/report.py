@@ -104,6 +104,9 @@ def last_report(ledger: Ledger) -> Report | None:
 
 
 def _with_rejects_checked(found: Report, ledger: Ledger) -> Report:
+    if not found.rows.rejected:
+        # A run of many chunks has many segments to be read once more.
+        return found
     try:
         for _ in ledger.rejects(counted_segments(ledger)):
             # Each segment's are counted as they are read.

@@ -365,6 +365,18 @@ def test_missing_rejects_are_no_success(world):
     failed(world, "LedgerDamaged", "is missing")
 
 
+def test_segments_are_read_once_where_nothing_was_rejected():
+    world = World(DATA.replace(b"x", b"1"), options={"chunk_bytes": 20})
+    world.preflight()
+    for chunk in world.manifest:
+        world.import_one(chunk)
+    read: list[str] = []
+    world.store.hook = lambda moment, name, _data: read.append(name) if moment == "get" else None
+    assert world.report().status == "SUCCEEDED"
+    segments = [name for name in read if "/chunks/" in name]
+    assert len(segments) == len(set(segments)) == len(world.manifest) > 10
+
+
 def test_rejects_of_a_run_that_never_began():
     with pytest.raises(errors.RunNotFound):
         rejects("other", World(DATA).context())
