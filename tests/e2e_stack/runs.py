@@ -94,9 +94,10 @@ class Run:
         found = [self.json(name) for name in self.names("chunks/")]
         return sorted(found, key=lambda each: each["start"]["byte"])
 
-    def rejects(self) -> list[str]:
+    def rejects(self, segments: Sequence[dict[str, Any]] | None = None) -> list[str]:
         """All reject lines, in the order of the source."""
-        names = [each["rejects"] for each in self.segments() if each["rejects"]]
+        found = self.segments() if segments is None else segments
+        names = [each["rejects"] for each in found if each["rejects"]]
         return [line for name in names for line in self.read(name).decode().splitlines()]
 
 
@@ -122,8 +123,8 @@ class Load:
     def is_loaded(self) -> None:
         """Table, rejects, report and ledger are those of the whole file."""
         self.table_is_right()
-        wanted = self.wanted
-        assert read_rejects(self.run.rejects()) == wanted.rejects
+        wanted, segments = self.wanted, self.run.segments()
+        assert read_rejects(self.run.rejects(segments)) == wanted.rejects
         report = self.run.json("report.json")
         assert (report["run"], report["status"], report["error"]) == (
             *(self.run.id, "SUCCEEDED", None),
@@ -133,8 +134,8 @@ class Load:
         assert rows["written"] + rows["superseded"] == wanted.rows - len(wanted.rejects)
         assert report["bytes"] == report["size"] == len(self.data)
         assert report["chunks"] == report["chunks_done"] == len(self.run.json("manifest.json"))
-        assert_conserved(self.run)
-        self._tiles()
+        assert_conserved(report, segments)
+        self._tiles(segments)
 
     def fails(self, error: str) -> Ended:
         """The execution fails by this name, and says of no row what is not so."""
@@ -144,7 +145,7 @@ class Load:
         report = self.run.json("report.json")
         assert (report["status"], report["error"]["name"]) == ("FAILED", error)
         assert ended.cause == report["error"]["message"]
-        assert_conserved(self.run)
+        assert_conserved(report, self.run.segments())
         found = by_key(self.run.stack.cloud.items(self.table), "id")
         assert found.items() <= self.wanted.items.items()
         assert report["rows"]["written"] <= len(found)
@@ -156,13 +157,12 @@ class Load:
         assert by_key(found, "id") == self.wanted.items
         assert len(found) == len(self.wanted.items)
 
-    def _tiles(self) -> None:
+    def _tiles(self, segments: Sequence[dict[str, Any]]) -> None:
         """Chunks follow each other to the end, and segments follow each other within them."""
         chunks = self.run.json("manifest.json")
         ends = [chunk["end"] for chunk in chunks]
         assert [chunk["start"] for chunk in chunks[1:]] == ends[:-1]
         assert ends[-1:] == [len(self.data)][: len(ends)]
-        segments = self.run.segments()
         assert [each["start"]["byte"] for each in segments[1:]] == [
             each["end"]["byte"] for each in segments[:-1]
         ]
@@ -186,10 +186,10 @@ def load(stack: Stack, data: bytes, *, run: str, inbox: bool = False, **options:
     return Load(Run(stack, run, arn), table, expected(data, rows[1:], columns), data)
 
 
-def assert_conserved(run: Run) -> None:
+def assert_conserved(report: dict[str, Any], segments: Sequence[dict[str, Any]]) -> None:
     """The conservation law, of each segment and of their sum, which is what was reported."""
-    segments = [each["rows"] for each in run.segments()]
-    reported = run.json("report.json")["rows"]
-    for rows in [*segments, reported]:
+    counts = [each["rows"] for each in segments]
+    for rows in [*counts, report["rows"]]:
         assert rows["read"] == sum(rows[fate] for fate in FATES)
-    assert reported == {fate: sum(rows[fate] for rows in segments) for fate in ("read", *FATES)}
+    total = {fate: sum(rows[fate] for rows in counts) for fate in ("read", *FATES)}
+    assert report["rows"] == total
