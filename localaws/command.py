@@ -22,7 +22,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: ended.set())
+        # What whoever started us ignores, as nohup does, stays ignored.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda *_: ended.set())
     if options.exit_on_stdin_eof:
         when_stdin_ends(ended.set)
     _quieten()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -44,11 +45,12 @@ class LocalAws:
         return self._process.pid
 
     def __enter__(self) -> Self:
+        path = [str(_ROOT), os.environ.get("PYTHONPATH", "")]
         self._process = process = subprocess.Popen(  # noqa: S603 - ourselves
             [sys.executable, "-m", "localaws", "--exit-on-stdin-eof", *self._arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))},
             # Ctrl-C goes to a whole terminal; whoever started us decides when this one ends.
             start_new_session=True,
         )

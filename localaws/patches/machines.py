@@ -13,6 +13,7 @@ from moto.core.utils import utcnow
 from moto.s3.models import s3_backends
 from moto.stepfunctions.exceptions import ValidationException
 from moto.stepfunctions.models import StateMachine
+from moto.stepfunctions.parser import utils
 from moto.stepfunctions.parser.api import ExecutionStatus, InvalidDefinition
 from moto.stepfunctions.parser.asl.utils import boto_client
 from moto.stepfunctions.parser.backend.execution import Execution
@@ -32,6 +33,7 @@ def apply(endpoint: str) -> None:
     _patch_templates()
     _patch_executions()
     _patch_clients(endpoint)
+    _patch_threads()
 
 
 def _patch_templates() -> None:
@@ -153,9 +155,21 @@ def _patch_clients(endpoint: str) -> None:
         role = getattr(state_credentials, "role_arn", None) or ""
         return client_for_role(service, region, role, endpoint)
 
-    # Imported by name in many modules of the interpreter.
-    for name, module in list(sys.modules.items()):
-        if name.startswith("moto.stepfunctions") and (
-            getattr(module, "boto_client_for", None) is moto_client_for
-        ):
-            replace(module, "boto_client_for", boto_client_for)
+    _replace_everywhere("boto_client_for", moto_client_for, boto_client_for)
+
+
+def _patch_threads() -> None:
+    """moto keeps every thread that ever ran: three for each task."""
+
+    class Forgetful(list[Any]):
+        def append(self, thread: Any) -> None:
+            del thread
+
+    _replace_everywhere("TMP_THREADS", original(utils, "TMP_THREADS"), Forgetful())
+
+
+def _replace_everywhere(name: str, old: Any, new: Any) -> None:
+    """In every module of the interpreter that imported it by name."""
+    for module_name, module in list(sys.modules.items()):
+        if module_name.startswith("moto.stepfunctions") and getattr(module, name, None) is old:
+            replace(module, name, new)
