@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from moto.iam.models import iam_backends
+
+from localaws.iam.errors import UnsupportedPolicy
+from localaws.iam.policies import Policies
+from localaws.iam.requests import Call
+from localaws.iam.roles import documents_of
+
+ACCOUNT = "210987654321"
+"""One that no other test uses: moto keeps its backends for as long as the process lasts."""
+READ = Call("s3:GetObject", "arn:aws:s3:::b/k")
+WRITE = Call("s3:PutObject", "arn:aws:s3:::b/k")
+
+
+def document(action):
+    statement = {"Effect": "Allow", "Action": action, "Resource": "arn:aws:s3:::b/*"}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+@pytest.fixture
+def backend():
+    backend = iam_backends[ACCOUNT]["aws"]
+    yield backend
+    backend.reset()
+
+
+def make_role(backend, boundary=None):
+    return backend.create_role("worker", "{}", "/deep/", boundary, "", {}, None)
+
+
+def test_inline_and_attached_policies(backend):
+    role = make_role(backend)
+    assert role.arn == f"arn:aws:iam::{ACCOUNT}:role/deep/worker"
+    assert documents_of(role.arn) == {}
+    backend.put_role_policy("worker", "inline", document("s3:GetObject"))
+    policies = Policies(documents_of(role.arn))
+    assert (policies.allow(READ), policies.allow(WRITE)) == (True, False)
+    attached = backend.create_policy("", "/", document("s3:PutObject"), "attached", {})
+    backend.attach_role_policy(attached.arn, "worker")
+    policies = Policies(documents_of(role.arn))
+    assert (policies.allow(READ), policies.allow(WRITE)) == (True, True)
+
+
+def test_of_an_attached_policy_the_default_version_counts(backend):
+    role = make_role(backend)
+    attached = backend.create_policy("", "/", document("s3:GetObject"), "attached", {})
+    backend.attach_role_policy(attached.arn, "worker")
+    backend.create_policy_version(attached.arn, document("s3:PutObject"), "true")
+    policies = Policies(documents_of(role.arn))
+    assert (policies.allow(READ), policies.allow(WRITE)) == (False, True)
+
+
+def test_a_role_that_does_not_exist_has_none(backend):
+    assert documents_of(f"arn:aws:iam::{ACCOUNT}:role/nobody") == {}
+
+
+def test_a_boundary_is_refused(backend):
+    boundary = backend.create_policy("", "/", document("s3:GetObject"), "boundary", {})
+    role = make_role(backend, boundary.arn)
+    with pytest.raises(UnsupportedPolicy, match="boundar"):
+        documents_of(role.arn)
