@@ -8,12 +8,18 @@ from typing import Any
 
 import moto.cloudformation.parsing as parsing_module
 import moto.cloudformation.responses as responses_module
-from moto.cloudformation.exceptions import ValidationError
+from moto.cloudformation.exceptions import CloudFormationError, ValidationError
 from moto.cloudformation.models import CloudFormationBackend
 from moto.core.exceptions import JsonRESTError
 from moto.s3.models import s3_backends
 
 from localaws.patches.patching import original, replace
+
+
+class ChangeSetNotFound(CloudFormationError):
+    """CloudFormation's own name for it, by which `cdk` knows that one is gone."""
+
+    code = "ChangeSetNotFound"
 
 
 def apply(endpoint: str) -> None:
@@ -37,6 +43,16 @@ def _patch_change_sets() -> None:
             stack.output_map = stack._create_output_map()  # noqa: SLF001 - the same
 
     replace(CloudFormationBackend, "execute_change_set", execute_change_set)
+    describe = original(CloudFormationBackend, "describe_change_set")
+
+    def describe_change_set(self: CloudFormationBackend, change_set_name: str) -> Any:
+        try:
+            return describe(self, change_set_name)
+        except ValidationError:
+            # moto speaks of a stack here.
+            raise ChangeSetNotFound(f"ChangeSet [{change_set_name}] does not exist") from None
+
+    replace(CloudFormationBackend, "describe_change_set", describe_change_set)
 
 
 def _patch_template_urls(endpoint: str) -> None:

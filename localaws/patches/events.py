@@ -15,6 +15,7 @@ from moto.awslambda.models import LambdaFunction
 from moto.awslambda.utils import get_backend as lambda_backend
 from moto.events.models import Rule
 from moto.events.utils import EventTemplateParser
+from moto.s3 import notifications
 from moto.sqs.models import sqs_backends
 from moto.stepfunctions.parser.asl.utils.json_path import extract_json
 from moto.stepfunctions.responses import get_backend as states_backend
@@ -58,7 +59,14 @@ def apply(invoker: Invoker) -> None:
             # moto's own targets want the time as a number.
             others(rest, {**original_event, "time": time.time()}, transform_input)
 
+    def invoke_for_bucket(account_id: str, event_body: Any, fn_arn: str, region_name: str) -> None:
+        function = lambda_backend(account_id, region_name).get_function(fn_arn)
+        settings = async_settings_of(function)
+        invoker.queue(function_of(function), json.dumps(event_body).encode(), settings)
+
     replace(Rule, "send_to_targets", send_to_targets)
+    # What S3 sends to functions without EventBridge; moto would let the upload wait for them.
+    replace(notifications, "_invoke_awslambda", invoke_for_bucket)
 
 
 def _service(arn: str) -> str:

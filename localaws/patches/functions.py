@@ -23,6 +23,9 @@ from localaws.functions.invoking import (
 )
 from localaws.patches.patching import original, replace
 
+# Seconds and megabytes.
+_RANGES = {"Timeout": (1, 900), "MemorySize": (128, 10_240)}
+
 
 class _TooLarge(LambdaClientError):
     code = 413
@@ -113,19 +116,28 @@ def _patch_checks() -> None:
     create = original(LambdaBackend, "create_function")
     update = original(LambdaFunction, "update_configuration")
 
-    def check(variables: dict[str, Any]) -> None:
+    def check(spec: dict[str, Any]) -> None:
+        variables = (spec.get("Environment") or {}).get("Variables") or {}
         refused = objection({name: str(value) for name, value in variables.items()})
         if refused is not None:
             raise InvalidParameterValueException(refused)
+        for name, (least, most) in _RANGES.items():
+            if name in spec and not least <= int(spec[name]) <= most:
+                field = name[0].lower() + name[1:]
+                raise LambdaClientError(
+                    "ValidationException",
+                    f"1 validation error detected: Value '{spec[name]}' at '{field}' failed to "
+                    f"satisfy constraint: Member must have value between {least} and {most}",
+                )
 
     def create_function(self: LambdaBackend, spec: dict[str, Any]) -> LambdaFunction:
-        check((spec.get("Environment") or {}).get("Variables") or {})
+        check(spec)
         function: LambdaFunction = create(self, spec)
         _keep_details(function, spec)
         return function
 
     def update_configuration(self: LambdaFunction, updates: dict[str, Any]) -> dict[str, Any]:
-        check((updates.get("Environment") or {}).get("Variables") or {})
+        check(updates)
         answer: dict[str, Any] = update(self, updates)
         _keep_details(self, updates)
         return answer

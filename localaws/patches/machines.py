@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import uuid
 from typing import Any
@@ -25,6 +26,8 @@ from localaws.patches.patching import original, replace
 from localaws.settings import ACCOUNT, PARTITION
 
 INPUT_BYTES = 262_144
+_NAME_LENGTH = 80
+_NOT_IN_NAMES = re.compile(r"[\s<>{}\[\]?*\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]")
 
 
 def apply(endpoint: str) -> None:
@@ -125,6 +128,8 @@ def _patch_executions() -> None:
                 f"Member must have length less than or equal to {INPUT_BYTES}"
             )
         named = name or str(uuid.uuid4())
+        if len(named) > _NAME_LENGTH or _NOT_IN_NAMES.search(named):
+            raise AWSError(f"Invalid Name: '{named}'", "InvalidName")
         started: Execution = start(self, state_machine_arn, named, execution_input, trace_header)
         return started
 

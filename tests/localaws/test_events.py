@@ -72,6 +72,23 @@ def test_a_multipart_upload_and_a_copy_are_uploads_too(app):
     assert event["detail"]["reason"] == "CopyObject"
 
 
+def test_a_bucket_may_tell_a_function_itself(app):
+    s3, bucket = app.client("s3"), "tells-a-function"
+    s3.create_bucket(Bucket=bucket)
+    arn = app.client("lambda").get_function(FunctionName=app.outputs["Keep"])
+    told = {
+        "LambdaFunctionArn": arn["Configuration"]["FunctionArn"],
+        "Events": ["s3:ObjectCreated:*"],
+    }
+    s3.put_bucket_notification_configuration(
+        Bucket=bucket, NotificationConfiguration={"LambdaFunctionConfigurations": [told]}
+    )
+    s3.put_object(Bucket=bucket, Key="a b", Body=b"x")
+    event = kept(app, lambda event: "Records" in event)
+    # Encoded, as S3 does it here and not for EventBridge.
+    assert event["Records"][0]["s3"]["object"]["key"] == "a+b"
+
+
 def test_an_upload_starts_a_state_machine(app):
     app.put("machine/1")
     event = kept(app, lambda event: key_of(event) == "machine/1")

@@ -139,6 +139,14 @@ def test_an_environment_that_lambda_refuses_is_refused(app, variables, said):
     assert said in refused.value.response["Error"]["Message"]
 
 
+@pytest.mark.parametrize("limits", [{"Timeout": 901}, {"MemorySize": 127}, {"Timeout": 0}])
+def test_a_template_with_limits_beyond_lambdas_is_refused(app, limits):
+    part = {name: template()["Resources"][name] for name in ("FunctionRole", "Answer")}
+    part["Answer"]["Properties"] |= limits
+    with pytest.raises(ClientError, match="Member must have value between"):
+        app.create_stack(f"limits-{next(iter(limits.values()))}", {"Resources": part})
+
+
 def test_a_template_with_a_reserved_variable_is_refused(app):
     body = template()
     keep = body["Resources"]["Keep"]["Properties"]

@@ -174,6 +174,14 @@ def test_a_stopped_execution_is_aborted_at_once(app):
     assert ended["stopDate"] >= ended["startDate"]
 
 
+@pytest.mark.parametrize("name", ["x" * 81, "a b", "a:b", "a/b", "ü\n"])
+def test_an_executions_name_that_aws_refuses_is_refused(app, name):
+    with pytest.raises(ClientError, match="InvalidName"):
+        app.client("stepfunctions").start_execution(
+            stateMachineArn=app.outputs["Machine"], name=name
+        )
+
+
 def test_a_machine_that_is_no_machine_is_refused(app):
     with pytest.raises(ClientError, match="InvalidDefinition"):
         app.run({"StartAt": "Nowhere"})
