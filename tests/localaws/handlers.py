@@ -17,7 +17,10 @@ def answer(event, context):
     if wish == "sleep":
         time.sleep(event["seconds"])
     if wish == "memory":
-        event["hoard"] = len(bytearray(os.urandom(1024 * 1024)) * event["megabytes"])
+        hoard = bytearray(os.urandom(1024 * 1024)) * event["megabytes"]
+        # Long enough for anybody to notice.
+        time.sleep(10)
+        event["hoard"] = len(hoard)
     if wish == "exit":
         os._exit(3)
     if wish == "large":
