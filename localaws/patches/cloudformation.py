@@ -9,7 +9,7 @@ from typing import Any
 import moto.cloudformation.parsing as parsing_module
 import moto.cloudformation.responses as responses_module
 from moto.cloudformation.exceptions import CloudFormationError, ValidationError
-from moto.cloudformation.models import CloudFormationBackend
+from moto.cloudformation.models import CloudFormationBackend, Stack
 from moto.core.exceptions import JsonRESTError
 from moto.s3.models import s3_backends
 
@@ -26,6 +26,7 @@ def apply(endpoint: str) -> None:
     """`endpoint`: where a TemplateURL may point."""
     _patch_template_urls(endpoint)
     _patch_change_sets()
+    _patch_previous_values()
     _patch_refusals()
 
 
@@ -53,6 +54,20 @@ def _patch_change_sets() -> None:
             raise ChangeSetNotFound(f"ChangeSet [{change_set_name}] does not exist") from None
 
     replace(CloudFormationBackend, "describe_change_set", describe_change_set)
+
+
+def _patch_previous_values() -> None:
+    """An update that keeps the value of an SSM parameter keeps its name, not what it stood for."""
+
+    def stack_parameters(self: Stack) -> dict[str, Any]:
+        resources = self.resource_map
+        given = dict(resources.resolved_parameters)
+        for name, slot in resources._template.get("Parameters", {}).items():  # noqa: SLF001 - moto has no public name for it
+            if slot.get("Type", "").startswith("AWS::SSM::Parameter::"):
+                given[name] = resources.input_parameters.get(name, slot.get("Default"))
+        return given
+
+    replace(Stack, "stack_parameters", property(stack_parameters))
 
 
 def _patch_template_urls(endpoint: str) -> None:

@@ -31,6 +31,36 @@ def test_a_change_set_as_cdk_makes_it_has_outputs(app):
     assert app.outputs_of("changed")["Role"].startswith(f"arn:aws:iam::{app.aws.account}:role/")
 
 
+def test_a_stack_is_changed_as_cdk_does_it(app):
+    """It asks for the change set of before to be gone, and keeps the name of an SSM parameter."""
+    app.client("ssm").put_parameter(Name="/a/version", Value="21", Type="String")
+    stacks = app.client("cloudformation")
+    body = part("MachineRole")
+    body["Parameters"] = {
+        "Version": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/a/version"}
+    }
+
+    def change(kind, value, parameters):
+        body["Outputs"] = {"Value": {"Value": value}, "Version": {"Value": {"Ref": "Version"}}}
+        stacks.create_change_set(
+            StackName="again",
+            ChangeSetName="set",
+            ChangeSetType=kind,
+            TemplateBody=json.dumps(body),
+            Parameters=parameters,
+            Capabilities=["CAPABILITY_IAM"],
+        )
+        stacks.execute_change_set(StackName="again", ChangeSetName="set")
+        return app.outputs_of("again")
+
+    assert change("CREATE", "one", []) == {"Value": "one", "Version": "21"}
+    stacks.delete_change_set(StackName="again", ChangeSetName="set")
+    with pytest.raises(stacks.exceptions.ChangeSetNotFoundException, match="set"):
+        stacks.describe_change_set(StackName="again", ChangeSetName="set")
+    kept = [{"ParameterKey": "Version", "UsePreviousValue": True}]
+    assert change("UPDATE", "two", kept) == {"Value": "two", "Version": "21"}
+
+
 def test_a_definition_comes_from_s3_and_is_filled_in(app):
     states = {"Stop": {"Type": "Fail", "Error": "${Word}", "Cause": "none"}}
     definition = {"StartAt": "Stop", "States": states}
