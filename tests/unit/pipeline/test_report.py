@@ -366,7 +366,7 @@ def test_missing_rejects_are_no_success(world):
 
 
 def test_segments_are_read_once_where_nothing_was_rejected():
-    world = World(DATA.replace(b"x", b"1"), options={"chunk_bytes": 20})
+    world = World(DATA.replace(b"x", b"1"), options={"chunk_bytes": 10})
     world.preflight()
     for chunk in world.manifest:
         world.import_one(chunk)
