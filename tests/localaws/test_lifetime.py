@@ -21,7 +21,7 @@ from tests.e2e.processes import alive, children, until
 BUSY = """
 import time
 def handler(event, context):
-    print("busy")
+    open(event["mark"], "w").close()
     time.sleep(600)
 """
 STARTER = """
@@ -44,7 +44,7 @@ def client(service, endpoint):
     )
 
 
-def keep_a_function_busy(endpoint, pid):
+def keep_a_function_busy(endpoint, pid, mark):
     """Its process and dynalite's, and that of whoever runs them."""
     trust = {"Version": "2012-10-17", "Statement": []}
     role = client("iam", endpoint).create_role(
@@ -62,16 +62,19 @@ def keep_a_function_busy(endpoint, pid):
         Timeout=900,
         Code={"ZipFile": archive.getvalue()},
     )
-    functions.invoke(FunctionName="busy", InvocationType="Event", Payload=b"{}")
-    until(lambda: len(children(pid)) == 2, "the function's process was not started")
-    return [pid, *children(pid)]
+    event = json.dumps({"mark": str(mark)})
+    functions.invoke(FunctionName="busy", InvocationType="Event", Payload=event)
+    until(mark.exists, "the function was not invoked")
+    pids = [pid, *children(pid)]
+    assert len(pids) == 3
+    return pids
 
 
 def assert_gone(pids):
     until(lambda: not any(alive(pid) for pid in pids), f"of {pids} some are left")
 
 
-def test_all_ends_with_the_block_and_copies_live_side_by_side(app):
+def test_all_ends_with_the_block_and_copies_live_side_by_side(app, tmp_path):
     app.client("s3").create_bucket(Bucket="only-in-one")
     with LocalAws("--region", "eu-central-1") as other:
         assert other.region == other.environment["AWS_REGION"] == "eu-central-1"
@@ -79,27 +82,27 @@ def test_all_ends_with_the_block_and_copies_live_side_by_side(app):
         found = client("s3", other.endpoint).list_buckets()["Buckets"]
         assert found == []
         assert client("dynamodb", other.dynamodb_endpoint).list_tables()["TableNames"] == []
-        pids = keep_a_function_busy(other.endpoint, other.pid)
+        pids = keep_a_function_busy(other.endpoint, other.pid, tmp_path / "mark")
     assert_gone(pids)
 
 
-def test_all_ends_when_the_starter_is_killed():
+def test_all_ends_when_the_starter_is_killed(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", STARTER], stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as starter:
         pid, endpoint = starter.stdout.readline().split()
-        pids = keep_a_function_busy(endpoint, int(pid))
+        pids = keep_a_function_busy(endpoint, int(pid), tmp_path / "mark")
         starter.kill()
     assert_gone(pids)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_all_ends_by_a_signal(number):
+def test_all_ends_by_a_signal(number, tmp_path):
     with subprocess.Popen(
         [sys.executable, "-m", "localaws"], stdout=subprocess.PIPE, cwd=ROOT
     ) as running:
         ready = json.loads(running.stdout.readline())
-        pids = keep_a_function_busy(ready["endpoint"], running.pid)
+        pids = keep_a_function_busy(ready["endpoint"], running.pid, tmp_path / "mark")
         os.kill(running.pid, number)
         assert running.wait(60) == (0 if number == signal.SIGINT else -number)
         assert running.stdout.read() == b""
