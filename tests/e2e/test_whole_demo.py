@@ -81,10 +81,9 @@ def test_a_file_with_rejects(demo):
     ("reached", "number"),
     [
         # `cdk` is at work.
-        ("AWS on this machine: ", signal.SIGINT),
+        ("AWS on this machine: ", signal.SIGKILL),
         # Functions are.
         ("starts a run: ", signal.SIGINT),
-        ("starts a run: ", signal.SIGKILL),
     ],
 )
 def test_a_demo_that_is_stopped_stops_everything(demo, reached, number):

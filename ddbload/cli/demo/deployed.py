@@ -80,7 +80,9 @@ def _upload(path: Path, there: Deployed) -> str:
     """Put the file into the inbox; the id of the run that its event is to start."""
     from ddbload.pipeline.upload import Upload
 
-    bucket, key = there.stack.inbox_bucket, PREFIX + path.name
+    # A file's name may be any bytes, an object's key is UTF-8.
+    name = os.fsencode(path.name).decode("utf-8", "replace")
+    bucket, key = there.stack.inbox_bucket, PREFIX + name
     with step("upload") as words, path.open("rb") as file:
         made = there.context.clients.s3.put_object(Bucket=bucket, Key=key, Body=file)
         words.append(f"s3://{bucket}/{key}")
@@ -104,11 +106,11 @@ def _follow_and_prove(run: str, there: Deployed, keys: Keys, path: Path) -> int:
         return EXIT_FAILED
     result = Result.of(report, seconds=execution.seconds)
     _summary(report, result, there)
+    lines = list(rejects(run, there.context)) if result.rows.rejected else []
+    show_rejects(lines)
     if result.error is not None:
         tell(f"ddbload: {result.error.name}: {result.error.message}")
         return result.exit_code
-    lines = list(rejects(run, there.context))
-    show_rejects(lines)
     client = there.context.clients.dynamodb
     return proven(client, keys, path, lines, otherwise=result.exit_code)
 
