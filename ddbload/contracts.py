@@ -32,6 +32,7 @@ DEFAULT_MAX_ROW_BYTES = 16 * 1024 * 1024
 DEFAULT_MAX_REJECTS = 1000
 DEFAULT_WORKERS = 10
 DEFAULT_CONCURRENCY = 16
+MAX_CONCURRENCY = 256
 
 _TABS = (".tsv", ".tab")
 
@@ -169,7 +170,9 @@ class Options(Message):
                 mode=f.choice("mode", MODES, "put"),
                 engine=f.choice("engine", ENGINES, "threads"),
                 workers=f.whole("workers", DEFAULT_WORKERS, least=1, most=10_000),
-                concurrency=f.whole("concurrency", DEFAULT_CONCURRENCY, least=1, most=256),
+                concurrency=f.whole(
+                    "concurrency", DEFAULT_CONCURRENCY, least=1, most=MAX_CONCURRENCY
+                ),
                 chunk_bytes=f.whole("chunk_bytes", DEFAULT_CHUNK_BYTES, least=1),
                 max_wcu=f.optional_number("max_wcu", least=1.0),
                 max_rejects=f.whole("max_rejects", DEFAULT_MAX_REJECTS),
@@ -536,49 +539,6 @@ class PreflightResult(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class ImportTask:
-    """What the ImportChunk state gets. `stalled`: continuations in a row that settled nothing."""
-
-    run: str
-    chunk: Chunk
-    cursor: Cursor | None = None
-    stalled: int = 0
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        with Fields(value, "state") as f:
-            cursor = f.raw("cursor")
-            return cls(
-                run=run_id(f.text("run")),
-                chunk=Chunk.from_json(f.required("chunk")),
-                cursor=None if cursor is None else Cursor.from_json(cursor),
-                stalled=f.whole("stalled", 0),
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class ImportResult(Message):
-    """`cursor` null: the chunk is imported, to its last byte."""
-
-    run: str
-    chunk: Chunk
-    cursor: Cursor | None
-    stalled: int
-    segment: Segment | None
-    """The segment that counts: written by this step, or adopted; null when nothing settled."""
-    adopted: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """The next state: an `ImportTask`. The segment stays out of it: the ledger has it."""
-        return {
-            "run": self.run,
-            "chunk": self.chunk.to_json(),
-            "cursor": None if self.cursor is None else self.cursor.to_json(),
-            "stalled": self.stalled,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Failure(Message):
     """Why something failed: an error's name and its message, without row data."""
 
@@ -602,6 +562,62 @@ class Failure(Message):
             pass
         return cls(name, message[:MAX_CAUSE] or "no cause was given")
 
+    def to_end_by(self) -> Self:
+        """The same by a name that a Fail state may end by.
+
+        Those that begin with `States.` the Amazon States Language keeps for itself.
+        """
+        return replace(self, name=self.name.removeprefix("States."))
+
+
+@dataclass(frozen=True, slots=True)
+class ImportTask:
+    """What the ImportChunk state gets. `stalled`: continuations in a row that settled nothing."""
+
+    run: str
+    chunk: Chunk
+    cursor: Cursor | None = None
+    stalled: int = 0
+    error: Failure | None = None
+    """What the state machine caught: the step failed for good, and word of it is to be left."""
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        with Fields(value, "state") as f:
+            cursor, error = f.raw("cursor"), f.raw("error")
+            return cls(
+                run=run_id(f.text("run")),
+                chunk=Chunk.from_json(f.required("chunk")),
+                cursor=None if cursor is None else Cursor.from_json(cursor),
+                stalled=f.whole("stalled", 0),
+                error=None if error is None else Failure.caught(error).to_end_by(),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult(Message):
+    """`cursor` null: the chunk is imported, to its last byte."""
+
+    run: str
+    chunk: Chunk
+    cursor: Cursor | None
+    stalled: int
+    segment: Segment | None
+    """The segment that counts: written by this step, or adopted; null when nothing settled."""
+    adopted: bool = False
+    error: Failure | None = None
+    """What the step had failed of; null unless that is all that was to be noted."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The next state: an `ImportTask`. The segment stays out of it: the ledger has it."""
+        value: dict[str, Any] = {
+            "run": self.run,
+            "chunk": self.chunk.to_json(),
+            "cursor": None if self.cursor is None else self.cursor.to_json(),
+            "stalled": self.stalled,
+        }
+        return value if self.error is None else {**value, "error": self.error.to_json()}
+
 
 @dataclass(frozen=True, slots=True)
 class ReportTask:
@@ -619,11 +635,7 @@ class ReportTask:
             error = f.raw("error")
             for name in ("cursor", "execution", "manifest", "chunks", "workers"):
                 f.raw(name)
-            caught = Failure.caught(error) if error else None
-            if caught is not None:
-                # The Fail state ends the run by this name. Those that begin with `States.` the
-                # Amazon States Language keeps for itself.
-                caught = replace(caught, name=caught.name.removeprefix("States."))
+            caught = Failure.caught(error).to_end_by() if error else None
             return cls(f.text("run"), f.raw("input"), caught)
 
     def asked_for(self) -> str:

@@ -1,5 +1,5 @@
 """The two buckets. Both outlive the stack: the one has the record of what was loaded, the other
-people's files.
+people's files. (But not a deployment that failed at the start: each try would leave two more.)
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class Storage(Construct):
             enforce_ssl=True,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            removal_policy=RemovalPolicy.RETAIN,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
             **more,
         )
         if bucket.policy is not None:
             # What refuses unencrypted connections stays as long as the bucket.
-            bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN)
+            bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         return bucket
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import zlib
 from dataclasses import dataclass
 from enum import Enum
@@ -9,6 +10,7 @@ from typing import Any
 
 from botocore import exceptions as aws
 from botocore.parsers import ResponseParserError
+from urllib3.exceptions import HTTPError
 
 from ddbload.errors import (
     AccessDenied,
@@ -96,6 +98,12 @@ _CREDENTIALS = {
     "TokenRefreshRequired",
     "UnrecognizedClientException",
 }
+_SESSIONS: tuple[type[Exception], ...] = tuple(
+    # By name: the botocore of Lambda's runtime is older than ours, and lacks the newest of them.
+    getattr(aws, name)
+    for name in ("SSOError", "LoginError", "NoAuthTokenError")
+    if hasattr(aws, name)
+)
 _CLOCK = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"}
 
 
@@ -107,7 +115,7 @@ def meaning(error: Exception) -> Meaning | None:
         return Meaning(Kind.FATAL, "NoCredentials", "no AWS credentials were found")
     if isinstance(error, aws.CredentialRetrievalError | aws.TokenRetrievalError):
         return Meaning(Kind.FATAL, "NoCredentials", "AWS credentials could not be fetched")
-    if isinstance(error, aws.SSOError | aws.LoginError | aws.NoAuthTokenError):
+    if isinstance(error, _SESSIONS):
         # Its text says which session ended, and which command begins a new one.
         return Meaning(Kind.FATAL, "NoCredentials", _first_line(error))
     transport = (
@@ -121,6 +129,9 @@ def meaning(error: Exception) -> Meaning | None:
         ChecksumMismatch,
         ConnectionError,
         TimeoutError,
+        # botocore names what fails before a body, and not all that fails in its middle.
+        ssl.SSLError,
+        HTTPError,
     )
     if isinstance(error, transport):
         return Meaning(Kind.UNSURE, type(error).__name__, _first_line(error))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from ddbload.aws_http.clients import Clients
+from ddbload.contracts import MAX_CONCURRENCY
 from ddbload.environment import (
     RESERVE_SECONDS,
     SOURCE_BUCKETS,
@@ -37,7 +38,8 @@ class Deployment:
     reserve_seconds: float = DEFAULT_RESERVE_SECONDS
     state_machine: str | None = None
     uploads: tuple[UploadRule, ...] = ()
-    clients: Clients = field(default_factory=Clients)
+    clients: Clients = field(default_factory=lambda: Clients(connections=MAX_CONCURRENCY))
+    """For any run's `concurrency`: what does not fit the pool is connected anew each time."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
 RUNNING, SUCCEEDED = "RUNNING", "SUCCEEDED"
-MAX_INPUT_BYTES = 262_144
-"""Step Functions' limit for an execution's input (and for any state)."""
+MAX_INPUT_BYTES = 220_000
+"""Step Functions allows any state 262,144, and what was caught, up to 32,768, comes on top."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Executions:
         if len(text.encode()) > MAX_INPUT_BYTES:
             raise InvalidPayload(
                 f"the payload has {len(text.encode()):,} bytes, and an execution takes"
-                f" {MAX_INPUT_BYTES:,}: name fewer columns or types"
+                f" {MAX_INPUT_BYTES:,} of ddbload's: name fewer columns or types"
             )
 
         def taken(meant: Meaning) -> Exception | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 
 from ddbload.contracts import (
@@ -40,10 +40,16 @@ def import_chunk(
 
     A segment that exists already is adopted, not redone. `reading` may be handed in by a
     caller that imports many chunks of one run. On an error the rows before it are settled and
-    their segment is written, word of it is left in the ledger, and it is raised by name.
+    their segment is written, word of it is left in the ledger, and it is raised by name. With an
+    `error` in the task nothing is imported: the ledger gets word of what a step that was killed,
+    or never began, could not say itself.
     """
     ledger = context.ledger(task.run)
     chunk = task.chunk
+    if task.error is not None:
+        failure = replace(task.error, chunk=chunk.chunk)
+        ledger.put_failure(failure)
+        return ImportResult(task.run, chunk, task.cursor, task.stalled, None, error=failure)
     start = task.cursor or Cursor(chunk.start, chunk.first_line)
     if not chunk.start <= start.byte < chunk.end:
         raise InvalidPayload(f"the cursor, byte {start.byte}, lies outside chunk {chunk.chunk}")
@@ -57,7 +63,9 @@ def import_chunk(
             return _stalled(task, start, context, work.trouble)
         return _result(task, segment)
     except DdbloadError as error:
-        ledger.put_failure(Failure(error.name, error.message, chunk.chunk))
+        with suppress(DdbloadError):
+            # What failed is to be raised, also when word of it cannot be left.
+            ledger.put_failure(Failure(error.name, error.message, chunk.chunk))
         raise
 
 

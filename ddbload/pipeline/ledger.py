@@ -19,6 +19,9 @@ from ddbload.pipeline.store import Store
 
 T = TypeVar("T")
 
+REJECTS_AT_ONCE = 8
+"""Objects of up to 32 MiB that are held at once: a report of thousands is not to take hours."""
+
 
 @dataclass(frozen=True, slots=True)
 class ManifestPart:
@@ -154,20 +157,27 @@ class Ledger:
 
         Raises `LedgerDamaged` where there are not as many as a segment counted.
         """
-        for segment in segments:
-            lines: list[bytes] = []
-            if segment.rejects is not None:
-                data = self._store.get(self._root + segment.rejects)
-                if data is None:
-                    raise LedgerDamaged(f"{self._uri(segment.rejects)} is missing")
-                lines = data.splitlines(keepends=True)
-            if len(lines) != segment.rows.rejected:
-                raise LedgerDamaged(
-                    f"{self._uri(segment.rejects or 'rejects/')} has {len(lines)} rejects, and"
-                    f" {segment.rows.rejected} were counted in chunk {segment.chunk} from byte"
-                    f" {segment.start.byte}; start a new run"
-                )
-            yield from lines
+        for first in range(0, len(segments), REJECTS_AT_ONCE):
+            some = segments[first : first + REJECTS_AT_ONCE]
+            names = [self._root + each.rejects for each in some if each.rejects is not None]
+            found = iter(self._store.get_all(names) if names else ())
+            for segment in some:
+                yield from self._reject_lines(segment, found)
+
+    def _reject_lines(self, segment: Segment, found: Iterator[bytes | None]) -> list[bytes]:
+        lines: list[bytes] = []
+        if segment.rejects is not None:
+            data = next(found)
+            if data is None:
+                raise LedgerDamaged(f"{self._uri(segment.rejects)} is missing")
+            lines = data.splitlines(keepends=True)
+        if len(lines) != segment.rows.rejected:
+            raise LedgerDamaged(
+                f"{self._uri(segment.rejects or 'rejects/')} has {len(lines)} rejects, and"
+                f" {segment.rows.rejected} were counted in chunk {segment.chunk} from byte"
+                f" {segment.start.byte}; start a new run"
+            )
+        return lines
 
     @property
     def rejects_uri(self) -> str:

@@ -52,8 +52,8 @@ def report(run: str, context: Context, *, interrupted: bool = False) -> Report:
 def conclude(task: ReportTask, context: Context) -> Outcome:
     """The deployed run's last step: report, with what the state machine caught in mind.
 
-    An execution in which something was caught has failed, whatever the ledger proves: of an
-    earlier execution's success the report is kept as it is.
+    An execution in which something was caught has failed, whatever the ledger proves; but the
+    report of an earlier execution that succeeded is kept as it is.
     """
     run = task.asked_for()
     caught = task.error
@@ -68,7 +68,8 @@ def conclude(task: ReportTask, context: Context) -> Outcome:
     proven = found.status == SUCCEEDED
     if caught is not None and (proven or _says_little(found)):
         found = replace(found, status=FAILED, error=caught)
-    if caught is None or not proven:
+    earlier = last_report(ledger) if caught is not None and proven else None
+    if earlier is None or earlier.status != SUCCEEDED:
         ledger.put_report(found)
     return Outcome(
         run, found.status, found.rows, found.chunks, found.chunks_done, found.rejects, found.error

@@ -60,6 +60,8 @@ class Upload:
     key: str
     version_id: str | None
     etag: str
+    sequencer: str | None = None
+    """Tells uploads to one key apart, and is the same in each delivery of one."""
 
     @classmethod
     def of(cls, event: object) -> Upload:
@@ -74,13 +76,17 @@ class Upload:
             key=found.text("key"),
             version_id=found.optional_text("version-id"),
             etag=found.text("etag"),
+            sequencer=found.optional_text("sequencer"),
         )
 
     @property
     def run(self) -> str:
         """The run's id, and the first execution's name: the same for the same object version."""
-        version = "\n".join([self.bucket, self.key, self.version_id or "", self.etag])
-        return RUN_PREFIX + hashlib.sha256(version.encode()).hexdigest()[:40]
+        # Without versions the sequencer is one: who puts an old file back wants it loaded again.
+        kept = self.version_id not in (None, "null")
+        version = (self.version_id if kept else self.sequencer) or ""
+        named = f"{self.bucket}\n{self.key}\n{version}\n{self.etag}"
+        return RUN_PREFIX + hashlib.sha256(named.encode()).hexdigest()[:40]
 
 
 def on_upload(

@@ -181,6 +181,11 @@ def open_s3(
     )
     if not head.get("ETag") or "ContentLength" not in head:
         raise SourceUnreadable(f"{name}: the answer has no ETag or size; check the endpoint")
+    if _is_archived(head):
+        raise SourceUnreadable(
+            f"{name}: the object is archived ({head.get('StorageClass')}); restore it first (aws"
+            " s3api restore-object)"
+        )
     if etag is not None and _bare(etag) != _bare(head["ETag"]):
         raise SourceChanged(f"{name}: its ETag is not the one that was asked for ({etag})")
     found = head.get("VersionId")
@@ -193,6 +198,14 @@ def open_s3(
         "size": int(head["ContentLength"]),
     }
     return S3Object(client, pinned, sleep=sleep, rng=rng, give_up=give_up)
+
+
+def _is_archived(head: Mapping[str, Any]) -> bool:
+    """Whether S3 would refuse to give its content, as if it were forbidden."""
+    if head.get("ArchiveStatus"):
+        return True
+    archived = head.get("StorageClass") in ("GLACIER", "DEEP_ARCHIVE")
+    return archived and 'ongoing-request="false"' not in str(head.get("Restore"))
 
 
 def _bare(etag: str) -> str:

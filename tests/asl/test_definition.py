@@ -18,6 +18,7 @@ VALIDATOR = ROOT / "node_modules" / ".bin" / "asl-validator"
 FUNCTIONS = {
     "Preflight": ("${PreflightFunctionArn}", "FunctionsPreflightFunction"),
     "ImportChunk": ("${ImportChunkFunctionArn}", "FunctionsImportChunkFunction"),
+    "LeaveWord": ("${ImportChunkFunctionArn}", "FunctionsImportChunkFunction"),
     "Report": ("${ReportFunctionArn}", "FunctionsReportFunction"),
 }
 LIMIT_CHARACTERS = 1_048_576
@@ -105,7 +106,7 @@ def permanent() -> set[str]:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_permanent_errors_are_not_retried_and_all_others_are(name: str):
-    first, last = tasks()[name]["Retry"]
+    first, _, last = tasks()[name]["Retry"]
     assert set(first) == {"ErrorEquals", "MaxAttempts"}
     assert first["MaxAttempts"] == 0
     assert set(first["ErrorEquals"]) == permanent()
@@ -126,8 +127,6 @@ def test_errors_go_to_the_report_and_never_round_it():
         assert MACHINE["States"][name]["Catch"] == [
             {"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "Report"}
         ]
-    # A chunk's failure is its execution's: the ledger has it, and its siblings go on.
-    assert "Catch" not in CHILD["States"]["ImportChunk"]
     # Where there is no report there is no success.
     assert "Catch" not in MACHINE["States"]["Report"]
 
@@ -184,6 +183,31 @@ def test_only_what_aws_and_the_emulator_both_run():
     assert "Arguments" not in TEXT
     for _, state in states():
         assert len(state) == len({name.lower() for name in state})
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_that_has_no_room_now_is_waited_for(name: str):
+    """An import holds its place for up to 15 minutes: others are not to fail for want of one."""
+    waiting = tasks()[name]["Retry"][1]
+    assert waiting["ErrorEquals"] == [
+        "Lambda.AWSLambdaException",
+        "Lambda.SdkClientException",
+        "Lambda.ServiceException",
+        "Lambda.TooManyRequestsException",
+    ]
+    assert waiting["JitterStrategy"] == "FULL"
+    # Half of the longest delay is what full jitter comes to.
+    assert waiting["MaxAttempts"] * waiting["MaxDelaySeconds"] / 2 > 4 * 3600
+
+
+def test_a_chunk_that_failed_leaves_word_and_fails():
+    states_of_child = CHILD["States"]
+    caught = {"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "LeaveWord"}
+    assert states_of_child["ImportChunk"]["Catch"] == [caught]
+    assert "Catch" not in states_of_child["LeaveWord"]
+    assert states_of_child["LeaveWord"]["Next"] == "ChunkFailed"
+    failed = states_of_child["ChunkFailed"]
+    assert (failed["ErrorPath"], failed["CausePath"]) == ("$.error.name", "$.error.message")
 
 
 def test_success_is_said_by_the_report_only():

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ssl
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 from botocore import exceptions as aws
 from botocore.parsers import ResponseParserError
+from urllib3.exceptions import HTTPError
 
 from ddbload.aws_http.failures import (
     ChecksumMismatch,
@@ -147,6 +151,28 @@ def test_lost_answers(error):
     found = meant(error)
     assert (found.kind, found.code, found.status) == (Kind.UNSURE, type(error).__name__, 0)
     assert found.text == str(error).splitlines()[0]
+
+
+@pytest.mark.parametrize("error", [ssl.SSLError(1, "bad record"), HTTPError("no pool")])
+def test_what_fails_in_the_middle_of_a_body(error):
+    """botocore names what its own requests fail of, and not what reading on fails of."""
+    assert meant(error).kind is Kind.UNSURE
+
+
+def test_an_older_botocore_has_fewer_names():
+    """Lambda's runtime brings its own. What a name is asked for that is not there must not fail."""
+    script = """
+from botocore import exceptions
+for name in ("LoginError", "NoAuthTokenError"):
+    if hasattr(exceptions, name):
+        delattr(exceptions, name)
+from ddbload.aws_http.failures import meaning
+print(meaning(TimeoutError("x")).kind.value)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "unsure\n"
 
 
 def test_only_the_first_line_of_a_parsers_words_is_kept():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from ddbload.contracts import ImportTask, PreflightTask, ReportTask
@@ -19,8 +20,11 @@ def execute(
     name: str,
     seconds: float = float("inf"),
     lost: frozenset[int] = frozenset(),
+    killed: Mapping[int, str] | None = None,
 ) -> dict[str, Any]:
-    """An execution to its end: what Report returns. The chunks in `lost` fail without a word."""
+    """An execution to its end: what Report returns. The chunks in `lost` fail without a word,
+    those in `killed` end by an error that no function raised.
+    """
     state: Any = over_the_wire(
         {"input": given, "run": name, "execution": f"arn:of:{name}", "cursor": None}
     )
@@ -36,7 +40,7 @@ def execute(
     if state["chunks"]:
         for chunk in json.loads(world.store.objects[state["manifest"]]):
             if chunk["chunk"] not in lost:
-                _child(world, state["run"], chunk, seconds)
+                _child(world, state["run"], chunk, seconds, (killed or {}).get(chunk["chunk"]))
     return report(world, state)
 
 
@@ -57,14 +61,21 @@ def over_the_wire(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-def _child(world: World, run: str, chunk: dict[str, int], seconds: float) -> None:
+def _child(
+    world: World, run: str, chunk: dict[str, int], seconds: float, killed: str | None
+) -> None:
     state = {"run": run, "chunk": chunk, "cursor": None, "stalled": 0}
     try:
         while True:
+            if killed is not None:
+                error = {"Error": killed, "Cause": "RequestId: 1 signal: killed"}
+                break
             task = ImportTask.from_json(state)
             state = over_the_wire(import_chunk(task, world.context(seconds)).to_json())
             if state["cursor"] is None:
                 return
-    except DdbloadError:
-        # The Map goes on; Report finds the word that was left in the ledger.
-        return
+    except DdbloadError as raised:
+        error = caught(raised)
+    word = ImportTask.from_json(over_the_wire({**state, "error": error}))
+    left = over_the_wire(import_chunk(word, world.context()).to_json())
+    assert left["error"]["name"] == error["Error"].removeprefix("States.")

@@ -87,6 +87,29 @@ def test_a_chunk_that_fails_without_a_word_is_named(world):
     assert "chunk 2" in outcome["error"]["message"]
 
 
+@pytest.mark.parametrize("error", ["Lambda.Unknown", "States.Timeout"])
+def test_a_chunk_whose_function_was_killed_is_named_with_the_cause(world, error):
+    outcome = execute(world, world.payload, RUN, killed={2: error})
+    name = error.removeprefix("States.")
+    assert (outcome["error"]["name"], outcome["error"]["chunk"]) == (name, 2)
+    assert outcome["error"]["message"] == "RequestId: 1 signal: killed"
+    assert outcome["chunks_done"] == outcome["chunks"] - 1
+    again = execute(world, {"run": {"resume_of": RUN}}, "again")
+    assert (again["status"], again["rows"]["written"]) == ("SUCCEEDED", ROWS)
+
+
+def test_what_was_caught_when_all_was_imported_is_reported_too(world):
+    """The Map may fail of its own results. The next execution finds all there."""
+    result = preflight(PreflightTask(named(world), RUN), world.context())
+    for chunk in world.manifest:
+        world.import_one(chunk)
+    error = {"Error": "States.ResultWriterFailed", "Cause": "words"}
+    outcome = report(world, {**result.to_json(), "error": error})
+    assert (outcome["status"], outcome["rows"]["written"]) == ("FAILED", ROWS)
+    assert last_report(world.ledger).error.name == "ResultWriterFailed"
+    assert execute(world, {"run": {"resume_of": RUN}}, "again")["status"] == "SUCCEEDED"
+
+
 def test_what_the_map_failed_of_is_told_when_the_ledger_knows_no_more(world):
     preflight(PreflightTask(named(world), RUN), world.context())
     error = {"Error": "States.ItemReaderFailed", "Cause": "no text of ours"}

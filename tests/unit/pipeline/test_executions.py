@@ -46,7 +46,7 @@ def test_a_refusal_is_not_repeated(executions, fake):
 
 
 def test_what_does_not_fit_an_execution_is_not_sent(executions, fake):
-    with pytest.raises(InvalidPayload, match="262,144"):
+    with pytest.raises(InvalidPayload, match="220,000"):
         executions.start("a", {"types": {f"column{n}": "N" for n in range(20_000)}})
     assert not fake.started
     frame = len(json.dumps({"x": ""}, separators=(",", ":")))

@@ -119,6 +119,27 @@ def test_other_versions_are_other_runs(trigger, other):
     assert len(trigger.stepfunctions.started) == 2
 
 
+def test_an_old_file_that_is_put_back_is_loaded_again(trigger):
+    """Where no versions are kept. Deliveries of one upload have one sequencer."""
+    first, again = event(), event(sequencer="01")
+    runs = [trigger(each)["run"] for each in (first, again, first, again)]
+    assert runs[0] != runs[1]
+    assert runs[2:] == runs[:2]
+    assert len(trigger.stepfunctions.started) == 2
+
+
+@pytest.mark.parametrize("sequencer", ["00", "01"])
+def test_where_versions_are_kept_they_decide(trigger, sequencer):
+    one = trigger(event(**{"version-id": "v1"}))
+    same = trigger(event(sequencer=sequencer, **{"version-id": "v1"}))
+    assert one["run"] == same["run"]
+
+
+def test_without_versions_there_is_none_also_where_s3_calls_it_null(trigger):
+    runs = {trigger(event(sequencer=each, **{"version-id": "null"}))["run"] for each in "ab"}
+    assert len(runs) == 2
+
+
 @pytest.mark.parametrize("key", ["other/a.csv", "i", "in/folder/", "In/a.csv"])
 def test_what_no_rule_covers_is_left_alone(trigger, key):
     assert trigger(event(key=key)) == {"outcome": NOT_MAPPED, "run": None, "execution": None}

@@ -16,6 +16,7 @@ from ddbload.errors import (
     ServiceUnavailable,
     SourceChanged,
     SourceNotFound,
+    SourceUnreadable,
 )
 from ddbload.source import s3 as s3_module
 from ddbload.source.s3 import S3Object, open_s3
@@ -366,3 +367,29 @@ def test_what_nobody_knows_is_not_hidden(bucket):
     bucket.s3.faults.add("get_object", Fault(raises=RuntimeError("a fault of ours")))
     with pytest.raises(RuntimeError, match="a fault of ours"):
         read(source)
+
+
+@pytest.mark.parametrize(
+    ("told", "archived"),
+    [
+        ({"StorageClass": "GLACIER"}, True),
+        ({"StorageClass": "DEEP_ARCHIVE", "Restore": 'ongoing-request="true"'}, True),
+        ({"StorageClass": "INTELLIGENT_TIERING", "ArchiveStatus": "ARCHIVE_ACCESS"}, True),
+        ({"StorageClass": "GLACIER", "Restore": 'ongoing-request="false", expiry-date="x"'}, False),
+        ({"StorageClass": "GLACIER_IR"}, False),
+        ({"StorageClass": "STANDARD_IA"}, False),
+    ],
+)
+def test_an_archived_object_is_named(told, archived):
+    """S3 says only that reading it is forbidden."""
+
+    class Heads:
+        def head_object(self, **_: Any) -> dict[str, Any]:
+            return {"ETag": '"e"', "ContentLength": 1, **told}
+
+    client: Any = Heads()
+    if archived:
+        with pytest.raises(SourceUnreadable, match="restore it first"):
+            open_s3(client, "b", "k")
+    else:
+        assert open_s3(client, "b", "k").size == 1
