@@ -196,7 +196,8 @@ are rejected cost nothing there.
   for row ends, and by the import.
 - A chunk is {OF_A_CHUNK} state transitions (children are standard executions), a run
   {OF_THE_MACHINE} more. Retries add to that.
-- Somebody follows the run (`ddbload start`): a LIST a second.
+- Somebody follows the run (`ddbload start`): a LIST a second for each 1,000 chunks.
+- Nothing is resumed: `resume` calls the function of each chunk once more, also of those that are done.
 
 ## What it costs while nothing runs
 
@@ -208,7 +209,8 @@ are rejected cost nothing there.
 | logs | $0.03 a GB, until `log_retention_days` |
 | `cdk bootstrap`'s bucket: the asset of each deployed version, a few MB | S3's $0.023 a GB |
 
-Functions, state machine, rule and queue cost nothing while nothing is uploaded.
+Functions, state machine, rule and queue cost nothing while nothing is uploaded. A bucket that tells
+EventBridge of its uploads may be billed $1 per million events, whether a rule covers them or not.
 """
 
 
