@@ -11,9 +11,15 @@ import pytest
 from localaws import LocalAws
 from tests.cli.console import Console
 from tests.e2e_stack.deployed import SOURCES, Cloud, Stack
+from tests.e2e_stack.files import plain
+from tests.e2e_stack.runs import Load, load
 
+HERE = Path(__file__).parent
 NAME = "ddbload"
 HASTY = "ddbload-hasty"
+CHUNKS = 2000
+OVERDUE = "1000"
+"""Seconds to keep in reserve: more than there are, so a function does the least that it may."""
 
 # What becomes of uploads. Prefixes are tests' own; so are the tables.
 UPLOADS: list[dict[str, Any]] = [
@@ -39,12 +45,10 @@ UPLOADS: list[dict[str, Any]] = [
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What judges all that happened comes last."""
-    last = ("test_silence", "test_permissions")
-    items.sort(key=lambda item: item.path.parent == HERE and item.path.stem in last)
-
-
-HERE = Path(__file__).parent
+    """What takes longest is looked at late, and what judges all that happened comes last."""
+    last = ("test_many_chunks", "test_silence", "test_permissions")
+    places = {HERE / f"{name}.py": place for place, name in enumerate(last, 1)}
+    items.sort(key=lambda item: places.get(item.path, 0))
 
 
 @pytest.fixture(scope="session")
@@ -89,6 +93,23 @@ def stack(cloud: Cloud) -> Stack:
 def hasty(cloud: Cloud) -> Stack:
     """A second one beside it, whose functions have two seconds for what they do."""
     return cloud.deploy(HASTY, [], timeout_seconds=6, reserve_seconds=4)
+
+
+@pytest.fixture(scope="session")
+def many_chunks(stack: Stack) -> Load:
+    """A row a chunk. It runs beside all other tests, and leaves room for them."""
+    return load(stack, plain(CHUNKS), run="2000-chunks", chunk_bytes=1, workers=4)
+
+
+@pytest.fixture(scope="session")
+def hasty_loads(hasty: Stack) -> dict[str, Load]:
+    """What takes functions with little time many invocations."""
+    # A row is a write unit, so it takes eight seconds, of which an invocation has two.
+    slowly = load(hasty, plain(401), run="import", max_wcu=50)
+    # Preflight has no time at all: it reads one piece of the file, and no more.
+    hasty.configure("preflight", DDBLOAD_RESERVE_SECONDS=OVERDUE)
+    pieces = load(hasty, plain(200), run="preflight", max_row_bytes=1500, chunk_bytes=500)
+    return {"import": slowly, "preflight": pieces}
 
 
 @pytest.fixture

@@ -160,7 +160,7 @@ class Stack:
 
     def put(self, data: bytes | str, key: str | None = None, bucket: str = SOURCES) -> str:
         """Make an object; its key."""
-        key = key or f"in/{next(self._numbers)}.csv"
+        key = key or f"{self.name}/{next(self._numbers)}.csv"
         body = data.encode() if isinstance(data, str) else data
         self.cloud.s3.put_object(Bucket=bucket, Key=key, Body=body)
         return key

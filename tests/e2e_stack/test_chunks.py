@@ -23,19 +23,12 @@ FILES = {
     "nothing-but-a-mark": (b"\xef\xbb\xbf", {}),
     "nothing-but-line-ends": (b"\r\n\n\n", {}),
 }
-CHUNKS = 2000
 
 
 @pytest.fixture(scope="module")
-def loads(stack):
-    """All under way at once."""
-    found = {
-        "2000-chunks": load(stack, plain(CHUNKS), run="2000-chunks", chunk_bytes=1, workers=40)
-    }
-    found |= {
-        name: load(stack, data, run=name, **options) for name, (data, options) in FILES.items()
-    }
-    return found
+def loads(stack, hasty_loads, many_chunks):
+    """All under way at once; so are the longest runs of other modules."""
+    return {name: load(stack, data, run=name, **options) for name, (data, options) in FILES.items()}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -53,8 +46,3 @@ def test_what_these_files_are(loads):
     for name in ("header-only", "header-without-line-end", "empty"):
         ended = loads[name].succeeds()
         assert (ended.output["chunks"], ended.entered("ImportChunks")) == (0, 0)
-
-
-def test_2000_chunks(loads):
-    ended = loads["2000-chunks"].succeeds()
-    assert ended.output["chunks"] == ended.output["rows"]["written"] == CHUNKS

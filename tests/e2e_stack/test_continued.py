@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
+from tests.e2e_stack.conftest import OVERDUE
 from tests.e2e_stack.files import plain
 from tests.e2e_stack.runs import Run, load
 
-OVERDUE = "1000"
-"""Seconds to keep in reserve: more than there are, so a function does the least that it may."""
 
-
-@pytest.fixture(scope="module")
-def loads(hasty):
-    put_back = hasty.configure("preflight", DDBLOAD_RESERVE_SECONDS=OVERDUE)
-    # A row is a write unit, so it takes eight seconds, of which an invocation has two.
-    imported = load(hasty, plain(401), run="import", max_wcu=50)
-    scanned = load(hasty, plain(200), run="preflight", max_row_bytes=1500, chunk_bytes=500)
-    yield {"preflight": scanned, "import": imported}
-    put_back()
-
-
-def test_preflight(loads):
-    """Each of its invocations reads one piece of the file, and no more."""
-    scanned = loads["preflight"]
+def test_preflight(hasty_loads):
+    scanned = hasty_loads["preflight"]
     ended = scanned.succeeds()
     parts = len(scanned.run.names("manifest/"))
     assert ended.entered("Preflight") == parts
@@ -33,17 +18,17 @@ def test_preflight(loads):
     assert ended.output["chunks"] > parts
 
 
-def test_import(loads):
-    imported = loads["import"]
+def test_import(hasty_loads):
+    imported = hasty_loads["import"]
     assert imported.succeeds().output["chunks"] == 1
     segments = imported.run.segments()
     assert len(segments) > 3
     assert [each["proven"] for each in segments] == [False] * (len(segments) - 1) + [True]
 
 
-def test_no_progress(hasty, loads, console):
+def test_no_progress(hasty, hasty_loads, console):
     """Three invocations that settle nothing end their chunk; `resume` takes it up again."""
-    loads["import"].succeeds()
+    assert hasty_loads["import"].run.ended.status == "SUCCEEDED"
     put_back = hasty.configure("import_chunk", DDBLOAD_RESERVE_SECONDS=OVERDUE)
     try:
         stuck = load(hasty, plain(20), run="stuck", chunk_bytes=500)

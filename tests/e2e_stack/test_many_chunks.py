@@ -1,0 +1,14 @@
+"""As many chunks as a large file has, in a small one."""
+
+from __future__ import annotations
+
+from tests.e2e_stack.conftest import CHUNKS
+
+
+def test_2000_chunks(many_chunks):
+    ended = many_chunks.run.ended
+    assert (ended.status, ended.error, ended.cause) == ("SUCCEEDED", None, None)
+    many_chunks.table_is_right()
+    assert ended.output["chunks"] == ended.output["chunks_done"] == CHUNKS
+    assert ended.output["rows"]["read"] == ended.output["rows"]["written"] == CHUNKS
+    assert len(many_chunks.run.names("chunks/")) == CHUNKS
