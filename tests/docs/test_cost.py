@@ -43,3 +43,8 @@ def test_who_waits_is_paid_for():
     run = Run(10**8)
     assert run.seconds == 10**8 / TABLE_RATE
     assert run.gb_seconds > 0.99 * run.workers * run.seconds * 1769 / 1024
+
+
+def test_the_readme_says_the_same():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert f"million rows of up to 1 KB cost about ${Run(10**6).total:.2f}," in readme

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -206,8 +205,6 @@ def aws_command_line(folder: Path) -> Path:
         assert layer is not None
         with zipfile.ZipFile(io.BytesIO(layer.read())) as zipped:
             zipped.extractall(folder)  # noqa: S202 - a package that pip has checked
-    # Compiled for another Python than it may be run by here; there is a version without.
-    shutil.rmtree(folder / "awscli" / "_yaml", ignore_errors=True)
     command = folder / "bin" / "aws"
     command.parent.mkdir()
     program = folder / "awscli" / "aws"
