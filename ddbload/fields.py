@@ -14,6 +14,9 @@ from typing import Any, Self
 
 from ddbload.errors import InvalidPayload
 
+_SHOWN = 10
+"""Unknown fields that a message names."""
+
 
 class Fields:
     """One JSON object being read. Use as a context manager: leaving it refuses unknown fields."""
@@ -42,9 +45,10 @@ class Fields:
         """Raise for fields that nobody asked for."""
         unknown = sorted(str(name) for name in self._value if name not in self._read)
         if unknown:
-            named = ", ".join(repr(self.path(name)) for name in unknown)
+            named = ", ".join(repr(self.path(name)) for name in unknown[:_SHOWN])
+            more = f" and {len(unknown) - _SHOWN:,} more" if len(unknown) > _SHOWN else ""
             known = ", ".join(sorted(self._read))
-            raise InvalidPayload(f"unknown field {named}; known here: {known}")
+            raise InvalidPayload(f"unknown field {named}{more}; known here: {known}")
 
     def path(self, name: str) -> str:
         """The field's full path, for messages."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from ddbload.contracts import MAX_CAUSE
 from ddbload.errors import DdbloadError, unexpected
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.deployment import Deployment
@@ -40,8 +41,9 @@ def function(step: Callable[[Any, Context], dict[str, Any]]) -> Handler:
             remaining = invocation.get_remaining_time_in_millis() / 1000
             return step(event, deployment().context(remaining))
         except DdbloadError as error:
-            logger.warning("failed", extra={"error": error.name, "cause": error.message})
-            raise
+            named = _shortened(error)
+            logger.warning("failed", extra={"error": named.name, "cause": named.message})
+            raise named from None
         except Exception as error:  # noqa: BLE001 - its text may hold row data: its place may not
             named = unexpected(error, f"function {step.__module__}")
             logger.error("failed", extra={"error": named.name, "cause": named.message})  # noqa: TRY400 - without the trace: it would show the text
@@ -52,3 +54,13 @@ def function(step: Callable[[Any, Context], dict[str, Any]]) -> Handler:
                 metrics.flush_metrics()
 
     return handler
+
+
+def _shortened(error: DdbloadError) -> DdbloadError:
+    """The error with a message that fits a state, and the header that Lambda's runtime makes of it.
+
+    A name that somebody else chose may stand in it, and so it may be as long as a payload.
+    """
+    if len(error.message) <= MAX_CAUSE:
+        return error
+    return type(error)(f"{error.message[:MAX_CAUSE]}...")

@@ -50,6 +50,14 @@ def test_leaving_refuses_what_nobody_asked_for() -> None:
         pass
 
 
+def test_not_all_of_very_many_unknown_fields_are_named() -> None:
+    fields = Fields({f"field-{number:04}": number for number in range(2345)})
+    with pytest.raises(InvalidPayload) as raised:
+        fields.refuse_unknown()
+    assert "'field-0009' and 2,335 more; known here: " in raised.value.message
+    assert "field-0010" not in raised.value.message
+
+
 def test_another_error_is_not_hidden_by_unknown_fields() -> None:
     with pytest.raises(KeyError), Fields({"a": 1}):
         raise KeyError

@@ -192,3 +192,11 @@ def test_without_tables_none_is_allowed():
     assert settings.permitted.tables == frozenset()
     with pytest.raises(AwsConfiguration, match="DDBLOAD_STATE_MACHINE"):
         _ = settings.executions
+
+
+def test_a_cause_is_no_longer_than_a_state_may_be(world, log):
+    long = "x" * 200_000
+    with pytest.raises(InvalidPayload, match="unknown field 'xxx") as raised:
+        preflight.handler(begin(world, **{long: 1}), Invocation())
+    assert len(raised.value.message) < 2100
+    assert len(log.getvalue()) < 4000
