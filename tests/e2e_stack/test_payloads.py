@@ -62,6 +62,13 @@ BAD = {
     "without-bucket": (given(source__bucket=None), "InvalidPayload", "'source.bucket' is missing"),
     "without-key": (given(source__key=None), "InvalidPayload", "'source.key' is missing"),
     "without-table": (given(target__table=None), "InvalidPayload", "'target.table' is missing"),
+    "unknown-by-the-thousand": (
+        {**GOOD, **{f"unknown-field-{number}": number for number in range(8000)}},
+        *("InvalidPayload", "unknown field 'unknown-field-0'"),
+    ),
+    "unknown-and-very-long": (
+        *(given(**{"x" * 200_000: 1}), "InvalidPayload", "unknown field 'xxx"),
+    ),
     # Their kinds.
     "source-is-a-text": (given(source="s3://b/k"), "InvalidPayload", "'source' must be a JSON"),
     "run-is-a-text": (given(run="mine"), "InvalidPayload", "'run' must be a JSON object"),
@@ -110,6 +117,10 @@ BAD = {
     "keyless": (given(source__key="keyless.csv"), "KeyColumnMissing", "keyed by 'id'"),
     "key-of-another-type": (given(types={"id": "N"}), "KeyTypeMismatch", "id"),
     "type-of-no-column": (given(types={"year": "N"}), "UnknownColumn", "year"),
+    "types-of-no-columns-by-the-thousand": (
+        given(types={f"column-{number}": "BOOL" for number in range(9000)}),
+        *("UnknownColumn", "column-0"),
+    ),
     "duplicate-column": (given(source__key="twice.csv"), "DuplicateColumn", "columns 1 and 3"),
     "unnamed-column": (given(source__key="unnamed.csv"), "EmptyColumnName", "column"),
     "bad-header": (given(source__key="bad-header.csv"), "BadHeader", ""),

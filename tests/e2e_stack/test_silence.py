@@ -5,10 +5,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from tests.e2e_stack.files import MARKER
+import pytest
+
+from tests.e2e_stack.files import HEADER, MARKER, bad_rows, rows
+from tests.e2e_stack.runs import load
 
 MANY = 20
 """Segments of a run to look at: the others are no different."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def silent(stack):
+    """So that there is something to look at, also where these tests run alone."""
+    data = (HEADER + rows(30) + bad_rows(2)).encode()
+    load(stack, data, run="silent", chunk_bytes=400).succeeds()
 
 
 def test_logs(stack, log_folder):
@@ -32,7 +42,8 @@ def test_the_ledger(stack):
                 continue
             data = client.get_object(Bucket=stack.work, Key=key)["Body"].read()
             assert MARKER.encode() not in data, key
-    assert len(seen) > MANY
+    assert seen["runs", "silent", "chunks"] > 2
+    assert seen["runs", "silent", "rejects"] > 0
 
 
 def test_uploads_that_could_not_start_a_run(stack):
