@@ -190,7 +190,8 @@ def test_resume_reads_the_version_that_the_run_began_with(world):
     execute(world, named(world), "e", lost=frozenset({1}))
     world.overwrite(FILE.replace(b"k0", b"q0"))
     outcome = execute(world, {"run": {"resume_of": RUN}}, "again")
-    assert outcome["error"]["name"] == "SourceChanged"
+    assert (outcome["run"], outcome["error"]["name"]) == (RUN, "SourceChanged")
+    assert last_report(world.ledger).error.name == "SourceChanged"
 
 
 def test_resume_of_a_versioned_object_that_was_overwritten():
