@@ -54,6 +54,15 @@ def _patch_change_sets() -> None:
             raise ChangeSetNotFound(f"ChangeSet [{change_set_name}] does not exist") from None
 
     replace(CloudFormationBackend, "describe_change_set", describe_change_set)
+    delete = original(CloudFormationBackend, "delete_change_set")
+
+    def delete_change_set(self: CloudFormationBackend, change_set_name: str) -> None:
+        # AWS says nothing of one that is not there; moto stumbles.
+        named = [each.change_set_name for each in self.change_sets.values()]
+        if change_set_name in (*self.change_sets, *named):
+            delete(self, change_set_name)
+
+    replace(CloudFormationBackend, "delete_change_set", delete_change_set)
 
 
 def _patch_previous_values() -> None:
