@@ -66,7 +66,7 @@ def test_a_chunk_that_is_forbidden(stack, console):
     policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     iam.put_role_policy(RoleName=role, PolicyName="Forbidding", PolicyDocument=policy)
     try:
-        forbidden = load(stack, plain(50), run="forbidden", chunk_bytes=400)
+        forbidden = load(stack, plain(50), run="forbidden", chunk_bytes=400, workers=1)
         forbidden.fails("AccessDenied")
     finally:
         iam.delete_role_policy(RoleName=role, PolicyName="Forbidding")
