@@ -144,4 +144,6 @@ def test_what_is_tied_ends_with_all_below_it(tmp_path):
 
 def test_what_is_tied_ends_by_itself():
     line = [sys.executable, tied.__file__, "sh", "-c", "exit 5"]
-    assert subprocess.run(line, stdin=subprocess.PIPE, check=False).returncode == 5
+    # Its input stays open until it has ended: subprocess.run would close it at once.
+    with subprocess.Popen(line, stdin=subprocess.PIPE) as process:
+        assert process.wait() == 5
