@@ -64,6 +64,24 @@ def apply(invoker: Invoker) -> None:
         settings = async_settings_of(function)
         invoker.queue(function_of(function), json.dumps(event_body).encode(), settings)
 
+    def update(
+        cls: type[Rule],
+        original_resource: Rule,
+        new_resource_name: str,
+        cloudformation_json: Any,
+        account_id: str,
+        region_name: str,
+    ) -> Rule:
+        # A rule whose name nobody chose keeps it, by which permissions know it.
+        unnamed = "Name" not in cloudformation_json["Properties"]
+        name = original_resource.name if unnamed else new_resource_name
+        updated: Rule = change(
+            cls, original_resource, name, cloudformation_json, account_id, region_name
+        )
+        return updated
+
+    change = original(Rule, "update_from_cloudformation_json")
+    replace(Rule, "update_from_cloudformation_json", update)
     replace(Rule, "send_to_targets", send_to_targets)
     # What S3 sends to functions without EventBridge; moto would let the upload wait for them.
     replace(notifications, "_invoke_awslambda", invoke_for_bucket)

@@ -3,6 +3,7 @@
 import json
 
 from tests.localaws.conftest import wait_for
+from tests.localaws.template import template
 from tests.localaws.test_functions import receive
 
 
@@ -48,6 +49,37 @@ def test_an_upload_reaches_a_function_as_s3_words_it(app):
         "etag": put["ETag"].strip('"'),
         "version-id": put["VersionId"],
     }
+
+
+def test_a_rule_that_is_changed_keeps_its_name_and_its_permission(app):
+    body = template()
+    names = ("FunctionRole", "Kept", "Inbox", "Keep", "KeepRule", "KeepPermission")
+    body["Resources"] = {name: body["Resources"][name] for name in names}
+    body["Outputs"] = {name: {"Value": {"Ref": name}} for name in ("Kept", "Inbox", "KeepRule")}
+    app.create_stack("rules", body)
+    before = app.outputs_of("rules")
+    pattern = body["Resources"]["KeepRule"]["Properties"]["EventPattern"]
+    pattern["detail"]["object"]["key"] = [{"prefix": "other/"}]
+    app.client("cloudformation").update_stack(StackName="rules", TemplateBody=json.dumps(body))
+    assert app.outputs_of("rules") == before
+    s3 = app.client("s3")
+    s3.put_object(Bucket=before["Inbox"], Key="other/1", Body=b"x")
+    wait_for(lambda: s3.list_objects_v2(Bucket=before["Kept"]).get("Contents"))
+
+
+def test_a_rule_that_gets_another_name_is_another_rule(app):
+    body = template()
+    rule = body["Resources"]["ForbiddenRule"]
+    body["Resources"] = {"Rule": rule}
+    rule["Properties"] = {"EventPattern": {"source": ["nobody"]}, "Name": "chosen"}
+    body["Outputs"] = {"Rule": {"Value": {"Ref": "Rule"}}}
+    app.create_stack("named", body)
+    rule["Properties"]["Name"] = "another"
+    app.client("cloudformation").update_stack(StackName="named", TemplateBody=json.dumps(body))
+    assert app.outputs_of("named") == {"Rule": "another"}
+    found = {each["Name"] for each in app.client("events").list_rules()["Rules"]}
+    assert "another" in found
+    assert "chosen" not in found
 
 
 def test_a_multipart_upload_and_a_copy_are_uploads_too(app):
