@@ -22,6 +22,7 @@ from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 from moto.stepfunctions.responses import get_backend
 
 from localaws.patches.clients import client_for_role
+from localaws.patches.inputs import check_input
 from localaws.patches.patching import original, replace
 from localaws.settings import ACCOUNT, PARTITION
 
@@ -130,6 +131,8 @@ def _patch_executions() -> None:
         named = name or str(uuid.uuid4())
         if len(named) > _NAME_LENGTH or _NOT_IN_NAMES.search(named):
             raise AWSError(f"Invalid Name: '{named}'", "InvalidName")
+        if execution_input is not None:
+            check_input(execution_input)
         started: Execution = start(self, state_machine_arn, named, execution_input, trace_header)
         return started
 

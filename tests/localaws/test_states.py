@@ -159,6 +159,40 @@ def test_an_executions_input_over_256_kib_is_refused(app):
         app.run(machine(Stop={"Type": "Succeed"}), "x" * KIB_256)
 
 
+def levels(number):
+    return "[" * number + "]" * number
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ('{"n": NaN}', "'NaN' is not JSON"),
+        ('{"n": [Infinity]}', "'Infinity' is not JSON"),
+        ('{"n": -Infinity}', "'-Infinity' is not JSON"),
+        ("{'n': 1}", "property name"),
+        ("", "Expecting value"),
+        ('{"n": 1e400}', "1e400 is a number that cannot be represented"),
+        ('{"n": -1.5E+999}', r"-1\.5E\+999 is a number that cannot be represented"),
+        ("9" * 5000, r"9{37}\.\.\. is a number that cannot be represented"),
+        (levels(251), "more than 250 levels"),
+        (levels(2000), "more than 250 levels"),
+        (levels(100_000), "more than 250 levels"),
+    ],
+)
+def test_an_executions_input_that_is_no_json_is_refused(app, given, says):
+    with pytest.raises(ClientError, match=says) as caught:
+        app.client("stepfunctions").start_execution(
+            stateMachineArn=app.outputs["Machine"], input=given
+        )
+    assert caught.value.response["Error"]["Code"] == "InvalidExecutionInput"
+
+
+@pytest.mark.parametrize("given", [levels(250), "1e308", "-0.0", '["NaN"]', "1e-400"])
+def test_an_executions_input_may_be_any_other_json(app, given):
+    ended = app.run(machine(Stop={"Type": "Succeed"}), json.loads(given), expect="SUCCEEDED")
+    assert json.loads(ended["output"]) == json.loads(given)
+
+
 def test_a_stopped_execution_is_aborted_at_once(app):
     states = app.client("stepfunctions")
     definition = machine(Wait={"Type": "Wait", "Seconds": 300, "Next": "Work"}, Work=invoke())
