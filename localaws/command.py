@@ -21,10 +21,14 @@ def main(arguments: list[str] | None = None) -> int:
     """0 when it was asked to end; 1 when it could not start."""
     options = _parser().parse_args(arguments)
     ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # What whoever started us ignores, as nohup does, stays ignored.
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, lambda *_: ended.set())
+    # A server is ended by these, also where the shell ignores SIGINT for what it starts in the
+    # background of a script.
+    heeded = [signal.SIGINT, signal.SIGTERM]
+    # What whoever started us ignores, as nohup does, stays ignored.
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        heeded.append(signal.SIGHUP)
+    for number in heeded:
+        signal.signal(number, lambda *_: ended.set())
     if options.exit_on_stdin_eof:
         when_stdin_ends(ended.set)
     _quieten()

@@ -14,7 +14,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from localaws import LocalAws, LocalAwsFailed
+from localaws import LocalAws, LocalAwsFailed, command
 from tests.cli.console import ROOT
 from tests.e2e.processes import alive, children, until
 
@@ -107,6 +107,31 @@ def test_all_ends_by_a_signal(number, tmp_path):
         assert running.wait(60) == (0 if number == signal.SIGINT else -number)
         assert running.stdout.read() == b""
     assert_gone(pids)
+
+
+@pytest.mark.parametrize(
+    ("given", "heeded"),
+    [
+        # A shell ignores SIGINT for what a script starts in the background.
+        (signal.SIGINT, True),
+        (signal.SIGTERM, True),
+        # By nohup.
+        (signal.SIGHUP, False),
+    ],
+)
+def test_signals_that_are_ignored_when_it_starts(given, heeded, monkeypatch):
+    handlers = {}
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN)
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+
+    def run(settings, ended):
+        if given in handlers:
+            handlers[given](given, None)
+        return ended.is_set()
+
+    monkeypatch.setattr(command, "_run", run)
+    monkeypatch.setattr(command, "_quieten", lambda: None)
+    assert command.main([]) is heeded
 
 
 def test_a_port_that_is_taken_is_said(capfd):
