@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from ddbload import contracts
+from ddbload.errors import InvalidPayload
+from ddbload.rows.dialect import Dialect
 from infra.checkout import ROOT
-from infra.errors import DeploymentError
-from infra.settings import FUNCTIONS, OPTION_FIELDS, SOURCE_FIELDS, Settings, Upload
+from infra.errors import DeploymentError, InvalidSetting
+from infra.mapped import OPTION_FIELDS, SOURCE_FIELDS, TYPES
+from infra.settings import FUNCTIONS, Settings, Upload
 
 BOOKS = {"prefix": "books/", "table": "books"}
 CDK_JSON = json.loads((ROOT / "cdk.json").read_text("utf-8"))
@@ -41,6 +44,98 @@ def test_what_an_upload_may_say_is_what_the_contracts_read():
     where = {"bucket", "key", "version_id", "etag", "path"}
     assert set(SOURCE_FIELDS) == {each.name for each in fields(contracts.Source)} - where
     assert set(OPTION_FIELDS) == {each.name for each in fields(contracts.Options)}
+    assert contracts.TYPES == TYPES
+
+
+def whole_numbers(most: int) -> list[Any]:
+    return [-1, 0, 1, most, most + 1, 1.5, True, "1", None, [], {}]
+
+
+SAID = {
+    "types": {"year": [*contracts.TYPES, "Q", "s", "", 1, None, ["S"], {}]},
+    "source": {
+        "format": [*contracts.FORMATS, "json", "CSV", "", 1, None, []],
+        "delimiter": [";", "\t", "\u2028", '"', "", ";;", "\n", "\r", "\ud800", 1, None, []],
+        "quote": ["'", '"', "", None, ",", "''", "\n", "\r", "\udfff", 1, True, []],
+        "header": [True, False, None, 0, 1, "true", []],
+        "columns": [["a"], ["a", ""], [], ["a", 1], "a", None, {}, 1],
+        "encoding": ["utf-8", "UTF8", "utf_8_sig", "latin-1", "", None, 8, []],
+    },
+    "options": {
+        "mode": [*contracts.MODES, "update", "", 1, None, []],
+        "engine": [*contracts.ENGINES, "processes", 1, None, []],
+        "workers": whole_numbers(10_000),
+        "concurrency": whole_numbers(contracts.MAX_CONCURRENCY),
+        "chunk_bytes": whole_numbers(2**53),
+        "max_wcu": [*whole_numbers(2**53), 0.9, 1e308, float("inf"), 10**400],
+        "max_rejects": whole_numbers(2**53),
+        "max_row_bytes": whole_numbers(2**53),
+    },
+}
+"""What may stand in each field of a mapping, and much that may not."""
+
+
+def test_every_field_of_a_mapping_is_tried():
+    assert set(SAID["source"]) == set(SOURCE_FIELDS)
+    assert set(SAID["options"]) == set(OPTION_FIELDS)
+
+
+def accepted(upload: dict[str, Any]) -> bool:
+    try:
+        settings(tables="books", uploads=[upload])
+    except InvalidSetting:
+        return False
+    return True
+
+
+def taken(upload: dict[str, Any]) -> bool:
+    """By the contracts, as on_upload and the workers read it."""
+    where = {"bucket": "inbox", "key": "books/a"}
+    try:
+        payload = contracts.Payload.from_json(
+            {
+                "source": {**upload.get("source", {}), **where},
+                "target": {"table": upload["table"]},
+                "types": upload.get("types"),
+                "options": upload.get("options"),
+            }
+        )
+        Dialect.of(payload.source)
+    except InvalidPayload:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("part", "name"), [(part, name) for part, names in SAID.items() for name in names]
+)
+def test_a_mapping_is_refused_exactly_where_its_runs_would_be(part: str, name: str):
+    found = {}
+    for number, value in enumerate(SAID[part][name]):
+        upload = {**BOOKS, part: {name: value}}
+        found[number] = accepted(upload)
+        assert found[number] == taken(upload), value
+    assert set(found.values()) == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("source", "right"),
+    [
+        ({"format": "tsv", "quote": "\t"}, False),
+        ({"format": "tsv", "quote": ","}, True),
+        ({"delimiter": "|", "quote": "|"}, False),
+        ({"delimiter": '"', "quote": None}, True),
+        ({"delimiter": '"', "quote": ""}, True),
+    ],
+)
+def test_delimiter_and_quote_are_two_characters(source: dict[str, Any], right: bool):
+    upload = {**BOOKS, "source": source}
+    assert accepted(upload) == taken(upload) == right
+
+
+def test_options_come_through_javascript_and_stay_whole():
+    (upload,) = settings(tables="books", uploads=[{**BOOKS, "options": {"workers": 2.0}}]).uploads
+    assert json.dumps(upload.options) == '{"workers": 2}'
 
 
 @pytest.mark.parametrize(
@@ -145,6 +240,17 @@ def test_wrong_knobs(context: dict[str, Any], error: str, says: str):
         ({**BOOKS, "prefix": "x", "options": {"worker": 2}}, "InvalidSetting", "'worker'"),
         ({**BOOKS, "prefix": "x", "source": {"key": "x"}}, "InvalidSetting", "'key'"),
         ({**BOOKS, "prefix": "x", "types": {"year": 1}}, "InvalidSetting", "types.year is 1"),
+        ({**BOOKS, "prefix": "x", "types": {"x": "Q"}}, "InvalidSetting", "one of S, N, BOOL"),
+        (
+            {**BOOKS, "prefix": "x", "options": {"workers": "x"}},
+            "InvalidSetting",
+            'uploads[1].options.workers is "x"',
+        ),
+        (
+            {**BOOKS, "prefix": "x", "source": {"delimiter": "::"}},
+            "InvalidSetting",
+            "uploads[1].source.delimiter is",
+        ),
         ({**BOOKS, "prefix": "x", "types": ["year"]}, "InvalidSetting", "an object"),
     ],
 )

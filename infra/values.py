@@ -1,0 +1,73 @@
+"""Values of knobs, read strictly: each reader says where a wrong one stands and what is wanted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from infra.errors import InvalidSetting
+
+
+def wrong(where: str, value: object, wanted: str) -> InvalidSetting:
+    """The error for a value that is not what its place wants."""
+    shown = json.dumps(value, default=str)
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    return InvalidSetting(
+        f"{where} is {shown}, and must be {wanted}: set it in cdk.json's context,"
+        f" or with -c {where.partition('[')[0].partition('.')[0]}=..."
+    )
+
+
+def matching(where: str, value: object, pattern: re.Pattern[str]) -> str:
+    """Text of this form from its beginning to its end."""
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise wrong(where, value, f"text like {pattern.pattern}")
+    return value
+
+
+def one_of(where: str, value: object, choices: Collection[str]) -> str:
+    """One of the known words."""
+    if value not in choices:
+        raise wrong(where, value, f"one of {', '.join(choices)}")
+    return str(value)
+
+
+def whole(where: str, value: object, allowed: range) -> int:
+    """A whole number, as text too: from `-c` comes nothing else."""
+    number = value
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value, re.ASCII):
+        number = int(value)
+    if isinstance(number, float) and number.is_integer():
+        # JavaScript, through which the context comes, has one kind of number.
+        number = int(number)
+    if not isinstance(number, int) or isinstance(number, bool) or number not in allowed:
+        raise wrong(where, value, f"a whole number from {allowed.start} to {allowed.stop - 1}")
+    return number
+
+
+def an_object(where: str, value: object) -> Mapping[str, Any]:
+    """An object; null is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise wrong(where, value, "an object")
+    return value
+
+
+def refuse_others(where: str, value: Mapping[str, Any], names: Collection[str]) -> None:
+    """Raise `InvalidSetting` for a field of another name."""
+    for name in value:
+        if name not in names:
+            raise InvalidSetting(f"{where} has a field '{name}'; it may have {', '.join(names)}")
+
+
+def decoded(where: str, value: object) -> object:
+    """JSON text, as `-c` gives it, decoded; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value or "[]")
+    except ValueError as error:
+        raise InvalidSetting(f"{where} is no JSON ({error}): quote it for your shell") from None
