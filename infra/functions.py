@@ -148,7 +148,6 @@ class Functions(Construct):
 
     def _allow_preflight(self, storage: Storage) -> None:
         role = self.preflight.role
-        allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
         cut = ("runs/*/manifest.json", "runs/*/manifest/*", "runs/*/run.json")
         allow(role, "ReadLedger", ["s3:GetObject"], objects(storage.work, *cut))
         allow(
@@ -157,11 +156,12 @@ class Functions(Construct):
             ["s3:PutObject"],
             objects(storage.work, "runs/*/execution.json", *cut),
         )
+        # What may be long comes last: CDK moves what does not fit into policies of its own.
+        allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
         self._allow_sources(role, storage)
 
     def _allow_import_chunk(self, storage: Storage) -> None:
         role = self.import_chunk.role
-        allow(role, "WriteTables", ["dynamodb:BatchWriteItem"], self._tables)
         allow(
             role,
             "ReadLedger",
@@ -174,6 +174,7 @@ class Functions(Construct):
             ["s3:PutObject"],
             objects(storage.work, "runs/*/chunks/*", "runs/*/failures/*", "runs/*/rejects/*"),
         )
+        allow(role, "WriteTables", ["dynamodb:BatchWriteItem"], self._tables)
         self._allow_sources(role, storage)
 
     def _allow_report(self, storage: Storage) -> None:

@@ -8,19 +8,25 @@ from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
+from infra.policies import pieces
+
 
 def allow(
     role: iam.Role | iam.Policy, sid: str, actions: Sequence[str], resources: Iterable[str]
 ) -> None:
-    """Let the role do something. For nothing, no statement: IAM refuses an empty list."""
-    named = list(resources)
-    if not named:
-        return
-    statement = iam.PolicyStatement(sid=sid, actions=list(actions), resources=named)
-    if isinstance(role, iam.Policy):
-        role.add_statements(statement)
-    else:
-        role.add_to_policy(statement)
+    """Let the role do something. For nothing, no statement: IAM refuses an empty list.
+
+    Of much, several statements, each short enough for a policy of its own: what a role's own
+    policy does not hold, CDK moves into managed ones, statement by statement.
+    """
+    for number, named in enumerate(pieces(list(resources)), start=1):
+        statement = iam.PolicyStatement(
+            sid=sid if number == 1 else f"{sid}{number}", actions=list(actions), resources=named
+        )
+        if isinstance(role, iam.Policy):
+            role.add_statements(statement)
+        else:
+            role.add_to_policy(statement)
 
 
 def table_arn(name: str) -> str:

@@ -16,21 +16,17 @@ from ddbload.environment import (
     UPLOADS,
     WORK_BUCKET,
 )
+from infra import policies
 from infra.errors import TooManySettings
 from infra.settings import Settings
 
 ENVIRONMENT_BYTES = 4096
 """Lambda's limit for all variables of a function, names and values."""
-POLICY_CHARACTERS = 10240
-"""IAM's limit for all inline policies of a role, without white space."""
 PATTERN_CHARACTERS = 2048
 """EventBridge's limit for a rule's event pattern."""
 
 _BUCKET = "b" * 63
 _MACHINE = f"arn:aws:states:ap-southeast-1:123456789012:stateMachine:{'s' * 80}"
-_TABLE_ARN = "arn:aws:dynamodb:ap-southeast-1:123456789012:table/"
-_OWN_STATEMENTS = 2500
-"""More than what import_chunk's role has for the stack's own buckets and logs."""
 
 
 def for_all(settings: Settings, *, work: str, inbox: str) -> dict[str, str]:
@@ -89,12 +85,7 @@ def check(settings: Settings) -> None:
         **for_uploads(machine=_MACHINE, mappings=_compact(mappings(settings, _BUCKET))),
     }
     _fits("the environment of on_upload", len(_compact(variables).encode()), ENVIRONMENT_BYTES)
-    named = [
-        *(_TABLE_ARN + table for table in settings.tables),
-        # Once for its objects and once for itself.
-        *(f"arn:aws:s3:::{bucket}/*" for bucket in settings.source_buckets * 2),
-    ]
-    _fits("the policy of import_chunk", _OWN_STATEMENTS + len(_compact(named)), POLICY_CHARACTERS)
+    policies.check(settings)
     for bucket, pattern in patterns(settings, _BUCKET).items():
         what = f"the event pattern for uploads to {bucket or 'the inbox'}"
         _fits(what, len(_compact(pattern)), PATTERN_CHARACTERS)
