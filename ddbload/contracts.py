@@ -123,7 +123,7 @@ class Source(Message):
             quote = f.raw("quote", '"')
             if quote is not None and not isinstance(quote, str):
                 raise f.wrong("quote", quote, "one character, or null for none")
-            local = f.optional_text("path")
+            local = f.optional_path("path")
             if local and (f.has("version_id") or f.has("etag")):
                 raise f.wrong("path", local, "an object's bucket and key: files have no versions")
             return cls(
@@ -628,15 +628,18 @@ class ReportTask:
     """The user's, where Preflight never answered."""
     error: Failure | None = None
     """What the state machine caught."""
+    planned: bool = True
+    """Whether Preflight came to its end, so that what was caught was not its error."""
 
     @classmethod
     def from_json(cls, value: object) -> Self:
         with Fields(value, "state") as f:
             error = f.raw("error")
-            for name in ("cursor", "execution", "manifest", "chunks", "workers"):
+            for name in ("execution", "chunks", "workers"):
                 f.raw(name)
             caught = Failure.caught(error).to_end_by() if error else None
-            return cls(f.text("run"), f.raw("input"), caught)
+            planned = f.raw("cursor") is None and f.raw("manifest") is not None
+            return cls(f.text("run"), f.raw("input"), caught, planned)
 
     def asked_for(self) -> str:
         """The run that the user's input names, as far as it can be read; else the execution's."""

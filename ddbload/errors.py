@@ -11,6 +11,9 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import ClassVar
 
+TAKE_UP = "take the run up again (ddbload resume; or ddbload import with the same --run-id)"
+"""What to do, in many messages."""
+
 
 class DdbloadError(Exception):
     """Base of all named errors."""

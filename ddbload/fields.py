@@ -7,6 +7,7 @@ Used for every message that crosses a process or state edge. All failures are
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from types import TracebackType
@@ -14,6 +15,7 @@ from typing import Any, Self
 
 from ddbload.errors import InvalidPayload
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _SHOWN = 10
 """Unknown fields that a message names."""
 
@@ -75,6 +77,13 @@ class Fields:
         value = self.raw(name)
         return Fields({} if value is None else value, self.path(name))
 
+    def optional_path(self, name: str) -> str | None:
+        """A file's name or null. Its bytes may be no text: they come as half characters."""
+        value = self.raw(name)
+        if value is not None and (not isinstance(value, str) or not value):
+            raise self.wrong(name, value, "a string that is not empty")
+        return value
+
     def text(self, name: str, default: str | None = None) -> str:
         """A string that is not empty."""
         value = self.raw(name)
@@ -84,7 +93,7 @@ class Fields:
             raise InvalidPayload(f"{self.path(name)!r} is missing")
         if not isinstance(value, str) or not value:
             raise self.wrong(name, value, "a string that is not empty")
-        return value
+        return self._written(name, value)
 
     def optional_text(self, name: str) -> str | None:
         """A string that is not empty, or null."""
@@ -143,7 +152,7 @@ class Fields:
         value = self.required(name)
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
             raise self.wrong(name, value, "a list of strings")
-        return tuple(value)
+        return tuple(self._written(name, each) for each in value)
 
     def text_map(self, name: str) -> dict[str, str]:
         """An object whose values are strings; missing reads as an empty one."""
@@ -152,7 +161,7 @@ class Fields:
             return {}
         if not isinstance(value, Mapping) or not all(isinstance(v, str) for v in value.values()):
             raise self.wrong(name, value, "an object of strings")
-        return dict(value)
+        return {self._written(name, key): each for key, each in value.items()}
 
     def mapping(self, name: str) -> dict[str, Any]:
         """An object, its fields as they stand."""
@@ -177,8 +186,19 @@ class Fields:
             shown = shown[:57] + "..."
         return InvalidPayload(f"{self.path(name)!r} must be {wanted}, not {shown}")
 
+    def _written(self, name: str, value: str) -> str:
+        """Refuse half a surrogate pair, which JSON can say, and no request and no file."""
+        if not is_text(value):
+            raise self.wrong(name, value, "text that UTF-8 can write")
+        return value
+
     def _absent(self, name: str) -> bool:
         return self.raw(name) is None
+
+
+def is_text(value: str) -> bool:
+    """Whether UTF-8 can write it: bytes of a file's name that are none come as half characters."""
+    return value.isascii() or not _SURROGATES.search(value)
 
 
 def kind_of(value: object) -> str:

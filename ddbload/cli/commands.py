@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -38,8 +38,11 @@ commands.add_command(rejects_command)
 commands.add_command(demo)
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run a command; its exit status. Raises KeyboardInterrupt only."""
+def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
+    """Run a command; its exit status. Raises KeyboardInterrupt, and nothing else.
+
+    `interrupted`: whether one was raised, whatever it looks like here.
+    """
     try:
         result = commands.main(list(arguments), prog_name="ddbload", standalone_mode=False)
         sys.stdout.flush()
@@ -56,6 +59,8 @@ def run(arguments: Sequence[str]) -> int:
         tell(f"ddbload: {error.name}: {error.message}")
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - its text may hold row data: its place may not
+        if interrupted():
+            raise KeyboardInterrupt from None
         failed = _output_failed()
         if failed is None:
             tell(f"ddbload: {unexpected(error, 'internal error').message}")

@@ -5,33 +5,28 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import signal
 import sys
-from types import FrameType
 from typing import NoReturn
 
+from ddbload.cli.signals import raise_on_interrupt
 from ddbload.errors import Interrupted
 
 
 def main() -> NoReturn:
     """Run a command. Errors are told in a line on stderr, never as a traceback."""
     _mend_streams()
+    interrupted = raise_on_interrupt()
     try:
-        # A run has its own way to stop; everything else ends as it does at Ctrl-C, tidied up.
-        if signal.getsignal(signal.SIGTERM) != signal.SIG_IGN:
-            signal.signal(signal.SIGTERM, _interrupt)
         from ddbload.cli.commands import run
 
-        status = run(sys.argv[1:])
-    except KeyboardInterrupt:
+        status = run(sys.argv[1:], interrupted)
+    except (Exception, KeyboardInterrupt) as error:
+        if not interrupted() and isinstance(error, Exception):
+            raise
         with contextlib.suppress(OSError):
             os.write(2, b"ddbload: interrupted\n")
         status = Interrupted.exit_code
     sys.exit(status)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - signal's contract
-    raise KeyboardInterrupt
 
 
 def _mend_streams() -> None:

@@ -61,7 +61,7 @@ class Result:
     ) -> Result:
         """From a report; `seconds` and `adopted_rows` when one attempt was watched."""
         taken = report.seconds if seconds is None else seconds
-        fresh = report.rows.read - adopted_rows
+        fresh = max(0, report.rows.read - adopted_rows)
         return cls(
             run=report.run,
             status=report.status,

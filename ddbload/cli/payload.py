@@ -11,6 +11,7 @@ from ddbload import contracts
 from ddbload.cli.options import as_usage, character, names_list, types_map
 from ddbload.contracts import format_of
 from ddbload.errors import InvalidPayload, InvalidUsage
+from ddbload.fields import is_text
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -121,6 +122,8 @@ def object_named(source: str) -> dict[str, str]:
     bucket, _, key = source.removeprefix("s3://").partition("/")
     if not bucket or not key:
         raise InvalidUsage(f"{source} names no object; write s3://bucket/key")
+    if not is_text(source):
+        raise InvalidUsage("that bucket and key are not text in UTF-8, so S3 has no such object")
     return {"bucket": bucket, "key": key}
 
 

@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ddbload.errors import DdbloadError, InvalidUsage, RunNotFound
+from ddbload.errors import DdbloadError, InvalidUsage, LedgerDamaged, RunNotFound
+from ddbload.fields import is_text
 
 if TYPE_CHECKING:
     from ddbload.aws_http.clients import AwsSettings, Clients
@@ -55,6 +56,8 @@ def deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None = None
 
     clients: Clients = Clients(aws)
     name = stack or os.environ.get("DDBLOAD_STACK") or DEFAULT_STACK
+    if not is_text(name):
+        raise InvalidUsage("the stack's name is not text in UTF-8")
     found = find_stack(clients.cloudformation, name, attempts=attempts or ATTEMPTS)
     return Deployed(
         stack=found,
@@ -84,6 +87,9 @@ def place_of(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) 
         if found.context.ledger(run).find_record() or found.last_execution(run):
             return Place(found.context, found)
         nor = f"nor in stack {found.stack.name}"
+    except LedgerDamaged:
+        # So it is there.
+        raise
     except DdbloadError as error:
         nor = f"nor is there a stack to ask ({error.name})"
     where = local.store.uri("runs")

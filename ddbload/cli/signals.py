@@ -1,4 +1,8 @@
-"""Ctrl-C: the first asks a run to stop at a row that is settled, the second ends it at once."""
+"""Ctrl-C, and SIGTERM, which is heeded as that.
+
+They end a command where it stands, by KeyboardInterrupt. While a run writes, the first asks it
+to stop at a row that is settled, and the second ends it at once.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ddbload.errors import Interrupted
 
@@ -16,6 +20,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def raise_on_interrupt() -> Callable[[], bool]:
+    """Have KeyboardInterrupt raised from now on; a function that says whether it was.
+
+    What is interrupted may make another exception of it: a module half imported an ImportError.
+    """
+    raised = False
+
+    def handle(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - signal's contract
+        nonlocal raised
+        raised = True
+        raise KeyboardInterrupt
+
+    for number in _heeded():
+        signal.signal(number, handle)
+    return lambda: raised
 
 
 @contextmanager
@@ -32,11 +53,14 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
         with suppress(OSError):
             os.write(2, words.encode())
 
-    # What is ignored is to stay so: Ctrl-C is not meant for what a script runs in the background.
-    heeded = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
-    before = [(number, signal.signal(number, handle)) for number in heeded]
+    before = [(number, signal.signal(number, handle)) for number in _heeded()]
     try:
         yield asked.is_set
     finally:
         for number, handler in before:
             signal.signal(number, handler)
+
+
+def _heeded() -> list[signal.Signals]:
+    # What is ignored is to stay so: Ctrl-C is not meant for what a script runs in the background.
+    return [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]

@@ -15,10 +15,11 @@ from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, Result, tell
 from ddbload.cli.payload import limit_options, object_named, payload_of, reading_options
 from ddbload.cli.progress import live_progress
 from ddbload.contracts import Failure
-from ddbload.errors import ExecutionExists, InvalidUsage, RunNotFound
+from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage, RunNotFound
 
 if TYPE_CHECKING:
     from ddbload.cli.places import Deployed
+    from ddbload.contracts import Report
     from ddbload.pipeline.conductor import Totals
 
 _DETACH = click.option("--detach", is_flag=True, help="Start it, and do not wait for its end.")
@@ -121,11 +122,18 @@ def resume_command(
     """
     from ddbload.aws_http.clients import AwsSettings
     from ddbload.cli.places import deployed
+    from ddbload.pipeline.report import SUCCEEDED, last_report, review
 
     there = deployed(stack, AwsSettings(profile, region, endpoint_url))
     changes = {"workers": workers, "max_wcu": max_wcu, "max_rejects": max_rejects}
     options = {name: value for name, value in changes.items() if value is not None}
     payload = _again(run, options, there)
+    last = None if options else last_report(there.context.ledger(run))
+    if last is not None and last.status == SUCCEEDED:
+        # What a report says, somebody may have lost of the ledger since.
+        found = review(run, there.context)
+        if found.status == SUCCEEDED:
+            return _done_before(found, as_json, quiet)
     suffix = f"-r{secrets.token_hex(4)}"
     arn = there.executions.start(run[: _MAX_NAME - len(suffix)] + suffix, payload)
     return _started(run, arn, there, detach, as_json, quiet)
@@ -145,8 +153,26 @@ def _again(run: str, options: dict[str, Any], there: Deployed) -> dict[str, Any]
         raise RunNotFound(f"there is no run {run} in stack {there.stack.name}")
     # It failed before there was a ledger: what it was started with is all there is of it.
     given = last.input
-    named = {**(given.get("run") or {}), "id": run}
-    return {**given, "run": named, "options": {**(given.get("options") or {}), **options}}
+    named, limits = given.get("run") or {}, given.get("options") or {}
+    if not isinstance(named, dict) or not isinstance(limits, dict):
+        raise InvalidPayload(
+            f"execution {run} was started with a payload that cannot be taken up: its 'run' and"
+            " 'options' must be objects; start it anew"
+        )
+    first = named.get("id") or named.get("resume_of") or run
+    if first != run:
+        raise RunNotFound(f"execution {run} was to work on run {first}: ddbload resume {first}")
+    return {**given, "run": {**named, "id": run}, "options": {**limits, **options}}
+
+
+def _done_before(report: Report, as_json: bool, quiet: bool) -> int:
+    result = Result.of(report)
+    if as_json:
+        click.echo(json.dumps(result.to_json()))
+    elif not quiet:
+        tell(f"ddbload: run {report.run} is done; there is nothing to take up")
+        click.echo("\n".join(result.lines()))
+    return result.exit_code
 
 
 def _started(run: str, arn: str, there: Deployed, detach: bool, as_json: bool, quiet: bool) -> int:

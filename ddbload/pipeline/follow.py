@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ddbload.contracts import Counts, Failure, Report, RunRecord, Segment, Work
-from ddbload.errors import IncompleteRun
 from ddbload.pipeline.conductor import Totals
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import SUCCEEDED, Execution, Executions
@@ -84,6 +83,7 @@ def concluded(run: str, execution: Execution, context: Context) -> Report | None
         return found
     why = execution.failure or Failure(execution.status, "the execution did not succeed")
     error = found.error
-    if error is None or error.name == IncompleteRun.__name__:
+    if error is None or error.name != why.name:
+        # The ledger may tell of an earlier execution's failure.
         error = why
     return replace(found, status=FAILED, error=error, seconds=execution.seconds)

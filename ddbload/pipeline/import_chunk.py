@@ -15,6 +15,7 @@ from ddbload.contracts import (
     Segment,
 )
 from ddbload.errors import (
+    TAKE_UP,
     ConservationViolated,
     DdbloadError,
     InvalidPayload,
@@ -83,7 +84,7 @@ def _stalled(
         raise NoProgress(
             f"chunk {task.chunk.chunk} settled no row in {stalled} invocations (line"
             f" {start.line}, byte {start.byte}): the table takes no writes, or its answers get"
-            f" lost{last}; check its capacity and the endpoint, then give the same run id again"
+            f" lost{last}; check its capacity and the endpoint, then {TAKE_UP}"
         )
     return ImportResult(task.run, task.chunk, start, stalled, None)
 
@@ -200,5 +201,5 @@ class _Import:
         if self._intake.rejected > limit:
             raise TooManyRejects(
                 f"chunk {self._task.chunk.chunk} has more than {limit} rejects (max_rejects):"
-                " look at them, then mend the file, or give the same run id and a higher limit"
+                f" look at them, then mend the file, or allow more and {TAKE_UP}"
             )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ddbload.contracts import Chunk, Failure, PreflightCursor, Report, RunRecord, Segment
-from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
+from ddbload.errors import TAKE_UP, DdbloadError, LedgerDamaged, RunNotFound
 from ddbload.pipeline.store import Store
 
 T = TypeVar("T")
@@ -116,7 +116,8 @@ class Ledger:
 
     def find_segment(self, chunk: int, start: int) -> Segment | None:
         """The segment of a chunk that begins at a byte."""
-        return self._read(_segment_name(chunk, start), Segment.from_json)
+        name = _segment_name(chunk, start)
+        return self._read(name, _segment_named(self._root + name))
 
     def put_segment(self, segment: Segment) -> Segment:
         """Write a segment, unless there is one: the segment that counts."""
@@ -132,7 +133,7 @@ class Ledger:
     def segments(self, names: Sequence[str] | None = None) -> list[Segment]:
         """The segments of these names, or all of the run."""
         found = self.segment_names() if names is None else names
-        return self._read_each(found, Segment.from_json)
+        return self._read_each(found, _segment_named)
 
     # Rejects.
 
@@ -195,7 +196,7 @@ class Ledger:
     def failures(self) -> list[Failure]:
         """What failed chunks left word of, in the chunks' order."""
         names = self._store.names(self._root + "failures/")
-        return self._read_each(names, Failure.from_json)
+        return self._read_each(names, lambda _: Failure.from_json)
 
     def put_report(self, report: Report) -> str:
         """Write the report; where it lies."""
@@ -213,9 +214,11 @@ class Ledger:
         data = self._store.get(self._root + name)
         return None if data is None else self._decode(self._root + name, data, decode)
 
-    def _read_each(self, names: Sequence[str], decode: Callable[[Any], T]) -> list[T]:
+    def _read_each(
+        self, names: Sequence[str], decoder: Callable[[str], Callable[[Any], T]]
+    ) -> list[T]:
         return [
-            self._decode(name, data, decode)
+            self._decode(name, data, decoder(name))
             for name, data in zip(names, self._store.get_all(names), strict=True)
             if data is not None
         ]
@@ -226,7 +229,7 @@ class Ledger:
         except (DdbloadError, ValueError, LookupError, TypeError):
             raise LedgerDamaged(
                 f"{self._store.uri(name)} is not what this version of ddbload writes; remove it if"
-                " it is damaged, and give the same run id again"
+                f" it is damaged, and {TAKE_UP}"
             ) from None
 
 
@@ -258,6 +261,18 @@ def _part_name(byte: int) -> str:
 
 def _segment_name(chunk: int, start: int) -> str:
     return f"chunks/{chunk:05d}/{start}.json"
+
+
+def _segment_named(name: str) -> Callable[[Any], Segment]:
+    """Reads the segment of this name, and no other that was put in its place."""
+
+    def decode(value: Any) -> Segment:
+        segment = Segment.from_json(value)
+        if not name.endswith("/" + _segment_name(segment.chunk, segment.start.byte)):
+            raise ValueError(name)
+        return segment
+
+    return decode
 
 
 def _encode(value: object) -> bytes:

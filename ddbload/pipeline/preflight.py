@@ -138,6 +138,12 @@ def _require_same(existing: RunRecord, record: RunRecord) -> None:
         )
         if then != now
     ]
+    if "table" in differing:
+        # Most often of the same name, deleted and made again: what was written is gone.
+        raise RunMismatch(
+            f"run {run} wrote to another table (or to an earlier one of the same name, since"
+            " deleted): start a new run for this one"
+        )
     what = ", ".join(differing) or "format, delimiter, quote or header"
     raise RunMismatch(f"run {run} began with another {what}; give the same, or another run id")
 
@@ -198,7 +204,7 @@ class _Scan:
             raise UnterminatedQuote(
                 f"the row at line {line}, byte {block.start.byte + last} has a quoted field that"
                 " is never closed: mend it; or, if the file does not quote its fields, say so"
-                " (--quote none)"
+                " (--quote none; in a payload, quote null)"
             )
 
     def _cut(self, block: Block) -> None:

@@ -18,6 +18,7 @@ from ddbload.contracts import (
     run_id,
 )
 from ddbload.errors import (
+    TAKE_UP,
     ConservationViolated,
     IncompleteRun,
     InvalidPayload,
@@ -66,7 +67,9 @@ def conclude(task: ReportTask, context: Context) -> Outcome:
         return Outcome(run, FAILED, Counts(), 0, 0, None, failure)
     found = _with_rejects_checked(reconcile(record, ledger, context.now() - record.created), ledger)
     proven = found.status == SUCCEEDED
-    if caught is not None and (proven or _says_little(found)):
+    # Failed chunks say more than what the Map's own error does; but where Preflight failed, none
+    # was tried, and they are an earlier execution's.
+    if caught is not None and (proven or _says_little(found) or not task.planned):
         found = replace(found, status=FAILED, error=caught)
     earlier = last_report(ledger) if caught is not None and proven else None
     if earlier is None or earlier.status != SUCCEEDED:
@@ -90,8 +93,9 @@ def review(run: str, context: Context) -> Report:
     if last is None:
         return found
     found = replace(found, seconds=last.seconds)
-    if not found.chunks and _says_little(found) and last.error is not None:
-        # Why preflight failed stands there only.
+    came_as_far = (found.rows, found.chunks_done) == (last.rows, last.chunks_done)
+    if last.error is not None and found.error is not None and came_as_far:
+        # It may know of more than the ledger does: why preflight failed, say.
         found = replace(found, error=last.error)
     return _as_interrupted(found) if last.status == INTERRUPTED else found
 
@@ -187,7 +191,7 @@ def _first_error(
         return Failure(
             TooManyRejects.__name__,
             f"{rows.rejected} rows were rejected, and max_rejects is {limit}: look at"
-            " them, then mend the file, or give the same run id again and a higher limit",
+            f" them, then mend the file, or allow more and {TAKE_UP}",
         )
     incomplete = _incomplete(record, chunks, chains)
     if incomplete:
@@ -199,7 +203,7 @@ def _incomplete(
     record: RunRecord, chunks: Sequence[Chunk] | None, chains: Sequence[Sequence[Segment]]
 ) -> str | None:
     """What is missing for a proof that every byte was imported."""
-    again = "; give the same run id again to go on"
+    again = f"; {TAKE_UP}"
     if chunks is None:
         return f"preflight did not finish{again}"
     position = record.data_start.byte

@@ -77,6 +77,7 @@ class BlockCutter:
                 raise RowTooLong(
                     f"the row at line {line}, byte {self.at.byte + start} is longer than"
                     f" {self._max_row_bytes} bytes (max_row_bytes); most often a quote is not"
-                    " closed: if the file does not quote its fields, say so (--quote none)"
+                    " closed: if the file does not quote its fields, say so (--quote none; in a"
+                    " payload, quote null)"
                 )
             start = end

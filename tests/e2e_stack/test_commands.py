@@ -87,6 +87,9 @@ def test_a_failed_run(stack, ddbload):
     stack.put(plain(5), "no/such.csv")
     again = json.loads(ddbload("resume", "failed", "--json").out)
     assert (again["run"], again["status"], again["rows"]["written"]) == ("failed", "SUCCEEDED", 5)
+    done = ddbload("resume", "failed")
+    assert done.err == "ddbload: run failed is done; there is nothing to take up\n"
+    assert "5 read: 5 written" in done.out
 
 
 def test_a_run_under_way(stack, console, ddbload):
@@ -127,6 +130,16 @@ def test_a_run_under_way(stack, console, ddbload):
     assert json.loads(ddbload("report", "slow", "--json").out)["status"] == "SUCCEEDED"
 
 
+def test_a_payload_that_cannot_be_taken_up(stack, ddbload):
+    for name, payload, message in (
+        ("bad-run", {"run": "x"}, "its 'run' and 'options' must be objects"),
+        ("bad-options", {"options": [1]}, "its 'run' and 'options' must be objects"),
+        ("named-otherwise", {"run": {"id": "an-other"}}, "ddbload resume an-other"),
+    ):
+        assert Run(stack, name, stack.start(payload, name)).ended.status == "FAILED"
+        assert message in ddbload("resume", name, code=1).err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -137,6 +150,8 @@ def test_a_run_under_way(stack, console, ddbload):
         (["status", "asked", "--stack", "nobodys"], 1, "StackNotFound: there is no stack nobodys"),
         (["resume", "asked", "--stack", "CDKToolkit"], 1, "StackNotFound: stack CDKToolkit in"),
         (["start", f"s3://{SOURCES}/a", "t01", "--delimiter", ";;"], 2, "delimiter"),
+        (["start", b"s3://bucket/\xff", "t01"], 2, "are not text in UTF-8"),
+        (["status", "asked", "--stack", b"\xff"], 2, "the stack's name is not text in UTF-8"),
         (["start", f"s3://{FORBIDDEN}/a", "t01"], 1, f"BucketNotAllowed: bucket {FORBIDDEN}"),
         (["start", f"s3://{SOURCES}/a", "others"], 1, "TableNotAllowed: table others"),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ddbload.errors import InvalidPayload
-from ddbload.fields import Fields, kind_of
+from ddbload.fields import Fields, is_text, kind_of
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,28 @@ def test_leaving_refuses_what_nobody_asked_for() -> None:
         fields,
     ):
         pass
+
+
+HALF = "\ud83d"
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        (HALF, lambda fields: fields.text("x")),
+        ("a" + HALF, lambda fields: fields.optional_text("x")),
+        (["a", HALF], lambda fields: fields.texts("x")),
+        ({HALF: "S"}, lambda fields: fields.text_map("x")),
+    ],
+)
+def test_half_a_character_is_no_text(value: Any, read: Callable[[Fields], object]) -> None:
+    with pytest.raises(InvalidPayload, match="'x' must be text that UTF-8 can write"):
+        read(Fields({"x": value}))
+
+
+@pytest.mark.parametrize("text", ["", "a", "\U0001f600", "\u00e9\ue000\ud7ff"])
+def test_text(text: str) -> None:
+    assert is_text(text)
 
 
 def test_not_all_of_very_many_unknown_fields_are_named() -> None:

@@ -11,7 +11,7 @@ from ddbload.errors import InvalidPayload, RunNotFound, SourceNotFound
 from ddbload.pipeline.preflight import preflight
 from ddbload.pipeline.report import last_report, review
 from tests.unit.pipeline.machine import caught, execute, report
-from tests.unit.pipeline.world import BUCKET, KEY, RUN, World
+from tests.unit.pipeline.world import BUCKET, KEY, RUN, TABLE, World
 
 ROWS = 60
 FILE = b"id,n\n" + b"".join(b"k%03d,%d\n" % (n, n) for n in range(ROWS))
@@ -122,10 +122,25 @@ def test_what_the_map_failed_of_is_told_when_the_ledger_knows_no_more(world):
 
 
 def test_a_chunk_s_own_error_is_worth_more_than_the_map_s(world):
-    preflight(PreflightTask(named(world), RUN), world.context())
+    planned = preflight(PreflightTask(named(world), RUN), world.context()).to_json()
     world.ledger.put_failure(Failure("NoProgress", "words", 1))
-    outcome = report(world, {"run": RUN, "error": {"Error": "States.TaskFailed", "Cause": ""}})
+    outcome = report(world, {**planned, "error": {"Error": "States.TaskFailed", "Cause": ""}})
     assert (outcome["error"]["name"], outcome["error"]["chunk"]) == ("NoProgress", 1)
+
+
+def test_what_preflight_failed_of_is_told_and_no_chunk_s_failure_of_an_earlier_execution(world):
+    execute(world, world.payload, RUN, lost=frozenset({1}), killed={2: "Lambda.Unknown"})
+    assert last_report(world.ledger).error.name == "Lambda.Unknown"
+    world.dynamodb.delete_table(TableName=TABLE)
+    world.create_table()
+    outcome = execute(world, {"run": {"resume_of": RUN}}, "again")
+    assert (outcome["status"], outcome["error"]["name"]) == ("FAILED", "RunMismatch")
+    assert "wrote to another table" in outcome["error"]["message"]
+    # Also to whoever asks later.
+    assert review(RUN, world.context()).error.name == "RunMismatch"
+    # But not when the run has come farther since.
+    world.import_one(world.manifest[1])
+    assert review(RUN, world.context()).error.name == "Lambda.Unknown"
 
 
 def test_a_caught_error_is_never_a_success_and_never_spoils_one(world):

@@ -310,6 +310,15 @@ def test_a_damaged_segment_that_is_removed_is_done_again(world):
     assert world.report().status == "SUCCEEDED"
 
 
+def test_a_segment_in_another_s_place_is_damage_and_no_gap(world):
+    names = [f"runs/{RUN}/{name}" for name in world.in_ledger("chunks/")]
+    world.store.objects[names[0]] = world.store.objects[names[-1]]
+    with pytest.raises(errors.LedgerDamaged, match=names[0]):
+        world.report()
+    with pytest.raises(errors.LedgerDamaged, match=names[0]):
+        world.import_one(world.manifest[0])
+
+
 def test_a_damaged_part_is_named_in_preflight(world):
     del world.store.objects[f"runs/{RUN}/manifest.json"]
     world.store.objects[f"runs/{RUN}/manifest/5.json"] = b"{"

@@ -1,0 +1,48 @@
+"""Ctrl-C is Ctrl-C, whatever was under way made of it."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from ddbload.cli import commands as module
+from ddbload.cli.signals import raise_on_interrupt
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was():
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def import_something():
+    """As `import` does it, when a signal comes while a module's C part is imported."""
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except KeyboardInterrupt:
+        raise ImportError("a module in pieces") from None
+
+
+def test_what_it_was_turned_into(monkeypatch):
+    monkeypatch.setattr(module.commands, "main", lambda *_, **__: import_something())
+    with pytest.raises(KeyboardInterrupt):
+        module.run([], raise_on_interrupt())
+
+
+def test_an_error_without_it(monkeypatch, capsys):
+    def fail(*_, **__):
+        raise ImportError("a module in pieces")
+
+    monkeypatch.setattr(module.commands, "main", fail)
+    assert module.run([], raise_on_interrupt()) == 1
+    assert "ddbload: internal error: ImportError at " in capsys.readouterr().err
+
+
+def test_what_is_ignored_stays_ignored():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    interrupted = raise_on_interrupt()
+    signal.raise_signal(signal.SIGINT)
+    assert not interrupted()
