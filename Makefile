@@ -15,6 +15,8 @@ NODE_DONE := node_modules/.setup-done
 CASES ?= 1000
 # More words for pytest: make test ARGS="-k splitter -x"
 ARGS ?=
+# Processes that tests run in.
+JOBS ?= 2
 
 # The demo's two go to its recipe by environment, so that any character may stand in a file's name.
 FILE ?=
@@ -67,7 +69,8 @@ format: setup ## Put the code into shape
 # pytest alone would call a run good in which every test was skipped.
 .PHONY: test
 test: setup node_modules ## Run every test (ARGS="-k word" for some)
-	@set -o pipefail; $(BIN)/python -m pytest $(if $(MAKE_TERMOUT),--color=yes) $(ARGS) | tee $(VENV)/.pytest-output
+	@set -o pipefail; $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadscope --no-loadscope-reorder \
+		$(if $(MAKE_TERMOUT),--color=yes) $(ARGS) | tee $(VENV)/.pytest-output
 	@grep --quiet --extended-regexp '[1-9][0-9]* passed' $(VENV)/.pytest-output || \
 		{ echo "make: no test passed, so this run says nothing" >&2; exit 1; }
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["tests.servers.fixtures", "tests.infra.fixtures"]
 
@@ -27,3 +30,33 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As in what a shell starts in the background. Processes that tests start would inherit it,
     # and never notice Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+LONGEST = "tests/e2e_stack/"
+
+TOGETHER = {
+    # One deployment, and the last tests look at what those before them did.
+    LONGEST: "the stack",
+    # One synthesis.
+    "tests/asl/": "the template",
+    "tests/infra/": "the template",
+}
+"""Folders whose tests stay in one process; elsewhere those of a file do."""
+
+
+class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """Which tests one of pytest's processes runs. (Marks say it no more since pytest 9.2.)"""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return next((name for folder, name in TOGETHER.items() if file.startswith(folder)), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+    """Have `make test` run them in several processes."""
+    return Scheduling(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
