@@ -36,6 +36,8 @@ LONGEST = "tests/e2e_stack/"
 TOGETHER = {
     # One deployment, and the last tests look at what those before them did.
     LONGEST: "the stack",
+    # One AWS on this machine, and what tests leave in its buckets.
+    "tests/localaws/": "AWS on this machine",
     # One synthesis.
     "tests/asl/": "the template",
     "tests/infra/": "the template",

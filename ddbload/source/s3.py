@@ -187,7 +187,10 @@ def open_s3(
             " s3api restore-object)"
         )
     if etag is not None and _bare(etag) != _bare(head["ETag"]):
-        raise SourceChanged(f"{name}: its ETag is not the one that was asked for ({etag})")
+        raise SourceChanged(
+            f"{name}: its ETag is not the one that was asked for ({etag}), so it was overwritten"
+            " since; start a new run for what is there now"
+        )
     found = head.get("VersionId")
     pinned = {
         "bucket": bucket,

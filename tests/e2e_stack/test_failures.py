@@ -133,7 +133,9 @@ def test_a_source_that_is_overwritten(stack, console):
     assert 0 < report["chunks_done"] < report["chunks"]
     code, found = resumed(console, "changed")
     assert (code, found["error"]["name"]) == (1, "SourceChanged")
-    changed.fails("SourceChanged")
+    assert key in found["error"]["message"]
+    told = changed.run.json("report.json")["error"]
+    assert (told["name"], told["message"]) == tuple(found["error"].values())
 
 
 def test_a_version_that_is_replaced(stack, console):

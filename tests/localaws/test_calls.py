@@ -1,10 +1,12 @@
 """What functions and state machines call is seen, and refused where nobody allows it."""
 
 import json
+import socket
+from urllib.parse import urlsplit
 
 import pytest
 
-from localaws import LocalAws
+from localaws import LocalAws, dynamodb_proxy
 from tests.localaws.conftest import Deployed
 from tests.localaws.machines import distributed, invoke, machine
 from tests.localaws.test_maps import SELECTOR
@@ -97,3 +99,20 @@ def test_a_machine_may_do_what_its_role_may(watched, seen):
     watched.run(whole, {"bad": None}, expect="SUCCEEDED")
     expected = {("MachineRole", right, allowed) for right in rights for allowed in (True, False)}
     assert expected <= seen()
+
+
+@pytest.mark.parametrize(("sent", "calls"), [(b"{}", 1), (b"{", 0), (b"", 0)])
+def test_what_a_killed_function_did_not_say_to_its_end_is_no_call(monkeypatch, sent, calls):
+    seen = []
+    monkeypatch.setattr(dynamodb_proxy, "refusal_of_signed", seen.append)
+    # Nobody listens at port 1, so what is passed on fails.
+    proxy = dynamodb_proxy.DynamoDBProxy("http://127.0.0.1:1")
+    place = urlsplit(proxy.endpoint)
+    try:
+        with socket.create_connection((place.hostname, place.port), timeout=20) as connection:
+            connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n" + sent)
+            connection.shutdown(socket.SHUT_WR)
+            assert connection.recv(1) == b""
+    finally:
+        proxy.close()
+    assert len(seen) == calls
