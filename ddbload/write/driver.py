@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ddbload.write.scheduler import Answer, Batch, Finished, Scheduler, Wait
+from ddbload.write.scheduler import Scheduler
+from ddbload.write.steps import Answer, Batch, Finished, Wait
 
 POLL_SECONDS = 0.2
 """How long a driver may sleep without asking whether to stop."""

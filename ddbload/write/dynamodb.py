@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ddbload.aws_http.failures import Kind, meaning, named
 from ddbload.errors import TableNotFound
 from ddbload.write.driver import PutItem
-from ddbload.write.scheduler import Accepted, Answer, Fatal, Refused, Throttled, Unsure
+from ddbload.write.steps import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -6,9 +6,13 @@ come in any order; only those before the first unsettled row count.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 from ddbload.contracts import Counts
+
+_KEPT = 4096
+"""Settled rows are dropped so many at a time: one by one would be quadratic."""
 
 
 class Outcome(IntEnum):
@@ -24,12 +28,22 @@ class Settlement:
     """Keeps the frontier: the handle of the first row that is not settled."""
 
     def __init__(self) -> None:
-        self.frontier = 0
         self.known = 0
         """Rows told of so far: the next handle."""
-        self._ahead = bytearray()
+        # An outcome for each row from `_base` on, 0 while there is none. Up to `_start` there is
+        # one for each, and it is counted in `_tally`.
+        self._outcomes = bytearray()
+        self._base = 0
         self._start = 0
         self._tally = [0] * (max(Outcome) + 1)
+
+    @property
+    def frontier(self) -> int:
+        """The handle of the first row that is not settled."""
+        outcomes, start = self._outcomes, self._start
+        if start < len(outcomes) and outcomes[start]:
+            self._advance()
+        return self._base + self._start
 
     @property
     def ahead(self) -> int:
@@ -39,39 +53,43 @@ class Settlement:
     @property
     def counts(self) -> Counts:
         """What became of the rows before the frontier."""
-        tally = self._tally
+        read, tally = self.frontier, self._tally
         return Counts(
-            read=self.frontier,
+            read=read,
             written=tally[Outcome.WRITTEN],
             rejected=tally[Outcome.REJECTED],
             superseded=tally[Outcome.SUPERSEDED],
             skipped=tally[Outcome.SKIPPED],
         )
 
-    def add(self) -> int:
-        """Tell of one more row; its handle."""
-        handle = self.known
-        self.known += 1
-        self._ahead.append(0)
-        return handle
+    def add(self, count: int = 1) -> int:
+        """Tell of so many more rows; the first one's handle."""
+        first = self.known
+        self.known += count
+        self._outcomes.extend(bytes(count))
+        return first
 
     def settle(self, handle: int, outcome: Outcome) -> None:
         """Say what became of a row. Each row is settled once."""
-        place = self._start + handle - self.frontier
-        if handle < self.frontier or self._ahead[place]:
+        place = handle - self._base
+        if place < self._start or self._outcomes[place]:
             raise AssertionError(f"row {handle} is settled already")
-        self._ahead[place] = outcome
-        if place == self._start:
-            self._advance()
+        self._outcomes[place] = outcome
+
+    def settle_all(self, handles: Sequence[int], outcome: Outcome) -> None:
+        """The same for several rows at once."""
+        for handle in handles:
+            self.settle(handle, outcome)
 
     def _advance(self) -> None:
-        ahead, start = self._ahead, self._start
-        while start < len(ahead) and ahead[start]:
-            self._tally[ahead[start]] += 1
-            start += 1
-        self.frontier += start - self._start
-        self._start = start
-        # Settled rows are dropped a few thousand at a time: one by one would be quadratic.
-        if start >= 4096:
-            del ahead[:start]
+        outcomes, start = self._outcomes, self._start
+        stop = outcomes.find(0, start)
+        if stop < 0:
+            stop = len(outcomes)
+        for outcome in Outcome:
+            self._tally[outcome] += outcomes.count(outcome, start, stop)
+        self._start = stop
+        if stop >= _KEPT:
+            del outcomes[:stop]
+            self._base += stop
             self._start = 0

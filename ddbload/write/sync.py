@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ddbload.write.driver import POLL_SECONDS, Job
-from ddbload.write.scheduler import Finished, Wait
+from ddbload.write.steps import Finished, Wait
 
 
 class SyncDriver:

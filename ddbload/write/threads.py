@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from ddbload.write.driver import POLL_SECONDS, Job, PutItem
-from ddbload.write.scheduler import Answer, Batch, Finished, Wait
+from ddbload.write.steps import Answer, Batch, Finished, Wait
 
 
 class ThreadsDriver:

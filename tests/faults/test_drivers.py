@@ -131,7 +131,7 @@ def _load(
         # A few at a time: equal keys come while earlier ones are under way.
         pieces = rows[told : told + min(room, 40)]
         for key in pieces:
-            scheduler.offer(key, 30, 100)
+            scheduler.offer(scheduler.know(), key, 30, 100)
         told += len(pieces)
         return bool(pieces)
 

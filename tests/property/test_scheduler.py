@@ -24,6 +24,7 @@ def worlds(**settled: Any) -> st.SearchStrategy[Simulation]:
         "keys": st.sampled_from([0, 1, 3, 10, 40]),
         "invalid": st.sampled_from([0.0, 0.02, 0.3]),
         "rejects": st.sampled_from([0.0, 0.1]),
+        "odd": st.sampled_from([0.0, 0.2, 1.0]),
         "faults": st.lists(st.sampled_from([*FAULTS, "late"]), unique=True).map(tuple),
         "fault_rate": shares,
         "recovers_after": st.sampled_from([10, 60, 120]),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ddbload.rows import blocks
 from ddbload.rows.dialect import BYTE_ORDER_MARK, Dialect
 from ddbload.source import s3
-from ddbload.write import scheduler
+from ddbload.write import limits
 from tests.property.rows_files import LINE_ENDS, NOT_UTF8, TEXTS, dialects
 from tests.unit.pipeline.expected import Outcome, ends_within_quotes, outcome
 from tests.unit.pipeline.world import World
@@ -221,8 +221,8 @@ class Sizes:
         with (
             mock.patch.object(blocks, "BLOCK_BYTES", self.block_bytes),
             mock.patch.object(s3, "RANGE_BYTES", self.range_bytes),
-            mock.patch.object(scheduler, "MAX_BATCH_ROWS", self.batch_rows),
-            mock.patch.object(scheduler, "READY_ROWS", self.ready_rows),
+            mock.patch.object(limits, "MAX_BATCH_ROWS", self.batch_rows),
+            mock.patch.object(limits, "READY_ROWS", self.ready_rows),
         ):
             yield
 

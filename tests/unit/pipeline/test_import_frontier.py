@@ -10,7 +10,7 @@ import pytest
 from ddbload.contracts import ImportResult
 from ddbload.pipeline import import_chunk
 from ddbload.pipeline.intake import Intake
-from ddbload.write import scheduler
+from ddbload.write import limits
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault
 from tests.unit.pipeline.expected import (
@@ -34,7 +34,7 @@ def never_taking(key: str) -> Callable[[str, Any], Fault | None]:
 
 
 def test_rows_that_were_read_and_not_told_of_are_not_done(monkeypatch):
-    monkeypatch.setattr(scheduler, "READY_ROWS", 10)
+    monkeypatch.setattr(limits, "READY_ROWS", 10)
     world = World(rows(100), request_seconds=1.0)
     world.preflight()
     (chunk,) = world.manifest
@@ -70,7 +70,7 @@ def test_rows_written_behind_one_that_is_not_are_not_counted(first):
 
 
 def test_no_more_than_twenty_thousand_rows_run_ahead(monkeypatch):
-    monkeypatch.setattr(scheduler, "MAX_AHEAD", 100)
+    monkeypatch.setattr(limits, "MAX_AHEAD", 100)
     world = World(rows(400), request_seconds=1.0)
     world.preflight()
     (chunk,) = world.manifest
@@ -89,7 +89,7 @@ def test_what_is_settled_is_let_go(monkeypatch):
             super().release(handle)
 
     monkeypatch.setattr(import_chunk, "Intake", Watched)
-    monkeypatch.setattr(scheduler, "READY_ROWS", 50)
+    monkeypatch.setattr(limits, "READY_ROWS", 50)
     world = World(rows(1000))
     world.run()
     assert max(most) <= 100

@@ -8,7 +8,7 @@ import pytest
 
 from ddbload import errors
 from ddbload.rows import blocks
-from ddbload.write import scheduler
+from ddbload.write import limits
 from tests.fakes.s3_faults import Fault, internal_error, slow_down
 from tests.unit.pipeline.expected import counts, outcome
 from tests.unit.pipeline.test_conductor import conduct
@@ -22,7 +22,7 @@ def _small_steps(monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 50)
     monkeypatch.setattr("ddbload.source.s3.RANGE_BYTES", 50)
     # Rows are written while others are read, as in files of more than a few thousand.
-    monkeypatch.setattr(scheduler, "READY_ROWS", 5)
+    monkeypatch.setattr(limits, "READY_ROWS", 5)
 
 
 def stalling(world: World, seconds: float) -> Fault:

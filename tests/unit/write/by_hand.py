@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from ddbload.contracts import Counts
 from ddbload.write.pacing import Pacing
-from ddbload.write.scheduler import (
-    Accepted,
-    Answer,
-    Batch,
-    Finished,
-    Scheduler,
-    Wait,
-)
+from ddbload.write.scheduler import Scheduler
+from ddbload.write.steps import Accepted, Answer, Batch, Finished, Wait
 
 SMALL = 100
 """Bytes of a row where its size does not matter: one write unit."""
@@ -43,7 +37,7 @@ class ByHand:
             deadline=deadline,
             rng=random.Random(seed),
             pacing=Pacing(random.Random(seed), max_wcu),
-            released=self.released.append,
+            released=self.released.extend,
         )
 
     @property
@@ -55,7 +49,21 @@ class ByHand:
         return self.scheduler.settlement.frontier
 
     def offer(self, *keys: Hashable, size: int = SMALL, wire_bytes: int = SMALL) -> list[int]:
-        return [self.scheduler.offer(key, size, wire_bytes) for key in keys]
+        handles = [self.scheduler.know() for _ in keys]
+        for handle, key in zip(handles, keys, strict=True):
+            self.scheduler.offer(handle, key, size, wire_bytes)
+        return handles
+
+    def offer_all(self, *keys: Hashable, units: Sequence[int] | None = None) -> Sequence[int]:
+        first = self.scheduler.know(len(keys))
+        handles = range(first, first + len(keys))
+        self.scheduler.offer_all(handles, keys, units, SMALL)
+        return handles
+
+    def reject(self) -> int:
+        handle = self.scheduler.know()
+        self.scheduler.reject(handle)
+        return handle
 
     def step(self) -> Batch | Wait | Finished:
         return self.scheduler.next(self.now)

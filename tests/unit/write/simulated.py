@@ -9,19 +9,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from unittest import mock
 
-from ddbload.write import scheduler as module
+from ddbload.write import limits as module
 from ddbload.write.pacing import Pacing
-from ddbload.write.scheduler import (
-    Accepted,
-    Answer,
-    Batch,
-    Finished,
-    Refused,
-    Scheduler,
-    Throttled,
-    Unsure,
-    Wait,
-)
+from ddbload.write.scheduler import Scheduler
+from ddbload.write.steps import Accepted, Answer, Batch, Finished, Refused, Throttled, Unsure, Wait
 
 MAX_STEPS = 100_000
 MAX_LATENCY = 0.05
@@ -54,6 +45,8 @@ class World:
     fault_rate: float = 0.0
     recovers_after: int = 150
     """So many answers; from then on there are no faults."""
+    odd: float = 0.0
+    """The share of rows that are offered one by one."""
     batch_rows: int = 25
     ahead: int = 20_000
     concurrency: int = 4
@@ -101,7 +94,7 @@ class Simulation:
             deadline=world.deadline,
             rng=rng,
             pacing=Pacing(rng, world.max_wcu),
-            released=self.released.append,
+            released=self.released.extend,
         )
         self._told = 0
         self._flights: dict[int, tuple[float, Batch]] = {}
@@ -144,18 +137,30 @@ class Simulation:
         return self.answers >= self._world.recovers_after or not self._world.faults
 
     def _feed(self, most: int) -> None:
-        for _ in range(min(most, self.scheduler.room(), len(self.source) - self._told)):
-            row = self.source[self._told]
-            if row.rejected:
-                handle = self.scheduler.reject()
+        count = min(most, self.scheduler.room(), len(self.source) - self._told)
+        first = self.scheduler.know(count)
+        assert first == self._told
+        self._told += count
+        if self.scheduler.settlement.ahead > self._world.ahead:
+            self.breaches.append("more rows are known than may be")
+        together: list[int] = []
+        for handle in range(first, self._told):
+            if self.source[handle].rejected:
+                self.scheduler.reject(handle)
+            elif self._rng.random() < self._world.odd:
+                self._offer(together)
+                self.scheduler.offer(handle, self.source[handle].key, 100, 100)
+                together = []
             else:
-                handle = self.scheduler.offer(row.key, 100, 100)
-            assert handle == self._told
-            self._told += 1
-            if self.scheduler.settlement.ahead > self._world.ahead:
-                self.breaches.append("more rows are known than may be")
+                together.append(handle)
+        self._offer(together)
         if self._told == len(self.source):
             self.scheduler.close()
+
+    def _offer(self, handles: list[int]) -> None:
+        keys = [self.source[handle].key for handle in handles]
+        if keys:
+            self.scheduler.offer_all(handles, keys, None, 100)
 
     def _send(self, batch: Batch) -> None:
         keys = [self.source[handle].key for handle in batch.handles]

@@ -10,7 +10,8 @@ from ddbload.contracts import Counts
 from ddbload.errors import TableNotFound
 from ddbload.write.driver import POLL_SECONDS, Driver
 from ddbload.write.engines import DRIVERS
-from ddbload.write.scheduler import MAX_AHEAD, Accepted, Answer, Fatal, Refused, Throttled, Unsure
+from ddbload.write.limits import MAX_AHEAD
+from ddbload.write.steps import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.sync import SyncDriver
 from ddbload.write.threads import ThreadsDriver
 from tests.unit.write.transports import Clock, Rows, Table, at_row

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from ddbload.errors import AccessDenied, RequestRefused, TableNotFound
 from ddbload.write.dynamodb import BatchWriter
-from ddbload.write.scheduler import Accepted, Answer, Fatal, Refused, Throttled, Unsure
+from ddbload.write.steps import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from tests.fakes.client import connect_timeout, connection_closed, read_timeout, unreachable
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.dynamodb_faults import (

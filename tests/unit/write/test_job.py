@@ -6,7 +6,8 @@ import pytest
 
 from ddbload.contracts import Counts
 from ddbload.write.driver import Job
-from ddbload.write.scheduler import READY_ROWS, Accepted, Batch, Finished, Wait
+from ddbload.write.limits import READY_ROWS
+from ddbload.write.steps import Accepted, Batch, Finished, Wait
 from tests.unit.write.transports import Clock, Rows, Table
 
 
@@ -67,7 +68,7 @@ def test_a_stretch_of_rows_that_are_not_sent_can_be_stopped(how):
         fed.append(room)
         clock.sleep(1.0)
         for _ in range(room):
-            rows.scheduler.reject()
+            rows.scheduler.reject(rows.scheduler.know())
         return len(fed) < 100
 
     job = Job(

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.write.scheduler import (
-    Accepted,
-    Answer,
-    Batch,
-    Refused,
-    Throttled,
-    Unsure,
-    Wait,
-)
+from ddbload.write.steps import Accepted, Answer, Batch, Refused, Throttled, Unsure, Wait
 from tests.unit.write.by_hand import ByHand, object_keys
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.contracts import Counts
 from ddbload.errors import TableNotFound
-from ddbload.write.scheduler import Accepted, Fatal, Refused, Throttled, Unsure
+from ddbload.write.steps import Accepted, Fatal, Refused, Throttled, Unsure
 from tests.unit.write.by_hand import ByHand, object_keys
 
 NOT_WRITTEN = [

@@ -6,21 +6,15 @@ import pytest
 
 from ddbload.contracts import Counts, Work
 from ddbload.errors import AccessDenied, TableNotFound
-from ddbload.write import scheduler as module
-from ddbload.write.scheduler import (
+from ddbload.write import limits as module
+from ddbload.write.limits import (
     MAX_AHEAD,
     MAX_BATCH_BYTES,
     MAX_BATCH_ROWS,
     MAX_HELD_BYTES,
     READY_ROWS,
-    Accepted,
-    Batch,
-    Fatal,
-    Finished,
-    Throttled,
-    Unsure,
-    Wait,
 )
+from ddbload.write.steps import Accepted, Batch, Fatal, Finished, Refused, Throttled, Unsure, Wait
 from tests.unit.write.by_hand import ByHand, object_keys
 
 MEGABYTE = 1024 * 1024
@@ -120,7 +114,7 @@ def test_rejects_count_as_rows_that_are_known():
     by_hand.offer("stuck")
     by_hand.batch()
     while by_hand.scheduler.room():
-        by_hand.scheduler.reject()
+        by_hand.reject()
     assert by_hand.scheduler.settlement.ahead == MAX_AHEAD
 
 
@@ -185,7 +179,7 @@ def test_nothing_at_all_is_finished_when_it_is_closed():
 
 def test_rejects_alone_need_no_request():
     by_hand = ByHand()
-    assert [by_hand.scheduler.reject() for _ in range(3)] == [0, 1, 2]
+    assert [by_hand.reject() for _ in range(3)] == [0, 1, 2]
     by_hand.scheduler.close()
     assert by_hand.step() == Finished()
     assert by_hand.counts == Counts(read=3, rejected=3)
@@ -243,7 +237,7 @@ def test_nothing_is_sent_from_the_deadline_on():
 def test_counts_at_the_deadline_end_at_the_first_unsettled_row():
     by_hand = ByHand(deadline=10.0)
     by_hand.offer(*object_keys(30))
-    by_hand.scheduler.reject()
+    by_hand.reject()
     first, second = by_hand.batch(), by_hand.batch()
     by_hand.accept(second)
     by_hand.now = 10.0
@@ -332,6 +326,6 @@ def test_a_row_that_is_sent_after_all_is_a_retry_where_it_was_sent():
     batch = by_hand.batch()
     by_hand.offer("a")
     by_hand.accept(batch, 0)
-    by_hand.answer(by_hand.batch(), module.Refused("no"))
+    by_hand.answer(by_hand.batch(), Refused("no"))
     assert by_hand.batch().handles == (0,)
     assert by_hand.scheduler.work.retries == 1

@@ -7,17 +7,8 @@ import random
 import pytest
 
 from ddbload.contracts import Counts
-from ddbload.write.scheduler import (
-    MAX_BATCH_BYTES,
-    MAX_BATCH_ROWS,
-    Accepted,
-    Batch,
-    Finished,
-    Refused,
-    Throttled,
-    Unsure,
-    Wait,
-)
+from ddbload.write.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
+from ddbload.write.steps import Accepted, Batch, Finished, Refused, Throttled, Unsure, Wait
 from tests.unit.write.by_hand import ByHand, object_keys
 
 REFUSED = Refused("The provided key element does not match the schema")
@@ -205,8 +196,8 @@ def test_the_message_is_that_of_the_row_alone():
 def test_a_refused_row_is_known_as_refused_when_it_is_released():
     seen = []
     by_hand = ByHand()
-    by_hand.scheduler._released = lambda handle: seen.append(
-        (handle, by_hand.scheduler.refused.get(handle))
+    by_hand.scheduler._released = lambda handles: seen.extend(
+        (handle, by_hand.scheduler.refused.get(handle)) for handle in handles
     )
     by_hand.offer("a")
     by_hand.answer(by_hand.batch(), REFUSED)

@@ -88,7 +88,7 @@ def test_any_order_gives_the_same_counts(seed):
     check(made, settled)
     assert made.counts.read == 20_000
     assert made.counts.conserved
-    assert len(made._ahead) < 5000
+    assert len(made._outcomes) < 5000
 
 
 def test_a_row_that_is_forgotten_is_not_settled_again():

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from ddbload.write.scheduler import Accepted
+from ddbload.write.steps import Accepted
 from ddbload.write.threads import ThreadsDriver
 from tests.unit.write.transports import Rows, Table
 

@@ -11,7 +11,8 @@ from typing import Any
 from ddbload.contracts import Counts
 from ddbload.write.driver import Job, PutItem
 from ddbload.write.pacing import Pacing
-from ddbload.write.scheduler import Accepted, Answer, Scheduler
+from ddbload.write.scheduler import Scheduler
+from ddbload.write.steps import Accepted, Answer
 
 Says = Callable[[Sequence[PutItem]], Answer]
 
@@ -89,7 +90,7 @@ class Rows:
             deadline=deadline,
             rng=random.Random(1),
             pacing=Pacing(random.Random(1), max_wcu),
-            released=self.released.append,
+            released=self.released.extend,
         )
 
     @property
@@ -101,7 +102,7 @@ class Rows:
         if self.told == len(self.keys):
             return False
         for key in self.keys[self.told :][:room]:
-            self.scheduler.offer(key, 100, 100)
+            self.scheduler.offer(self.scheduler.know(), key, 100, 100)
             self.told += 1
         return True
 

@@ -1,0 +1,85 @@
+"""AWS Signature Version 4 for requests that differ in nothing but their body.
+
+The rules are those of "AWS Signature Version 4 for API requests" in the IAM User Guide. What a
+second's requests have in common (headers, scope, the signing key's own hashing) is worked out
+once a second: then a request costs three short hashes and that of its body.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_BLOCK_BYTES = 64
+"""SHA-256's block, by which HMAC pads its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What signs. `token`: of temporary credentials."""
+
+    access_key: str
+    secret_key: str
+    token: str | None = None
+
+
+class RequestSigner:
+    """Makes the heads of `POST /` requests of one service. One thread uses it at a time."""
+
+    def __init__(self, *, service: str, region: str, host: str, headers: Mapping[str, str]) -> None:
+        """`host` as in the URL, with its port unless that is the scheme's own. `headers`: those
+        that all requests have (in lower case, signed too) besides the ones of this module.
+        """
+        self._service, self._region, self._host = service, region, host
+        self._headers = dict(headers)
+        self._second = -1
+        self._credentials: Credentials | None = None
+        self._canonical = hashlib.sha256()
+        self._inner = hashlib.sha256()
+        self._outer = hashlib.sha256()
+        self._head = ""
+
+    def head(self, body: bytes, credentials: Credentials, now: float) -> bytes:
+        """Request line and headers, with the blank line that ends them. `now`: seconds of epoch."""
+        second = int(now)
+        if second != self._second or credentials is not self._credentials:
+            self._begin_second(second, credentials)
+        canonical = self._canonical.copy()
+        canonical.update(hashlib.sha256(body).hexdigest().encode())
+        inner = self._inner.copy()
+        inner.update(canonical.hexdigest().encode())
+        outer = self._outer.copy()
+        outer.update(inner.digest())
+        return (self._head % (outer.hexdigest(), len(body))).encode()
+
+    def _begin_second(self, second: int, credentials: Credentials) -> None:
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
+        date = stamp[:8]
+        headers = {**self._headers, "host": self._host, "x-amz-date": stamp}
+        if credentials.token is not None:
+            headers["x-amz-security-token"] = credentials.token
+        # Runs of blanks count as one in what is signed.
+        lines = "".join(f"{name}:{' '.join(headers[name].split())}\n" for name in sorted(headers))
+        names = ";".join(sorted(headers))
+        scope = f"{date}/{self._region}/{self._service}/aws4_request"
+        key = f"AWS4{credentials.secret_key}".encode()
+        for part in (date, self._region, self._service, "aws4_request"):
+            key = hmac.digest(key, part.encode(), "sha256")
+        padded = key.ljust(_BLOCK_BYTES, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
+        self._inner.update(f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n".encode())
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
+        self._canonical = hashlib.sha256(f"POST\n/\n\n{lines}\n{names}\n".encode())
+        shown = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        authorization = (
+            f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope},"
+            f" SignedHeaders={names}, Signature="
+        )
+        self._head = (
+            f"POST / HTTP/1.1\r\n{shown}authorization: {authorization}".replace("%", "%%")
+            + "%s\r\ncontent-length: %d\r\n\r\n"
+        )
+        self._second, self._credentials = second, credentials

@@ -1,0 +1,11 @@
+"""How much one request and one worker hold."""
+
+MAX_BATCH_ROWS = 25
+MAX_BATCH_BYTES = 15 * 1024 * 1024
+"""DynamoDB's limit is 16 MB a request; the rest is for the envelope."""
+MAX_AHEAD = 20_000
+"""Rows that may be known from the first unsettled one on."""
+MAX_HELD_BYTES = 64 * 1024 * 1024
+"""JSON of the rows that are known and not settled."""
+READY_ROWS = 2_000
+"""More rows are asked for while fewer than these are ready to go."""

@@ -1,0 +1,68 @@
+"""What a scheduler tells a driver to do, and what a driver tells it of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ddbload.errors import DdbloadError
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of one request, by handle."""
+
+    number: int
+    handles: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing may go before `until` (seconds), or, when that is None, before an answer."""
+
+    until: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Nothing is under way, and nothing is to be sent any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """DynamoDB took the request, but for the rows at these places of the batch."""
+
+    unprocessed: Sequence[int] = ()
+    consumed: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """DynamoDB refused the whole request for want of capacity."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """No answer, or none to be believed: the rows may have been written."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """DynamoDB refuses the content of the request."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fatal:
+    """No request will pass."""
+
+    error: DdbloadError
+
+
+Answer = Accepted | Throttled | Unsure | Refused | Fatal
+Step = Batch | Wait | Finished

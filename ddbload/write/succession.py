@@ -1,0 +1,124 @@
+"""Rows of equal keys: which of them is under way, and which stands in for which. Pure.
+
+Of one key at most one row is *current*: ready to go, sent and not answered, or waiting to be
+sent again. A later row with that key waits while the current one is sent, or takes its place,
+and the earlier one is then *superseded*. It is settled as such only when the later one is
+written: should DynamoDB refuse that, the earlier one is sent after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+
+class Row:
+    """A row that is known and not settled."""
+
+    __slots__ = (
+        "attempts",
+        "bytes",
+        "flying",
+        "handle",
+        "key",
+        "older",
+        "sent",
+        "successor",
+        "units",
+    )
+
+    def __init__(self, handle: int, key: Hashable, units: int, wire_bytes: int) -> None:
+        self.handle = handle
+        self.key = key
+        self.bytes = wire_bytes
+        self.units = units
+        # Of the key: a row that takes another's place takes its back-off as well.
+        self.attempts = 0
+        self.sent = False
+        self.flying = False
+        # The later row that goes in this one's place in a queue.
+        self.successor: Row | None = None
+        # Earlier rows of the same key that this one stands in for, in order.
+        self.older: list[Row] = []
+
+    def newest(self) -> Row:
+        """The row that goes in this one's place: itself, as long as none came later."""
+        row = self
+        while row.successor is not None:
+            row = row.successor
+        return row
+
+    def again(self) -> Row:
+        """The same row anew, to be sent after one that stood in for it."""
+        row = Row(self.handle, self.key, self.units, self.bytes)
+        row.sent = self.sent
+        return row
+
+
+class Succession:
+    """The current row of each key, and the one that waits for it."""
+
+    def __init__(self) -> None:
+        self.current: dict[Hashable, Row] = {}
+        self._next: dict[Hashable, Row] = {}
+
+    def add(self, row: Row) -> bool:
+        """Take the latest row; whether it is to be queued, having no earlier one's place."""
+        current = self.current.get(row.key)
+        if current is None:
+            self.current[row.key] = row
+            return True
+        if current.flying:
+            waiting = self._next.get(row.key)
+            if waiting is not None:
+                _stand_in(row, waiting)
+            self._next[row.key] = row
+        else:
+            # In its place in the queue, and with its back-off: were the later row sent last, the
+            # earlier one would hold the frontier until then.
+            current.successor = row
+            _stand_in(row, current)
+            self.current[row.key] = row
+            row.attempts = current.attempts
+        return False
+
+    def to_send(self, row: Row) -> Row:
+        """The row to send where this one came back: the one that waits for it, if any."""
+        waiting = self._next.pop(row.key, None)
+        if waiting is None:
+            return row
+        _stand_in(waiting, row)
+        waiting.attempts = row.attempts
+        self.current[row.key] = waiting
+        return waiting
+
+    def written(self, row: Row) -> Row | None:
+        """Let go of a row; the one that waited for it, to be sent now."""
+        waiting = self._next.pop(row.key, None)
+        if waiting is None:
+            del self.current[row.key]
+        else:
+            self.current[row.key] = waiting
+        return waiting
+
+    def refused(self, row: Row) -> Row | None:
+        """Let go of a row that DynamoDB refused; the one to be sent now in its stead."""
+        heir = self._next.pop(row.key, None)
+        del self.current[row.key]
+        older, row.older = row.older, []
+        if heir is not None:
+            heir.older[:0] = older
+        elif older:
+            # A new object: the old one has a successor.
+            heir = older.pop().again()
+            heir.older = older
+        if heir is not None:
+            self.current[heir.key] = heir
+        return heir
+
+
+def _stand_in(later: Row, earlier: Row) -> None:
+    # The list is handed on, not copied: a file may hold one key thousands of times.
+    chain = earlier.older
+    chain.append(earlier)
+    chain.extend(later.older)
+    later.older, earlier.older = chain, []
