@@ -9,21 +9,49 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from ddbload.errors import AwsConfiguration
 
 _BLOCK_BYTES = 64
 """SHA-256's block, by which HMAC pads its key."""
+UNSIGNED = frozenset(
+    {
+        "baggage",
+        "connection",
+        "expect",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "traceparent",
+        "tracestate",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "user-agent",
+        "x-amzn-trace-id",
+    }
+)
+"""Headers that whatever lies between may change: as in botocore, they are sent and not signed."""
+_OWN = frozenset(
+    {"authorization", "content-length", "date", "host", "x-amz-date", "x-amz-security-token"}
+)
+_NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
+# CR and LF would begin another header; the rest of them has no place in one either.
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What signs. `token`: of temporary credentials."""
+    """What signs. `token`: of temporary credentials, empty or None for others."""
 
     access_key: str
-    secret_key: str
-    token: str | None = None
+    secret_key: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
 
 
 class RequestSigner:
@@ -31,11 +59,17 @@ class RequestSigner:
 
     def __init__(self, *, service: str, region: str, host: str, headers: Mapping[str, str]) -> None:
         """`host` as in the URL, with its port unless that is the scheme's own. `headers`: those
-        that all requests have (in lower case, signed too) besides the ones of this module.
+        that all requests have (in lower case) besides the ones of this module. Raises ValueError
+        for a name that is none or is this module's own, and `AwsConfiguration` as `head` does.
         """
+        for name in headers:
+            if not _NAME.fullmatch(name) or name in _OWN:
+                raise ValueError(f"no header to give: {name!r}")
+        for value in (service, region, host, *headers.values()):
+            _check(value)
         self._service, self._region, self._host = service, region, host
         self._headers = dict(headers)
-        self._second = -1
+        self._second: int | None = None
         self._credentials: Credentials | None = None
         self._canonical = hashlib.sha256()
         self._inner = hashlib.sha256()
@@ -43,7 +77,10 @@ class RequestSigner:
         self._head = ""
 
     def head(self, body: bytes, credentials: Credentials, now: float) -> bytes:
-        """Request line and headers, with the blank line that ends them. `now`: seconds of epoch."""
+        """Request line and headers, with the blank line that ends them. `now`: seconds of epoch.
+
+        Raises `AwsConfiguration` where a value would end its header, and so begin another.
+        """
         second = int(now)
         if second != self._second or credentials is not self._credentials:
             self._begin_second(second, credentials)
@@ -59,11 +96,14 @@ class RequestSigner:
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
         date = stamp[:8]
         headers = {**self._headers, "host": self._host, "x-amz-date": stamp}
-        if credentials.token is not None:
+        if credentials.token:
             headers["x-amz-security-token"] = credentials.token
+        _check(credentials.access_key)
+        _check(credentials.token or "")
+        signed = sorted(name for name in headers if name not in UNSIGNED)
         # Runs of blanks count as one in what is signed.
-        lines = "".join(f"{name}:{' '.join(headers[name].split())}\n" for name in sorted(headers))
-        names = ";".join(sorted(headers))
+        lines = "".join(f"{name}:{' '.join(headers[name].split())}\n" for name in signed)
+        names = ";".join(signed)
         scope = f"{date}/{self._region}/{self._service}/aws4_request"
         key = f"AWS4{credentials.secret_key}".encode()
         for part in (date, self._region, self._service, "aws4_request"):
@@ -83,3 +123,12 @@ class RequestSigner:
             + "%s\r\ncontent-length: %d\r\n\r\n"
         )
         self._second, self._credentials = second, credentials
+
+
+def _check(value: str) -> None:
+    # The value itself may be a secret.
+    if _CONTROL.search(value):
+        raise AwsConfiguration(
+            "AWS settings: the access key, the session token, the region or the endpoint has a"
+            " line end or another control character in it; write it without"
+        )
