@@ -33,45 +33,47 @@ class Response:
     """Whether the connection may take another request."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Head:
+    status: int
+    headers: Mapping[str, str]
+    keep_alive: bool
+    length: int | None
+    """None: the body ends with the connection, unless it comes in chunks."""
+    is_chunked: bool
+
+
 class ResponseReader:
     """Takes the bytes of one connection, one response after the other.
 
-    It is fed only while an answer is awaited; what comes after one answer, unasked, is an error.
+    It is fed only while an answer is awaited; what comes after one answer, unasked, makes the
+    connection one not to be used again.
     """
 
     def __init__(self) -> None:
-        self._buffer = b""
-        self._head: tuple[int, dict[str, str], bool] | None = None
-        # None: the body ends with the connection.
-        self._length: int | None = 0
+        self._buffer = bytearray()
+        self._head: _Head | None = None
         self._chunks: _Chunks | None = None
+        # So that `begun` is true also between an interim response and the answer.
+        self._interim = False
 
     @property
     def begun(self) -> bool:
         """Whether some of a response has come."""
-        return bool(self._buffer) or self._head is not None
+        return bool(self._buffer) or self._head is not None or self._interim
 
     def feed(self, data: bytes) -> Response | None:
         """The response that these bytes complete, if any. Raises `BadResponse`."""
-        self._buffer = self._buffer + data if self._buffer else data
-        while self._head is None:
-            end = self._buffer.find(b"\r\n\r\n")
-            if end < 0:
-                if len(self._buffer) > MAX_HEAD_BYTES:
-                    raise BadResponse("the answer's headers do not end")
-                return None
-            self._begin(self._buffer[:end])
-            self._buffer = self._buffer[end + 4 :]
-        if self._chunks is not None:
-            self._buffer = self._chunks.feed(self._buffer)
-            return self._end(self._chunks.body()) if self._chunks.done else None
-        have = len(self._buffer)
-        if have > MAX_BODY_BYTES:
-            raise BadResponse("the answer is too long")
-        if self._length is None or have < self._length:
-            return None
-        body, self._buffer = self._buffer[: self._length], self._buffer[self._length :]
-        return self._end(body)
+        if self._head is None and not self._buffer:
+            # The usual case: the whole answer in one piece.
+            end = data.find(b"\r\n\r\n")
+            if 0 <= end <= MAX_HEAD_BYTES:
+                head = _head_of(data[:end])
+                if head is not None and head.length == len(data) - end - 4:
+                    self._interim = False
+                    return Response(head.status, head.headers, data[end + 4 :], head.keep_alive)
+        self._buffer += data
+        return self._read()
 
     def eof(self) -> Response | None:
         """The response that the connection's end completes. Raises `BadResponse`.
@@ -80,62 +82,49 @@ class ResponseReader:
         """
         if not self.begun:
             return None
-        if self._head is None or self._length is not None or self._chunks is not None:
+        head = self._head
+        if head is None or head.is_chunked or head.length is not None:
             raise BadResponse("the connection was closed in the middle of the answer")
-        body, self._buffer = self._buffer, b""
-        return self._end(body)
+        return self._end(head, bytes(self._buffer), len(self._buffer), keep_alive=False)
 
-    def _begin(self, head: bytes) -> None:
-        first, *lines = head.decode("latin-1").split("\r\n")
-        version, _, rest = first.partition(" ")
-        status = rest[:3]
-        if version not in ("HTTP/1.1", "HTTP/1.0") or not (status.isascii() and status.isdigit()):
-            raise BadResponse("the answer is not HTTP/1.1")
-        code = int(status)
-        if 100 <= code < 200:
-            # An interim response; the answer follows.
-            return
-        headers: dict[str, str] = {}
-        for line in lines:
-            name, colon, value = line.partition(":")
-            name = name.lower()
-            if not colon or not name or name != name.strip():
-                raise BadResponse("the answer's headers are none")
-            value = value.strip()
-            if name == "content-length" and headers.get(name, value) != value:
-                raise BadResponse("the answer has two lengths")
-            headers[name] = value
-        self._head = (code, headers, _keep_alive(version, headers))
-        self._measure(code, headers)
-
-    def _measure(self, code: int, headers: Mapping[str, str]) -> None:
-        coding = headers.get("transfer-encoding")
-        length = headers.get("content-length")
-        self._chunks = None
-        if code in _NO_BODY:
-            self._length = 0
-        elif coding is not None:
-            if coding.lower() != "chunked" or length is not None:
-                raise BadResponse("the answer's transfer encoding is unknown")
-            self._chunks = _Chunks()
-        elif length is None:
-            self._length = None
-        elif length.isascii() and length.isdigit() and len(length) <= 18:
-            self._length = int(length)
-            if self._length > MAX_BODY_BYTES:
+    def _read(self) -> Response | None:
+        buffer = self._buffer
+        while self._head is None:
+            end = buffer.find(b"\r\n\r\n", 0, MAX_HEAD_BYTES + 4)
+            if end < 0:
+                start = bytes(buffer[:7])
+                if not b"HTTP/1.".startswith(start):
+                    raise BadResponse("the answer is not HTTP/1.1")
+                if len(buffer) >= MAX_HEAD_BYTES + 4:
+                    raise BadResponse("the answer's headers do not end")
+                return None
+            self._head = _head_of(bytes(buffer[:end]))
+            self._interim = self._head is None
+            del buffer[: end + 4]
+        head = self._head
+        if head.is_chunked:
+            if self._chunks is None:
+                self._chunks = _Chunks()
+            used = self._chunks.feed(buffer)
+            if not self._chunks.done:
+                del buffer[:used]
+                return None
+            return self._end(head, self._chunks.body(), used, head.keep_alive)
+        have = len(buffer)
+        if head.length is None:
+            if have > MAX_BODY_BYTES:
                 raise BadResponse("the answer is too long")
-        else:
-            raise BadResponse("the answer's length is no number")
+            return None
+        if have < head.length:
+            return None
+        return self._end(head, bytes(buffer[: head.length]), head.length, head.keep_alive)
 
-    def _end(self, body: bytes) -> Response:
-        if self._head is None:
-            raise AssertionError("a response without a head")
-        status, headers, keep_alive = self._head
-        # A body that the connection's end completes leaves none; what nobody asked for spoils it.
-        bounded = self._length is not None or self._chunks is not None
-        response = Response(status, headers, body, keep_alive and bounded and not self._buffer)
-        self._head, self._buffer = None, b""
-        return response
+    def _end(self, head: _Head, body: bytes, used: int, keep_alive: bool) -> Response:
+        # What nobody asked for spoils the connection.
+        keep_alive = keep_alive and used == len(self._buffer)
+        self._buffer = bytearray()
+        self._head, self._chunks, self._interim = None, None, False
+        return Response(head.status, head.headers, body, keep_alive)
 
 
 class _Chunks:
@@ -143,53 +132,108 @@ class _Chunks:
 
     def __init__(self) -> None:
         self.done = False
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._left: int | None = None
+        self._body = bytearray()
+        # Bytes of the present chunk that are still to come, with its line end; 0: a line is next.
+        self._left = 0
         self._trailers = False
 
     def body(self) -> bytes:
-        return b"".join(self._pieces)
+        return bytes(self._body)
 
-    def feed(self, data: bytes) -> bytes:
-        """Take what is complete; the rest."""
+    def feed(self, data: bytearray) -> int:
+        """Take what is complete; how many bytes that was."""
+        at = 0
         while not self.done:
-            if self._left is not None:
-                # A chunk's bytes and the line end behind them.
-                if len(data) < self._left + 2:
-                    return data
-                if data[self._left : self._left + 2] != b"\r\n":
+            if self._left:
+                # All of the chunk that is there, but none of its line end before that is whole.
+                take = min(self._left - 2, len(data) - at)
+                self._body += data[at : at + take]
+                at += take
+                self._left -= take
+                if self._left > 2 or len(data) - at < 2:
+                    return at
+                if data[at : at + 2] != b"\r\n":
                     raise BadResponse("a chunk of the answer does not end where it should")
-                self._pieces.append(data[: self._left])
-                data = data[self._left + 2 :]
-                self._left = None
+                at += 2
+                self._left = 0
                 continue
-            end = data.find(b"\r\n")
+            end = data.find(b"\r\n", at, at + _MAX_CHUNK_LINE_BYTES + 2)
             if end < 0:
-                if len(data) > _MAX_CHUNK_LINE_BYTES:
-                    raise BadResponse("a chunk of the answer has no length")
-                return data
-            line, data = data[:end], data[end + 2 :]
+                if len(data) - at >= _MAX_CHUNK_LINE_BYTES + 2:
+                    raise BadResponse("a line between chunks of the answer does not end")
+                return at
+            line = bytes(data[at:end])
+            at = end + 2
             if self._trailers:
                 self.done = not line
             else:
                 self._begin_chunk(line)
-        return data
+        return at
 
     def _begin_chunk(self, line: bytes) -> None:
-        size = line.partition(b";")[0].strip()
+        size = line.partition(b";")[0].strip(b" \t")
         if not size or len(size) > 8 or not _HEX.issuperset(size):
             raise BadResponse("a chunk of the answer has no length")
         length = int(size, 16)
-        self._size += length
-        if self._size > MAX_BODY_BYTES:
+        if len(self._body) + length > MAX_BODY_BYTES:
             raise BadResponse("the answer is too long")
         if length:
-            self._left = length
+            self._left = length + 2
         else:
             self._trailers = True
 
 
+def _head_of(head: bytes) -> _Head | None:
+    """What status line and headers say; None for an interim response."""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    version, _, rest = first.partition(" ")
+    code = rest[:3]
+    if (
+        version not in ("HTTP/1.1", "HTTP/1.0")
+        or not (len(code) == 3 and code.isascii() and code.isdigit() and "1" <= code[0] <= "5")
+        or rest[3:4] not in ("", " ")
+    ):
+        raise BadResponse("the answer is not HTTP/1.1")
+    status = int(code)
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        name = name.lower()
+        if not colon or not name or name != name.strip():
+            raise BadResponse("the answer's headers are none")
+        value = value.strip()
+        if name in ("content-length", "transfer-encoding") and headers.get(name, value) != value:
+            raise BadResponse("the answer has two lengths")
+        headers[name] = value
+    if status < 200:
+        if status == 101:
+            raise BadResponse("the answer is of another protocol")
+        return None
+    length, is_chunked = _measure(version, status, headers)
+    # What has no length leaves no connection.
+    keep_alive = (is_chunked or length is not None) and _keep_alive(version, headers)
+    return _Head(status, headers, keep_alive, length, is_chunked)
+
+
+def _measure(version: str, status: int, headers: Mapping[str, str]) -> tuple[int | None, bool]:
+    coding = headers.get("transfer-encoding")
+    length = headers.get("content-length")
+    if coding is not None:
+        if coding.lower() != "chunked" or length is not None or version == "HTTP/1.0":
+            raise BadResponse("the answer's transfer encoding is unknown")
+        return (0, False) if status in _NO_BODY else (None, True)
+    if length is not None and not (length.isascii() and length.isdigit() and len(length) <= 18):
+        raise BadResponse("the answer's length is no number")
+    if status in _NO_BODY:
+        return 0, False
+    if length is not None and int(length) > MAX_BODY_BYTES:
+        raise BadResponse("the answer is too long")
+    return (None if length is None else int(length)), False
+
+
 def _keep_alive(version: str, headers: Mapping[str, str]) -> bool:
-    words = {word.strip().lower() for word in headers.get("connection", "").split(",")}
+    connection = headers.get("connection")
+    if connection is None:
+        return version == "HTTP/1.1"
+    words = {word.strip().lower() for word in connection.split(",")}
     return "close" not in words and (version == "HTTP/1.1" or "keep-alive" in words)
