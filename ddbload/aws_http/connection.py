@@ -1,0 +1,249 @@
+"""One connection, plain or TLS, that never blocks: it does what it can and says what it waits for.
+
+Its user watches `fd` for `wants` and calls `on_ready` for whatever comes. A connection that raised
+`Broken` is of no more use than to be closed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+from selectors import EVENT_READ, EVENT_WRITE
+from typing import Any, NamedTuple
+
+from ddbload.aws_http.http1 import BadResponse, Response, ResponseReader
+
+_PIECE_BYTES = 64 * 1024
+"""More than a TLS record holds."""
+_REASONS = {
+    errno.ECONNREFUSED: "ConnectionRefused",
+    errno.ECONNRESET: "ConnectionReset",
+    errno.EPIPE: "ConnectionReset",
+    errno.EHOSTUNREACH: "HostUnreachable",
+    errno.ENETUNREACH: "HostUnreachable",
+    errno.EMFILE: "TooManyOpenFiles",
+    errno.ENFILE: "TooManyOpenFiles",
+}
+
+
+class Address(NamedTuple):
+    """One of those that `socket.getaddrinfo` finds."""
+
+    family: int
+    sockaddr: Any
+
+
+class Broken(Exception):
+    """The connection ended, or cannot be used any further."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        """A name such as ConnectionReset, for people."""
+
+
+class Connection:
+    """Connects, shakes hands, and then takes one request after the other."""
+
+    __slots__ = (
+        "_reader",
+        "_receive_wants_write",
+        "_rest",
+        "_send_wants_write",
+        "_server_name",
+        "_sock",
+        "_tls",
+        "fd",
+        "is_closed",
+        "is_open",
+        "owner",
+        "watched",
+    )
+
+    def __init__(self, address: Address, tls: ssl.SSLContext | None, server_name: str) -> None:
+        """Begins to connect. Raises `Broken`.
+
+        `tls`: none for a plain connection. `server_name`: whom the certificate must be for.
+        """
+        self._reader = ResponseReader()
+        self._rest: memoryview | None = None
+        self._send_wants_write = True
+        self._receive_wants_write = False
+        self._tls, self._server_name = tls, server_name
+        self.is_open = False
+        """Whether requests may be sent."""
+        self.is_closed = False
+        self.watched = 0
+        """What its user watches it for."""
+        self.owner: Any = None
+        """Whose request is under way, for the user of the connection."""
+        try:
+            self._sock = socket.socket(address.family, socket.SOCK_STREAM)
+        except OSError as error:
+            raise Broken(_reason(error)) from None
+        try:
+            self._sock.setblocking(False)
+            # Requests are written whole: waiting for more to send only delays their last packet.
+            self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            code = self._sock.connect_ex(address.sockaddr)
+        except OSError as error:
+            code = error.errno or errno.EIO
+        if code not in (0, errno.EINPROGRESS, errno.EWOULDBLOCK):
+            self._sock.close()
+            raise Broken(_reason(OSError(code, "")))
+        self.fd = self._sock.fileno()
+
+    @property
+    def wants(self) -> int:
+        """What to watch the socket for: `selectors`' events."""
+        if self._send_wants_write or self._receive_wants_write:
+            return EVENT_READ | EVENT_WRITE
+        return EVENT_READ
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether some of the request has not gone yet."""
+        return self._rest is not None
+
+    @property
+    def begun(self) -> bool:
+        """Whether some of an answer has come."""
+        return self._reader.begun
+
+    @property
+    def left(self) -> int:
+        """Bytes of the request that have not gone yet."""
+        return 0 if self._rest is None else len(self._rest)
+
+    def connect(self) -> bool:
+        """Go on connecting; whether it is done, and requests may be sent. Raises `Broken`."""
+        try:
+            if self._tls is None:
+                self._raise_error()
+                self.is_open = True
+            else:
+                if not isinstance(self._sock, ssl.SSLSocket):
+                    self._raise_error()
+                    self._sock = self._tls.wrap_socket(
+                        self._sock,
+                        server_hostname=self._server_name,
+                        do_handshake_on_connect=False,
+                        # An end that TLS did not announce is no end of an answer.
+                        suppress_ragged_eofs=False,
+                    )
+                self._send_wants_write = False
+                self._sock.do_handshake()
+                self.is_open = True
+        except ssl.SSLWantReadError:
+            self._send_wants_write = False
+        except ssl.SSLWantWriteError:
+            self._send_wants_write = True
+        except (OSError, ValueError) as error:
+            raise Broken(_reason(error)) from None
+        else:
+            self._send_wants_write = False
+        return self.is_open
+
+    def send(self, request: bytes) -> None:
+        """Send a request, or as much of it as goes now. Raises `Broken`."""
+        try:
+            sent = self._sock.send(request)
+        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError) as error:
+            sent = 0
+            self._send_wants_write = not isinstance(error, ssl.SSLWantReadError)
+        except OSError as error:
+            raise Broken(_reason(error)) from None
+        if sent < len(request):
+            self._rest = memoryview(request)[sent:]
+            if sent:
+                self._go_on()
+
+    def on_ready(self) -> Response | None:
+        """Receive and send what can be; the answer, when it is whole. Raises `Broken`."""
+        response = self._receive()
+        if response is None and self._rest is not None:
+            try:
+                self._go_on()
+            except Broken:
+                # Who refuses a request may answer before it has all of it, and close.
+                response = self._receive()
+                if response is None:
+                    raise
+        return response
+
+    def is_quiet(self) -> bool:
+        """Whether an idle connection that is ready is still to be used: nothing was said."""
+        try:
+            self._sock.recv(1)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            # What TLS itself says (a session ticket) is nothing.
+            return True
+        except OSError:
+            pass
+        return False
+
+    def close(self) -> None:
+        """Close the socket, whatever is under way."""
+        self.is_closed = True
+        self._sock.close()
+
+    def _go_on(self) -> None:
+        rest = self._rest
+        try:
+            while rest:
+                rest = rest[self._sock.send(rest) :]
+        except (BlockingIOError, ssl.SSLWantWriteError):
+            self._send_wants_write = True
+            self._rest = rest
+            return
+        except ssl.SSLWantReadError:
+            self._send_wants_write = False
+            self._rest = rest
+            return
+        except OSError as error:
+            self._rest = rest
+            raise Broken(_reason(error)) from None
+        self._send_wants_write = False
+        self._rest = None
+
+    def _receive(self) -> Response | None:
+        sock, reader = self._sock, self._reader
+        self._receive_wants_write = False
+        try:
+            while True:
+                data = sock.recv(_PIECE_BYTES)
+                if not data:
+                    response = reader.eof()
+                    if response is None:
+                        raise Broken("ConnectionClosed")
+                    return response
+                response = reader.feed(data)
+                if response is not None:
+                    return response
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return None
+        except ssl.SSLWantWriteError:
+            self._receive_wants_write = True
+            return None
+        except BadResponse:
+            raise Broken("BadResponse") from None
+        except OSError as error:
+            raise Broken(_reason(error)) from None
+
+    def _raise_error(self) -> None:
+        code = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, os.strerror(code))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "CertificateNotTrusted"
+    if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return "ConnectionClosed"
+    if isinstance(error, ssl.SSLError | ValueError):
+        return "TLSError"
+    return _REASONS.get(getattr(error, "errno", None) or 0, "ConnectionLost")

@@ -1,0 +1,346 @@
+"""Many requests to one endpoint at once, in one thread: keep-alive, time-outs, one outcome each."""
+
+from __future__ import annotations
+
+import selectors
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ddbload.aws_http.connection import Address, Broken, Connection
+from ddbload.aws_http.http1 import Response
+from ddbload.aws_http.names import LookUp, Names
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_NEVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where requests go. `scheme`: http or https. `region`: for which they are signed."""
+
+    scheme: str
+    host: str
+    """A name, or an address without brackets."""
+    port: int
+    region: str
+
+    @property
+    def authority(self) -> str:
+        """What the Host header says."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """In seconds."""
+
+    connect: float = 5.0
+    """For all addresses together, and TLS's handshake."""
+    stall: float = 10.0
+    """How long sending may stand still."""
+    first_byte: float = 10.0
+    """From the request's last byte to the answer's first."""
+    whole: float = 15.0
+    """From the request's last byte to the answer's last."""
+    idle: float = 50.0
+    """How long a connection is kept for a next request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """No whole answer came; the request may have been carried out."""
+
+    reason: str
+    """A name such as ReadTimeout or ConnectionReset, for people."""
+
+
+class _Exchange:
+    """A request under way."""
+
+    __slots__ = (
+        "address",
+        "addresses",
+        "connect_by",
+        "connection",
+        "deadline",
+        "is_reused",
+        "late",
+        "left",
+        "request",
+        "token",
+        "whole_by",
+    )
+
+    def __init__(self, token: Any, request: bytes) -> None:
+        self.token, self.request = token, request
+        self.connection: Connection | None = None
+        # When it is lost, or another address is tried, and for which reason.
+        self.deadline = _NEVER
+        self.late = ""
+        self.connect_by = self.whole_by = _NEVER
+        self.left = 0
+        self.is_reused = False
+        # The one that it is connecting to, and those that may be tried after it.
+        self.address: Address | None = None
+        self.addresses: deque[Address] = deque()
+
+
+class HttpLoop:
+    """Takes requests and gives outcomes. One thread uses it; only `wait` waits."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        connections: int,
+        tls: ssl.SSLContext | None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        timeouts: Timeouts | None = None,
+        look_up: LookUp | None = None,
+    ) -> None:
+        """`connections`: at most so many, each with one request under way. `tls`: for https."""
+        if (endpoint.scheme == "https") != (tls is not None):
+            raise ValueError("https needs a TLS context, and http must have none")
+        self._host, self._tls = endpoint.host, tls
+        self._limit = connections
+        self._clock = clock
+        self._timeouts = timeouts or Timeouts()
+        self._under_way: set[_Exchange] = set()
+        self._idle: list[tuple[float, Connection]] = []
+        self._unresolved: list[_Exchange] = []
+        self._done: list[tuple[Any, Response | Lost]] = []
+        # No deadline is earlier than this.
+        self._look_at = _NEVER
+        self._is_closed = False
+        self._selector = selectors.DefaultSelector()
+        self._names = Names(endpoint.host, endpoint.port, clock, look_up)
+        self._selector.register(self._names.fd, selectors.EVENT_READ, None)
+
+    def free(self) -> int:
+        """How many more requests may be sent now."""
+        return self._limit - len(self._under_way)
+
+    def send(self, token: Any, request: bytes) -> None:
+        """Begin an exchange, whose outcome `wait` gives once.
+
+        Raises ValueError when no connection is free.
+        """
+        if len(self._under_way) >= self._limit:
+            raise ValueError("no connection is free")
+        exchange = _Exchange(token, request)
+        self._under_way.add(exchange)
+        while self._idle:
+            since, connection = self._idle.pop()
+            if self._clock() - since < self._timeouts.idle:
+                exchange.is_reused = True
+                self._begin(exchange, connection)
+                return
+            self._drop(connection)
+        self._connect(exchange)
+
+    def wait(self, seconds: float) -> list[tuple[Any, Response | Lost]]:
+        """What came, as soon as something has come; nothing after so many seconds."""
+        until = self._clock() + seconds
+        while True:
+            now = self._clock()
+            pause = 0.0 if self._done else max(0.0, min(until, self._look_at) - now)
+            for key, _ in self._selector.select(pause):
+                connection = key.data
+                if connection is None:
+                    self._resolved()
+                # One event may close the connection of another that waits here.
+                elif not connection.is_closed:
+                    self._ready(connection)
+            # What has come is taken before it can be late: this process may have been stopped.
+            now = self._clock()
+            if now >= self._look_at:
+                self._find_late(now)
+            if self._done or now >= until:
+                done, self._done = self._done, []
+                return done
+
+    def close(self) -> None:
+        """Close all sockets. What is under way has no outcome."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for key in list(self._selector.get_map().values()):
+            if key.data is not None:
+                key.data.close()
+        self._under_way.clear()
+        self._idle.clear()
+        self._unresolved.clear()
+        self._names.close()
+        self._selector.close()
+
+    # Connecting
+
+    def _connect(self, exchange: _Exchange) -> None:
+        now = self._clock()
+        exchange.connect_by = now + self._timeouts.connect
+        addresses = self._names.known()
+        if addresses:
+            exchange.addresses.extend(addresses)
+            self._try_next(exchange, "ConnectTimeout")
+        else:
+            self._unresolved.append(exchange)
+            self._set_deadline(exchange, exchange.connect_by, "NameNotResolved")
+
+    def _resolved(self) -> None:
+        addresses = self._names.take()
+        waiting, self._unresolved = self._unresolved, []
+        for exchange in waiting:
+            exchange.addresses.extend(addresses)
+            self._try_next(exchange, "NameNotResolved")
+
+    def _try_next(self, exchange: _Exchange, reason: str) -> None:
+        """Connect to the next address. `reason`: why there is no connection yet."""
+        if exchange.address is not None:
+            self._names.failed(exchange.address)
+        while exchange.addresses:
+            now = self._clock()
+            left = exchange.connect_by - now
+            if left <= 0:
+                break
+            exchange.address = address = exchange.addresses.popleft()
+            try:
+                connection = Connection(address, self._tls, self._host)
+            except Broken as broken:
+                self._names.failed(address)
+                reason = broken.reason
+                continue
+            connection.owner = exchange
+            exchange.connection = connection
+            connection.watched = connection.wants
+            self._selector.register(connection.fd, connection.watched, connection)
+            # A silent address leaves time for the others, of which a second is enough for any.
+            share = max(left / (len(exchange.addresses) + 1), min(left, 1.0))
+            self._set_deadline(exchange, now + share, "ConnectTimeout")
+            return
+        self._lose(exchange, reason)
+
+    def _go_on_connecting(self, exchange: _Exchange, connection: Connection) -> None:
+        try:
+            is_open = connection.connect()
+        except Broken as broken:
+            self._drop(connection)
+            if broken.reason == "CertificateNotTrusted":
+                self._lose(exchange, broken.reason)
+            else:
+                self._try_next(exchange, broken.reason)
+            return
+        if is_open:
+            self._begin(exchange, connection)
+            return
+        self._watch(connection)
+        if exchange.deadline < exchange.connect_by:
+            # It answers: the handshake has all the time there is.
+            self._set_deadline(exchange, exchange.connect_by, "ConnectTimeout")
+
+    # Sending and receiving
+
+    def _begin(self, exchange: _Exchange, connection: Connection) -> None:
+        connection.owner, exchange.connection = exchange, connection
+        try:
+            connection.send(exchange.request)
+        except Broken as broken:
+            self._broken(exchange, connection, broken.reason)
+            return
+        # One more than there can be: that it has begun is progress too.
+        exchange.left = len(exchange.request) + 1
+        self._await(exchange, connection)
+
+    def _await(self, exchange: _Exchange, connection: Connection) -> None:
+        """Look for what the connection waits for, and say how long it may."""
+        self._watch(connection)
+        if connection.is_sending:
+            if connection.left < exchange.left:
+                exchange.left = connection.left
+                self._set_deadline(exchange, self._clock() + self._timeouts.stall, "SendTimeout")
+            return
+        if exchange.left:
+            exchange.left = 0
+            now = self._clock()
+            exchange.whole_by = now + self._timeouts.whole
+            self._set_deadline(exchange, now + self._timeouts.first_byte, "ReadTimeout")
+        if connection.begun:
+            self._set_deadline(exchange, exchange.whole_by, "ReadTimeout")
+
+    def _ready(self, connection: Connection) -> None:
+        exchange: _Exchange | None = connection.owner
+        if exchange is None:
+            if not connection.is_quiet():
+                self._idle = [each for each in self._idle if each[1] is not connection]
+                self._drop(connection)
+            return
+        if not connection.is_open:
+            self._go_on_connecting(exchange, connection)
+            return
+        try:
+            response = connection.on_ready()
+        except Broken as broken:
+            self._broken(exchange, connection, broken.reason)
+            return
+        if response is None:
+            self._await(exchange, connection)
+            return
+        self._under_way.discard(exchange)
+        self._done.append((exchange.token, response))
+        connection.owner = None
+        if response.keep_alive and not connection.is_sending:
+            self._watch(connection)
+            self._idle.append((self._clock(), connection))
+        else:
+            self._drop(connection)
+
+    def _watch(self, connection: Connection) -> None:
+        wants = connection.wants
+        if wants != connection.watched:
+            connection.watched = wants
+            self._selector.modify(connection.fd, wants, connection)
+
+    def _broken(self, exchange: _Exchange, connection: Connection, reason: str) -> None:
+        """Send once more what a connection of old did not carry; else it is lost."""
+        begun = connection.begun
+        self._drop(connection)
+        if exchange.is_reused and not begun and reason != "BadResponse":
+            exchange.is_reused = False
+            self._connect(exchange)
+        else:
+            self._lose(exchange, reason)
+
+    # Time
+
+    def _set_deadline(self, exchange: _Exchange, at: float, late: str) -> None:
+        exchange.deadline, exchange.late = at, late
+        self._look_at = min(self._look_at, at)
+
+    def _find_late(self, now: float) -> None:
+        for exchange in [each for each in self._under_way if each.deadline <= now]:
+            connection = exchange.connection
+            is_connecting = connection is not None and not connection.is_open
+            if connection is not None:
+                self._drop(connection)
+            if is_connecting:
+                self._try_next(exchange, exchange.late)
+            else:
+                self._lose(exchange, exchange.late)
+        self._look_at = min((each.deadline for each in self._under_way), default=_NEVER)
+
+    def _lose(self, exchange: _Exchange, reason: str) -> None:
+        self._under_way.discard(exchange)
+        if exchange in self._unresolved:
+            self._unresolved.remove(exchange)
+        self._done.append((exchange.token, Lost(reason)))
+
+    def _drop(self, connection: Connection) -> None:
+        self._selector.unregister(connection.fd)
+        if connection.owner is not None:
+            connection.owner.connection = None
+            connection.owner = None
+        connection.close()
