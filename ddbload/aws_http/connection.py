@@ -149,6 +149,10 @@ class Connection:
 
     def send(self, request: bytes) -> None:
         """Send a request, or as much of it as goes now. Raises `Broken`."""
+        if len(request) > _PIECE_BYTES:
+            self._rest = memoryview(request)
+            self._go_on()
+            return
         try:
             sent = self._sock.send(request)
         except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError) as error:
@@ -194,7 +198,9 @@ class Connection:
         rest = self._rest
         try:
             while rest:
-                rest = rest[self._sock.send(rest) :]
+                # By the piece, for TLS takes all that it is given or nothing, and what it could
+                # not take it must be given again.
+                rest = rest[self._sock.send(rest[:_PIECE_BYTES]) :]
         except (BlockingIOError, ssl.SSLWantWriteError):
             self._send_wants_write = True
             self._rest = rest

@@ -1,0 +1,534 @@
+"""Each request has one outcome, whatever the network does, and no socket is left open."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ddbload.aws_http.http1 import Response
+from ddbload.aws_http.loop import Endpoint, HttpLoop, Lost, Timeouts
+from tests.faults.asking import DEFINITION, batch, fail, written
+from tests.faults.catalogue import FAULTS
+from tests.faults.certificates import Certificate, make
+from tests.faults.looping import Clock, looping, outcome, outcomes, request, said
+from tests.faults.scripted import OK, Scripted, answers, reads_and_is_silent, reset, silent
+from tests.faults.server import FaultServer
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory) -> Certificate:
+    return make(Path(tmp_path_factory.mktemp("certificate")), "127.0.0.1", "localhost")
+
+
+@pytest.fixture(params=["plain", "TLS"])
+def wire(request, certificate) -> tuple[Any, Any]:
+    """TLS contexts of the server and of the client, or none."""
+    return (
+        (None, None) if request.param == "plain" else (certificate.server(), certificate.client())
+    )
+
+
+@pytest.fixture
+def fault_server(wire) -> Iterator[FaultServer]:
+    with FaultServer(drip_seconds=0.2, stall_seconds=0.2) as running:
+        if wire[0] is not None:
+            listener = running._server.socket
+            running._server.socket = wire[0].wrap_socket(listener, server_side=True)
+        running.dynamodb.create_table(**DEFINITION)
+        yield running
+
+
+def body_of(*keys: str) -> bytes:
+    return json.dumps(batch(*keys)).encode()
+
+
+# Every fault of the catalogue
+
+NO_ANSWER = {"reset_before", "reset_landed", "closed", "closed_landed", "stall", "stall_landed"}
+"""The connection ends before a byte of an answer."""
+HALF_AN_ANSWER = {"reset_mid_response", "truncated"}
+NOT_WRITTEN = {"reset_before", "closed", "stall"}
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_a_fault_of_a_new_connection_is_one_outcome(fault_server, wire, fault):
+    fail(fault_server, fault)
+    with looping(fault_server.port, tls=wire[1]) as loop:
+        found = outcome(loop, body_of("a"))
+        if fault in NO_ANSWER:
+            assert isinstance(found, Lost)
+            assert found.reason in ("ConnectionClosed", "ConnectionReset")
+            assert written(fault_server) == ([] if fault in NOT_WRITTEN else ["a"])
+        elif fault in HALF_AN_ANSWER:
+            assert isinstance(found, Lost)
+            assert found.reason in ("BadResponse", "ConnectionReset", "ConnectionClosed")
+        else:
+            assert isinstance(found, Response)
+        assert loop.free() == 4
+        assert said(loop, body_of("b")) == 200
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_a_fault_of_a_reused_connection_is_one_outcome(fault_server, wire, fault):
+    fail(fault_server, None, fault)
+    with looping(fault_server.port, tls=wire[1]) as loop:
+        assert said(loop, body_of("a")) == 200
+        assert isinstance(outcome(loop, body_of("b")), Lost) == (fault in HALF_AN_ANSWER)
+        times = 3 if fault in NO_ANSWER else 2
+        assert [each.fault for each in fault_server.requests] == [None, fault, None][:times]
+        assert loop.free() == 4
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_faults_at_random(fault_server, wire, seed):
+    fault_server.fail_at_random(seed, FAULTS, 0.5)
+    sent, got = 0, 0
+    with looping(fault_server.port, 6, tls=wire[1], timeouts=Timeouts(first_byte=5)) as loop:
+        waiting: set[int] = set()
+        while got < 150:
+            while loop.free() and sent < 150:
+                loop.send(sent, request(body_of(str(sent))))
+                waiting.add(sent)
+                sent += 1
+            for token, _ in loop.wait(0.2):
+                waiting.remove(token)
+                got += 1
+        assert waiting == set()
+        assert loop.free() == 6
+        assert len({each.connection for each in fault_server.requests}) > 6
+    assert fault_server.dynamodb.overlaps == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "timeouts", "reason"),
+    [
+        ("stall", Timeouts(first_byte=0.05), "ReadTimeout"),
+        ("late", Timeouts(first_byte=0.05), "ReadTimeout"),
+        ("slow_drip", Timeouts(whole=0.1), "ReadTimeout"),
+    ],
+)
+def test_answers_that_are_late(fault_server, wire, fault, timeouts, reason):
+    fail(fault_server, fault)
+    with looping(fault_server.port, tls=wire[1], timeouts=timeouts) as loop:
+        assert said(loop, body_of("a")) == reason
+        assert loop.free() == 4
+
+
+# Connections
+
+
+def test_connections_are_kept(fault_server, wire):
+    with looping(fault_server.port, 3, tls=wire[1]) as loop:
+        for _ in range(5):
+            for token in range(3):
+                loop.send(token, request(body_of(str(token))))
+            assert loop.free() == 0
+            with pytest.raises(ValueError, match="free"):
+                loop.send(3, b"")
+            found = outcomes(loop, 3).values()
+            assert {each.status for each in found if isinstance(each, Response)} == {200}
+    assert fault_server.connections == 3
+
+
+def test_large_requests_and_answers(wire):
+    big = b"x" * 5_000_000
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n"
+    server = Scripted(answers(2, head + big), tls=wire[0])
+    with server, looping(server.port, tls=wire[1]) as loop:
+        for _ in range(2):
+            found = outcome(loop, big)
+            assert isinstance(found, Response)
+            assert found.body == big
+    assert [each[-5_000_000:] == big for each in server.requests] == [True, True]
+
+
+def test_a_connection_that_ends_while_idle_is_noticed(wire):
+    server = Scripted(answers(1), tls=wire[0])
+    with server, looping(server.port, tls=wire[1]) as loop:
+        assert said(loop) == 200
+        give_up = time.monotonic() + 10
+        while loop._idle:
+            assert time.monotonic() < give_up
+            assert loop.wait(0.05) == []
+        assert said(loop) == 200
+
+
+def test_what_is_said_unasked_ends_a_connection(wire):
+    def script(server: Scripted, connection: Any) -> None:
+        server.read(connection)
+        connection.sendall(OK)
+        connection.sendall(OK.replace(b"200", b"299"))
+        reads_and_is_silent(server, connection)
+
+    server = Scripted(script, answers(), tls=wire[0])
+    with server, looping(server.port, tls=wire[1]) as loop:
+        assert said(loop) == 200
+        give_up = time.monotonic() + 10
+        while loop._idle:
+            assert time.monotonic() < give_up
+            assert loop.wait(0.05) == []
+        assert said(loop) == 200
+    assert server.accepted == 2
+
+
+def test_an_old_connection_is_not_used(wire):
+    clock = Clock()
+    server = Scripted(answers(), tls=wire[0])
+    with server, looping(server.port, tls=wire[1], clock=clock) as loop:
+        assert said(loop) == 200
+        clock.ahead += 51
+        assert said(loop) == 200
+        clock.ahead += 49
+        assert said(loop) == 200
+    assert server.accepted == 2
+
+
+# A connection that is used again may have ended meanwhile
+
+
+@pytest.mark.parametrize("ends", ["closed", "reset"])
+def test_what_an_ended_connection_did_not_carry_is_sent_once_more(wire, ends):
+    def script(server: Scripted, connection: Any) -> None:
+        answers(1)(server, connection)
+        server.read(connection)
+        if ends == "reset":
+            reset(connection)
+
+    server = Scripted(script, answers(), tls=wire[0])
+    with server, looping(server.port, tls=wire[1]) as loop:
+        assert said(loop, b"first") == 200
+        assert said(loop, b"second") == 200
+    assert [each[-6:] for each in server.requests[1:]] == [b"second", b"second"]
+
+
+def test_it_is_sent_once_more_only(wire):
+    def ends(server: Scripted, connection: Any) -> None:
+        server.read(connection)
+
+    def answers_one(server: Scripted, connection: Any) -> None:
+        answers(1)(server, connection)
+        ends(server, connection)
+
+    server = Scripted(answers_one, ends, tls=wire[0])
+    with server, looping(server.port, tls=wire[1]) as loop:
+        assert said(loop) == 200
+        assert said(loop) in ("ConnectionClosed", "ConnectionReset")
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("some", [b"H", OK[:-1], b"HTTP/1.1 100 Continue\r\n\r\n", b"garbage"])
+def test_it_is_not_sent_again_when_some_of_an_answer_came(wire, some):
+    def script(server: Scripted, connection: Any) -> None:
+        answers(1)(server, connection)
+        server.read(connection)
+        connection.sendall(some)
+
+    server = Scripted(script, tls=wire[0])
+    with server, looping(server.port, tls=wire[1]) as loop:
+        assert said(loop) == 200
+        assert said(loop) in ("BadResponse", "ConnectionClosed")
+    assert len(server.requests) == 2
+
+
+def test_it_is_not_sent_again_when_its_answer_is_late(wire):
+    def script(server: Scripted, connection: Any) -> None:
+        answers(1)(server, connection)
+        reads_and_is_silent(server, connection)
+
+    server = Scripted(script, tls=wire[0])
+    timeouts = Timeouts(first_byte=0.1)
+    with server, looping(server.port, tls=wire[1], timeouts=timeouts) as loop:
+        assert said(loop) == 200
+        assert said(loop) == "ReadTimeout"
+    assert len(server.requests) == 2
+
+
+# While a request is being sent
+
+
+def test_an_answer_may_come_before_the_request_has_gone(wire):
+    def script(server: Scripted, connection: Any) -> None:
+        connection.recv(100)
+        connection.sendall(OK.replace(b"200 OK", b"413 Too Large"))
+        server.ended.wait()
+
+    server = Scripted(script, answers(), tls=wire[0])
+    with server, looping(server.port, tls=wire[1]) as loop:
+        assert said(loop, b"x" * 16_000_000) == 413
+        assert said(loop) == 200
+    assert server.accepted == 2
+
+
+def test_who_takes_nothing(wire):
+    server = Scripted(silent, tls=wire[0])
+    timeouts = Timeouts(stall=0.2)
+    with server, looping(server.port, tls=wire[1], timeouts=timeouts) as loop:
+        assert said(loop, b"x" * 32_000_000) == "SendTimeout"
+
+
+def test_a_slow_taker_is_no_stall(wire):
+    def script(server: Scripted, connection: Any) -> None:
+        server.read(connection, pause=0.01 if wire[0] is None else 0.001)
+        connection.sendall(OK)
+
+    clock = Clock()
+    server = Scripted(script, tls=wire[0])
+    with server, looping(server.port, tls=wire[1], clock=clock) as loop:
+        loop.send("only", request(b"x" * 32_000_000))
+        (exchange,) = loop._under_way
+        found: list[Any] = []
+        left: list[int] = []
+        while not found:
+            found = loop.wait(0.01)
+            connection = exchange.connection
+            if connection is not None and connection.left not in (0, *left[-1:]):
+                left.append(connection.left)
+                clock.ahead += 9
+        assert len(left) > 2
+        assert isinstance(found[0][1], Response)
+
+
+# Connecting
+
+
+def refused_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def at_ports(*ports: int) -> Any:
+    return lambda *_, **__: [
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in ports
+    ]
+
+
+@pytest.fixture
+def mute_port() -> Iterator[int]:
+    """A port that answers no attempt to connect, not even by a refusal: its queue is full."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            filling = stack.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+def test_nobody_listens():
+    with looping(refused_port()) as loop:
+        assert said(loop) == "ConnectionRefused"
+        assert loop.free() == 4
+
+
+def test_the_next_address_is_tried(wire):
+    server = Scripted(answers(1), tls=wire[0])
+    refused = refused_port()
+    with server:
+        look_up = at_ports(refused, refused, server.port)
+        with looping(1, tls=wire[1], host="localhost", look_up=look_up) as loop:
+            assert said(loop) == 200
+            # The one that worked is the first from now on.
+            assert loop._names.known()[0].sockaddr[1] == server.port
+            for _ in range(3):
+                assert said(loop) == 200
+
+
+def test_an_address_that_is_silent_leaves_time_for_the_next(mute_port):
+    server = Scripted(answers())
+    with server:
+        look_up = at_ports(mute_port, server.port)
+        timeouts = Timeouts(connect=2)
+        with looping(1, host="localhost", look_up=look_up, timeouts=timeouts) as loop:
+            assert said(loop) == 200
+
+
+def test_no_address_answers(mute_port):
+    look_up = at_ports(mute_port, mute_port)
+    timeouts = Timeouts(connect=0.2)
+    with looping(1, host="localhost", look_up=look_up, timeouts=timeouts) as loop:
+        assert said(loop) == "ConnectTimeout"
+
+
+def test_a_handshake_that_does_not_end(certificate):
+    server = Scripted(silent)
+    timeouts = Timeouts(connect=0.2)
+    with server, looping(server.port, tls=certificate.client(), timeouts=timeouts) as loop:
+        assert said(loop) == "ConnectTimeout"
+
+
+def no_such_name(*_: Any, **__: Any) -> Any:
+    raise socket.gaierror(socket.EAI_NONAME, "no such name")
+
+
+def test_a_name_that_nobody_knows():
+    with looping(1, host="nobody.invalid", look_up=no_such_name) as loop:
+        assert said(loop) == "NameNotResolved"
+        assert said(loop) == "NameNotResolved"
+
+
+def test_a_look_up_that_takes_long():
+    go_on = threading.Event()
+
+    def look_up(*_: Any, **__: Any) -> Any:
+        go_on.wait()
+        return []
+
+    with looping(1, host="slow.invalid", look_up=look_up, timeouts=Timeouts(connect=0.1)) as loop:
+        for token in range(3):
+            loop.send(token, request())
+        assert set(outcomes(loop, 3).values()) == {Lost("NameNotResolved")}
+        thread = loop._names._thread
+    go_on.set()
+    assert thread is not None
+    thread.join()
+
+
+def test_addresses_of_old_are_better_than_none():
+    server = Scripted(answers(1))
+    clock = Clock()
+    with server:
+        look_ups = iter([at_ports(server.port), no_such_name, no_such_name])
+
+        def look_up(*args: Any, **more: Any) -> Any:
+            return next(look_ups)(*args, **more)
+
+        with looping(1, host="localhost", clock=clock, look_up=look_up) as loop:
+            for _ in range(3):
+                assert said(loop) == 200
+                clock.ahead += 60
+    assert next(look_ups, None) is None
+
+
+# Certificates
+
+
+def test_a_certificate_that_nobody_vouches_for(certificate, tmp_path):
+    other = make(tmp_path, "127.0.0.1")
+    server = Scripted(answers(), tls=certificate.server())
+    with server, looping(server.port, tls=other.client()) as loop:
+        assert said(loop) == "CertificateNotTrusted"
+        assert loop.free() == 4
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("hosts", "days"), [(["other.example"], 1), (["127.0.0.2"], 1), (["127.0.0.1"], -1)]
+)
+def test_a_certificate_for_another_host_or_time(tmp_path, hosts, days):
+    wrong = make(tmp_path, *hosts, days=days)
+    server = Scripted(answers(), tls=wrong.server())
+    with server, looping(server.port, tls=wrong.client()) as loop:
+        assert said(loop) == "CertificateNotTrusted"
+    assert server.requests == []
+
+
+def test_a_server_without_tls(certificate):
+    server = Scripted(lambda _, connection: connection.sendall(b"HTTP/1.1 400 No\r\n\r\n"))
+    with server, looping(server.port, tls=certificate.client()) as loop:
+        assert said(loop) == "TLSError"
+
+
+def test_a_host_name_is_checked(certificate):
+    server = Scripted(answers(), tls=certificate.server())
+    with server:
+        look_up = at_ports(server.port)
+        for host, expected in (("localhost", 200), ("other.invalid", "CertificateNotTrusted")):
+            with looping(1, tls=certificate.client(), host=host, look_up=look_up) as loop:
+                assert said(loop) == expected
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_scheme_fits_its_context(certificate, scheme):
+    tls = certificate.client() if scheme == "http" else None
+    with pytest.raises(ValueError, match="TLS"):
+        HttpLoop(Endpoint(scheme, "127.0.0.1", 1, "us-east-1"), 1, tls)
+
+
+def test_an_end_that_tls_did_not_announce_is_no_end_of_an_answer(certificate):
+    def script(server: Scripted, connection: Any) -> None:
+        server.read(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n{")
+        # Below TLS.
+        socket.socket.shutdown(connection, socket.SHUT_WR)
+        server.ended.wait()
+
+    server = Scripted(script, tls=certificate.server())
+    with server, looping(server.port, tls=certificate.client()) as loop:
+        assert said(loop) == "ConnectionClosed"
+
+
+def test_an_answer_may_end_with_its_connection(wire):
+    def script(server: Scripted, connection: Any) -> None:
+        server.read(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n{}")
+        if wire[0] is not None:
+            connection.unwrap()
+
+    server = Scripted(script, tls=wire[0])
+    with server, looping(server.port, tls=wire[1]) as loop:
+        answer = outcome(loop)
+        assert isinstance(answer, Response)
+        assert (answer.body, answer.keep_alive) == (b"{}", False)
+
+
+# Time
+
+
+def test_what_has_come_is_not_late(wire):
+    """This process may have been stopped, or busy with something else."""
+    clock = Clock()
+    server = Scripted(answers(), tls=wire[0])
+    with server, looping(server.port, tls=wire[1], clock=clock) as loop:
+        assert said(loop) == 200
+        loop.send("only", request())
+        connection = next(iter(loop._under_way)).connection
+        assert connection is not None
+        # Until the answer is there.
+        loop._selector.select(10)
+        clock.ahead += 1000
+        ((_, found),) = loop.wait(0)
+        assert isinstance(found, Response)
+
+
+def test_waiting_is_sleeping(wire, monkeypatch):
+    server = Scripted(reads_and_is_silent, tls=wire[0])
+    with server, looping(server.port, tls=wire[1]) as loop:
+        loop.send(0, request())
+        assert loop.wait(0.2) == []
+        times = 0
+        select = loop._selector.select
+
+        def counted(timeout: float) -> Any:
+            nonlocal times
+            times += 1
+            return select(timeout)
+
+        monkeypatch.setattr(loop._selector, "select", counted)
+        before = time.monotonic()
+        assert loop.wait(0.3) == []
+        assert time.monotonic() - before >= 0.3
+        assert times <= 3
+
+
+def test_waiting_for_nothing_ends():
+    with looping(1) as loop:
+        assert loop.wait(0.05) == []
+        assert loop.wait(0) == []
+
+
+def test_closing_under_way_leaves_nothing(wire):
+    server = Scripted(silent, tls=wire[0])
+    with server, looping(server.port, tls=wire[1]) as loop:
+        for token in range(4):
+            loop.send(token, request(b"x" * 4_000_000))
+        loop.wait(0.05)
