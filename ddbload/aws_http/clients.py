@@ -11,6 +11,7 @@ from ddbload import __version__
 from ddbload.aws_http import failures
 
 if TYPE_CHECKING:
+    from botocore.session import Session
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
@@ -71,6 +72,15 @@ class Clients:
             self._cloudformation = self._make("cloudformation")
         return self._cloudformation
 
+    def session(self) -> Session:
+        """A new session of botocore's, which looks for credentials anew."""
+        from botocore.session import get_session
+
+        session = get_session()
+        if self._settings.profile is not None:
+            session.set_config_variable("profile", self._settings.profile)
+        return session
+
     def _make(self, service: Any) -> Any:
         import boto3
         from botocore.config import Config
@@ -90,7 +100,7 @@ class Clients:
         # botocore knows AWS_DEFAULT_REGION only; the AWS CLI and Lambda say AWS_REGION.
         region = settings.region or os.environ.get("AWS_REGION") or None
         try:
-            session = boto3.Session(profile_name=settings.profile, region_name=region)
+            session = boto3.Session(botocore_session=self.session(), region_name=region)
             client = session.client(service, config=config, endpoint_url=settings.endpoint_url)
             # botocore would notice either with the first request only.
             endpoint = urlsplit(client.meta.endpoint_url)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -12,6 +14,7 @@ from botocore import exceptions as aws
 from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 
+from ddbload.aws_http.http1 import Response
 from ddbload.errors import (
     AccessDenied,
     AwsConfiguration,
@@ -43,12 +46,17 @@ class Meaning:
     text: str
     status: int = 0
     """HTTP status, 0 when there was no answer."""
+    request_id: str = ""
+    """AWS's own, for its support."""
+    reasons: tuple[str, ...] = ()
+    """DynamoDB's ThrottlingReasons, such as TableWriteKeyRangeThroughputExceeded."""
 
 
 class ChecksumMismatch(Exception):
     """A response body is not the one that DynamoDB signed for with x-amz-crc32."""
 
 
+_DAMAGED = "the response's checksum does not match its body"
 _THROTTLES = {
     "ProvisionedThroughputExceededException",
     "ProvisionedThroughputExceeded",
@@ -104,7 +112,17 @@ _SESSIONS: tuple[type[Exception], ...] = tuple(
     for name in ("SSOError", "LoginError", "NoAuthTokenError")
     if hasattr(aws, name)
 )
-_CLOCK = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"}
+OUTDATED = {
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "TokenRefreshRequired",
+    "UnrecognizedClientException",
+}
+"""Codes for credentials in whose place there may be newer ones."""
+CLOCK = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"}
+"""Codes for signatures that are wrong, or of the wrong time."""
 
 
 def meaning(error: Exception) -> Meaning | None:
@@ -147,7 +165,42 @@ def _of_answer(error: aws.ClientError) -> Meaning:
     answer: Any = error.response
     code = str(answer.get("Error", {}).get("Code") or "Unknown")
     text = str(answer.get("Error", {}).get("Message") or code)
-    status = int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
+    told = answer.get("ResponseMetadata", {})
+    status, request_id = int(told.get("HTTPStatusCode") or 0), str(told.get("RequestId") or "")
+    return of_code(code, text, status, request_id, _reasons(answer))
+
+
+def of_response(response: Response) -> Meaning | None:
+    """What an answer of DynamoDB's means; None for one that is to be read.
+
+    Its errors are JSON: `{"__type": "namespace#Code", "message": "..."}`. Whatever lies between
+    may say something else, which is not repeated: then the status alone tells.
+    """
+    headers, status = response.headers, response.status
+    request_id = headers.get("x-amzn-requestid", "")
+    if not _is_sound(headers, response.body):
+        return Meaning(Kind.UNSURE, "ChecksumMismatch", _DAMAGED, status, request_id)
+    if status == 200:
+        return None
+    try:
+        answer = json.loads(response.body)
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):
+        answer = {}
+    kind = answer.get("__type")
+    # As in "com.amazonaws.dynamodb.v20120810#ThrottlingException", or with an address behind it.
+    code = kind.partition(":")[0].rpartition("#")[2] if isinstance(kind, str) else ""
+    text = answer.get("message") or answer.get("Message")
+    code = code or str(status)
+    text = text if isinstance(text, str) else f"HTTP status {status}"
+    return of_code(code, text, status, request_id, _reasons(answer))
+
+
+def of_code(
+    code: str, text: str, status: int, request_id: str = "", reasons: tuple[str, ...] = ()
+) -> Meaning:
+    """What AWS's code for a failure means, or, where nobody knows that, its HTTP status."""
     if code in _THROTTLES or status == 429:
         kind = Kind.THROTTLED
     elif code in _AGAIN or status >= 500 or status == 408:
@@ -156,22 +209,35 @@ def _of_answer(error: aws.ClientError) -> Meaning:
         kind = Kind.INVALID
     else:
         kind = Kind.FATAL
-    return Meaning(kind, code, text, status)
+    return Meaning(kind, code, text, status, request_id, reasons)
+
+
+def _reasons(answer: Mapping[str, Any]) -> tuple[str, ...]:
+    # The name begins with either letter: exceptions of DynamoDB differ in it.
+    listed = answer.get("ThrottlingReasons") or answer.get("throttlingReasons")
+    found = (each.get("reason") for each in _dicts(listed))
+    return tuple(reason for reason in found if isinstance(reason, str))
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def named(meant: Meaning, doing: str) -> DdbloadError:
     """The named error for a call that is given up. `doing`: "reading s3://b/k", for people."""
+    said = f"{doing}: {meant.code}: {meant.text}"
+    if meant.request_id:
+        said += f" [request {meant.request_id}]"
     if meant.kind in (Kind.THROTTLED, Kind.UNSURE):
         return ServiceUnavailable(
-            f"{doing}: {meant.code}: {meant.text} (tried several times; try again later, or"
-            " check the endpoint and region)"
+            f"{said} (tried several times; try again later, or check the endpoint and region)"
         )
     if meant.code in _CREDENTIALS or meant.code == "NoCredentials" or meant.status in (401, 403):
         hint = "check the credentials (aws sts get-caller-identity) and their permissions"
-        if meant.code in _CLOCK:
+        if meant.code in CLOCK:
             hint = "check this machine's clock and the secret key"
-        return AccessDenied(f"{doing}: {meant.code}: {meant.text}; {hint}")
-    return RequestRefused(f"{doing}: {meant.code}: {meant.text}")
+        return AccessDenied(f"{said}; {hint}")
+    return RequestRefused(said)
 
 
 def configuration(error: Exception) -> AwsConfiguration:
@@ -184,12 +250,14 @@ def configuration(error: Exception) -> AwsConfiguration:
 
 def check_crc32(response_dict: dict[str, Any], **_: object) -> None:
     """A `before-parse` handler: raises `ChecksumMismatch` for a body that came damaged."""
-    headers, body = response_dict.get("headers") or {}, response_dict.get("body")
+    body = response_dict.get("body")
+    if isinstance(body, bytes) and not _is_sound(response_dict.get("headers") or {}, body):
+        raise ChecksumMismatch(_DAMAGED)
+
+
+def _is_sound(headers: Mapping[str, str], body: bytes) -> bool:
     wanted = headers.get("x-amz-crc32")
-    if wanted is None or not isinstance(body, bytes):
-        return
-    if str(zlib.crc32(body)) != str(wanted).strip():
-        raise ChecksumMismatch("the response's checksum does not match its body")
+    return wanted is None or str(zlib.crc32(body)) == str(wanted).strip()
 
 
 def _first_line(error: Exception) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 import subprocess
 import sys
+import zlib
 from typing import Any
 
 import pytest
@@ -20,7 +22,9 @@ from ddbload.aws_http.failures import (
     configuration,
     meaning,
     named,
+    of_response,
 )
+from ddbload.aws_http.http1 import Response
 from ddbload.errors import AccessDenied, AwsConfiguration, RequestRefused, ServiceUnavailable
 from tests.fakes.client import connect_timeout, connection_closed, read_timeout, unreachable
 
@@ -122,6 +126,105 @@ def test_a_modelled_error_is_one_like_others():
 
     error = Modelled(answered("ThrottlingException").response, "Operation")
     assert meant(error).kind is Kind.THROTTLED
+
+
+def test_what_exceptions_of_botocore_tell_besides():
+    error = answered("ThrottlingException")
+    error.response["ResponseMetadata"]["RequestId"] = "ABC"
+    error.response["throttlingReasons"] = [{"reason": "One"}, {"reason": "Two"}]  # type: ignore[typeddict-unknown-key]
+    found = meant(error)
+    assert (found.request_id, found.reasons) == ("ABC", ("One", "Two"))
+    assert "[request ABC]" in named(found, "x").message
+
+
+# The same, without botocore
+
+
+def response(body: Any, status: int = 400, **headers: str) -> Response:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    told = {"x-amz-crc32": str(zlib.crc32(data)), "x-amzn-requestid": "ABC"}
+    return Response(status, {**told, **headers}, data, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "status"),
+    [(kind, *case) for kind, cases in CODES.items() for case in cases if case[1] >= 300],
+)
+def test_own_answers_mean_what_botocores_do(kind, code, status):
+    body = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "words"}
+    found = of_response(response(body, status))
+    assert found == Meaning(kind, code or str(status), "words", status, "ABC")
+
+
+@pytest.mark.parametrize(
+    ("spelt", "code"),
+    [
+        ("ThrottlingException", "ThrottlingException"),
+        ("a.b#ThrottlingException", "ThrottlingException"),
+        ("a.b#ThrottlingException:http://internal.amazon.com/x#y", "ThrottlingException"),
+        ("", "400"),
+        ("#", "400"),
+        (None, "400"),
+        (7, "400"),
+        (["ThrottlingException"], "400"),
+    ],
+)
+def test_codes_are_found_however_they_are_spelt(spelt, code):
+    found = of_response(response({"__type": spelt, "Message": "words"}))
+    assert found is not None
+    assert (found.code, found.text) == (code, "words")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"{}",
+        b"null",
+        b"[]",
+        b'"secret"',
+        b"\x00\xff",
+        b"[" * 100_000,
+        b"<html>secret</html>",
+        b'{"message": ["secret"]}',
+    ],
+)
+@pytest.mark.parametrize(
+    ("status", "kind"), [(502, Kind.UNSURE), (429, Kind.THROTTLED), (403, Kind.FATAL)]
+)
+def test_answers_that_are_not_dynamodbs(body, status, kind):
+    found = of_response(response(body, status))
+    assert found == Meaning(kind, str(status), f"HTTP status {status}", status, "ABC")
+
+
+@pytest.mark.parametrize("name", ["ThrottlingReasons", "throttlingReasons"])
+def test_reasons_of_a_throttle(name):
+    listed = [{"reason": "TableWriteKeyRangeThroughputExceeded", "resource": "arn"}, 5, {}]
+    found = of_response(response({"__type": "x#ThrottlingException", name: listed}))
+    assert found is not None
+    assert found.reasons == ("TableWriteKeyRangeThroughputExceeded",)
+
+
+@pytest.mark.parametrize("listed", [None, 5, "text", {}, [None], [{"reason": 5}], {"reason": "x"}])
+def test_reasons_that_are_none(listed):
+    body = {"__type": "x#ThrottlingException", "ThrottlingReasons": listed}
+    found = of_response(response(body))
+    assert found is not None
+    assert found.reasons == ()
+
+
+def test_a_good_answer_means_nothing():
+    assert of_response(response(b'{"UnprocessedItems": {}}', 200)) is None
+    assert of_response(Response(200, {}, b"", True)) is None
+
+
+@pytest.mark.parametrize("status", [200, 400, 502])
+def test_a_damaged_answer_is_not_believed(status):
+    damaged = response({"__type": "x#AccessDeniedException"}, status, **{"x-amz-crc32": "1"})
+    found = of_response(damaged)
+    assert found is not None
+    assert (found.kind, found.code, found.request_id) == (Kind.UNSURE, "ChecksumMismatch", "ABC")
 
 
 # No answer
