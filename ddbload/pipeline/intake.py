@@ -1,19 +1,21 @@
 """A chunk's rows on their way in: read, parsed, checked, and told to the scheduler.
 
-Keeps what a row may still be asked for (its item, its place, its text) until it is settled.
+Keeps the rows, so that they may be asked for (as items or as a body, by place, as they stand)
+until they are settled.
 """
 
 from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from ddbload.contracts import Chunk, Cursor, RunRecord
 from ddbload.errors import DdbloadError, SplitMismatch
 from ddbload.rows.blocks import Block, BlockCutter
 from ddbload.rows.dialect import Dialect
+from ddbload.rows.encode import MAX_ROW_BYTES, Cells, Encoder, Examined
 from ddbload.rows.items import Attributes, Item, ItemBuilder
 from ddbload.rows.parse import Defect, RowParser, Rows
 from ddbload.rows.split import RowEnds
@@ -33,6 +35,7 @@ class Reading:
         self.ends = RowEnds(dialect)
         self.parser = RowParser(dialect, self.ends)
         self.builder = ItemBuilder(record.columns, record.types, record.table)
+        self.encoder = Encoder(record.columns, record.types, record.table)
 
 
 @dataclass(slots=True)
@@ -41,6 +44,12 @@ class _Parsed:
 
     first: int
     rows: Rows
+    cells: list[Cells | None] = field(default_factory=list)
+    """Of the rows that the scheduler was told of; None: the builder knows."""
+
+    def has(self, handle: int) -> bool:
+        """Whether it is one of these rows."""
+        return self.first <= handle < self.first + len(self.rows.records)
 
 
 class Intake:
@@ -60,7 +69,6 @@ class Intake:
         self._reached = start
         self._parsed: deque[_Parsed] = deque()
         self._taken = 0
-        self._items: dict[int, Attributes] = {}
         self._rejects: dict[int, bytes] = {}
         self._reject_bytes = 0
         self._blocks: Iterator[Block] = iter(())
@@ -97,9 +105,8 @@ class Intake:
             if parsed is None:
                 return False
             stop = min(len(parsed.rows.records), self._taken + room)
-            while self._taken < stop:
-                self._tell(self._scheduler, parsed, self._taken)
-                self._taken += 1
+            self._tell(self._scheduler, parsed, self._taken, stop)
+            self._taken = stop
         except DdbloadError as error:
             self.error = error
             return False
@@ -107,15 +114,29 @@ class Intake:
 
     def items(self, handles: Sequence[int]) -> list[Attributes]:
         """The items of these rows."""
-        return [self._items[handle] for handle in handles]
+        return [self._item(self._holding(handle), handle) for handle in handles]
 
-    def release(self, handle: int) -> None:
-        """Forget a row that is settled; note the reject of one that DynamoDB refused."""
-        self._items.pop(handle, None)
-        message = self._scheduler.refused.get(handle) if self._scheduler is not None else None
-        if message is not None:
-            parsed = next(p for p in reversed(self._parsed) if p.first <= handle)
-            self._reject(parsed, handle - parsed.first, Defect("refused_by_dynamodb", message))
+    def body(self, handles: Sequence[int]) -> bytes:
+        """The body of the request that puts these rows."""
+        parsed = self._holding(handles[0])
+        if parsed.has(min(handles)) and parsed.has(max(handles)):
+            first, cells = parsed.first, parsed.cells
+            rows = [cells[handle - first] for handle in handles]
+        else:
+            rows = [(each := self._holding(h)).cells[h - each.first] for h in handles]
+        made = [
+            self._item(self._holding(handle), handle) if row is None else row
+            for handle, row in zip(handles, rows, strict=True)
+        ]
+        return self._reading.encoder.body(made)
+
+    def release(self, handles: Sequence[int]) -> None:
+        """Note the rejects of what DynamoDB refused, of rows that are settled."""
+        refused = self._scheduler.refused if self._scheduler is not None else {}
+        for handle in refused.keys() & handles if refused else ():
+            parsed = self._holding(handle)
+            defect = Defect("refused_by_dynamodb", refused[handle])
+            self._reject(parsed, handle - parsed.first, defect)
 
     def cursor(self, frontier: int) -> Cursor:
         """Where the row with this handle begins; where reading is, when there is none."""
@@ -165,17 +186,49 @@ class Intake:
         while parsed and parsed[0].first + len(parsed[0].rows.records) <= frontier:
             parsed.popleft()
 
-    def _tell(self, scheduler: Scheduler, parsed: _Parsed, row: int) -> None:
-        record = parsed.rows.records[row]
-        built: Item | Defect = (
-            record if isinstance(record, Defect) else self._reading.builder.build(record)
-        )
-        if isinstance(built, Defect):
-            scheduler.reject()
-            self._reject(parsed, row, built)
+    def _holding(self, handle: int) -> _Parsed:
+        return next(parsed for parsed in self._parsed if parsed.has(handle))
+
+    def _item(self, parsed: _Parsed, handle: int) -> Attributes:
+        built = self._build(parsed, handle)
+        assert isinstance(built, Item), f"row {handle} was offered, and is none"  # noqa: S101
+        return built.attributes
+
+    def _build(self, parsed: _Parsed, handle: int) -> Item | Defect:
+        record = parsed.rows.records[handle - parsed.first]
+        return record if isinstance(record, Defect) else self._reading.builder.build(record)
+
+    def _tell(self, scheduler: Scheduler, parsed: _Parsed, start: int, stop: int) -> None:
+        first = scheduler.know(stop - start)
+        found = self._reading.encoder.examine(parsed.rows.records[start:stop])
+        parsed.cells.extend(found.cells)
+        if None in found.cells:
+            self._tell_some(scheduler, parsed, first, found)
         else:
-            handle = scheduler.offer(built.key, built.size, built.wire_bytes)
-            self._items[handle] = built.attributes
+            handles = range(first, first + stop - start)
+            scheduler.offer_all(handles, found.keys, found.units, found.row_bytes)
+
+    def _tell_some(
+        self, scheduler: Scheduler, parsed: _Parsed, first: int, found: Examined
+    ) -> None:
+        """Where some rows are for the builder to judge."""
+        group = _Group(scheduler, found.row_bytes)
+        for handle, cells in enumerate(found.cells, first):
+            place = handle - first
+            if cells is not None:
+                units = 1 if found.units is None else found.units[place]
+                group.add(handle, found.keys[place], units)
+                continue
+            built = self._build(parsed, handle)
+            if isinstance(built, Defect):
+                scheduler.reject(handle)
+                self._reject(parsed, handle - parsed.first, built)
+            elif built.wire_bytes <= MAX_ROW_BYTES:
+                group.add(handle, built.key, -(-built.size // 1024))
+            else:
+                group.offer()
+                scheduler.offer(handle, built.key, built.size, built.wire_bytes)
+        group.offer()
 
     def _reject(self, parsed: _Parsed, row: int, defect: Defect) -> None:
         columns = self._reading.record.columns
@@ -195,3 +248,24 @@ class Intake:
 
     def _enough_rejects(self) -> bool:
         return self.rejected > self._max_rejects or self._reject_bytes > MAX_REJECT_BYTES
+
+
+class _Group:
+    """Rows that are offered together, in their order."""
+
+    def __init__(self, scheduler: Scheduler, row_bytes: int) -> None:
+        self._scheduler = scheduler
+        self._row_bytes = row_bytes
+        self._handles: list[int] = []
+        self._keys: list[Hashable] = []
+        self._units: list[int] = []
+
+    def add(self, handle: int, key: Hashable, units: int) -> None:
+        self._handles.append(handle)
+        self._keys.append(key)
+        self._units.append(units)
+
+    def offer(self) -> None:
+        """Offer those that were added since."""
+        self._scheduler.offer_all(self._handles, self._keys, self._units, self._row_bytes)
+        self._handles, self._keys, self._units = [], [], []

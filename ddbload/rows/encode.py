@@ -209,9 +209,9 @@ _READERS: dict[str, Callable[[Sequence[str], set[int]], Read]] = {
 
 def _identities(column: Sequence[str]) -> list[Hashable]:
     text = "".join(column)
-    if text.isascii() and text.isdigit() and "" not in column:
-        if max(map(len, column)) <= _PLAIN_LENGTH:
-            return list(map(int, column))
+    plain = text.isascii() and text.isdigit() and "" not in column
+    if plain and max(map(len, column)) <= _PLAIN_LENGTH:
+        return list(map(int, column))
     return [_identity(cell) for cell in column]
 
 

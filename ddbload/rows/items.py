@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from ddbload.contracts import KeyAttribute, Table
+from ddbload.contracts import Table
 from ddbload.rows.parse import Defect
 from ddbload.rows.types import BadValue, boolean, number
 
@@ -24,7 +24,7 @@ class Item:
     """An item that DynamoDB takes."""
 
     attributes: Attributes
-    key: tuple[str, ...]
+    key: tuple[Hashable, ...]
     """Equal for items that DynamoDB keeps under one key: numbers by value."""
     size: int
     """Bytes that DynamoDB counts: of names and values."""
@@ -32,7 +32,7 @@ class Item:
     """Bytes of the item in a request's JSON, at most."""
 
 
-Value = tuple[AttributeValue, str, int]
+Value = tuple[AttributeValue, Hashable, int]
 """An attribute's value; its identity within its type; its size in bytes."""
 
 
@@ -62,12 +62,7 @@ class ItemBuilder:
         ]
         self._count = len(columns)
         self._keys = [columns.index(key.name) for key in table.keys]
-        limits: dict[str, KeyAttribute] = {}
-        for key in (*table.keys, *table.index_keys):
-            known = limits.get(key.name)
-            if key.type == "S" and (known is None or key.max_bytes < known.max_bytes):
-                limits[key.name] = key
-        self._limits = [(columns.index(k.name), k) for k in limits.values() if k.name in columns]
+        self._limits = key_limits(columns, table)
 
     def build(self, fields: Sequence[str]) -> Item | Defect:
         """The item of a row: an empty cell is no attribute. A `Defect` names its column."""
@@ -79,7 +74,7 @@ class ItemBuilder:
         if defect is not None:
             return defect
         attributes: Attributes = {}
-        identities: dict[int, str] = {}
+        identities: dict[int, Hashable] = {}
         size = 0
         for column, (text, (name, name_bytes, read)) in enumerate(
             zip(fields, self._columns, strict=True)
@@ -102,13 +97,22 @@ class ItemBuilder:
         for column in self._keys:
             if not fields[column]:
                 return Defect("empty_key", "the key attribute is empty", column)
-        for column, key in self._limits:
+        for column, most in self._limits:
             text = fields[column]
             # A character is at most four bytes: most keys need no encoding to be measured.
-            if len(text) * 4 > key.max_bytes and len(text.encode()) > key.max_bytes:
-                detail = f"{len(text.encode())} bytes; a key here takes {key.max_bytes}"
+            if len(text) * 4 > most and len(text.encode()) > most:
+                detail = f"{len(text.encode())} bytes; a key here takes {most}"
                 return Defect("key_too_long", detail, column)
         return None
+
+
+def key_limits(columns: Sequence[str], table: Table) -> list[tuple[int, int]]:
+    """The columns whose texts are keys, of the table or of an index, and bytes they may have."""
+    limits: dict[str, int] = {}
+    for key in (*table.keys, *table.index_keys):
+        if key.type == "S" and key.name in columns:
+            limits[key.name] = min(key.max_bytes, limits.get(key.name, key.max_bytes))
+    return [(columns.index(name), most) for name, most in limits.items()]
 
 
 def _wire_bytes(attributes: Attributes, fields: Sequence[str], size: int) -> int:

@@ -7,6 +7,7 @@ is *dissolved* into single rows, which the scheduler treats as any others.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -61,13 +62,26 @@ class CleanLane:
         keys: Sequence[Hashable],
         units: Sequence[int] | None,
         row_bytes: int,
+        spread: int,
     ) -> None:
         """Take rows of keys that nobody has. `units` None: one each.
 
-        They are dealt out to the batches in turn. Rows that stand together in a source that is
-        sorted have the same partition key, or neighbours of it: a batch of them, and the batches
-        that go at one time, would all load one partition.
+        They are dealt out to the batches in turn, so many as `spread` says at a time. Rows that
+        stand together in a source that is sorted have the same partition key, or neighbours of
+        it: a batch of them, and the batches that go at one time, would all load one partition.
         """
+        for start in range(0, len(handles), spread):
+            some = slice(start, start + spread)
+            self._deal(handles[some], keys[some], None if units is None else units[some], row_bytes)
+        self.waiting += len(handles)
+
+    def _deal(
+        self,
+        handles: Sequence[int],
+        keys: Sequence[Hashable],
+        units: Sequence[int] | None,
+        row_bytes: int,
+    ) -> None:
         batches = -(-len(handles) // limits.MAX_BATCH_ROWS)
         for place in range(batches):
             every = slice(place, None, batches)
@@ -78,16 +92,17 @@ class CleanLane:
                 row_bytes,
             )
             self._queue(batch)
-        self.waiting += len(handles)
 
-    def take(self, most_units: float) -> CleanBatch | None:
-        """The next batch, now under way; of one that takes too much, as many rows as may go."""
+    def first(self) -> float:
+        """The first handle of the next batch; infinity where there is none."""
         ready = self._ready
         while ready and ready[0].rows is not None:
             ready.popleft()
-        if not ready:
-            return None
-        batch = ready.popleft()
+        return ready[0].handles[0] if ready else math.inf
+
+    def take(self, most_units: float) -> CleanBatch:
+        """The next batch, now under way; of one that takes too much, as many rows as may go."""
+        batch = self._ready.popleft()
         if batch.units > most_units:
             batch = self._cut(batch, most_units)
         self.waiting -= len(batch.handles)

@@ -46,6 +46,7 @@ class Budget:
     """
 
     def __init__(self, units_per_second: float, now: float) -> None:
+        self.units_per_second = units_per_second
         self._rate = units_per_second
         self._balance = 0.0
         self._at = now

@@ -36,7 +36,7 @@ from ddbload.write.steps import (
     Unsure,
     Wait,
 )
-from ddbload.write.succession import Row, Succession
+from ddbload.write.succession import Queue, Row, Succession
 
 
 @dataclass(slots=True)
@@ -83,10 +83,10 @@ class Scheduler:
         self._calm, self._budget = pacing.calm, pacing.budget
         self._clean = CleanLane()
         self._succession = Succession()
-        self._ready: deque[Row] = deque()
+        self._ready = Queue()
         self._delayed: list[tuple[float, int, Row]] = []
         # Parts of a refused batch, to find the rows that DynamoDB means.
-        self._parts: deque[deque[Row]] = deque()
+        self._parts: deque[Queue] = deque()
         self._flights: dict[int, _Flight] = {}
         self._held_bytes = 0
         self._sent = 0
@@ -134,7 +134,7 @@ class Scheduler:
         fresh = set(keys)
         alone = len(fresh) == len(keys)
         if alone and known.keys().isdisjoint(fresh) and current.keys().isdisjoint(fresh):
-            self._clean.add(handles, keys, units, row_bytes)
+            self._clean.add(handles, keys, units, row_bytes, self._spread())
             return
         seen: set[Hashable] = set()
         shared: set[Hashable] = set()
@@ -151,6 +151,7 @@ class Scheduler:
             [keys[place] for place in plain],
             None if units is None else [units[place] for place in plain],
             row_bytes,
+            self._spread(),
         )
 
     def reject(self, handle: int) -> None:
@@ -165,19 +166,27 @@ class Scheduler:
         """Send nothing more: what is under way is waited for."""
         self._stopped = True
 
+    def _spread(self) -> int:
+        """Rows to be dealt out to requests at a time: so many are open when a deadline comes."""
+        most = limits.SPREAD_ROUNDS * limits.MAX_BATCH_ROWS * self._concurrency
+        if self._budget is not None:
+            most = min(most, int(self._budget.units_per_second * limits.SPREAD_SECONDS))
+        return min(limits.SPREAD_ROWS, max(limits.MAX_BATCH_ROWS, most))
+
     def _take(self, row: Row) -> None:
         batch = self._clean.batch_of.get(row.key)
         if batch is not None:
             self._dissolve(batch)
         if self._succession.add(row):
-            self._ready.append(row)
+            self._ready.push(row)
 
     def _dissolve(self, batch: CleanBatch) -> list[Row]:
         rows = self._clean.dissolve(batch)
         for row in rows:
             self._succession.add(row)
         if not batch.flying:
-            self._ready.extend(rows)
+            for row in rows:
+                self._ready.push(row)
         return rows
 
     # Giving out work.
@@ -192,12 +201,12 @@ class Scheduler:
             return Wait(None)
         if self._may_send_at(now) <= now:
             most = math.inf if self._budget is None else self._budget.request_units
-            rows = self._batch(now, most)
+            clean = self._clean.first()
+            rows = self._batch(now, most, clean)
             if rows:
                 return self._send(rows, now)
-            batch = self._clean.take(most)
-            if batch is not None:
-                return self._send_clean(batch, now)
+            if clean < math.inf:
+                return self._send_clean(self._clean.take(most), now)
         if not self._succession.current and not self._clean.batch_of:
             return Finished() if self._closed else Wait(None)
         until = self._may_send_at(now)
@@ -247,7 +256,8 @@ class Scheduler:
         ready = now if self._budget is None else self._budget.ready_at(now)
         return max(ready, self._calm.until)
 
-    def _batch(self, now: float, most_units: float) -> list[Row]:
+    def _batch(self, now: float, most_units: float, clean: float) -> list[Row]:
+        """Single rows to go now; none while those of `clean`, a handle, have waited longer."""
         while self._parts:
             part = self._parts[0]
             rows = self._fill(part, most_units)
@@ -256,21 +266,23 @@ class Scheduler:
             if rows:
                 return rows
         while self._delayed and self._delayed[0][0] <= now:
-            self._ready.appendleft(heapq.heappop(self._delayed)[2])
-        return self._fill(self._ready, most_units)
+            self._ready.push(heapq.heappop(self._delayed)[2].newest())
+        if self._ready and self._ready.peek().first < clean:
+            return self._fill(self._ready, most_units)
+        return []
 
-    def _fill(self, queue: deque[Row], most_units: float) -> list[Row]:
+    def _fill(self, queue: Queue, most_units: float) -> list[Row]:
         """Take the rows of one request."""
         rows: list[Row] = []
         size = units = 0
         while queue and len(rows) < limits.MAX_BATCH_ROWS:
-            row = queue[0] = queue[0].newest()
+            row = queue.peek()
             size += row.bytes
             units += row.units
             if rows and (size > limits.MAX_BATCH_BYTES or units > most_units):
                 break
             rows.append(row)
-            queue.popleft()
+            queue.pop()
         return rows
 
     def _send(self, rows: list[Row], now: float) -> Batch:
@@ -354,20 +366,19 @@ class Scheduler:
         if len(rows) > 1:
             half = len(rows) // 2
             for part in (rows[:half], rows[half:]):
-                self._parts.append(deque(self._succession.to_send(row) for row in part))
+                self._parts.append(Queue(self._succession.to_send(row) for row in part))
             return
         (row,) = rows
         heir = self._succession.refused(row)
         self.refused[row.handle] = message
         self._settle(row, Outcome.REJECTED)
         if heir is not None:
-            self._ready.appendleft(heir)
+            self._ready.push(heir)
 
     def _written(self, row: Row) -> None:
         waiting = self._succession.written(row)
         if waiting is not None:
-            # First, for it may stand in for rows that have waited long.
-            self._ready.appendleft(waiting)
+            self._ready.push(waiting)
         for earlier in row.older:
             self._settle(earlier, Outcome.SUPERSEDED)
         self._settle(row, Outcome.WRITTEN)

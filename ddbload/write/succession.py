@@ -8,7 +8,8 @@ written: should DynamoDB refuse that, the earlier one is sent after all.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import heapq
+from collections.abc import Hashable, Iterable
 
 
 class Row:
@@ -47,11 +48,39 @@ class Row:
             row = row.successor
         return row
 
+    @property
+    def first(self) -> int:
+        """The handle of the first row that waits for this one to be written."""
+        return self.older[0].handle if self.older else self.handle
+
     def again(self) -> Row:
         """The same row anew, to be sent after one that stood in for it."""
         row = Row(self.handle, self.key, self.units, self.bytes)
         row.sent = self.sent
         return row
+
+
+class Queue:
+    """Rows to be sent, what waits longest first: it may be what all progress waits for."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._rows = [(row.first, row) for row in rows]
+        heapq.heapify(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def push(self, row: Row) -> None:
+        """Add a row. No two wait for the same one."""
+        heapq.heappush(self._rows, (row.first, row))
+
+    def peek(self) -> Row:
+        """The row that goes next."""
+        return self._rows[0][1].newest()
+
+    def pop(self) -> None:
+        """Take that row out."""
+        heapq.heappop(self._rows)
 
 
 class Succession:

@@ -59,6 +59,7 @@ def _scene(dialect: Dialect, recipe: bytes) -> Scene:
         range_bytes=(64, 2**23, 20)[reads % 3],
         batch_rows=(2, 1, 3, 1)[batch % 4],
         ready_rows=(2000, 5)[batch // 4 % 2],
+        spread_rows=(2000, 1)[reads % 2],
     )
     chunk_bytes = (10**6, 60, 200, 120)[chunks % 4]
     return Scene(closed(case(dialect, recipe)), chunk_bytes, sizes, plan(plan_bytes))

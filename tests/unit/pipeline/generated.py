@@ -215,6 +215,7 @@ class Sizes:
     range_bytes: int
     batch_rows: int
     ready_rows: int
+    spread_rows: int
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
@@ -223,6 +224,7 @@ class Sizes:
             mock.patch.object(s3, "RANGE_BYTES", self.range_bytes),
             mock.patch.object(limits, "MAX_BATCH_ROWS", self.batch_rows),
             mock.patch.object(limits, "READY_ROWS", self.ready_rows),
+            mock.patch.object(limits, "SPREAD_ROWS", self.spread_rows),
         ):
             yield
 
@@ -234,4 +236,5 @@ def sizes() -> st.SearchStrategy[Sizes]:
         st.sampled_from([7, 64, 2**23]),
         st.sampled_from([1, 2, 4, 25]),
         st.sampled_from([1, 5, 2000]),
+        st.sampled_from([1, 10, 2000]),
     )

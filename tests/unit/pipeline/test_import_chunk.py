@@ -311,7 +311,8 @@ def test_a_stop_is_no_stall():
 
 def test_what_comes_back_unprocessed_is_written_once_more_and_counted_once():
     world = World(rows(300), request_seconds=0.1)
-    for count in (0, 3, 24, 1, 12):
+    # What came back goes by itself, so later requests may have few rows.
+    for count in (0, 3, 12, 0, 0):
         world.dynamodb.faults.add("batch_write_item", processed_first(count), None)
     report = world.run()
     assert report.rows.written == 300

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from ddbload.contracts import ImportResult
 from ddbload.pipeline import import_chunk
 from ddbload.pipeline.intake import Intake
+from ddbload.rows import blocks
 from ddbload.write import limits
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault
@@ -84,15 +85,16 @@ def test_what_is_settled_is_let_go(monkeypatch):
     most: list[int] = []
 
     class Watched(Intake):
-        def release(self, handle: int) -> None:
-            most.append(len(self._items))
-            super().release(handle)
+        def release(self, handles: Sequence[int]) -> None:
+            most.append(sum(len(parsed.rows.records) for parsed in self._parsed))
+            super().release(handles)
 
     monkeypatch.setattr(import_chunk, "Intake", Watched)
     monkeypatch.setattr(limits, "READY_ROWS", 50)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 100)
     world = World(rows(1000))
     world.run()
-    assert max(most) <= 100
+    assert max(most) <= 120
 
 
 def test_a_key_that_comes_back_later_does_not_keep_a_slow_table_from_progress():

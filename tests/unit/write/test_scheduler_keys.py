@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.contracts import Counts
 from ddbload.errors import TableNotFound
-from ddbload.write.steps import Accepted, Fatal, Refused, Throttled, Unsure
+from ddbload.write.steps import Accepted, Fatal, Refused, Throttled, Unsure, Wait
 from tests.unit.write.by_hand import ByHand, object_keys
 
 NOT_WRITTEN = [
@@ -36,14 +36,66 @@ def test_a_later_row_goes_when_the_earlier_one_would_have_gone():
     assert by_hand.batch().handles[0] == 101
 
 
-def test_a_row_that_waited_for_an_answer_goes_first():
+def test_a_row_that_waited_for_an_answer_goes_in_its_turn():
     by_hand = ByHand()
     by_hand.offer("a", *range(24), "a", *range(100, 200))
     by_hand.offer("a")
     first = by_hand.batch()
     by_hand.offer("a")
     by_hand.accept(first)
-    assert by_hand.batch().handles[0] == by_hand.scheduler.settlement.known - 1
+    last = by_hand.scheduler.settlement.known - 1
+    assert [handles[0] for handles in by_hand.accept_all()] == [26, 51, 76, 101, last]
+    assert by_hand.scheduler.settlement.frontier == last + 1
+
+
+def test_a_row_that_others_wait_for_goes_first():
+    """It stands in for the first of them, so the frontier waits for it."""
+    by_hand = ByHand()
+    by_hand.offer("a", *range(100, 150))
+    by_hand.offer_all(*range(200, 250), "a", *range(300, 350))
+    assert by_hand.batch().handles == (101, *range(1, 25))
+
+
+def test_rows_of_different_keys_are_dealt_out_in_turn():
+    by_hand = ByHand(concurrency=2)
+    by_hand.offer_all(*object_keys(100))
+    batches = [by_hand.batch(), by_hand.batch()]
+    assert [list(each.handles) for each in batches] == [
+        list(range(0, 100, 4)),
+        list(range(1, 100, 4)),
+    ]
+    by_hand.accept(batches[1])
+    assert by_hand.scheduler.settlement.frontier == 0
+    by_hand.accept(batches[0])
+    assert by_hand.scheduler.settlement.frontier == 2
+
+
+def test_a_later_row_of_a_key_that_is_under_way_waits_however_it_is_offered():
+    by_hand = ByHand()
+    by_hand.offer_all("a", "b", "c")
+    batch = by_hand.batch()
+    by_hand.offer_all("b", "d")
+    assert list(by_hand.batch().handles) == [4]
+    assert by_hand.step() == Wait(None)
+    by_hand.accept(batch)
+    assert list(by_hand.batch().handles) == [3]
+
+
+def test_only_rows_of_a_key_that_is_known_go_one_by_one():
+    by_hand = ByHand()
+    by_hand.offer_all("a", "b", "c")
+    by_hand.offer_all("b", "d", "e", "d")
+    # What had come back or come twice is sorted by what waits longest: 6 stands in for 4.
+    assert [sorted(handles) for handles in by_hand.finish()] == [[0, 2, 3, 6], [5]]
+    assert by_hand.counts.superseded == 2
+
+
+def test_rows_are_cut_to_what_a_budget_lets_go():
+    by_hand = ByHand(max_wcu=50.0)
+    by_hand.offer_all(*object_keys(30), units=[3] * 30)
+    sent = by_hand.finish()
+    assert sorted(handle for handles in sent for handle in handles) == list(range(30))
+    assert max(map(len, sent)) == 3
 
 
 def test_many_queued_rows_of_one_key_are_one_write():
