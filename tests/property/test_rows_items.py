@@ -44,6 +44,7 @@ class Sheet:
     limits: dict[str, int]
     rows: list[list[str]]
     builder: ItemBuilder
+    table: Table
 
 
 @st.composite
@@ -77,7 +78,7 @@ def sheets(draw: st.DrawFn, *, rows: int = 1, good: bool = True) -> Sheet:
         for name, kind in columns.items()
     ]
     some = [list(draw(st.tuples(*cells))) for _ in range(rows)]
-    return Sheet(columns, keys, limits, some, ItemBuilder(names, kinds, table))
+    return Sheet(columns, keys, limits, some, ItemBuilder(names, kinds, table), table)
 
 
 def _item(sheet: Sheet, row: int = 0) -> Item:

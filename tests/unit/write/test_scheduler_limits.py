@@ -6,7 +6,6 @@ import pytest
 
 from ddbload.contracts import Counts, Work
 from ddbload.errors import AccessDenied, TableNotFound
-from ddbload.write import limits as module
 from ddbload.write.limits import (
     MAX_AHEAD,
     MAX_BATCH_BYTES,
