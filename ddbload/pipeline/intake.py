@@ -10,6 +10,7 @@ import json
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from ddbload.contracts import Chunk, Cursor, RunRecord
 from ddbload.errors import DdbloadError, SplitMismatch
@@ -124,11 +125,13 @@ class Intake:
             rows = [cells[handle - first] for handle in handles]
         else:
             rows = [(each := self._holding(h)).cells[h - each.first] for h in handles]
-        made = [
-            self._item(self._holding(handle), handle) if row is None else row
-            for handle, row in zip(handles, rows, strict=True)
-        ]
-        return self._reading.encoder.body(made)
+        if None in rows:
+            made = [
+                self._item(self._holding(handle), handle) if row is None else row
+                for handle, row in zip(handles, rows, strict=True)
+            ]
+            return self._reading.encoder.body(made)
+        return self._reading.encoder.body(cast("list[Cells]", rows))
 
     def release(self, handles: Sequence[int]) -> None:
         """Note the rejects of what DynamoDB refused, of rows that are settled."""

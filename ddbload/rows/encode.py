@@ -100,7 +100,7 @@ class Encoder:
     def body(self, rows: Sequence[Cells | Attributes]) -> bytes:
         """The body of one request that puts up to 25 rows: cells, or the builder's items."""
         template = self._template(len(rows))
-        if template is not None and not any(isinstance(row, dict) for row in rows):
+        if template is not None and dict not in map(type, rows):
             flat = tuple(chain.from_iterable(rows))
             if "" not in flat:
                 return (template % flat).encode()

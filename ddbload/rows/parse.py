@@ -68,7 +68,9 @@ class RowParser:
             quoting=csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL,
             strict=True,
         )
-        return [row for row in reader if row]
+        rows: list[Record] = list(reader)
+        # An empty line is not a row.
+        return [row for row in rows if row] if [] in rows else rows
 
     def _row(self, data: bytes) -> Record:
         fields, defect = self._fields(data.decode(errors="surrogateescape"))

@@ -77,9 +77,17 @@ class Settlement:
         self._outcomes[place] = outcome
 
     def settle_all(self, handles: Sequence[int], outcome: Outcome) -> None:
-        """The same for several rows at once."""
-        for handle in handles:
-            self.settle(handle, outcome)
+        """The same for several rows at once, in ascending order."""
+        if not isinstance(handles, range):
+            for handle in handles:
+                self.settle(handle, outcome)
+            return
+        if handles and handles[0] < self._base + self._start:
+            raise AssertionError(f"row {handles[0]} is settled already")
+        places = slice(handles.start - self._base, handles.stop - self._base, handles.step)
+        if any(self._outcomes[places]):
+            raise AssertionError(f"of rows {handles} some are settled already")
+        self._outcomes[places] = bytes([outcome]) * len(handles)
 
     def _advance(self) -> None:
         outcomes, start = self._outcomes, self._start

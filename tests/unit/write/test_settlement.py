@@ -101,3 +101,25 @@ def test_a_row_that_is_forgotten_is_not_settled_again():
     assert made.frontier == 4996
     made.settle(4996, Outcome.WRITTEN)
     assert made.counts == Counts(read=4997, written=4997)
+
+
+@pytest.mark.parametrize("handles", [range(0, 9, 3), [0, 3, 6], range(5, 10), range(0)])
+def test_rows_that_are_settled_at_once(handles):
+    one, other = settlement(10), settlement(10)
+    one.settle_all(handles, Outcome.SKIPPED)
+    for handle in handles:
+        other.settle(handle, Outcome.SKIPPED)
+    assert (one.frontier, one.counts) == (other.frontier, other.counts)
+    for handle in set(range(10)) - set(handles):
+        one.settle(handle, Outcome.WRITTEN)
+    assert one.counts == Counts(10, 10 - len(handles), 0, 0, len(handles))
+    if handles:
+        with pytest.raises(AssertionError, match="settled already"):
+            one.settle_all(handles, Outcome.WRITTEN)
+
+
+def test_rows_of_which_one_is_settled_cannot_be():
+    made = settlement(10)
+    made.settle(6, Outcome.WRITTEN)
+    with pytest.raises(AssertionError, match="settled already"):
+        made.settle_all(range(0, 9, 3), Outcome.WRITTEN)
