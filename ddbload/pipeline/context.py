@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
 
+    from ddbload.aws_http.identity import Identity
+
 
 class ClientSet(Protocol):
     """The AWS clients that steps use."""
@@ -29,6 +31,10 @@ class ClientSet(Protocol):
     @property
     def dynamodb(self) -> DynamoDBClient:
         """DynamoDB."""
+
+    @property
+    def identity(self) -> Identity:
+        """DynamoDB, by requests of one's own."""
 
     @property
     def s3(self) -> S3Client:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing, suppress
 from dataclasses import replace
+from typing import Any
 
 from ddbload.contracts import (
     Counts,
@@ -26,8 +27,7 @@ from ddbload.pipeline.context import Context, Progress
 from ddbload.pipeline.intake import Intake, Reading
 from ddbload.pipeline.ledger import Ledger
 from ddbload.write.driver import Job
-from ddbload.write.dynamodb import BatchWriter
-from ddbload.write.engines import driver_of
+from ddbload.write.engines import concurrency_of, driver_of, transport_of
 from ddbload.write.pacing import Pacing
 from ddbload.write.scheduler import Scheduler
 
@@ -111,7 +111,7 @@ class _Import:
         options = self._record.payload.options
         self._intake = Intake(reading, task.chunk, start, options.max_rejects)
         self._scheduler = Scheduler(
-            concurrency=1 if options.engine == "sync" else options.concurrency,
+            concurrency=concurrency_of(options),
             deadline=context.deadline,
             rng=context.rng,
             pacing=context.pacing or worker_pacing(self._record, context),
@@ -142,18 +142,17 @@ class _Import:
 
     def _drive(self) -> None:
         context = self._context
-        client = context.clients.dynamodb
-        table = self._record.table
-        job = Job(
+        options = self._record.payload.options
+        job: Job[Any] = Job(
             scheduler=self._scheduler,
             feed=self._intake.feed,
             items=self._intake.items,
-            transport=BatchWriter(client, table.name, [key.name for key in table.keys]),
+            body=self._intake.body,
+            transport=transport_of(options, context.clients, self._record.table),
             should_stop=self._observe,
             clock=context.clock,
             sleep=context.sleep,
         )
-        options = self._record.payload.options
         if context.driver is not None:
             context.driver.run(job)
             return

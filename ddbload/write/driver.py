@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from ddbload.write.scheduler import Scheduler
 from ddbload.write.steps import Answer, Batch, Finished, Wait
@@ -24,8 +24,12 @@ class Transport(Protocol):
         """Put up to 25 items of different keys. Does not raise for anything AWS does."""
 
 
+T = TypeVar("T")
+"""What a driver sends with: a `Transport`, or another that it knows."""
+
+
 @dataclass(frozen=True, slots=True)
-class Job:
+class Job(Generic[T]):
     """A byte range's writing, for a driver."""
 
     scheduler: Scheduler
@@ -33,7 +37,9 @@ class Job:
     """Tells the scheduler of up to so many more rows; false when there are no more."""
     items: Callable[[Sequence[int]], Sequence[PutItem]]
     """The items of these handles."""
-    transport: Transport
+    body: Callable[[Sequence[int]], bytes]
+    """The body of the request that puts them."""
+    transport: T
     should_stop: Callable[[], bool] = lambda: False
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -56,7 +62,7 @@ class Job:
 class Driver(Protocol):
     """Runs jobs, one after the other. Close it when there are no more."""
 
-    def run(self, job: Job) -> None:
+    def run(self, job: Job[Any]) -> None:
         """Return when the scheduler is finished."""
 
     def close(self) -> None:

@@ -1,21 +1,75 @@
-"""A driver for each engine's name."""
+"""A driver for each engine's name, and what it sends with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ddbload.contracts import Options
+from ddbload.contracts import Options, Table
+from ddbload.write.asynchronous import AsyncDriver
 from ddbload.write.driver import Driver
+from ddbload.write.dynamodb import BatchWriter
 from ddbload.write.sync import SyncDriver
 from ddbload.write.threads import ThreadsDriver
+from ddbload.write.wire import BatchWire
 
-DRIVERS: dict[str, Callable[[int], Driver]] = {
-    "sync": lambda _: SyncDriver(),
-    "threads": ThreadsDriver,
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from ddbload.aws_http.identity import Identity
+
+
+class Reach(Protocol):
+    """How DynamoDB is reached."""
+
+    @property
+    def dynamodb(self) -> DynamoDBClient:
+        """By a boto3 client."""
+
+    @property
+    def identity(self) -> Identity:
+        """By requests of one's own. Raises `AwsConfiguration`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """How rows are written."""
+
+    driver: Callable[[int], Driver]
+    """Made for so many requests in flight."""
+    transport: Callable[[Reach, str, Sequence[str]], Any]
+    """What its driver sends with, into a table with these key attributes."""
+    concurrent: bool = True
+    """Whether several requests are under way."""
+
+
+ENGINES = {
+    "sync": Engine(
+        lambda _: SyncDriver(),
+        lambda reach, table, keys: BatchWriter(reach.dynamodb, table, keys),
+        concurrent=False,
+    ),
+    "threads": Engine(
+        ThreadsDriver, lambda reach, table, keys: BatchWriter(reach.dynamodb, table, keys)
+    ),
+    "async": Engine(
+        AsyncDriver, lambda reach, table, keys: BatchWire(reach.identity, table, keys)
+    ),
 }
-"""Made for so many requests in flight."""
 
 
 def driver_of(options: Options) -> Driver:
     """The driver that a run's options ask for. The caller closes it."""
-    return DRIVERS[options.engine](options.concurrency)
+    return ENGINES[options.engine].driver(concurrency_of(options))
+
+
+def concurrency_of(options: Options) -> int:
+    """How many requests may be under way."""
+    return options.concurrency if ENGINES[options.engine].concurrent else 1
+
+
+def transport_of(options: Options, reach: Reach, table: Table) -> Any:
+    """What that driver sends with."""
+    make = ENGINES[options.engine].transport
+    return make(reach, table.name, [key.name for key in table.keys])

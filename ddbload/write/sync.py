@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ddbload.write.driver import POLL_SECONDS, Job
+from ddbload.write.driver import POLL_SECONDS, Job, Transport
 from ddbload.write.steps import Finished, Wait
 
 
 class SyncDriver:
     """Sends in the caller's own thread."""
 
-    def run(self, job: Job) -> None:
+    def run(self, job: Job[Transport]) -> None:
         """Return when the scheduler is finished."""
         while True:
             step = job.step()

@@ -6,7 +6,7 @@ import queue
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from ddbload.write.driver import POLL_SECONDS, Job, PutItem
+from ddbload.write.driver import POLL_SECONDS, Job, PutItem, Transport
 from ddbload.write.steps import Answer, Batch, Finished, Wait
 
 
@@ -16,7 +16,7 @@ class ThreadsDriver:
     def __init__(self, concurrency: int) -> None:
         self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="write")
 
-    def run(self, job: Job) -> None:
+    def run(self, job: Job[Transport]) -> None:
         """Return when the scheduler is finished."""
         answers: queue.SimpleQueue[tuple[Batch, Answer | BaseException]] = queue.SimpleQueue()
 
@@ -51,7 +51,7 @@ class ThreadsDriver:
 
     @staticmethod
     def _take(
-        job: Job, answers: queue.SimpleQueue[tuple[Batch, Answer | BaseException]], pause: float
+        job: Job[Transport], answers: queue.SimpleQueue[tuple[Batch, Answer | BaseException]], pause: float
     ) -> None:
         """Hand the scheduler what has come, waiting up to `pause` seconds for the first."""
         try:

@@ -1,0 +1,48 @@
+"""BatchWriteItem as bytes: what goes over a connection, and what came back means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from ddbload.aws_http.failures import of_response
+from ddbload.aws_http.http1 import Response
+from ddbload.aws_http.identity import Identity
+from ddbload.aws_http.loop import HttpLoop, Lost
+from ddbload.write.answers import AnswerReader
+from ddbload.write.driver import PutItem
+from ddbload.write.steps import Answer, Unsure
+
+
+class BatchWire:
+    """Puts items into one table, for whoever sends the bytes."""
+
+    def __init__(self, identity: Identity, table: str, key_names: Sequence[str]) -> None:
+        self._identity = identity
+        self._answers = AnswerReader(table, key_names)
+
+    def connect(self, connections: int) -> HttpLoop:
+        """Where requests are sent. The caller closes it."""
+        return HttpLoop(self._identity.endpoint, connections, self._identity.tls())
+
+    def request(self, body: bytes) -> tuple[bytes, int]:
+        """The whole request, signed now; and how it is signed, for `answer`."""
+        request = self._identity.request("BatchWriteItem", body)
+        return request, self._identity.generation
+
+    def answer(
+        self, outcome: Response | Lost, signed: int, items: Callable[[], Sequence[PutItem]]
+    ) -> Answer:
+        """What came of a request. `items`: what it was to put."""
+        if isinstance(outcome, Lost):
+            return Unsure(outcome.reason)
+        meant = of_response(outcome)
+        if meant is not None:
+            if self._identity.may_pass(meant, outcome.headers, signed):
+                return Unsure(meant.code)
+            return self._answers.failed(meant)
+        try:
+            said = json.loads(outcome.body)
+        except (ValueError, RecursionError):
+            return Unsure("an answer that is not DynamoDB's")
+        return self._answers.accepted(said, items)
