@@ -20,7 +20,7 @@ from ddbload.fields import Fields
 FORMATS = {"csv": ",", "tsv": "\t"}
 """The formats that this version reads, and each one's usual delimiter."""
 MODES = ("put",)
-ENGINES = ("sync", "threads")
+ENGINES = ("sync", "threads", "async")
 TYPES = ("S", "N", "BOOL")
 ENCODINGS = ("utf-8",)
 

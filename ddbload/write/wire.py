@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
+from ddbload.aws_http import clients
 from ddbload.aws_http.failures import of_response
 from ddbload.aws_http.http1 import Response
 from ddbload.aws_http.identity import Identity
-from ddbload.aws_http.loop import HttpLoop, Lost
+from ddbload.aws_http.loop import HttpLoop, Lost, Timeouts
 from ddbload.write.answers import AnswerReader
 from ddbload.write.driver import PutItem
 from ddbload.write.steps import Answer, Unsure
+
+
+FIRST_BYTE_SECONDS = 10.0
+"""An answer that has not begun by then is taken for lost."""
 
 
 class BatchWire:
@@ -23,7 +28,12 @@ class BatchWire:
 
     def connect(self, connections: int) -> HttpLoop:
         """Where requests are sent. The caller closes it."""
-        return HttpLoop(self._identity.endpoint, connections, self._identity.tls())
+        most = float(clients.READ_SECONDS)
+        timeouts = Timeouts(
+            connect=clients.CONNECT_SECONDS, first_byte=min(FIRST_BYTE_SECONDS, most), whole=most
+        )
+        identity = self._identity
+        return HttpLoop(identity.endpoint, connections, identity.tls(), timeouts=timeouts)
 
     def request(self, body: bytes) -> tuple[bytes, int]:
         """The whole request, signed now; and how it is signed, for `answer`."""

@@ -18,13 +18,13 @@ from ddbload.aws_http.clients import AwsSettings, Clients
 from ddbload.contracts import Counts
 from ddbload.errors import AccessDenied, TableNotFound
 from ddbload.write.driver import Job
-from ddbload.write.dynamodb import BatchWriter
-from ddbload.write.engines import DRIVERS
+from ddbload.rows.encode import request_body
+from ddbload.write import engines
 from ddbload.write.scheduler import Scheduler
 from tests.faults.catalogue import FATAL, LIES, SURVIVABLE
 from tests.faults.server import FaultServer
 
-ENGINES = sorted(DRIVERS)
+ENGINES = sorted(engines.ENGINES)
 CONCURRENCY = 6
 _table_numbers = itertools.count()
 
@@ -140,9 +140,13 @@ def _load(
         return [{"id": {"N": f"{rows[row]}.0"}, "row": {"N": f"{row}e0"}} for row in handles]
 
     before = len(server.requests)
-    transport = BatchWriter(clients.dynamodb, table, ["id"])
-    with closing(DRIVERS[engine](CONCURRENCY)) as driver:
-        driver.run(Job(scheduler, feed, items, transport, **more))
+    def body(handles: Sequence[int]) -> bytes:
+        return request_body(table, items(handles))
+
+    chosen = engines.ENGINES[engine]
+    transport = chosen.transport(clients, table, ["id"])
+    with closing(chosen.driver(CONCURRENCY)) as driver:
+        driver.run(Job(scheduler, feed, items, body, transport, **more))
     faults = [request.fault for request in server.requests[before:]]
     return Loaded(scheduler, rows, table, stored(server, table), faults)
 

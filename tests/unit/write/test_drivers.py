@@ -9,7 +9,8 @@ import pytest
 from ddbload.contracts import Counts
 from ddbload.errors import TableNotFound
 from ddbload.write.driver import POLL_SECONDS, Driver
-from ddbload.write.engines import DRIVERS
+from ddbload.write.asynchronous import AsyncDriver
+from ddbload.write.engines import ENGINES
 from ddbload.write.limits import MAX_AHEAD
 from ddbload.write.steps import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.sync import SyncDriver
@@ -19,7 +20,7 @@ from tests.unit.write.transports import Clock, Rows, Table, at_row
 
 @pytest.fixture(params=["sync", "threads"])
 def driver(request) -> Iterator[Driver]:
-    made = DRIVERS[request.param](4)
+    made = ENGINES[request.param].driver(4)
     yield made
     made.close()
 
@@ -36,10 +37,11 @@ def always(answer: Answer):
 
 
 def test_every_engine_has_its_driver():
-    made = {name: make(2) for name, make in DRIVERS.items()}
+    made = {name: engine.driver(2) for name, engine in ENGINES.items()}
     assert {name: type(driver) for name, driver in made.items()} == {
         "sync": SyncDriver,
         "threads": ThreadsDriver,
+        "async": AsyncDriver,
     }
     for driver in made.values():
         driver.close()

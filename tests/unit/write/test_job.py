@@ -75,6 +75,7 @@ def test_a_stretch_of_rows_that_are_not_sent_can_be_stopped(how):
         rows.scheduler,
         feed,
         rows.items,
+        rows.body,
         Table(),
         should_stop=lambda: how == "asked" and len(fed) == 10,
         clock=clock,
@@ -94,7 +95,7 @@ def test_the_time_is_looked_at_after_feeding():
         return rows.feed(room)
 
     table = Table()
-    job = Job(rows.scheduler, feed, rows.items, table, clock=clock, sleep=clock.sleep)
+    job = Job(rows.scheduler, feed, rows.items, rows.body, table, clock=clock, sleep=clock.sleep)
     assert job.step() == Finished()
 
 
@@ -103,14 +104,14 @@ def test_an_error_of_the_source_is_raised():
         raise OSError("gone")
 
     rows = Rows("a")
-    job = Job(rows.scheduler, feed, rows.items, Table())
+    job = Job(rows.scheduler, feed, rows.items, rows.body, Table())
     with pytest.raises(OSError, match="gone"):
         job.step()
 
 
 def test_a_job_keeps_real_time_unless_told_otherwise():
     rows = Rows()
-    job = Job(rows.scheduler, rows.feed, rows.items, Table())
+    job = Job(rows.scheduler, rows.feed, rows.items, rows.body, Table())
     first = job.clock()
     job.sleep(0)
     assert job.clock() >= first

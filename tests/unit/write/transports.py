@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import threading
@@ -106,10 +107,13 @@ class Rows:
             self.told += 1
         return True
 
+    def body(self, handles: Sequence[int]) -> bytes:
+        return json.dumps(self.items(handles)).encode()
+
     def items(self, handles: Sequence[int]) -> list[dict[str, Any]]:
         return [{"key": self.keys[handle], "row": handle} for handle in handles]
 
     def job(self, table: Table, **more: Any) -> Job:
         clock = Clock()
         given = {"clock": clock, "sleep": clock.sleep} | more
-        return Job(self.scheduler, self.feed, self.items, table, **given)
+        return Job(self.scheduler, self.feed, self.items, self.body, table, **given)
