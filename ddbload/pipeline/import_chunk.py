@@ -32,6 +32,8 @@ from ddbload.write.pacing import Pacing
 from ddbload.write.scheduler import Scheduler
 
 MAX_STALLED = 3
+PROGRESS_SECONDS = 0.1
+"""How often it is told at most how far an import is."""
 
 
 def import_chunk(
@@ -109,6 +111,7 @@ class _Import:
         self._ledger = ledger
         self._context = context
         options = self._record.payload.options
+        self._tell_at = float("-inf")
         self._intake = Intake(reading, task.chunk, start, options.max_rejects)
         self._scheduler = Scheduler(
             concurrency=concurrency_of(options),
@@ -129,6 +132,7 @@ class _Import:
         with closing(context.reopen(self._record)) as source:
             intake.attach(source, self._scheduler)
             self._drive()
+        self._tell()
         segment = self._segment()
         if not segment.rows.conserved:
             raise ConservationViolated(
@@ -160,11 +164,18 @@ class _Import:
             driver.run(job)
 
     def _observe(self) -> bool:
+        # Asked thousands of times a second.
+        now = self._context.clock()
+        if now >= self._tell_at:
+            self._tell_at = now + PROGRESS_SECONDS
+            self._tell()
+        return self._context.should_stop()
+
+    def _tell(self) -> None:
         counts: Counts = self._scheduler.settlement.counts
         self._context.progress(
             Progress(self._task.chunk.chunk, counts, self._scheduler.work, self._intake.bytes_read)
         )
-        return self._context.should_stop()
 
     def _segment(self) -> Segment:
         settlement = self._scheduler.settlement
