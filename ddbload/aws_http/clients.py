@@ -13,6 +13,8 @@ from ddbload.aws_http import failures
 if TYPE_CHECKING:
     from botocore.session import Session
     from mypy_boto3_cloudformation import CloudFormationClient
+
+    from ddbload.aws_http.identity import Identity
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_stepfunctions import SFNClient
@@ -38,6 +40,7 @@ class Clients:
         self._settings = settings or AwsSettings()
         self._connections = connections
         self._dynamodb: DynamoDBClient | None = None
+        self._identity: Identity | None = None
         self._s3: S3Client | None = None
         self._stepfunctions: SFNClient | None = None
         self._cloudformation: CloudFormationClient | None = None
@@ -50,6 +53,15 @@ class Clients:
             client.meta.events.register("before-parse.dynamodb", failures.check_crc32)
             self._dynamodb = client
         return self._dynamodb
+
+    @property
+    def identity(self) -> Identity:
+        """Who signs requests of one's own to DynamoDB. Raises `AwsConfiguration`."""
+        if self._identity is None:
+            from ddbload.aws_http.identity import Identity
+
+            self._identity = Identity(self)
+        return self._identity
 
     @property
     def s3(self) -> S3Client:
