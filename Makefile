@@ -10,6 +10,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP_DONE := $(VENV)/.setup-done
 NODE_DONE := node_modules/.setup-done
+# aiobotocore's botocore is older than ddbload's: what `make bench` compares with lives apart.
+RIVALS := .venv-bench
+RIVALS_DONE := $(RIVALS)/.setup-done
 
 # Cases for each law of `make property`.
 CASES ?= 1000
@@ -17,6 +20,9 @@ CASES ?= 1000
 ARGS ?=
 # Processes that tests run in.
 JOBS ?= 2
+
+# Rounds of `make bench`.
+ROUNDS ?= 5
 
 # The demo's two go to its recipe by environment, so that any character may stand in a file's name.
 FILE ?=
@@ -78,6 +84,17 @@ test: setup node_modules ## Run every test (ARGS="-k word" for some)
 property: setup ## Run the property tests, CASES=1000 each
 	DDBLOAD_PROPERTY_CASES=$(CASES) $(BIN)/python -m pytest --timeout=0 $(ARGS) tests/property
 
+.PHONY: bench
+bench: setup $(RIVALS_DONE) ## Measure every engine beside boto3 and aiobotocore (ROUNDS=5 ARGS="--shapes wide")
+	$(BIN)/python -m bench.compare --rounds $(ROUNDS) $(ARGS)
+
+$(RIVALS_DONE): bench/requirements.txt
+	@command -v "$(PYTHON)" >/dev/null || \
+		{ echo "make: no $(PYTHON) here; ddbload needs Python 3.11 or newer (make bench PYTHON=...)" >&2; exit 1; }
+	"$(PYTHON)" -m venv $(RIVALS)
+	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement bench/requirements.txt
+	@touch $@
+
 .PHONY: bench-scan
 bench-scan: setup ## Measure how fast row ends are found, beside csv.reader
 	$(BIN)/python -m bench.scan $(ARGS)
@@ -109,12 +126,14 @@ wheel: setup ## Build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation
 
 .PHONY: lock
-lock: setup ## Write requirements.txt anew from pyproject.toml (ARGS=--upgrade for newer versions)
+lock: setup ## Write requirements.txt and bench/requirements.txt anew (ARGS=--upgrade for newer versions)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--extra deploy --extra dev --extra localaws \
 		--custom-compile-command "make lock" --output-file requirements.txt $(ARGS) pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--custom-compile-command "make lock" --output-file bench/requirements.txt $(ARGS) bench/requirements.in
 
 .PHONY: clean
 clean: ## Remove everything that make and its tools have made
-	rm -rf $(VENV) node_modules build cdk.out dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(RIVALS) node_modules build cdk.out dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,97 @@
+"""Figures as a table with bars for a terminal, and as an SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from bench.figures import Figure
+
+BAR = 30
+"""Characters of the longest bar in a terminal."""
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+_WIDTH, _LEFT, _RIGHT = 760, 130, 190
+_LINE, _BAR_HEIGHT, _TITLE = 22, 14, 34
+_STYLE = """
+text { font: 12px system-ui, sans-serif; fill: #24292f; }
+.title { font-weight: 600; font-size: 13px; }
+.ours { fill: #1a7f64; }
+.rival { fill: #8c959f; }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e6edf3; }
+  .ours { fill: #3fb68f; }
+  .rival { fill: #6e7681; }
+}
+""".strip()
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """One scenario's, a line for each client."""
+    if not figures:
+        return ""
+    most = max(figure.cpu_per_million for figure in figures)
+    names = (
+        f"  {'client':16}{'CPU-s/M':>9}  {'':{BAR}} {'least':>8}{'most':>8}{'start':>7}"
+        f"{'less':>8}{'rows/s':>10}{'MB':>6}{'rows':>10}"
+    )
+    lines = [figures[0].scenario.title, names]
+    for figure in figures:
+        less = "" if figure.times_less is None else f"{figure.times_less:.1f} x"
+        lines.append(
+            f"  {figure.client.label:16}{figure.cpu_per_million:9.2f}"
+            f"  {bar(figure.cpu_per_million / most):{BAR}} {figure.least:8.2f}{figure.most:8.2f}"
+            f"{figure.start_cpu:7.2f}{less:>8}{figure.rows_per_second:10,.0f}"
+            f"{figure.peak_mb:6.0f}{figure.rows:10,}"
+        )
+    return "\n".join(lines)
+
+
+def bar(part: float) -> str:
+    """A bar of blocks, a part of the longest."""
+    eighths = max(1, round(min(part, 1.0) * BAR * 8))
+    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
+
+
+def svg(scenarios: Sequence[Sequence[Figure]], caption: str) -> str:
+    """All scenarios, one below the other: CPU seconds a million rows, shorter is better.
+
+    Each has a scale of its own, from zero.
+    """
+    parts: list[str] = []
+    y = 26
+    parts.append(_text(12, y, "CPU seconds of the client for a million rows", "title"))
+    y += 18
+    parts.append(_text(12, y, caption))
+    for figures in scenarios:
+        if not figures:
+            continue
+        y += _TITLE
+        parts.append(_text(12, y, figures[0].scenario.title, "title"))
+        most = max(figure.cpu_per_million for figure in figures)
+        for figure in figures:
+            y += _LINE
+            long = max(1.0, (_WIDTH - _LEFT - _RIGHT) * figure.cpu_per_million / most)
+            kind = "ours" if figure.client.ours else "rival"
+            parts.append(_text(_LEFT - 8, y, figure.client.label, anchor="end"))
+            parts.append(
+                f'<rect class="{kind}" x="{_LEFT}" y="{y - _BAR_HEIGHT + 3}"'
+                f' width="{long:.1f}" height="{_BAR_HEIGHT}" rx="2"/>'
+            )
+            parts.append(_text(_LEFT + long + 6, y, _value(figure)))
+    y += 24
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {y}" width="{_WIDTH}"'
+        f' height="{y}" role="img" aria-label="CPU seconds of the client for a million rows">'
+    )
+    return "\n".join([head, f"<style>{_STYLE}</style>", *parts, "</svg>", ""])
+
+
+def _value(figure: Figure) -> str:
+    less = "" if figure.times_less is None else f" ({figure.times_less:.1f} times less)"
+    return f"{figure.cpu_per_million:.1f} s{less if figure.client.ours else ''}"
+
+
+def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> str:
+    more = (f' class="{kind}"' if kind else "") + (f' text-anchor="{anchor}"' if anchor else "")
+    return f'<text x="{x:.1f}" y="{y}"{more}>{escape(text)}</text>'

@@ -1,0 +1,31 @@
+"""boto3's own way: `Table.batch_writer()`. It knows no other than one request at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from bench.rivals.rows import Task
+
+
+def main() -> None:
+    """Load."""
+    task = Task.of_command_line()
+    # Checks of parameters take time, and nobody needs them for items made by a program.
+    dynamodb = boto3.resource("dynamodb", config=Config(parameter_validation=False))
+    makers: dict[str, Callable[[str], Any]] = {
+        "S": str,
+        "N": Decimal,
+        "BOOL": lambda text: text == "true",
+    }
+    with dynamodb.Table(task.table).batch_writer() as writer:
+        for item in task.items(makers):
+            writer.put_item(Item=item)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""One client, one file, one process: what it cost, if all of the file arrived."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.clients import ROOT, TABLE, Client
+from bench.shapes import Shape
+from bench.tally import Tally
+from localaws.processes import end
+
+MOST_SECONDS = 3600.0
+"""A client that takes longer is ended, and the run with it."""
+_POLL_SECONDS = 0.01
+
+
+class Refused(Exception):
+    """A round that proves nothing: not every item arrived, or not as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """Where processes run: the client alone on its own, where there are two."""
+
+    client: int | None
+    others: int | None
+
+    @classmethod
+    def of_this_machine(cls) -> Cores:
+        """The first for the sink and this process, the last for the client."""
+        if not hasattr(os, "sched_setaffinity"):
+            return cls(None, None)
+        there = sorted(os.sched_getaffinity(0))
+        return cls(there[-1], there[0])
+
+    def pin(self, core: int | None) -> None:
+        """Have this process, and what it starts from now on, run there only."""
+        if core is not None:
+            os.sched_setaffinity(0, {core})
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What a client is up against."""
+
+    shape: Shape
+    tls: bool
+    latency: float
+    """Seconds between a request and its answer."""
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        how = "TLS" if self.tls else "plain"
+        return f"{self.shape.name}, {how}, {self.latency * 1000:g} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of a whole process."""
+
+    cpu: float
+    """Seconds, its children's included."""
+    wall: float
+    sending: float
+    """Seconds from the first request's arrival to the last's."""
+    requests: int
+    peak_mb: float
+
+
+class SinkProcess:
+    """The sink, as a process that ends with this one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.sink", "--folder", str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+        )
+        assert self._process.stdout is not None  # noqa: S101 - for type checkers
+        line = self._process.stdout.readline()
+        if not line:
+            end(self._process)
+            raise RuntimeError("the sink did not start")
+        self.ready: dict[str, str] = json.loads(line)
+        self._direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self._process.pid
+
+    def reset(self, scenario: Scenario) -> None:
+        """Forget what was counted, and be the table of a scenario."""
+        keys = {name: scenario.shape.columns[name] for name in scenario.shape.keys}
+        said = {"latency": scenario.latency, "table": TABLE, "keys": keys}
+        with self._direct.open(self.ready["http"] + "/reset", json.dumps(said).encode()):
+            pass
+
+    def counters(self) -> dict[str, Any]:
+        """What has come since."""
+        with self._direct.open(self.ready["http"] + "/counters") as answer:
+            counters: dict[str, Any] = json.load(answer)
+        return counters
+
+    def environment(self, scenario: Scenario) -> dict[str, str]:
+        """What leads an AWS client here, and nowhere else."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("AWS_") and not name.lower().endswith("_proxy")
+        }
+        return {
+            **kept,
+            "AWS_ACCESS_KEY_ID": "made-up",
+            "AWS_SECRET_ACCESS_KEY": "made-up",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_ENDPOINT_URL_DYNAMODB": self.ready["https" if scenario.tls else "http"],
+            "AWS_CA_BUNDLE": self.ready["ca"],
+        }
+
+    def close(self) -> None:
+        """End it."""
+        end(self._process)
+
+
+@contextmanager
+def sink(cores: Cores) -> Iterator[SinkProcess]:
+    """A sink for as long as the block takes."""
+    with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder:
+        cores.pin(cores.others)
+        process = SinkProcess(Path(folder))
+        try:
+            yield process
+        finally:
+            process.close()
+
+
+def run(
+    client: Client, scenario: Scenario, file: Path, due: Tally, to: SinkProcess, cores: Cores
+) -> Cost:
+    """One round. Raises `Refused` when the sink has seen anything but what was due."""
+    to.reset(scenario)
+    with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder:
+        command = client.command(file, scenario.shape, Path(folder, "ledger"))
+        cost, out = _measured(command, to.environment(scenario), Path(folder), cores)
+    counters = to.counters()
+    what = f"{client.label}, {scenario.title}"
+    check(what, counters, due)
+    if client.ours:
+        check_told(what, json.loads(out), due.items)
+    return Cost(
+        cpu=cost.ru_utime + cost.ru_stime,
+        wall=cost.wall,
+        sending=counters["seconds"],
+        requests=counters["requests"],
+        peak_mb=cost.ru_maxrss / (1024 if sys.platform == "linux" else 1024 * 1024),
+    )
+
+
+def check(what: str, counters: Mapping[str, Any], due: Tally) -> None:
+    """Raise `Refused` unless exactly the items that are due have come."""
+    if counters["invalid"]:
+        why = f"{counters['invalid']} requests were none: {counters['first_invalid']}"
+    elif counters["items"] != due.items:
+        why = f"{counters['items']} items arrived of {due.items}"
+    elif counters["checksum"] != due.checksum:
+        why = "the items that arrived are not those of the file"
+    else:
+        return
+    raise Refused(f"refused: {what}: {why}")
+
+
+def check_told(what: str, told: Mapping[str, Any], rows: int) -> None:
+    """Raise `Refused` unless ddbload's own count obeys the conservation law, with all written."""
+    counted = told["rows"]
+    settled = sum(counted[name] for name in ("written", "rejected", "superseded", "skipped"))
+    if not counted["read"] == settled == counted["written"] == rows:
+        raise Refused(f"refused: {what}: of {rows} rows ddbload says {counted}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    ru_utime: float
+    ru_stime: float
+    ru_maxrss: int
+    wall: float
+
+
+def _measured(
+    command: list[str], environment: dict[str, str], folder: Path, cores: Cores
+) -> tuple[_Used, str]:
+    """Run a command on the client's core. Gives what it used, and its standard output."""
+    out, err = folder / "out", folder / "err"
+    with out.open("wb") as to_out, err.open("wb") as to_err:
+        # Inherited, so that the client is where it belongs from its first instruction.
+        cores.pin(cores.client)
+        begin = time.monotonic()
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=to_out,
+                stderr=to_err,
+                env=environment,
+                cwd=ROOT,
+            )
+        finally:
+            cores.pin(cores.others)
+        try:
+            while True:
+                pid, status, used = os.wait4(process.pid, os.WNOHANG)
+                if pid:
+                    break
+                if time.monotonic() - begin > MOST_SECONDS:
+                    raise Refused(f"refused: {command[2]} took more than {MOST_SECONDS:g} s")
+                time.sleep(_POLL_SECONDS)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+    process.returncode = os.waitstatus_to_exitcode(status)
+    wall = time.monotonic() - begin
+    if process.returncode:
+        told = err.read_text(errors="replace")[-3000:]
+        raise Refused(f"refused: {' '.join(command[:6])} ended with {process.returncode}\n{told}")
+    return _Used(used.ru_utime, used.ru_stime, used.ru_maxrss, wall), out.read_text()

@@ -1,0 +1,236 @@
+"""A DynamoDB that takes every item, counts it, and keeps nothing but a checksum.
+
+    python -m bench.sink --folder DIR
+
+It listens on 127.0.0.1, plain and over TLS, prints one line of JSON ({"http": ..., "https": ...,
+"ca": ...}) when it is ready, and ends when its standard input does. Besides BatchWriteItem and
+DescribeTable: POST /reset takes {"latency": seconds, "table": name, "keys": {name: type}} and
+forgets what was counted; GET /counters says what has come since.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import ssl
+import time
+import zlib
+from decimal import Decimal
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+from bench.certificate import server_context
+from bench.tally import Tally
+from localaws.processes import when_stdin_ends
+
+BACKLOG_BYTES = 400_000_000
+"""So much is kept to be counted later, while nobody is measured."""
+_LENGTH = re.compile(rb"\ncontent-length: *([0-9]+)", re.IGNORECASE)
+_TARGET = re.compile(rb"\nx-amz-target: *DynamoDB_20120810\.(\w+)", re.IGNORECASE)
+
+
+class Sink:
+    """What has come, and what the table looks like."""
+
+    def __init__(self) -> None:
+        self.reset({})
+
+    def reset(self, said: dict[str, Any]) -> None:
+        """Forget everything, and be this table."""
+        self.latency = float(said.get("latency", 0.0))
+        self.table = str(said.get("table", "bench"))
+        self.keys = dict(said.get("keys", {"id": "S"}))
+        self.tally = Tally()
+        self.requests = 0
+        self.invalid: list[str] = []
+        self.first = self.last = 0.0
+        self._backlog: list[bytes] = []
+        self._backlog_bytes = 0
+
+    def write(self, body: bytes) -> dict[str, Any]:
+        """The answer to BatchWriteItem. What was in it is read later, or a fast client would wait.
+
+        A name between bare quotes cannot stand inside of a string: so puts can be counted. Each
+        is taken to be one write unit.
+        """
+        self.last = time.monotonic()
+        self.first = self.first or self.last
+        self.requests += 1
+        self._backlog.append(body)
+        self._backlog_bytes += len(body)
+        if self._backlog_bytes > BACKLOG_BYTES:
+            self.settle()
+        answer: dict[str, Any] = {"UnprocessedItems": {}}
+        if b'"ReturnConsumedCapacity"' in body:
+            units = float(body.count(b'"PutRequest"'))
+            answer["ConsumedCapacity"] = [{"TableName": self.table, "CapacityUnits": units}]
+        return answer
+
+    def settle(self) -> None:
+        """Read all that was put off."""
+        bodies, self._backlog, self._backlog_bytes = self._backlog, [], 0
+        for body in bodies:
+            try:
+                ((table, requests),) = json.loads(body)["RequestItems"].items()
+                items = [request["PutRequest"]["Item"] for request in requests]
+                if table != self.table or not 1 <= len(items) <= 25:
+                    raise ValueError(f"{len(items)} items for table {table}")
+                if len({self._key(item) for item in items}) < len(items):
+                    raise ValueError("a key comes twice in one batch")
+                for item in items:
+                    self.tally.add(item)
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                self.invalid.append(f"{type(error).__name__}: {error}")
+
+    def _key(self, item: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(
+            Decimal(item[name][kind]) if kind == "N" else item[name][kind]
+            for name, kind in self.keys.items()
+        )
+
+    def counters(self) -> dict[str, Any]:
+        """What has come since the reset; `seconds` from the first request to the last."""
+        self.settle()
+        return {
+            "items": self.tally.items,
+            "checksum": self.tally.checksum,
+            "requests": self.requests,
+            "seconds": self.last - self.first,
+            "invalid": len(self.invalid),
+            "first_invalid": self.invalid[0] if self.invalid else None,
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """The answer to DescribeTable."""
+        kinds = ("HASH", "RANGE")
+        return {
+            "Table": {
+                "TableName": self.table,
+                "TableStatus": "ACTIVE",
+                "TableId": "00000000-0000-0000-0000-000000000000",
+                "TableArn": f"arn:aws:dynamodb:us-east-1:123456789012:table/{self.table}",
+                "CreationDateTime": 1.7e9,
+                "BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"},
+                "AttributeDefinitions": [
+                    {"AttributeName": name, "AttributeType": kind}
+                    for name, kind in self.keys.items()
+                ],
+                "KeySchema": [
+                    {"AttributeName": name, "KeyType": kind}
+                    for name, kind in zip(self.keys, kinds, strict=False)
+                ],
+            }
+        }
+
+
+class Connection(asyncio.Protocol):
+    """HTTP/1.1 with keep-alive, as far as clients of DynamoDB use it."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._buffer = bytearray()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for type checkers
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Answer each request that is complete."""
+        self._buffer += data
+        while (end := self._buffer.find(b"\r\n\r\n") + 4) > 3:
+            head = bytes(self._buffer[:end])
+            found = _LENGTH.search(head)
+            size = end + (int(found[1]) if found else 0)
+            if len(self._buffer) < size:
+                return
+            body = bytes(self._buffer[end:size])
+            del self._buffer[:size]
+            self._answer(head, body)
+
+    def _answer(self, head: bytes, body: bytes) -> None:
+        sink = self._sink
+        target = _TARGET.search(head)
+        operation = target[1] if target else b""
+        delay = 0.0
+        status = "200 OK"
+        answer: dict[str, Any]
+        if head.startswith(b"GET /counters "):
+            answer = sink.counters()
+        elif head.startswith(b"POST /reset "):
+            sink.reset(json.loads(body))
+            answer = {}
+        elif b"AWS4-HMAC-SHA256 " not in head:
+            status, answer = "400 Bad Request", _error("MissingAuthenticationToken")
+        elif operation == b"BatchWriteItem":
+            answer, delay = sink.write(body), sink.latency
+        elif operation == b"DescribeTable":
+            answer = sink.describe()
+        else:
+            status, answer = "400 Bad Request", _error("UnknownOperationException")
+        sent = _response(status, answer)
+        if self._transport is None or self._transport.is_closing():
+            return
+        if delay:
+            asyncio.get_running_loop().call_later(delay, self._transport.write, sent)
+        else:
+            self._transport.write(sent)
+
+
+def _error(code: str) -> dict[str, str]:
+    return {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "not served here"}
+
+
+def _response(status: str, answer: Any) -> bytes:
+    body = json.dumps(answer).encode()
+    head = (
+        f"HTTP/1.1 {status}\r\nServer: bench\r\nDate: {formatdate(usegmt=True)}\r\n"
+        f"Content-Type: application/x-amz-json-1.0\r\nContent-Length: {len(body)}\r\n"
+        f"Connection: keep-alive\r\nx-amzn-RequestId: BENCH\r\nx-amz-crc32: {zlib.crc32(body)}\r\n"
+        "\r\n"
+    )
+    return head.encode() + body
+
+
+async def serve(folder: Path) -> None:
+    """Until it is told to end."""
+    sink = Sink()
+    loop = asyncio.get_running_loop()
+
+    async def listen(tls: ssl.SSLContext | None) -> tuple[asyncio.Server, int]:
+        server = await loop.create_server(lambda: Connection(sink), "127.0.0.1", 0, ssl=tls)
+        return server, server.sockets[0].getsockname()[1]
+
+    trusted = folder / "ca.pem"
+    plain, plain_port = await listen(None)
+    secure, secure_port = await listen(server_context(trusted))
+    ended = asyncio.Event()
+
+    def stop() -> None:
+        loop.call_soon_threadsafe(ended.set)
+
+    when_stdin_ends(stop)
+    ready = {
+        "http": f"http://127.0.0.1:{plain_port}",
+        "https": f"https://127.0.0.1:{secure_port}",
+        "ca": str(trusted),
+    }
+    print(json.dumps(ready), flush=True)
+    await ended.wait()
+    plain.close()
+    secure.close()
+
+
+def main() -> None:
+    """Serve."""
+    parser = argparse.ArgumentParser(description="A DynamoDB that counts, and keeps nothing.")
+    parser.add_argument("--folder", type=Path, required=True, help="where the certificate goes")
+    asyncio.run(serve(parser.parse_args().folder))
+
+
+if __name__ == "__main__":
+    main()
