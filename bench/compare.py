@@ -112,7 +112,21 @@ def _say(what: str) -> None:
 
 
 def _clients(text: str) -> list[Client]:
-    return [Client.named(each) for each in text.split(",")]
+    try:
+        found = [Client.named(each) for each in text.split(",")]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if len(set(found)) < len(found):
+        raise argparse.ArgumentTypeError("a client is named twice")
+    return found
+
+
+def _latencies(text: str) -> list[float]:
+    """Seconds, from milliseconds."""
+    found = [float(each) / 1000 for each in text.split(",")]
+    if not all(0 <= each < 60 for each in found):
+        raise ValueError(text)
+    return found
 
 
 def _listed(known: Sequence[str]) -> Callable[[str], list[str]]:
@@ -136,9 +150,9 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--slow-rows", type=int, default=40_000, help="of a file, for those that use botocore")
     add("--rounds", type=int, default=5)
     add("--seed", type=int, default=1)
-    add("--shapes", type=_listed(list(SHAPES)), default=list(SHAPES))
-    add("--latencies", default="0,5", help="milliseconds until an answer")
-    add("--wires", type=_listed(list(WIRES)), default=list(WIRES))
+    add("--shapes", type=_listed(list(SHAPES)), default=",".join(SHAPES))
+    add("--latencies", type=_latencies, default="0,5", help="milliseconds until an answer")
+    add("--wires", type=_listed(list(WIRES)), default=",".join(WIRES))
     add(
         "--clients", type=_clients, default=_clients(",".join(names())), help="threads@8: 8 at once"
     )
@@ -155,7 +169,6 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
 def main(words: Sequence[str] | None = None) -> None:
     """Measure; print tables, and write JSON and SVG."""
     asked = _arguments(words)
-    latencies = [float(each) / 1000 for each in asked.latencies.split(",")]
     cores = Cores.of_this_machine()
     on = machine()
     caption = (
@@ -182,7 +195,7 @@ def main(words: Sequence[str] | None = None) -> None:
             for scenario in (
                 Scenario(shape, WIRES[wire], latency)
                 for wire in asked.wires
-                for latency in latencies
+                for latency in asked.latencies
             ):
                 try:
                     done = measure(asked.clients, scenario, files, rows_of, asked.rounds, to, cores)

@@ -44,6 +44,19 @@ class Cores:
         there = sorted(os.sched_getaffinity(0))
         return cls(there[-1], there[0])
 
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep out of the client's core for as long as the block takes."""
+        if self.others is None:
+            yield
+            return
+        before = os.sched_getaffinity(0)
+        self.pin(self.others)
+        try:
+            yield
+        finally:
+            os.sched_setaffinity(0, before)
+
     def pin(self, core: int | None) -> None:
         """Have this process, and what it starts from now on, run there only."""
         if core is not None:
@@ -77,6 +90,7 @@ class Cost:
     """Seconds from the first request's arrival to the last's."""
     requests: int
     peak_mb: float
+    """Resident; never less than what this process takes, from which it is forked."""
 
 
 class SinkProcess:
@@ -142,9 +156,8 @@ class SinkProcess:
 
 @contextmanager
 def sink(cores: Cores) -> Iterator[SinkProcess]:
-    """A sink for as long as the block takes."""
-    with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder:
-        cores.pin(cores.others)
+    """A sink for as long as the block takes. This process stays beside it meanwhile."""
+    with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder, cores.kept():
         process = SinkProcess(Path(folder))
         try:
             yield process

@@ -1,0 +1,34 @@
+"""A sink for all tests of a file, and files to send to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.rounds import Scenario, SinkProcess
+from bench.shapes import SHAPES
+from bench.tally import expected
+
+
+@pytest.fixture(scope="package")
+def to(tmp_path_factory):
+    """The sink. Each test resets it."""
+    process = SinkProcess(tmp_path_factory.mktemp("sink"))
+    yield process
+    process.close()
+
+
+@pytest.fixture(params=[True, False], ids=["tls", "plain"])
+def scenario(request):
+    return Scenario(SHAPES["quoted"], request.param, 0.0)
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Makes a file: its path, and what is due of it."""
+
+    def make(shape, rows, seed=1):
+        path = tmp_path / f"{shape.name}-{rows}-{seed}{shape.suffix}"
+        shape.write(path, rows, seed)
+        return path, expected(path, shape)
+
+    return make

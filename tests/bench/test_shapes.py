@@ -1,0 +1,82 @@
+"""Files from a seed."""
+
+from __future__ import annotations
+
+import csv
+from decimal import Decimal
+
+import pytest
+
+from bench.shapes import SHAPES
+
+ROWS = 2000
+
+
+@pytest.fixture(params=SHAPES.values(), ids=list(SHAPES))
+def shape(request):
+    return request.param
+
+
+def rows_of(path, shape):
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file, delimiter=shape.delimiter, strict=True))
+    if shape.header:
+        assert rows.pop(0) == list(shape.columns)
+    return rows
+
+
+def test_the_same_seed_makes_the_same_bytes(shape, made, tmp_path):
+    path, _ = made(shape, ROWS)
+    again = tmp_path / "again"
+    shape.write(again, ROWS, 1)
+    assert path.read_bytes() == again.read_bytes()
+    other, _ = made(shape, ROWS, seed=2)
+    assert path.read_bytes() != other.read_bytes()
+
+
+def test_a_smaller_file_is_the_beginning_of_a_larger_one(shape, made):
+    small, _ = made(shape, ROWS // 10)
+    large, _ = made(shape, ROWS)
+    assert large.read_bytes().startswith(small.read_bytes())
+
+
+def test_rows_fit_the_table(shape, made):
+    path, due = made(shape, ROWS)
+    rows = rows_of(path, shape)
+    assert len(rows) == due.items == ROWS
+    names = list(shape.columns)
+    keys = {tuple(row[names.index(key)] for key in shape.keys) for row in rows}
+    assert len(keys) == ROWS
+    assert all(all(key) for key in keys)
+    for row in rows:
+        for text, kind in zip(row, shape.columns.values(), strict=True):
+            assert kind != "N" or not text or Decimal(text).is_finite()
+            assert kind != "BOOL" or text in ("true", "false")
+
+
+def test_ngrams_are_narrow_and_sorted(made):
+    shape = SHAPES["ngrams"]
+    path, _ = made(shape, ROWS)
+    rows = rows_of(path, shape)
+    assert len(shape.columns) == 5
+    assert 24 < path.stat().st_size / ROWS < 30
+    keys = [(row[0], int(row[1])) for row in rows]
+    assert keys == sorted(keys)
+    # Many rows of each partition key, one after the other.
+    assert len({word for word, _ in keys}) < ROWS / 50
+
+
+def test_wide_rows_have_twenty_columns_of_all_types_and_gaps(made):
+    shape = SHAPES["wide"]
+    path, _ = made(shape, ROWS)
+    assert len(shape.columns) == 20
+    assert set(shape.columns.values()) == {"S", "N", "BOOL"}
+    assert any("" in row for row in rows_of(path, shape))
+
+
+def test_quoted_rows_have_all_that_quotes_are_for(made):
+    shape = SHAPES["quoted"]
+    path, _ = made(shape, ROWS)
+    bodies = [row[3] for row in rows_of(path, shape)]
+    for awkward in ('"', ",", "\n", "é", "語", "🚀"):
+        assert sum(awkward in body for body in bodies) > ROWS / 10

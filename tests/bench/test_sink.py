@@ -1,0 +1,218 @@
+"""The sink, over real sockets."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import zlib
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError, SSLError
+
+from bench.clients import ROOT, TABLE
+from bench.rounds import Scenario
+from bench.shapes import SHAPES
+from bench.tally import Tally
+from tests.e2e.processes import alive, until
+
+STARTER = """
+import sys, time
+from pathlib import Path
+from bench.rounds import SinkProcess
+print(SinkProcess(Path(sys.argv[1])).pid, flush=True)
+time.sleep(600)
+"""
+SIGNED = "POST / HTTP/1.1\r\nAuthorization: AWS4-HMAC-SHA256 Credential=made-up\r\n"
+
+
+def client(to, scenario, **more):
+    environment = to.environment(scenario)
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=environment["AWS_ENDPOINT_URL_DYNAMODB"],
+        region_name="us-east-1",
+        aws_access_key_id="made-up",
+        aws_secret_access_key="made-up",
+        config=Config(retries={"total_max_attempts": 1}, proxies={}),
+        **{"verify": environment["AWS_CA_BUNDLE"], **more},
+    )
+
+
+def put(number, text="a"):
+    return {"PutRequest": {"Item": {"id": {"N": str(number)}, "text": {"S": text}}}}
+
+
+def test_it_counts_what_arrives(to, scenario):
+    to.reset(scenario)
+    due = Tally()
+    with closing(client(to, scenario)) as dynamodb:
+        for start in (0, 25, 50):
+            requests = [put(number, 'q"PutRequest"\n🚀') for number in range(start, start + 25)]
+            answer = dynamodb.batch_write_item(
+                RequestItems={TABLE: requests}, ReturnConsumedCapacity="TOTAL"
+            )
+            assert answer["UnprocessedItems"] == {}
+            assert answer["ConsumedCapacity"] == [{"TableName": TABLE, "CapacityUnits": 25.0}]
+            for request in requests:
+                due.add(request["PutRequest"]["Item"])
+    counters = to.counters()
+    assert (counters["items"], counters["checksum"]) == (due.items, due.checksum)
+    assert (counters["requests"], counters["invalid"]) == (3, 0)
+    # Asking changes nothing; a reset does.
+    assert to.counters() == counters
+    to.reset(scenario)
+    assert (to.counters()["items"], to.counters()["checksum"]) == (0, Tally().checksum)
+
+
+def test_it_is_the_table_of_a_scenario(to):
+    scenario = Scenario(SHAPES["ngrams"], tls=True, latency=0.0)
+    to.reset(scenario)
+    with closing(client(to, scenario)) as dynamodb:
+        found = dynamodb.describe_table(TableName=TABLE)["Table"]
+    assert found["TableStatus"] == "ACTIVE"
+    assert found["KeySchema"] == [
+        {"AttributeName": "ngram", "KeyType": "HASH"},
+        {"AttributeName": "year", "KeyType": "RANGE"},
+    ]
+    types = {each["AttributeName"]: each["AttributeType"] for each in found["AttributeDefinitions"]}
+    assert types == {"ngram": "S", "year": "N"}
+
+
+@pytest.mark.parametrize(
+    "requests",
+    [
+        [put(1), put("1.0")],
+        [put(number) for number in range(26)],
+        [{"DeleteRequest": {"Key": {"id": {"N": "1"}}}}],
+        [{"PutRequest": {"Item": {"text": {"S": "no key"}}}}],
+    ],
+    ids=["a key twice", "26 items", "a delete", "no key"],
+)
+def test_what_dynamodb_would_refuse_is_told(to, scenario, requests):
+    to.reset(scenario)
+    with closing(client(to, scenario)) as dynamodb:
+        dynamodb.batch_write_item(RequestItems={TABLE: requests})
+    counters = to.counters()
+    assert (counters["items"], counters["invalid"]) == (0, 1)
+    assert counters["first_invalid"]
+
+
+def test_another_table_is_told(to, scenario):
+    to.reset(scenario)
+    with closing(client(to, scenario)) as dynamodb:
+        dynamodb.batch_write_item(RequestItems={"another": [put(1)]})
+    assert "another" in to.counters()["first_invalid"]
+
+
+def test_nothing_else_is_served(to, scenario):
+    to.reset(scenario)
+    with (
+        closing(client(to, scenario)) as dynamodb,
+        pytest.raises(ClientError, match="UnknownOperation"),
+    ):
+        dynamodb.list_tables()
+
+
+def test_its_certificate_is_needed(to):
+    scenario = Scenario(SHAPES["quoted"], tls=True, latency=0.0)
+    with closing(client(to, scenario, verify=True)) as dynamodb, pytest.raises(SSLError):
+        dynamodb.describe_table(TableName=TABLE)
+
+
+def test_its_certificate_stands_the_strictest_check(to):
+    context = ssl.create_default_context(cafile=to.ready["ca"])
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    port = urlsplit(to.ready["https"]).port
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as secure,
+    ):
+        assert secure.version()
+
+
+def raw(to, *pieces, answers=1):
+    """Send these, with a pause before each but the first, and give so many answers' bodies."""
+    found = []
+    with socket.create_connection(
+        ("127.0.0.1", urlsplit(to.ready["http"]).port), timeout=30
+    ) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for place, piece in enumerate(pieces):
+            time.sleep(0.02 if place else 0)
+            connection.sendall(piece)
+        with connection.makefile("rb") as file:
+            for _ in range(answers):
+                head = b"".join(iter(file.readline, b"\r\n"))
+                body = file.read(int(re.search(rb"Content-Length: (\d+)", head)[1]))
+                assert b"x-amz-crc32: %d\r\n" % zlib.crc32(body) in head
+                found.append((head.split(b" ")[1], json.loads(body)))
+    return found
+
+
+def request(number, head=SIGNED):
+    body = json.dumps({"RequestItems": {TABLE: [put(number)]}}).encode()
+    head += f"x-amz-target: DynamoDB_20120810.BatchWriteItem\r\ncontent-length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def test_requests_may_come_in_pieces_or_together(to, scenario):
+    to.reset(scenario)
+    sent = request(1) + request(2) + request(3)
+    cuts = (5, 100, len(request(1)) + 60)
+    pieces = [sent[a:b] for a, b in zip((0, *cuts), (*cuts, None), strict=True)]
+    assert raw(to, *pieces, answers=3) == 3 * [(b"200", {"UnprocessedItems": {}})]
+    assert to.counters()["items"] == 3
+
+
+def test_what_is_not_signed_is_refused(to, scenario):
+    to.reset(scenario)
+    ((status, answer),) = raw(to, request(1, head="POST / HTTP/1.1\r\n"))
+    assert status == b"400"
+    assert "MissingAuthenticationToken" in answer["__type"]
+    assert to.counters()["requests"] == 0
+
+
+def test_an_answer_takes_its_time_and_others_need_not_wait_for_it(to, scenario):
+    to.reset(replace(scenario, latency=0.3))
+    begin = time.monotonic()
+    assert len(raw(to, request(1) + request(2), answers=2)) == 2
+    # No later than so is nobody's promise: a machine may be busy.
+    assert time.monotonic() - begin >= 0.3
+    assert to.counters()["items"] == 2
+
+
+def test_it_listens_on_this_machine_only(to):
+    for name in ("http", "https"):
+        with pytest.raises(OSError):
+            socket.create_connection(("127.0.0.2", urlsplit(to.ready[name]).port), timeout=5)
+
+
+def test_it_ends_with_who_started_it_whatever_ended_that(tmp_path):
+    starter = subprocess.Popen(
+        [sys.executable, "-c", STARTER, str(tmp_path)], stdout=subprocess.PIPE, cwd=ROOT
+    )
+    with starter.stdout:
+        pid = int(starter.stdout.readline())
+    assert alive(pid)
+    os.kill(starter.pid, signal.SIGKILL)
+    starter.wait()
+    until(lambda: not alive(pid), "the sink outlives its starter")
+
+
+def test_no_private_key_is_left_behind(to):
+    trusted = Path(to.ready["ca"])
+    assert list(trusted.parent.iterdir()) == [trusted]
+    assert "PRIVATE" not in trusted.read_text()

@@ -1,0 +1,88 @@
+"""The checksum, and the reader that says what is due."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from bench.shapes import SHAPES
+from bench.tally import Tally, expected
+
+ITEMS = [
+    {"id": {"N": "1"}, "text": {"S": "a"}},
+    {"id": {"N": "2"}, "text": {"S": "b"}},
+    {"id": {"N": "3"}, "yes": {"BOOL": True}},
+]
+
+
+def tally(items):
+    made = Tally()
+    for item in items:
+        made.add(item)
+    return made
+
+
+def test_the_order_does_not_matter():
+    swapped = [dict(reversed(item.items())) for item in reversed(ITEMS)]
+    assert tally(ITEMS) == tally(swapped)
+    assert tally(ITEMS).items == 3
+    assert len(tally(ITEMS).checksum) == 32
+
+
+@pytest.mark.parametrize("text", ["1.0", "1E0", "0.1e1", "+1", "01.00", "10E-1"])
+def test_numbers_are_compared_by_value(text):
+    assert tally([{"id": {"N": text}}]) == tally([{"id": {"N": "1"}}])
+
+
+def test_no_digit_is_lost():
+    long = "1234567890123456789012345678901234567"
+    assert tally([{"id": {"N": long + "1"}}]) != tally([{"id": {"N": long + "2"}}])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"id": {"N": "4"}, "text": {"S": "a"}},
+        {"id": {"S": "1"}, "text": {"S": "a"}},
+        {"id": {"N": "1"}, "text": {"S": "a "}},
+        {"id": {"N": "1"}, "test": {"S": "a"}},
+        {"id": {"N": "1"}},
+    ],
+)
+def test_whatever_differs_in_one_item_is_seen(other):
+    assert tally([other, *ITEMS[1:]]).checksum != tally(ITEMS).checksum
+
+
+def test_a_swap_between_items_is_seen():
+    one, two, three = ITEMS
+    swapped = [{**one, "text": two["text"]}, {**two, "text": one["text"]}, three]
+    assert tally(swapped).checksum != tally(ITEMS).checksum
+
+
+def test_one_twice_instead_of_another_is_seen():
+    assert tally([ITEMS[0], ITEMS[0], ITEMS[2]]).checksum != tally(ITEMS).checksum
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
+def test_what_is_due_is_what_csv_reader_reads(shape, made):
+    path, due = made(shape, 500)
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file, delimiter=shape.delimiter))[shape.header :]
+    items = [
+        {
+            name: {kind: text == "true" if kind == "BOOL" else text}
+            for (name, kind), text in zip(shape.columns.items(), row, strict=True)
+            if text
+        }
+        for row in rows
+    ]
+    assert due == tally(items)
+
+
+@pytest.mark.parametrize("text", ['1,"open', '1,"a"b,c,d,e,f\n', "1,2\n"])
+def test_a_file_that_is_none_of_a_shapes(text, tmp_path):
+    path = tmp_path / "broken.csv"
+    path.write_text("id,author,title,body,stars,tags\n" + text)
+    with pytest.raises(ValueError):
+        expected(path, SHAPES["quoted"])
