@@ -17,6 +17,7 @@ import re
 import ssl
 import time
 import zlib
+from collections import deque
 from decimal import Decimal
 from email.utils import formatdate
 from pathlib import Path
@@ -47,7 +48,7 @@ class Sink:
         self.requests = 0
         self.invalid: list[str] = []
         self.first = self.last = 0.0
-        self._backlog: list[bytes] = []
+        self._backlog: deque[bytes] = deque()
         self._backlog_bytes = 0
 
     def write(self, body: bytes) -> dict[str, Any]:
@@ -61,8 +62,10 @@ class Sink:
         self.requests += 1
         self._backlog.append(body)
         self._backlog_bytes += len(body)
-        if self._backlog_bytes > BACKLOG_BYTES:
-            self.settle()
+        # A little at a time, so that no client gives up waiting.
+        for _ in range(2):
+            if self._backlog_bytes > BACKLOG_BYTES:
+                self._settle_one()
         answer: dict[str, Any] = {"UnprocessedItems": {}}
         if b'"ReturnConsumedCapacity"' in body:
             units = float(body.count(b'"PutRequest"'))
@@ -71,19 +74,23 @@ class Sink:
 
     def settle(self) -> None:
         """Read all that was put off."""
-        bodies, self._backlog, self._backlog_bytes = self._backlog, [], 0
-        for body in bodies:
-            try:
-                ((table, requests),) = json.loads(body)["RequestItems"].items()
-                items = [request["PutRequest"]["Item"] for request in requests]
-                if table != self.table or not 1 <= len(items) <= 25:
-                    raise ValueError(f"{len(items)} items for table {table}")
-                if len({self._key(item) for item in items}) < len(items):
-                    raise ValueError("a key comes twice in one batch")
-                for item in items:
-                    self.tally.add(item)
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-                self.invalid.append(f"{type(error).__name__}: {error}")
+        while self._backlog:
+            self._settle_one()
+
+    def _settle_one(self) -> None:
+        body = self._backlog.popleft()
+        self._backlog_bytes -= len(body)
+        try:
+            ((table, requests),) = json.loads(body)["RequestItems"].items()
+            items = [request["PutRequest"]["Item"] for request in requests]
+            if table != self.table or not 1 <= len(items) <= 25:
+                raise ValueError(f"{len(items)} items for table {table}")
+            if len({self._key(item) for item in items}) < len(items):
+                raise ValueError("a key comes twice in one batch")
+            for item in items:
+                self.tally.add(item)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            self.invalid.append(f"{type(error).__name__}: {error}")
 
     def _key(self, item: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(

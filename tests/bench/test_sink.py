@@ -22,6 +22,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError, SSLError
 
+from bench import sink
 from bench.clients import ROOT, TABLE
 from bench.rounds import Scenario
 from bench.shapes import SHAPES
@@ -192,6 +193,17 @@ def test_an_answer_takes_its_time_and_others_need_not_wait_for_it(to, scenario):
     # No later than so is nobody's promise: a machine may be busy.
     assert time.monotonic() - begin >= 0.3
     assert to.counters()["items"] == 2
+
+
+def test_what_it_cannot_put_off_is_counted_at_once(monkeypatch):
+    monkeypatch.setattr(sink, "BACKLOG_BYTES", 1000)
+    counting = sink.Sink()
+    counting.reset({"table": TABLE, "keys": {"id": "N"}})
+    body = request(1).partition(b"\r\n\r\n")[2]
+    for _ in range(1000 // len(body) + 5):
+        counting.write(body)
+    assert counting.tally.items == 5
+    assert counting.counters()["items"] == 1000 // len(body) + 5
 
 
 def test_it_listens_on_this_machine_only(to):
