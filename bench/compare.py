@@ -1,6 +1,6 @@
 """Every engine of ours beside what else there is: CPU seconds a million rows, in one run.
 
-    python -m bench.compare [--rows 200000] [--slow-rows 40000] [--rounds 5] [--seed 1]
+    python -m bench.compare [--rows 200000] [--slow-rows 20000] [--rounds 5] [--seed 1]
         [--shapes ngrams,wide,quoted] [--latencies 0,5] [--wires tls,plain]
         [--clients sync,threads@8,async,batch_writer,pool,aiobotocore]
         [--json bench/results/latest.json] [--svg bench/results/latest.svg]
@@ -52,6 +52,15 @@ class File:
         if due.items != rows:
             raise RuntimeError(f"{path.name} has {due.items} rows")
         return cls(path, due)
+
+
+def warm_up(
+    clients: Sequence[Client], scenario: Scenario, file: File, to: SinkProcess, cores: Cores
+) -> None:
+    """Have each client's modules compiled, and in the system's cache. Raises `Refused`."""
+    for client in clients:
+        _say(f"warming up {client.label}")
+        run(client, scenario, file.path, file.due, to, cores)
 
 
 def measure(
@@ -147,7 +156,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--rows", type=int, default=200_000, help="of a file, for clients with their own wire")
-    add("--slow-rows", type=int, default=40_000, help="of a file, for those that use botocore")
+    add("--slow-rows", type=int, default=20_000, help="of a file, for those that use botocore")
     add("--rounds", type=int, default=5)
     add("--seed", type=int, default=1)
     add("--shapes", type=_listed(list(SHAPES)), default=",".join(SHAPES))
@@ -198,6 +207,8 @@ def main(words: Sequence[str] | None = None) -> None:
                 for latency in asked.latencies
             ):
                 try:
+                    if not rounds:
+                        warm_up(asked.clients, scenario, files[START_ROWS], to, cores)
                     done = measure(asked.clients, scenario, files, rows_of, asked.rounds, to, cores)
                 except Refused as refused:
                     _say("")
@@ -223,4 +234,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bench.clients import PLAIN_LOOP, Client
@@ -25,15 +25,13 @@ class Round:
     rows: int
     cost: Cost
 
-    @property
-    def cpu_per_row(self) -> float:
-        """Seconds, start-up left out."""
-        return (self.cost.cpu - self.start.cpu) / (self.rows - self.start_rows)
+    def cpu_per_million(self, start_cpu: float) -> float:
+        """Seconds of a process that imports a million rows, start-up counted once.
 
-    @property
-    def cpu_per_million(self) -> float:
-        """Seconds of a process that imports a million rows, start-up counted once."""
-        return self.start.cpu + (MILLION - self.start_rows) * self.cpu_per_row
+        `start_cpu`: of the process for a few rows, in the median of all rounds.
+        """
+        each = (self.cost.cpu - start_cpu) / (self.rows - self.start_rows)
+        return start_cpu + (MILLION - self.start_rows) * each
 
     @property
     def rows_per_second(self) -> float:
@@ -69,7 +67,7 @@ class Figure:
     start_cpu: float
     rows_per_second: float
     peak_mb: float
-    times_less: float | None
+    times_less: float | None = None
     """CPU, against the plain loop in the same scenario; None where that did not run."""
 
     def to_json(self) -> dict[str, Any]:
@@ -97,24 +95,24 @@ def figures(rounds: Sequence[Round]) -> list[Figure]:
     grouped: dict[Client, list[Round]] = {}
     for each in rounds:
         grouped.setdefault(each.client, []).append(each)
-    medians = {
-        client: statistics.median(each.cpu_per_million for each in own)
-        for client, own in grouped.items()
-    }
-    plain = next((cpu for client, cpu in medians.items() if client.name == PLAIN_LOOP), None)
-    made = [
-        Figure(
-            client=client,
-            scenario=own[0].scenario,
-            rows=own[0].rows,
-            cpu_per_million=medians[client],
-            least=min(each.cpu_per_million for each in own),
-            most=max(each.cpu_per_million for each in own),
-            start_cpu=statistics.median(each.start.cpu for each in own),
-            rows_per_second=statistics.median(each.rows_per_second for each in own),
-            peak_mb=max(each.cost.peak_mb for each in own),
-            times_less=None if plain is None else plain / medians[client],
-        )
-        for client, own in grouped.items()
-    ]
+    made = [_figure(own) for own in grouped.values()]
+    plain = next((each.cpu_per_million for each in made if each.client.name == PLAIN_LOOP), None)
+    if plain is not None:
+        made = [replace(each, times_less=plain / each.cpu_per_million) for each in made]
     return sorted(made, key=lambda figure: figure.cpu_per_million)
+
+
+def _figure(rounds: Sequence[Round]) -> Figure:
+    start_cpu = statistics.median(each.start.cpu for each in rounds)
+    cpu = [each.cpu_per_million(start_cpu) for each in rounds]
+    return Figure(
+        client=rounds[0].client,
+        scenario=rounds[0].scenario,
+        rows=rounds[0].rows,
+        cpu_per_million=statistics.median(cpu),
+        least=min(cpu),
+        most=max(cpu),
+        start_cpu=start_cpu,
+        rows_per_second=statistics.median(each.rows_per_second for each in rounds),
+        peak_mb=max(each.cost.peak_mb for each in rounds),
+    )

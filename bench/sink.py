@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import json
 import re
+import signal
 import ssl
 import time
 import zlib
@@ -236,7 +237,10 @@ def main() -> None:
     """Serve."""
     parser = argparse.ArgumentParser(description="A DynamoDB that counts, and keeps nothing.")
     parser.add_argument("--folder", type=Path, required=True, help="where the certificate goes")
-    asyncio.run(serve(parser.parse_args().folder))
+    folder = parser.parse_args().folder
+    # Ctrl-C is for who started it, and its standard input ends with that.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asyncio.run(serve(folder))
 
 
 if __name__ == "__main__":

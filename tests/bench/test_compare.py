@@ -36,23 +36,30 @@ def a_round(name, cpu, turn=0, sending=2.0):
 def test_start_up_is_counted_once():
     # 10,000 rows for a second: 100 µs each.
     each = a_round("threads", cpu=1.5)
-    assert each.cpu_per_million == pytest.approx(0.5 + 1e-4 * (MILLION - 25))
+    assert each.cpu_per_million(0.5) == pytest.approx(0.5 + 1e-4 * (MILLION - 25))
     assert each.rows_per_second == pytest.approx(10_025 / 2.0)
 
 
 def test_medians_and_who_is_compared_with_whom():
-    found = figures(
-        [a_round("threads", cpu, turn) for turn, cpu in enumerate((1.5, 9.5, 2.5))]
-        + [a_round("batch_writer", cpu, turn) for turn, cpu in enumerate((4.5, 0.5, 5.5))]
-    )
-    threads, plain = found
-    assert [figure.client.name for figure in found] == ["threads", "batch_writer"]
-    assert threads.cpu_per_million == pytest.approx(a_round("threads", 2.5).cpu_per_million)
-    assert threads.most == pytest.approx(a_round("threads", 9.5).cpu_per_million)
-    assert threads.least == pytest.approx(a_round("threads", 1.5).cpu_per_million)
+    rounds = {
+        "threads": [a_round("threads", cpu, turn) for turn, cpu in enumerate((1.5, 9.5, 2.5))],
+        "batch_writer": [
+            a_round("batch_writer", cpu, turn) for turn, cpu in enumerate((4.5, 0.5, 5.5))
+        ],
+    }
+    threads, plain = figures([each for own in rounds.values() for each in own])
+    assert [threads.client.name, plain.client.name] == ["threads", "batch_writer"]
+    cpu = [each.cpu_per_million(0.5) for each in rounds["threads"]]
+    assert [threads.least, threads.cpu_per_million, threads.most] == pytest.approx(sorted(cpu))
     assert plain.times_less == 1.0
     assert threads.times_less == pytest.approx(plain.cpu_per_million / threads.cpu_per_million)
-    assert figures([a_round("threads", 2.0)])[0].times_less is None
+    assert figures(rounds["threads"])[0].times_less is None
+
+
+def test_one_slow_start_changes_nothing():
+    rounds = [a_round("threads", 1.5, turn) for turn in range(3)]
+    slow = replace(rounds[0], start=replace(rounds[0].start, cpu=1.4))
+    assert figures([slow, *rounds[1:]]) == figures(rounds)
 
 
 def test_bars():
