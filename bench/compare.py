@@ -33,6 +33,8 @@ from bench.shapes import SHAPES, Shape
 from bench.tally import Tally, expected
 
 START_ROWS = 25
+BUSY = 0.5
+"""Processes that run already, by the system's own average, and share caches with the client."""
 WIRES = {"tls": True, "plain": False}
 
 
@@ -97,6 +99,7 @@ def machine() -> dict[str, Any]:
         "machine": platform.machine(),
         "processor": _processor(),
         "cores": os.cpu_count(),
+        "load_before": round(os.getloadavg()[0], 2),
         "versions": {name: metadata.version(name) for name in ("boto3", "botocore")}
         | _pinned(ROOT / "bench" / "requirements.txt", ("aiobotocore", "aiohttp")),
     }
@@ -185,6 +188,10 @@ def main(words: Sequence[str] | None = None) -> None:
         f" seed {asked.seed}, {asked.rounds} rounds"
     )
     print(caption)
+    if on["load_before"] > BUSY:
+        print(
+            f"others keep this machine busy (load {on['load_before']}): it costs all of them more"
+        )
     if cores.client is None or cores.client == cores.others:
         print("not pinned: client and sink share a core, so rows/s say little")
 
