@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.shapes import Shape
-from ddbload.write.engines import DRIVERS
+from ddbload.contracts import ENGINES
 
 ROOT = Path(__file__).resolve().parent.parent
 RIVALS_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
@@ -58,7 +58,7 @@ class Client:
     @property
     def ours(self) -> bool:
         """Whether it is `ddbload import`."""
-        return self.name in DRIVERS
+        return self.name in ENGINES
 
     @property
     def quick(self) -> bool:
@@ -90,4 +90,4 @@ class Client:
 
 def names() -> list[str]:
     """All there are: our engines first."""
-    return [*DRIVERS, *_RIVALS]
+    return [*ENGINES, *_RIVALS]

@@ -10,7 +10,7 @@ from bench.clients import Client, names
 from bench.rounds import Cores, Refused, check, check_told, run
 from bench.shapes import SHAPES
 from bench.tally import expected
-from ddbload.write.engines import DRIVERS
+from ddbload.contracts import ENGINES
 
 CORES = Cores.of_this_machine()
 ROWS = 60
@@ -28,7 +28,7 @@ def everywhere_again():
 
 
 def test_all_engines_are_measured():
-    assert {name for name in names() if Client.named(name).ours} == set(DRIVERS)
+    assert {name for name in names() if Client.named(name).ours} == set(ENGINES)
 
 
 @pytest.mark.parametrize("text", ["nobody", "threads@0", "threads@x", "sync@2", "batch_writer@4"])
@@ -43,7 +43,7 @@ def test_a_clients_label_names_it():
         assert Client.named(text) == Client.named(Client.named(text).label)
 
 
-@pytest.mark.parametrize("name", [*DRIVERS, "batch_writer", "pool"])
+@pytest.mark.parametrize("name", [*ENGINES, "batch_writer", "pool"])
 def test_what_each_client_sends_is_the_file(name, to, scenario, made):
     path, due = made(scenario.shape, ROWS)
     cost = run(Client.named(name), scenario, path, due, to, CORES)
