@@ -60,10 +60,13 @@ class RowParser:
         return rows
 
     def _read(self, text: str) -> list[Record]:
-        quote = self.dialect.quote
+        delimiter, quote = self.dialect.delimiter, self.dialect.quote
+        if "\r" not in text and (quote is None or quote not in text):
+            # Most of what is written by programs. It takes half of the reader's time.
+            return [line.split(delimiter) for line in text.split("\n") if line]
         reader = csv.reader(
             io.StringIO(text, newline=""),
-            delimiter=self.dialect.delimiter,
+            delimiter=delimiter,
             quotechar=quote,
             quoting=csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL,
             strict=True,
