@@ -97,6 +97,7 @@ class SinkProcess:
     """The sink, as a process that ends with this one."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bench.sink", "--folder", str(folder)],
             stdin=subprocess.PIPE,
@@ -134,10 +135,12 @@ class SinkProcess:
         kept = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith("AWS_") and not name.lower().endswith("_proxy")
+            if not name.startswith(("AWS_", "PYTHON")) and not name.lower().endswith("_proxy")
         }
         return {
             **kept,
+            # All clients' modules are compiled, installed ones or not, whatever is set here.
+            "PYTHONPYCACHEPREFIX": str(self._folder / "bytecode"),
             "AWS_ACCESS_KEY_ID": "made-up",
             "AWS_SECRET_ACCESS_KEY": "made-up",
             "AWS_REGION": "us-east-1",

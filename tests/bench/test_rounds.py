@@ -82,6 +82,15 @@ def test_a_client_that_fails_is_refused_with_what_it_said(to, scenario, made):
         run(Client.named("pool"), scenario, path, due, to, CORES)
 
 
+def test_clients_start_alike_whatever_is_set_here(to, scenario, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("AWS_PROFILE", "somebody's")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    environment = to.environment(scenario)
+    assert not {"PYTHONDONTWRITEBYTECODE", "AWS_PROFILE", "HTTPS_PROXY"} & set(environment)
+    assert environment["PYTHONPYCACHEPREFIX"]
+
+
 def counters(due, **changed):
     right = {"items": due.items, "checksum": due.checksum, "invalid": 0, "first_invalid": None}
     return {**right, **changed}
