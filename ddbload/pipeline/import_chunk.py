@@ -23,6 +23,7 @@ from ddbload.errors import (
     NoProgress,
     TooManyRejects,
 )
+from ddbload.pipeline.collector import rare_collections
 from ddbload.pipeline.context import Context, Progress
 from ddbload.pipeline.intake import Intake, Reading
 from ddbload.pipeline.ledger import Ledger
@@ -129,7 +130,7 @@ class _Import:
     def run(self) -> Segment | None:
         """The segment, or None when no row was settled. Raises what ended the work early."""
         context, intake = self._context, self._intake
-        with closing(context.reopen(self._record)) as source:
+        with closing(context.reopen(self._record)) as source, rare_collections():
             intake.attach(source, self._scheduler)
             self._drive()
         self._tell()

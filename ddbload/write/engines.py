@@ -53,9 +53,7 @@ ENGINES = {
     "threads": Engine(
         ThreadsDriver, lambda reach, table, keys: BatchWriter(reach.dynamodb, table, keys)
     ),
-    "async": Engine(
-        AsyncDriver, lambda reach, table, keys: BatchWire(reach.identity, table, keys)
-    ),
+    "async": Engine(AsyncDriver, lambda reach, table, keys: BatchWire(reach.identity, table, keys)),
 }
 
 

@@ -51,7 +51,9 @@ class ThreadsDriver:
 
     @staticmethod
     def _take(
-        job: Job[Transport], answers: queue.SimpleQueue[tuple[Batch, Answer | BaseException]], pause: float
+        job: Job[Transport],
+        answers: queue.SimpleQueue[tuple[Batch, Answer | BaseException]],
+        pause: float,
     ) -> None:
         """Hand the scheduler what has come, waiting up to `pause` seconds for the first."""
         try:

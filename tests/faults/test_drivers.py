@@ -140,6 +140,7 @@ def _load(
         return [{"id": {"N": f"{rows[row]}.0"}, "row": {"N": f"{row}e0"}} for row in handles]
 
     before = len(server.requests)
+
     def body(handles: Sequence[int]) -> bytes:
         return request_body(table, items(handles))
 

@@ -36,8 +36,7 @@ def judged(draw: st.DrawFn) -> Judged:
         records[place] = draw(st.sampled_from([row[1:], [*row, "x"], Defect("bad", "")]))
     encoder = Encoder(list(sheet.columns), list(sheet.columns.values()), sheet.table)
     built = [
-        record if isinstance(record, Defect) else sheet.builder.build(record)
-        for record in records
+        record if isinstance(record, Defect) else sheet.builder.build(record) for record in records
     ]
     with mock.patch.object(encode, "MAX_ROW_BYTES", draw(st.sampled_from([100, 400, 600_000]))):
         return Judged(sheet, encoder, records, built, encoder.examine(records))
