@@ -13,11 +13,11 @@ from ddbload.aws_http import failures
 if TYPE_CHECKING:
     from botocore.session import Session
     from mypy_boto3_cloudformation import CloudFormationClient
-
-    from ddbload.aws_http.identity import Identity
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_stepfunctions import SFNClient
+
+    from ddbload.aws_http.identity import Identity
 
 CONNECT_SECONDS = 5
 READ_SECONDS = 15

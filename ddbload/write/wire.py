@@ -14,7 +14,6 @@ from ddbload.write.answers import AnswerReader
 from ddbload.write.driver import PutItem
 from ddbload.write.steps import Answer, Unsure
 
-
 FIRST_BYTE_SECONDS = 10.0
 """An answer that has not begun by then is taken for lost."""
 

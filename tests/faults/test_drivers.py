@@ -17,9 +17,9 @@ from ddbload.aws_http import clients as clients_module
 from ddbload.aws_http.clients import AwsSettings, Clients
 from ddbload.contracts import Counts
 from ddbload.errors import AccessDenied, TableNotFound
-from ddbload.write.driver import Job
 from ddbload.rows.encode import request_body
 from ddbload.write import engines
+from ddbload.write.driver import Job
 from ddbload.write.scheduler import Scheduler
 from tests.faults.catalogue import FATAL, LIES, SURVIVABLE
 from tests.faults.server import FaultServer

@@ -8,8 +8,8 @@ import pytest
 
 from ddbload.contracts import Counts
 from ddbload.errors import TableNotFound
-from ddbload.write.driver import POLL_SECONDS, Driver
 from ddbload.write.asynchronous import AsyncDriver
+from ddbload.write.driver import POLL_SECONDS, Driver
 from ddbload.write.engines import ENGINES
 from ddbload.write.limits import MAX_AHEAD
 from ddbload.write.steps import Accepted, Answer, Fatal, Refused, Throttled, Unsure
