@@ -7,7 +7,8 @@ connection in section 9. What is not certainly a whole response is none.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -21,8 +22,7 @@ class BadResponse(Exception):
     """What came is not a response, or not the whole of one. The text has none of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """One whole response."""
 
     status: int
@@ -33,8 +33,7 @@ class Response:
     """Whether the connection may take another request."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(NamedTuple):
     status: int
     headers: Mapping[str, str]
     keep_alive: bool
@@ -186,22 +185,10 @@ class _Chunks:
 def _head_of(head: bytes) -> _Head | None:
     """What status line and headers say; None for an interim response."""
     first, *lines = head.decode("latin-1").split("\r\n")
-    version, _, rest = first.partition(" ")
-    code = rest[:3]
-    if (
-        version not in ("HTTP/1.1", "HTTP/1.0")
-        or not (len(code) == 3 and code.isascii() and code.isdigit() and "1" <= code[0] <= "5")
-        or rest[3:4] not in ("", " ")
-    ):
-        raise BadResponse("the answer is not HTTP/1.1")
-    status = int(code)
+    version, status = _status(first)
     headers: dict[str, str] = {}
     for line in lines:
-        name, colon, value = line.partition(":")
-        name = name.lower()
-        if not colon or not name or name != name.strip():
-            raise BadResponse("the answer's headers are none")
-        value = value.strip()
+        name, value = _field(line)
         if name in ("content-length", "transfer-encoding") and headers.get(name, value) != value:
             raise BadResponse("the answer has two lengths")
         headers[name] = value
@@ -213,6 +200,30 @@ def _head_of(head: bytes) -> _Head | None:
     # What has no length leaves no connection.
     keep_alive = (is_chunked or length is not None) and _keep_alive(version, headers)
     return _Head(status, headers, keep_alive, length, is_chunked)
+
+
+@lru_cache(maxsize=16)
+def _status(line: str) -> tuple[str, int]:
+    """The version and the code."""
+    version, _, rest = line.partition(" ")
+    code = rest[:3]
+    if (
+        version not in ("HTTP/1.1", "HTTP/1.0")
+        or not (len(code) == 3 and code.isascii() and code.isdigit() and "1" <= code[0] <= "5")
+        or rest[3:4] not in ("", " ")
+    ):
+        raise BadResponse("the answer is not HTTP/1.1")
+    return version, int(code)
+
+
+@lru_cache(maxsize=256)
+def _field(line: str) -> tuple[str, str]:
+    """A header's name and value. Most lines are those of the answer before."""
+    name, colon, value = line.partition(":")
+    name = name.lower()
+    if not colon or not name or name != name.strip():
+        raise BadResponse("the answer's headers are none")
+    return name, value.strip()
 
 
 def _measure(version: str, status: int, headers: Mapping[str, str]) -> tuple[int | None, bool]:

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from ddbload import __version__
 from ddbload.aws_http import failures
 from ddbload.aws_http.clients import Clients
+from ddbload.aws_http.endpoint import Endpoint
 from ddbload.aws_http.failures import CLOCK, OUTDATED, Meaning
-from ddbload.aws_http.loop import Endpoint
 from ddbload.aws_http.sigv4 import Credentials, RequestSigner
 from ddbload.errors import AccessDenied, AwsConfiguration
 

@@ -5,89 +5,16 @@ from __future__ import annotations
 import selectors
 import ssl
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from ddbload.aws_http.connection import Address, Broken, Connection
+from ddbload.aws_http.connection import Broken, Connection
+from ddbload.aws_http.endpoint import Endpoint
+from ddbload.aws_http.exchange import NEVER, Exchange, Lost, Timeouts
 from ddbload.aws_http.http1 import Response
 from ddbload.aws_http.names import LookUp, Names
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
-_NEVER = float("inf")
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where requests go. `scheme`: http or https. `region`: for which they are signed."""
-
-    scheme: str
-    host: str
-    """A name, or an address without brackets."""
-    port: int
-    region: str
-
-    @property
-    def authority(self) -> str:
-        """What the Host header says."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """In seconds."""
-
-    connect: float = 5.0
-    """For all addresses together, and TLS's handshake."""
-    stall: float = 10.0
-    """How long sending may stand still."""
-    first_byte: float = 10.0
-    """From the request's last byte to the answer's first."""
-    whole: float = 15.0
-    """From the request's last byte to the answer's last."""
-    idle: float = 50.0
-    """How long a connection is kept for a next request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """No whole answer came; the request may have been carried out."""
-
-    reason: str
-    """A name such as ReadTimeout or ConnectionReset, for people."""
-
-
-class _Exchange:
-    """A request under way."""
-
-    __slots__ = (
-        "address",
-        "addresses",
-        "connect_by",
-        "connection",
-        "deadline",
-        "is_reused",
-        "late",
-        "left",
-        "request",
-        "token",
-        "whole_by",
-    )
-
-    def __init__(self, token: Any, request: bytes) -> None:
-        self.token, self.request = token, request
-        self.connection: Connection | None = None
-        # When it is lost, or another address is tried, and for which reason.
-        self.deadline = _NEVER
-        self.late = ""
-        self.connect_by = self.whole_by = _NEVER
-        self.left = 0
-        self.is_reused = False
-        # The one that it is connecting to, and those that may be tried after it.
-        self.address: Address | None = None
-        self.addresses: deque[Address] = deque()
+__all__ = ["Endpoint", "HttpLoop", "Lost", "Timeouts"]
 
 
 class HttpLoop:
@@ -110,12 +37,12 @@ class HttpLoop:
         self._limit = connections
         self._clock = clock
         self._timeouts = timeouts or Timeouts()
-        self._under_way: set[_Exchange] = set()
+        self._under_way: set[Exchange] = set()
         self._idle: list[tuple[float, Connection]] = []
-        self._unresolved: list[_Exchange] = []
+        self._unresolved: list[Exchange] = []
         self._done: list[tuple[Any, Response | Lost]] = []
         # No deadline is earlier than this.
-        self._look_at = _NEVER
+        self._look_at = NEVER
         self._is_closed = False
         self._selector = selectors.DefaultSelector()
         self._names = Names(endpoint.host, endpoint.port, clock, look_up)
@@ -132,7 +59,7 @@ class HttpLoop:
         """
         if len(self._under_way) >= self._limit:
             raise ValueError("no connection is free")
-        exchange = _Exchange(token, request)
+        exchange = Exchange(token, request)
         self._under_way.add(exchange)
         while self._idle:
             since, connection = self._idle.pop()
@@ -180,7 +107,7 @@ class HttpLoop:
 
     # Connecting
 
-    def _connect(self, exchange: _Exchange) -> None:
+    def _connect(self, exchange: Exchange) -> None:
         now = self._clock()
         exchange.connect_by = now + self._timeouts.connect
         addresses = self._names.known()
@@ -198,7 +125,7 @@ class HttpLoop:
             exchange.addresses.extend(addresses)
             self._try_next(exchange, "NameNotResolved")
 
-    def _try_next(self, exchange: _Exchange, reason: str) -> None:
+    def _try_next(self, exchange: Exchange, reason: str) -> None:
         """Connect to the next address. `reason`: why there is no connection yet."""
         if exchange.address is not None:
             self._names.failed(exchange.address)
@@ -224,7 +151,7 @@ class HttpLoop:
             return
         self._lose(exchange, reason)
 
-    def _go_on_connecting(self, exchange: _Exchange, connection: Connection) -> None:
+    def _go_on_connecting(self, exchange: Exchange, connection: Connection) -> None:
         try:
             is_open = connection.connect()
         except Broken as broken:
@@ -244,7 +171,7 @@ class HttpLoop:
 
     # Sending and receiving
 
-    def _begin(self, exchange: _Exchange, connection: Connection) -> None:
+    def _begin(self, exchange: Exchange, connection: Connection) -> None:
         connection.owner, exchange.connection = exchange, connection
         try:
             connection.send(exchange.request)
@@ -255,7 +182,7 @@ class HttpLoop:
         exchange.left = len(exchange.request) + 1
         self._await(exchange, connection)
 
-    def _await(self, exchange: _Exchange, connection: Connection) -> None:
+    def _await(self, exchange: Exchange, connection: Connection) -> None:
         """Look for what the connection waits for, and say how long it may."""
         self._watch(connection)
         if connection.is_sending:
@@ -272,7 +199,7 @@ class HttpLoop:
             self._set_deadline(exchange, exchange.whole_by, "ReadTimeout")
 
     def _ready(self, connection: Connection) -> None:
-        exchange: _Exchange | None = connection.owner
+        exchange: Exchange | None = connection.owner
         if exchange is None:
             if not connection.is_quiet():
                 self._idle = [each for each in self._idle if each[1] is not connection]
@@ -304,7 +231,7 @@ class HttpLoop:
             connection.watched = wants
             self._selector.modify(connection.fd, wants, connection)
 
-    def _broken(self, exchange: _Exchange, connection: Connection, reason: str) -> None:
+    def _broken(self, exchange: Exchange, connection: Connection, reason: str) -> None:
         """Send once more what a connection of old did not carry; else it is lost."""
         begun = connection.begun
         self._drop(connection)
@@ -316,7 +243,7 @@ class HttpLoop:
 
     # Time
 
-    def _set_deadline(self, exchange: _Exchange, at: float, late: str) -> None:
+    def _set_deadline(self, exchange: Exchange, at: float, late: str) -> None:
         exchange.deadline, exchange.late = at, late
         self._look_at = min(self._look_at, at)
 
@@ -330,9 +257,9 @@ class HttpLoop:
                 self._try_next(exchange, exchange.late)
             else:
                 self._lose(exchange, exchange.late)
-        self._look_at = min((each.deadline for each in self._under_way), default=_NEVER)
+        self._look_at = min((each.deadline for each in self._under_way), default=NEVER)
 
-    def _lose(self, exchange: _Exchange, reason: str) -> None:
+    def _lose(self, exchange: Exchange, reason: str) -> None:
         self._under_way.discard(exchange)
         if exchange in self._unresolved:
             self._unresolved.remove(exchange)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import threading
 import time
@@ -207,6 +208,26 @@ def test_what_an_ended_connection_did_not_carry_is_sent_once_more(wire, ends):
         assert said(loop, b"first") == 200
         assert said(loop, b"second") == 200
     assert [each[-6:] for each in server.requests[1:]] == [b"second", b"second"]
+
+
+def test_an_end_that_is_noticed_only_when_sending(wire):
+    go_on = threading.Event()
+
+    def script(server: Scripted, connection: Any) -> None:
+        answers(1)(server, connection)
+        go_on.wait()
+        reset(connection)
+
+    server = Scripted(script, answers(), tls=wire[0])
+    with server, looping(server.port, tls=wire[1]) as loop:
+        assert said(loop) == 200
+        ((_, connection),) = loop._idle
+        go_on.set()
+        poll = select.poll()
+        poll.register(connection.fd, select.POLLERR)
+        assert poll.poll(10_000)
+        assert said(loop) == 200
+    assert len(server.requests) == 2
 
 
 def test_it_is_sent_once_more_only(wire):
