@@ -56,7 +56,6 @@ class Connection:
         "_sock",
         "_tls",
         "fd",
-        "is_closed",
         "is_open",
         "owner",
         "watched",
@@ -74,7 +73,6 @@ class Connection:
         self._tls, self._server_name = tls, server_name
         self.is_open = False
         """Whether requests may be sent."""
-        self.is_closed = False
         self.watched = 0
         """What its user watches it for."""
         self.owner: Any = None
@@ -191,7 +189,6 @@ class Connection:
 
     def close(self) -> None:
         """Close the socket, whatever is under way."""
-        self.is_closed = True
         self._sock.close()
 
     def _go_on(self) -> None:

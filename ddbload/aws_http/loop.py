@@ -80,8 +80,8 @@ class HttpLoop:
                 connection = key.data
                 if connection is None:
                     self._resolved()
-                # One event may close the connection of another that waits here.
-                elif not connection.is_closed:
+                else:
+                    # It closes no connection but its own: the others here are ready still.
                     self._ready(connection)
             # What has come is taken before it can be late: this process may have been stopped.
             now = self._clock()
@@ -156,10 +156,7 @@ class HttpLoop:
             is_open = connection.connect()
         except Broken as broken:
             self._drop(connection)
-            if broken.reason == "CertificateNotTrusted":
-                self._lose(exchange, broken.reason)
-            else:
-                self._try_next(exchange, broken.reason)
+            self._try_next(exchange, broken.reason)
             return
         if is_open:
             self._begin(exchange, connection)

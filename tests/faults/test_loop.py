@@ -399,15 +399,36 @@ def test_a_name_that_nobody_knows():
 
 def test_a_look_up_that_takes_long():
     go_on = threading.Event()
+    server = Scripted(answers())
+
+    def look_up(*args: Any, **more: Any) -> Any:
+        go_on.wait()
+        return at_ports(server.port)(*args, **more)
+
+    clock = Clock()
+    with server, looping(1, host="slow.invalid", clock=clock, look_up=look_up) as loop:
+        for token in range(3):
+            loop.send(token, request())
+        assert loop.wait(0.05) == []
+        clock.ahead += 5
+        assert set(outcomes(loop, 3).values()) == {Lost("NameNotResolved")}
+        loop.send("later", request())
+        go_on.set()
+        # What was lost is not sent any more, and has no second outcome.
+        assert isinstance(outcomes(loop, 1)["later"], Response)
+        assert loop.wait(0.05) == []
+    assert len(server.requests) == 1
+
+
+def test_a_look_up_that_outlasts_the_loop():
+    go_on = threading.Event()
 
     def look_up(*_: Any, **__: Any) -> Any:
         go_on.wait()
         return []
 
-    with looping(1, host="slow.invalid", look_up=look_up, timeouts=Timeouts(connect=0.1)) as loop:
-        for token in range(3):
-            loop.send(token, request())
-        assert set(outcomes(loop, 3).values()) == {Lost("NameNotResolved")}
+    with looping(1, host="slow.invalid", look_up=look_up) as loop:
+        loop.send(0, request())
         thread = loop._names._thread
     go_on.set()
     assert thread is not None

@@ -252,6 +252,7 @@ def test_garbage_is_no_response(data):
         OK + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n",
         OK + b"Transfer-Encoding: chunked\r\n\r\n1\n\r\na\r\n0\r\n\r\n",
         OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\naXX0\r\n\r\n",
         OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na",
         OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n",
         OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n",

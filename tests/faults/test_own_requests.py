@@ -1,0 +1,101 @@
+"""Own requests over real sockets: signed as botocore would, sent by the loop, and understood."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from ddbload.aws_http.clients import AwsSettings, Clients
+from ddbload.aws_http.failures import Kind, Meaning, of_response
+from ddbload.aws_http.http1 import Response
+from ddbload.aws_http.identity import RENEWALS, Identity
+from ddbload.aws_http.loop import HttpLoop
+from tests.faults.asking import batch, fail, written
+from tests.faults.catalogue import FATAL, THROTTLES
+from tests.faults.looping import looping, outcomes
+
+
+@pytest.fixture
+def identity(server, monkeypatch) -> Identity:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "made-up")
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    settings = AwsSettings(region="us-east-1", endpoint_url=server.endpoint)
+    return Identity(Clients(settings))
+
+
+@pytest.fixture
+def loop(server, identity) -> Iterator[HttpLoop]:
+    assert identity.endpoint.port == server.port
+    with looping(server.port, tls=identity.tls()) as made:
+        yield made
+
+
+def ask(loop: HttpLoop, identity: Identity, *keys: str) -> Response:
+    loop.send("only", identity.request("BatchWriteItem", json.dumps(batch(*keys)).encode()))
+    answer = outcomes(loop, 1)["only"]
+    assert isinstance(answer, Response)
+    return answer
+
+
+def meant(answer: Response) -> Meaning:
+    found = of_response(answer)
+    assert found is not None
+    return found
+
+
+def test_what_is_sent_is_written(server, loop, identity):
+    answer = ask(loop, identity, "a", "b")
+    assert of_response(answer) is None
+    assert json.loads(answer.body)["UnprocessedItems"] == {}
+    assert written(server) == ["a", "b"]
+
+
+@pytest.mark.parametrize("code", sorted(THROTTLES))
+def test_throttles_tell_their_reasons(server, loop, identity, code):
+    fail(server, code)
+    found = meant(ask(loop, identity, "a"))
+    assert (found.kind, found.code) == (Kind.THROTTLED, code)
+    assert found.reasons == (THROTTLES[code][0],)
+    assert found.request_id
+
+
+@pytest.mark.parametrize("code", sorted(FATAL))
+def test_what_no_retry_helps_against(server, loop, identity, code):
+    # The server says that a signature expired, and the clock is right: that may pass, some times.
+    times = RENEWALS if code == "InvalidSignatureException" else 0
+    fail(server, *[code] * (times + 1))
+    for left in range(times, -1, -1):
+        answer = ask(loop, identity, "a")
+        found = meant(answer)
+        assert (found.kind, found.code) == (Kind.FATAL, code)
+        assert identity.may_pass(found, answer.headers, identity.generation) == (left > 0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        ("wrong_crc", "ChecksumMismatch"),
+        ("html_502", "502"),
+        ("InternalServerError", "InternalServerError"),
+        ("ServiceUnavailable", "ServiceUnavailable"),
+    ],
+)
+def test_what_may_have_been_done(server, loop, identity, fault, code):
+    fail(server, fault)
+    found = meant(ask(loop, identity, "a"))
+    assert (found.kind, found.code) == (Kind.UNSURE, code)
+
+
+def test_newer_credentials_go_on(server, loop, identity, monkeypatch):
+    fail(server, "ExpiredTokenException", "ExpiredTokenException", None)
+    generation = identity.generation
+    refused = ask(loop, identity, "a")
+    assert not identity.may_pass(meant(refused), refused.headers, generation)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "newer")
+    refused = ask(loop, identity, "a")
+    assert identity.may_pass(meant(refused), refused.headers, generation)
+    assert of_response(ask(loop, identity, "a")) is None
+    assert b"Credential=newer/" in identity.request("BatchWriteItem", b"")
