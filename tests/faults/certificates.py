@@ -27,12 +27,15 @@ class Certificate:
         return context
 
     def client(self) -> ssl.SSLContext:
-        return ssl.create_default_context(cafile=str(self.chain))
+        context = ssl.create_default_context(cafile=str(self.chain))
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
 
 
 def make(folder: Path, *hosts: str, days: int = 1) -> Certificate:
     """A new one for these names and addresses; of no use any more where `days` is negative."""
     key = ec.generate_private_key(ec.SECP256R1())
+    public = key.public_key()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ddbload's tests")])
     now = dt.datetime.now(dt.UTC)
     alternatives: list[x509.GeneralName] = []
@@ -45,12 +48,16 @@ def make(folder: Path, *hosts: str, days: int = 1) -> Certificate:
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
-        .public_key(key.public_key())
+        .public_key(public)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(days=3))
         .not_valid_after(now + dt.timedelta(days=days))
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        # From here on for Python 3.13, which is stricter.
+        .add_extension(_usage(), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(public), critical=False)
         .sign(key, hashes.SHA256())
     )
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,3 +71,17 @@ def make(folder: Path, *hosts: str, days: int = 1) -> Certificate:
         )
     )
     return files
+
+
+def _usage() -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
