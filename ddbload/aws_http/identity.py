@@ -29,7 +29,8 @@ RENEWALS_SECONDS = 60.0
 """So many times in this time may a refused signature be made anew; more would go on for ever."""
 _OFF_SECONDS = 240.0
 """A clock that differs by less is not why AWS refuses a signature; it allows five minutes."""
-_LATE = ("Signature expired", "Signature not yet current")
+_LATE = ("Signature expired: ", "Signature not yet current: ")
+"""How AWS's words begin where it is the time that is wrong; two times follow."""
 _DOING = "signing requests to DynamoDB"
 
 

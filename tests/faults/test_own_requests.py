@@ -10,7 +10,7 @@ import pytest
 from ddbload.aws_http.clients import AwsSettings, Clients
 from ddbload.aws_http.failures import Kind, Meaning, of_response
 from ddbload.aws_http.http1 import Response
-from ddbload.aws_http.identity import RENEWALS, Identity
+from ddbload.aws_http.identity import Identity
 from ddbload.aws_http.loop import HttpLoop
 from tests.faults.asking import batch, fail, written
 from tests.faults.catalogue import FATAL, THROTTLES
@@ -64,14 +64,11 @@ def test_throttles_tell_their_reasons(server, loop, identity, code):
 
 @pytest.mark.parametrize("code", sorted(FATAL))
 def test_what_no_retry_helps_against(server, loop, identity, code):
-    # The server says that a signature expired, and the clock is right: that may pass, some times.
-    times = RENEWALS if code == "InvalidSignatureException" else 0
-    fail(server, *[code] * (times + 1))
-    for left in range(times, -1, -1):
-        answer = ask(loop, identity, "a")
-        found = meant(answer)
-        assert (found.kind, found.code) == (Kind.FATAL, code)
-        assert identity.may_pass(found, answer.headers, identity.generation) == (left > 0)
+    fail(server, code)
+    answer = ask(loop, identity, "a")
+    found = meant(answer)
+    assert (found.kind, found.code) == (Kind.FATAL, code)
+    assert not identity.may_pass(found, answer.headers, identity.generation)
 
 
 @pytest.mark.parametrize(
