@@ -7,7 +7,6 @@ is *dissolved* into single rows, which the scheduler treats as any others.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +34,11 @@ class CleanBatch:
     def units(self) -> int:
         """Write units of all rows."""
         return sum(self.row_units)
+
+    @property
+    def first(self) -> int:
+        """The handle of its first row."""
+        return self.handles[0]
 
     @property
     def bytes(self) -> int:
@@ -93,15 +97,15 @@ class CleanLane:
             )
             self._queue(batch)
 
-    def first(self) -> float:
-        """The first handle of the next batch; infinity where there is none."""
+    def head(self) -> CleanBatch | None:
+        """The next batch, if there is one."""
         ready = self._ready
         while ready and ready[0].rows is not None:
             ready.popleft()
-        return ready[0].handles[0] if ready else math.inf
+        return ready[0] if ready else None
 
     def take(self, most_units: float) -> CleanBatch:
-        """The next batch, now under way; of one that takes too much, as many rows as may go."""
+        """The head, now under way; of one that takes too much, as many rows as may go."""
         batch = self._ready.popleft()
         if batch.units > most_units:
             batch = self._cut(batch, most_units)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
+from dataclasses import dataclass
 
 from ddbload.aws_http.backoff import full_jitter
+from ddbload.write.budget import Budget
+from ddbload.write.rate import Rate
 
-BURST_SECONDS = 0.2
-"""How much unused capacity a budget keeps, and how much one request takes at most."""
-LEARNING = 0.2
-"""The weight of the latest answer in what a budget learns."""
 MAX_LEVEL = 9
 
 
@@ -24,73 +24,103 @@ class Calm:
         self.until = 0.0
         self._rng = rng
         self._level = 0
-        self._raised_at = float("-inf")
+        self._raised_at = -math.inf
+        self._passed_at = -math.inf
+
+    def refused(self, sent_at: float, now: float) -> None:
+        """A whole request was refused for want of capacity.
+
+        Where others pass meanwhile, the rate is what is wrong (`Rate`), and no wait would mend it.
+        """
+        if self._passed_at <= sent_at:
+            self.trouble(sent_at, now)
 
     def trouble(self, sent_at: float, now: float) -> None:
-        """A request sent at `sent_at` was refused, or not answered."""
+        """A request sent at `sent_at` was not answered, or nothing passes any more."""
         if sent_at >= self._raised_at:
             self._level = min(self._level + 1, MAX_LEVEL)
             self._raised_at = now
         self.until = max(self.until, now + full_jitter(self._level, self._rng))
 
-    def passed(self) -> None:
+    def passed(self, now: float) -> None:
         """A request was answered well."""
+        self._passed_at = now
         self._level = max(0, self._level - 1)
 
 
-class Budget:
-    """A token bucket of write capacity units (`max_wcu`), fed by what DynamoDB says it used.
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request that went."""
 
-    A request pays an estimate when it goes, and the difference when it is answered. What an
-    estimate cannot know (indexes, larger items that are overwritten) is learned from the answers.
-    """
-
-    def __init__(self, units_per_second: float, now: float) -> None:
-        self.units_per_second = units_per_second
-        self._rate = units_per_second
-        self._balance = 0.0
-        self._at = now
-        # Units used for each unit of the rows' own size.
-        self._factor = 1.0
-
-    @property
-    def request_units(self) -> float:
-        """Rows of how many units one request may carry, so that a small budget flows evenly."""
-        return self._rate * BURST_SECONDS / self._factor
-
-    def ready_at(self, now: float) -> float:
-        """When a request may go: `now`, or the time by which the debt is paid off."""
-        self._balance = min(
-            self._rate * BURST_SECONDS, self._balance + (now - self._at) * self._rate
-        )
-        self._at = now
-        return now if self._balance >= 0 else now - self._balance / self._rate
-
-    def pay(self, units: int) -> float:
-        """Pay for a request with rows of so many units; what was paid."""
-        paid = units * self._factor
-        self._balance -= paid
-        return paid
-
-    def refund(self, paid: float) -> None:
-        """Give back what was paid for a request that DynamoDB refused."""
-        self._balance += paid
-
-    def settle(self, paid: float, units: int, written: int, used: float) -> None:
-        """Pay the difference for a request with rows of `units`, of which `written` were written.
-
-        `used`: what DynamoDB says, 0 where it says nothing.
-        """
-        if written and used > 0:
-            self._factor += LEARNING * (max(1.0, used / written) - self._factor)
-        elif written:
-            used = paid * written / units
-        self._balance += paid - used
+    at: float
+    units: int
+    """Write units of its rows."""
+    paid: float
+    """Of the budget, if there is one."""
 
 
 class Pacing:
     """What slows a worker down, kept from one byte range to the next."""
 
     def __init__(self, rng: random.Random, max_wcu: float | None = None, now: float = 0.0) -> None:
-        self.calm = Calm(rng)
-        self.budget = None if max_wcu is None else Budget(max_wcu, now)
+        self._calm = Calm(rng)
+        self._rate = Rate(now)
+        self._budget = None if max_wcu is None else Budget(max_wcu, now)
+
+    @property
+    def limit(self) -> float:
+        """Units a second that the run was given; infinity: as many as the table takes."""
+        return math.inf if self._budget is None else self._budget.units_per_second
+
+    @property
+    def request_units(self) -> float:
+        """Rows of how many units one request may carry."""
+        if self._budget is None:
+            return self._rate.request_units
+        return min(self._rate.request_units, self._budget.request_units)
+
+    def ready_at(self, now: float) -> float:
+        """When a request may go."""
+        ready = max(self._rate.ready_at(now), self._calm.until)
+        return ready if self._budget is None else max(ready, self._budget.ready_at(now))
+
+    def send(self, units: int, now: float) -> Sent:
+        """A request goes, with rows of so many units."""
+        self._rate.pay(units)
+        return Sent(now, units, 0.0 if self._budget is None else self._budget.pay(units))
+
+    def accepted(
+        self,
+        sent: Sent,
+        taken: int,
+        back: int,
+        consumed: float,
+        now: float,
+    ) -> None:
+        """A request was answered: so many units of its rows were taken.
+
+        `back`: units that came back and are the table's doing. `consumed`: what DynamoDB says.
+        """
+        if self._budget is not None:
+            self._budget.settle(sent.paid, sent.units, taken, consumed)
+        self._rate.answered(sent.units, back, sent.at, now)
+        if taken == sent.units:
+            self._calm.passed(now)
+        elif back and not taken:
+            self._calm.refused(sent.at, now)
+
+    def throttled(self, sent: Sent, back: int, now: float) -> None:
+        """A whole request was refused for want of capacity; `back` as above."""
+        self.refused(sent)
+        self._rate.answered(sent.units, back, sent.at, now)
+        if back:
+            self._calm.refused(sent.at, now)
+
+    def unsure(self, sent: Sent, now: float) -> None:
+        """A request was not answered. It may have been carried out, and used what was paid."""
+        self._calm.trouble(sent.at, now)
+
+    def refused(self, sent: Sent) -> None:
+        """DynamoDB did not look at a request's rows: they used nothing."""
+        if self._budget is not None:
+            self._budget.refund(sent.paid)

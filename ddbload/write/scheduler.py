@@ -10,10 +10,8 @@ the batches, and tells it the answers. Two laws hold whatever the answers are:
 
 from __future__ import annotations
 
-import heapq
 import math
 import random
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +20,8 @@ from ddbload.contracts import Work
 from ddbload.errors import DdbloadError
 from ddbload.write import limits
 from ddbload.write.clean import CleanBatch, CleanLane
-from ddbload.write.pacing import Pacing
+from ddbload.write.hotkeys import partition_key
+from ddbload.write.pacing import MAX_LEVEL, Pacing, Sent
 from ddbload.write.settlement import Outcome, Settlement
 from ddbload.write.steps import (
     Accepted,
@@ -36,7 +35,12 @@ from ddbload.write.steps import (
     Unsure,
     Wait,
 )
-from ddbload.write.succession import Queue, Row, Succession
+from ddbload.write.succession import Row, Succession
+from ddbload.write.waiting import Waiting
+
+RETURNED_LEVEL = 4
+"""A row that came back waits for 0.8 s at most: the rate slows what follows, and the row itself may
+hold up all others, which may run ahead of it only so far."""
 
 
 @dataclass(slots=True)
@@ -45,10 +49,7 @@ class _Flight:
 
     singles: list[Row]
     clean: CleanBatch | None
-    sent_at: float
-    units: int
-    paid: float
-    """Of the budget, if there is one."""
+    sent: Sent
 
 
 class Scheduler:
@@ -79,14 +80,10 @@ class Scheduler:
         self._concurrency = concurrency
         self._rng = rng
         self._released = released
-        pacing = pacing or Pacing(rng)
-        self._calm, self._budget = pacing.calm, pacing.budget
+        self._pacing = pacing or Pacing(rng)
         self._clean = CleanLane()
         self._succession = Succession()
-        self._ready = Queue()
-        self._delayed: list[tuple[float, int, Row]] = []
-        # Parts of a refused batch, to find the rows that DynamoDB means.
-        self._parts: deque[Queue] = deque()
+        self._waiting = Waiting()
         self._flights: dict[int, _Flight] = {}
         self._held_bytes = 0
         self._sent = 0
@@ -102,7 +99,7 @@ class Scheduler:
         """How many rows may be told of now."""
         if self._closed or self._stopped or self._held_bytes >= limits.MAX_HELD_BYTES:
             return 0
-        if len(self._ready) + self._clean.waiting >= limits.READY_ROWS:
+        if len(self._waiting) + self._clean.waiting >= limits.READY_ROWS:
             return 0
         return min(limits.READY_ROWS, limits.MAX_AHEAD - self.settlement.ahead)
 
@@ -132,14 +129,15 @@ class Scheduler:
         self._held_bytes += row_bytes * len(handles)
         known, current = self._clean.batch_of, self._succession.current
         fresh = set(keys)
-        alone = len(fresh) == len(keys)
+        hot = self._waiting.hot.hot
+        alone = len(fresh) == len(keys) and not hot
         if alone and known.keys().isdisjoint(fresh) and current.keys().isdisjoint(fresh):
             self._clean.add(handles, keys, units, row_bytes, self._spread())
             return
         seen: set[Hashable] = set()
         shared: set[Hashable] = set()
         for key in keys:
-            if key in seen or key in known or key in current:
+            if key in seen or key in known or key in current or partition_key(key) in hot:
                 shared.add(key)
             seen.add(key)
         plain = [place for place, key in enumerate(keys) if key not in shared]
@@ -169,16 +167,15 @@ class Scheduler:
     def _spread(self) -> int:
         """Rows to be dealt out to requests at a time: so many are open when a deadline comes."""
         most = limits.SPREAD_ROUNDS * limits.MAX_BATCH_ROWS * self._concurrency
-        if self._budget is not None:
-            most = min(most, int(self._budget.units_per_second * limits.SPREAD_SECONDS))
-        return min(limits.SPREAD_ROWS, max(limits.MAX_BATCH_ROWS, most))
+        slow = self._pacing.limit * limits.SPREAD_SECONDS
+        return int(min(limits.SPREAD_ROWS, max(limits.MAX_BATCH_ROWS, min(most, slow))))
 
     def _take(self, row: Row) -> None:
         batch = self._clean.batch_of.get(row.key)
         if batch is not None:
             self._dissolve(batch)
         if self._succession.add(row):
-            self._ready.push(row)
+            self._waiting.push(row)
 
     def _dissolve(self, batch: CleanBatch) -> list[Row]:
         rows = self._clean.dissolve(batch)
@@ -186,7 +183,7 @@ class Scheduler:
             self._succession.add(row)
         if not batch.flying:
             for row in rows:
-                self._ready.push(row)
+                self._waiting.push(row)
         return rows
 
     # Giving out work.
@@ -199,30 +196,24 @@ class Scheduler:
             return Wait(None) if self._flights else Finished()
         if len(self._flights) >= self._concurrency:
             return Wait(None)
-        if self._may_send_at(now) <= now:
-            most = math.inf if self._budget is None else self._budget.request_units
-            clean = self._clean.first()
-            rows = self._batch(now, most, clean)
-            if rows:
-                return self._send(rows, now)
-            if clean < math.inf:
-                return self._send_clean(self._clean.take(most), now)
+        free = self._pacing.ready_at(now)
+        if free <= now:
+            batch = self._batch(now)
+            if batch is not None:
+                return batch
         if not self._succession.current and not self._clean.batch_of:
             return Finished() if self._closed else Wait(None)
-        until = self._may_send_at(now)
-        if not self._ready and not self._parts and not self._clean.waiting:
-            if not self._delayed:
-                return Wait(None)
-            until = max(until, self._delayed[0][0])
-        return Wait(min(until, self.deadline))
+        until = now if self._clean.waiting else self._waiting.ready_at(now)
+        until = max(until, free)
+        return Wait(None) if until == math.inf else Wait(min(until, self.deadline))
 
     def answered(self, batch: Batch, answer: Answer, now: float) -> None:
         """Tell what came of a batch."""
         flight = self._flights.pop(batch.number)
-        clean = flight.clean
+        clean, sent = flight.clean, flight.sent
         if clean is not None and clean.rows is None:
             if isinstance(answer, Accepted) and not answer.unprocessed:
-                self._clean_written(flight, clean, answer.consumed)
+                self._clean_written(clean, sent, answer.consumed, now)
                 return
             self._dissolve(clean)
         rows = flight.singles if clean is None else clean.rows or []
@@ -230,18 +221,15 @@ class Scheduler:
             row.flying = False
         match answer:
             case Accepted(unprocessed, consumed):
-                self._accepted(flight, rows, set(unprocessed), consumed, now)
-            case Throttled(code):
-                self.trouble = code
-                self._throttled += 1
-                self._refund(flight)
-                self._again(flight, rows, now)
+                self._accepted(rows, sent, set(unprocessed), consumed, now)
+            case Throttled():
+                self._refused_for_now(rows, sent, answer, now)
             case Unsure(reason):
                 self.trouble = reason
-                # It may have been written, and so it may have used what was paid.
-                self._again(flight, rows, now)
+                self._pacing.unsure(sent, now)
+                self._again(rows, now, MAX_LEVEL)
             case Refused(message):
-                self._refund(flight)
+                self._pacing.refused(sent)
                 self._refuse(rows, message)
             case Fatal(error):
                 self.fatal = self.fatal or error
@@ -252,38 +240,18 @@ class Scheduler:
         """What was done so far."""
         return Work(self._sent, self._throttled, self._retries, self._consumed)
 
-    def _may_send_at(self, now: float) -> float:
-        ready = now if self._budget is None else self._budget.ready_at(now)
-        return max(ready, self._calm.until)
-
-    def _batch(self, now: float, most_units: float, clean: float) -> list[Row]:
-        """Single rows to go now; none while those of `clean`, a handle, have waited longer."""
-        while self._parts:
-            part = self._parts[0]
-            rows = self._fill(part, most_units)
-            if not part:
-                self._parts.popleft()
+    def _batch(self, now: float) -> Batch | None:
+        most = self._pacing.request_units
+        while True:
+            clean = self._clean.head()
+            rows = self._waiting.take(now, most, math.inf if clean is None else clean.first)
             if rows:
-                return rows
-        while self._delayed and self._delayed[0][0] <= now:
-            self._ready.push(heapq.heappop(self._delayed)[2].newest())
-        if self._ready and self._ready.peek().first < clean:
-            return self._fill(self._ready, most_units)
-        return []
-
-    def _fill(self, queue: Queue, most_units: float) -> list[Row]:
-        """Take the rows of one request."""
-        rows: list[Row] = []
-        size = units = 0
-        while queue and len(rows) < limits.MAX_BATCH_ROWS:
-            row = queue.peek()
-            size += row.bytes
-            units += row.units
-            if rows and (size > limits.MAX_BATCH_BYTES or units > most_units):
-                break
-            rows.append(row)
-            queue.pop()
-        return rows
+                return self._send(rows, now)
+            if clean is None:
+                return None
+            if not self._waiting.hot.any_of(clean.keys):
+                return self._send_clean(self._clean.take(most), now)
+            self._dissolve(clean)
 
     def _send(self, rows: list[Row], now: float) -> Batch:
         self._retries += any(row.sent for row in rows)
@@ -304,81 +272,80 @@ class Scheduler:
         clean: CleanBatch | None,
         now: float,
     ) -> Batch:
-        paid = 0.0 if self._budget is None else self._budget.pay(units)
         batch = Batch(self._sent, handles)
-        self._flights[batch.number] = _Flight(singles, clean, now, units, paid)
+        self._flights[batch.number] = _Flight(singles, clean, self._pacing.send(units, now))
         self._sent += 1
         return batch
 
     # Settling.
 
-    def _clean_written(self, flight: _Flight, clean: CleanBatch, consumed: float) -> None:
+    def _clean_written(self, clean: CleanBatch, sent: Sent, consumed: float, now: float) -> None:
         self._clean.done(clean)
         self._held_bytes -= clean.bytes
         self.settlement.settle_all(clean.handles, Outcome.WRITTEN)
         self._released(clean.handles)
         self._consumed += consumed
-        if self._budget is not None:
-            self._budget.settle(flight.paid, flight.units, flight.units, consumed)
-        self._calm.passed()
+        self._pacing.accepted(sent, sent.units, 0, consumed, now)
 
     def _accepted(
         self,
-        flight: _Flight,
         rows: Sequence[Row],
+        sent: Sent,
         unprocessed: set[int],
         consumed: float,
         now: float,
     ) -> None:
         self._consumed += consumed
-        written = 0
+        taken = 0
         for place, row in enumerate(rows):
             if place in unprocessed:
-                self._retry(row, now)
+                self._retry(row, now, RETURNED_LEVEL)
             else:
-                written += row.units
+                taken += row.units
                 self._written(row)
-        if self._budget is not None:
-            self._budget.settle(flight.paid, flight.units, written, consumed)
         if unprocessed:
             self.trouble = "UnprocessedItems"
             self._throttled += 1
-        if 2 * len(unprocessed) >= len(rows):
-            self._calm.trouble(flight.sent_at, now)
-        elif not unprocessed:
-            self._calm.passed()
+        explained = self._waiting.hot.answered(rows, unprocessed, sent.at, now)
+        self._pacing.accepted(sent, taken, sent.units - taken - explained, consumed, now)
 
-    def _refund(self, flight: _Flight) -> None:
-        if self._budget is not None:
-            self._budget.refund(flight.paid)
+    def _refused_for_now(
+        self, rows: Sequence[Row], sent: Sent, answer: Throttled, now: float
+    ) -> None:
+        self.trouble = answer.code
+        self._throttled += 1
+        explained = self._waiting.hot.answered(
+            rows, range(len(rows)), sent.at, now, key_range=answer.key_range
+        )
+        self._pacing.throttled(sent, sent.units - explained, now)
+        self._again(rows, now, RETURNED_LEVEL)
 
-    def _again(self, flight: _Flight, rows: Sequence[Row], now: float) -> None:
-        self._calm.trouble(flight.sent_at, now)
+    def _again(self, rows: Sequence[Row], now: float, most: int) -> None:
         for row in rows:
-            self._retry(row, now)
+            self._retry(row, now, most)
 
-    def _retry(self, row: Row, now: float) -> None:
-        attempts = row.attempts
+    def _retry(self, row: Row, now: float, most: int) -> None:
+        attempts = min(row.attempts, most)
         row = self._succession.to_send(row)
-        heapq.heappush(self._delayed, (now + full_jitter(attempts, self._rng), row.handle, row))
+        self._waiting.push_later(row, now + full_jitter(attempts, self._rng))
 
     def _refuse(self, rows: Sequence[Row], message: str) -> None:
         if len(rows) > 1:
             half = len(rows) // 2
             for part in (rows[:half], rows[half:]):
-                self._parts.append(Queue(self._succession.to_send(row) for row in part))
+                self._waiting.push_apart(self._succession.to_send(row) for row in part)
             return
         (row,) = rows
         heir = self._succession.refused(row)
         self.refused[row.handle] = message
         self._settle(row, Outcome.REJECTED)
         if heir is not None:
-            self._ready.push(heir)
+            self._waiting.push(heir)
 
     def _written(self, row: Row) -> None:
         waiting = self._succession.written(row)
         if waiting is not None:
-            self._ready.push(waiting)
+            self._waiting.push(waiting)
         for earlier in row.older:
             self._settle(earlier, Outcome.SUPERSEDED)
         self._settle(row, Outcome.WRITTEN)

@@ -41,6 +41,8 @@ class Throttled:
     """DynamoDB refused the whole request for want of capacity."""
 
     code: str
+    key_range: bool = False
+    """Of some partition keys, and not of the table (`ThrottlingReasons`)."""
 
 
 @dataclass(frozen=True, slots=True)

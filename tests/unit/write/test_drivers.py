@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -30,6 +31,7 @@ def hurried(monkeypatch) -> None:
     """Waits are what the scheduler says; here they need not be sat out."""
     monkeypatch.setattr("ddbload.write.scheduler.full_jitter", lambda *_: 0.0)
     monkeypatch.setattr("ddbload.write.pacing.full_jitter", lambda *_: 0.0)
+    monkeypatch.setattr("ddbload.write.rate.ENOUGH", math.inf)
 
 
 def always(answer: Answer):

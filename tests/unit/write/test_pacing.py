@@ -3,7 +3,9 @@ from __future__ import annotations
 import random
 
 from ddbload.aws_http.backoff import BASE_SECONDS, CAP_SECONDS
-from ddbload.write.pacing import BURST_SECONDS, MAX_LEVEL, Budget, Calm
+from ddbload.write.budget import Budget
+from ddbload.write.pacing import MAX_LEVEL, Calm
+from ddbload.write.rate import BURST_SECONDS
 
 
 class Longest(random.Random):
@@ -55,7 +57,7 @@ def test_each_request_that_passes_lowers_it():
     for now in range(5):
         made.trouble(now, now)
     for _ in range(3):
-        made.passed()
+        made.passed(0.0)
     made.trouble(100.0, 100.0)
     assert wait(made, 100.0) == 2**3
 
@@ -63,7 +65,7 @@ def test_each_request_that_passes_lowers_it():
 def test_it_does_not_sink_below_nothing():
     made = calm()
     for _ in range(5):
-        made.passed()
+        made.passed(0.0)
     made.trouble(0.0, 0.0)
     assert wait(made, 0.0) == 2
 
@@ -74,7 +76,7 @@ def test_it_has_a_ceiling():
         made.trouble(now, now)
     assert made.until - 99 == min(CAP_SECONDS, BASE_SECONDS * 2**MAX_LEVEL)
     for _ in range(MAX_LEVEL):
-        made.passed()
+        made.passed(0.0)
     made.trouble(1000.0, 1000.0)
     assert wait(made, 1000.0) == 2
 

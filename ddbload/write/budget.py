@@ -1,0 +1,61 @@
+"""A limit of write capacity units a second that a run is given (`max_wcu`). Pure.
+
+Time is passed in, in seconds of a monotonic clock.
+"""
+
+from __future__ import annotations
+
+from ddbload.write.rate import BURST_SECONDS
+
+LEARNING = 0.2
+"""The weight of the latest answer in what a budget learns."""
+
+
+class Budget:
+    """A token bucket of write capacity units (`max_wcu`), fed by what DynamoDB says it used.
+
+    A request pays an estimate when it goes, and the difference when it is answered. What an
+    estimate cannot know (indexes, larger items that are overwritten) is learned from the answers.
+    """
+
+    def __init__(self, units_per_second: float, now: float) -> None:
+        self.units_per_second = units_per_second
+        self._rate = units_per_second
+        self._balance = 0.0
+        self._at = now
+        # Units used for each unit of the rows' own size.
+        self._factor = 1.0
+
+    @property
+    def request_units(self) -> float:
+        """Rows of how many units one request may carry, so that a small budget flows evenly."""
+        return self._rate * BURST_SECONDS / self._factor
+
+    def ready_at(self, now: float) -> float:
+        """When a request may go: `now`, or the time by which the debt is paid off."""
+        self._balance = min(
+            self._rate * BURST_SECONDS, self._balance + (now - self._at) * self._rate
+        )
+        self._at = now
+        return now if self._balance >= 0 else now - self._balance / self._rate
+
+    def pay(self, units: int) -> float:
+        """Pay for a request with rows of so many units; what was paid."""
+        paid = units * self._factor
+        self._balance -= paid
+        return paid
+
+    def refund(self, paid: float) -> None:
+        """Give back what was paid for a request that DynamoDB refused."""
+        self._balance += paid
+
+    def settle(self, paid: float, units: int, written: int, used: float) -> None:
+        """Pay the difference for a request with rows of `units`, of which `written` were written.
+
+        `used`: what DynamoDB says, 0 where it says nothing.
+        """
+        if written and used > 0:
+            self._factor += LEARNING * (max(1.0, used / written) - self._factor)
+        elif written:
+            used = paid * written / units
+        self._balance += paid - used
