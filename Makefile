@@ -16,6 +16,8 @@ RIVALS_DONE := $(RIVALS)/.setup-done
 
 # Cases for each law of `make property`.
 CASES ?= 1000
+# Seeds of `make simulate`.
+SEEDS ?= 10000
 # More words for pytest: make test ARGS="-k splitter -x"
 ARGS ?=
 # Processes that tests run in.
@@ -98,6 +100,14 @@ $(RIVALS_DONE): bench/requirements.txt
 .PHONY: bench-scan
 bench-scan: setup ## Measure how fast row ends are found, beside csv.reader
 	$(BIN)/python -m bench.scan $(ARGS)
+
+.PHONY: bench-table
+bench-table: setup ## Measure how a simulated table's capacity is used, beside plain batch writers
+	$(BIN)/python -m bench.table $(ARGS)
+
+.PHONY: simulate
+simulate: setup ## Run the simulated table with SEEDS=10000 seeds (ARGS="--first 5000" to go on)
+	$(BIN)/python -m tests.sim $(SEEDS) $(ARGS)
 
 .PHONY: demo
 demo: setup node_modules ## The whole pipeline on this machine; FILE="my.csv" with TABLE_KEY=id for yours

@@ -1,0 +1,1 @@
+"""A simulated DynamoDB and network behind the scheduler's interface, in virtual time."""

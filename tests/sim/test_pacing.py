@@ -1,0 +1,114 @@
+"""What the pacing must reach at the simulated table; `make bench-table` prints the long run."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from tests.sim.flow import Flow, Load, Ours, Plain
+from tests.sim.table import Capacity, Table
+
+ON_DEMAND = 4000.0
+DRAINED = Capacity(saved=0.0)
+"""Without the burst of its idle time the table is in the state of minute five at once."""
+
+
+def flow(capacity: Capacity = DRAINED, load: Load | None = None, **given) -> Flow:
+    seed = given.get("seed", 1)
+    max_wcu = given.pop("max_wcu", None)
+    writer = given.pop("writer", None) or Ours(16, random.Random(seed), max_wcu)
+    return Flow(writer, Table(capacity, salt=seed), load or Load(), **given)
+
+
+def used(run: Flow, first: int, last: int) -> float:
+    """Units a second, between two seconds."""
+    return sum(run.table.usage.accepted[first:last]) / (last - first)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_sorted_rows_use_the_capacity_and_few_come_back(seed):
+    run = flow(seed=seed).run(300.0)
+    assert used(run, 60, 300) >= 0.9 * ON_DEMAND
+    assert run.total(1).returned_share <= 0.02
+
+
+def test_a_plain_writer_does_worse():
+    run = flow(writer=Plain(16, random.Random(1))).run(60.0)
+    assert run.total().returned_share > 0.3
+
+
+def test_a_burst_that_is_used_up_is_noticed_at_once():
+    run = flow(Capacity(burst_seconds=20.0)).run(120.0)
+    # It is used at twenty times the lasting rate until then.
+    assert used(run, 0, 2) >= 9 * ON_DEMAND
+    returned = run.table.usage.returned
+    assert sum(returned[:12]) <= 25_000
+    assert sum(returned[12:]) / used(run, 12, 120) / 108 <= 0.05
+    assert used(run, 20, 120) >= 0.9 * ON_DEMAND
+
+
+@pytest.mark.parametrize("max_wcu", [400.0, 3000.0])
+@pytest.mark.parametrize("index_units", [0, 2])
+def test_the_budget_is_kept_to_in_every_ten_seconds(max_wcu, index_units):
+    capacity = Capacity(index_units=index_units)
+    run = flow(capacity, max_wcu=max_wcu).run(60.0)
+    accepted = run.table.usage.accepted
+    for first in range(10, 49):
+        window = sum(accepted[first : first + 10]) / 10
+        assert 0.9 * max_wcu <= window <= 1.05 * max_wcu
+
+
+@pytest.mark.parametrize("provisioned", [5.0, 60.0, 1000.0])
+def test_a_small_provisioned_table_is_used_too(provisioned):
+    capacity = Capacity(partitions=1, provisioned=provisioned, saved=0.0)
+    run = flow(capacity).run(300.0)
+    assert used(run, 100, 300) >= 0.9 * provisioned
+    assert run.total(2).returned_share <= 0.1
+
+
+def test_half_an_hour_at_90_per_cent_rejection_abandons_nothing():
+    half_an_hour = 1800.0
+    rows = 60_000
+
+    def refuses(now: float) -> float:
+        return 0.9 if now < half_an_hour else 0.0
+
+    run = flow(load=Load(rows=rows), refuses=refuses).run(math.inf)
+    counts = run.writer.scheduler.settlement.counts
+    assert counts.read == counts.written == rows
+    assert run.now <= half_an_hour + 300.0
+    # Calm: a handful of requests a second, and not thousands.
+    assert run.total(1, 30).requests <= 10 * half_an_hour
+
+
+def test_an_outage_of_ten_seconds_costs_less_than_a_minute():
+    def refuses(now: float) -> float:
+        return 1.0 if 60.0 <= now < 70.0 else 0.0
+
+    run = flow(refuses=refuses).run(180.0)
+    assert sum(each.sent for each in run.seen[1:2]) > 0
+    assert used(run, 115, 180) >= 0.9 * ON_DEMAND
+    during = [row for row in run.table.usage.accepted[60:70] if row]
+    assert len(during) <= 1
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_hot_key_slows_itself_alone(tells):
+    capacity = Capacity(burst_seconds=30.0, saved=0.0, splits=False)
+    load = Load(hot_share=0.2)
+    run = flow(capacity, load, tells_key_ranges=tells).run(90.0)
+    # A fifth of all rows may go at 1,000 a second at most, less what else its partition takes:
+    # 1,000 = 0.2 R + 0.8 R / 4.
+    assert used(run, 30, 90) >= 0.8 * 2500.0
+    assert run.total(1).returned_share <= 0.06
+
+
+def test_time_goes_on_and_every_row_goes_once():
+    run = flow(Capacity(), Load(rows=20_000)).run(math.inf)
+    counts = run.writer.scheduler.settlement.counts
+    assert counts.read == counts.written == 20_000
+    assert list(run.source.partition_keys[:201:100]) == [1, 1, 2]
+    assert sum(run.table.usage.accepted) == 20_000
+    assert run.total().returned == 0

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from ddbload.write.scheduler import Scheduler
+from ddbload.write.settlement import Outcome
+from ddbload.write.steps import Accepted, Throttled, Unsure
+from ddbload.write.succession import Succession
+from tests.sim.__main__ import failure
+from tests.sim.run import BreachError, Simulation
+from tests.sim.world import FAULTS, world_of
+
+SEEDS = 1000
+PARTS = 10
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_seeds(part):
+    failed = [(seed, words) for seed in range(part, SEEDS, PARTS) if (words := failure(seed))]
+    assert failed == [], "python -m tests.sim --replay SEED"
+
+
+def trace(seed: int) -> list[str]:
+    lines: list[str] = []
+    Simulation(world_of(seed), log=lines.append).run()
+    return lines
+
+
+def test_a_seed_is_the_same_run_always():
+    long = [trace(seed) for seed in range(20)]
+    assert long == [trace(seed) for seed in range(20)]
+    assert len({tuple(lines) for lines in long}) > 15
+
+
+def test_the_seeds_hold_everything_that_can_go_wrong():
+    worlds = [world_of(seed) for seed in range(SEEDS)]
+    assert {fault for world in worlds for fault in world.faults} == set(FAULTS)
+    runs = [Simulation(world).run() for world in worlds[:60]]
+    assert sum(run.faults for run in runs) > 500
+    assert sum(run.invocations for run in runs) > 100
+
+
+def caught() -> set[str]:
+    """What the simulation says of a scheduler that has been tampered with."""
+    return {words for seed in range(40) if (words := failure(seed))}
+
+
+def test_rows_that_came_back_and_are_forgotten_are_found(monkeypatch):
+    real = Scheduler.answered
+
+    def answered(self, batch, answer, now):
+        if isinstance(answer, Accepted):
+            answer = Accepted((), answer.consumed)
+        real(self, batch, answer, now)
+
+    monkeypatch.setattr(Scheduler, "answered", answered)
+    assert any("instead of" in words or "never landed" in words for words in caught())
+
+
+@pytest.mark.parametrize("kind", [Unsure, Throttled])
+def test_requests_that_were_not_answered_and_count_as_written_are_found(monkeypatch, kind):
+    real = Scheduler.answered
+
+    def answered(self, batch, answer, now):
+        real(self, batch, Accepted() if isinstance(answer, kind) else answer, now)
+
+    monkeypatch.setattr(Scheduler, "answered", answered)
+    assert any("instead of" in words for words in caught())
+
+
+def test_two_writes_of_one_key_under_way_are_found(monkeypatch):
+    monkeypatch.setattr(Succession, "add", lambda _self, _row: True)
+    assert caught()
+
+
+def test_a_row_that_is_never_sent_again_is_found(monkeypatch):
+    monkeypatch.setattr(Scheduler, "_retry", lambda *_: None)
+    assert any("waits for nothing" in words for words in caught())
+
+
+def test_a_row_that_counts_otherwise_is_found(monkeypatch):
+    real = Scheduler._settle
+
+    def settle(self, row, outcome):
+        real(self, row, Outcome.WRITTEN if outcome is Outcome.REJECTED else outcome)
+
+    monkeypatch.setattr(Scheduler, "_settle", settle)
+    assert any("instead of" in words for words in caught())
+
+
+def test_a_wrong_item_is_found():
+    run = Simulation(next(world for seed in range(99) if (world := world_of(seed)).rows == 300))
+    run.run()
+    key = next(iter(run.items))
+    run.items[key] = -1
+    with pytest.raises(BreachError, match="holds row -1"):
+        run._check_table()
+    del run.items[key]
+    with pytest.raises(BreachError, match="keys"):
+        run._check_table()
