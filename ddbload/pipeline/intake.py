@@ -1,27 +1,28 @@
-"""A chunk's rows on their way in: read, parsed, checked, and told to the scheduler.
-
-Keeps the rows, so that they may be asked for (as items or as a body, by place, as they stand)
-until they are settled.
-"""
+"""A chunk's rows on their way in: read, parsed, checked, and told to the scheduler."""
 
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import cast
 
 from ddbload.contracts import Chunk, Cursor, RunRecord
 from ddbload.errors import DdbloadError, SplitMismatch
+from ddbload.pipeline.holding import HeldWindow, Holding
 from ddbload.rows.blocks import Block, BlockCutter
+from ddbload.rows.columns import ColumnReader
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.encode import MAX_ROW_BYTES, Cells, Encoder, Examined
-from ddbload.rows.items import Attributes, Item, ItemBuilder
-from ddbload.rows.parse import Defect, RowParser, Rows
+from ddbload.rows.encode import MAX_ROW_BYTES, Encoder
+from ddbload.rows.items import Attributes, ItemBuilder
+from ddbload.rows.parse import Defect, RowParser
 from ddbload.rows.split import RowEnds
 from ddbload.source.base import ByteSource
+from ddbload.write import limits
 from ddbload.write.scheduler import Scheduler
+
+PIECE_BYTES = 64 * 1024
+"""How much is read and looked at together: little enough to stay in a processor's cache."""
+GATHERED_BYTES = 1024 * 1024
+"""How much is told of together, at most; rows that are told of together are spread."""
 
 MAX_REJECT_BYTES = 32 * 1024 * 1024
 """Rejects that one segment holds: with more, the segment ends and the next one goes on."""
@@ -34,23 +35,9 @@ class Reading:
         dialect = Dialect.of(record.payload.source)
         self.record = record
         self.ends = RowEnds(dialect)
-        self.parser = RowParser(dialect, self.ends)
+        self.reader = ColumnReader(RowParser(dialect, self.ends), len(record.columns))
         self.builder = ItemBuilder(record.columns, record.types, record.table)
         self.encoder = Encoder(record.columns, record.types, record.table)
-
-
-@dataclass(slots=True)
-class _Parsed:
-    """A block's rows, and the handle of the first of them."""
-
-    first: int
-    rows: Rows
-    cells: list[Cells | None] = field(default_factory=list)
-    """Of the rows that the scheduler was told of; None: the builder knows."""
-
-    def has(self, handle: int) -> bool:
-        """Whether it is one of these rows."""
-        return self.first <= handle < self.first + len(self.rows.records)
 
 
 class Intake:
@@ -68,8 +55,10 @@ class Intake:
         self._start = start
         # Not the cutter's place: a block that is cut, and then refused, is not read.
         self._reached = start
-        self._parsed: deque[_Parsed] = deque()
-        self._taken = 0
+        self._held = Holding(reading.reader, reading.encoder, reading.builder)
+        # The handle of the first row that the scheduler was not told of.
+        self._told = 0
+        self._late: DdbloadError | None = None
         self._rejects: dict[int, bytes] = {}
         self._reject_bytes = 0
         self._blocks: Iterator[Block] = iter(())
@@ -84,8 +73,7 @@ class Intake:
     @property
     def exhausted(self) -> bool:
         """Whether the chunk's last byte was reached, ended a row, and every row was told of."""
-        told = not self._parsed or self._taken >= len(self._parsed[-1].rows.records)
-        return self._at_end and told
+        return self._at_end and self._told == self._held.rows
 
     @property
     def rejected(self) -> int:
@@ -102,12 +90,15 @@ class Intake:
         if self._scheduler is None or self.error is not None or self._enough_rejects():
             return False
         try:
-            parsed = self._next_rows()
-            if parsed is None:
-                return False
-            stop = min(len(parsed.rows.records), self._taken + room)
-            self._tell(self._scheduler, parsed, self._taken, stop)
-            self._taken = stop
+            if self._told == self._held.rows:
+                self._gather(self._scheduler)
+                if self._told == self._held.rows:
+                    return False
+            held = self._held.window(self._told)
+            left = held.after - self._told
+            # In equal parts: rows are spread over those that are told of together.
+            parts = -(-left // room)
+            self._tell(self._scheduler, held, -(-left // parts))
         except DdbloadError as error:
             self.error = error
             return False
@@ -115,39 +106,21 @@ class Intake:
 
     def items(self, handles: Sequence[int]) -> list[Attributes]:
         """The items of these rows."""
-        return [self._item(self._holding(handle), handle) for handle in handles]
+        return self._held.items(handles)
 
     def body(self, handles: Sequence[int]) -> bytes:
         """The body of the request that puts these rows."""
-        parsed = self._holding(handles[0])
-        if parsed.has(min(handles)) and parsed.has(max(handles)):
-            first, cells = parsed.first, parsed.cells
-            rows = [cells[handle - first] for handle in handles]
-        else:
-            rows = [(each := self._holding(h)).cells[h - each.first] for h in handles]
-        if None in rows:
-            made = [
-                self._item(self._holding(handle), handle) if row is None else row
-                for handle, row in zip(handles, rows, strict=True)
-            ]
-            return self._reading.encoder.body(made)
-        return self._reading.encoder.body(cast("list[Cells]", rows))
+        return self._held.body(handles)
 
     def release(self, handles: Sequence[int]) -> None:
         """Note the rejects of what DynamoDB refused, of rows that are settled."""
         refused = self._scheduler.refused if self._scheduler is not None else {}
         for handle in refused.keys() & handles if refused else ():
-            parsed = self._holding(handle)
-            defect = Defect("refused_by_dynamodb", refused[handle])
-            self._reject(parsed, handle - parsed.first, defect)
+            self._reject(handle, Defect("refused_by_dynamodb", refused[handle]))
 
     def cursor(self, frontier: int) -> Cursor:
         """Where the row with this handle begins; where reading is, when there is none."""
-        for parsed in self._parsed:
-            row = frontier - parsed.first
-            if 0 <= row < len(parsed.rows.records):
-                return parsed.rows.position(row)
-        return self._reached
+        return self._held.position(frontier) if frontier < self._held.rows else self._reached
 
     def rejects(self, frontier: int) -> list[bytes]:
         """The reject lines of the rows before a handle, in order."""
@@ -155,7 +128,8 @@ class Intake:
 
     def _read(self, source: ByteSource) -> Iterator[Block]:
         position, end = self._start.byte, self._chunk.end
-        for piece in source.stream(position, end, self._cutter.piece_bytes):
+        piece_bytes = min(PIECE_BYTES, self._cutter.piece_bytes)
+        for piece in source.stream(position, end, piece_bytes):
             position += len(piece)
             block = self._cutter.feed(piece, final=position == end)
             if block is not None and not block.terminated and end != self._reading.record.size:
@@ -167,65 +141,55 @@ class Intake:
             if block is not None:
                 yield block
 
-    def _next_rows(self) -> _Parsed | None:
-        """The block that has rows left, or a new one."""
-        while not self._parsed or self._taken >= len(self._parsed[-1].rows.records):
-            block = next(self._blocks, None)
+    def _gather(self, scheduler: Scheduler) -> None:
+        """Read blocks, until there are enough rows to be spread; raises what it meets first."""
+        held = self._held
+        held.forget(scheduler.settlement.frontier)
+        if self._late is not None:
+            raise self._late
+        enough = self._reached.byte + GATHERED_BYTES
+        while held.rows - self._told < limits.READY_ROWS and self._reached.byte < enough:
+            try:
+                block = next(self._blocks, None)
+            except DdbloadError as error:
+                if held.rows == self._told:
+                    raise
+                # Rows before it are rows all the same.
+                self._late = error
+                return
             if block is None:
-                return None
-            self._forget_settled()
-            first = self._parsed[-1].first + self._taken if self._parsed else self._known()
-            self._parsed.append(_Parsed(first, self._reading.parser.parse(block)))
+                return
+            held.add(block, self._told)
             self._reached = self._cutter.at
-            self._taken = 0
-        return self._parsed[-1]
 
-    def _known(self) -> int:
-        return 0 if self._scheduler is None else self._scheduler.settlement.known
+    def _tell(self, scheduler: Scheduler, held: HeldWindow, count: int) -> None:
+        first = scheduler.know(count)
+        assert first == self._told, "rows are told of by this alone"  # noqa: S101
+        self._told += count
+        window = held.window
+        some = slice(first - held.first, first - held.first + count)
+        if window.odd and not window.odd.isdisjoint(range(some.start, some.stop)):
+            self._tell_some(scheduler, held, range(first, first + count))
+            return
+        units = None if window.units is None else window.units[some]
+        handles = range(first, first + count)
+        scheduler.offer_all(handles, window.keys[some], units, window.row_bytes)
 
-    def _forget_settled(self) -> None:
-        frontier = 0 if self._scheduler is None else self._scheduler.settlement.frontier
-        parsed = self._parsed
-        while parsed and parsed[0].first + len(parsed[0].rows.records) <= frontier:
-            parsed.popleft()
-
-    def _holding(self, handle: int) -> _Parsed:
-        return next(parsed for parsed in self._parsed if parsed.has(handle))
-
-    def _item(self, parsed: _Parsed, handle: int) -> Attributes:
-        built = self._build(parsed, handle)
-        assert isinstance(built, Item), f"row {handle} was offered, and is none"  # noqa: S101
-        return built.attributes
-
-    def _build(self, parsed: _Parsed, handle: int) -> Item | Defect:
-        record = parsed.rows.records[handle - parsed.first]
-        return record if isinstance(record, Defect) else self._reading.builder.build(record)
-
-    def _tell(self, scheduler: Scheduler, parsed: _Parsed, start: int, stop: int) -> None:
-        first = scheduler.know(stop - start)
-        found = self._reading.encoder.examine(parsed.rows.records[start:stop])
-        parsed.cells.extend(found.cells)
-        if None in found.cells:
-            self._tell_some(scheduler, parsed, first, found)
-        else:
-            handles = range(first, first + stop - start)
-            scheduler.offer_all(handles, found.keys, found.units, found.row_bytes)
-
-    def _tell_some(
-        self, scheduler: Scheduler, parsed: _Parsed, first: int, found: Examined
-    ) -> None:
+    def _tell_some(self, scheduler: Scheduler, held: HeldWindow, handles: range) -> None:
         """Where some rows are for the builder to judge."""
-        group = _Group(scheduler, found.row_bytes)
-        for handle, cells in enumerate(found.cells, first):
-            place = handle - first
-            if cells is not None:
-                units = 1 if found.units is None else found.units[place]
-                group.add(handle, found.keys[place], units)
+        window = held.window
+        group = _Group(scheduler, window.row_bytes)
+        for handle in handles:
+            place = handle - held.first
+            if place not in window.odd:
+                group.add(
+                    handle, window.keys[place], 1 if window.units is None else window.units[place]
+                )
                 continue
-            built = self._build(parsed, handle)
+            built = self._held.build(handle)
             if isinstance(built, Defect):
                 scheduler.reject(handle)
-                self._reject(parsed, handle - parsed.first, built)
+                self._reject(handle, built)
             elif built.wire_bytes <= MAX_ROW_BYTES:
                 group.add(handle, built.key, -(-built.size // 1024))
             else:
@@ -233,20 +197,20 @@ class Intake:
                 scheduler.offer(handle, built.key, built.size, built.wire_bytes)
         group.offer()
 
-    def _reject(self, parsed: _Parsed, row: int, defect: Defect) -> None:
+    def _reject(self, handle: int, defect: Defect) -> None:
         columns = self._reading.record.columns
         known = defect.column is not None and defect.column < len(columns)
-        at = parsed.rows.position(row)
+        at = self._held.position(handle)
         line = {
             "line": at.line,
             "byte": at.byte,
             "column": columns[defect.column or 0] if known else None,
             "cause": defect.cause,
             "detail": defect.detail,
-            "raw": parsed.rows.raw(row),
+            "raw": self._held.raw(handle),
         }
         data = json.dumps(line).encode() + b"\n"
-        self._rejects[parsed.first + row] = data
+        self._rejects[handle] = data
         self._reject_bytes += len(data)
 
     def _enough_rejects(self) -> bool:

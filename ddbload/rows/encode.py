@@ -1,7 +1,7 @@
 """From rows to the bodies of BatchWriteItem, many at a time.
 
 `ItemBuilder` says what the item of a row is, one cell after the other. Here the same is found
-out a column at a time, for as many rows as are read at once, and a body is one `%` of 25 rows.
+out a column at a time, and rows are joined of their cells and what stands between them.
 What cannot be seen to be right that way (a row of another length, a number with an exponent, a
 very long row) is left to the builder, so that there is one place for rules and reasons.
 """
@@ -9,146 +9,151 @@ very long row) is left to the builder, so that there is one place for rules and 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from json.encoder import encode_basestring as quoted
 
 from ddbload.contracts import Table
+from ddbload.rows.cells import FILLER, PLAIN_LENGTH, READERS, Form, identities
+from ddbload.rows.columns import Columns, octets, text
 from ddbload.rows.items import Attributes, key_limits
-from ddbload.rows.parse import Record
-from ddbload.rows.types import BadValue, boolean, number
 
 MAX_ROW_BYTES = 600_000
 """JSON of one row that is encoded with others: 25 of them fit in a request."""
-_MAX_TEMPLATE_BYTES = 1024 * 1024
 _ESCAPE = 6
 """Bytes of JSON for one of text, at most."""
+_BEGIN, _END = '{"PutRequest":{"Item":{', "}}}"
+_SUFFIX = ']},"ReturnConsumedCapacity":"TOTAL"}'
+_MARKS = {
+    Form.BARE: {"S": ('{"S":"', '"}'), "N": ('{"N":"', '"}'), "BOOL": ('{"BOOL":', "}")},
+    Form.QUOTED: {"S": ('{"S":', "}")},
+}
+"""What stands before and after a cell, by its column's form and type."""
 
-_ESCAPED = re.compile(r'["\\\x00-\x1f]')
-_PLAIN_NUMBERS = re.compile(r"(?:-?[0-9]+(?:\.[0-9]+)?)?(?:,(?:-?[0-9]+(?:\.[0-9]+)?)?)*")
-_PLAIN_LENGTH = 38
-"""Characters, so no more digits than DynamoDB keeps, and nothing out of range."""
 
-Cells = Sequence[str]
-"""A row's cells as they stand in JSON, without quotes; an empty one is no attribute."""
+@dataclass(slots=True)
+class Window:
+    """Rows that were looked at together; a list for each thing, in the rows' order."""
 
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """What was found out of rows; a list for each thing, in the rows' order."""
-
-    cells: Sequence[Cells | None]
-    """None: ask the builder."""
-    keys: Sequence[Hashable]
-    """As the builder's; of no meaning where it is to be asked."""
-    units: Sequence[int] | None
+    puts: list[str]
+    """JSON of the request for each, in octets."""
+    keys: list[tuple[Hashable, ...]]
+    """As the builder's."""
+    units: list[int] | None
     """Write units, or more; None: one each."""
     row_bytes: int
     """JSON of a row, on the average, or more."""
+    odd: set[int] = field(default_factory=set)
+    """Rows that only the builder understands: of them nothing here means anything."""
+
+    def __len__(self) -> int:
+        return len(self.puts)
+
+    def extend(self, other: Window) -> None:
+        """Take the rows that come after."""
+        before, more = len(self.puts), len(other.puts)
+        if not more:
+            return
+        self.row_bytes = -(-(self.row_bytes * before + other.row_bytes * more) // (before + more))
+        if self.units is not None or other.units is not None:
+            self.units = (self.units or [1] * before) + (other.units or [1] * more)
+        self.puts += other.puts
+        self.keys += other.keys
+        self.odd.update(before + place for place in other.odd)
 
 
 class Encoder:
     """Encodes rows with the same columns as puts into one table."""
 
     def __init__(self, columns: Sequence[str], types: Sequence[str], table: Table) -> None:
-        self._count = len(columns)
         self._types = list(types)
         self._keys = [columns.index(key.name) for key in table.keys]
         self._limits = key_limits(columns, table)
-        self._names_bytes = sum(len(name.encode()) for name in columns)
-        wrap = {"S": '{"S":"%s"}', "N": '{"N":"%s"}', "BOOL": '{"BOOL":%s}'}
-        self._parts = [
-            (f"{quoted(name)}:".replace("%", "%%") + wrap[kind])
-            for name, kind in zip(columns, types, strict=True)
+        # A number of one digit counts for two bytes.
+        self._names_bytes = sum(len(name.encode()) for name in columns) + self._types.count("N")
+        names = [octets(quoted(name)) for name in columns]
+        self._markup = [
+            {
+                form: self._around(place, f"{name}:", *marks[kind])
+                for form, marks in _MARKS.items()
+                if kind in marks
+            }
+            for place, (name, kind) in enumerate(zip(names, types, strict=True))
         ]
-        self._row = '{"PutRequest":{"Item":{' + ",".join(self._parts) + "}}}"
-        self._prefix = f'{{"RequestItems":{{{quoted(table.name)}:['
-        self._suffix = ']},"ReturnConsumedCapacity":"TOTAL"}'
-        self._row_bytes = len(self._row.encode())
-        self._templates: dict[int, str] = {}
+        self._prefix = octets(f'{{"RequestItems":{{{quoted(table.name)}:[')
+        self._row_bytes = sum(map(len, names)) + 20 * len(names) + len(_BEGIN + _END)
 
-    def examine(self, records: Sequence[Record]) -> Examined:
+    def examine(self, columns: Columns) -> Window:
         """Check rows, and make them ready for `body`."""
-        odd: set[int] = set()
-        rows: list[Cells] = list(records)  # type: ignore[arg-type]
-        if set(map(type, records)) != {list} or set(map(len, rows)) != {self._count}:
-            empty = ("",) * self._count
-            for place, record in enumerate(records):
-                if not isinstance(record, list) or len(record) != self._count:
-                    odd.add(place)
-                    rows[place] = empty
-        columns: list[Sequence[str]] = list(zip(*rows, strict=True))
-        keys = self._check_keys(columns, odd)
-        changed = False
-        ascii_only = True
-        for place, kind in enumerate(self._types):
-            column = columns[place]
-            cells, plain = _READERS[kind](column, odd)
-            ascii_only = ascii_only and plain
-            if cells is not column:
-                columns[place], changed = cells, True
-        units, row_bytes = self._measure(rows, odd, ascii_only=ascii_only)
-        if changed:
-            rows = list(zip(*columns, strict=True))
-        found: list[Cells | None] = list(rows)
-        for place in odd:
-            found[place] = None
-        return Examined(found, keys, units, row_bytes)
-
-    def body(self, rows: Sequence[Cells | Attributes]) -> bytes:
-        """The body of one request that puts up to 25 rows: cells, or the builder's items."""
-        template = self._template(len(rows))
-        if template is not None and dict not in map(type, rows):
-            flat = tuple(chain.from_iterable(rows))
-            if "" not in flat:
-                return (template % flat).encode()
-        return f"{self._prefix}{','.join(map(self._put, rows))}{self._suffix}".encode()
-
-    def _put(self, row: Cells | Attributes) -> str:
-        if isinstance(row, dict):
-            return f'{{"PutRequest":{{"Item":{_json(row)}}}}}'
-        if "" not in row:
-            return self._row % tuple(row)
-        parts = [part % cell for part, cell in zip(self._parts, row, strict=True) if cell]
-        return '{"PutRequest":{"Item":{' + ",".join(parts) + "}}}"
-
-    def _template(self, count: int) -> str | None:
-        found = self._templates.get(count)
-        if found is None and self._row_bytes * count <= _MAX_TEMPLATE_BYTES:
-            prefix = self._prefix.replace("%", "%%")
-            found = prefix + ",".join([self._row] * count) + self._suffix
-            self._templates[count] = found
-        return found
-
-    def _check_keys(self, columns: Sequence[Sequence[str]], odd: set[int]) -> list[Hashable]:
-        for place, most in self._limits:
-            column = columns[place]
-            # A character is at most four bytes: most keys need no encoding to be measured.
-            if 4 * max(map(len, column), default=0) > most:
-                odd.update(row for row, cell in enumerate(column) if 4 * len(cell) > most)
-        values: list[Iterable[Hashable]] = []
+        odd = set(columns.odd)
+        cells = list(columns.cells)
+        spare = len(cells) - 1 + PLAIN_LENGTH
+        short = columns.longest is not None and columns.longest <= spare
         for place in self._keys:
-            column = columns[place]
-            if "" in column:
-                odd.update(row for row, cell in enumerate(column) if not cell)
-            values.append(_identities(column) if self._types[place] == "N" else column)
-        return list(zip(*values, strict=True))
+            cells[place] = _filled(cells[place], odd)
+        self._check_limits(cells, columns.longest, odd)
+        key_cells = [
+            identities(cells[place], short=short) if self._types[place] == "N" else cells[place]
+            for place in self._keys
+        ]
+        keys: list[tuple[Hashable, ...]] = list(zip(*key_cells, strict=True))
+        units, row_bytes = self._measure(columns, odd)
+        around: list[tuple[str, str]] = []
+        for place, kind in enumerate(self._types):
+            column = cells[place]
+            cells[place], form = READERS[kind](column, odd, plain=columns.plain, short=short)
+            markup = self._markup[place][form]
+            if not all(column):
+                # An empty cell is no attribute, and has nothing around it.
+                cells[place] = _wrapped(column, cells[place], *markup)
+                markup = ("", "")
+            around.append(markup)
+        return Window(_joined(cells, around), keys, units, row_bytes, odd)
 
-    def _measure(
-        self, rows: Sequence[Cells], odd: set[int], *, ascii_only: bool
-    ) -> tuple[list[int] | None, int]:
-        texts = map("".join, rows)
-        sizes = list(map(len, texts if ascii_only else map(str.encode, texts)))
-        longest = max(sizes, default=0)
-        average = self._row_bytes + -(-sum(sizes) // max(1, len(sizes)))
+    def body(self, puts: Iterable[str]) -> bytes:
+        """The body of one request with up to 25 puts."""
+        return f"{self._prefix}{','.join(puts)}{_SUFFIX}".encode("latin-1")
+
+    def _around(self, place: int, name: str, before: str, after: str) -> tuple[str, str]:
+        # A key is always there: commas stand on the other attributes' sides towards it.
+        if place < self._keys[0]:
+            return f"{name}{before}", f"{after},"
+        return f"{',' if place > self._keys[0] else ''}{name}{before}", after
+
+    def _check_limits(
+        self, cells: Sequence[Sequence[str]], longest: int | None, odd: set[int]
+    ) -> None:
+        for place, most in self._limits:
+            if longest is None or longest > most:
+                column = cells[place]
+                if max(map(len, column), default=0) > most:
+                    odd.update(row for row, cell in enumerate(column) if len(cell) > most)
+
+    def _measure(self, columns: Columns, odd: set[int]) -> tuple[list[int] | None, int]:
+        count = max(1, columns.count)
+        average = self._row_bytes + -(-columns.size // count)
+        longest = columns.longest
+        if longest is None:
+            longest = sum(max(map(len, column), default=0) for column in columns.cells)
+        if longest + self._names_bytes <= 1024:
+            return None, average
+        sizes = list(map(len, map("".join, zip(*columns.cells, strict=True))))
         if self._row_bytes + _ESCAPE * longest > MAX_ROW_BYTES:
             most = (MAX_ROW_BYTES - self._row_bytes) // _ESCAPE
             odd.update(place for place, size in enumerate(sizes) if size > most)
-        if longest + self._names_bytes <= 1024:
-            return None, average
-        return [-(-(size + self._names_bytes) // 1024) or 1 for size in sizes], average
+        return [-(-(size + self._names_bytes) // 1024) for size in sizes], average
+
+
+def put_of(item: Attributes) -> str:
+    """The request for an item of the builder's, in octets."""
+    return octets(_json({"PutRequest": {"Item": item}}))
+
+
+def item_of(put: str) -> Attributes:
+    """The item that a request puts."""
+    item: Attributes = json.loads(text(put))["PutRequest"]["Item"]
+    return item
 
 
 def request_body(table: str, items: Sequence[Attributes]) -> bytes:
@@ -161,62 +166,35 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-Read = tuple[Sequence[str], bool]
-"""A column's cells as they stand in JSON, and whether all of it is ASCII."""
+def _filled(column: Sequence[str], odd: set[int]) -> Sequence[str]:
+    """A key's cells: rows that have none are odd."""
+    if all(column):
+        return column
+    odd.update(row for row, cell in enumerate(column) if not cell)
+    return [cell or FILLER for cell in column]
 
 
-def _strings(column: Sequence[str], odd: set[int]) -> Read:  # noqa: ARG001 - like the others
-    text = "".join(column)
-    if _ESCAPED.search(text):
-        column = [quoted(cell)[1:-1] for cell in column]
-    return column, text.isascii()
+def _wrapped(column: Sequence[str], cells: Sequence[str], before: str, after: str) -> Sequence[str]:
+    return [
+        f"{before}{cell}{after}" if there else "" for there, cell in zip(column, cells, strict=True)
+    ]
 
 
-def _numbers(column: Sequence[str], odd: set[int]) -> Read:
-    if max(map(len, column), default=0) <= _PLAIN_LENGTH:
-        text = "".join(column)
-        if not text or (text.isascii() and text.isdigit()):
-            return column, True
-        if _PLAIN_NUMBERS.fullmatch(",".join(column)):
-            return column, True
-    cells = list(column)
-    for place, cell in enumerate(column):
-        if cell:
-            try:
-                cells[place] = number(cell).text
-            except BadValue:
-                odd.add(place)
-    return cells, True
-
-
-def _booleans(column: Sequence[str], odd: set[int]) -> Read:
-    cells = list(column)
-    for place, cell in enumerate(column):
-        if cell:
-            try:
-                cells[place] = "true" if boolean(cell) else "false"
-            except BadValue:
-                odd.add(place)
-    return cells, True
-
-
-_READERS: dict[str, Callable[[Sequence[str], set[int]], Read]] = {
-    "S": _strings,
-    "N": _numbers,
-    "BOOL": _booleans,
-}
-
-
-def _identities(column: Sequence[str]) -> list[Hashable]:
-    text = "".join(column)
-    plain = text.isascii() and text.isdigit() and "" not in column
-    if plain and max(map(len, column)) <= _PLAIN_LENGTH:
-        return list(map(int, column))
-    return [_identity(cell) for cell in column]
-
-
-def _identity(cell: str) -> Hashable:
-    try:
-        return number(cell).value
-    except BadValue:
-        return None
+def _joined(cells: Sequence[Sequence[str]], around: Sequence[tuple[str, str]]) -> list[str]:
+    """The rows' puts, of cells and of what stands before and after those of each column."""
+    rows = len(cells[0])
+    if not rows:
+        return []
+    begin, end = _BEGIN + around[0][0], around[-1][1] + _END
+    # Cells have every other place. A line end stands between two rows, and in no JSON of one.
+    row = [f"{end}\n{begin}", ""]
+    for (_, after), (before, _) in pairwise(around):
+        row += [after + before, ""]
+    parts = row * rows
+    parts[0] = begin
+    for place, column in enumerate(cells):
+        parts[2 * place + 1 :: len(row)] = column
+    parts.append(end)
+    puts = "".join(parts).split("\n")
+    assert len(puts) == rows, "a line end is escaped in JSON"  # noqa: S101
+    return puts

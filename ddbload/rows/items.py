@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from ddbload.contracts import Table
+from ddbload.rows.columns import octets
 from ddbload.rows.parse import Defect
 from ddbload.rows.types import BadValue, boolean, number
 
@@ -25,7 +26,7 @@ class Item:
 
     attributes: Attributes
     key: tuple[Hashable, ...]
-    """Equal for items that DynamoDB keeps under one key: numbers by value."""
+    """Equal for items that DynamoDB keeps under one key: numbers by value, texts as octets."""
     size: int
     """Bytes that DynamoDB counts: of names and values."""
     wire_bytes: int
@@ -37,7 +38,10 @@ Value = tuple[AttributeValue, Hashable, int]
 
 
 def _string(text: str) -> Value:
-    return {"S": text}, text, len(text) if text.isascii() else len(text.encode())
+    if text.isascii():
+        return {"S": text}, text, len(text)
+    utf8 = octets(text)
+    return {"S": text}, utf8, len(utf8)
 
 
 def _number(text: str) -> Value:

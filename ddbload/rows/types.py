@@ -33,9 +33,9 @@ class Number:
 
     text: str
     """As the file writes it, without a plus sign, unless that is absurdly long."""
-    value: int | str
-    """The same for all texts of one value: itself if it is whole, else `-`, digits without outer
-    zeros, `E`, exponent."""
+    value: str
+    """The same for all texts of one value: its digits if it is whole, else `-`, digits without
+    outer zeros, `E`, exponent."""
     size: int
     """Bytes that DynamoDB counts for it."""
 
@@ -49,7 +49,7 @@ def number(text: str) -> Number:
     sent = text[1:] if sign == "+" else text
     digits = (whole + fraction).lstrip("0")
     if not digits:
-        return Number(sent if _is_plain(sent, exponent) else "0", 0, 1)
+        return Number(sent if _is_plain(sent, exponent) else "0", "0", 1)
     leading = len(whole) + len(fraction) - len(digits)
     magnitude = len(whole) - leading - 1 + _power(exponent)
     digits = digits.rstrip("0")
@@ -63,7 +63,7 @@ def number(text: str) -> Number:
     if not _is_plain(sent, exponent):
         sent = f"{minus}{digits[0]}.{digits[1:] or '0'}E{magnitude}"
     zeros = magnitude + 1 - len(digits)
-    value = int(minus + digits + "0" * zeros) if zeros >= 0 else f"{minus}{digits}E{magnitude}"
+    value = minus + digits + ("0" * zeros if zeros >= 0 else f"E{magnitude}")
     return Number(sent, value, _number_size(digits, magnitude, minus))
 
 

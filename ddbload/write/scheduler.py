@@ -244,6 +244,8 @@ class Scheduler:
         most = self._pacing.request_units
         while True:
             clean = self._clean.head()
+            if clean is not None and self._waiting.is_empty:
+                return self._send_clean(self._clean.take(most), now)
             rows = self._waiting.take(now, most, math.inf if clean is None else clean.first)
             if rows:
                 return self._send(rows, now)

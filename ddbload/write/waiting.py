@@ -25,6 +25,11 @@ class Waiting:
         """Rows that may go in any request."""
         return len(self._ready)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row waits here, and none would have to."""
+        return not (self._ready or self._later or self._parts or self.hot.hot)
+
     def push(self, row: Row) -> None:
         """Take a row that may go at once."""
         self._ready.push(row)

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.rows import encode
-from ddbload.rows.encode import Encoder, request_body
+from ddbload.rows.cells import FILLER
+from ddbload.rows.columns import Columns, octets
+from ddbload.rows.encode import Encoder, Window, item_of, put_of, request_body
 from ddbload.rows.items import Item
 from ddbload.rows.parse import Defect, Record
 from tests.property.test_rows_items import Sheet, sheets
@@ -20,16 +22,37 @@ from tests.property.test_rows_items import Sheet, sheets
 class Judged:
     """Rows, and what the builder and the encoder say of each."""
 
-    sheet: Sheet
     encoder: Encoder
-    records: list[Record]
     built: list[Item | Defect]
-    found: encode.Examined
+    window: Window
+
+
+def _columns(draw: st.DrawFn, records: list[Record], count: int) -> Columns:
+    """As the reader would give them: not everything that could be known is."""
+    fields = [
+        [octets(cell) for cell in record]
+        if isinstance(record, list) and len(record) == count
+        else None
+        for record in records
+    ]
+    rows = [row or [FILLER] * count for row in fields]
+    size = sum(len(cell) + 1 for row in rows for cell in row)
+    longest = max(sum(map(len, row)) + count - 1 for row in rows)
+    said = "".join(cell for row in rows for cell in row)
+    plain = json.dumps(said, ensure_ascii=False) == f'"{said}"'
+    return Columns(
+        len(rows),
+        [*zip(*rows, strict=True)],
+        size,
+        {place for place, row in enumerate(fields) if row is None},
+        draw(st.sampled_from([None, longest])),
+        draw(st.sampled_from([False, plain])),
+    )
 
 
 @st.composite
 def judged(draw: st.DrawFn) -> Judged:
-    sheet = draw(sheets(rows=draw(st.integers(1, 12)), good=draw(st.booleans())))
+    sheet: Sheet = draw(sheets(rows=draw(st.integers(1, 12)), good=draw(st.booleans())))
     records: list[Record] = [*sheet.rows]
     for place in draw(st.lists(st.integers(0, len(records) - 1), max_size=2)):
         row = sheet.rows[place]
@@ -38,23 +61,30 @@ def judged(draw: st.DrawFn) -> Judged:
     built = [
         record if isinstance(record, Defect) else sheet.builder.build(record) for record in records
     ]
+    window = Window([], [], None, 1)
+    cut = draw(st.integers(0, len(records)))
     with mock.patch.object(encode, "MAX_ROW_BYTES", draw(st.sampled_from([100, 400, 600_000]))):
-        return Judged(sheet, encoder, records, built, encoder.examine(records))
+        for some in (records[:cut], records[cut:]):
+            if some:
+                window.extend(encoder.examine(_columns(draw, some, len(sheet.columns))))
+    return Judged(encoder, built, window)
 
 
 @given(judged())
 def test_what_is_no_item_is_left_to_the_builder(case: Judged) -> None:
-    for built, cells in zip(case.built, case.found.cells, strict=True):
+    assert len(case.window) == len(case.built)
+    for place, built in enumerate(case.built):
         if isinstance(built, Defect):
-            assert cells is None
+            assert place in case.window.odd
 
 
 @given(judged())
-def test_keys_are_the_builder_s(case: Judged) -> None:
-    for built, cells, key in zip(case.built, case.found.cells, case.found.keys, strict=True):
-        if cells is not None:
+def test_keys_and_items_are_the_builder_s(case: Judged) -> None:
+    for place, built in enumerate(case.built):
+        if place not in case.window.odd:
             assert isinstance(built, Item)
-            assert key == built.key
+            assert case.window.keys[place] == built.key
+            assert item_of(case.window.puts[place]) == built.attributes
 
 
 @given(judged(), st.randoms(use_true_random=False))
@@ -62,26 +92,21 @@ def test_a_body_is_the_plain_one_to_the_byte(case: Judged, rng) -> None:
     places = [place for place, built in enumerate(case.built) if isinstance(built, Item)]
     rng.shuffle(places)
     items = [built for place in places if isinstance(built := case.built[place], Item)]
-    rows = [
-        cells if (cells := case.found.cells[place]) is not None else item.attributes
+    puts = [
+        put_of(item.attributes) if place in case.window.odd else case.window.puts[place]
         for place, item in zip(places, items, strict=True)
     ]
-    if rows:
-        body = case.encoder.body(rows)
-        assert body == request_body("t", [item.attributes for item in items])
-        assert json.loads(body)["ReturnConsumedCapacity"] == "TOTAL"
+    assert case.encoder.body(puts) == request_body("t", [item.attributes for item in items])
 
 
 @given(judged())
 def test_units_and_bytes_are_no_less_than_they_are(case: Judged) -> None:
-    whole = None not in case.found.cells
     sent = 0
-    for place, (built, cells) in enumerate(zip(case.built, case.found.cells, strict=True)):
-        if cells is None or not isinstance(built, Item):
+    for place, built in enumerate(case.built):
+        if place in case.window.odd or not isinstance(built, Item):
             continue
-        units = 1 if case.found.units is None else case.found.units[place]
+        units = 1 if case.window.units is None else case.window.units[place]
         assert units >= -(-built.size // 1024)
         sent += len(json.dumps(built.attributes, ensure_ascii=False).encode())
-    if whole:
-        # But for escapes, which the average knows nothing of.
-        assert case.found.row_bytes * len(case.records) * 6 >= sent
+    # But for escapes, which the average knows nothing of.
+    assert case.window.row_bytes * len(case.window) * 6 >= sent

@@ -18,7 +18,8 @@ from ddbload.pipeline import workers
 from ddbload.pipeline.conductor import Ended, Totals, new_run_id, run_import
 from ddbload.pipeline.context import Context, Progress
 from ddbload.pipeline.workers import Alone, Worker
-from ddbload.rows.items import ItemBuilder
+from ddbload.rows.columns import Columns
+from ddbload.rows.encode import Encoder
 from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
 from tests.unit.pipeline.expected import (
     assert_segments_tell_the_truth,
@@ -198,14 +199,14 @@ def test_a_chunk_that_makes_no_progress_is_given_up():
 
 
 def test_a_fault_of_ours_is_named_without_row_data_and_stops_no_sibling(monkeypatch):
-    real = ItemBuilder.build
+    real = Encoder.examine
 
-    def build(self: ItemBuilder, fields: Any) -> Any:
-        if fields[0] == "r0":
-            raise RuntimeError(f"cannot do {fields}")
-        return real(self, fields)
+    def examine(self: Encoder, columns: Columns) -> Any:
+        if "r0" in columns.cells[0]:
+            raise RuntimeError(f"cannot do {columns.cells}")
+        return real(self, columns)
 
-    monkeypatch.setattr(ItemBuilder, "build", build)
+    monkeypatch.setattr(Encoder, "examine", examine)
     world = World(DATA, options={"chunk_bytes": 700})
     ended = conduct(world)
     assert ended.report.error.name == "UnexpectedError"

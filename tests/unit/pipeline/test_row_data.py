@@ -20,7 +20,8 @@ from ddbload.errors import (
     UnexpectedError,
 )
 from ddbload.pipeline.workers import Worker
-from ddbload.rows.items import ItemBuilder
+from ddbload.rows.columns import Columns
+from ddbload.rows.encode import Encoder
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails, never_sent, nothing_processed
 from tests.fakes.s3_faults import slow_down
@@ -186,10 +187,10 @@ def test_preflight_names_what_is_wrong_without_the_row(data, source, options, er
 
 
 def test_a_fault_of_ours_is_told_by_its_place(monkeypatch):
-    def build(_: ItemBuilder, fields: Any) -> Any:
-        return {}[fields[0]]
+    def examine(_: Encoder, columns: Columns) -> Any:
+        return {}[columns.cells[0][0]]
 
-    monkeypatch.setattr(ItemBuilder, "build", build)
+    monkeypatch.setattr(Encoder, "examine", examine)
     world = World(DATA)
     world.preflight()
     (error,) = steps(world)

@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.contracts import Cursor
 from ddbload.errors import SplitMismatch
-from ddbload.rows import parse
+from ddbload.rows import places
 from ddbload.rows.blocks import Block
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.parse import Defect, Record, RowParser, Rows
@@ -113,7 +113,7 @@ def test_places_of_all_rows_take_one_pass(monkeypatch: pytest.MonkeyPatch) -> No
 
     data = 'a,"b\nc"\n' * 5000
     rows = _rows(data)
-    monkeypatch.setattr(parse, "count_line_ends", count)
+    monkeypatch.setattr(places, "count_line_ends", count)
     for row in range(5000):
         assert rows.position(row) == Cursor(1000 + 8 * row, 50 + 2 * row)
     assert sum(counted) < len(data)
@@ -121,7 +121,7 @@ def test_places_of_all_rows_take_one_pass(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_parser_and_a_splitter_that_differ_are_noticed() -> None:
     rows = _rows("a\nb\n")
-    rows.records.append(["c"])
+    rows.count += 1
     with pytest.raises(SplitMismatch, match=r"byte 1000 and 1004 .* 2 rows and the parser 3"):
         rows.position(0)
 

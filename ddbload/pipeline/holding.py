@@ -1,0 +1,123 @@
+"""A chunk's rows from when they are read until they are settled: for a body, an item, a place."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ddbload.contracts import Cursor
+from ddbload.rows.blocks import Block
+from ddbload.rows.columns import ColumnReader
+from ddbload.rows.encode import Encoder, Window, item_of, put_of
+from ddbload.rows.items import Attributes, Item, ItemBuilder
+from ddbload.rows.parse import Defect
+from ddbload.rows.places import Places
+
+
+@dataclass(slots=True)
+class HeldBlock:
+    """Rows that were read together, and the handle of the first."""
+
+    first: int
+    places: Places
+
+    @property
+    def after(self) -> int:
+        """The handle of the row after these."""
+        return self.first + self.places.count
+
+
+@dataclass(slots=True)
+class HeldWindow:
+    """Rows that are told of together, and the handle of the first."""
+
+    first: int
+    window: Window
+
+    @property
+    def after(self) -> int:
+        """The handle of the row after these."""
+        return self.first + len(self.window)
+
+
+class Holding:
+    """Rows by handle: 0, 1, 2, … in the order in which they stand in the source."""
+
+    def __init__(self, reader: ColumnReader, encoder: Encoder, builder: ItemBuilder) -> None:
+        self.rows = 0
+        """How many came: the next handle."""
+        self._reader, self._encoder, self._builder = reader, encoder, builder
+        self._blocks: deque[HeldBlock] = deque()
+        self._windows: deque[HeldWindow] = deque()
+
+    @property
+    def held(self) -> int:
+        """How many rows are kept now."""
+        return self.rows - self._blocks[0].first if self._blocks else 0
+
+    def add(self, block: Block, since: int) -> None:
+        """Take a block's rows. They join a window that begins at the handle `since`, or later."""
+        # Of columns nothing is kept: a row's JSON takes less than its cells do.
+        window = self._encoder.examine(self._reader.read(block))
+        self._blocks.append(HeldBlock(self.rows, Places(block, self._reader.ends, len(window))))
+        last = self._windows[-1] if self._windows else None
+        if last is None or last.first < since:
+            self._windows.append(HeldWindow(self.rows, window))
+        else:
+            last.window.extend(window)
+        self.rows += len(window)
+
+    def window(self, handle: int) -> HeldWindow:
+        """The window of a row."""
+        return next(held for held in self._windows if handle < held.after)
+
+    def body(self, handles: Sequence[int]) -> bytes:
+        """The body of the request that puts these rows."""
+        return self._encoder.body(self._puts(handles))
+
+    def items(self, handles: Sequence[int]) -> list[Attributes]:
+        """The items of these rows."""
+        return [item_of(put) for put in self._puts(handles)]
+
+    def build(self, handle: int) -> Item | Defect:
+        """A row's item, or why there is none."""
+        block = self._block(handle)
+        record = self._reader.parse_row(block.places.data(handle - block.first))
+        return record if isinstance(record, Defect) else self._builder.build(record)
+
+    def position(self, handle: int) -> Cursor:
+        """Where a row begins in the source. Raises `SplitMismatch`."""
+        block = self._block(handle)
+        return block.places.position(handle - block.first)
+
+    def raw(self, handle: int) -> str:
+        """A row as it stands there. Raises `SplitMismatch`."""
+        block = self._block(handle)
+        return block.places.raw(handle - block.first)
+
+    def forget(self, frontier: int) -> None:
+        """Let go of what stands before a handle, by the block and by the window."""
+        for held in (self._blocks, self._windows):
+            while held and held[0].after <= frontier:
+                held.popleft()
+
+    def _block(self, handle: int) -> HeldBlock:
+        return next(held for held in self._blocks if handle < held.after)
+
+    def _puts(self, handles: Sequence[int]) -> list[str]:
+        if isinstance(handles, range):
+            held = self.window(handles[0])
+            window, start, stop = held.window, handles[0] - held.first, handles[-1] - held.first + 1
+            if stop <= len(window) and not window.odd:
+                return window.puts[start : stop : handles.step]
+        return [self._put(handle) for handle in handles]
+
+    def _put(self, handle: int) -> str:
+        held = self.window(handle)
+        place = handle - held.first
+        if place not in held.window.odd:
+            return held.window.puts[place]
+        built = self.build(handle)
+        assert isinstance(built, Item), f"row {handle} was offered, and is none"  # noqa: S101
+        return put_of(built.attributes)

@@ -1,0 +1,79 @@
+"""Where the rows of a block stand in the source, and how they are written there.
+
+Worked out for the rows that are asked for: most never are.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ddbload.contracts import Cursor
+from ddbload.errors import SplitMismatch
+from ddbload.rows.blocks import Block
+from ddbload.rows.split import RowEnds, count_line_ends
+
+_FINAL_LINE_END = re.compile(r"(?:\r\n?|\n)\Z")
+
+
+class Places:
+    """The places of a block's rows, by number; empty lines are none."""
+
+    def __init__(self, block: Block, ends: RowEnds, count: int) -> None:
+        """`count`: how many rows the parser found."""
+        self.block = block
+        self.count = count
+        self.ends = ends
+        self._spans: list[tuple[int, int]] | None = None
+        self._known = (0, block.start.line)
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Start and end of each row in the block, line end included."""
+        if self._spans is None:
+            data = self.block.data
+            ends = self.ends.all(data)
+            starts = [0, *ends[:-1]]
+            self._spans = [
+                (start, end)
+                for start, end in zip(starts, ends, strict=True)
+                if data[start] not in b"\r\n"
+            ]
+        return self._spans
+
+    def span(self, row: int) -> tuple[int, int]:
+        """Start and end of a row in the block. Raises `SplitMismatch`."""
+        if len(self.spans) != self.count:
+            raise SplitMismatch(
+                f"between byte {self.block.start.byte} and {self.block.end.byte} the splitter"
+                f" sees {len(self.spans)} rows and the parser {self.count}: please report it"
+            )
+        return self.spans[row]
+
+    def position(self, row: int) -> Cursor:
+        """Where a row begins in the source."""
+        start = self.span(row)[0]
+        offset, line = self._known
+        if start < offset:
+            offset, line = 0, self.block.start.line
+        line += count_line_ends(self.block.data, offset, start)
+        self._known = (start, line)
+        return Cursor(self.block.start.byte + start, line)
+
+    def after(self, row: int) -> Cursor:
+        """Where the row after this one begins, or an empty line, or nothing."""
+        start, end = self.span(row)
+        at = self.position(row)
+        return Cursor(
+            self.block.start.byte + end, at.line + count_line_ends(self.block.data, start, end)
+        )
+
+    def data(self, row: int) -> bytes:
+        """A row's bytes, line end included."""
+        start, end = self.span(row)
+        return self.block.data[start:end]
+
+    def raw(self, row: int) -> str:
+        """A row as it stands, without its line end; bytes that are not UTF-8 as surrogates."""
+        text = self.data(row).decode(errors="surrogateescape")
+        last = row == self.count - 1 and not self.block.terminated
+        return text if last else _FINAL_LINE_END.sub("", text)

@@ -1,0 +1,60 @@
+"""Laws of columns: they are the rows of the oracle, turned on their side."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ddbload.contracts import Cursor
+from ddbload.rows.blocks import Block
+from ddbload.rows.columns import ColumnReader, Columns, octets, text
+from ddbload.rows.parse import RowParser
+from ddbload.rows.split import RowEnds
+from tests.property.rows_files import File, files
+from tests.unit.rows.expected import Row, rows_of
+
+
+def _read(file: File, count: int) -> Columns:
+    reader = ColumnReader(RowParser(file.dialect, RowEnds(file.dialect)), count)
+    return reader.read(Block(file.data, Cursor(0, 1)))
+
+
+def _expected(file: File) -> list[Row]:
+    return rows_of(file.data, *file.marks)
+
+
+@given(files(), st.integers(1, 4))
+def test_the_cells_of_a_row_are_the_oracles(file: File, count: int) -> None:
+    columns, expected = _read(file, count), _expected(file)
+    assert columns.count == len(expected)
+    assert [len(cells) for cells in columns.cells] == [len(expected)] * count
+    for place, row in enumerate(expected):
+        if place in columns.odd:
+            assert row.defect is not None or len(row.fields) != count
+        else:
+            assert [text(cells[place]) for cells in columns.cells] == row.fields
+
+
+@given(files(), st.integers(1, 4))
+def test_no_row_is_longer_than_the_longest(file: File, count: int) -> None:
+    columns = _read(file, count)
+    if columns.longest is not None:
+        for row in _expected(file):
+            without = file.data[row.byte : row.end_byte].rstrip(b"\r\n")
+            assert len(without) <= columns.longest
+
+
+@given(files(), st.integers(1, 4))
+def test_what_is_plain_stands_in_json_as_it_is(file: File, count: int) -> None:
+    columns = _read(file, count)
+    if columns.plain:
+        for cell in (cell for cells in columns.cells for cell in cells):
+            assert json.dumps(cell, ensure_ascii=False) == f'"{cell}"'
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_octets_are_utf_8(said: str) -> None:
+    assert octets(said).encode("latin-1") == said.encode()
+    assert text(octets(said)) == said
