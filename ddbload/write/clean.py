@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from ddbload.write import limits
@@ -17,17 +18,52 @@ from ddbload.write.succession import Row
 _ONES = (1,) * limits.MAX_BATCH_ROWS
 
 
+class Stretch:
+    """Batches that were told of together, and all of their keys.
+
+    These stay known until the last of the batches is closed: one set for a thousand rows is let
+    go in a fifth of the time that it takes to forget a thousand keys.
+    """
+
+    __slots__ = ("_index", "batches", "keys", "open")
+
+    def __init__(self, keys: AbstractSet[Hashable]) -> None:
+        self.keys = keys
+        self.batches: list[CleanBatch] = []
+        self.open = 0
+        """How many batches are neither written nor dissolved."""
+        self._index: dict[Hashable, CleanBatch] | None = None
+
+    def add(self, batch: CleanBatch) -> None:
+        """Take a batch with some of the keys."""
+        self.batches.append(batch)
+        self.open += 1
+        self._index = None
+
+    def find(self, key: Hashable) -> CleanBatch | None:
+        """The batch with a row of this key, if it is open."""
+        if key not in self.keys:
+            return None
+        if self._index is None:
+            self._index = {each: batch for batch in self.batches for each in batch.keys}
+        batch = self._index[key]
+        return batch if batch.is_open else None
+
+
 @dataclass(slots=True, eq=False)
 class CleanBatch:
     """Rows that go together, all of different keys."""
 
+    stretch: Stretch
     handles: Sequence[int]
     keys: Sequence[Hashable]
     row_units: Sequence[int]
     row_bytes: int
     """JSON of one row, on the average."""
+    is_open: bool = True
+    """Whether it is neither written nor dissolved."""
     flying: bool = False
-    rows: list[Row] | None = field(default=None)
+    rows: list[Row] = field(default_factory=list)
     """The rows one by one, once it is dissolved."""
 
     @property
@@ -48,17 +84,41 @@ class CleanBatch:
     def part(self, start: int, stop: int) -> CleanBatch:
         """Some of its rows."""
         some = slice(start, stop)
-        return CleanBatch(self.handles[some], self.keys[some], self.row_units[some], self.row_bytes)
+        return CleanBatch(
+            self.stretch,
+            self.handles[some],
+            self.keys[some],
+            self.row_units[some],
+            self.row_bytes,
+        )
 
 
 class CleanLane:
     """The batches that are ready or under way, in the order of their going."""
 
     def __init__(self) -> None:
-        self.batch_of: dict[Hashable, CleanBatch] = {}
         self.waiting = 0
         """Rows in batches that are not under way."""
+        self._stretches: list[Stretch] = []
         self._ready: deque[CleanBatch] = deque()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no batch is open."""
+        return not self._stretches
+
+    def is_apart(self, keys: AbstractSet[Hashable]) -> bool:
+        """Whether none of these keys is one of an open stretch."""
+        return all(stretch.keys.isdisjoint(keys) for stretch in self._stretches)
+
+    def shared(self, keys: AbstractSet[Hashable]) -> set[Hashable]:
+        """Those of the keys that are."""
+        return {key for stretch in self._stretches for key in stretch.keys & keys}
+
+    def find(self, key: Hashable) -> CleanBatch | None:
+        """The open batch with a row of this key."""
+        found = (stretch.find(key) for stretch in self._stretches)
+        return next((batch for batch in found if batch is not None), None)
 
     def add(
         self,
@@ -67,20 +127,32 @@ class CleanLane:
         units: Sequence[int] | None,
         row_bytes: int,
         spread: int,
+        own: AbstractSet[Hashable] | None = None,
     ) -> None:
-        """Take rows of keys that nobody has. `units` None: one each.
+        """Take rows of keys that nobody has. `units` None: one each. `own`: the keys' set.
 
         They are dealt out to the batches in turn, so many as `spread` says at a time. Rows that
         stand together in a source that is sorted have the same partition key, or neighbours of
         it: a batch of them, and the batches that go at one time, would all load one partition.
         """
+        if not handles:
+            return
+        stretch = Stretch(set(keys) if own is None else own)
+        self._stretches.append(stretch)
         for start in range(0, len(handles), spread):
             some = slice(start, start + spread)
-            self._deal(handles[some], keys[some], None if units is None else units[some], row_bytes)
+            self._deal(
+                stretch,
+                handles[some],
+                keys[some],
+                None if units is None else units[some],
+                row_bytes,
+            )
         self.waiting += len(handles)
 
     def _deal(
         self,
+        stretch: Stretch,
         handles: Sequence[int],
         keys: Sequence[Hashable],
         units: Sequence[int] | None,
@@ -89,18 +161,21 @@ class CleanLane:
         batches = -(-len(handles) // limits.MAX_BATCH_ROWS)
         for place in range(batches):
             every = slice(place, None, batches)
+            own = handles[every]
             batch = CleanBatch(
-                handles[every],
+                stretch,
+                own,
                 keys[every],
-                _ONES[: len(handles[every])] if units is None else units[every],
+                _ONES[: len(own)] if units is None else units[every],
                 row_bytes,
             )
-            self._queue(batch)
+            stretch.add(batch)
+            self._ready.append(batch)
 
     def head(self) -> CleanBatch | None:
         """The next batch, if there is one."""
         ready = self._ready
-        while ready and ready[0].rows is not None:
+        while ready and not ready[0].is_open:
             ready.popleft()
         return ready[0] if ready else None
 
@@ -115,9 +190,11 @@ class CleanLane:
 
     def done(self, batch: CleanBatch) -> None:
         """Forget a batch: it is written, or its rows go on by themselves."""
-        batch_of = self.batch_of
-        for key in batch.keys:
-            del batch_of[key]
+        batch.is_open = False
+        stretch = batch.stretch
+        stretch.open -= 1
+        if not stretch.open:
+            self._stretches.remove(stretch)
 
     def dissolve(self, batch: CleanBatch) -> list[Row]:
         """Its rows, no longer of this lane."""
@@ -133,20 +210,16 @@ class CleanLane:
             row.attempts = int(batch.flying)
         return batch.rows
 
-    def _queue(self, batch: CleanBatch, *, first: bool = False) -> None:
-        self.batch_of.update(dict.fromkeys(batch.keys, batch))
-        if first:
-            self._ready.appendleft(batch)
-        else:
-            self._ready.append(batch)
-
     def _cut(self, batch: CleanBatch, most_units: float) -> CleanBatch:
         units = 0
         for count, each in enumerate(batch.row_units):
             units += each
             if count and units > most_units:
-                self._queue(batch.part(count, len(batch.handles)), first=True)
-                head = batch.part(0, count)
-                self.batch_of.update(dict.fromkeys(head.keys, head))
+                head, rest = batch.part(0, count), batch.part(count, len(batch.handles))
+                self._ready.appendleft(rest)
+                for part in (head, rest):
+                    batch.stretch.add(part)
+                batch.is_open = False
+                batch.stretch.open -= 1
                 return head
         return batch

@@ -127,24 +127,24 @@ class Scheduler:
         `row_bytes`: of the JSON of one, on the average; none is longer than a 25th of a request.
         """
         self._held_bytes += row_bytes * len(handles)
-        known, current = self._clean.batch_of, self._succession.current
-        fresh = set(keys)
+        clean, current = self._clean, self._succession.current
+        own = set(keys)
         hot = self._waiting.hot.hot
-        alone = len(fresh) == len(keys) and not hot
-        if alone and known.keys().isdisjoint(fresh) and current.keys().isdisjoint(fresh):
-            self._clean.add(handles, keys, units, row_bytes, self._spread())
+        alone = len(own) == len(keys) and not hot
+        if alone and clean.is_apart(own) and current.keys().isdisjoint(own):
+            clean.add(handles, keys, units, row_bytes, self._spread(), own)
             return
+        shared = clean.shared(own) | (current.keys() & own)
         seen: set[Hashable] = set()
-        shared: set[Hashable] = set()
         for key in keys:
-            if key in seen or key in known or key in current or partition_key(key) in hot:
+            if key in seen or partition_key(key) in hot:
                 shared.add(key)
             seen.add(key)
         plain = [place for place, key in enumerate(keys) if key not in shared]
         for handle, key, each in zip(handles, keys, units or [1] * len(keys), strict=True):
             if key in shared:
                 self._take(Row(handle, key, each, row_bytes))
-        self._clean.add(
+        clean.add(
             [handles[place] for place in plain],
             [keys[place] for place in plain],
             None if units is None else [units[place] for place in plain],
@@ -171,7 +171,7 @@ class Scheduler:
         return int(min(limits.SPREAD_ROWS, max(limits.MAX_BATCH_ROWS, min(most, slow))))
 
     def _take(self, row: Row) -> None:
-        batch = self._clean.batch_of.get(row.key)
+        batch = self._clean.find(row.key)
         if batch is not None:
             self._dissolve(batch)
         if self._succession.add(row):
@@ -201,7 +201,7 @@ class Scheduler:
             batch = self._batch(now)
             if batch is not None:
                 return batch
-        if not self._succession.current and not self._clean.batch_of:
+        if not self._succession.current and self._clean.is_empty:
             return Finished() if self._closed else Wait(None)
         until = now if self._clean.waiting else self._waiting.ready_at(now)
         until = max(until, free)
@@ -211,12 +211,12 @@ class Scheduler:
         """Tell what came of a batch."""
         flight = self._flights.pop(batch.number)
         clean, sent = flight.clean, flight.sent
-        if clean is not None and clean.rows is None:
+        if clean is not None and clean.is_open:
             if isinstance(answer, Accepted) and not answer.unprocessed:
                 self._clean_written(clean, sent, answer.consumed, now)
                 return
             self._dissolve(clean)
-        rows = flight.singles if clean is None else clean.rows or []
+        rows = flight.singles if clean is None else clean.rows
         for row in rows:
             row.flying = False
         match answer:
