@@ -40,6 +40,17 @@ class Stretch:
         self.open += 1
         self._index = None
 
+    def close(self, batch: CleanBatch) -> bool:
+        """Say that a batch is written or dissolved; whether it was the last that was open."""
+        batch.is_open = False
+        self.open -= 1
+        if self.open:
+            return False
+        # They know it, too: a circle, that would be found by Python's collector only.
+        self.batches.clear()
+        self._index = None
+        return True
+
     def find(self, key: Hashable) -> CleanBatch | None:
         """The batch with a row of this key, if it is open."""
         if key not in self.keys:
@@ -190,10 +201,8 @@ class CleanLane:
 
     def done(self, batch: CleanBatch) -> None:
         """Forget a batch: it is written, or its rows go on by themselves."""
-        batch.is_open = False
         stretch = batch.stretch
-        stretch.open -= 1
-        if not stretch.open:
+        if stretch.close(batch):
             self._stretches.remove(stretch)
 
     def dissolve(self, batch: CleanBatch) -> list[Row]:
@@ -219,7 +228,6 @@ class CleanLane:
                 self._ready.appendleft(rest)
                 for part in (head, rest):
                     batch.stretch.add(part)
-                batch.is_open = False
-                batch.stretch.open -= 1
+                batch.stretch.close(batch)
                 return head
         return batch
