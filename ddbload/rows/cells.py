@@ -40,7 +40,7 @@ def _numbers(column: Sequence[str], odd: set[int], *, plain: bool, short: bool) 
         text = "".join(column)
         if not text or (text.isascii() and text.isdigit()):
             return column, Form.BARE
-        if _PLAIN_NUMBERS.fullmatch(",".join(column)):
+        if "," not in text and _PLAIN_NUMBERS.fullmatch(",".join(column)):
             return column, Form.BARE
     cells = list(column)
     for place, cell in enumerate(column):
