@@ -213,11 +213,13 @@ class Connection:
         self._rest = None
 
     def _receive(self) -> Response | None:
-        sock, reader = self._sock, self._reader
+        reader = self._reader
+        # An SSLSocket's own method: its recv() is one more call for each answer.
+        read = self._sock.read if isinstance(self._sock, ssl.SSLSocket) else self._sock.recv
         self._receive_wants_write = False
         try:
             while True:
-                data = sock.recv(_PIECE_BYTES)
+                data = read(_PIECE_BYTES)
                 if not data:
                     response = reader.eof()
                     if response is None:

@@ -34,11 +34,8 @@ class HeldWindow:
 
     first: int
     window: Window
-
-    @property
-    def after(self) -> int:
-        """The handle of the row after these."""
-        return self.first + len(self.window)
+    after: int
+    """The handle of the row after these."""
 
 
 class Holding:
@@ -63,14 +60,19 @@ class Holding:
         self._blocks.append(HeldBlock(self.rows, Places(block, self._reader.ends, len(window))))
         last = self._windows[-1] if self._windows else None
         if last is None or last.first < since:
-            self._windows.append(HeldWindow(self.rows, window))
+            self._windows.append(HeldWindow(self.rows, window, self.rows + len(window)))
         else:
+            last.after += len(window)
             last.window.extend(window)
         self.rows += len(window)
 
     def window(self, handle: int) -> HeldWindow:
         """The window of a row."""
-        return next(held for held in self._windows if handle < held.after)
+        # Nearly always it is one of the first, and this is asked for each request.
+        for held in self._windows:
+            if handle < held.after:
+                return held
+        raise LookupError(handle)
 
     def body(self, handles: Sequence[int]) -> bytes:
         """The body of the request that puts these rows."""
@@ -108,9 +110,9 @@ class Holding:
     def _puts(self, handles: Sequence[int]) -> list[str]:
         if isinstance(handles, range):
             held = self.window(handles[0])
-            window, start, stop = held.window, handles[0] - held.first, handles[-1] - held.first + 1
-            if stop <= len(window) and not window.odd:
-                return window.puts[start : stop : handles.step]
+            if handles[-1] < held.after and not held.window.odd:
+                first = held.first
+                return held.window.puts[handles[0] - first : handles[-1] - first + 1 : handles.step]
         return [self._put(handle) for handle in handles]
 
     def _put(self, handle: int) -> str:

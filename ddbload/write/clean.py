@@ -71,16 +71,13 @@ class CleanBatch:
     row_units: Sequence[int]
     row_bytes: int
     """JSON of one row, on the average."""
+    units: int
+    """Write units of all rows."""
     is_open: bool = True
     """Whether it is neither written nor dissolved."""
     flying: bool = False
     rows: list[Row] = field(default_factory=list)
     """The rows one by one, once it is dissolved."""
-
-    @property
-    def units(self) -> int:
-        """Write units of all rows."""
-        return sum(self.row_units)
 
     @property
     def first(self) -> int:
@@ -95,12 +92,9 @@ class CleanBatch:
     def part(self, start: int, stop: int) -> CleanBatch:
         """Some of its rows."""
         some = slice(start, stop)
+        units = self.row_units[some]
         return CleanBatch(
-            self.stretch,
-            self.handles[some],
-            self.keys[some],
-            self.row_units[some],
-            self.row_bytes,
+            self.stretch, self.handles[some], self.keys[some], units, self.row_bytes, sum(units)
         )
 
 
@@ -173,13 +167,8 @@ class CleanLane:
         for place in range(batches):
             every = slice(place, None, batches)
             own = handles[every]
-            batch = CleanBatch(
-                stretch,
-                own,
-                keys[every],
-                _ONES[: len(own)] if units is None else units[every],
-                row_bytes,
-            )
+            each = _ONES[: len(own)] if units is None else units[every]
+            batch = CleanBatch(stretch, own, keys[every], each, row_bytes, sum(each))
             stretch.add(batch)
             self._ready.append(batch)
 

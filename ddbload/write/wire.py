@@ -12,10 +12,13 @@ from ddbload.aws_http.identity import Identity
 from ddbload.aws_http.loop import HttpLoop, Lost, Timeouts
 from ddbload.write.answers import AnswerReader
 from ddbload.write.driver import PutItem
-from ddbload.write.steps import Answer, Unsure
+from ddbload.write.steps import Accepted, Answer, Unsure
 
 FIRST_BYTE_SECONDS = 10.0
 """An answer that has not begun by then is taken for lost."""
+
+_KNOWN = 100
+"""How many answers are kept, to be known again."""
 
 
 class BatchWire:
@@ -24,6 +27,8 @@ class BatchWire:
     def __init__(self, identity: Identity, table: str, key_names: Sequence[str]) -> None:
         self._identity = identity
         self._answers = AnswerReader(table, key_names)
+        # Nearly all answers are the same: that all was written, for so many units.
+        self._known: dict[bytes, Answer] = {}
 
     def connect(self, connections: int) -> HttpLoop:
         """Where requests are sent. The caller closes it."""
@@ -50,8 +55,15 @@ class BatchWire:
             if self._identity.may_pass(meant, outcome.headers, signed):
                 return Unsure(meant.code)
             return self._answers.failed(meant)
-        try:
-            said = json.loads(outcome.body)
-        except (ValueError, RecursionError):
-            return Unsure("an answer that is not DynamoDB's")
-        return self._answers.accepted(said, items)
+        body = outcome.body
+        answer = self._known.get(body)
+        if answer is None:
+            try:
+                said = json.loads(body)
+            except (ValueError, RecursionError):
+                return Unsure("an answer that is not DynamoDB's")
+            answer = self._answers.accepted(said, items)
+            is_plain = isinstance(answer, Accepted) and not answer.unprocessed
+            if is_plain and len(self._known) < _KNOWN:
+                self._known[body] = answer
+        return answer
