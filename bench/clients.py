@@ -20,10 +20,12 @@ PLAIN_LOOP = "batch_writer"
 
 _RIVALS = {
     "batch_writer": ("bench.rivals.batch_writer", sys.executable),
+    "batch_writer_unchecked": ("bench.rivals.batch_writer", sys.executable),
     "pool": ("bench.rivals.pool", sys.executable),
     "aiobotocore": ("bench.rivals.aio", str(RIVALS_PYTHON)),
 }
-_ONE_AT_A_TIME = ("sync", PLAIN_LOOP)
+_UNCHECKED = "batch_writer_unchecked"
+_ONE_AT_A_TIME = ("sync", PLAIN_LOOP, _UNCHECKED)
 _OWN_WIRE = ("async",)
 """Quick enough to be measured with more rows: the others go through botocore."""
 
@@ -75,6 +77,7 @@ class Client:
             "delimiter": shape.delimiter,
             "header": shape.header,
             "concurrency": self.concurrency,
+            "checks": self.name == PLAIN_LOOP,
         }
         return [python, "-m", module, str(file), TABLE, json.dumps(settings)]
 

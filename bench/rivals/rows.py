@@ -26,6 +26,8 @@ class Task:
     delimiter: str
     header: bool
     concurrency: int
+    checks: bool
+    """Of parameters, by botocore."""
 
     @classmethod
     def of_command_line(cls) -> Task:
