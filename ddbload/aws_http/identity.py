@@ -11,7 +11,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ddbload import __version__
@@ -21,6 +22,9 @@ from ddbload.aws_http.endpoint import Endpoint
 from ddbload.aws_http.failures import CLOCK, OUTDATED, Meaning
 from ddbload.aws_http.sigv4 import Credentials, RequestSigner
 from ddbload.errors import AccessDenied, AwsConfiguration
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 LOOK_SECONDS = 1.0
 """How often credentials are asked for at most: whether they are near their end is botocore's."""
@@ -46,8 +50,7 @@ class Identity:
     ) -> None:
         """Raises `AwsConfiguration` and `AccessDenied`."""
         self._clients, self._clock, self._monotonic = clients, clock, monotonic
-        meta = clients.dynamodb.meta
-        self.endpoint = _endpoint(meta.endpoint_url, meta.region_name)
+        self.endpoint = _endpoint(*_where(clients.dynamodb))
         self.generation = 0
         """Grows when a request that is signed now is signed otherwise than those before."""
         self._skew = 0.0
@@ -207,6 +210,34 @@ def _refusal(error: Exception) -> AccessDenied:
     else:
         said = f"AWS credentials could not be fetched ({type(error).__name__})"
     return AccessDenied(f"{_DOING}: {said}; check the credentials (aws sts get-caller-identity)")
+
+
+def _where(client: DynamoDBClient) -> tuple[str, str]:
+    """The URL and the region that botocore itself would send a request to, and sign it for.
+
+    It knows that for each request only: the account's own endpoint, FIPS and dual-stack ones.
+    """
+    from botocore.exceptions import BotoCoreError
+
+    found: list[Any] = []
+
+    def instead_of_sending(params: Mapping[str, Any], **_: object) -> tuple[Any, dict[str, Any]]:
+        found.append(params)
+        return SimpleNamespace(status_code=200, headers={}), {}
+
+    # What such a hook returns is taken for the answer.
+    hook: Any = instead_of_sending
+    event = "before-call.dynamodb.BatchWriteItem"
+    client.meta.events.register_first(event, hook)
+    try:
+        client.batch_write_item(RequestItems={})
+    except BotoCoreError as error:
+        raise failures.configuration(error) from None
+    finally:
+        client.meta.events.unregister(event, hook)
+    (request,) = found
+    signing = request["context"].get("signing") or {}
+    return request["url"], signing.get("region") or client.meta.region_name
 
 
 def _endpoint(url: str, region: str) -> Endpoint:

@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 from botocore.credentials import ReadOnlyCredentials
-from botocore.exceptions import CredentialRetrievalError, InfiniteLoopConfigError
+from botocore.exceptions import (
+    CredentialRetrievalError,
+    EndpointResolutionError,
+    InfiniteLoopConfigError,
+)
 
 from ddbload.aws_http import identity as module
 from ddbload.aws_http.clients import AwsSettings, Clients
@@ -125,6 +129,49 @@ def test_the_endpoint_is_botocores(url, endpoint, authority):
     assert headers["host"] == identity.endpoint.authority
     assert headers["x-amz-target"] == "DynamoDB_20120810.PutItem"
     assert headers["user-agent"].startswith("ddbload/")
+
+
+def scope(authorization: str) -> str:
+    """`us-east-1/dynamodb`."""
+    return "/".join(authorization.split("/")[2:4])
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "us-gov-west-1", "cn-north-1", "local"])
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {},
+        {"AWS_USE_FIPS_ENDPOINT": "true"},
+        {"AWS_USE_DUALSTACK_ENDPOINT": "true"},
+        {"AWS_USE_FIPS_ENDPOINT": "true", "AWS_USE_DUALSTACK_ENDPOINT": "true"},
+        {"AWS_ACCOUNT_ID": "123456789012"},
+        {"AWS_ACCOUNT_ID": "123456789012", "AWS_ACCOUNT_ID_ENDPOINT_MODE": "disabled"},
+        {"AWS_ACCOUNT_ID_ENDPOINT_MODE": "required"},
+    ],
+)
+def test_requests_go_where_botocore_sends_its_own(monkeypatch, region, variables):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    clients = Clients(AwsSettings(region=region))
+    sent: list[tuple[str, str]] = []
+
+    def sending(request: Any, **_: Any) -> Any:
+        sent.append((request.url, scope(request.headers["Authorization"].decode())))
+        raise ConnectionError
+
+    client = clients.dynamodb
+    client.meta.events.register("before-send.dynamodb", sending)
+    try:
+        client.batch_write_item(RequestItems={"t": [{"PutRequest": {"Item": {"a": {"S": "a"}}}}]})
+    except ConnectionError:
+        endpoint = clients.identity.endpoint
+        headers = parsed(clients.identity.request("BatchWriteItem", b""))
+        url = f"{endpoint.scheme}://{endpoint.authority}/"
+        assert sent == [(url, scope(headers["authorization"]))]
+    except EndpointResolutionError as error:
+        with pytest.raises(AwsConfiguration) as raised:
+            assert clients.identity
+        assert str(error) in raised.value.message
 
 
 def test_a_path_is_refused():
