@@ -155,7 +155,7 @@ class Options(Message):
     """Limits and knobs of a run. None of them but `mode` changes what the items are."""
 
     mode: str = "put"
-    engine: str = "threads"
+    engine: str = "async"
     workers: int = DEFAULT_WORKERS
     concurrency: int = DEFAULT_CONCURRENCY
     chunk_bytes: int = DEFAULT_CHUNK_BYTES
@@ -168,7 +168,7 @@ class Options(Message):
         with Fields(value, path) as f:
             return cls(
                 mode=f.choice("mode", MODES, "put"),
-                engine=f.choice("engine", ENGINES, "threads"),
+                engine=f.choice("engine", ENGINES, "async"),
                 workers=f.whole("workers", DEFAULT_WORKERS, least=1, most=10_000),
                 concurrency=f.whole(
                     "concurrency", DEFAULT_CONCURRENCY, least=1, most=MAX_CONCURRENCY

@@ -22,7 +22,7 @@ OPTION_FIELDS = (
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 """The formats, and each one's delimiter where none is named."""
 _ENCODINGS = ("utf-8", "utf8", "utf-8-sig")
-_WORDS = {"mode": ("put",), "engine": ("sync", "threads")}
+_WORDS = {"mode": ("put",), "engine": ("sync", "threads", "async")}
 _MOST = 2**53
 _NUMBERS = {
     "workers": range(1, 10_001),

@@ -43,7 +43,7 @@ _READING = (
         "--encoding", default="utf-8", show_default=True, help="UTF-8, with or without BOM."
     ),
     click.option(
-        "--engine", type=click.Choice(contracts.ENGINES), default="threads", show_default=True
+        "--engine", type=click.Choice(contracts.ENGINES), default="async", show_default=True
     ),
     click.option(
         "--concurrency",

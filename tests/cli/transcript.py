@@ -30,6 +30,7 @@ _VARYING = (
     (re.compile(r'("(?:seconds|rows_per_second)": )[\d.]+(?:e-\d+)?'), r"\1NUMBER"),
     (re.compile(r"http://127\.0\.0\.1:\d+"), "http://127.0.0.1:PORT"),
     (re.compile(r"ddbload-stdin-\w+"), "ddbload-stdin-RANDOM"),
+    (re.compile(r"\[request \w+\]"), "[request ID]"),
 )
 _MARKS = ("# ", "% ", "$ ")
 

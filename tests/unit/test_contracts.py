@@ -47,7 +47,7 @@ INPUT: dict[str, Any] = {
     "types": {"book_id": "N"},
     "options": {
         "mode": "put",
-        "engine": "threads",
+        "engine": "async",
         "workers": 10,
         "concurrency": 16,
         "chunk_bytes": 16777216,
