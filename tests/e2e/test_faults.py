@@ -18,7 +18,7 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize(("engine", "seed"), [("threads", 11), ("sync", 12)])
+@pytest.mark.parametrize(("engine", "seed"), [("threads", 11), ("sync", 12), ("async", 13)])
 def test_every_row_is_written(console, engine, seed):
     console.write("a.csv", "id,name\n" + "".join(f"{n},name {n}\n" for n in range(ROWS)))
     with FaultServer(drip_seconds=0.05, stall_seconds=0.1) as server:
@@ -48,3 +48,26 @@ def test_every_row_is_written(console, engine, seed):
     assert len(faults) > 10
     assert found["retries"] > 0
     assert found["throttled"] > 0
+
+
+def test_a_proxy_is_for_the_other_engines(console):
+    """The fault server takes requests as a proxy gets them: whole URLs."""
+    console.write("a.csv", "id,name\n1,one\n")
+    with FaultServer() as server:
+        server.dynamodb.create_table(**TABLE)
+        settings = {
+            "AWS_ENDPOINT_URL_DYNAMODB": "http://dynamodb.invalid",
+            "HTTP_PROXY": server.endpoint.replace("//", "//user:secret@"),
+        }
+        command = ("import", "a.csv", "faults", "--run-id", "proxied")
+        refused = console.ddbload(*command, **settings)
+        assert refused.code == 1
+        assert refused.err == (
+            "ddbload: AwsConfiguration: AWS settings: a proxy is set for dynamodb.invalid"
+            " (HTTP_PROXY), and --engine async does not know proxies: use --engine threads, which"
+            " does, or name the host in NO_PROXY\n"
+        )
+        ended = console.ddbload(*command, "--engine", "threads", **settings)
+        items = server.dynamodb.items("faults")
+    assert (ended.code, ended.err) == (0, "")
+    assert len(items) == 1

@@ -33,7 +33,7 @@ def imported(console, file, table, *options):
     return ended.code, json.loads(ended.out)
 
 
-@pytest.mark.parametrize(("seed", "engine"), [(1, "threads"), (2, "sync")])
+@pytest.mark.parametrize(("seed", "engine"), [(1, "threads"), (2, "sync"), (3, "async")])
 def test_an_awkward_file(console, dynamodb, seed, engine):
     table = f"awkward-{seed}"
     make_table(dynamodb, table, "id:S")
