@@ -97,6 +97,10 @@ $(RIVALS_DONE): bench/requirements.txt
 	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement bench/requirements.txt
 	@touch $@
 
+.PHONY: bench-start
+bench-start: setup ## Measure the CPU time that functions and commands need to start
+	$(BIN)/python -m bench.start $(ARGS)
+
 .PHONY: bench-scan
 bench-scan: setup ## Measure how fast row ends are found, beside csv.reader
 	$(BIN)/python -m bench.scan $(ARGS)

@@ -1,4 +1,7 @@
-"""boto3 clients, all made one way: no retries of their own, timeouts that fit a deadline."""
+"""AWS clients, all made one way: no retries of their own, timeouts that fit a deadline.
+
+They are botocore's own; boto3's are the same ones, and take longer to load.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,7 @@ class Clients:
         self._s3: S3Client | None = None
         self._stepfunctions: SFNClient | None = None
         self._cloudformation: CloudFormationClient | None = None
+        self._session: Session | None = None
 
     @property
     def dynamodb(self) -> DynamoDBClient:
@@ -84,17 +88,18 @@ class Clients:
             self._cloudformation = self._make("cloudformation")
         return self._cloudformation
 
-    def session(self) -> Session:
-        """A new session of botocore's, which looks for credentials anew."""
-        from botocore.session import get_session
+    def session(self, *, anew: bool = False) -> Session:
+        """botocore's session, which all clients share. `anew`: one that finds what is there now."""
+        if self._session is None or anew:
+            from botocore.session import get_session
 
-        session = get_session()
-        if self._settings.profile is not None:
-            session.set_config_variable("profile", self._settings.profile)
-        return session
+            session = get_session()
+            if self._settings.profile is not None:
+                session.set_config_variable("profile", self._settings.profile)
+            self._session = session
+        return self._session
 
     def _make(self, service: Any) -> Any:
-        import boto3
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
 
@@ -112,8 +117,9 @@ class Clients:
         # botocore knows AWS_DEFAULT_REGION only; the AWS CLI and Lambda say AWS_REGION.
         region = settings.region or os.environ.get("AWS_REGION") or None
         try:
-            session = boto3.Session(botocore_session=self.session(), region_name=region)
-            client = session.client(service, config=config, endpoint_url=settings.endpoint_url)
+            client: Any = self.session().create_client(
+                service, region, config=config, endpoint_url=settings.endpoint_url
+            )
             # botocore would notice either with the first request only.
             endpoint = urlsplit(client.meta.endpoint_url)
             if endpoint.scheme not in ("http", "https") or endpoint.port == 0:

@@ -8,11 +8,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
-
-from botocore import exceptions as aws
-from botocore.parsers import ResponseParserError
-from urllib3.exceptions import HTTPError
+from typing import TYPE_CHECKING, Any
 
 from ddbload.aws_http.http1 import Response
 from ddbload.errors import (
@@ -22,6 +18,9 @@ from ddbload.errors import (
     RequestRefused,
     ServiceUnavailable,
 )
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
 
 
 class Kind(Enum):
@@ -106,12 +105,8 @@ _CREDENTIALS = {
     "TokenRefreshRequired",
     "UnrecognizedClientException",
 }
-_SESSIONS: tuple[type[Exception], ...] = tuple(
-    # By name: the botocore of Lambda's runtime is older than ours, and lacks the newest of them.
-    getattr(aws, name)
-    for name in ("SSOError", "LoginError", "NoAuthTokenError")
-    if hasattr(aws, name)
-)
+_SESSIONS = ("SSOError", "LoginError", "NoAuthTokenError")
+"""By name: the botocore of Lambda's runtime is older than ours, and lacks the newest of them."""
 OUTDATED = {
     "ExpiredToken",
     "ExpiredTokenException",
@@ -127,13 +122,18 @@ CLOCK = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"}
 
 def meaning(error: Exception) -> Meaning | None:
     """What a failed call means; None for exceptions that AWS calls do not raise."""
+    # Here, as below: who takes no exceptions of botocore need not wait for it.
+    from botocore import exceptions as aws
+    from botocore.parsers import ResponseParserError
+    from urllib3.exceptions import HTTPError
+
     if isinstance(error, aws.ClientError):
         return _of_answer(error)
     if isinstance(error, aws.NoCredentialsError | aws.PartialCredentialsError):
         return Meaning(Kind.FATAL, "NoCredentials", "no AWS credentials were found")
     if isinstance(error, aws.CredentialRetrievalError | aws.TokenRetrievalError):
         return Meaning(Kind.FATAL, "NoCredentials", "AWS credentials could not be fetched")
-    if isinstance(error, _SESSIONS):
+    if isinstance(error, tuple(getattr(aws, name) for name in _SESSIONS if hasattr(aws, name))):
         # Its text says which session ended, and which command begins a new one.
         return Meaning(Kind.FATAL, "NoCredentials", _first_line(error))
     transport = (
@@ -161,7 +161,7 @@ def meaning(error: Exception) -> Meaning | None:
     return None
 
 
-def _of_answer(error: aws.ClientError) -> Meaning:
+def _of_answer(error: ClientError) -> Meaning:
     answer: Any = error.response
     code = str(answer.get("Error", {}).get("Code") or "Unknown")
     text = str(answer.get("Error", {}).get("Message") or code)
@@ -242,8 +242,10 @@ def named(meant: Meaning, doing: str) -> DdbloadError:
 
 def configuration(error: Exception) -> AwsConfiguration:
     """The named error for settings that botocore cannot use."""
+    from botocore.exceptions import NoRegionError
+
     hint = ""
-    if isinstance(error, aws.NoRegionError):
+    if isinstance(error, NoRegionError):
         hint = " Set AWS_REGION, or give --region."
     return AwsConfiguration(f"AWS settings: {_first_line(error)}{hint}")
 

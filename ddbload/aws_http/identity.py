@@ -130,7 +130,7 @@ class Identity:
 
     def _look_anew(self) -> bool:
         try:
-            self._session = self._clients.session()
+            self._session = self._clients.session(anew=True)
             source = self._look_for_source()
             credentials = _frozen(source)
         except (AccessDenied, AwsConfiguration):

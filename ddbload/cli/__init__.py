@@ -1,4 +1,4 @@
-"""The command line: click commands, and what they draw. boto3 and rich load when needed."""
+"""The command line: click commands, and what they draw. botocore and rich load when needed."""
 
 import atexit
 import gc

@@ -27,7 +27,7 @@ from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.local import LocalSettings
 from ddbload.pipeline.preflight import preflight
 from ddbload.pipeline.report import chunk_segments, report
-from ddbload.pipeline.workers import Alone, Crew, Processes
+from ddbload.pipeline.workers import Alone, Crew
 
 POLL_SECONDS = 0.1
 
@@ -90,6 +90,9 @@ def run_import(
     if tasks:
         crew: Crew
         if count > 1:
+            # One process alone does not wait for what several need.
+            from ddbload.pipeline.processes import Processes
+
             crew = Processes(count, settings, run, should_stop=should_stop, progress=tally.progress)
         else:
             crew = Alone(settings, context, run)

@@ -44,7 +44,7 @@ def test_what_is_in_it(wheel):
     assert metadata["Requires-Python"] == ">=3.11"
     needed = [line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
     assert sorted(line.partition(">")[0].partition("<")[0] for line in needed) == [
-        *("boto3", "click", "rich")
+        *("botocore", "click", "rich")
     ]
 
 

@@ -1,3 +1,5 @@
+"""What a start does not wait for. Time itself is not tested: modules that are slow to load are."""
+
 from __future__ import annotations
 
 import json
@@ -6,18 +8,36 @@ import sys
 
 import pytest
 
-SHOW_MODULES = "import ddbload.cli.commands, json, sys; print(json.dumps(sorted(sys.modules)))"
+SHOW_MODULES = "import {}, json, sys; print(json.dumps(sorted(sys.modules)))"
 
 
-@pytest.fixture(scope="module")
-def modules():
+def modules(start: str) -> set[str]:
+    """What is loaded by importing a module."""
     shown = subprocess.run(
-        [sys.executable, "-c", SHOW_MODULES], check=True, capture_output=True, text=True
+        [sys.executable, "-c", SHOW_MODULES.format(start)],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return set(json.loads(shown.stdout))
 
 
-@pytest.mark.parametrize("slow", ["boto3", "botocore", "rich"])
-def test_the_command_line_starts_without(modules, slow):
-    assert "ddbload.cli.commands" in modules
-    assert slow not in modules
+ANYWHERE = {"boto3", "botocore.session", "urllib3", "rich", "asyncio", "multiprocessing"}
+"""botocore itself, though next to nothing of it, is loaded by Powertools."""
+
+
+@pytest.mark.parametrize(
+    ("start", "slow"),
+    [
+        ("ddbload.cli.commands", {"botocore", "ssl"}),
+        ("ddbload.pipeline.conductor", {"botocore", "click"}),
+        *(
+            (f"lambdas.{name}", {"click", "ddbload.pipeline.workers"})
+            for name in ("preflight", "import_chunk", "report", "on_upload")
+        ),
+    ],
+)
+def test_nobody_waits_for_what_may_not_be_used(start, slow):
+    found = modules(start)
+    assert start in found
+    assert found & (ANYWHERE | slow) == set()

@@ -64,9 +64,9 @@ class World:
                 world.sessions += 1
                 return None if world.found is None else Source()
 
-        monkeypatch.setattr(Clients, "session", lambda _: Session())
+        monkeypatch.setattr(Clients, "session", lambda _, **__: Session())
         settings = AwsSettings(endpoint_url="http://canned.invalid:8000")
-        # The client has a session of boto3's own.
+        # The client has a session of its own.
         clients = Clients(settings)
         clients._dynamodb = dynamodb_of(settings)
         self.identity = Identity(clients, clock=self.clock, monotonic=self.monotonic)
@@ -286,6 +286,7 @@ def test_no_credentials(monkeypatch, missing):
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     if missing == "none":
         monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    clients.session(anew=True)
     with pytest.raises(AccessDenied, match="no AWS credentials were found"):
         Identity(clients)
 

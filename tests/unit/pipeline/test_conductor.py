@@ -14,7 +14,7 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts import Chunk, ImportTask, run_id
-from ddbload.pipeline import workers
+from ddbload.pipeline import processes
 from ddbload.pipeline.conductor import Ended, Totals, new_run_id, run_import
 from ddbload.pipeline.context import Context, Progress
 from ddbload.pipeline.workers import Alone, Worker
@@ -320,14 +320,14 @@ def test_errors_of_a_step_are_given_back():
 def test_a_worker_process_that_died_is_named():
     future: Future[Any] = Future()
     future.set_exception(BrokenProcessPool("gone"))
-    found = workers._outcome(future)
+    found = processes._outcome(future)
     assert isinstance(found, errors.WorkerDied)
     assert "give the same run id again" in found.message
 
 
 def test_a_worker_process_that_was_not_set_up_is_named(monkeypatch):
     task = ImportTask(RUN, Chunk(0, 0, 1, 1))
-    assert isinstance(workers._step(task), errors.WorkerDied)
+    assert isinstance(processes._step(task), errors.WorkerDied)
     broken = errors.RunNotFound("no such run")
-    monkeypatch.setattr(workers, "_worker", broken)
-    assert workers._step(task) is broken
+    monkeypatch.setattr(processes, "_worker", broken)
+    assert processes._step(task) is broken

@@ -9,7 +9,7 @@ import pytest
 from ddbload.aws_http.clients import AwsSettings
 from ddbload.contracts import Chunk, ImportTask
 from ddbload.pipeline.local import LocalSettings
-from ddbload.pipeline.workers import Processes
+from ddbload.pipeline.processes import Processes
 
 
 @pytest.mark.parametrize("tasks", [1, 2])

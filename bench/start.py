@@ -1,0 +1,67 @@
+"""CPU time until something is ready to begin: the modules of the functions and of commands.
+
+    python -m bench.start
+
+Each is imported by a process of its own, several times over, with its bytecode compiled before.
+What a bare interpreter takes is part of each figure, and is shown by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STARTS = {
+    "python alone": "",
+    **{
+        f"lambdas/{name}.py": f"import lambdas.{name}"
+        for name in ("preflight", "import_chunk", "report", "on_upload")
+    },
+    "ddbload --help": "import ddbload.cli.commands",
+    "ddbload import": "import ddbload.cli.commands, ddbload.pipeline.conductor",
+    "a client of DynamoDB": (
+        "from ddbload.aws_http.clients import AwsSettings, Clients;"
+        " Clients(AwsSettings(region='us-east-1')).dynamodb"
+    ),
+}
+"""What is measured, and the program that does no more than that."""
+
+
+def cpu_seconds(program: str, environment: Mapping[str, str]) -> float:
+    """User and system time of one process."""
+    process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, env=environment)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{program!r} ended with {process.returncode}")
+    return used.ru_utime + used.ru_stime
+
+
+def main(words: list[str] | None = None) -> None:
+    """Measure all in turn, round by round."""
+    parser = argparse.ArgumentParser(description="CPU time of starting, by wait4.")
+    parser.add_argument("--rounds", type=int, default=9, help="[default: 9]")
+    rounds = parser.parse_args(words).rounds
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("AWS_", "PYTHON"))}
+    found: dict[str, list[float]] = {name: [] for name in STARTS}
+    with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder:
+        environment = {**kept, "PYTHONPYCACHEPREFIX": folder}
+        for number in range(rounds + 1):
+            for name, program in STARTS.items():
+                took = cpu_seconds(program, environment)
+                # The first round compiles.
+                if number:
+                    found[name].append(took)
+    for name, each in found.items():
+        print(f"{name:22}{statistics.median(each):7.3f} CPU-s ({min(each):.3f} at least)")
+
+
+if __name__ == "__main__":
+    main()
