@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import socket
 import ssl
 from selectors import EVENT_READ, EVENT_WRITE
@@ -48,6 +49,7 @@ class Connection:
     """Connects, shakes hands, and then takes one request after the other."""
 
     __slots__ = (
+        "_poll",
         "_reader",
         "_receive_wants_write",
         "_rest",
@@ -55,6 +57,7 @@ class Connection:
         "_server_name",
         "_sock",
         "_tls",
+        "answered",
         "fd",
         "is_open",
         "owner",
@@ -73,6 +76,8 @@ class Connection:
         self._tls, self._server_name = tls, server_name
         self.is_open = False
         """Whether requests may be sent."""
+        self.answered: str | None = None
+        """What the last answer calls itself, for the user of the connection."""
         self.watched = 0
         """What its user watches it for."""
         self.owner: Any = None
@@ -93,6 +98,8 @@ class Connection:
             self._sock.close()
             raise Broken(_reason(OSError(code, "")))
         self.fd = self._sock.fileno()
+        self._poll = select.poll()
+        self._poll.register(self.fd, select.POLLIN)
 
     @property
     def wants(self) -> int:
@@ -177,7 +184,9 @@ class Connection:
         return response
 
     def is_quiet(self) -> bool:
-        """Whether an idle connection that is ready is still to be used: nothing was said."""
+        """Whether an idle connection is still to be used: nobody said anything, or hung up."""
+        if not self._poll.poll(0):
+            return True
         try:
             self._sock.recv(1)
         except (BlockingIOError, ssl.SSLWantReadError):

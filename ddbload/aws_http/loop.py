@@ -16,6 +16,9 @@ from ddbload.aws_http.names import LookUp, Names
 
 __all__ = ["Endpoint", "HttpLoop", "Lost", "Timeouts"]
 
+_NAME = "x-amzn-requestid"
+"""The header by which AWS tells its answers apart."""
+
 
 class HttpLoop:
     """Takes requests and gives outcomes. One thread uses it; only `wait` waits."""
@@ -44,6 +47,9 @@ class HttpLoop:
         # No deadline is earlier than this.
         self._look_at = NEVER
         self._is_closed = False
+        # Whether answers have names that tell them apart; that of the last one until then.
+        self._are_named = False
+        self._last_name: str | None = None
         self._selector = selectors.DefaultSelector()
         self._names = Names(endpoint.host, endpoint.port, clock, look_up)
         self._selector.register(self._names.fd, selectors.EVENT_READ, None)
@@ -63,7 +69,8 @@ class HttpLoop:
         self._under_way.add(exchange)
         while self._idle:
             since, connection = self._idle.pop()
-            if self._clock() - since < self._timeouts.idle:
+            # What is there before a request is sent is no answer to it.
+            if self._clock() - since < self._timeouts.idle and connection.is_quiet():
                 exchange.is_reused = True
                 self._begin(exchange, connection)
                 return
@@ -213,6 +220,9 @@ class HttpLoop:
         if response is None:
             self._await(exchange, connection)
             return
+        if self._is_doubled(connection, response):
+            self._broken(exchange, connection, "BadResponse")
+            return
         self._under_way.discard(exchange)
         self._done.append((exchange.token, response))
         connection.owner = None
@@ -221,6 +231,19 @@ class HttpLoop:
             self._idle.append((self._clock(), connection))
         else:
             self._drop(connection)
+
+    def _is_doubled(self, connection: Connection, response: Response) -> bool:
+        """Whether it is the answer before once more, which came too late to be noticed as such."""
+        name = response.headers.get(_NAME)
+        if name is None:
+            return False
+        if not self._are_named:
+            # Where all answers have one name, as with some emulators, it says nothing.
+            self._are_named = self._last_name not in (None, name)
+            self._last_name = name
+        is_doubled = self._are_named and name == connection.answered
+        connection.answered = name
+        return is_doubled
 
     def _watch(self, connection: Connection) -> None:
         wants = connection.wants

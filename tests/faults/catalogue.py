@@ -108,6 +108,7 @@ SURVIVABLE = {
         "the connection is closed after the answer, which does not say so", _LANDED
     ),
     "chunked": Named("the answer comes in chunks, without Content-Length", _LANDED),
+    "doubled": Named("the answer comes twice", _LANDED),
     "interim_100": Named("100 Continue comes before the answer", _LANDED),
     "stall": Named("no answer for stall_seconds, then the end", _NOT_WRITTEN),
     "stall_landed": Named("written, then the same", _LANDED),

@@ -163,6 +163,8 @@ class Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
             case "chunked":
                 self._send_chunked(response)
+            case "doubled":
+                self.wfile.write((self._head(response) + response.body) * 2)
             case "interim_100":
                 self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 self._send(response)

@@ -180,6 +180,64 @@ def test_what_is_said_unasked_ends_a_connection(wire):
     assert server.accepted == 2
 
 
+def until_readable(loop: HttpLoop) -> None:
+    """Until something is there for the one idle connection."""
+    ((_, connection),) = loop._idle
+    poll = select.poll()
+    poll.register(connection.fd, select.POLLIN)
+    assert poll.poll(10_000)
+
+
+def test_a_doubled_answer_is_not_that_to_the_next_request(wire):
+    """What is there already cannot be an answer to what is sent only now."""
+    go_on = threading.Event()
+
+    def script(server: Scripted, connection: Any) -> None:
+        answers(1)(server, connection)
+        go_on.wait()
+        connection.sendall(OK.replace(b"200", b"299"))
+        reads_and_is_silent(server, connection)
+
+    server = Scripted(script, answers(), tls=wire[0])
+    with server, looping(server.port, tls=wire[1]) as loop:
+        assert said(loop) == 200
+        # What TLS itself had to say has come.
+        loop.wait(0.05)
+        go_on.set()
+        until_readable(loop)
+        assert said(loop) == 200
+    assert server.accepted == 2
+
+
+def numbered(*names: str) -> Any:
+    """Answers each request by its name, in the place of AWS's own."""
+
+    def run(server: Scripted, connection: Any) -> None:
+        for name in names:
+            server.read(connection)
+            connection.sendall(
+                OK.replace(b"200 OK", f"200 OK\r\nx-amzn-RequestId: {name}".encode())
+            )
+        server.ended.wait()
+
+    return run
+
+
+def test_an_answer_that_comes_late_for_the_second_time(wire):
+    server = Scripted(numbered("a", "b", "b"), numbered("c"), tls=wire[0])
+    with server, looping(server.port, tls=wire[1]) as loop:
+        assert [said(loop) for _ in range(4)] == [200, 200, "BadResponse", 200]
+    assert server.accepted == 2
+
+
+def test_who_numbers_nothing_is_believed(wire):
+    """As there is only one name, it says nothing."""
+    server = Scripted(numbered("0", "0", "0", "0"), tls=wire[0])
+    with server, looping(server.port, tls=wire[1]) as loop:
+        assert [said(loop) for _ in range(4)] == [200] * 4
+    assert server.accepted == 1
+
+
 def test_an_old_connection_is_not_used(wire):
     clock = Clock()
     server = Scripted(answers(), tls=wire[0])
