@@ -28,7 +28,10 @@ ERRORS = {
         400,
         "The security token included in the request is invalid.",
     ),
-    "InvalidSignatureException": (400, "Signature expired."),
+    "InvalidSignatureException": (
+        400,
+        "Signature expired: 20260101T000000Z is now earlier than 20260101T000500Z",
+    ),
     "ResourceNotFoundException": (400, "Requested resource not found"),
     "InternalServerError": (500, "Internal server error"),
     "ServiceUnavailable": (503, "Service is unavailable. Please try again later."),

@@ -7,7 +7,9 @@ import socketserver
 import struct
 import sys
 import threading
+import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from tests.faults.server import FaultServer
 
 HOST = "127.0.0.1"
+STAMP = "%Y%m%dT%H%M%SZ"
 HTML = b"<html><head><title>502 Bad Gateway</title></head><body>Bad Gateway</body></html>\n"
 
 
@@ -120,12 +123,29 @@ class Handler(BaseHTTPRequestHandler):
             message = "Request is missing Authentication Token"
             self._send(wire.failure("MissingAuthenticationTokenException", 400, message))
             return
-        response = self.owner.call(operation, body, fault)
+        response = self._doubt() or self.owner.call(operation, body, fault)
         if response is not None and response.status != 200:
             # What the service refuses it refuses, and an error that was asked for is one.
             self._send(response)
         else:
             self._send_with(fault, response or Response(200, b""))
+
+    def _doubt(self) -> Response | None:
+        """The refusal of a request that is signed by the wrong key, or at the wrong time."""
+        keys, now = self.owner.keys, time.time() + self.owner.ahead
+        if keys is not None:
+            signed_by = self.headers["Authorization"].partition("Credential=")[2].partition("/")[0]
+            if signed_by not in keys:
+                message = "The security token included in the request is expired"
+                return wire.failure("ExpiredTokenException", 400, message)
+        stamp = self.headers.get("X-Amz-Date", "")
+        told = datetime.strptime(stamp, STAMP).replace(tzinfo=UTC).timestamp() if stamp else now
+        if abs(told - now) <= 300:
+            return None
+        at = datetime.fromtimestamp(now, UTC).strftime(STAMP)
+        early, verb = ("expired", "earlier") if told < now else ("not yet current", "later")
+        message = f"Signature {early}: {stamp} is now {verb} than {at}"
+        return wire.failure("InvalidSignatureException", 400, message)
 
     def _send_with(self, fault: str | None, response: Response) -> None:
         half = len(response.body) // 2
@@ -190,7 +210,7 @@ class Handler(BaseHTTPRequestHandler):
         lines = [
             f"HTTP/1.1 {response.status} {reason}",
             "Server: Server",
-            f"Date: {self.date_time_string()}",
+            f"Date: {self.date_time_string(time.time() + self.owner.ahead)}",
             f"Content-Type: {content_type}",
             "Transfer-Encoding: chunked" if is_chunked else f"Content-Length: {size}",
             f"x-amzn-RequestId: {len(self.owner.requests):052d}",

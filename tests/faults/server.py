@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 import json
 import signal
+import ssl
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from types import FrameType
 from typing import Any, Self
 
@@ -41,8 +42,9 @@ class FaultServer:
     """Serves ``dynamodb`` on 127.0.0.1 while its block runs.
 
     ``faults`` is the script, by operation: ``server.faults.add("BatchWriteItem", "html_502")``;
-    its ``decide`` may be a Chance. ``requests`` is what came in, ``connections`` how many were
-    opened, ``endpoint`` the URL.
+    its ``decide`` may be a Chance. ``keys`` are the access keys that it lets sign (None: any), and
+    its clock is ``ahead`` by so many seconds. ``requests`` is what came in, ``connections`` how
+    many were opened, ``endpoint`` the URL.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class FaultServer:
         dynamodb: FakeDynamoDB | None = None,
         drip_seconds: float = 0.5,
         stall_seconds: float = 2.0,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.drip_seconds = drip_seconds
         self.stall_seconds = stall_seconds
@@ -59,7 +62,12 @@ class FaultServer:
         self._current = threading.local()  # .fault: that of the call this thread is in
         self.dynamodb = dynamodb or FakeDynamoDB(sleep=self.stopping.wait)
         self.dynamodb.faults.decide = lambda _operation, _params: self._fault_here()
+        self.keys: Container[str] | None = None
+        self.ahead = 0.0
+        self._scheme = "http" if tls is None else "https"
         self._server = Server(self)
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     @property
@@ -68,7 +76,7 @@ class FaultServer:
 
     @property
     def endpoint(self) -> str:
-        return f"http://{HOST}:{self.port}"
+        return f"{self._scheme}://{HOST}:{self.port}"
 
     @property
     def connections(self) -> int:

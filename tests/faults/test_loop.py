@@ -39,10 +39,7 @@ def wire(request, certificate) -> tuple[Any, Any]:
 
 @pytest.fixture
 def fault_server(wire) -> Iterator[FaultServer]:
-    with FaultServer(drip_seconds=0.2, stall_seconds=0.2) as running:
-        if wire[0] is not None:
-            listener = running._server.socket
-            running._server.socket = wire[0].wrap_socket(listener, server_side=True)
+    with FaultServer(drip_seconds=0.2, stall_seconds=0.2, tls=wire[0]) as running:
         running.dynamodb.create_table(**DEFINITION)
         yield running
 

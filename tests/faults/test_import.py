@@ -1,0 +1,228 @@
+"""Whole imports through every fault, by every engine, plain and over TLS: table and report."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ddbload.aws_http import clients as clients_module
+from ddbload.aws_http import identity
+from ddbload.aws_http.clients import AwsSettings, Clients
+from ddbload.contracts import Counts, ImportTask, PreflightTask, Report
+from ddbload.errors import AccessDenied
+from ddbload.pipeline.context import Context, Permitted
+from ddbload.pipeline.import_chunk import import_chunk
+from ddbload.pipeline.preflight import preflight
+from ddbload.pipeline.report import report
+from ddbload.write import engines
+from tests.faults.catalogue import LIES, SURVIVABLE
+from tests.faults.certificates import Certificate, make
+from tests.faults.server import FaultServer
+from tests.faults.test_drivers import Hasty, _settle
+from tests.unit.aws_http.canned import CREDENTIALS, isolate
+from tests.unit.pipeline.world import MemoryStore
+
+ENGINES = sorted(engines.ENGINES)
+RUN = "run-1"
+_tables = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory) -> Certificate:
+    return make(Path(tmp_path_factory.mktemp("certificate")), "127.0.0.1")
+
+
+@pytest.fixture(scope="module", params=["plain", "TLS"])
+def server(request, certificate) -> Iterator[FaultServer]:
+    tls = None if request.param == "plain" else certificate.server()
+    with FaultServer(drip_seconds=0.03, stall_seconds=0.03, tls=tls) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch, certificate) -> None:
+    isolate(monkeypatch, **CREDENTIALS, AWS_REGION="us-east-1")
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate.chain))
+
+
+@pytest.fixture
+def imported(server, tmp_path) -> Iterator[Callable[..., Imported]]:
+    """Imports so many rows into a new table, chunk after chunk, and looks at what came of it."""
+
+    def run(engine: str, rows: int, **options: Any) -> Imported:
+        return _import(server, tmp_path, engine, rows, options)
+
+    yield run
+    server.faults.decide, server.keys, server.ahead = None, None, 0.0
+    assert server.faults.left() == {}
+    assert server.dynamodb.overlaps == []
+
+
+@dataclass
+class Imported:
+    """What an import came to."""
+
+    rows: int
+    report: Report
+    table: dict[str, str]
+    faults: list[str | None]
+
+    def assert_complete(self) -> None:
+        assert self.table == {str(row): f"row {row}" for row in range(self.rows)}
+        assert self.report.status == "SUCCEEDED"
+        assert self.report.rows == Counts(read=self.rows, written=self.rows)
+
+
+def _import(
+    server: FaultServer, folder: Path, engine: str, rows: int, options: dict[str, Any]
+) -> Imported:
+    table = f"table{next(_tables)}"
+    server.dynamodb.create_table(
+        TableName=table,
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    file = folder / "rows.csv"
+    file.write_text("id,name\n" + "".join(f"{row},row {row}\n" for row in range(rows)))
+    context = Context(
+        store=MemoryStore(),
+        clients=Clients(AwsSettings(endpoint_url=server.endpoint), connections=6),
+        permitted=Permitted(paths=True),
+        rng=Hasty(1),
+    )
+    payload = {
+        "source": {"path": str(file)},
+        "target": {"table": table},
+        "options": {"engine": engine, "concurrency": 6, "chunk_bytes": 12_000, **options},
+    }
+    assert preflight(PreflightTask(payload, RUN, None), context).cursor is None
+    before = len(server.requests)
+    for chunk in context.ledger(RUN).find_manifest() or ():
+        assert import_chunk(ImportTask(RUN, chunk, None), context).cursor is None
+    found = {i["id"]["N"]: i["name"]["S"] for i in server.dynamodb.items(table)}
+    faults = [request.fault for request in server.requests[before:]]
+    return Imported(rows, report(RUN, context, interrupted=False), found, faults)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_fault_in_turn(server, imported, engine):
+    for fault in (*SURVIVABLE, *LIES):
+        server.faults.add("BatchWriteItem", None, fault)
+    found = imported(engine, 2500)
+    found.assert_complete()
+    assert set(found.faults) == {None, *SURVIVABLE, *LIES}
+    assert found.report.work.throttled >= 3
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_answers_that_come_too_late(server, imported, engine, monkeypatch):
+    monkeypatch.setattr(server, "stall_seconds", 0.5)
+    monkeypatch.setattr(clients_module, "READ_SECONDS", 0.2)
+    server.faults.add("BatchWriteItem", "stall", None, "stall_landed", None, "late")
+    found = imported(engine, 300)
+    found.assert_complete()
+    assert found.report.work.retries >= 3
+    _settle(server)
+    # A client that gives up cannot know that its write is still under way.
+    server.dynamodb.overlaps.clear()
+
+
+# Who signs, and by which clock
+
+
+def test_credentials_that_are_renewed_meanwhile(server, imported, monkeypatch, tmp_path):
+    """Nobody is refused: they are renewed before they end, and those of old go on for a while."""
+    program = tmp_path / "renew.py"
+    program.write_text(RENEWING.format(count=str(tmp_path / "count")))
+    config = tmp_path / "config"
+    config.write_text(f"[default]\ncredential_process = {sys.executable} {program}\n")
+    for name in CREDENTIALS:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    monkeypatch.setattr(identity, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(server.dynamodb, "latency", 0.01)
+    signed = Signatures()
+    server.keys = signed
+    imported("async", 600).assert_complete()
+    assert len(signed.keys) > 3
+
+
+RENEWING = """
+import json, pathlib, time
+count = pathlib.Path({count!r})
+number = int(count.read_text()) + 1 if count.exists() else 1
+count.write_text(str(number))
+# So near their end that botocore does not use them for long.
+ends = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60))
+print(json.dumps({{"Version": 1, "AccessKeyId": f"key{{number}}", "SecretAccessKey": "secret",
+                  "SessionToken": "token", "Expiration": ends}}))
+"""
+
+
+class Signatures:
+    """Lets every key sign, and remembers them."""
+
+    def __init__(self) -> None:
+        self.keys: set[object] = set()
+
+    def __contains__(self, key: object) -> bool:
+        self.keys.add(key)
+        return True
+
+
+def test_credentials_that_end_meanwhile(server, imported, monkeypatch, tmp_path):
+    """Somebody logs in anew: the shared file has others from then on."""
+    for name in CREDENTIALS:
+        monkeypatch.delenv(name)
+    shared = tmp_path / "credentials"
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(shared))
+
+    def login(name: str) -> None:
+        shared.write_text(f"[default]\naws_access_key_id={name}\naws_secret_access_key=b\n")
+        server.keys = {name}
+
+    login("first")
+    asked = 0
+
+    def decide(operation: str, _params: Any) -> None:
+        nonlocal asked
+        asked += operation == "BatchWriteItem"
+        if asked == 10:
+            login("second")
+
+    server.faults.decide = decide
+    imported("async", 1000).assert_complete()
+    assert asked > 10
+
+
+@pytest.mark.parametrize("ahead", [3600.0, -3600.0])
+def test_a_wrong_clock_is_mended_by_the_asynchronous_engine(server, imported, monkeypatch, ahead):
+    real = server.dynamodb.describe_table
+
+    def right_until_the_table_is_known(**params: Any) -> Any:
+        # What boto3 asks goes by this machine's clock.
+        server.ahead = ahead
+        return real(**params)
+
+    monkeypatch.setattr(server.dynamodb, "describe_table", right_until_the_table_is_known)
+    imported("async", 300).assert_complete()
+
+
+@pytest.mark.parametrize("engine", ["sync", "threads"])
+def test_a_wrong_clock_is_named(server, imported, monkeypatch, engine):
+    real = server.dynamodb.describe_table
+
+    def right_until_the_table_is_known(**params: Any) -> Any:
+        server.ahead = 3600.0
+        return real(**params)
+
+    monkeypatch.setattr(server.dynamodb, "describe_table", right_until_the_table_is_known)
+    with pytest.raises(AccessDenied, match="check this machine's clock"):
+        imported(engine, 300)
