@@ -21,7 +21,8 @@ SLOWLY = ("--max-wcu", "400")
 class LongRun:
     """A file, its table, and a run of it under one id."""
 
-    def __init__(self, console: Console, dynamodb: Any, table: str) -> None:
+    def __init__(self, console: Console, dynamodb: Any, table: str, rows: int = ROWS) -> None:
+        self.rows = rows
         self.console = console
         self.dynamodb = dynamodb
         self.table = table
@@ -30,7 +31,7 @@ class LongRun:
             *(PROGRAM, "import", FILE, table, "--run-id", "long", "--ledger", "ledger"),
             *("--chunk-bytes", "1500"),
         ]
-        lines = [f"{number},name of {number}\n" for number in range(ROWS)]
+        lines = [f"{number},name of {number}\n" for number in range(rows)]
         console.write(FILE, "".join(["id,name\n", *lines]))
 
     @contextmanager
@@ -55,7 +56,7 @@ class LongRun:
         assert (ended.code, ended.err) == (0, "")
         found: dict[str, Any] = json.loads(ended.out)
         rows = found["rows"]
-        assert (rows["read"], rows["written"]) == (ROWS, ROWS)
+        assert (rows["read"], rows["written"]) == (self.rows, self.rows)
         self.table_is_right()
         return found
 
@@ -64,5 +65,5 @@ class LongRun:
         found = {item["id"]["N"]: item for item in items(self.dynamodb, self.table)}
         assert found == {
             str(number): {"id": {"N": str(number)}, "name": {"S": f"name of {number}"}}
-            for number in range(ROWS)
+            for number in range(self.rows)
         }

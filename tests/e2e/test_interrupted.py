@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -151,17 +152,33 @@ def test_the_second_ctrl_c_ends_it_at_once(console):
     assert ended.err.strip().endswith("again to quit now")
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_killed_again_and_again(long, seed):
+@pytest.mark.parametrize("processes", [1, 2])
+def test_killed_again_and_again(console, dynamodb, processes):
     """SIGKILL for the process that users see; its workers notice."""
-    rng = random.Random(seed)
-    for _ in range(4):
-        with long.started() as running:
-            time.sleep(rng.uniform(0.3, 2.0))
+    table = f"interrupted-{next(NUMBERS)}"
+    make_table(dynamodb, table, "id:N")
+    # Ten seconds of writing, of which each attempt gets half a one.
+    long = LongRun(console, dynamodb, table, rows=4000)
+    rng = random.Random(processes)
+
+    def segments() -> int:
+        return len(list(long.ledger.glob("runs/long/chunks/*/*.json")))
+
+    for number in range(10):
+        # In turn: while it starts, as likely as not; and while it writes.
+        before = segments()
+        with long.started("--processes", str(processes), "--engine", "async") as running:
+            if number % 2:
+                until(lambda least=before: segments() > least, "nothing is imported")
+            time.sleep(rng.uniform(0.0, 0.8))
             running.kill()
-            running.process.wait()
+            assert running.process.wait() == -signal.SIGKILL, "it had ended"
             until(lambda run=running: not run.members(), "processes are left")
-    long.continued()
+        assert segments() >= before
+    found = long.continued()
+    assert found["rows"] == {**dict.fromkeys(found["rows"], 0), "read": 4000, "written": 4000}
+    report = json.loads((long.ledger / "runs" / "long" / "report.json").read_text())
+    assert (report["status"], report["rows"]) == ("SUCCEEDED", found["rows"])
 
 
 def test_a_killed_worker_ends_the_run(long):
