@@ -17,8 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.sim.flow import Flow, Load, Ours, Plain, Writer
+from tests.sim.flow import Flow
 from tests.sim.table import Capacity, Table
+from tests.sim.writers import Load, Ours, Plain, Writer
 
 CONCURRENCY = 16
 WRITERS: dict[str, Callable[[random.Random], Writer]] = {
@@ -39,7 +40,7 @@ def measure(writer: str, table: str, minutes: int, seed: int) -> dict[str, Any]:
     """One writer at one table."""
     started = time.process_time()
     made = WRITERS[writer](random.Random(seed))
-    flow = Flow(made, Table(TABLES[table], salt=seed), Load(), seed=seed).run(60.0 * minutes)
+    flow = Flow([made], Table(TABLES[table], salt=seed), Load(), seed=seed).run(60.0 * minutes)
     accepted = flow.table.usage.accepted[60 * STEADY : 60 * minutes]
     steady, whole = flow.total(STEADY, minutes), flow.total(0, minutes)
     return {

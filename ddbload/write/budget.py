@@ -26,10 +26,12 @@ class Budget:
         # Units used for each unit of the rows' own size.
         self._factor = 1.0
 
-    @property
-    def request_units(self) -> float:
-        """Rows of how many units one request may carry, so that a small budget flows evenly."""
-        return self._rate * BURST_SECONDS / self._factor
+    def request_units(self, seconds: float = BURST_SECONDS) -> float:
+        """Rows of how many units one request may carry, that takes so many seconds.
+
+        No more than that, so that a small budget flows evenly.
+        """
+        return self._rate * seconds / self._factor
 
     def ready_at(self, now: float) -> float:
         """When a request may go: `now`, or the time by which the debt is paid off."""

@@ -7,6 +7,7 @@ is *dissolved* into single rows, which the scheduler treats as any others.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Hashable, Sequence
 from collections.abc import Set as AbstractSet
@@ -14,6 +15,9 @@ from dataclasses import dataclass, field
 
 from ddbload.write import limits
 from ddbload.write.succession import Row
+
+SLACK = 1.25
+"""By which factor a request may take more than it should: none is left with a row or two."""
 
 _ONES = (1,) * limits.MAX_BATCH_ROWS
 
@@ -180,10 +184,11 @@ class CleanLane:
         return ready[0] if ready else None
 
     def take(self, most_units: float) -> CleanBatch:
-        """The head, now under way; of one that takes too much, as many rows as may go."""
+        """The head, now under way; one that takes too much is cut into parts of about one size."""
         batch = self._ready.popleft()
-        if batch.units > most_units:
-            batch = self._cut(batch, most_units)
+        units = batch.units
+        if units > most_units * SLACK:
+            batch = self._cut(batch, units / math.ceil(units / (most_units * SLACK)))
         self.waiting -= len(batch.handles)
         batch.flying = True
         return batch

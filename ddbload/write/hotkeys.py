@@ -22,6 +22,8 @@ SHARE = 0.75
 """The share of its units that came back, in requests of which most of the others passed."""
 SLOWEST = 50.0
 """Units a second that a key is tried with. Where that is too much, it is not for the key."""
+RAISE = 0.03
+"""By which share a key's rate rises in a second. All others may have to wait for its rows."""
 MOST = 4
 """Hot keys at a time. If there are more, it is not for the keys."""
 FORGOTTEN = 10 * PERIOD
@@ -38,7 +40,7 @@ class _Hot:
     __slots__ = ("queue", "rate", "seen_at")
 
     def __init__(self, now: float) -> None:
-        self.rate = Rate(now, FIRST_RATE, SLOWEST)
+        self.rate = Rate(now, FIRST_RATE, SLOWEST, RAISE)
         self.queue = Queue()
         self.seen_at = now
 
@@ -77,7 +79,7 @@ class HotKeys:
             if not queue or rate.ready_at(now) > now:
                 continue
             # It may go into debt for one request, as everybody may: single rows would cost more.
-            most = units + rate.request_units
+            most = units + rate.request_units()
             while queue and len(rows) < limits.MAX_BATCH_ROWS and units < most:
                 row = queue.peek()
                 size += row.bytes

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from ddbload.aws_http.backoff import full_jitter
 from ddbload.write.budget import Budget
-from ddbload.write.rate import Rate
+from ddbload.write.rate import BURST_SECONDS, REQUEST_MARGIN, Rate
 
 MAX_LEVEL = 9
+LEARNING = 0.2
+"""The weight of the latest answer in how long answers take."""
 
 
 class Calm:
@@ -59,6 +61,18 @@ class Sent:
     """Of the budget, if there is one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Back:
+    """What of a request came back and is the table's doing, in write units."""
+
+    units: int
+    new: int
+    """Of rows that had not come back again and again: those say nothing of the others."""
+
+
+NOTHING_BACK = Back(0, 0)
+
+
 class Pacing:
     """What slows a worker down, kept from one byte range to the next."""
 
@@ -66,18 +80,19 @@ class Pacing:
         self._calm = Calm(rng)
         self._rate = Rate(now)
         self._budget = None if max_wcu is None else Budget(max_wcu, now)
+        # Seconds that an answer takes, on the average of late; None before the first.
+        self._latency: float | None = None
 
     @property
     def limit(self) -> float:
         """Units a second that the run was given; infinity: as many as the table takes."""
         return math.inf if self._budget is None else self._budget.units_per_second
 
-    @property
-    def request_units(self) -> float:
-        """Rows of how many units one request may carry."""
-        if self._budget is None:
-            return self._rate.request_units
-        return min(self._rate.request_units, self._budget.request_units)
+    def request_units(self, concurrency: int) -> float:
+        """Rows of how many units one request may carry, when so many go at a time."""
+        seconds = max(BURST_SECONDS, REQUEST_MARGIN * (self._latency or 0.0) / concurrency)
+        units = self._rate.request_units(seconds)
+        return units if self._budget is None else min(units, self._budget.request_units(seconds))
 
     def ready_at(self, now: float) -> float:
         """When a request may go."""
@@ -93,27 +108,27 @@ class Pacing:
         self,
         sent: Sent,
         taken: int,
-        back: int,
+        back: Back,
         consumed: float,
         now: float,
     ) -> None:
         """A request was answered: so many units of its rows were taken.
 
-        `back`: units that came back and are the table's doing. `consumed`: what DynamoDB says.
+        `consumed`: what DynamoDB says it used.
         """
         if self._budget is not None:
             self._budget.settle(sent.paid, sent.units, taken, consumed)
-        self._rate.answered(sent.units, back, sent.at, now)
+        self._answered(sent, back, now)
         if taken == sent.units:
             self._calm.passed(now)
-        elif back and not taken:
+        elif back.units and not taken:
             self._calm.refused(sent.at, now)
 
-    def throttled(self, sent: Sent, back: int, now: float) -> None:
-        """A whole request was refused for want of capacity; `back` as above."""
+    def throttled(self, sent: Sent, back: Back, now: float) -> None:
+        """A whole request was refused for want of capacity."""
         self.refused(sent)
-        self._rate.answered(sent.units, back, sent.at, now)
-        if back:
+        self._answered(sent, back, now)
+        if back.units:
             self._calm.refused(sent.at, now)
 
     def unsure(self, sent: Sent, now: float) -> None:
@@ -124,3 +139,9 @@ class Pacing:
         """DynamoDB did not look at a request's rows: they used nothing."""
         if self._budget is not None:
             self._budget.refund(sent.paid)
+
+    def _answered(self, sent: Sent, back: Back, now: float) -> None:
+        took = now - sent.at
+        before = took if self._latency is None else self._latency
+        self._latency = before + LEARNING * (took - before)
+        self._rate.answered(sent.units, back.new, sent.at, now)

@@ -9,6 +9,9 @@ import math
 
 BURST_SECONDS = 0.2
 """How much unused capacity is kept, and how much one request takes at most."""
+REQUEST_MARGIN = 1.25
+"""How much more a request takes where answers are slow than would do on the average."""
+ROUNDING = 1e-6
 PERIOD = 1.0
 """Seconds after which a rate is changed."""
 RAISE = 0.003
@@ -19,13 +22,21 @@ MAX_RAISE = 0.25
 FAST = 1.25
 """By which factor it rises in a second up to where it was."""
 FADING = 0.8
-"""What is left in a second of what was taken lately, while something comes back."""
+"""What is left after a period of what was taken lately, while something comes back."""
 BREAKDOWN = 0.98
 """Where more than this share comes back, that says nothing of what the table can take."""
 SHORTEST = 0.1
 """Seconds. The time of a few requests is not to be divided by."""
 ENOUGH = 100
 """Units, most of which came back, that say that it is no accident."""
+FEW = 25
+"""Fewer units say nothing yet where some of them came back."""
+FEW_BACK = 3
+"""Unless so many came back, and most did."""
+FEW_SECONDS = 5.0
+"""A rate is not left as it is for longer, however little is known."""
+NOTED = 0.01
+"""The share that must come back for there to be a limit at all: one costs about as much."""
 SLOWEST = 1.0
 """Units a second that are tried whatever comes back."""
 
@@ -35,8 +46,8 @@ class Rate:
 
     Once a second, or sooner when most comes back, the rate is lowered by the share of units that
     came back, so that what is sent is what was taken. While nothing comes back it is raised: by
-    half a per cent a second at first, faster the longer it lasts. At a table's limit the two
-    balance each other, and half a per cent of all rows comes back.
+    `RAISE` a second at first, faster the longer it lasts. At a table's limit the two balance
+    each other, and about that share of all rows comes back.
     """
 
     def __init__(
@@ -44,15 +55,22 @@ class Rate:
         now: float = 0.0,
         units_per_second: float = math.inf,
         slowest: float = SLOWEST,
+        raised: float = RAISE,
     ) -> None:
+        """Make one that begins at `units_per_second`, and rises by `raised` of it a second."""
         self.units_per_second = units_per_second
         self._slowest = slowest
+        self._raise = raised
         # Units a second that were taken lately: up to this it is raised fast.
         self._taken = units_per_second
         self._balance = 0.0
         self._at = now
-        # Of the requests that were sent since `_since`: units, and those of them that came back.
+        # Of the requests that were sent since `_since`: how many, the times of the first and the
+        # last one, units, and those of them that came back.
         self._since = now
+        self._count = 0
+        self._first = 0.0
+        self._last = 0.0
         self._units = 0
         self._back = 0
         # How long nothing has come back.
@@ -63,10 +81,9 @@ class Rate:
         """Whether it cannot be lowered any more."""
         return self.units_per_second <= self._slowest
 
-    @property
-    def request_units(self) -> float:
-        """Rows of how many units one request may carry."""
-        return self.units_per_second * BURST_SECONDS
+    def request_units(self, seconds: float = BURST_SECONDS) -> float:
+        """Rows of how many units one request may carry, that takes so many seconds."""
+        return self.units_per_second * seconds
 
     def ready_at(self, now: float) -> float:
         """When a request may go."""
@@ -87,19 +104,33 @@ class Rate:
             # What was sent before the rate was changed says nothing about the new one. Nearly
             # all of what one counts was sent after it.
             return
+        if not self._count:
+            self._first = self._last = sent_at
+        self._last = max(self._last, sent_at)
+        self._count += 1
         self._units += units
         self._back += back
-        passed = now - self._since
-        if passed < PERIOD and not self._drowning:
+        passed = self._passed
+        if not self._drowning and (passed < PERIOD - ROUNDING or self._few(passed)):
             return
         if self.units_per_second != math.inf:
             self._change(passed)
-        elif self._back:
+        elif self._back > NOTED * self._units and self._back >= FEW_BACK:
             self._begin(passed)
             self._balance = 0.0
             self._at = now
         self._since = now
-        self._units = self._back = 0
+        self._count = self._units = self._back = 0
+
+    @property
+    def _passed(self) -> float:
+        """The seconds in which these requests were sent, up to the one after them; 0: unknown.
+
+        Not those until they were answered, and not those in which there was nothing to send.
+        """
+        if self._count < 2:
+            return 0.0
+        return (self._last - self._first) * self._count / (self._count - 1)
 
     @property
     def _drowning(self) -> bool:
@@ -107,6 +138,14 @@ class Rate:
         rate = self.units_per_second
         enough = ENOUGH if rate == math.inf else max(ENOUGH, rate * PERIOD / 10)
         return 2 * self._back > self._units >= enough
+
+    def _few(self, passed: float) -> bool:
+        """Whether what came back may still be an accident."""
+        if not self._back or passed >= FEW_SECONDS:
+            return False
+        if self._back < FEW_BACK and (self._units < FEW or self.units_per_second == math.inf):
+            return True
+        return self._units < FEW and 2 * self._back <= self._units
 
     def _begin(self, passed: float) -> None:
         sent = self._units / max(passed, SHORTEST)
@@ -121,16 +160,19 @@ class Rate:
         share = self._back / self._units
         if share <= BREAKDOWN:
             if share:
-                self._taken = 0.0 if self._taken == math.inf else self._taken * FADING**passed
+                self._taken = (
+                    0.0 if self._taken == math.inf else self._taken * FADING ** min(passed, PERIOD)
+                )
             self._taken = max(self._taken, sent * (1 - share))
         if share:
             self._quiet = 0.0
-            rate = max(min(rate, sent) * (1 - share), rate / 2)
+            # Where little is sent, little that comes back says little of the rate.
+            rate = max(min(rate, sent) * (1 - share), rate * (1 - 2 * share), rate / 2)
         else:
             self._quiet += passed
         if sent >= rate / 2:
             # Else the rate is not what limits it, and nothing is known of a higher one.
             known = 0.0 if share else min(rate * FAST, self._taken)
-            raised = min(RAISE * 2 ** (self._quiet / DOUBLING), MAX_RAISE)
+            raised = min(self._raise * 2 ** (self._quiet / DOUBLING), MAX_RAISE)
             rate = max(known, rate * (1 + passed * raised))
         self.units_per_second = max(rate, self._slowest)

@@ -21,7 +21,8 @@ from ddbload.errors import DdbloadError
 from ddbload.write import limits
 from ddbload.write.clean import CleanBatch, CleanLane
 from ddbload.write.hotkeys import partition_key
-from ddbload.write.pacing import MAX_LEVEL, Pacing, Sent
+from ddbload.write.pacing import MAX_LEVEL, NOTHING_BACK, Back, Pacing, Sent
+from ddbload.write.rate import FEW_BACK
 from ddbload.write.settlement import Outcome, Settlement
 from ddbload.write.steps import (
     Accepted,
@@ -41,6 +42,8 @@ from ddbload.write.waiting import Waiting
 RETURNED_LEVEL = 4
 """A row that came back waits for 0.8 s at most: the rate slows what follows, and the row itself may
 hold up all others, which may run ahead of it only so far."""
+STUBBORN = FEW_BACK - 1
+"""A row that came back more often than this is no sign that others will, and alone it is none."""
 
 
 @dataclass(slots=True)
@@ -241,7 +244,7 @@ class Scheduler:
         return Work(self._sent, self._throttled, self._retries, self._consumed)
 
     def _batch(self, now: float) -> Batch | None:
-        most = self._pacing.request_units
+        most = self._pacing.request_units(self._concurrency)
         while True:
             clean = self._clean.head()
             if clean is not None and self._waiting.is_empty:
@@ -287,7 +290,7 @@ class Scheduler:
         self.settlement.settle_all(clean.handles, Outcome.WRITTEN)
         self._released(clean.handles)
         self._consumed += consumed
-        self._pacing.accepted(sent, sent.units, 0, consumed, now)
+        self._pacing.accepted(sent, sent.units, NOTHING_BACK, consumed, now)
 
     def _accepted(
         self,
@@ -298,6 +301,7 @@ class Scheduler:
         now: float,
     ) -> None:
         self._consumed += consumed
+        back = self._back(rows, unprocessed, sent, now)
         taken = 0
         for place, row in enumerate(rows):
             if place in unprocessed:
@@ -308,19 +312,33 @@ class Scheduler:
         if unprocessed:
             self.trouble = "UnprocessedItems"
             self._throttled += 1
-        explained = self._waiting.hot.answered(rows, unprocessed, sent.at, now)
-        self._pacing.accepted(sent, taken, sent.units - taken - explained, consumed, now)
+        self._pacing.accepted(sent, taken, back, consumed, now)
 
     def _refused_for_now(
         self, rows: Sequence[Row], sent: Sent, answer: Throttled, now: float
     ) -> None:
         self.trouble = answer.code
         self._throttled += 1
-        explained = self._waiting.hot.answered(
-            rows, range(len(rows)), sent.at, now, key_range=answer.key_range
-        )
-        self._pacing.throttled(sent, sent.units - explained, now)
+        every = set(range(len(rows)))
+        back = self._back(rows, every, sent, now, key_range=answer.key_range)
+        self._pacing.throttled(sent, back, now)
         self._again(rows, now, RETURNED_LEVEL)
+
+    def _back(
+        self,
+        rows: Sequence[Row],
+        returned: set[int],
+        sent: Sent,
+        now: float,
+        *,
+        key_range: bool = False,
+    ) -> Back:
+        """What came back for the table's sake."""
+        explained = self._waiting.hot.answered(rows, returned, sent.at, now, key_range=key_range)
+        came_back = [rows[place] for place in returned]
+        units = sum(row.units for row in came_back) - explained
+        stubborn = sum(row.units for row in came_back if row.attempts > STUBBORN)
+        return Back(units, max(0, units - stubborn))
 
     def _again(self, rows: Sequence[Row], now: float, most: int) -> None:
         for row in rows:

@@ -7,8 +7,9 @@ import random
 
 import pytest
 
-from tests.sim.flow import Flow, Load, Ours, Plain
+from tests.sim.flow import Flow
 from tests.sim.table import Capacity, Table
+from tests.sim.writers import Load, Ours, Plain
 
 ON_DEMAND = 4000.0
 DRAINED = Capacity(saved=0.0)
@@ -19,7 +20,7 @@ def flow(capacity: Capacity = DRAINED, load: Load | None = None, **given) -> Flo
     seed = given.get("seed", 1)
     max_wcu = given.pop("max_wcu", None)
     writer = given.pop("writer", None) or Ours(16, random.Random(seed), max_wcu)
-    return Flow(writer, Table(capacity, salt=seed), load or Load(), **given)
+    return Flow([writer], Table(capacity, salt=seed), load or Load(), **given)
 
 
 def used(run: Flow, first: int, last: int) -> float:

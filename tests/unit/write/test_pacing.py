@@ -155,7 +155,7 @@ def test_a_steady_factor_is_learned():
     for _ in range(50):
         budget.settle(budget.pay(10), 10, 10, 40.0)
     assert round(budget.pay(10), 2) == 40
-    assert round(budget.request_units, 2) == 100 * BURST_SECONDS / 4
+    assert round(budget.request_units(), 2) == 100 * BURST_SECONDS / 4
 
 
 def test_an_estimate_never_sinks_below_the_rows_own_size():

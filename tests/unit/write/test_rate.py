@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from ddbload.write.rate import ENOUGH, FAST, MAX_RAISE, PERIOD, RAISE, SLOWEST, Rate
+from ddbload.write.rate import ENOUGH, FAST, FEW_SECONDS, MAX_RAISE, PERIOD, RAISE, SLOWEST, Rate
 
 
 def told(
@@ -37,7 +37,7 @@ def test_there_is_no_limit_at_first():
     told(rate, 0.0, 60.0, 0.0, 50_000.0)
     assert rate.units_per_second == math.inf
     assert rate.ready_at(60.0) == 60.0
-    assert rate.request_units == math.inf
+    assert rate.request_units() == math.inf
 
 
 def test_the_first_return_sets_it_to_what_was_taken():
@@ -97,7 +97,8 @@ def test_it_is_soon_where_it_was_before_a_breakdown():
     now = told(rate, now, 10.0, 1.0)
     assert rate.units_per_second < before / 100
     needed = math.log(before / rate.units_per_second, FAST)
-    told(rate, now, math.ceil(needed) + 1, 0.0)
+    # At the slowest, little is known of the first seconds in which all is well again.
+    told(rate, now, math.ceil(needed) + 1 + FEW_SECONDS, 0.0)
     # A second in which the breakdown begins is one like others.
     assert rate.units_per_second >= 0.75 * before
 
@@ -123,7 +124,70 @@ def test_requests_are_paid_for():
     assert rate.ready_at(PERIOD + 0.03) == PERIOD + 0.03
     # No more than a fifth of a second is saved.
     rate.ready_at(100.0)
-    rate.pay(round(rate.request_units))
+    rate.pay(round(rate.request_units()))
     assert rate.ready_at(100.0) == 100.0
     rate.pay(1)
     assert rate.ready_at(100.0) > 100.0
+
+
+def test_few_units_are_gathered_before_it_is_lowered():
+    rate = Rate(0.0, 10.0)
+    # One of ten, every second.
+    for now in (1.0, 2.0):
+        rate.answered(10, 1, now - 0.1, now)
+        assert rate.units_per_second == 10.0
+    rate.answered(10, 1, 2.9, 3.0)
+    assert 8.5 <= rate.units_per_second <= 9.2
+
+
+def test_a_row_alone_does_not_lower_it():
+    rate = limited(1000.0)
+    rate.answered(1, 1, PERIOD + 1, PERIOD + 2)
+    assert rate.units_per_second == pytest.approx(1000.0)
+
+
+def test_where_nearly_all_of_few_units_come_back_it_is_lowered_at_once():
+    rate = Rate(0.0, 10.0)
+    rate.answered(2, 2, 0.2, 0.3)
+    rate.answered(3, 2, 0.7, 0.8)
+    assert rate.units_per_second <= 6.0
+
+
+def test_no_rate_is_left_as_it_is_for_long():
+    rate = limited(1000.0)
+    for second in range(1, 7):
+        rate.answered(1, int(second == 1), PERIOD + second - 0.1, PERIOD + second)
+    assert rate.units_per_second < 1000.0
+
+
+@pytest.mark.parametrize("units", [24, 1000])
+def test_what_comes_back_by_accident_is_no_limit(units):
+    rate = Rate()
+    told(rate, 0.0, 0.9, 0.0, units)
+    rate.answered(units / 10, units / 200, 0.9, 1.0)
+    assert rate.units_per_second == math.inf
+
+
+def test_little_that_comes_back_while_little_is_sent_lowers_it_little():
+    rate = limited(1000.0)
+    told(rate, PERIOD, PERIOD, 0.02, units=100.0)
+    assert rate.units_per_second == pytest.approx(960.0)
+
+
+def test_a_pause_is_no_slowness():
+    rate = Rate()
+    # Nothing to send for an hour, then a burst of which half comes back.
+    rate.answered(2000, 1000, 3600.0, 3600.5)
+    rate.answered(2000, 1000, 3600.5, 3601.0)
+    assert rate.units_per_second == pytest.approx(2000.0)
+    later = 7200.0
+    told(rate, later, PERIOD, 0.5)
+    assert rate.units_per_second >= 999.0
+
+
+def test_it_rises_as_fast_as_it_is_told_to():
+    slow, fast = Rate(0.0, 1000.0), Rate(0.0, 1000.0, raised=10 * RAISE)
+    for rate in (slow, fast):
+        told(rate, 0.0, PERIOD, 0.0)
+    assert fast.units_per_second > 1025.0
+    assert slow.units_per_second < 1005.0

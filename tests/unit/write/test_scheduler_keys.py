@@ -97,7 +97,8 @@ def test_rows_are_cut_to_what_a_budget_lets_go():
     by_hand.offer_all(*object_keys(30), units=[3] * 30)
     sent = by_hand.finish()
     assert sorted(handle for handles in sent for handle in handles) == list(range(30))
-    assert max(map(len, sent)) == 3
+    # A fifth of a second's, and a little more rather than a row or two in a request of its own.
+    assert sorted(map(len, sent)) == [3, 3] + [4] * 6
 
 
 def test_many_queued_rows_of_one_key_are_one_write():

@@ -1,0 +1,99 @@
+"""A row that never passes slows itself, and no others."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from ddbload.write.scheduler import STUBBORN
+from ddbload.write.steps import Accepted, Answer, Batch, Throttled, Unsure, Wait
+from tests.unit.write.by_hand import SMALL, ByHand
+
+
+def written(bad: str | None, *, concurrency: int, latency: float, seconds: float = 60.0) -> int:
+    """How many rows are written in that time, one by one taken back if its key is `bad`."""
+    by_hand = ByHand(concurrency=concurrency)
+    scheduler = by_hand.scheduler
+    flights: list[tuple[float, Batch]] = []
+    count = 0
+    while by_hand.now < seconds:
+        while scheduler.room() > 0:
+            first = scheduler.know(100)
+            handles = range(first, first + 100)
+            keys = [f"k{handle}" for handle in handles]
+            scheduler.offer_all(handles, keys, None, SMALL)
+        step = scheduler.next(by_hand.now)
+        if isinstance(step, Batch):
+            flights.append((by_hand.now + latency, step))
+            continue
+        assert isinstance(step, Wait)
+        until = math.inf if step.until is None else step.until
+        if flights and flights[0][0] <= until:
+            by_hand.now, batch = flights.pop(0)
+            back = [place for place, handle in enumerate(batch.handles) if f"k{handle}" == bad]
+            count += len(batch.handles) - len(back)
+            answer: Answer = Accepted(back, 0.0)
+            scheduler.answered(batch, answer, by_hand.now)
+        else:
+            by_hand.now = until
+    return count
+
+
+@pytest.mark.parametrize(("concurrency", "latency"), [(1, 1.0), (1, 0.05), (4, 1.0), (16, 0.2)])
+@pytest.mark.parametrize("bad", ["k0", "k13", "k1000"])
+def test_a_row_that_never_passes_slows_no_others(concurrency, latency, bad):
+    free = written(None, concurrency=concurrency, latency=latency, seconds=20.0)
+    beside = written(bad, concurrency=concurrency, latency=latency, seconds=20.0)
+    # It has requests of its own, and may hold up what runs ahead of it.
+    share = 0.45 if concurrency == 1 else 0.8
+    assert beside >= min(share * free, 19_000)
+
+
+def test_all_that_come_back_again_and_again_calm_it_all_the_same():
+    by_hand = ByHand(concurrency=1)
+    by_hand.offer_all(*range(25))
+    for _ in range(STUBBORN + 3):
+        batch = by_hand.batch()
+        by_hand.accept(batch, *batch.handles)
+    start, requests = by_hand.now, 0
+    while by_hand.now < start + 20:
+        batch = by_hand.batch()
+        by_hand.accept(batch, *batch.handles)
+        requests += 1
+    assert requests <= 40
+
+
+@pytest.mark.parametrize("answer", [Throttled("ThrottlingException"), Unsure("no answer")])
+def test_so_does_a_refusal_of_the_whole_request(answer):
+    by_hand = ByHand(concurrency=1)
+    by_hand.offer_all(*range(25))
+    requests = 0
+    while by_hand.now < 30:
+        by_hand.answer(by_hand.batch(), answer)
+        requests += 1
+    assert requests <= 40
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "latency", "max_wcu"), [(1, 0.8, 25), (1, 0.4, 50), (4, 2.0, 40)]
+)
+def test_slow_answers_do_not_keep_a_budget_from_being_used(concurrency, latency, max_wcu):
+    by_hand = ByHand(concurrency=concurrency, max_wcu=max_wcu)
+    flights: list[tuple[float, Batch]] = []
+    count = 0
+    while by_hand.now < 60:
+        while by_hand.scheduler.room() > 0:
+            by_hand.offer_all(*[object() for _ in range(100)])
+        step = by_hand.step()
+        if isinstance(step, Batch):
+            flights.append((by_hand.now + latency, step))
+            continue
+        until = math.inf if step.until is None else step.until
+        if flights and flights[0][0] <= until:
+            by_hand.now, batch = flights.pop(0)
+            count += len(batch.handles)
+            by_hand.accept(batch)
+        else:
+            by_hand.now = until
+    assert 0.9 * 60 * max_wcu <= count <= 1.05 * 60 * max_wcu
