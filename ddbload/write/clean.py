@@ -216,12 +216,12 @@ class CleanLane:
     def _cut(self, batch: CleanBatch, most_units: float) -> CleanBatch:
         units = 0
         for count, each in enumerate(batch.row_units):
-            units += each
-            if count and units > most_units:
+            if units >= most_units:
                 head, rest = batch.part(0, count), batch.part(count, len(batch.handles))
                 self._ready.appendleft(rest)
                 for part in (head, rest):
                     batch.stretch.add(part)
                 batch.stretch.close(batch)
                 return head
+            units += each
         return batch

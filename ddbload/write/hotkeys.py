@@ -83,9 +83,9 @@ class HotKeys:
             while queue and len(rows) < limits.MAX_BATCH_ROWS and units < most:
                 row = queue.peek()
                 size += row.bytes
-                units += row.units
-                if rows and (size > limits.MAX_BATCH_BYTES or units > most_units):
+                if rows and (size > limits.MAX_BATCH_BYTES or units >= most_units):
                     return rows
+                units += row.units
                 rate.pay(row.units)
                 rows.append(row)
                 queue.pop()

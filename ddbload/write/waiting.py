@@ -89,15 +89,19 @@ class Waiting:
 
 
 def _fill(queue: Queue, most_units: float) -> list[Row]:
-    """Take the rows of one request."""
+    """Take the rows of one request.
+
+    The last one may go beyond what it may carry: were it left out, slow answers could keep too
+    many units from ever going.
+    """
     rows: list[Row] = []
     size = units = 0
     while queue and len(rows) < limits.MAX_BATCH_ROWS:
         row = queue.peek()
         size += row.bytes
-        units += row.units
-        if rows and (size > limits.MAX_BATCH_BYTES or units > most_units):
+        if rows and (size > limits.MAX_BATCH_BYTES or units >= most_units):
             break
+        units += row.units
         rows.append(row)
         queue.pop()
     return rows
