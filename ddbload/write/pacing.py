@@ -66,11 +66,14 @@ class Back:
     """What of a request came back and is the table's doing, in write units."""
 
     units: int
+    stubborn: int
+    """All units, also those taken, of rows that had come back again and again before: of the
+    others these say nothing."""
     new: int
-    """Of rows that had not come back again and again: those say nothing of the others."""
+    """What came back of the others."""
 
 
-NOTHING_BACK = Back(0, 0)
+NOTHING_BACK = Back(0, 0, 0)
 
 
 class Pacing:
@@ -85,8 +88,9 @@ class Pacing:
 
     @property
     def limit(self) -> float:
-        """Units a second that the run was given; infinity: as many as the table takes."""
-        return math.inf if self._budget is None else self._budget.units_per_second
+        """Units a second that may go; infinity: no limit is known."""
+        rate = self._rate.units_per_second
+        return rate if self._budget is None else min(rate, self._budget.units_per_second)
 
     def request_units(self, concurrency: int) -> float:
         """Rows of how many units one request may carry, when so many go at a time."""
@@ -144,4 +148,4 @@ class Pacing:
         took = now - sent.at
         before = took if self._latency is None else self._latency
         self._latency = before + LEARNING * (took - before)
-        self._rate.answered(sent.units, back.new, sent.at, now)
+        self._rate.answered(sent.units, back.new, sent.at, now, back.stubborn)

@@ -18,7 +18,8 @@ RAISE = 0.003
 """By which share a rate rises in a second, right after something came back."""
 DOUBLING = 20.0
 """Seconds without a return after which it rises twice as fast."""
-MAX_RAISE = 0.25
+MOST_RAISES = 10
+"""How many times as fast at most. Else a burst that was saved up is used up in no time."""
 FAST = 1.25
 """By which factor it rises in a second up to where it was."""
 FADING = 0.8
@@ -66,12 +67,13 @@ class Rate:
         self._balance = 0.0
         self._at = now
         # Of the requests that were sent since `_since`: how many, the times of the first and the
-        # last one, units, and those of them that came back.
+        # last one, units, those of them that tell something, and of these those that came back.
         self._since = now
         self._count = 0
         self._first = 0.0
         self._last = 0.0
         self._units = 0
+        self._telling = 0
         self._back = 0
         # How long nothing has come back.
         self._quiet = 0.0
@@ -98,8 +100,13 @@ class Rate:
         """A request goes."""
         self._balance -= units
 
-    def answered(self, units: int, back: int, sent_at: float, now: float) -> None:
-        """Of the units of a request so many came back."""
+    def answered(
+        self, units: int, back: int, sent_at: float, now: float, stubborn: int = 0
+    ) -> None:
+        """Of the units of a request so many came back.
+
+        `stubborn`: those of rows that say nothing of the others; they are not in `back`.
+        """
         if sent_at < self._since:
             # What was sent before the rate was changed says nothing about the new one. Nearly
             # all of what one counts was sent after it.
@@ -109,18 +116,19 @@ class Rate:
         self._last = max(self._last, sent_at)
         self._count += 1
         self._units += units
+        self._telling += units - stubborn
         self._back += back
         passed = self._passed
         if not self._drowning and (passed < PERIOD - ROUNDING or self._few(passed)):
             return
         if self.units_per_second != math.inf:
             self._change(passed)
-        elif self._back > NOTED * self._units and self._back >= FEW_BACK:
+        elif self._back > NOTED * self._telling and self._back >= FEW_BACK:
             self._begin(passed)
             self._balance = 0.0
             self._at = now
         self._since = now
-        self._count = self._units = self._back = 0
+        self._count = self._units = self._telling = self._back = 0
 
     @property
     def _passed(self) -> float:
@@ -137,19 +145,25 @@ class Rate:
         """Whether most comes back, of enough requests that it is no accident."""
         rate = self.units_per_second
         enough = ENOUGH if rate == math.inf else max(ENOUGH, rate * PERIOD / 10)
-        return 2 * self._back > self._units >= enough
+        return 2 * self._back > self._telling >= enough
+
+    @property
+    def _share(self) -> float:
+        return self._back / self._telling
 
     def _few(self, passed: float) -> bool:
         """Whether what came back may still be an accident."""
+        if not self._telling:
+            return True
         if not self._back or passed >= FEW_SECONDS:
             return False
-        if self._back < FEW_BACK and (self._units < FEW or self.units_per_second == math.inf):
+        if self._back < FEW_BACK and (self._telling < FEW or self.units_per_second == math.inf):
             return True
-        return self._units < FEW and 2 * self._back <= self._units
+        return self._telling < FEW and 2 * self._back <= self._telling
 
     def _begin(self, passed: float) -> None:
         sent = self._units / max(passed, SHORTEST)
-        share = self._back / self._units
+        share = self._share
         if passed >= PERIOD and share <= BREAKDOWN:
             self._taken = sent * (1 - share)
         self.units_per_second = max(sent * max(1 - share, 0.5), self._slowest)
@@ -157,12 +171,11 @@ class Rate:
     def _change(self, passed: float) -> None:
         rate = self.units_per_second
         sent = self._units / max(passed, SHORTEST)
-        share = self._back / self._units
+        share = self._share
         if share <= BREAKDOWN:
             if share:
-                self._taken = (
-                    0.0 if self._taken == math.inf else self._taken * FADING ** min(passed, PERIOD)
-                )
+                faded = FADING ** min(passed, PERIOD)
+                self._taken = 0.0 if self._taken == math.inf else self._taken * faded
             self._taken = max(self._taken, sent * (1 - share))
         if share:
             self._quiet = 0.0
@@ -173,6 +186,6 @@ class Rate:
         if sent >= rate / 2:
             # Else the rate is not what limits it, and nothing is known of a higher one.
             known = 0.0 if share else min(rate * FAST, self._taken)
-            raised = min(self._raise * 2 ** (self._quiet / DOUBLING), MAX_RAISE)
+            raised = self._raise * min(2 ** (self._quiet / DOUBLING), MOST_RAISES)
             rate = max(known, rate * (1 + passed * raised))
         self.units_per_second = max(rate, self._slowest)

@@ -168,8 +168,12 @@ class Scheduler:
         self._stopped = True
 
     def _spread(self) -> int:
-        """Rows to be dealt out to requests at a time: so many are open when a deadline comes."""
-        most = limits.SPREAD_ROUNDS * limits.MAX_BATCH_ROWS * self._concurrency
+        """Rows to be dealt out to requests at a time: so many are open when a deadline comes.
+
+        Few at first: a table may take so little that more of them would never be done.
+        """
+        at_once = limits.MAX_BATCH_ROWS * self._concurrency
+        most = min(limits.SPREAD_ROUNDS * at_once, max(at_once, self.settlement.frontier))
         slow = self._pacing.limit * limits.SPREAD_SECONDS
         return int(min(limits.SPREAD_ROWS, max(limits.MAX_BATCH_ROWS, min(most, slow))))
 
@@ -335,10 +339,13 @@ class Scheduler:
     ) -> Back:
         """What came back for the table's sake."""
         explained = self._waiting.hot.answered(rows, returned, sent.at, now, key_range=key_range)
-        came_back = [rows[place] for place in returned]
-        units = sum(row.units for row in came_back) - explained
-        stubborn = sum(row.units for row in came_back if row.attempts > STUBBORN)
-        return Back(units, max(0, units - stubborn))
+        units = sum(rows[place].units for place in returned) - explained
+        stubborn = again = 0
+        for place, row in enumerate(rows):
+            if row.attempts > STUBBORN:
+                stubborn += row.units
+                again += row.units * (place in returned)
+        return Back(units, stubborn, max(0, units - again))
 
     def _again(self, rows: Sequence[Row], now: float, most: int) -> None:
         for row in rows:

@@ -59,7 +59,7 @@ def test_a_row_that_others_wait_for_goes_first():
 
 
 def test_rows_of_different_keys_are_dealt_out_in_turn():
-    by_hand = ByHand(concurrency=2)
+    by_hand = ByHand(concurrency=4)
     by_hand.offer_all(*object_keys(100))
     batches = [by_hand.batch(), by_hand.batch()]
     assert [list(each.handles) for each in batches] == [
@@ -70,6 +70,21 @@ def test_rows_of_different_keys_are_dealt_out_in_turn():
     assert by_hand.scheduler.settlement.frontier == 0
     by_hand.accept(batches[0])
     assert by_hand.scheduler.settlement.frontier == 2
+
+
+def test_few_are_dealt_out_until_some_are_written():
+    by_hand = ByHand(concurrency=2)
+    by_hand.offer_all(*object_keys(300))
+    batches = [by_hand.batch(), by_hand.batch()]
+    assert [list(each.handles) for each in batches] == [
+        list(range(0, 50, 2)),
+        list(range(1, 50, 2)),
+    ]
+    for batch in batches:
+        by_hand.accept(batch)
+    by_hand.accept_all()
+    by_hand.offer_all(*object_keys(300))
+    assert list(by_hand.batch().handles) == list(range(300, 600, 12))
 
 
 def test_a_later_row_of_a_key_that_is_under_way_waits_however_it_is_offered():

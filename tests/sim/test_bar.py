@@ -1,0 +1,96 @@
+"""The figures that the engine must reach at the simulated table. Each is printed (`pytest -s`)."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import sys
+
+import pytest
+
+from tests.sim.flow import Flow
+from tests.sim.table import Capacity, Table
+from tests.sim.writers import Load, Ours
+
+ON_DEMAND = 4000.0
+FIRST, LAST = 5, 15
+"""Minutes: the burst that was saved up is used, and the table has had time for splits."""
+
+
+def say(words: str) -> None:
+    sys.stderr.write(words + "\n")
+
+
+def run(workers: int, seed: int, seconds: float = 60.0 * LAST, **given) -> Flow:
+    """Sorted rows into a table on demand: so many workers, each with a pacing of its own."""
+    writers = [Ours(16, random.Random(100 * seed + place)) for place in range(workers)]
+    table = Table(given.pop("capacity", Capacity()), salt=seed)
+    return Flow(writers, table, Load(), seed=seed, **given).run(seconds)
+
+
+def used(flow: Flow, first: float, last: float) -> float:
+    """The share of what the table takes on demand, between two seconds."""
+    return sum(flow.table.usage.accepted[int(first) : int(last)]) / (last - first) / ON_DEMAND
+
+
+@pytest.mark.parametrize(("workers", "seed"), [(1, 2), (4, 2)])
+def test_capacity_used_and_rows_returned(workers, seed):
+    flow = run(workers, seed)
+    share = used(flow, 60 * FIRST, 60 * LAST)
+    worst = min(used(flow, second, second + 60) for second in range(60 * FIRST, 60 * LAST, 60))
+    returned = flow.total(FIRST, LAST).returned_share
+    say(f"{workers} workers: {share:.1%} used, {worst:.1%} in one minute, {returned:.2%} returned")
+    assert share >= 0.97
+    assert worst >= 0.6
+    assert returned <= 0.02
+    assert flow.total().returned_share <= 0.03
+
+
+@pytest.mark.parametrize("workers", [4, 10])
+def test_workers_that_begin_one_after_the_other(workers):
+    """Without the burst, so that the table is short from the first second on."""
+    starts = [7.0 * place for place in range(workers)]
+    flow = run(workers, 1, 300.0, capacity=Capacity(saved=0.0), starts=starts)
+    share, returned = used(flow, 120, 300), flow.total(2).returned_share
+    say(f"{workers} workers: {share:.1%} used, {returned:.2%} returned")
+    assert share >= 0.9
+    assert returned <= 0.04
+
+
+@pytest.mark.parametrize("max_wcu", [50.0, 700.0, 3000.0])
+@pytest.mark.parametrize("units", [1, 3])
+@pytest.mark.parametrize("index_units", [0, 1])
+@pytest.mark.parametrize("latency", [0.005, 0.2])
+def test_every_ten_seconds_of_a_budget(max_wcu, units, index_units, latency):
+    """`max_wcu` against every window that begins at a tenth of a second after the first ten."""
+    writer = Ours(32, random.Random(1), max_wcu)
+    table = Table(Capacity(partitions=8, on_demand=8000.0, index_units=index_units))
+    flow = Flow([writer], table, Load(units=units), latency=latency)
+    taken = [0.0]
+    for tenth in range(1, 400):
+        flow.run(tenth / 10)
+        taken.append(sum(table.usage.accepted))
+    windows = [(taken[at + 100] - taken[at]) / 10 / max_wcu for at in range(100, 299)]
+    say(f"{max_wcu} units/s: {min(windows):.3f} to {max(windows):.3f}")
+    assert min(windows) >= 0.9
+    assert max(windows) <= 1.05
+
+
+def test_half_an_hour_at_90_per_cent_rejection_abandons_nothing():
+    half_an_hour = 1800.0
+    rows = 60_000
+    writer = Ours(16, random.Random(1))
+    flow = Flow(
+        [writer],
+        Table(Capacity(saved=0.0)),
+        Load(rows=rows),
+        refuses=lambda now: 0.9 if now < half_an_hour else 0.0,
+    ).run(2 * half_an_hour)
+    counts = writer.scheduler.settlement.counts
+    during = flow.total(1, 30)
+    say(f"{counts}, {during.requests / 1740:.1f} requests a second, all done at {flow.now:.0f} s")
+    assert counts.read == counts.written == rows
+    assert flow.now <= half_an_hour + 300.0
+    # Calm: a handful of requests a second, and not thousands.
+    assert during.requests <= 10 * half_an_hour
+    assert all(later.sent for later in itertools.islice(flow.seen, 30))
