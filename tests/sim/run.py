@@ -11,6 +11,7 @@ import heapq
 import itertools
 import math
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -19,7 +20,7 @@ from ddbload.write import limits
 from ddbload.write.steps import Accepted, Answer, Batch, Finished, Refused, Throttled, Unsure
 from tests.sim.table import Table
 from tests.sim.worker import BreachError, Row, Worker
-from tests.sim.world import LANDS, SLOW, TIME_OUT, WORDS, World
+from tests.sim.world import CREDENTIALS, LANDS, SLOW, TIME_OUT, WORDS, World
 
 MAX_STEPS = 200_000
 MAX_SECONDS = 3 * 3600.0
@@ -41,7 +42,8 @@ class Simulation:
         self.landed: set[int] = set()
         self.now = 0.0
         self.invocations = 0
-        self.faults = 0
+        self.happened: Counter[str] = Counter()
+        """Faults, throttle codes and ends of invocations."""
         self.read = 0
         self.cursor = 0
         self._events: list[tuple[float, int, str, Any]] = []
@@ -72,7 +74,9 @@ class Simulation:
     def _invoke(self) -> None:
         world, rng = self.world, self._rng
         storm = self.now < world.storm_ends
-        for _ in range(2 if storm and rng.random() < world.doubled else 1):
+        doubled = storm and rng.random() < world.doubled
+        self.happened["doubled"] += doubled
+        for _ in range(1 + doubled):
             seconds = world.invocation_seconds if self.invocations < MAX_SHORT else math.inf
             self.invocations += 1
             worker = Worker(self.invocations, world, self.source, self.cursor, self.now, seconds)
@@ -104,6 +108,7 @@ class Simulation:
             while True:
                 step = worker.step(self.now)
                 if isinstance(step, Finished):
+                    self.happened["deadline"] += worker.cursor < len(self.source)
                     worker.check_counts(self.landed)
                     self._ended(worker, counted=True)
                     # Its successor has a turn of its own.
@@ -149,6 +154,7 @@ class Simulation:
         if worker in self._workers:
             # What it had told the ledger by then: everything, or nothing.
             counted = self._rng.random() < 0.5
+            self.happened["killed" if counted else "killed_before_its_segment"] += 1
             self._say(f"invocation {worker.number} is killed")
             if counted:
                 worker.flights.clear()
@@ -163,9 +169,10 @@ class Simulation:
     def _arrives(self, worker: Worker, batch: Batch) -> None:
         world, rng = self.world, self._rng
         fault = ""
+        self.happened["zombie"] += worker not in self._workers
         if self.now < world.storm_ends and rng.random() < world.fault_rate:
             fault = rng.choice(world.faults)
-            self.faults += 1
+            self.happened[fault] += 1
         answer = self._serve(worker, batch, fault)
         wait = TIME_OUT * rng.uniform(0.5, 1.0) if fault in SLOW else 0.0
         self._at(self.now + self._lag() + wait, "answered", (worker, batch, answer))
@@ -173,7 +180,7 @@ class Simulation:
     def _serve(self, worker: Worker, batch: Batch, fault: str) -> Answer:
         rng = self._rng
         if fault in {"throttled", "hot_key"}:
-            return Throttled(rng.choice(WORDS), key_range=fault == "hot_key")
+            return self._throttled(key_range=fault == "hot_key")
         rows = [worker.row(handle) for handle in batch.handles]
         valid = all(row.valid for row in rows)
         if fault == "late":
@@ -184,7 +191,7 @@ class Simulation:
             if valid:
                 self._accept(worker, batch, rows)
             return Unsure(fault)
-        if fault in {"server_error", "reset_before", "time_out", "expired_credentials"}:
+        if fault in {"server_error", "reset_before", "time_out"} | CREDENTIALS:
             return Unsure(fault)
         if not valid:
             return Refused("a row is bad")
@@ -199,8 +206,13 @@ class Simulation:
         if fault == "uncounted":
             consumed = rng.choice((0.0, 0.01, 10 * consumed))
         if len(returned) == len(rows) and rng.random() < 0.5:
-            return Throttled(rng.choice(WORDS), key_range=rng.random() < 0.3)
+            return self._throttled(key_range=rng.random() < 0.3)
         return Accepted(sorted(returned, key=lambda _: rng.random()), consumed)
+
+    def _throttled(self, *, key_range: bool) -> Throttled:
+        code = self._rng.choice(WORDS)
+        self.happened[code] += 1
+        return Throttled(code, key_range=key_range)
 
     def _accept(self, worker: Worker, batch: Batch, rows: list[Row]) -> set[int]:
         """Write what there is capacity for; the places of the rest."""

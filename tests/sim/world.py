@@ -9,11 +9,16 @@ from dataclasses import dataclass
 from tests.sim.table import Capacity
 
 WORDS = (
-    "ThrottlingException",
+    "BandwidthLimitExceeded",
+    "ProvisionedThroughputExceeded",
     "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "TooManyRequestsException",
     "ReplicatedWriteConflictException",
+    "RequestLimitExceeded",
+    "SlowDown",
+    "ThrottledException",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequestsException",
 )
 FAULTS = (
     "throttled",
@@ -36,7 +41,10 @@ FAULTS = (
     "garbage",
     "slow_drip",
     "expired_credentials",
+    "skewed_clock",
 )
+ENDINGS = ("killed", "killed_before_its_segment", "doubled", "zombie", "deadline")
+"""What may become of an invocation. A zombie's request arrives after its end."""
 LANDS = {
     "server_error_and_written",
     "reset_after",
@@ -45,6 +53,8 @@ LANDS = {
     "garbage",
 }
 """Without a word of it."""
+CREDENTIALS = {"expired_credentials", "skewed_clock"}
+"""Refused; the request that comes next is signed anew."""
 SLOW = {"time_out", "time_out_and_written", "late", "slow_drip"}
 TIME_OUT = 3.0
 
