@@ -6,8 +6,9 @@ import heapq
 import math
 import random
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, repeat
 from typing import Protocol
 
 from ddbload.aws_http.backoff import full_jitter
@@ -26,6 +27,8 @@ class Load:
     rows: float = math.inf
     rows_of_key: int = 200
     """So many rows of each partition key stand next to each other."""
+    runs: Callable[[random.Random], Iterator[int]] | None = None
+    """Or so many, one key after the other."""
     units: int = 1
     hot_share: float = 0.0
     """The share of rows, all over the source, that have one and the same partition key."""
@@ -49,6 +52,12 @@ class Source:
         self._first_key = first_key
         self.partition_keys = array("q")
         self._rng = rng
+        runs = load.runs
+        self._runs = None if runs is None else self._keys(runs(rng))
+
+    def _keys(self, runs: Iterator[int]) -> Iterator[int]:
+        for place, length in enumerate(runs):
+            yield from repeat(self._first_key + place, length)
 
     @property
     def left(self) -> float:
@@ -62,6 +71,8 @@ class Source:
         start, each = self._first_key, load.rows_of_key
         if load.hot_share:
             of = [HOT if rng.random() < load.hot_share else start + at // each for at in places]
+        elif self._runs is not None:
+            of = list(islice(self._runs, len(places)))
         else:
             of = [start + at // each for at in places]
         self.partition_keys.extend(of)
