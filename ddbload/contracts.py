@@ -16,10 +16,10 @@ from typing import Any, Self, cast
 
 from ddbload.errors import InvalidPayload, TableNotAllowed
 from ddbload.fields import Fields
+from ddbload.modes import LAST_WINS, MODES, PUT
 
 FORMATS = {"csv": ",", "tsv": "\t"}
 """The formats that this version reads, and each one's usual delimiter."""
-MODES = ("put",)
 ENGINES = ("sync", "threads", "async")
 TYPES = ("S", "N", "BOOL")
 ENCODINGS = ("utf-8",)
@@ -152,9 +152,11 @@ def _encoding(f: Fields) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Options(Message):
-    """Limits and knobs of a run. None of them but `mode` changes what the items are."""
+    """Limits and knobs of a run. But for the first two, none of them changes what the items are."""
 
-    mode: str = "put"
+    mode: str = PUT
+    position_attribute: str | None = None
+    """Where `last-wins` keeps each item's position. No other mode has one."""
     engine: str = "async"
     workers: int = DEFAULT_WORKERS
     concurrency: int = DEFAULT_CONCURRENCY
@@ -166,8 +168,10 @@ class Options(Message):
     @classmethod
     def from_json(cls, value: object, path: str = "options") -> Self:
         with Fields(value, path) as f:
+            mode = f.choice("mode", MODES, PUT)
             return cls(
-                mode=f.choice("mode", MODES, "put"),
+                mode=mode,
+                position_attribute=_position_attribute(f, mode),
                 engine=f.choice("engine", ENGINES, "async"),
                 workers=f.whole("workers", DEFAULT_WORKERS, least=1, most=10_000),
                 concurrency=f.whole(
@@ -178,6 +182,20 @@ class Options(Message):
                 max_rejects=f.whole("max_rejects", DEFAULT_MAX_REJECTS),
                 max_row_bytes=f.whole("max_row_bytes", DEFAULT_MAX_ROW_BYTES, least=1),
             )
+
+
+def _position_attribute(f: Fields, mode: str) -> str | None:
+    name = f.optional_text("position_attribute")
+    if mode == LAST_WINS and name is None:
+        raise InvalidPayload(
+            f"{f.path('position_attribute')!r} is missing: mode {LAST_WINS} keeps there, in each"
+            " item, where its row stands; name an attribute that nothing else uses"
+        )
+    if mode != LAST_WINS and name is not None:
+        raise InvalidPayload(
+            f"{f.path('position_attribute')!r} is for mode {LAST_WINS}, and the mode is {mode}"
+        )
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +379,9 @@ class RunRecord(Message):
             "mode": self.payload.options.mode,
             "table": self.table.id,
         }
+        # Left out where there is none: runs that began before it was known keep their hashes.
+        if self.payload.options.position_attribute is not None:
+            decisive["position_attribute"] = self.payload.options.position_attribute
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
     def with_options(self, later: RunRecord) -> Self:

@@ -6,7 +6,7 @@ import json
 import ssl
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,8 @@ class Kind(Enum):
     """Refused for want of capacity: slow down and try again."""
     UNSURE = "unsure"
     """No answer, or none to be trusted: it may have been done. Try again."""
+    CONDITION = "condition"
+    """The request's condition does not hold of the item that is there."""
     INVALID = "invalid"
     """The request's content is refused: the same content will be refused again."""
     FATAL = "fatal"
@@ -49,6 +51,8 @@ class Meaning:
     """AWS's own, for its support."""
     reasons: tuple[str, ...] = ()
     """DynamoDB's ThrottlingReasons, such as TableWriteKeyRangeThroughputExceeded."""
+    item: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The item that is there, where a condition does not hold and DynamoDB shows it."""
 
 
 class ChecksumMismatch(Exception):
@@ -78,8 +82,10 @@ _AGAIN = {
     "RequestTimeoutException",
     "ServiceUnavailable",
     "ServiceUnavailableException",
+    "TransactionConflictException",
     "TransactionInProgressException",
 }
+_CONDITION = "ConditionalCheckFailedException"
 _INVALID = {
     "ValidationException",
     "SerializationException",
@@ -167,7 +173,7 @@ def _of_answer(error: ClientError) -> Meaning:
     text = str(answer.get("Error", {}).get("Message") or code)
     told = answer.get("ResponseMetadata", {})
     status, request_id = int(told.get("HTTPStatusCode") or 0), str(told.get("RequestId") or "")
-    return of_code(code, text, status, request_id, _reasons(answer))
+    return _with_item(of_code(code, text, status, request_id, _reasons(answer)), answer)
 
 
 def of_response(response: Response) -> Meaning | None:
@@ -194,7 +200,7 @@ def of_response(response: Response) -> Meaning | None:
     text = answer.get("message") or answer.get("Message")
     code = code or str(status)
     text = text if isinstance(text, str) else f"HTTP status {status}"
-    return of_code(code, text, status, request_id, _reasons(answer))
+    return _with_item(of_code(code, text, status, request_id, _reasons(answer)), answer)
 
 
 def of_code(
@@ -205,11 +211,18 @@ def of_code(
         kind = Kind.THROTTLED
     elif code in _AGAIN or status >= 500 or status == 408:
         kind = Kind.UNSURE
+    elif code == _CONDITION:
+        kind = Kind.CONDITION
     elif code in _INVALID or status == 413:
         kind = Kind.INVALID
     else:
         kind = Kind.FATAL
     return Meaning(kind, code, text, status, request_id, reasons)
+
+
+def _with_item(meant: Meaning, answer: Mapping[str, Any]) -> Meaning:
+    item = answer.get("Item") if meant.kind is Kind.CONDITION else None
+    return replace(meant, item=item) if isinstance(item, Mapping) else meant
 
 
 def _reasons(answer: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from ddbload.contracts import Cursor
 from ddbload.rows.blocks import Block
 from ddbload.rows.columns import ColumnReader
-from ddbload.rows.encode import Encoder, Window, item_of, put_of
-from ddbload.rows.items import Attributes, Item, ItemBuilder
+from ddbload.rows.encode import Window, item_of, put_of
+from ddbload.rows.items import Attributes, Item
 from ddbload.rows.parse import Defect
 from ddbload.rows.places import Places
+from ddbload.rows.shapes import Shape
 
 
 @dataclass(slots=True)
@@ -41,10 +42,10 @@ class HeldWindow:
 class Holding:
     """Rows by handle: 0, 1, 2, … in the order in which they stand in the source."""
 
-    def __init__(self, reader: ColumnReader, encoder: Encoder, builder: ItemBuilder) -> None:
+    def __init__(self, reader: ColumnReader, shape: Shape) -> None:
         self.rows = 0
         """How many came: the next handle."""
-        self._reader, self._encoder, self._builder = reader, encoder, builder
+        self._reader, self._shape = reader, shape
         self._blocks: deque[HeldBlock] = deque()
         self._windows: deque[HeldWindow] = deque()
 
@@ -56,8 +57,10 @@ class Holding:
     def add(self, block: Block, since: int) -> None:
         """Take a block's rows. They join a window that begins at the handle `since`, or later."""
         # Of columns nothing is kept: a row's JSON takes less than its cells do.
-        window = self._encoder.examine(self._reader.read(block))
-        self._blocks.append(HeldBlock(self.rows, Places(block, self._reader.ends, len(window))))
+        columns = self._reader.read(block)
+        places = Places(block, self._reader.ends, columns.count)
+        window = self._shape.examine(columns, places)
+        self._blocks.append(HeldBlock(self.rows, places))
         last = self._windows[-1] if self._windows else None
         if last is None or last.first < since:
             self._windows.append(HeldWindow(self.rows, window, self.rows + len(window)))
@@ -75,18 +78,19 @@ class Holding:
         raise LookupError(handle)
 
     def body(self, handles: Sequence[int]) -> bytes:
-        """The body of the request that puts these rows."""
-        return self._encoder.body(self._puts(handles))
+        """The body of the request that writes these rows."""
+        return self._shape.body(self._puts(handles))
 
     def items(self, handles: Sequence[int]) -> list[Attributes]:
-        """The items of these rows."""
+        """The items of these rows, or the keys that are to be deleted."""
         return [item_of(put) for put in self._puts(handles)]
 
     def build(self, handle: int) -> Item | Defect:
         """A row's item, or why there is none."""
         block = self._block(handle)
-        record = self._reader.parse_row(block.places.data(handle - block.first))
-        return record if isinstance(record, Defect) else self._builder.build(record)
+        places, row = block.places, handle - block.first
+        record = self._reader.parse_row(places.data(row))
+        return record if isinstance(record, Defect) else self._shape.build(record, places.byte(row))
 
     def position(self, handle: int) -> Cursor:
         """Where a row begins in the source. Raises `SplitMismatch`."""

@@ -30,6 +30,7 @@ from ddbload.pipeline.ledger import Ledger
 from ddbload.write.driver import Job
 from ddbload.write.engines import concurrency_of, driver_of, transport_of
 from ddbload.write.pacing import Pacing
+from ddbload.write.requests import first_wins, requests_of
 from ddbload.write.scheduler import Scheduler
 
 MAX_STALLED = 3
@@ -113,12 +114,15 @@ class _Import:
         self._context = context
         options = self._record.payload.options
         self._tell_at = float("-inf")
+        self._requests = requests_of(options, self._record.table)
         self._intake = Intake(reading, task.chunk, start, options.max_rejects)
         self._scheduler = Scheduler(
             concurrency=concurrency_of(options),
             deadline=context.deadline,
             rng=context.rng,
             pacing=context.pacing or worker_pacing(self._record, context),
+            batch_rows=self._requests.most_rows,
+            first_wins=first_wins(options),
             released=self._intake.release,
         )
 
@@ -153,7 +157,7 @@ class _Import:
             feed=self._intake.feed,
             items=self._intake.items,
             body=self._intake.body,
-            transport=transport_of(options, context.clients, self._record.table),
+            transport=transport_of(options, context.clients, self._requests),
             should_stop=self._observe,
             clock=context.clock,
             sleep=context.sleep,

@@ -11,9 +11,10 @@ from ddbload.pipeline.holding import HeldWindow, Holding
 from ddbload.rows.blocks import Block, BlockCutter
 from ddbload.rows.columns import ColumnReader
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.encode import MAX_ROW_BYTES, Encoder
-from ddbload.rows.items import Attributes, ItemBuilder
+from ddbload.rows.encode import MAX_ROW_BYTES
+from ddbload.rows.items import Attributes
 from ddbload.rows.parse import Defect, RowParser
+from ddbload.rows.shapes import shape_of
 from ddbload.rows.split import RowEnds
 from ddbload.source.base import ByteSource
 from ddbload.write import limits
@@ -36,8 +37,7 @@ class Reading:
         self.record = record
         self.ends = RowEnds(dialect)
         self.reader = ColumnReader(RowParser(dialect, self.ends), len(record.columns))
-        self.builder = ItemBuilder(record.columns, record.types, record.table)
-        self.encoder = Encoder(record.columns, record.types, record.table)
+        self.shape = shape_of(record)
 
 
 class Intake:
@@ -55,7 +55,7 @@ class Intake:
         self._start = start
         # Not the cutter's place: a block that is cut, and then refused, is not read.
         self._reached = start
-        self._held = Holding(reading.reader, reading.encoder, reading.builder)
+        self._held = Holding(reading.reader, reading.shape)
         # The handle of the first row that the scheduler was not told of.
         self._told = 0
         self._late: DdbloadError | None = None
@@ -116,7 +116,7 @@ class Intake:
         """Note the rejects of what DynamoDB refused, of rows that are settled."""
         refused = self._scheduler.refused if self._scheduler is not None else {}
         for handle in refused.keys() & handles if refused else ():
-            self._reject(handle, Defect("refused_by_dynamodb", refused[handle]))
+            self._reject(handle, Defect(refused[handle].cause, refused[handle].message))
 
     def cursor(self, frontier: int) -> Cursor:
         """Where the row with this handle begins; where reading is, when there is none."""

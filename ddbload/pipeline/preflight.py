@@ -24,10 +24,11 @@ from ddbload.errors import (
     SourceChanged,
     UnterminatedQuote,
 )
+from ddbload.modes import DELETE
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.header import read_header
 from ddbload.pipeline.ledger import Ledger, ManifestPart
-from ddbload.pipeline.tables import check_names, column_types, describe
+from ddbload.pipeline.tables import check_names, check_position, column_types, describe
 from ddbload.rows.blocks import Block, BlockCutter
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.split import RowEnds, count_line_ends
@@ -93,7 +94,9 @@ def _begin(
     header = read_header(file, source, options.max_row_bytes)
     check_names(header.columns)
     # A file without any row has nothing to contradict the table.
-    types = column_types(header.columns, payload.types, table) if header.columns else ()
+    checked = replace(table, index_keys=()) if options.mode == DELETE else table
+    types = column_types(header.columns, payload.types, checked) if header.columns else ()
+    check_position(options.position_attribute, header.columns, table)
     size = file.size - header.data_start.byte
     chunk_bytes = max(options.chunk_bytes, -(-size // MAX_CHUNKS))
     record = RunRecord(
@@ -128,15 +131,17 @@ def _require_same(existing: RunRecord, record: RunRecord) -> None:
             f"run {run} began with another version of {existing.payload.source.uri} (or another"
             " source); start a new run for this one"
         )
+    then, now = existing.payload.options, record.payload.options
     differing = [
         name
-        for name, then, now in (
+        for name, one, other in (
             ("table", existing.table.id, record.table.id),
             ("columns", existing.columns, record.columns),
             ("types", existing.types, record.types),
-            ("mode", existing.payload.options.mode, record.payload.options.mode),
+            ("mode", then.mode, now.mode),
+            ("position attribute", then.position_attribute, now.position_attribute),
         )
-        if then != now
+        if one != other
     ]
     if "table" in differing:
         # Most often of the same name, deleted and made again: what was written is gone.

@@ -15,6 +15,7 @@ from ddbload.errors import (
     ColumnNameTooLong,
     DuplicateColumn,
     EmptyColumnName,
+    InvalidPayload,
     KeyColumnMissing,
     KeyTypeMismatch,
     ServiceUnavailable,
@@ -149,6 +150,23 @@ def column_types(
                 f" {table.name} or one of its indexes"
             )
     return tuple(types.get(name, "S") for name in columns)
+
+
+def check_position(name: str | None, columns: Sequence[str], table: Table) -> None:
+    """Raise `InvalidPayload` where positions cannot be kept in an attribute of that name."""
+    if name is None:
+        return
+    use = f"'options.position_attribute' names {_shown(name)}, which"
+    if len(name.encode()) > MAX_NAME_BYTES:
+        raise InvalidPayload(f"{use} is longer than an attribute's name may be")
+    if name in columns:
+        raise InvalidPayload(f"{use} is a column of the file: name an attribute of its own")
+    keys = [key for key in (*table.keys, *table.index_keys) if key.name == name]
+    if keys:
+        raise InvalidPayload(
+            f"{use} is a key attribute of table {table.name} or of one of its indexes: name an"
+            " attribute of its own"
+        )
 
 
 def _missing(name: str, columns: Sequence[str]) -> str:

@@ -71,9 +71,7 @@ class ItemBuilder:
     def build(self, fields: Sequence[str]) -> Item | Defect:
         """The item of a row: an empty cell is no attribute. A `Defect` names its column."""
         if len(fields) != self._count:
-            return Defect(
-                "field_count", f"{len(fields)} fields; the file has {self._count} columns"
-            )
+            return field_count(len(fields), self._count)
         defect = self._check_keys(fields)
         if defect is not None:
             return defect
@@ -108,6 +106,11 @@ class ItemBuilder:
                 detail = f"{len(text.encode())} bytes; a key here takes {most}"
                 return Defect("key_too_long", detail, column)
         return None
+
+
+def field_count(found: int, columns: int) -> Defect:
+    """Why a row is none that has another number of fields than the file has columns."""
+    return Defect("field_count", f"{found} fields; the file has {columns} columns")
 
 
 def key_limits(columns: Sequence[str], table: Table) -> list[tuple[int, int]]:

@@ -49,6 +49,10 @@ class Places:
             )
         return self.spans[row]
 
+    def byte(self, row: int) -> int:
+        """The offset of a row in the source. Raises `SplitMismatch`."""
+        return self.block.start.byte + self.span(row)[0]
+
     def position(self, row: int) -> Cursor:
         """Where a row begins in the source."""
         start = self.span(row)[0]

@@ -7,7 +7,7 @@ from functools import partial
 from ddbload.aws_http.loop import HttpLoop
 from ddbload.write.driver import POLL_SECONDS, Job
 from ddbload.write.steps import Finished, Wait
-from ddbload.write.wire import BatchWire
+from ddbload.write.wire import Wire
 
 
 class AsyncDriver:
@@ -17,7 +17,7 @@ class AsyncDriver:
         self._concurrency = concurrency
         self._loop: HttpLoop | None = None
 
-    def run(self, job: Job[BatchWire]) -> None:
+    def run(self, job: Job[Wire]) -> None:
         """Return when the scheduler is finished."""
         if self._loop is None:
             self._loop = job.transport.connect(self._concurrency)
@@ -48,7 +48,7 @@ class AsyncDriver:
             self._loop = None
 
 
-def _take(job: Job[BatchWire], loop: HttpLoop, pause: float) -> None:
+def _take(job: Job[Wire], loop: HttpLoop, pause: float) -> None:
     """Hand the scheduler what has come, waiting up to `pause` seconds for the first."""
     for (batch, signed), outcome in loop.wait(pause):
         answer = job.transport.answer(outcome, signed, partial(job.items, batch.handles))

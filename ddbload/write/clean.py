@@ -105,7 +105,8 @@ class CleanBatch:
 class CleanLane:
     """The batches that are ready or under way, in the order of their going."""
 
-    def __init__(self) -> None:
+    def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
+        self._batch_rows = batch_rows
         self.waiting = 0
         """Rows in batches that are not under way."""
         self._stretches: list[Stretch] = []
@@ -173,8 +174,15 @@ class CleanLane:
             own = handles[every]
             each = _ONES[: len(own)] if units is None else units[every]
             batch = CleanBatch(stretch, own, keys[every], each, row_bytes, sum(each))
-            stretch.add(batch)
-            self._ready.append(batch)
+            rows, most = len(own), self._batch_rows
+            # Requests of fewer rows go in the order that they would have within a full one.
+            for part in (
+                [batch]
+                if rows <= most
+                else [batch.part(start, start + most) for start in range(0, rows, most)]
+            ):
+                stretch.add(part)
+                self._ready.append(part)
 
     def head(self) -> CleanBatch | None:
         """The next batch, if there is one."""

@@ -14,14 +14,14 @@ POLL_SECONDS = 0.2
 """How long a driver may sleep without asking whether to stop."""
 
 PutItem = Mapping[str, Any]
-"""An item's attributes, in DynamoDB's JSON."""
+"""An item's attributes, or a key's, in DynamoDB's JSON."""
 
 
 class Transport(Protocol):
     """Sends one request and says what came of it. Called from several threads at once."""
 
     def send(self, items: Sequence[PutItem]) -> Answer:
-        """Put up to 25 items of different keys. Does not raise for anything AWS does."""
+        """Write rows of different keys. Does not raise for anything AWS does."""
 
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class Job(Generic[T]):
     items: Callable[[Sequence[int]], Sequence[PutItem]]
     """The items of these handles."""
     body: Callable[[Sequence[int]], bytes]
-    """The body of the request that puts them."""
+    """The body of the request that writes them."""
     transport: T
     should_stop: Callable[[], bool] = lambda: False
     clock: Callable[[], float] = time.monotonic

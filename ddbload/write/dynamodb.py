@@ -1,34 +1,33 @@
-"""BatchWriteItem through a boto3 client."""
+"""Requests through a boto3 client."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws_http.failures import meaning
-from ddbload.write.answers import AnswerReader
 from ddbload.write.driver import PutItem
+from ddbload.write.requests import Requests
 from ddbload.write.steps import Answer, Unsure
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+_METHODS = {"BatchWriteItem": "batch_write_item", "PutItem": "put_item"}
 
-class BatchWriter:
-    """Puts items into one table. Thread-safe, as its client is."""
 
-    def __init__(self, client: DynamoDBClient, table: str, key_names: Sequence[str]) -> None:
-        self._client = client
-        self._table = table
-        self._answers = AnswerReader(table, key_names)
+class ClientWriter:
+    """Writes to one table. Thread-safe, as its client is."""
+
+    def __init__(self, client: DynamoDBClient, requests: Requests) -> None:
+        self._call: Callable[..., Any] = getattr(client, _METHODS[requests.operation])
+        self._requests = requests
 
     def send(self, items: Sequence[PutItem]) -> Answer:
-        """Put up to 25 items of different keys."""
-        requests: Any = [{"PutRequest": {"Item": item}} for item in items]
+        """Write rows of different keys, in one request."""
+        requests = self._requests
         try:
-            response: Any = self._client.batch_write_item(
-                RequestItems={self._table: requests}, ReturnConsumedCapacity="TOTAL"
-            )
+            response: Any = self._call(**requests.parameters(items))
         except (AttributeError, LookupError, TypeError, ValueError):
             # So botocore fails on a body that is JSON, and not an object, or not even text.
             return Unsure("an answer that is not DynamoDB's")
@@ -36,5 +35,5 @@ class BatchWriter:
             meant = meaning(error)
             if meant is None:
                 raise
-            return self._answers.failed(meant)
-        return self._answers.accepted(response, lambda: items)
+            return requests.failed(meant, lambda: items)
+        return requests.accepted(response, lambda: items)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ddbload.contracts import Options, Table
+from ddbload.contracts import Options
 from ddbload.write.asynchronous import AsyncDriver
 from ddbload.write.driver import Driver
-from ddbload.write.dynamodb import BatchWriter
+from ddbload.write.dynamodb import ClientWriter
+from ddbload.write.requests import Requests
 from ddbload.write.sync import SyncDriver
 from ddbload.write.threads import ThreadsDriver
-from ddbload.write.wire import BatchWire
+from ddbload.write.wire import Wire
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -38,8 +39,8 @@ class Engine:
 
     driver: Callable[[int], Driver]
     """Made for so many requests in flight."""
-    transport: Callable[[Reach, str, Sequence[str]], Any]
-    """What its driver sends with, into a table with these key attributes."""
+    transport: Callable[[Reach, Requests], Any]
+    """What its driver sends with."""
     concurrent: bool = True
     """Whether several requests are under way."""
 
@@ -47,13 +48,13 @@ class Engine:
 ENGINES = {
     "sync": Engine(
         lambda _: SyncDriver(),
-        lambda reach, table, keys: BatchWriter(reach.dynamodb, table, keys),
+        lambda reach, requests: ClientWriter(reach.dynamodb, requests),
         concurrent=False,
     ),
     "threads": Engine(
-        ThreadsDriver, lambda reach, table, keys: BatchWriter(reach.dynamodb, table, keys)
+        ThreadsDriver, lambda reach, requests: ClientWriter(reach.dynamodb, requests)
     ),
-    "async": Engine(AsyncDriver, lambda reach, table, keys: BatchWire(reach.identity, table, keys)),
+    "async": Engine(AsyncDriver, lambda reach, requests: Wire(reach.identity, requests)),
 }
 
 
@@ -67,7 +68,6 @@ def concurrency_of(options: Options) -> int:
     return options.concurrency if ENGINES[options.engine].concurrent else 1
 
 
-def transport_of(options: Options, reach: Reach, table: Table) -> Any:
+def transport_of(options: Options, reach: Reach, requests: Requests) -> Any:
     """What that driver sends with."""
-    make = ENGINES[options.engine].transport
-    return make(reach, table.name, [key.name for key in table.keys])
+    return ENGINES[options.engine].transport(reach, requests)

@@ -48,7 +48,8 @@ class _Hot:
 class HotKeys:
     """The keys that are hot now, and their rows that are ready to go."""
 
-    def __init__(self) -> None:
+    def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
+        self._batch_rows = batch_rows
         self.hot: dict[Hashable, _Hot] = {}
         # Of each key that came back lately: units, those that came back, and since when.
         self._suspects: dict[Hashable, tuple[int, int, float, float]] = {}
@@ -80,7 +81,7 @@ class HotKeys:
                 continue
             # It may go into debt for one request, as everybody may: single rows would cost more.
             most = units + rate.request_units()
-            while queue and len(rows) < limits.MAX_BATCH_ROWS and units < most:
+            while queue and len(rows) < self._batch_rows and units < most:
                 row = queue.peek()
                 size += row.bytes
                 if rows and (size > limits.MAX_BATCH_BYTES or units >= most_units):

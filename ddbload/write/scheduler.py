@@ -36,7 +36,7 @@ from ddbload.write.steps import (
     Unsure,
     Wait,
 )
-from ddbload.write.succession import Row, Succession
+from ddbload.write.succession import FirstWins, Row, Succession
 from ddbload.write.waiting import Waiting
 
 RETURNED_LEVEL = 4
@@ -65,16 +65,21 @@ class Scheduler:
         deadline: float,
         rng: random.Random,
         pacing: Pacing | None = None,
+        batch_rows: int | None = None,
+        first_wins: bool = False,
         released: Callable[[Sequence[int]], None] = lambda _handles: None,
     ) -> None:
         """Make one for a byte range.
 
         `deadline`: from then on nothing more is sent. `pacing`: that of the worker, when it
-        writes more than one range. `released` is told of handles that will not be asked for
+        writes more than one range. `batch_rows`: of one request, at most; None: as
+        many as DynamoDB takes. `first_wins`: rows of
+        equal keys are written one after the other, in order; otherwise a later one may take the
+        place of an earlier one. `released` is told of handles that will not be asked for
         again, once of each.
         """
         self.settlement = Settlement()
-        self.refused: dict[int, str] = {}
+        self.refused: dict[int, Refused] = {}
         """Handles that DynamoDB refused, and its words. They may carry row data."""
         self.fatal: DdbloadError | None = None
         self.trouble: str | None = None
@@ -84,9 +89,10 @@ class Scheduler:
         self._rng = rng
         self._released = released
         self._pacing = pacing or Pacing(rng)
-        self._clean = CleanLane()
-        self._succession = Succession()
-        self._waiting = Waiting()
+        self._batch_rows = rows = limits.MAX_BATCH_ROWS if batch_rows is None else batch_rows
+        self._clean = CleanLane(rows)
+        self._succession: Succession | FirstWins = FirstWins() if first_wins else Succession()
+        self._waiting = Waiting(rows)
         self._flights: dict[int, _Flight] = {}
         self._held_bytes = 0
         self._sent = 0
@@ -172,10 +178,10 @@ class Scheduler:
 
         Few at first: a table may take so little that more of them would never be done.
         """
-        at_once = limits.MAX_BATCH_ROWS * self._concurrency
+        at_once = self._batch_rows * self._concurrency
         most = min(limits.SPREAD_ROUNDS * at_once, max(at_once, self.settlement.frontier))
         slow = self._pacing.limit * limits.SPREAD_SECONDS
-        return int(min(limits.SPREAD_ROWS, max(limits.MAX_BATCH_ROWS, min(most, slow))))
+        return int(min(limits.SPREAD_ROWS, max(self._batch_rows, min(most, slow))))
 
     def _take(self, row: Row) -> None:
         batch = self._clean.find(row.key)
@@ -220,24 +226,24 @@ class Scheduler:
         clean, sent = flight.clean, flight.sent
         if clean is not None and clean.is_open:
             if isinstance(answer, Accepted) and not answer.unprocessed:
-                self._clean_written(clean, sent, answer.consumed, now)
+                self._clean_accepted(clean, sent, answer, now)
                 return
             self._dissolve(clean)
         rows = flight.singles if clean is None else clean.rows
         for row in rows:
             row.flying = False
         match answer:
-            case Accepted(unprocessed, consumed):
-                self._accepted(rows, sent, set(unprocessed), consumed, now)
+            case Accepted():
+                self._accepted(rows, sent, answer, now)
             case Throttled():
                 self._refused_for_now(rows, sent, answer, now)
             case Unsure(reason):
                 self.trouble = reason
                 self._pacing.unsure(sent, now)
                 self._again(rows, now, MAX_LEVEL)
-            case Refused(message):
+            case Refused():
                 self._pacing.refused(sent)
-                self._refuse(rows, message)
+                self._refuse(rows, answer)
             case Fatal(error):
                 self.fatal = self.fatal or error
                 self._stopped = True
@@ -288,22 +294,16 @@ class Scheduler:
 
     # Settling.
 
-    def _clean_written(self, clean: CleanBatch, sent: Sent, consumed: float, now: float) -> None:
+    def _clean_accepted(self, clean: CleanBatch, sent: Sent, answer: Accepted, now: float) -> None:
         self._clean.done(clean)
         self._held_bytes -= clean.bytes
-        self.settlement.settle_all(clean.handles, Outcome.WRITTEN)
+        self.settlement.settle_all(clean.handles, answer.outcome)
         self._released(clean.handles)
-        self._consumed += consumed
-        self._pacing.accepted(sent, sent.units, NOTHING_BACK, consumed, now)
+        self._consumed += answer.consumed
+        self._pacing.accepted(sent, sent.units, NOTHING_BACK, answer.consumed, now)
 
-    def _accepted(
-        self,
-        rows: Sequence[Row],
-        sent: Sent,
-        unprocessed: set[int],
-        consumed: float,
-        now: float,
-    ) -> None:
+    def _accepted(self, rows: Sequence[Row], sent: Sent, answer: Accepted, now: float) -> None:
+        unprocessed, consumed = set(answer.unprocessed), answer.consumed
         self._consumed += consumed
         back = self._back(rows, unprocessed, sent, now)
         taken = 0
@@ -312,7 +312,7 @@ class Scheduler:
                 self._retry(row, now, RETURNED_LEVEL)
             else:
                 taken += row.units
-                self._written(row)
+                self._done(row, answer.outcome)
         if unprocessed:
             self.trouble = "UnprocessedItems"
             self._throttled += 1
@@ -356,7 +356,7 @@ class Scheduler:
         row = self._succession.to_send(row)
         self._waiting.push_later(row, now + full_jitter(attempts, self._rng))
 
-    def _refuse(self, rows: Sequence[Row], message: str) -> None:
+    def _refuse(self, rows: Sequence[Row], answer: Refused) -> None:
         if len(rows) > 1:
             half = len(rows) // 2
             for part in (rows[:half], rows[half:]):
@@ -364,18 +364,18 @@ class Scheduler:
             return
         (row,) = rows
         heir = self._succession.refused(row)
-        self.refused[row.handle] = message
+        self.refused[row.handle] = answer
         self._settle(row, Outcome.REJECTED)
         if heir is not None:
             self._waiting.push(heir)
 
-    def _written(self, row: Row) -> None:
-        waiting = self._succession.written(row)
+    def _done(self, row: Row, outcome: Outcome) -> None:
+        waiting = self._succession.done(row)
         if waiting is not None:
             self._waiting.push(waiting)
         for earlier in row.older:
             self._settle(earlier, Outcome.SUPERSEDED)
-        self._settle(row, Outcome.WRITTEN)
+        self._settle(row, outcome)
 
     def _settle(self, row: Row, outcome: Outcome) -> None:
         self._held_bytes -= row.bytes

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ddbload.errors import DdbloadError
+from ddbload.write.settlement import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Accepted:
 
     unprocessed: Sequence[int] = ()
     consumed: float = 0.0
+    outcome: Outcome = Outcome.WRITTEN
+    """What became of the others: they are not written where a condition did not hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +57,11 @@ class Unsure:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """DynamoDB refuses the content of the request."""
+    """DynamoDB refuses the content of the request, or, of one row, what it would replace."""
 
     message: str
+    cause: str = "refused_by_dynamodb"
+    """The reject's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,14 @@ Of one key at most one row is *current*: ready to go, sent and not answered, or 
 sent again. A later row with that key waits while the current one is sent, or takes its place,
 and the earlier one is then *superseded*. It is settled as such only when the later one is
 written: should DynamoDB refuse that, the earlier one is sent after all.
+
+Where the first row of a key is to win, none takes another's place (`FirstWins`).
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Hashable, Iterable
 
 
@@ -120,8 +123,8 @@ class Succession:
         self.current[row.key] = waiting
         return waiting
 
-    def written(self, row: Row) -> Row | None:
-        """Let go of a row; the one that waited for it, to be sent now."""
+    def done(self, row: Row) -> Row | None:
+        """Let go of a row that was taken; the one that waited for it, to be sent now."""
         waiting = self._next.pop(row.key, None)
         if waiting is None:
             del self.current[row.key]
@@ -143,6 +146,39 @@ class Succession:
         if heir is not None:
             self.current[heir.key] = heir
         return heir
+
+
+class FirstWins:
+    """The same where rows of a key go one after the other, in order, each on its own account."""
+
+    def __init__(self) -> None:
+        self.current: dict[Hashable, Row] = {}
+        self._later: dict[Hashable, deque[Row]] = {}
+
+    def add(self, row: Row) -> bool:
+        """Take the latest row; whether it is to be queued, there being no earlier one."""
+        if row.key not in self.current:
+            self.current[row.key] = row
+            return True
+        self._later.setdefault(row.key, deque()).append(row)
+        return False
+
+    def to_send(self, row: Row) -> Row:
+        """The row to send where this one came back: itself."""
+        return row
+
+    def done(self, row: Row) -> Row | None:
+        """Let go of a row that is settled; the next one of its key, to be sent now."""
+        later = self._later.get(row.key)
+        if later is None:
+            del self.current[row.key]
+            return None
+        heir = self.current[row.key] = later.popleft()
+        if not later:
+            del self._later[row.key]
+        return heir
+
+    refused = done
 
 
 def _stand_in(later: Row, earlier: Row) -> None:

@@ -15,8 +15,9 @@ from ddbload.write.succession import Queue, Row
 class Waiting:
     """The queues, and which of them gives the rows of the next request."""
 
-    def __init__(self) -> None:
-        self.hot = HotKeys()
+    def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
+        self.hot = HotKeys(batch_rows)
+        self._batch_rows = batch_rows
         self._ready = Queue()
         self._later: list[tuple[float, int, Row]] = []
         self._parts: deque[Queue] = deque()
@@ -49,7 +50,7 @@ class Waiting:
         """
         while self._parts:
             part = self._parts[0]
-            rows = _fill(part, most_units)
+            rows = self._fill(part, most_units)
             if not part:
                 self._parts.popleft()
             if rows:
@@ -62,7 +63,7 @@ class Waiting:
             if rows:
                 return rows
         if self._ready and self._ready.peek().first < clean:
-            return _fill(self._ready, most_units)
+            return self._fill(self._ready, most_units)
         return []
 
     def ready_at(self, now: float) -> float:
@@ -87,21 +88,20 @@ class Waiting:
         for row in kept:
             ready.push(row)
 
+    def _fill(self, queue: Queue, most_units: float) -> list[Row]:
+        """Take the rows of one request.
 
-def _fill(queue: Queue, most_units: float) -> list[Row]:
-    """Take the rows of one request.
-
-    The last one may go beyond what it may carry: were it left out, slow answers could keep too
-    many units from ever going.
-    """
-    rows: list[Row] = []
-    size = units = 0
-    while queue and len(rows) < limits.MAX_BATCH_ROWS:
-        row = queue.peek()
-        size += row.bytes
-        if rows and (size > limits.MAX_BATCH_BYTES or units >= most_units):
-            break
-        units += row.units
-        rows.append(row)
-        queue.pop()
-    return rows
+        The last one may go beyond what it may carry: were it left out, slow answers could keep too
+        many units from ever going.
+        """
+        rows: list[Row] = []
+        size = units = 0
+        while queue and len(rows) < self._batch_rows:
+            row = queue.peek()
+            size += row.bytes
+            if rows and (size > limits.MAX_BATCH_BYTES or units >= most_units):
+                break
+            units += row.units
+            rows.append(row)
+            queue.pop()
+        return rows

@@ -1,17 +1,15 @@
-"""BatchWriteItem as bytes: what goes over a connection, and what came back means."""
+"""Requests as bytes: what goes over a connection, and what came back means."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 
 from ddbload.aws_http import clients
 from ddbload.aws_http.failures import of_response
 from ddbload.aws_http.http1 import Response
 from ddbload.aws_http.identity import Identity
 from ddbload.aws_http.loop import HttpLoop, Lost, Timeouts
-from ddbload.write.answers import AnswerReader
-from ddbload.write.driver import PutItem
+from ddbload.write.requests import Items, Requests
 from ddbload.write.steps import Accepted, Answer, Unsure
 
 FIRST_BYTE_SECONDS = 10.0
@@ -21,12 +19,12 @@ _KNOWN = 100
 """How many answers are kept, to be known again."""
 
 
-class BatchWire:
-    """Puts items into one table, for whoever sends the bytes."""
+class Wire:
+    """Writes to one table, for whoever sends the bytes."""
 
-    def __init__(self, identity: Identity, table: str, key_names: Sequence[str]) -> None:
+    def __init__(self, identity: Identity, requests: Requests) -> None:
         self._identity = identity
-        self._answers = AnswerReader(table, key_names)
+        self._requests = requests
         # Nearly all answers are the same: that all was written, for so many units.
         self._known: dict[bytes, Answer] = {}
 
@@ -41,20 +39,18 @@ class BatchWire:
 
     def request(self, body: bytes) -> tuple[bytes, int]:
         """The whole request, signed now; and how it is signed, for `answer`."""
-        request = self._identity.request("BatchWriteItem", body)
+        request = self._identity.request(self._requests.operation, body)
         return request, self._identity.generation
 
-    def answer(
-        self, outcome: Response | Lost, signed: int, items: Callable[[], Sequence[PutItem]]
-    ) -> Answer:
-        """What came of a request. `items`: what it was to put."""
+    def answer(self, outcome: Response | Lost, signed: int, items: Items) -> Answer:
+        """What came of a request. `items`: what it was to write."""
         if isinstance(outcome, Lost):
             return Unsure(outcome.reason)
         meant = of_response(outcome)
         if meant is not None:
             if self._identity.may_pass(meant, outcome.headers, signed):
                 return Unsure(meant.code)
-            return self._answers.failed(meant)
+            return self._requests.failed(meant, items)
         body = outcome.body
         answer = self._known.get(body)
         if answer is None:
@@ -62,7 +58,7 @@ class BatchWire:
                 said = json.loads(body)
             except (ValueError, RecursionError):
                 return Unsure("an answer that is not DynamoDB's")
-            answer = self._answers.accepted(said, items)
+            answer = self._requests.accepted(said, items)
             is_plain = isinstance(answer, Accepted) and not answer.unprocessed
             if is_plain and len(self._known) < _KNOWN:
                 self._known[body] = answer

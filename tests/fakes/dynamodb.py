@@ -212,7 +212,7 @@ class FakeDynamoDB(FakeClient):
         how = params.get("ReturnConsumedCapacity", "NONE")
         if how != "NONE":
             answer["ConsumedCapacity"] = consumed(table, cost, how)
-        return answer
+        return fault.rewrite(answer) if fault.rewrite else answer
 
     def _get_item(self, call: Call, fault: Fault) -> Answer:
         self._fail(call, fault)

@@ -53,8 +53,9 @@ class Fault:
     In this order: ``before`` is called; the call is in flight for ``delay`` seconds; ``raises`` is
     raised, after the writes took effect where ``landed``; the write requests that ``unprocessed``
     picks are not written but returned, last first, each number in them spelt by ``spell``;
-    ``rewrite`` makes another answer of the answer. All but the first three are for
-    ``batch_write_item``. A call that the service would refuse is refused whatever the fault.
+    ``rewrite`` makes another answer of the answer. What is picked and spelt is for
+    ``batch_write_item`` alone; ``landed`` and ``rewrite`` are for ``put_item`` as well. A call
+    that the service would refuse is refused whatever the fault.
     """
 
     before: Callable[[], object] | None = None

@@ -20,6 +20,7 @@ from ddbload.errors import AccessDenied, TableNotFound
 from ddbload.rows.encode import request_body
 from ddbload.write import engines
 from ddbload.write.driver import Job
+from ddbload.write.requests import Batches
 from ddbload.write.scheduler import Scheduler
 from tests.faults.catalogue import FATAL, LIES, SURVIVABLE
 from tests.faults.server import FaultServer
@@ -145,7 +146,7 @@ def _load(
         return request_body(table, items(handles))
 
     chosen = engines.ENGINES[engine]
-    transport = chosen.transport(clients, table, ["id"])
+    transport = chosen.transport(clients, Batches(table, ["id"]))
     with closing(chosen.driver(CONCURRENCY)) as driver:
         driver.run(Job(scheduler, feed, items, body, transport, **more))
     faults = [request.fault for request in server.requests[before:]]

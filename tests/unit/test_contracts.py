@@ -47,6 +47,7 @@ INPUT: dict[str, Any] = {
     "types": {"book_id": "N"},
     "options": {
         "mode": "put",
+        "position_attribute": None,
         "engine": "async",
         "workers": 10,
         "concurrency": 16,
@@ -271,6 +272,18 @@ def test_what_a_source_means(changes: dict[str, Any], expected: dict[str, Any]) 
         ({"types": ["N"]}, "'types' must be an object of strings, not [\"N\"]"),
         ({"types__year": "SS"}, "'types.year' must be one of S, N, BOOL"),
         ({"options__mode": "upsert"}, "'options.mode' must be one of "),
+        (
+            {"options__mode": "last-wins"},
+            "'options.position_attribute' is missing: mode last-wins keeps there",
+        ),
+        (
+            {"options__mode": "last-wins", "options__position_attribute": ""},
+            "'options.position_attribute' must be a string that is not empty",
+        ),
+        (
+            {"options__position_attribute": "at"},
+            "'options.position_attribute' is for mode last-wins, and the mode is put",
+        ),
         ({"options__engine": 1}, "'options.engine' must be a string that is not empty, not 1"),
         (
             {"options__workers": 0},
@@ -359,6 +372,7 @@ def _with_source(**changes: Any) -> RunRecord:
         replace(RECORD, types=("N", "BOOL")),
         replace(RECORD, table=replace(TABLE, id="5678")),
         replace(RECORD, payload=replace(PAYLOAD, options=Options(mode="insert"))),
+        replace(RECORD, payload=replace(PAYLOAD, options=Options(position_attribute="at"))),
         _with_source(format="csv"),
         _with_source(delimiter=","),
         _with_source(quote='"'),
@@ -385,6 +399,13 @@ def test_what_determines_the_items_changes_the_configuration(record: RunRecord) 
 )
 def test_nothing_else_does(record: RunRecord) -> None:
     assert record.configuration == RECORD.configuration
+
+
+def test_runs_that_began_before_other_modes_were_known_go_on() -> None:
+    # The hash of this record before options had a position attribute.
+    assert (
+        RECORD.configuration == "028bf78b1d4beff205b757b34326e4246a7542512bce62f03f8a0c13a21d5854"
+    )
 
 
 def test_a_configuration_is_known_again_in_another_process() -> None:

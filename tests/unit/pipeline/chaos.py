@@ -7,6 +7,7 @@ table or the source, before it or after it took effect.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, TypeVar
@@ -235,10 +236,10 @@ class Chaos:
             raise ServiceUnavailable("the ledger cannot be reached")
 
     def _at_table(self, operation: str, params: dict[str, Any]) -> Fault | None:
-        if operation != "batch_write_item":
+        if operation not in ("batch_write_item", "put_item"):
             self._moment()
             return None
-        how = self._moment(lambda: self._write_late(params), at_work=True)
+        how = self._moment(lambda: self._write_late(operation, params), at_work=True)
         if how is not None:
             return FAULTS[how % len(FAULTS)]
         # The moment after it took effect.
@@ -253,10 +254,12 @@ class Chaos:
         how = self._moment(at_work=not self.world.in_ledger("manifest.json"))
         return None if how is None else (ends_after(how % 50) if how % 2 else internal_error())
 
-    def _write_late(self, params: dict[str, Any]) -> None:
-        faults = self.world.dynamodb.faults
+    def _write_late(self, operation: str, params: dict[str, Any]) -> None:
+        dynamodb = self.world.dynamodb
+        faults = dynamodb.faults
         decide, faults.decide = faults.decide, None
-        self.world.dynamodb.batch_write_item(**params)
+        with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
+            getattr(dynamodb, operation)(**params)
         faults.decide = decide
 
 

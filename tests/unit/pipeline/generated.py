@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
@@ -55,8 +55,11 @@ class Case:
         found = self.outcome
         return len(found.last_of_each_key) == len(found.items)
 
-    def world(self, chunk_bytes: int, **more: Any) -> World:
-        """A world with this file in it, in which each request takes a second."""
+    def world(self, chunk_bytes: int, mode: Mapping[str, Any] | None = None, **more: Any) -> World:
+        """A world with this file in it, in which each request takes a second.
+
+        `mode`: the options that say what is done with its rows.
+        """
         source: dict[str, Any] = {
             "delimiter": self.dialect.delimiter,
             "quote": self.dialect.quote,
@@ -64,7 +67,7 @@ class Case:
         }
         if self.named:
             source["columns"] = list(self.columns)
-        options = {"chunk_bytes": chunk_bytes, "max_rejects": 10**6}
+        options = {"chunk_bytes": chunk_bytes, "max_rejects": 10**6, **(mode or {})}
         return World(
             self.data,
             self.keys,

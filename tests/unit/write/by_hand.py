@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 from ddbload.contracts import Counts
 from ddbload.write.pacing import Pacing
@@ -29,6 +30,7 @@ class ByHand:
         deadline: float = math.inf,
         max_wcu: float | None = None,
         seed: int = 1,
+        **more: Any,
     ) -> None:
         self.now = 0.0
         self.released: list[int] = []
@@ -38,6 +40,7 @@ class ByHand:
             rng=random.Random(seed),
             pacing=Pacing(random.Random(seed), max_wcu),
             released=self.released.extend,
+            **more,
         )
 
     @property

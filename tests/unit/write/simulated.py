@@ -94,6 +94,7 @@ class Simulation:
             deadline=world.deadline,
             rng=rng,
             pacing=Pacing(rng, world.max_wcu),
+            batch_rows=world.batch_rows,
             released=self.released.extend,
         )
         self._told = 0

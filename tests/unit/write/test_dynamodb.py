@@ -1,4 +1,4 @@
-"""BatchWriter against the strict fake: every answer, believed as far as it can be true."""
+"""ClientWriter against the strict fake: every answer, believed as far as it can be true."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ddbload.errors import AccessDenied, RequestRefused, TableNotFound
-from ddbload.write.dynamodb import BatchWriter
+from ddbload.write.dynamodb import ClientWriter
+from ddbload.write.requests import Batches
 from ddbload.write.steps import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from tests.fakes.client import connect_timeout, connection_closed, read_timeout, unreachable
 from tests.fakes.dynamodb import FakeDynamoDB
@@ -58,7 +59,7 @@ def send(
     dynamodb: FakeDynamoDB, items: Sequence[dict[str, Any]], *faults: Fault, table: str = TABLE
 ) -> Answer:
     dynamodb.faults.add("batch_write_item", *faults)
-    answer = BatchWriter(dynamodb, table, KEYS).send(items)
+    answer = ClientWriter(dynamodb, Batches(table, KEYS)).send(items)
     assert dynamodb.faults.left() == {}
     return answer
 
@@ -137,7 +138,7 @@ def test_text_that_looks_like_a_number_is_none(dynamodb):
     )
     dynamodb.faults.add("batch_write_item", processed_first(1))
     items = [{"id": {"S": "1.0"}}, {"id": {"S": "1"}}]
-    answer = BatchWriter(dynamodb, "texts", ["id"]).send(items)
+    answer = ClientWriter(dynamodb, Batches("texts", ["id"])).send(items)
     assert isinstance(answer, Accepted)
     assert list(answer.unprocessed) == [1]
 
@@ -151,7 +152,7 @@ def test_binary_keys_are_known(dynamodb):
     )
     dynamodb.faults.add("batch_write_item", processed_first(1))
     items = [{"id": {"B": b"\x00"}}, {"id": {"B": b"\xff"}}]
-    answer = BatchWriter(dynamodb, "binaries", ["id"]).send(items)
+    answer = ClientWriter(dynamodb, Batches("binaries", ["id"])).send(items)
     assert isinstance(answer, Accepted)
     assert list(answer.unprocessed) == [1]
 
@@ -237,7 +238,7 @@ def test_bodies_that_are_no_objects_are_not_believed(body):
         def batch_write_item(self, **_: Any) -> Any:
             return body
 
-    assert isinstance(BatchWriter(Client(), TABLE, KEYS).send(made()), Unsure)
+    assert isinstance(ClientWriter(Client(), Batches(TABLE, KEYS)).send(made()), Unsure)
 
 
 @pytest.mark.parametrize(
@@ -279,10 +280,21 @@ def test_throttles(dynamodb, code):
     assert dynamodb.items(TABLE) == []
 
 
-def test_a_throttle_with_its_reason(dynamodb):
-    code = "ThrottlingException"
-    reason = ("TableWriteKeyRangeThroughputExceeded", "arn:aws:dynamodb:us-east-1:1:table/any")
-    assert send(dynamodb, made(), fails(code, reason)) == Throttled(code)
+@pytest.mark.parametrize("code", THROTTLES)
+@pytest.mark.parametrize(
+    ("names", "key_range"),
+    [
+        (["TableWriteKeyRangeThroughputExceeded"], True),
+        (["IndexWriteKeyRangeThroughputExceeded", "TableWriteKeyRangeThroughputExceeded"], True),
+        (["TableWriteKeyRangeThroughputExceeded", "TableWriteAccountLimitExceeded"], False),
+        (["TableWriteProvisionedThroughputExceeded"], False),
+        (["TableWriteMaxOnDemandThroughputExceeded"], False),
+        (["KeyRange"], False),
+    ],
+)
+def test_a_throttle_is_of_keys_where_all_its_reasons_are(dynamodb, code, names, key_range):
+    reasons = [(name, "arn:aws:dynamodb:us-east-1:1:table/any") for name in names]
+    assert send(dynamodb, made(), fails(code, *reasons)) == Throttled(code, key_range)
 
 
 @pytest.mark.parametrize("landed", [True, False])
@@ -406,21 +418,21 @@ def test_what_is_no_failed_call_is_raised(dynamodb, raised):
 def test_bodies_that_do_not_say_what_was_written(canned, body):
     client, answers = canned
     answers.say(body)
-    assert isinstance(BatchWriter(client, TABLE, KEYS).send(made()), Unsure)
+    assert isinstance(ClientWriter(client, Batches(TABLE, KEYS)).send(made()), Unsure)
     assert len(answers.requests) == 1
 
 
 def test_a_damaged_body_is_not_believed(canned):
     client, answers = canned
     answers.say(b'{"UnprocessedItems": {}}', crc32=1)
-    answer = BatchWriter(client, TABLE, KEYS).send(made())
+    answer = ClientWriter(client, Batches(TABLE, KEYS)).send(made())
     assert answer == Unsure("ChecksumMismatch")
 
 
 def test_a_sound_body_is_believed(canned):
     client, answers = canned
     answers.say(b'{"UnprocessedItems": {}, "ConsumedCapacity": [{"CapacityUnits": 3.0}]}')
-    assert BatchWriter(client, TABLE, KEYS).send(made()) == Accepted([], 3.0)
+    assert ClientWriter(client, Batches(TABLE, KEYS)).send(made()) == Accepted([], 3.0)
 
 
 @pytest.mark.parametrize(
@@ -429,7 +441,7 @@ def test_a_sound_body_is_believed(canned):
 def test_a_body_that_says_its_units_oddly_is_believed(canned, told):
     client, answers = canned
     answers.say(f'{{"UnprocessedItems": {{}}, "ConsumedCapacity": {told}}}'.encode())
-    assert BatchWriter(client, TABLE, KEYS).send(made()) == Accepted([], 0.0)
+    assert ClientWriter(client, Batches(TABLE, KEYS)).send(made()) == Accepted([], 0.0)
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
@@ -437,4 +449,4 @@ def test_a_body_that_says_its_units_oddly_is_believed(canned, told):
 def test_gateways_that_fail(canned, status, body):
     client, answers = canned
     answers.say(body, status)
-    assert isinstance(BatchWriter(client, TABLE, KEYS).send(made()), Unsure)
+    assert isinstance(ClientWriter(client, Batches(TABLE, KEYS)).send(made()), Unsure)

@@ -36,7 +36,7 @@ def test_a_row_that_is_refused_alone_is_rejected():
     by_hand.offer("a")
     assert finish(by_hand, 0) == [(0,)]
     assert by_hand.counts == Counts(read=1, rejected=1)
-    assert by_hand.scheduler.refused == {0: REFUSED.message}
+    assert by_hand.scheduler.refused == {0: REFUSED}
 
 
 @pytest.mark.parametrize("bad", range(MAX_BATCH_ROWS))
@@ -190,7 +190,7 @@ def test_the_message_is_that_of_the_row_alone():
     first, second = by_hand.batch(), by_hand.batch()
     by_hand.answer(first, Refused("this one"))
     by_hand.answer(second, Accepted())
-    assert by_hand.scheduler.refused == {0: "this one"}
+    assert by_hand.scheduler.refused == {0: Refused("this one")}
 
 
 def test_a_refused_row_is_known_as_refused_when_it_is_released():
@@ -201,7 +201,7 @@ def test_a_refused_row_is_known_as_refused_when_it_is_released():
     )
     by_hand.offer("a")
     by_hand.answer(by_hand.batch(), REFUSED)
-    assert seen == [(0, REFUSED.message)]
+    assert seen == [(0, REFUSED)]
 
 
 def test_a_stop_between_two_halves_leaves_the_rest_unsettled():

@@ -1,0 +1,222 @@
+"""Whole imports in each mode, by each engine, over real sockets that fail as they are told."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from ddbload.aws_http.clients import AwsSettings, Clients
+from ddbload.contracts import Counts
+from ddbload.modes import position
+from ddbload.pipeline.context import Context
+from tests.faults.catalogue import SURVIVABLE
+from tests.faults.server import FaultServer
+from tests.faults.test_drivers import Hasty
+from tests.unit.pipeline.world import RUN, TABLE, World
+
+ENGINES = ("sync", "threads", "async")
+AT = "at"
+MODES: dict[str, dict[str, Any]] = {
+    "put": {},
+    "insert": {"mode": "insert"},
+    "last-wins": {"mode": "last-wins", "position_attribute": AT},
+    "delete": {"mode": "delete"},
+}
+OPERATIONS = ("BatchWriteItem", "PutItem")
+FAULTS = [name for name in SURVIVABLE if not name.startswith("unprocessed")]
+ROWS = 60
+_runs = itertools.count()
+
+
+@dataclass
+class Reach:
+    """DynamoDB over the wire, and S3 as the world has it."""
+
+    dynamodb: Any
+    identity: Any
+    s3: Any
+
+
+@dataclass
+class Wired(World):
+    """A world whose table lies behind a server."""
+
+    server: FaultServer = field(kw_only=True)
+    made: Clients = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.dynamodb = self.server.dynamodb
+        if TABLE in self.dynamodb._tables:
+            self.dynamodb.delete_table(TableName=TABLE)
+        self.create_table()
+
+    def context(self, *given: Any, **more: Any) -> Context:
+        return replace(
+            super().context(*given, **more),
+            clients=Reach(self.made.dynamodb, self.made.identity, self.s3),
+            clock=time.monotonic,
+            deadline=float("inf"),
+            sleep=time.sleep,
+            rng=Hasty(next(_runs)),
+        )
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "made-up")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
+    # Waits are of the right shape; here they need not be sat out.
+    monkeypatch.setattr("ddbload.write.rate.ENOUGH", float("inf"))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FaultServer]:
+    with FaultServer(drip_seconds=0.03, stall_seconds=0.03) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def made(server) -> Clients:
+    return Clients(AwsSettings(region="us-east-1", endpoint_url=server.endpoint), connections=6)
+
+
+@pytest.fixture(params=ENGINES)
+def world(request, server, made) -> Iterator[Callable[..., Wired]]:
+    """Makes a world for one engine."""
+
+    def make(data: bytes, mode: str, **options: Any) -> Wired:
+        given = {"engine": request.param, "concurrency": 6, **MODES[mode], **options}
+        return Wired(data, options=given, server=server, made=made)
+
+    yield make
+    server.faults.decide = None
+    assert server.faults.left() == {}
+    assert server.dynamodb.overlaps == []
+
+
+def file(*keys: int) -> bytes:
+    return b"id,row\n" + b"".join(b"k%d,%d\n" % (key, row) for row, key in enumerate(keys))
+
+
+def stored(world: World) -> dict[str, str]:
+    return {item["id"]["S"]: item["row"]["S"] for item in world.items}
+
+
+def there(world: World, key: int, row: str, **more: Any) -> None:
+    item = {"id": {"S": f"k{key}"}, "row": {"S": row}, **more}
+    world.dynamodb.put_item(TableName=TABLE, Item=item)
+
+
+def last(*keys: int) -> dict[str, str]:
+    return {f"k{key}": str(row) for row, key in enumerate(keys)}
+
+
+def first(*keys: int) -> dict[str, str]:
+    return {f"k{key}": str(row) for row, key in reversed(list(enumerate(keys)))}
+
+
+@pytest.mark.parametrize("mode", ["insert", "last-wins", "delete"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_alone(server, world, mode, fault):
+    it = world(file(*range(ROWS)), mode)
+    for operation in ["PutItem"] if mode in ("insert", "last-wins") else ["BatchWriteItem"]:
+        server.faults.add(operation, fault, None, fault)
+    report = it.run()
+    assert report.status == "SUCCEEDED"
+    # Above all in `insert`: what was written, and its answer lost, is not skipped.
+    assert report.rows == Counts(read=ROWS, written=ROWS)
+    assert stored(it) == ({} if mode == "delete" else last(*range(ROWS)))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_all_faults_mixed_with_equal_keys(server, world, mode):
+    rng = random.Random(7)
+    keys = [rng.randrange(40) for _ in range(300)]
+    it = world(file(*keys), mode)
+    server.fail_at_random(3, FAULTS, 0.3, OPERATIONS)
+    report = it.run()
+    assert report.status == "SUCCEEDED"
+    assert report.rows.conserved
+    assert (report.rows.read, report.rows.rejected) == (300, 0)
+    table = stored(it)
+    match mode:
+        case "insert":
+            assert table == first(*keys)
+            assert report.rows == Counts(read=300, written=40, skipped=260)
+        case "delete":
+            assert table == {}
+        case _:
+            assert table == last(*keys)
+    if mode == "last-wins":
+        started = it.ledger.record().created
+        begins = dict(enumerate(_begins(it.data)))
+        assert {item["row"]["S"]: item[AT]["S"] for item in it.items} == {
+            row: position(started, begins[int(row)]) for row in table.values()
+        }
+
+
+def _begins(data: bytes) -> list[int]:
+    lines = data.splitlines(keepends=True)
+    return list(itertools.accumulate(map(len, lines)))[:-1]
+
+
+@pytest.mark.parametrize("mode", ["insert", "last-wins"])
+def test_many_chunks_in_the_wrong_order(server, world, mode):
+    rng = random.Random(9)
+    keys = [rng.randrange(20) for _ in range(120)]
+    it = world(file(*keys), mode, chunk_bytes=100)
+    server.fail_at_random(4, FAULTS, 0.2, OPERATIONS)
+    it.preflight()
+    chunks = list(it.manifest)
+    assert len(chunks) > 5
+    rng.shuffle(chunks)
+    for chunk in chunks:
+        it.import_one(chunk)
+    report = it.report()
+    assert report.status == "SUCCEEDED"
+    assert report.rows.conserved
+    table = stored(it)
+    if mode == "last-wins":
+        assert table == last(*keys)
+    else:
+        assert table.keys() == set(last(*keys))
+        assert all(keys[int(row)] == int(key[1:]) for key, row in table.items())
+        assert report.rows == Counts(read=120, written=len(table), skipped=120 - len(table))
+
+
+def test_insert_overwrites_nothing(server, world):
+    it = world(file(*range(ROWS)), "insert")
+    for key in range(0, ROWS, 2):
+        there(it, key, str(key) if key % 4 else "theirs")
+    server.fail_at_random(5, FAULTS, 0.3, OPERATIONS)
+    report = it.run()
+    theirs = {f"k{key}": "theirs" for key in range(0, ROWS, 4)}
+    assert stored(it) == last(*range(ROWS)) | theirs
+    assert report.rows == Counts(read=ROWS, written=ROWS - len(theirs), skipped=len(theirs))
+
+
+def test_something_else_in_the_position_attribute(world):
+    it = world(file(1, 2, 3), "last-wins")
+    there(it, 2, "theirs", **{AT: {"N": "1"}})
+    report = it.run()
+    assert report.rows == Counts(read=3, written=2, rejected=1)
+    assert [each["cause"] for each in it.rejects()] == ["foreign_position"]
+    assert stored(it) == {"k1": "0", "k2": "theirs", "k3": "2"}
+
+
+def test_a_run_taken_up_by_another_engine(server, made):
+    """The same item, to the last byte, whoever sends it."""
+    items = []
+    for engine in ENGINES:
+        options = {"engine": engine, **MODES["last-wins"]}
+        it = Wired(file(1, 2), options=options, server=server, made=made)
+        assert it.run().run == RUN
+        items.append(it.items)
+    assert items[0] == items[1] == items[2]

@@ -1,0 +1,271 @@
+"""Laws of the modes: whatever dies, comes twice or comes late, each keeps its word to the table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ddbload import modes
+from ddbload.contracts import Cursor, Options, Report
+from ddbload.modes import DELETE, INSERT, LAST_WINS, position
+from ddbload.rows.blocks import Block
+from ddbload.rows.columns import Columns, octets
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.encode import Window, item_of, put_of
+from ddbload.rows.items import Item
+from ddbload.rows.parse import Defect
+from ddbload.rows.places import Places
+from ddbload.rows.shapes import Shape, shape_of
+from ddbload.rows.split import RowEnds
+from ddbload.write.requests import requests_of
+from tests.property.test_ledger import Scene, scenes
+from tests.property.test_rows_items import Sheet, sheets
+from tests.unit.pipeline.chaos import Chaos
+from tests.unit.pipeline.expected import Expected, Key, Outcome, Values, table_of
+from tests.unit.pipeline.world import TABLE, World, by_value
+from tests.unit.test_contracts import RECORD
+
+FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
+AT = "at, in the file"
+"""The position attribute of these tests."""
+MODES: dict[str, dict[str, Any]] = {
+    mode: {"mode": mode, **({"position_attribute": AT} if mode == LAST_WINS else {})}
+    for mode in modes.MODES
+}
+
+
+def world_of(scene: Scene, mode: str) -> World:
+    return scene.case.world(scene.chunk_bytes, MODES[mode])
+
+
+def survive(scene: Scene, world: World) -> Report:
+    """A run to its end, and its report."""
+    chaos = Chaos(world, scene.plan)
+    with scene.sizes():
+        chaos.run()
+        chaos.finish()
+        return world.report()
+
+
+def without_positions(table: Mapping[Key, Values]) -> dict[Key, Values]:
+    return {
+        key: {name: value for name, value in item.items() if name != AT}
+        for key, item in table.items()
+    }
+
+
+def attributes(values: Mapping[str, tuple[str, Any]]) -> dict[str, dict[str, Any]]:
+    """An item of the oracle's, in DynamoDB's JSON."""
+    return {
+        name: {kind: value if kind == "BOOL" else str(value)}
+        for name, (kind, value) in values.items()
+    }
+
+
+def put(world: World, values: Mapping[str, tuple[str, Any]], **more: dict[str, Any]) -> None:
+    world.dynamodb.put_item(TableName=TABLE, Item={**attributes(values), **more})
+
+
+def keys_only(world: World, values: Mapping[str, tuple[str, Any]]) -> Values:
+    return {name: values[name] for name, _ in world.keys}
+
+
+# last-wins
+
+
+@FEWER
+@given(scenes())
+def test_the_last_row_of_a_key_wins_whatever_happens(scene: Scene) -> None:
+    world, outcome = world_of(scene, LAST_WINS), scene.case.outcome
+    report = survive(scene, world)
+    table = table_of(world)
+    assert without_positions(table) == outcome.last_of_each_key
+    started = world.ledger.record().created
+    assert {key: item[AT][1] for key, item in table.items()} == {
+        row.key: position(started, row.byte) for row in outcome.items
+    }
+    assert report.status == "SUCCEEDED"
+    assert report.rows.conserved
+    assert report.rows.skipped == 0
+    assert report.rows.read == len(outcome.rows)
+    assert report.rows.rejected == len(outcome.rejects)
+    assert report.rows.written >= len(table)
+    if scene.case.has_unique_keys:
+        assert report.rows.superseded == 0
+
+
+@FEWER
+@given(scenes(), scenes(), st.booleans())
+def test_of_two_runs_the_later_one_wins(one: Scene, other: Scene, later_is_first: bool) -> None:
+    # The same columns: of two files into one table.
+    other = replace(other, case=replace(one.case, data=_rows_moved(one)))
+    earlier, later = world_of(one, LAST_WINS), world_of(other, LAST_WINS)
+    later.dynamodb = earlier.dynamodb
+    earlier.preflight()
+    later.clock.time = earlier.clock.time + 0.000001
+    later.preflight()
+    for scene, world in (
+        [(other, later), (one, earlier)]
+        if later_is_first
+        else [
+            (one, earlier),
+            (other, later),
+        ]
+    ):
+        report = survive(scene, world)
+        assert report.status == "SUCCEEDED"
+        assert report.rows.conserved
+    expected = one.case.outcome.last_of_each_key | other.case.outcome.last_of_each_key
+    assert without_positions(table_of(later)) == expected
+
+
+def _rows_moved(scene: Scene) -> bytes:
+    """A file with some of the rows of another, at other places, each whole."""
+    data, rows = scene.case.data, scene.case.outcome.rows
+    if len(rows) < 3:
+        return data
+    return data[: rows[0].byte] + data[rows[1].byte :]
+
+
+# insert
+
+
+def first_of_each_key(outcome: Outcome) -> dict[Key | None, Values | None]:
+    return {row.key: row.item for row in reversed(outcome.items)}
+
+
+@FEWER
+@given(scenes(), st.integers(0, 3))
+def test_insert_overwrites_nothing(scene: Scene, every: int) -> None:
+    world, outcome = world_of(scene, INSERT), scene.case.outcome
+    there = [row.item or {} for row in outcome.items[:: every + 1]] if every else []
+    for place, item in enumerate(there):
+        # Some are what the file would make of them.
+        put(world, item, **({"theirs": {"BOOL": True}} if place % 2 else {}))
+    before = table_of(world)
+    report = survive(scene, world)
+    table, own = table_of(world), outcome.all_of_each_key
+    assert table.keys() == own.keys()
+    assert {key: table[key] for key in before} == before
+    assert all(item in own[key] for key, item in table.items() if key not in before)
+    if len(world.manifest) <= 1:
+        # Of rows that one worker sees, the first wins.
+        assert table == first_of_each_key(outcome) | before
+    rows = report.rows
+    assert report.status == "SUCCEEDED"
+    assert rows.conserved
+    assert (rows.read, rows.rejected) == (len(outcome.rows), len(outcome.rejects))
+    assert rows.superseded == 0
+    if scene.case.has_unique_keys:
+        # Neither a lost answer nor a row written twice makes a row skipped.
+        others = sum("theirs" in item for item in before.values())
+        assert rows.skipped == others
+
+
+# delete
+
+
+@FEWER
+@given(scenes())
+def test_delete_deletes_what_is_listed_and_nothing_else(scene: Scene) -> None:
+    world = world_of(scene, DELETE)
+    # Whatever stands in other columns, it need not be of their types.
+    outcome = replace(scene.case, types={}).outcome
+    listed = [row for row in outcome.items if row.item]
+    for row in listed[::2]:
+        put(world, keys_only(world, row.item or {}), theirs={"S": "x"})
+    kept = {name: ("S", "kept") if kind == "S" else ("N", -7) for name, kind in world.keys}
+    put(world, kept)
+    report = survive(scene, world)
+    assert [by_value(item) for item in world.items] == [by_value(attributes(kept))]
+    assert report.status == "SUCCEEDED"
+    assert report.rows.conserved
+    assert report.rows.skipped == 0
+    assert report.rows.read == len(outcome.rows)
+    assert report.rows.rejected == len(_not_keys(world, outcome))
+    assert report.rows.written >= len({row.key for row in listed})
+
+
+def _not_keys(world: World, outcome: Outcome) -> list[Expected]:
+    return outcome.rejects
+
+
+# Bodies
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """Rows, how they are sent, and what is found out of them together and of each alone."""
+
+    options: Options
+    sheet: Sheet
+    shape: Shape
+    window: Window
+    built: list[Item | Defect]
+
+
+@st.composite
+def shaped(draw: st.DrawFn) -> Shaped:
+    sheet: Sheet = draw(sheets(rows=draw(st.integers(1, 5)), good=draw(st.booleans())))
+    mode = draw(st.sampled_from(modes.MODES))
+    at = draw(st.sampled_from(['at "100 %"', "漢", "#position"]))
+    options = Options(mode=mode, position_attribute=at if mode == LAST_WINS else None)
+    types = list(sheet.columns.values())
+    record = replace(
+        RECORD,
+        payload=replace(RECORD.payload, options=options),
+        columns=tuple(sheet.columns),
+        types=tuple(types),
+        table=sheet.table,
+        created=1e9 / 7,
+    )
+    shape = shape_of(record)
+    # Rows of two bytes each: only where they begin matters here.
+    count = len(sheet.rows)
+    places = Places(Block(b"x\n" * count, Cursor(7, 1)), RowEnds(Dialect()), count)
+    cells = [[octets(cell) for cell in row] for row in sheet.rows]
+    columns = Columns(count, [*zip(*cells, strict=True)], sum(len(c) for row in cells for c in row))
+    built = [shape.build(row, places.byte(place)) for place, row in enumerate(sheet.rows)]
+    return Shaped(options, sheet, shape, shape.examine(columns, places), built)
+
+
+@given(shaped())
+def test_what_is_nothing_to_send_is_left_to_the_builder(case: Shaped) -> None:
+    for place, built in enumerate(case.built):
+        if isinstance(built, Defect):
+            assert place in case.window.odd
+
+
+@given(shaped())
+def test_keys_and_items_are_the_builder_s(case: Shaped) -> None:
+    for place, built in enumerate(case.built):
+        if place not in case.window.odd:
+            assert isinstance(built, Item)
+            assert case.window.keys[place] == built.key
+            assert item_of(case.window.puts[place]) == built.attributes
+            units = 1 if case.window.units is None else case.window.units[place]
+            assert units >= -(-built.size // 1024)
+
+
+@given(shaped())
+def test_a_body_is_the_plain_one_to_the_byte(case: Shaped) -> None:
+    requests = requests_of(case.options, case.sheet.table)
+    items, puts = [], []
+    for place, built in enumerate(case.built):
+        if isinstance(built, Item):
+            own = put_of(built.attributes)
+            items.append(built.attributes)
+            puts.append((own if place in case.window.odd else case.window.puts[place], own))
+    most = requests.most_rows or len(items)
+    for start in range(0, len(items), most or 1):
+        some = slice(start, start + most)
+        plain = json.dumps(
+            requests.parameters(items[some]), ensure_ascii=False, separators=(",", ":")
+        )
+        for way in (0, 1):
+            assert case.shape.body([put[way] for put in puts[some]]) == plain.encode()

@@ -1,0 +1,238 @@
+"""Conditional puts against the strict fake: every answer, and what it comes to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ddbload.contracts import KeyAttribute, Options, Table
+from ddbload.errors import AccessDenied, TableNotFound
+from ddbload.modes import position
+from ddbload.write.dynamodb import ClientWriter
+from ddbload.write.requests import Batches, ConditionalPuts, first_wins, requests_of
+from ddbload.write.settlement import Outcome
+from ddbload.write.steps import Accepted, Answer, Fatal, Refused, Throttled, Unsure
+from tests.fakes.client import ServiceError, read_timeout
+from tests.fakes.dynamodb import FakeDynamoDB
+from tests.fakes.dynamodb_faults import Fault, empty_answer, error, fails
+
+KEY = KeyAttribute("id", "S", 2048)
+TABLE = Table("table", "1234", (KEY,))
+INSERT = Options(mode="insert")
+LAST_WINS = Options(mode="last-wins", position_attribute="at")
+DELETE = Options(mode="delete")
+EARLY, LATE = position(1e9, 7), position(1e9, 8)
+Item = dict[str, dict[str, Any]]
+
+
+@pytest.fixture
+def dynamodb() -> FakeDynamoDB:
+    fake = FakeDynamoDB()
+    fake.create_table(
+        TableName="table",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    return fake
+
+
+def made(**more: str) -> Item:
+    return {"id": {"S": "a"}, **{name: {"N": text} for name, text in more.items()}}
+
+
+def at(where: str, **more: str) -> Item:
+    return {**made(**more), "at": {"S": where}}
+
+
+def there(dynamodb: FakeDynamoDB, item: Item) -> None:
+    dynamodb.put_item(TableName="table", Item=item)
+
+
+def send(dynamodb: FakeDynamoDB, options: Options, item: Item, *faults: Fault) -> Answer:
+    dynamodb.faults.add("put_item", *faults)
+    answer = ClientWriter(dynamodb, requests_of(options, TABLE)).send([item])
+    assert dynamodb.faults.left() == {}
+    return answer
+
+
+def test_each_mode_has_its_requests():
+    kinds = {
+        mode: type(requests_of(Options(mode=mode, position_attribute=name), TABLE))
+        for mode, name in (("put", None), ("insert", None), ("last-wins", "at"), ("delete", None))
+    }
+    assert kinds == {
+        "put": Batches,
+        "insert": ConditionalPuts,
+        "last-wins": ConditionalPuts,
+        "delete": Batches,
+    }
+    assert [first_wins(each) for each in (Options(), INSERT, LAST_WINS, DELETE)] == [
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
+# insert
+
+
+def test_nothing_is_there(dynamodb):
+    assert send(dynamodb, INSERT, made(x="1.0")) == Accepted((), 1.0)
+    assert dynamodb.items("table") == [made(x="1")]
+
+
+@pytest.mark.parametrize("spelt", ["1", "1.0", "10E-1", "+1"])
+def test_an_identical_item_is_our_own(dynamodb, spelt):
+    there(dynamodb, made(x="1"))
+    assert send(dynamodb, INSERT, made(x=spelt)) == Accepted((), 1.0, Outcome.WRITTEN)
+
+
+@pytest.mark.parametrize("other", [made(), made(x="2"), made(x="1", y="1"), at(EARLY)])
+def test_another_item_stays(dynamodb, other):
+    there(dynamodb, other)
+    assert send(dynamodb, INSERT, made(x="1")) == Accepted((), 1.0, Outcome.SKIPPED)
+    assert dynamodb.items("table") == [other]
+
+
+def test_an_item_of_nothing_but_its_key(dynamodb):
+    assert send(dynamodb, INSERT, made()) == Accepted((), 1.0)
+    assert send(dynamodb, INSERT, made()) == Accepted((), 1.0, Outcome.WRITTEN)
+
+
+@pytest.mark.parametrize("lost", [read_timeout(), error("InternalServerError")])
+def test_a_write_whose_answer_was_lost_counts_as_written(dynamodb, lost):
+    answer = send(dynamodb, INSERT, made(x="1"), Fault(raises=lost, landed=True))
+    assert isinstance(answer, Unsure)
+    assert send(dynamodb, INSERT, made(x="1")) == Accepted((), 1.0, Outcome.WRITTEN)
+
+
+def test_an_item_that_is_not_shown_is_another(dynamodb):
+    # Emulators do not show it.
+    refused = ServiceError("ConditionalCheckFailedException", 400)
+    answer = send(dynamodb, INSERT, made(x="1"), Fault(raises=refused))
+    assert answer == Accepted((), 1.0, Outcome.SKIPPED)
+
+
+def test_units_are_those_of_what_is_there(dynamodb):
+    there(dynamodb, {**made(), "big": {"S": "x" * 5000}})
+    assert send(dynamodb, INSERT, made()) == Accepted((), 5.0, Outcome.SKIPPED)
+
+
+# last-wins
+
+
+@pytest.mark.parametrize(
+    ("before", "outcome"),
+    [
+        (made(x="1"), Outcome.WRITTEN),
+        (at(EARLY, x="1"), Outcome.WRITTEN),
+        (at(LATE, x="1"), Outcome.SUPERSEDED),
+    ],
+)
+def test_the_later_row_stays(dynamodb, before, outcome):
+    there(dynamodb, before)
+    row = at(EARLY, x="2")
+    assert send(dynamodb, LAST_WINS, row) == Accepted((), 1.0, outcome)
+    assert dynamodb.items("table") == [row if outcome is Outcome.WRITTEN else before]
+
+
+def test_a_row_finds_itself(dynamodb):
+    lost = Fault(raises=read_timeout(), landed=True)
+    assert isinstance(send(dynamodb, LAST_WINS, at(LATE), lost), Unsure)
+    assert send(dynamodb, LAST_WINS, at(LATE)) == Accepted((), 1.0)
+
+
+@pytest.mark.parametrize(
+    "foreign", [{"N": "7"}, {"S": "zzz"}, {"S": LATE + "0"}, {"NULL": True}, {"L": []}]
+)
+def test_something_else_in_the_attribute_is_told_and_not_passed_over(dynamodb, foreign):
+    before = {**made(), "at": foreign}
+    there(dynamodb, before)
+    answer = send(dynamodb, LAST_WINS, at(EARLY))
+    assert isinstance(answer, Refused)
+    assert answer.cause == "foreign_position"
+    assert "'at'" in answer.message
+    assert dynamodb.items("table") == [before]
+
+
+# Both
+
+
+@pytest.mark.parametrize("options", [INSERT, LAST_WINS])
+class TestFailures:
+    def test_throttles(self, dynamodb, options):
+        reason = ("TableWriteKeyRangeThroughputExceeded", "arn:aws:dynamodb:us-east-1:1:table/any")
+        code = "ThrottlingException"
+        assert send(dynamodb, options, at(EARLY), fails(code)) == Throttled(code)
+        assert send(dynamodb, options, at(EARLY), fails(code, reason)) == Throttled(code, True)
+
+    @pytest.mark.parametrize(
+        "code",
+        ["InternalServerError", "TransactionConflictException", "ReplicatedWriteConflictException"],
+    )
+    def test_it_is_tried_again(self, dynamodb, options, code):
+        failed = Fault(raises=ServiceError(code, 400 if "Conflict" in code else 500))
+        answer = send(dynamodb, options, at(EARLY), failed)
+        assert isinstance(answer, Unsure | Throttled)
+
+    def test_an_item_collection_that_is_full(self, dynamodb, options):
+        full = ServiceError("ItemCollectionSizeLimitExceededException", 400, "full")
+        answer = send(dynamodb, options, at(EARLY), Fault(raises=full))
+        assert answer == Refused("full")
+
+    def test_a_request_that_is_refused(self, dynamodb, options):
+        answer = send(dynamodb, options, {**at(EARLY), "x": {"N": "one"}})
+        assert isinstance(answer, Refused)
+        assert answer.cause == "refused_by_dynamodb"
+
+    def test_an_answer_that_says_nothing_is_none(self, dynamodb, options):
+        assert isinstance(send(dynamodb, options, at(EARLY), empty_answer()), Unsure)
+
+    @pytest.mark.parametrize("said", [[], None, {"TableName": "other", "CapacityUnits": 1.0}])
+    def test_an_answer_of_something_else_is_none(self, dynamodb, options, said):
+        lie = Fault(rewrite=lambda answer: {**answer, "ConsumedCapacity": said})
+        assert isinstance(send(dynamodb, options, at(EARLY), lie), Unsure)
+
+    def test_no_table(self, dynamodb, options):
+        dynamodb.delete_table(TableName="table")
+        answer = send(dynamodb, options, at(EARLY))
+        assert isinstance(answer, Fatal)
+        assert isinstance(answer.error, TableNotFound)
+
+    def test_no_permission(self, dynamodb, options):
+        answer = send(dynamodb, options, at(EARLY), fails("AccessDeniedException"))
+        assert isinstance(answer, Fatal)
+        assert isinstance(answer.error, AccessDenied)
+
+
+# delete
+
+
+def test_items_are_deleted(dynamodb):
+    there(dynamodb, made(x="1"))
+    key = {"id": {"S": "a"}}
+    answer = ClientWriter(dynamodb, requests_of(DELETE, TABLE)).send([key, {"id": {"S": "b"}}])
+    assert answer == Accepted([], 2.0)
+    assert dynamodb.items("table") == []
+    (call,) = [call for call in dynamodb.calls if call.operation == "batch_write_item"]
+    assert call.params["RequestItems"] == {
+        "table": [{"DeleteRequest": {"Key": key}}, {"DeleteRequest": {"Key": {"id": {"S": "b"}}}}]
+    }
+
+
+def test_what_is_not_deleted_is_known_by_its_key(dynamodb):
+    dynamodb.faults.add("batch_write_item", Fault(unprocessed=lambda position, _: position == 1))
+    keys = [{"id": {"S": text}} for text in "abc"]
+    answer = ClientWriter(dynamodb, requests_of(DELETE, TABLE)).send(keys)
+    assert answer == Accepted([1], 2.0)
+
+
+def test_a_put_that_comes_back_for_a_deletion_is_none_of_ours(dynamodb):
+    put = {"PutRequest": {"Item": {"id": {"S": "a"}}}}
+    lie = Fault(rewrite=lambda answer: {**answer, "UnprocessedItems": {"table": [put]}})
+    dynamodb.faults.add("batch_write_item", lie)
+    answer = ClientWriter(dynamodb, requests_of(DELETE, TABLE)).send([{"id": {"S": "a"}}])
+    assert isinstance(answer, Unsure)

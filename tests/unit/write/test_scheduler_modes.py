@@ -1,0 +1,195 @@
+"""Requests of one row, rows that another item keeps out, and the first of equal keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.contracts import Counts
+from ddbload.write.settlement import Outcome
+from ddbload.write.steps import Accepted, Answer, Refused, Throttled, Unsure
+from tests.unit.write.by_hand import ByHand, object_keys
+
+SKIPPED = Accepted((), 1.0, Outcome.SKIPPED)
+SUPERSEDED = Accepted((), 1.0, Outcome.SUPERSEDED)
+LOST: list[Answer] = [Unsure("no answer"), Throttled("ThrottlingException"), Accepted([0])]
+
+
+def one_by_one(**more: object) -> ByHand:
+    return ByHand(batch_rows=1, **more)
+
+
+def first_wins() -> ByHand:
+    return one_by_one(first_wins=True)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_request_carries_one_row(together):
+    by_hand = one_by_one()
+    keys = object_keys(60)
+    if together:
+        by_hand.offer_all(*keys)
+    else:
+        by_hand.offer(*keys)
+    assert sorted(map(list, by_hand.finish())) == [[row] for row in range(60)]
+    assert by_hand.counts == Counts(read=60, written=60)
+    assert by_hand.scheduler.work.requests == 60
+
+
+def test_as_many_requests_are_under_way_as_may_be():
+    by_hand = one_by_one(concurrency=3)
+    by_hand.offer_all(*object_keys(10))
+    batches = [by_hand.batch() for _ in range(3)]
+    assert [len(batch.handles) for batch in batches] == [1, 1, 1]
+    assert by_hand.idle()
+
+
+def test_neighbours_in_the_source_do_not_go_one_after_the_other():
+    by_hand = one_by_one(concurrency=100)
+    by_hand.offer_all(*object_keys(500))
+    sent = [by_hand.batch().handles[0] for _ in range(25)]
+    assert sent == list(range(0, 500, 20))
+
+
+def test_fewer_rows_than_a_full_batch_go_in_their_order():
+    by_hand = one_by_one()
+    by_hand.offer_all(*object_keys(5))
+    assert [list(handles) for handles in by_hand.finish()] == [[row] for row in range(5)]
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize(
+    ("answer", "counts"),
+    [
+        (SKIPPED, Counts(read=2, written=1, skipped=1)),
+        (SUPERSEDED, Counts(read=2, written=1, superseded=1)),
+    ],
+)
+def test_a_row_is_settled_by_what_became_of_it(together, answer, counts):
+    by_hand = one_by_one()
+    keys = object_keys(2)
+    if together:
+        by_hand.offer_all(*keys)
+    else:
+        by_hand.offer(*keys)
+    by_hand.answer(by_hand.batch(), answer)
+    by_hand.finish()
+    assert by_hand.counts == counts
+    assert by_hand.scheduler.work.consumed_wcu == 2.0
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_what_a_row_comes_to_counts_when_it_is_known(lost):
+    by_hand = one_by_one()
+    by_hand.offer_all("a")
+    by_hand.answer(by_hand.batch(), lost)
+    by_hand.answer(by_hand.batch(), SKIPPED)
+    by_hand.finish()
+    assert by_hand.counts == Counts(read=1, skipped=1)
+
+
+# Last wins
+
+
+def test_a_row_that_a_later_file_keeps_out_takes_those_it_stood_in_for_with_it():
+    by_hand = one_by_one()
+    by_hand.offer("a", "a", "a")
+    batch = by_hand.batch()
+    assert batch.handles == (2,)
+    by_hand.answer(batch, SUPERSEDED)
+    by_hand.finish()
+    assert by_hand.counts == Counts(read=3, superseded=3)
+
+
+def test_a_row_goes_although_an_earlier_one_of_its_key_was_kept_out():
+    by_hand = one_by_one()
+    by_hand.offer("a")
+    batch = by_hand.batch()
+    by_hand.offer("a")
+    by_hand.answer(batch, SUPERSEDED)
+    assert by_hand.finish() == [(1,)]
+    assert by_hand.counts == Counts(read=2, written=1, superseded=1)
+
+
+# First wins
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_rows_of_a_key_go_one_after_the_other_in_order(together):
+    by_hand = first_wins()
+    if together:
+        by_hand.offer_all("a", "a", "b", "a")
+    else:
+        by_hand.offer("a", "a", "b", "a")
+    first, other = by_hand.batch(), by_hand.batch()
+    assert {tuple(first.handles), tuple(other.handles)} == {(0,), (2,)}
+    assert by_hand.idle()
+    by_hand.accept(first)
+    by_hand.accept(other)
+    for row in (1, 3):
+        batch = by_hand.batch()
+        assert batch.handles == (row,)
+        assert by_hand.idle()
+        by_hand.answer(batch, SKIPPED)
+    by_hand.finish()
+    assert by_hand.counts == Counts(read=4, written=2, skipped=2)
+
+
+@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.parametrize("together", [True, False])
+def test_no_later_row_takes_the_place_of_one_that_comes_back(lost, together):
+    by_hand = first_wins()
+    if together:
+        by_hand.offer_all("a")
+    else:
+        by_hand.offer("a")
+    batch = by_hand.batch()
+    by_hand.offer("a")
+    by_hand.offer_all("a")
+    by_hand.answer(batch, lost)
+    assert [list(handles) for handles in by_hand.finish()] == [[0], [1], [2]]
+
+
+def test_no_later_row_takes_the_place_of_one_that_waits_to_be_sent():
+    by_hand = first_wins()
+    by_hand.offer_all("a", "b")
+    by_hand.offer("a")
+    by_hand.offer_all("a", "b")
+    sent = [handle for handles in by_hand.finish() for handle in handles]
+    assert sorted(sent) == [0, 1, 2, 3, 4]
+    assert [row for row in sent if row in (0, 2, 3)] == [0, 2, 3]
+    assert [row for row in sent if row in (1, 4)] == [1, 4]
+
+
+def test_where_the_first_is_refused_the_next_one_may_win():
+    by_hand = first_wins()
+    by_hand.offer("a", "a", "a")
+    refusal = Refused("not this one", "its_cause")
+    by_hand.answer(by_hand.batch(), refusal)
+    batch = by_hand.batch()
+    assert batch.handles == (1,)
+    by_hand.accept(batch)
+    by_hand.answer(by_hand.batch(), SKIPPED)
+    by_hand.finish()
+    assert by_hand.counts == Counts(read=3, written=1, rejected=1, skipped=1)
+    assert by_hand.scheduler.refused == {0: refusal}
+
+
+def test_a_deadline_leaves_waiting_rows_unsettled():
+    by_hand = one_by_one(first_wins=True, deadline=1.0)
+    by_hand.offer("a", "a")
+    batch = by_hand.batch()
+    by_hand.now = 1.0
+    by_hand.accept(batch)
+    by_hand.step()
+    assert by_hand.counts == Counts(read=1, written=1)
+    assert by_hand.frontier == 1
+
+
+def test_thousands_of_rows_of_one_key():
+    by_hand = first_wins()
+    by_hand.offer(*["a"] * 3000)
+    by_hand.accept(by_hand.batch())
+    for _ in range(2999):
+        by_hand.answer(by_hand.batch(), SKIPPED)
+    by_hand.finish()
+    assert by_hand.counts == Counts(read=3000, written=1, skipped=2999)
