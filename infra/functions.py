@@ -174,7 +174,8 @@ class Functions(Construct):
             ["s3:PutObject"],
             objects(storage.work, "runs/*/chunks/*", "runs/*/failures/*", "runs/*/rejects/*"),
         )
-        allow(role, "WriteTables", ["dynamodb:BatchWriteItem"], self._tables)
+        # Batches put and delete without the rights for single items; conditions go by PutItem.
+        allow(role, "WriteTables", ["dynamodb:BatchWriteItem", "dynamodb:PutItem"], self._tables)
         self._allow_sources(role, storage)
 
     def _allow_report(self, storage: Storage) -> None:

@@ -15,14 +15,18 @@ from infra.values import an_object, one_of, refuse_others, whole, wrong
 TYPES = ("S", "N", "BOOL")
 SOURCE_FIELDS = ("format", "delimiter", "quote", "header", "columns", "encoding")
 OPTION_FIELDS = (
-    *("mode", "engine", "workers", "concurrency", "chunk_bytes", "max_wcu"),
-    *("max_rejects", "max_row_bytes"),
+    *("mode", "position_attribute", "engine", "workers", "concurrency", "chunk_bytes"),
+    *("max_wcu", "max_rejects", "max_row_bytes"),
 )
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 """The formats, and each one's delimiter where none is named."""
 _ENCODINGS = ("utf-8", "utf8", "utf-8-sig")
-_WORDS = {"mode": ("put",), "engine": ("sync", "threads", "async")}
+_POSITIONED = "last-wins"
+_WORDS = {
+    "mode": ("put", "insert", _POSITIONED, "delete"),
+    "engine": ("sync", "threads", "async"),
+}
 _MOST = 2**53
 _NUMBERS = {
     "workers": range(1, 10_001),
@@ -78,6 +82,8 @@ def options(where: str, value: object) -> Mapping[str, Any]:
             continue
         if name in _WORDS:
             one_of(place, each, _WORDS[name])
+        elif name == "position_attribute":
+            _name(place, each)
         elif name in _NUMBERS:
             allowed = _NUMBERS[name]
             if isinstance(each, str):
@@ -85,7 +91,20 @@ def options(where: str, value: object) -> Mapping[str, Any]:
             found[name] = whole(place, each, allowed)
         elif isinstance(each, bool) or not isinstance(each, int | float) or not _wcu(each):
             raise wrong(place, each, "a number of at least 1")
+    _check_mode(where, found)
     return found
+
+
+def _check_mode(where: str, found: Mapping[str, Any]) -> None:
+    mode, name = found.get("mode"), found.get("position_attribute")
+    if (mode == _POSITIONED) != (name is not None):
+        wanted = f"the name of an attribute with mode {_POSITIONED}, and left out with any other"
+        raise wrong(f"{where}.position_attribute", name, wanted)
+
+
+def _name(where: str, value: object) -> None:
+    if not isinstance(value, str) or not value or any("\ud800" <= c <= "\udfff" for c in value):
+        raise wrong(where, value, "the name of an attribute")
 
 
 def _wcu(number: float) -> bool:

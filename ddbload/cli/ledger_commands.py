@@ -59,7 +59,8 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
         f"  chunks    {now.chunks_done:,} of {now.chunks:,} done, {share} % of the bytes",
         (
             f"  rows      {now.rows.read:,} settled: {now.rows.written:,} written,"
-            f" {now.rows.rejected:,} rejected, {now.rows.superseded:,} superseded"
+            f" {now.rows.rejected:,} rejected, {now.rows.superseded:,} superseded,"
+            f" {now.rows.skipped:,} skipped"
         ),
     ]
     if execution is not None:

@@ -131,7 +131,7 @@ class Result:
             for count, what in (
                 (rows.rejected, "rejected"),
                 (rows.superseded, "superseded by a later row of the same key"),
-                (rows.skipped, "skipped"),
+                (rows.skipped, "skipped because another item was there"),
             )
             if count
         ]

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ddbload import contracts
+from ddbload import contracts, modes
 from ddbload.cli.options import as_usage, character, names_list, types_map
 from ddbload.contracts import format_of
 from ddbload.errors import InvalidPayload, InvalidUsage
@@ -15,7 +15,10 @@ from ddbload.fields import is_text
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-LIMITS = ("engine", "concurrency", "chunk_bytes", "max_wcu", "mode", "max_rejects", "max_row_bytes")
+LIMITS = (
+    *("engine", "concurrency", "chunk_bytes", "max_wcu", "mode", "position_attribute"),
+    *("max_rejects", "max_row_bytes"),
+)
 
 _READING = (
     click.option(
@@ -62,7 +65,19 @@ _LIMITS = (
         help="Size of a byte range; more where there would be over 20,000 of them.",
     ),
     click.option("--max-wcu", type=click.FloatRange(1.0), help="Write units a second, at most."),
-    click.option("--mode", type=click.Choice(contracts.MODES), default="put", show_default=True),
+    click.option(
+        "--mode",
+        type=click.Choice(modes.MODES),
+        default=modes.PUT,
+        show_default=True,
+        help="put: write, whatever is there. insert: only where nothing is. last-wins: the last row"
+        " of a key stays, over all runs. delete: the file lists keys.",
+    ),
+    click.option(
+        "--position-attribute",
+        metavar="NAME",
+        help="For last-wins, where it keeps in each item where its row stands.",
+    ),
     click.option(
         "--max-rejects",
         type=click.IntRange(0),

@@ -31,6 +31,7 @@ _VARYING = (
     (re.compile(r"http://127\.0\.0\.1:\d+"), "http://127.0.0.1:PORT"),
     (re.compile(r"ddbload-stdin-\w+"), "ddbload-stdin-RANDOM"),
     (re.compile(r"\[request \w+\]"), "[request ID]"),
+    (re.compile(r"\b[\d-]{10}T[\d:]{8}\.\d{6}Z/"), "MOMENT/"),
 )
 _MARKS = ("# ", "% ", "$ ")
 

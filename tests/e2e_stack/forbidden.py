@@ -34,7 +34,7 @@ BESIDE = (
 
 TABLE_ACTIONS = (
     "CreateTable", "DeleteItem", "DeleteTable", "GetItem", "BatchGetItem", "PartiQLDelete",
-    "PartiQLInsert", "PutItem", "Query", "Scan", "UpdateItem", "UpdateTable",
+    "PartiQLInsert", "Query", "Scan", "UpdateItem", "UpdateTable",
 )  # fmt: skip
 BUCKET_ACTIONS = (
     "DeleteBucket", "DeleteBucketPolicy", "ListBucketVersions", "PutBucketAcl",
@@ -74,7 +74,7 @@ def _on_tables(granted: Granted) -> set[Call]:
     ]
     abroad = f"arn:aws:dynamodb:eu-north-1:{granted.place.account}:table/{first}"
     strangers = f"arn:aws:dynamodb:{granted.place.region}:999999999999:table/{first}"
-    needed = ("BatchWriteItem", "DescribeTable")
+    needed = ("BatchWriteItem", "DescribeTable", "PutItem")
     return {
         *_all("dynamodb", needed, [*others, abroad, strangers, f"{table}/index/i"]),
         *_all("dynamodb", TABLE_ACTIONS, [table, *others]),
@@ -198,7 +198,7 @@ def forbidden_to(granted: Granted, role: str) -> set[Call]:
         found |= _all("s3", ("ListBucket",), [inbox, sources])
     table = [granted.arn("dynamodb", f"table/{granted.stack.cloud.tables[0]}")]
     if role != "import_chunk":
-        found |= _all("dynamodb", ("BatchWriteItem",), table)
+        found |= _all("dynamodb", ("BatchWriteItem", "PutItem"), table)
     if role != "preflight":
         found |= _all("dynamodb", ("DescribeTable",), table)
     if role not in {"on_upload", MACHINE}:

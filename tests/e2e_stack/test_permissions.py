@@ -50,6 +50,7 @@ def exercised(stack):
     bad = (HEADER + rows(20) + bad_rows(2)).encode()
     load(stack, bad, run="permitted", chunk_bytes=300).succeeds()
     resume_of_a_lost_segment(stack, "permitted")
+    load(stack, plain(5), run="permitted-insert", mode="insert").succeeds()
     load(stack, bad, run="permitted-failing", chunk_bytes=300, max_rejects=0).fails(
         "TooManyRejects"
     )
@@ -112,6 +113,7 @@ TAKEN_AWAY = {
     ("preflight", "s3:ListBucket"): "AccessDenied",
     ("preflight", "s3:PutObject"): "AccessDenied",
     ("import_chunk", "dynamodb:BatchWriteItem"): "AccessDenied",
+    ("import_chunk", "dynamodb:PutItem"): "AccessDenied",
     ("import_chunk", "s3:PutObject"): "AccessDenied",
     ("report", "s3:PutObject"): "AccessDenied",
     (MACHINE, "s3:GetObject"): "ItemReaderFailed",
@@ -130,6 +132,7 @@ def test_a_right_that_is_missing(stack, granted, role, action):
     resource = {
         "dynamodb:DescribeTable": granted.arn("dynamodb", f"table/{table}"),
         "dynamodb:BatchWriteItem": granted.arn("dynamodb", f"table/{table}"),
+        "dynamodb:PutItem": granted.arn("dynamodb", f"table/{table}"),
         "states:StartExecution": stack.machine,
         "s3:GetObject": f"arn:aws:s3:::{SOURCES}/{key}",
         "s3:ListBucket": f"arn:aws:s3:::{SOURCES}",
@@ -145,6 +148,8 @@ def test_a_right_that_is_missing(stack, granted, role, action):
     )
     try:
         payload = {"source": {"bucket": SOURCES, "key": key}, "target": {"table": table}}
+        if action == "dynamodb:PutItem":
+            payload["options"] = {"mode": "insert"}
         ended = Run(stack, name, stack.start(payload, name)).ended
     finally:
         client.delete_role_policy(RoleName=role_name, PolicyName=REFUSED)
@@ -190,6 +195,7 @@ DONE = {
     },
     "import_chunk": {
         "dynamodb:BatchWriteItem": {"table"},
+        "dynamodb:PutItem": {"table"},
         "s3:GetObject": {
             "sources/*",
             "work/runs/*/chunks/*",

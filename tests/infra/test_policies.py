@@ -48,7 +48,7 @@ ALLOWED = {
     },
     "FunctionsImportChunkRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityImportChunk.Arn}"]),
-        "WriteTables": (["dynamodb:BatchWriteItem"], TABLES),
+        "WriteTables": (["dynamodb:BatchWriteItem", "dynamodb:PutItem"], TABLES),
         "ReadLedger": (
             ["s3:GetObject"],
             [f"{WORK}/runs/*/chunks/*", f"{WORK}/runs/*/rejects/*", f"{WORK}/runs/*/run.json"],

@@ -63,6 +63,7 @@ SAID = {
     },
     "options": {
         "mode": [*contracts.MODES, "update", "", 1, None, []],
+        "position_attribute": ["at", "", 1, None, [], "\ud800"],
         "engine": [*contracts.ENGINES, "processes", 1, None, []],
         "workers": whole_numbers(10_000),
         "concurrency": whole_numbers(contracts.MAX_CONCURRENCY),
@@ -116,6 +117,14 @@ def test_a_mapping_is_refused_exactly_where_its_runs_would_be(part: str, name: s
         found[number] = accepted(upload)
         assert found[number] == taken(upload), value
     assert set(found.values()) == {True, False}
+
+
+@pytest.mark.parametrize("mode", [None, *contracts.MODES])
+@pytest.mark.parametrize("name", [None, "at", "", 1, "\udfff"])
+def test_one_mode_has_a_position_attribute(mode: str | None, name: Any):
+    upload = {**BOOKS, "options": {"mode": mode, "position_attribute": name}}
+    right = name == "at" if mode == "last-wins" else name is None
+    assert accepted(upload) == taken(upload) == right
 
 
 @pytest.mark.parametrize(
