@@ -136,8 +136,8 @@ class ConditionalPuts:
             return failed(meant, self._table)
         (item,) = items()
         there = meant.item
-        # It is billed, and the answer does not say with how much.
-        units = write_units(item if there is None else there)
+        # It is billed by the larger of the two, and the answer does not say with how much.
+        units = max(write_units(item), write_units(there or {}))
         name = self._condition.position
         if name is None:
             # An identical one is most likely our own, whose answer was lost.

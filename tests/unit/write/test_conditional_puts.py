@@ -116,9 +116,11 @@ def test_an_item_that_is_not_shown_is_another(dynamodb):
     assert answer == Accepted((), 1.0, Outcome.SKIPPED)
 
 
-def test_units_are_those_of_what_is_there(dynamodb):
+def test_units_are_those_of_the_larger_item(dynamodb):
     there(dynamodb, {**made(), "big": {"S": "x" * 5000}})
     assert send(dynamodb, INSERT, made()) == Accepted((), 5.0, Outcome.SKIPPED)
+    larger = {**made(), "big": {"S": "x" * 7000}}
+    assert send(dynamodb, INSERT, larger) == Accepted((), 7.0, Outcome.SKIPPED)
 
 
 # last-wins
