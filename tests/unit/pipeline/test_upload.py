@@ -24,7 +24,8 @@ from tests.fakes.stepfunctions import FakeStepFunctions, client_error
 from tests.unit.pipeline.machine import execute
 from tests.unit.pipeline.world import BUCKET, KEY, TABLE, World
 
-RULES = (UploadRule("in/", TABLE),)
+# Functions here have fakes of boto3 clients.
+RULES = (UploadRule("in/", TABLE, options={"engine": "threads"}),)
 
 
 def event(bucket: str = BUCKET, key: str = KEY, **more: Any) -> dict[str, Any]:
