@@ -17,6 +17,7 @@ from typing import Any
 from unittest import mock
 
 from ddbload.write import limits
+from ddbload.write.settlement import Outcome
 from ddbload.write.steps import Accepted, Answer, Batch, Finished, Refused, Throttled, Unsure
 from tests.sim.table import Table
 from tests.sim.worker import BreachError, Row, Worker
@@ -195,8 +196,10 @@ class Simulation:
             return Unsure(fault)
         if not valid:
             return Refused("a row is bad")
-        if fault == "all_returned":
+        if fault == "all_returned" and self.world.mode == "put":
             return Accepted(range(len(rows)))
+        if self.world.mode != "put":
+            return self._put_one(worker, batch, rows[0], fault)
         returned = self._accept(worker, batch, rows)
         used = sum(row.units for place, row in enumerate(rows) if place not in returned)
         consumed = float(used * (1 + self.world.capacity.index_units))
@@ -208,6 +211,17 @@ class Simulation:
         if len(returned) == len(rows) and rng.random() < 0.5:
             return self._throttled(key_range=rng.random() < 0.3)
         return Accepted(sorted(returned, key=lambda _: rng.random()), consumed)
+
+    def _put_one(self, worker: Worker, batch: Batch, row: Row, fault: str) -> Answer:
+        """PutItem with a condition: there is nothing that it could return unprocessed."""
+        if fault == "all_returned" or self._accept(worker, batch, [row]):
+            return self._throttled(key_range=self._rng.random() < 0.3)
+        if fault in {"some_returned", "returned_and_written"}:
+            return Unsure(fault)
+        outcome = Outcome.WRITTEN
+        if self.items[row.key] != worker.first + batch.handles[0]:
+            outcome = Outcome.SKIPPED if self.world.mode == "insert" else Outcome.SUPERSEDED
+        return Accepted((), 0.0 if fault == "uncounted" else float(row.units), outcome)
 
     def _throttled(self, *, key_range: bool) -> Throttled:
         code = self._rng.choice(WORDS)
@@ -225,8 +239,16 @@ class Simulation:
 
     def _write(self, worker: Worker, handles: list[int]) -> None:
         for handle in handles:
-            self.items[worker.row(handle).key] = worker.first + handle
-            self.landed.add(worker.first + handle)
+            key, place = worker.row(handle).key, worker.first + handle
+            if self._holds(self.items.get(key), place):
+                self.items[key] = place
+                self.landed.add(place)
+
+    def _holds(self, there: int | None, place: int) -> bool:
+        """Whether the mode's condition holds."""
+        if there is None or self.world.mode == "put":
+            return True
+        return self.world.mode == "last-wins" and there <= place
 
     # The end.
 
@@ -240,7 +262,11 @@ class Simulation:
         if self.items.keys() != rows_of.keys():
             raise BreachError(f"keys {sorted(self.items.keys() ^ rows_of.keys())}")
         for key, row in self.items.items():
-            if row not in rows_of[key]:
+            mode, due = self.world.mode, rows_of[key]
+            if mode != "put":
+                # As if nothing had gone wrong, exactly.
+                due = [due[0] if mode == "insert" else due[-1]]
+            if row not in due:
                 raise BreachError(f"key {key} holds row {row}")
 
     def _row(self, place: int, rng: random.Random) -> Row:

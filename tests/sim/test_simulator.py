@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from ddbload.aws_http import failures
+from ddbload.write import scheduler
 from ddbload.write.scheduler import Scheduler
 from ddbload.write.settlement import Outcome
 from ddbload.write.steps import Accepted, Throttled, Unsure
@@ -39,7 +41,8 @@ def test_everything_that_can_go_wrong_goes_wrong():
     happened: Counter[str] = Counter()
     for seed in range(200):
         happened += Simulation(world_of(seed)).run().happened
-    assert {*FAULTS, *WORDS, *ENDINGS} <= happened.keys()
+        happened[world_of(seed).mode] += 1
+    assert {*FAULTS, *WORDS, *ENDINGS, "put", "insert", "last-wins"} <= happened.keys()
     assert min(happened.values()) >= 5, happened
 
 
@@ -92,6 +95,28 @@ def test_a_row_that_counts_otherwise_is_found(monkeypatch):
         real(self, row, Outcome.WRITTEN if outcome is Outcome.REJECTED else outcome)
 
     monkeypatch.setattr(Scheduler, "_settle", settle)
+    assert any("instead of" in words for words in caught())
+
+
+def test_a_later_row_that_another_invocation_overwrites_is_found(monkeypatch):
+    monkeypatch.setattr(Simulation, "_holds", lambda *_: True)
+    assert any("holds row" in words for words in caught())
+
+
+def test_a_later_row_that_is_inserted_first_is_found(monkeypatch):
+    monkeypatch.setattr(scheduler, "FirstWins", Succession)
+    assert caught()
+
+
+def test_a_condition_that_did_not_hold_and_counts_as_written_is_found(monkeypatch):
+    real = Scheduler.answered
+
+    def answered(self, batch, answer, now):
+        if isinstance(answer, Accepted):
+            answer = replace(answer, outcome=Outcome.WRITTEN)
+        real(self, batch, answer, now)
+
+    monkeypatch.setattr(Scheduler, "answered", answered)
     assert any("instead of" in words for words in caught())
 
 

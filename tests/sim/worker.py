@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ddbload.contracts import Counts
 from ddbload.write.pacing import Pacing
 from ddbload.write.scheduler import Scheduler
+from ddbload.write.settlement import Outcome
 from ddbload.write.steps import Accepted, Answer, Batch, Finished, Wait
 from tests.sim.world import World
 
@@ -54,11 +55,15 @@ class Worker:
             deadline=self._deadline,
             rng=rng,
             pacing=Pacing(rng, world.max_wcu, now),
+            batch_rows=world.batch_rows if world.mode == "put" else 1,
+            first_wins=world.mode == "insert",
             released=self.released.extend,
         )
         self.flights: dict[int, Batch] = {}
         self.written: set[int] = set()
         """Handles that an answer called written."""
+        self.passed_over: dict[int, Outcome] = {}
+        """Those of which a condition did not hold."""
         self._under_way: set[tuple[int, int]] = set()
         self._sent: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         self._told = 0
@@ -95,7 +100,11 @@ class Worker:
         self._under_way.difference_update(self.row(handle).key for handle in batch.handles)
         if isinstance(answer, Accepted):
             returned = {batch.handles[place] for place in answer.unprocessed}
-            self.written.update(set(batch.handles) - returned)
+            taken = set(batch.handles) - returned
+            if answer.outcome is Outcome.WRITTEN:
+                self.written.update(taken)
+            else:
+                self.passed_over.update(dict.fromkeys(taken, answer.outcome))
         self.scheduler.answered(batch, answer, now)
 
     def check_counts(self, landed: set[int]) -> None:
@@ -107,9 +116,14 @@ class Worker:
         counts = self.counts
         rejected = sum(self.row(row).rejected or row in scheduler.refused for row in before)
         written = [row for row in before if row in self.written]
-        superseded = len(before) - rejected - len(written)
+        skipped = sum(self.passed_over.get(row) is Outcome.SKIPPED for row in before)
+        superseded = len(before) - rejected - len(written) - skipped
         expected = Counts(
-            read=len(before), written=len(written), rejected=rejected, superseded=superseded
+            read=len(before),
+            written=len(written),
+            rejected=rejected,
+            superseded=superseded,
+            skipped=skipped,
         )
         if counts != expected or not counts.conserved:
             raise BreachError(f"{counts} instead of {expected}")
@@ -117,9 +131,10 @@ class Worker:
             raise BreachError("a row counts as written that never landed")
         if any(self.row(row).valid for row in scheduler.refused):
             raise BreachError("a good row counts as refused")
-        last = {self.row(row).key: row for row in sorted(self.written)}
+        taken = self.written | self.passed_over.keys()
+        last = {self.row(row).key: row for row in sorted(taken)}
         for row in before:
-            settled = self.row(row).rejected or row in scheduler.refused or row in self.written
+            settled = self.row(row).rejected or row in scheduler.refused or row in taken
             if not settled and last.get(self.row(row).key, -1) < row:
                 raise BreachError(f"row {row} counts as superseded by nothing")
         if len(set(self.released)) < len(self.released):
@@ -170,7 +185,11 @@ class Worker:
         if now >= self._deadline:
             raise BreachError(f"{batch} goes after the deadline")
         for handle, key in zip(batch.handles, keys, strict=True):
-            if handle in self.written or handle in self.scheduler.refused:
+            if (
+                handle in self.written
+                or handle in self.passed_over
+                or handle in self.scheduler.refused
+            ):
                 raise BreachError(f"{handle} goes again")
             later = [other for other in self._sent[key] if other > handle]
             if not self.scheduler.refused.keys() >= set(later):

@@ -93,6 +93,8 @@ class World:
     """How likely an invocation of the storm is killed."""
     doubled: float
     """How likely an invocation of the storm runs twice at a time."""
+    mode: str
+    """`put`, or one in which each row is a request with a condition: `last-wins`, `insert`."""
 
 
 def world_of(seed: int) -> World:
@@ -130,4 +132,5 @@ def world_of(seed: int) -> World:
         invocation_seconds=pick((math.inf, 0.3, 2.0, 20.0)),
         crashes=pick((0.0, 0.0, 0.3, 0.8)),
         doubled=pick((0.0, 0.0, 0.3)),
+        mode=pick(("put", "put", "last-wins", "insert")),
     )

@@ -99,6 +99,14 @@ def test_it_is_forgotten_when_it_is_quiet():
     assert not hot.hot
 
 
+def test_it_is_not_forgotten_while_rows_of_it_wait():
+    hot, now = heated()
+    (row,) = rows("h")
+    hot.queue_of(row).push(row)
+    told(hot, "ab", "a", now + FORGOTTEN + 1)
+    assert hot.take(now + FORGOTTEN + 1, 25) == [row]
+
+
 def test_the_scheduler_lets_other_keys_pass():
     by_hand = ByHand()
     scheduler = by_hand.scheduler
