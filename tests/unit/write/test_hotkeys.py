@@ -93,6 +93,15 @@ def test_its_rows_go_at_its_own_rate():
     assert hot.ready_at(now) == float("inf")
 
 
+def test_its_rate_rises_soon():
+    hot, now = heated()
+    before = hot.hot["h"].rate.units_per_second
+    for _ in range(int(20 * before / 25)):
+        now += 25 / before
+        told(hot, "h" * 25, "", now)
+    assert hot.hot["h"].rate.units_per_second > 1.3 * before
+
+
 def test_it_is_forgotten_when_it_is_quiet():
     hot, now = heated()
     told(hot, "ab", "a", now + FORGOTTEN + 1)

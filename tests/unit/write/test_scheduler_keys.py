@@ -116,6 +116,19 @@ def test_rows_are_cut_to_what_a_budget_lets_go():
     assert sorted(map(len, sent)) == [3, 3] + [4] * 6
 
 
+def test_no_request_is_left_with_a_row_or_two():
+    by_hand = ByHand(max_wcu=60.0)
+    by_hand.offer_all(*object_keys(25))
+    assert [len(handles) for handles in by_hand.finish()] == [13, 12]
+
+
+def test_a_single_row_does_not_go_before_those_that_wait_longer():
+    by_hand = ByHand()
+    by_hand.offer_all(*object_keys(25))
+    by_hand.offer(object())
+    assert [handles[0] for handles in by_hand.finish()] == [0, 25]
+
+
 def test_many_queued_rows_of_one_key_are_one_write():
     by_hand = ByHand()
     by_hand.offer(*["a"] * 1000)
