@@ -93,7 +93,7 @@ def _do(words: list[str], services: Services) -> list[str]:
             return []
         case ["items", name]:
             found = [json.dumps(item, sort_keys=True) for item in items(services.dynamodb, name)]
-            return sorted(found)
+            return sorted(settled(item, services.console) for item in found)
         case ["put", file, uri]:
             bucket, key = _parts(uri)
             services.s3.create_bucket(Bucket=bucket)
