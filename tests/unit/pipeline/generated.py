@@ -120,7 +120,8 @@ def case(dialect: Dialect, recipe: bytes) -> Case:
     writer = _Writer(dialect, [first, *types.values()], recipe, equal_keys=bool(equal_keys))
     data = writer.rows()
     if header:
-        row = [b"x"] * width if named else [name.encode() for name in NAMES[:width]]
+        some = b"y" if dialect.delimiter == "x" else b"x"
+        row = [some] * width if named else [name.encode() for name in NAMES[:width]]
         data = writer.row(row, quoted=not named) + b"\n" + data
     if marked:
         data = BYTE_ORDER_MARK + data
