@@ -133,6 +133,12 @@ class _Import:
 
     def run(self) -> Segment | None:
         """The segment, or None when no row was settled. Raises what ended the work early."""
+        try:
+            return self._run()
+        finally:
+            self._intake.detach()
+
+    def _run(self) -> Segment | None:
         context, intake = self._context, self._intake
         with closing(context.reopen(self._record)) as source, rare_collections():
             intake.attach(source, self._scheduler)

@@ -70,6 +70,11 @@ class Intake:
         self._blocks = self._read(source)
         self._scheduler = scheduler
 
+    def detach(self) -> None:
+        """Take no more. It and its scheduler know each other, and so would keep all rows."""
+        self._blocks = iter(())
+        self._scheduler = None
+
     @property
     def exhausted(self) -> bool:
         """Whether the chunk's last byte was reached, ended a row, and every row was told of."""

@@ -1,0 +1,36 @@
+"""What a chunk leaves behind."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from ddbload.pipeline import import_chunk
+from ddbload.pipeline.intake import Intake
+from tests.unit.pipeline.test_import_chunk import only_chunk, rows
+from tests.unit.pipeline.world import World
+
+
+@pytest.mark.parametrize("ends", ["whole", "cut"])
+def test_its_rows_are_let_go(monkeypatch, ends):
+    """They are megabytes, and Python is told to look for cycles rarely."""
+    made: list[weakref.ref[Intake]] = []
+
+    class Watched(Intake):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr(import_chunk, "Intake", Watched)
+    world = World(rows(200), request_seconds=1.0)
+    chunk = only_chunk(world)
+    context = world.context(3.0 if ends == "cut" else 99.0)
+    gc.collect()
+    gc.disable()
+    try:
+        world.import_step(chunk, context=context)
+        assert [each() for each in made] == [None]
+    finally:
+        gc.enable()
