@@ -33,7 +33,7 @@ LOG_GB = 0.50
 ROW_BYTES = 100
 TABLE_RATE = 4000
 """Write units a second that a new on-demand table takes from its first second on."""
-CPU_SECONDS = 100
+CPU_SECONDS = 5
 """Of a function with one processor, for a million narrow rows: measured on the machine where
 ddbload was written, not on Lambda."""
 SCANNED = 20e6
@@ -189,9 +189,8 @@ are rejected cost nothing there.
   hundred million. Lambda bills its functions while they wait for the table, so that at ten times
   the rate the Lambda line is nearly a tenth. Fewer `workers` cost less where the table is the limit:
   each can send more than {TABLE_RATE // DEFAULT_WORKERS:,} rows a second.
-- A million narrow rows take {CPU_SECONDS} seconds of one processor, boto3 included (measured on the
-  machine where ddbload was written, by `ddbload import` into dynalite; Lambda's processors differ).
-  At these rates that is not the limit.
+- A million narrow rows take {CPU_SECONDS} seconds of one processor at most (`make bench`, on the machine
+  where ddbload was written; Lambda's processors differ). At these rates that is not the limit.
 - Preflight reads {SCANNED / 1e6:.0f} MB a second. The source is read twice: by preflight, which looks
   for row ends, and by the import.
 - A chunk is {OF_A_CHUNK} state transitions (children are standard executions), a run
