@@ -178,7 +178,7 @@ class Scheduler:
 
         Few at first: a table may take so little that more of them would never be done.
         """
-        at_once = self._batch_rows * self._concurrency
+        at_once = limits.MAX_BATCH_ROWS * self._concurrency
         most = min(limits.SPREAD_ROUNDS * at_once, max(at_once, self.settlement.frontier))
         slow = self._pacing.limit * limits.SPREAD_SECONDS
         return int(min(limits.SPREAD_ROWS, max(self._batch_rows, min(most, slow))))

@@ -44,7 +44,7 @@ def test_as_many_requests_are_under_way_as_may_be():
 
 
 def test_neighbours_in_the_source_do_not_go_one_after_the_other():
-    by_hand = one_by_one(concurrency=500)
+    by_hand = one_by_one(concurrency=100)
     by_hand.offer_all(*object_keys(500))
     sent = [by_hand.batch().handles[0] for _ in range(25)]
     assert sent == list(range(0, 500, 20))
