@@ -4,7 +4,7 @@ The scheduler knows rows by handle and key alone. A driver asks it for the next 
 the batches, and tells it the answers. Two laws hold whatever the answers are:
 
 - Of one key at most one row is under way: sent and not answered, or returned and waiting to
-  be sent again (`succession`).
+  be sent again (`unsettled`).
 - A row is settled once, by an answer that says what became of it.
 """
 
@@ -15,12 +15,10 @@ import random
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from ddbload.aws_http.backoff import full_jitter
 from ddbload.contracts import Work
 from ddbload.errors import DdbloadError
 from ddbload.write import limits
-from ddbload.write.clean import CleanBatch, CleanLane
-from ddbload.write.hotkeys import partition_key
+from ddbload.write.clean import CleanBatch
 from ddbload.write.pacing import MAX_LEVEL, NOTHING_BACK, Back, Pacing, Sent
 from ddbload.write.rate import FEW_BACK
 from ddbload.write.settlement import Outcome, Settlement
@@ -36,8 +34,8 @@ from ddbload.write.steps import (
     Unsure,
     Wait,
 )
-from ddbload.write.succession import FirstWins, Row, Succession
-from ddbload.write.waiting import Waiting
+from ddbload.write.succession import Row
+from ddbload.write.unsettled import Unsettled
 
 RETURNED_LEVEL = 4
 """A row that came back waits for 0.8 s at most: the rate slows what follows, and the row itself may
@@ -72,11 +70,10 @@ class Scheduler:
         """Make one for a byte range.
 
         `deadline`: from then on nothing more is sent. `pacing`: that of the worker, when it
-        writes more than one range. `batch_rows`: of one request, at most; None: as
-        many as DynamoDB takes. `first_wins`: rows of
-        equal keys are written one after the other, in order; otherwise a later one may take the
-        place of an earlier one. `released` is told of handles that will not be asked for
-        again, once of each.
+        writes more than one range. `batch_rows`: of one request, at most; None: as many as
+        DynamoDB takes. `first_wins`: rows of equal keys are written one after the other, in
+        order; otherwise a later one may take the place of an earlier one. `released` is told of
+        handles that will not be asked for again, once of each.
         """
         self.settlement = Settlement()
         self.refused: dict[int, Refused] = {}
@@ -86,15 +83,11 @@ class Scheduler:
         """Why a request was last not answered well: a code, no text of anybody's."""
         self.deadline = deadline
         self._concurrency = concurrency
-        self._rng = rng
         self._released = released
         self._pacing = pacing or Pacing(rng)
-        self._batch_rows = rows = limits.MAX_BATCH_ROWS if batch_rows is None else batch_rows
-        self._clean = CleanLane(rows)
-        self._succession: Succession | FirstWins = FirstWins() if first_wins else Succession()
-        self._waiting = Waiting(rows)
+        self._batch_rows = limits.MAX_BATCH_ROWS if batch_rows is None else batch_rows
+        self._rows = Unsettled(self._batch_rows, rng, first_wins=first_wins)
         self._flights: dict[int, _Flight] = {}
-        self._held_bytes = 0
         self._sent = 0
         self._throttled = 0
         self._retries = 0
@@ -106,9 +99,9 @@ class Scheduler:
 
     def room(self) -> int:
         """How many rows may be told of now."""
-        if self._closed or self._stopped or self._held_bytes >= limits.MAX_HELD_BYTES:
+        if self._closed or self._stopped or self._rows.bytes >= limits.MAX_HELD_BYTES:
             return 0
-        if len(self._waiting) + self._clean.waiting >= limits.READY_ROWS:
+        if self._rows.ready >= limits.READY_ROWS:
             return 0
         return min(limits.READY_ROWS, limits.MAX_AHEAD - self.settlement.ahead)
 
@@ -121,8 +114,7 @@ class Scheduler:
 
     def offer(self, handle: int, key: Hashable, size: int, wire_bytes: int) -> None:
         """Tell of a row. `size`: bytes that DynamoDB counts; `wire_bytes`: of its JSON."""
-        self._held_bytes += wire_bytes
-        self._take(Row(handle, key, -(-size // 1024), wire_bytes))
+        self._rows.add(Row(handle, key, -(-size // 1024), wire_bytes))
 
     def offer_all(
         self,
@@ -135,31 +127,7 @@ class Scheduler:
 
         `row_bytes`: of the JSON of one, on the average; none is longer than a 25th of a request.
         """
-        self._held_bytes += row_bytes * len(handles)
-        clean, current = self._clean, self._succession.current
-        own = set(keys)
-        hot = self._waiting.hot.hot
-        alone = len(own) == len(keys) and not hot
-        if alone and clean.is_apart(own) and current.keys().isdisjoint(own):
-            clean.add(handles, keys, units, row_bytes, self._spread(), own)
-            return
-        shared = clean.shared(own) | (current.keys() & own)
-        seen: set[Hashable] = set()
-        for key in keys:
-            if key in seen or partition_key(key) in hot:
-                shared.add(key)
-            seen.add(key)
-        plain = [place for place, key in enumerate(keys) if key not in shared]
-        for handle, key, each in zip(handles, keys, units or [1] * len(keys), strict=True):
-            if key in shared:
-                self._take(Row(handle, key, each, row_bytes))
-        clean.add(
-            [handles[place] for place in plain],
-            [keys[place] for place in plain],
-            None if units is None else [units[place] for place in plain],
-            row_bytes,
-            self._spread(),
-        )
+        self._rows.add_all(handles, keys, units, row_bytes, self._spread())
 
     def reject(self, handle: int) -> None:
         """Tell of a row that is not to be sent."""
@@ -183,22 +151,6 @@ class Scheduler:
         slow = self._pacing.limit * limits.SPREAD_SECONDS
         return int(min(limits.SPREAD_ROWS, max(self._batch_rows, min(most, slow))))
 
-    def _take(self, row: Row) -> None:
-        batch = self._clean.find(row.key)
-        if batch is not None:
-            self._dissolve(batch)
-        if self._succession.add(row):
-            self._waiting.push(row)
-
-    def _dissolve(self, batch: CleanBatch) -> list[Row]:
-        rows = self._clean.dissolve(batch)
-        for row in rows:
-            self._succession.add(row)
-        if not batch.flying:
-            for row in rows:
-                self._waiting.push(row)
-        return rows
-
     # Giving out work.
 
     def next(self, now: float) -> Step:
@@ -214,10 +166,9 @@ class Scheduler:
             batch = self._batch(now)
             if batch is not None:
                 return batch
-        if not self._succession.current and self._clean.is_empty:
+        if self._rows.is_empty:
             return Finished() if self._closed else Wait(None)
-        until = now if self._clean.waiting else self._waiting.ready_at(now)
-        until = max(until, free)
+        until = max(self._rows.ready_at(now), free)
         return Wait(None) if until == math.inf else Wait(min(until, self.deadline))
 
     def answered(self, batch: Batch, answer: Answer, now: float) -> None:
@@ -228,7 +179,7 @@ class Scheduler:
             if isinstance(answer, Accepted) and not answer.unprocessed:
                 self._clean_accepted(clean, sent, answer, now)
                 return
-            self._dissolve(clean)
+            self._rows.dissolve(clean)
         rows = flight.singles if clean is None else clean.rows
         for row in rows:
             row.flying = False
@@ -240,7 +191,7 @@ class Scheduler:
             case Unsure(reason):
                 self.trouble = reason
                 self._pacing.unsure(sent, now)
-                self._again(rows, now, MAX_LEVEL)
+                self._retry(rows, now, MAX_LEVEL)
             case Refused():
                 self._pacing.refused(sent)
                 self._refuse(rows, answer)
@@ -254,30 +205,17 @@ class Scheduler:
         return Work(self._sent, self._throttled, self._retries, self._consumed)
 
     def _batch(self, now: float) -> Batch | None:
-        most = self._pacing.request_units(self._concurrency)
-        while True:
-            clean = self._clean.head()
-            if clean is not None and self._waiting.is_empty:
-                return self._send_clean(self._clean.take(most), now)
-            rows = self._waiting.take(now, most, math.inf if clean is None else clean.first)
-            if rows:
-                return self._send(rows, now)
-            if clean is None:
-                return None
-            if not self._waiting.hot.any_of(clean.keys):
-                return self._send_clean(self._clean.take(most), now)
-            self._dissolve(clean)
-
-    def _send(self, rows: list[Row], now: float) -> Batch:
+        rows = self._rows.take(now, self._pacing.request_units(self._concurrency))
+        if isinstance(rows, CleanBatch):
+            return self._begin(rows.handles, rows.units, [], rows, now)
+        if not rows:
+            return None
         self._retries += any(row.sent for row in rows)
         for row in rows:
             row.flying = row.sent = True
             row.attempts += 1
         units = sum(row.units for row in rows)
         return self._begin(tuple(row.handle for row in rows), units, rows, None, now)
-
-    def _send_clean(self, batch: CleanBatch, now: float) -> Batch:
-        return self._begin(batch.handles, batch.units, [], batch, now)
 
     def _begin(
         self,
@@ -295,8 +233,7 @@ class Scheduler:
     # Settling.
 
     def _clean_accepted(self, clean: CleanBatch, sent: Sent, answer: Accepted, now: float) -> None:
-        self._clean.done(clean)
-        self._held_bytes -= clean.bytes
+        self._rows.done(clean)
         self.settlement.settle_all(clean.handles, answer.outcome)
         self._released(clean.handles)
         self._consumed += answer.consumed
@@ -309,10 +246,10 @@ class Scheduler:
         taken = 0
         for place, row in enumerate(rows):
             if place in unprocessed:
-                self._retry(row, now, RETURNED_LEVEL)
+                self._rows.retry(row, now, RETURNED_LEVEL)
             else:
                 taken += row.units
-                self._done(row, answer.outcome)
+                self._written(row, answer.outcome)
         if unprocessed:
             self.trouble = "UnprocessedItems"
             self._throttled += 1
@@ -326,7 +263,7 @@ class Scheduler:
         every = set(range(len(rows)))
         back = self._back(rows, every, sent, now, key_range=answer.key_range)
         self._pacing.throttled(sent, back, now)
-        self._again(rows, now, RETURNED_LEVEL)
+        self._retry(rows, now, RETURNED_LEVEL)
 
     def _back(
         self,
@@ -338,7 +275,7 @@ class Scheduler:
         key_range: bool = False,
     ) -> Back:
         """What came back for the table's sake."""
-        explained = self._waiting.hot.answered(rows, returned, sent.at, now, key_range=key_range)
+        explained = self._rows.hot.answered(rows, returned, sent.at, now, key_range=key_range)
         units = sum(rows[place].units for place in returned) - explained
         stubborn = again = 0
         for place, row in enumerate(rows):
@@ -347,37 +284,23 @@ class Scheduler:
                 again += row.units * (place in returned)
         return Back(units, stubborn, max(0, units - again))
 
-    def _again(self, rows: Sequence[Row], now: float, most: int) -> None:
+    def _retry(self, rows: Sequence[Row], now: float, most: int) -> None:
         for row in rows:
-            self._retry(row, now, most)
-
-    def _retry(self, row: Row, now: float, most: int) -> None:
-        attempts = min(row.attempts, most)
-        row = self._succession.to_send(row)
-        self._waiting.push_later(row, now + full_jitter(attempts, self._rng))
+            self._rows.retry(row, now, most)
 
     def _refuse(self, rows: Sequence[Row], answer: Refused) -> None:
         if len(rows) > 1:
-            half = len(rows) // 2
-            for part in (rows[:half], rows[half:]):
-                self._waiting.push_apart(self._succession.to_send(row) for row in part)
+            self._rows.part(rows)
             return
         (row,) = rows
-        heir = self._succession.refused(row)
+        self._rows.refused(row)
         self.refused[row.handle] = answer
         self._settle(row, Outcome.REJECTED)
-        if heir is not None:
-            self._waiting.push(heir)
 
-    def _done(self, row: Row, outcome: Outcome) -> None:
-        waiting = self._succession.done(row)
-        if waiting is not None:
-            self._waiting.push(waiting)
-        for earlier in row.older:
-            self._settle(earlier, Outcome.SUPERSEDED)
-        self._settle(row, outcome)
+    def _written(self, row: Row, outcome: Outcome) -> None:
+        for each in self._rows.written(row):
+            self._settle(each, outcome if each is row else Outcome.SUPERSEDED)
 
     def _settle(self, row: Row, outcome: Outcome) -> None:
-        self._held_bytes -= row.bytes
         self.settlement.settle(row.handle, outcome)
         self._released((row.handle,))

@@ -220,10 +220,10 @@ def test_all_faults_mixed_with_equal_keys(server, load, engine, keys):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_table_that_takes_little(server, load, engine):
-    server.fail_at_random(5, ["unprocessed_some", "unprocessed_all", "ThrottlingException"], 0.9)
+    server.fail_at_random(5, ["unprocessed_some", "unprocessed_all", "ThrottlingException"], 0.6)
     loaded = load(engine, range(400))
     assert_complete(loaded)
-    assert loaded.scheduler.work.throttled > 20
+    assert loaded.scheduler.work.throttled > 10
 
 
 # Answers that do not come in time

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ddbload.aws_http import failures
-from ddbload.write import scheduler
+from ddbload.write import unsettled
 from ddbload.write.scheduler import Scheduler
 from ddbload.write.settlement import Outcome
 from ddbload.write.steps import Accepted, Throttled, Unsure
@@ -104,7 +104,7 @@ def test_a_later_row_that_another_invocation_overwrites_is_found(monkeypatch):
 
 
 def test_a_later_row_that_is_inserted_first_is_found(monkeypatch):
-    monkeypatch.setattr(scheduler, "FirstWins", Succession)
+    monkeypatch.setattr(unsettled, "FirstWins", Succession)
     assert caught()
 
 

@@ -29,7 +29,7 @@ def driver(request) -> Iterator[Driver]:
 @pytest.fixture
 def hurried(monkeypatch) -> None:
     """Waits are what the scheduler says; here they need not be sat out."""
-    monkeypatch.setattr("ddbload.write.scheduler.full_jitter", lambda *_: 0.0)
+    monkeypatch.setattr("ddbload.write.unsettled.full_jitter", lambda *_: 0.0)
     monkeypatch.setattr("ddbload.write.pacing.full_jitter", lambda *_: 0.0)
     monkeypatch.setattr("ddbload.write.rate.ENOUGH", math.inf)
 

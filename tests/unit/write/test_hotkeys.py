@@ -119,14 +119,14 @@ def test_it_is_not_forgotten_while_rows_of_it_wait():
 def test_the_scheduler_lets_other_keys_pass():
     by_hand = ByHand()
     scheduler = by_hand.scheduler
-    scheduler._waiting.hot.hot |= heated()[0].hot
+    scheduler._rows.hot.hot |= heated()[0].hot
     by_hand.offer_all(*[("h", place) for place in range(25)], *[("c", at) for at in range(25)])
     # All of the first are paid for at once, and those of the second then wait for nobody.
-    scheduler._waiting.hot.hot["h"].rate.pay(10**6)
+    scheduler._rows.hot.hot["h"].rate.pay(10**6)
     batch = by_hand.batch()
     assert list(batch.handles) == list(range(25, 50))
     by_hand.answer(batch, Accepted((), 25.0))
     assert scheduler.settlement.frontier == 0
-    scheduler._waiting.hot.hot["h"].rate.pay(-(10**6))
+    scheduler._rows.hot.hot["h"].rate.pay(-(10**6))
     by_hand.accept(by_hand.batch())
     assert by_hand.counts.written == 50
