@@ -15,6 +15,8 @@ MAX_BODY_BYTES = 32 * 1024 * 1024
 """DynamoDB may return what a request of 16 MB asked for, spelt longer."""
 _MAX_CHUNK_LINE_BYTES = 4096
 _NO_BODY = (204, 304)
+_LENGTHS = frozenset({"content-length", "transfer-encoding"})
+"""Headers that say where the answer ends, and so may not say two things."""
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
@@ -186,19 +188,20 @@ def _head_of(head: bytes) -> _Head | None:
     """What status line and headers say; None for an interim response."""
     first, *lines = head.decode("latin-1").split("\r\n")
     version, status = _status(first)
-    headers: dict[str, str] = {}
-    for line in lines:
-        name, value = _field(line)
-        if name in ("content-length", "transfer-encoding") and headers.get(name, value) != value:
+    headers = dict(map(_field, lines))
+    if len(headers) < len(lines):
+        lengths = {_field(line) for line in lines if _field(line)[0] in _LENGTHS}
+        if len(lengths) > len(_LENGTHS & headers.keys()):
             raise BadResponse("the answer has two lengths")
-        headers[name] = value
     if status < 200:
         if status == 101:
             raise BadResponse("the answer is of another protocol")
         return None
-    length, is_chunked = _measure(version, status, headers)
+    coding, told = headers.get("transfer-encoding"), headers.get("content-length")
+    length, is_chunked = _measure(version, status, coding, told)
     # What has no length leaves no connection.
-    keep_alive = (is_chunked or length is not None) and _keep_alive(version, headers)
+    has_end = is_chunked or length is not None
+    keep_alive = has_end and _keep_alive(version, headers.get("connection"))
     return _Head(status, headers, keep_alive, length, is_chunked)
 
 
@@ -226,9 +229,10 @@ def _field(line: str) -> tuple[str, str]:
     return name, value.strip()
 
 
-def _measure(version: str, status: int, headers: Mapping[str, str]) -> tuple[int | None, bool]:
-    coding = headers.get("transfer-encoding")
-    length = headers.get("content-length")
+@lru_cache(maxsize=256)
+def _measure(
+    version: str, status: int, coding: str | None, length: str | None
+) -> tuple[int | None, bool]:
     if coding is not None:
         if coding.lower() != "chunked" or length is not None or version == "HTTP/1.0":
             raise BadResponse("the answer's transfer encoding is unknown")
@@ -242,8 +246,8 @@ def _measure(version: str, status: int, headers: Mapping[str, str]) -> tuple[int
     return (None if length is None else int(length)), False
 
 
-def _keep_alive(version: str, headers: Mapping[str, str]) -> bool:
-    connection = headers.get("connection")
+@lru_cache(maxsize=16)
+def _keep_alive(version: str, connection: str | None) -> bool:
     if connection is None:
         return version == "HTTP/1.1"
     words = {word.strip().lower() for word in connection.split(",")}

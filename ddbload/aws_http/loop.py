@@ -16,6 +16,8 @@ from ddbload.aws_http.names import LookUp, Names
 
 __all__ = ["Endpoint", "HttpLoop", "Lost", "Timeouts"]
 
+_AT_ONCE = 0.001
+"""Seconds."""
 _NAME = "x-amzn-requestid"
 """The header by which AWS tells its answers apart."""
 
@@ -69,8 +71,10 @@ class HttpLoop:
         self._under_way.add(exchange)
         while self._idle:
             since, connection = self._idle.pop()
-            # What is there before a request is sent is no answer to it.
-            if self._clock() - since < self._timeouts.idle and connection.is_quiet():
+            idle = self._clock() - since
+            # What is there before a request is sent is no answer to it. Right after an answer there
+            # is nothing yet, and it is not worth being asked for with each request.
+            if idle < _AT_ONCE or (idle < self._timeouts.idle and connection.is_quiet()):
                 exchange.is_reused = True
                 self._begin(exchange, connection)
                 return

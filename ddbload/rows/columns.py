@@ -13,12 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ddbload.rows.blocks import Block
-from ddbload.rows.cells import FILLER
+from ddbload.rows.cells import ESCAPED, FILLER
 from ddbload.rows.parse import Defect, Record, RowParser, read_fields
 from ddbload.rows.split import RowEnds
-
-_ESCAPED = frozenset(range(0x20)) | {ord('"'), ord("\\")}
-"""Bytes that do not stand for themselves in a JSON string."""
 
 
 def octets(text: str) -> str:
@@ -59,7 +56,7 @@ class ColumnReader:
         delimiter, quote = dialect.delimiter, dialect.quote
         self._is_ascii = delimiter.isascii() and (quote is None or quote.isascii())
         self._marked = f"{delimiter}\n{delimiter}"
-        self._special = bytes(_ESCAPED - {ord("\n"), ord(delimiter[0]) & 0xFF})
+        self._special = bytes(set(ESCAPED) - {ord("\n"), ord(delimiter) & 0xFF})
 
     @property
     def ends(self) -> RowEnds:
