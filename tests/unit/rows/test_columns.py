@@ -1,0 +1,63 @@
+"""Blocks whose rows look alike from afar, and are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.contracts import Cursor
+from ddbload.rows.blocks import Block
+from ddbload.rows.columns import ColumnReader, Columns
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.parse import RowParser
+from ddbload.rows.split import RowEnds
+
+
+def read(data: str, count: int = 2, dialect: Dialect | None = None) -> Columns:
+    dialect = dialect or Dialect()
+    reader = ColumnReader(RowParser(dialect, RowEnds(dialect)), count)
+    return reader.read(Block(data.encode(), Cursor(0, 1)))
+
+
+def good(columns: Columns) -> list[tuple[str, ...]]:
+    rows = list(zip(*columns.cells, strict=True))
+    return [row for place, row in enumerate(rows) if place not in columns.odd]
+
+
+def test_rows_are_turned_on_their_side() -> None:
+    columns = read("a,1\nb,2\n")
+    assert columns.cells == [["a", "b"], ["1", "2"]]
+    assert (columns.count, columns.odd, columns.longest, columns.plain) == (2, set(), 3, True)
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_field_too_many_does_not_make_up_for_one_that_is_missing(end: str) -> None:
+    columns = read(f"a,1,x\nb\nc,3{end}")
+    assert columns.odd == {0, 1}
+    assert good(columns) == [("c", "3")]
+
+
+def test_fields_do_not_move_from_row_to_row() -> None:
+    columns = read("a\nb,2,x\nc,3\n")
+    assert columns.odd == {0, 1}
+    assert good(columns) == [("c", "3")]
+
+
+def test_an_empty_line_is_no_row_wherever_it_stands() -> None:
+    assert good(read("\na,1\n\nb,2\n\n")) == [("a", "1"), ("b", "2")]
+    assert good(read("a\n\nb\n", 1)) == [("a",), ("b",)]
+
+
+def test_line_ends_of_every_kind() -> None:
+    assert good(read("a,1\r\nb,2\r\n")) == [("a", "1"), ("b", "2")]
+    assert good(read("a,1\rb,2\r\nc,3\n")) == [("a", "1"), ("b", "2"), ("c", "3")]
+
+
+@pytest.mark.parametrize("said", ["\x1f", "\\", "\0", "\t"])
+def test_what_json_escapes_is_not_plain(said: str) -> None:
+    assert not read(f"a,{said}\n").plain
+    assert read("a,\x7f\u2028é\n").plain
+
+
+def test_a_tab_between_fields_is_none_within() -> None:
+    assert read("a\t1\n", dialect=Dialect("\t", None)).plain
+    assert not read('a\t"\n', dialect=Dialect("\t", None)).plain
