@@ -4,7 +4,7 @@ import pytest
 
 from ddbload.write.hotkeys import FIRST_RATE, FORGOTTEN, MOST, SLOWEST, SUSPICIOUS, HotKeys
 from ddbload.write.rate import PERIOD
-from ddbload.write.steps import Accepted
+from ddbload.write.steps import Accepted, Batch
 from ddbload.write.succession import Row
 from tests.unit.write.by_hand import ByHand
 
@@ -130,3 +130,15 @@ def test_the_scheduler_lets_other_keys_pass():
     scheduler._rows.hot.hot["h"].rate.pay(-(10**6))
     by_hand.accept(by_hand.batch())
     assert by_hand.counts.written == 50
+
+
+def test_rows_that_were_told_of_before_their_key_became_hot_wait_too():
+    by_hand = ByHand()
+    scheduler = by_hand.scheduler
+    by_hand.offer_all(*[("h", place) for place in range(25)], *[("c", at) for at in range(25)])
+    scheduler._rows.hot.hot |= heated()[0].hot
+    scheduler._rows.hot.hot["h"].rate.pay(10**6)
+    sent: list[int] = []
+    while isinstance(step := scheduler.next(by_hand.now), Batch):
+        sent += step.handles
+    assert sorted(sent) == list(range(25, 50))

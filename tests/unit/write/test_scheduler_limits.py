@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from ddbload.contracts import Counts, Work
@@ -328,3 +330,17 @@ def test_a_row_that_is_sent_after_all_is_a_retry_where_it_was_sent():
     by_hand.answer(by_hand.batch(), Refused("no"))
     assert by_hand.batch().handles == (0,)
     assert by_hand.scheduler.work.retries == 1
+
+
+def test_rows_that_are_done_leave_no_circles_behind():
+    """Python's collector looks for them rarely while rows pass."""
+    by_hand = ByHand()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(4):
+            by_hand.offer_all(*object_keys(500))
+            by_hand.accept_all()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
