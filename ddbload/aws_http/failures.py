@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import zlib
 from collections.abc import Mapping
@@ -51,6 +52,12 @@ class Meaning:
     """AWS's own, for its support."""
     reasons: tuple[str, ...] = ()
     """DynamoDB's ThrottlingReasons, such as TableWriteKeyRangeThroughputExceeded."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its code is one that this module knows, and so its text AWS's."""
+        return not self.status or self.code in _KNOWN
+
     item: Mapping[str, Any] | None = field(default=None, repr=False)
     """The item that is there, where a condition does not hold and DynamoDB shows it."""
 
@@ -59,6 +66,12 @@ class ChecksumMismatch(Exception):
     """A response body is not the one that DynamoDB signed for with x-amz-crc32."""
 
 
+_UNFIT = (
+    "the access key, the session token, the region or the endpoint has a line end or another"
+    " control character in it; write it without"
+)
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9.]{2,99}")
+"""How AWS's codes look."""
 _DAMAGED = "the response's checksum does not match its body"
 _THROTTLES = {
     "ProvisionedThroughputExceededException",
@@ -113,6 +126,16 @@ _CREDENTIALS = {
 }
 _SESSIONS = ("SSOError", "LoginError", "NoAuthTokenError")
 """By name: the botocore of Lambda's runtime is older than ours, and lacks the newest of them."""
+_KNOWN = {
+    *_THROTTLES,
+    *_AGAIN,
+    *_INVALID,
+    *_CREDENTIALS,
+    "ConditionalCheckFailedException",
+    "LimitExceededException",
+    "ResourceInUseException",
+    "ResourceNotFoundException",
+}
 OUTDATED = {
     "ExpiredToken",
     "ExpiredTokenException",
@@ -157,6 +180,8 @@ def meaning(error: Exception) -> Meaning | None:
         ssl.SSLError,
         HTTPError,
     )
+    if isinstance(error, aws.HTTPClientError) and _is_unfit(error.kwargs.get("error")):
+        return Meaning(Kind.FATAL, "InvalidHeader", _UNFIT)
     if isinstance(error, transport):
         return Meaning(Kind.UNSURE, type(error).__name__, _first_line(error))
     if isinstance(error, aws.ParamValidationError):
@@ -169,10 +194,13 @@ def meaning(error: Exception) -> Meaning | None:
 
 def _of_answer(error: ClientError) -> Meaning:
     answer: Any = error.response
-    code = str(answer.get("Error", {}).get("Code") or "Unknown")
+    code = str(answer.get("Error", {}).get("Code") or "")
     text = str(answer.get("Error", {}).get("Message") or code)
     told = answer.get("ResponseMetadata", {})
     status, request_id = int(told.get("HTTPStatusCode") or 0), str(told.get("RequestId") or "")
+    if not _CODE.fullmatch(code):
+        # An answer that is not AWS's, of which botocore makes a text all the same.
+        code, text = str(status), f"HTTP status {status}"
     return _with_item(of_code(code, text, status, request_id, _reasons(answer)), answer)
 
 
@@ -198,7 +226,8 @@ def of_response(response: Response) -> Meaning | None:
     # As in "com.amazonaws.dynamodb.v20120810#ThrottlingException", or with an address behind it.
     code = kind.partition(":")[0].rpartition("#")[2] if isinstance(kind, str) else ""
     text = answer.get("message") or answer.get("Message")
-    code = code or str(status)
+    if not _CODE.fullmatch(code):
+        code, text = str(status), None
     text = text if isinstance(text, str) else f"HTTP status {status}"
     return _with_item(of_code(code, text, status, request_id, _reasons(answer)), answer)
 
@@ -273,6 +302,11 @@ def check_crc32(response_dict: dict[str, Any], **_: object) -> None:
 def _is_sound(headers: Mapping[str, str], body: bytes) -> bool:
     wanted = headers.get("x-amz-crc32")
     return wanted is None or str(zlib.crc32(body)) == str(wanted).strip()
+
+
+def _is_unfit(error: object) -> bool:
+    """Whether a request was not sent for what is in it: the words of that would tell secrets."""
+    return isinstance(error, ValueError) and not isinstance(error, OSError)
 
 
 def _first_line(error: Exception) -> str:

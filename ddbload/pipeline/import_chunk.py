@@ -65,7 +65,7 @@ def import_chunk(
         work = _Import(task, start, reading or Reading(ledger.record()), ledger, context)
         segment = work.run()
         if segment is None:
-            return _stalled(task, start, context, work.trouble)
+            return _stalled(task, start, context, work)
         return _result(task, segment)
     except DdbloadError as error:
         with suppress(DdbloadError):
@@ -79,10 +79,10 @@ def _result(task: ImportTask, segment: Segment, *, adopted: bool = False) -> Imp
     return ImportResult(task.run, task.chunk, cursor, 0, segment, adopted)
 
 
-def _stalled(
-    task: ImportTask, start: Cursor, context: Context, trouble: str | None
-) -> ImportResult:
-    stalled = task.stalled + (not context.should_stop())
+def _stalled(task: ImportTask, start: Cursor, context: Context, work: _Import) -> ImportResult:
+    # Who waited for a budget and sent nothing has not tried: a row may take minutes of it.
+    tried = not (context.should_stop() or work.only_waited)
+    stalled, trouble = task.stalled + tried, work.trouble
     if stalled >= MAX_STALLED:
         last = f" (the last answer: {trouble})" if trouble else ""
         raise NoProgress(
@@ -125,6 +125,11 @@ class _Import:
             first_wins=first_wins(options),
             released=self._intake.release,
         )
+
+    @property
+    def only_waited(self) -> bool:
+        """Whether no request went, because the rate or the budget had none to give."""
+        return self._scheduler.paced and not self._scheduler.work.requests
 
     @property
     def trouble(self) -> str | None:

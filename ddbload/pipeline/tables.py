@@ -156,7 +156,10 @@ def check_position(name: str | None, columns: Sequence[str], table: Table) -> No
     """Raise `InvalidPayload` where positions cannot be kept in an attribute of that name."""
     if name is None:
         return
-    use = f"'options.position_attribute' names {_shown(name)}, which"
+    use = (
+        f"the position attribute ('options.position_attribute', --position-attribute) is"
+        f" {_shown(name)}, which"
+    )
     if len(name.encode()) > MAX_NAME_BYTES:
         raise InvalidPayload(f"{use} is longer than an attribute's name may be")
     if name in columns:

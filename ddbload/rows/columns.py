@@ -36,8 +36,6 @@ class Columns:
     """How many rows there are, empty lines left out."""
     cells: list[Sequence[str]]
     """Of each column, in octets."""
-    size: int
-    """Bytes of the block."""
     odd: set[int] = field(default_factory=set)
     """Rows that are not like the others; their cells mean nothing."""
     longest: int | None = None
@@ -76,7 +74,6 @@ class ColumnReader:
             pass
         records = self._parser.parse(block).records
         return self._columns(
-            block,
             [
                 [] if isinstance(record, Defect) else [octets(cell) for cell in record]
                 for record in records
@@ -90,19 +87,19 @@ class ColumnReader:
         said = data.decode("latin-1")
         quote = dialect.quote
         if quote is not None and quote in said:
-            return self._columns(block, read_fields(said, dialect))
+            return self._columns(read_fields(said, dialect))
         if "\r" in said:
             said = said.replace("\r\n", "\n")
             if "\r" in said:
-                return self._columns(block, read_fields(said, dialect))
+                return self._columns(read_fields(said, dialect))
         lines = said.split("\n")
         longest = max(map(len, lines))
         cells = self._flat(said, len(lines) - 1) if said.endswith("\n") else None
         if cells is None:
             delimiter = dialect.delimiter
-            return self._columns(block, [line.split(delimiter) for line in lines if line])
+            return self._columns([line.split(delimiter) for line in lines if line])
         plain = len(data.translate(None, self._special)) == len(data)
-        return Columns(len(lines) - 1, cells, len(data), longest=longest, plain=plain)
+        return Columns(len(lines) - 1, cells, longest=longest, plain=plain)
 
     def _flat(self, said: str, rows: int) -> list[Sequence[str]] | None:
         """The columns of rows that have as many cells as they should, cut in one go."""
@@ -118,7 +115,7 @@ class ColumnReader:
         flat.pop()
         return [flat[place :: count + 1] for place in range(count)]
 
-    def _columns(self, block: Block, fields: list[list[str]]) -> Columns:
+    def _columns(self, fields: list[list[str]]) -> Columns:
         """`fields`: of each row, in octets; of those that are none, any other number of them."""
         count = self._count
         odd: set[int] = set()
@@ -127,4 +124,4 @@ class ColumnReader:
             for row in odd:
                 fields[row] = [FILLER] * count
         cells: list[Sequence[str]] = [*zip(*fields, strict=True)] or [()] * count
-        return Columns(len(fields), cells, len(block.data), odd)
+        return Columns(len(fields), cells, odd)

@@ -17,7 +17,7 @@ from json.encoder import encode_basestring as quoted
 from ddbload.contracts import Table
 from ddbload.rows.cells import FILLER, PLAIN_LENGTH, READERS, Form, identities
 from ddbload.rows.columns import Columns, octets, text
-from ddbload.rows.items import Attributes, key_limits
+from ddbload.rows.items import MAX_ITEM_BYTES, Attributes, key_limits
 
 MAX_ROW_BYTES = 600_000
 """JSON of one row that is encoded with others: 25 of them fit in a request."""
@@ -43,7 +43,7 @@ class Window:
     units: list[int] | None
     """Write units, or more; None: one each."""
     row_bytes: int
-    """JSON of a row, on the average, or more."""
+    """JSON of a row, on the average."""
     odd: set[int] = field(default_factory=set)
     """Rows that only the builder understands: of them nothing here means anything."""
 
@@ -98,7 +98,7 @@ class Encoder:
             for place in self._keys
         ]
         keys: list[tuple[Hashable, ...]] = list(zip(*key_cells, strict=True))
-        units, row_bytes = self._measure(columns, odd)
+        units = self._units(columns, odd)
         around: list[tuple[str, str]] = []
         for place, kind in enumerate(self._types):
             column = cells[place]
@@ -109,7 +109,8 @@ class Encoder:
                 cells[place] = _wrapped(column, cells[place], *markup)
                 markup = ("", "")
             around.append(markup)
-        return Window(_joined(cells, around), keys, units, row_bytes, odd)
+        puts, size = _joined(cells, around)
+        return Window(puts, keys, units, -(-size // max(1, len(puts))), odd)
 
     def body(self, puts: Iterable[str]) -> bytes:
         """The body of one request with up to 25 puts."""
@@ -130,19 +131,20 @@ class Encoder:
                 if max(map(len, column), default=0) > most:
                     odd.update(row for row, cell in enumerate(column) if len(cell) > most)
 
-    def _measure(self, columns: Columns, odd: set[int]) -> tuple[list[int] | None, int]:
-        count = max(1, columns.count)
-        average = self._row_bytes + -(-columns.size // count)
+    def _units(self, columns: Columns, odd: set[int]) -> list[int] | None:
         longest = columns.longest
         if longest is None:
             longest = sum(max(map(len, column), default=0) for column in columns.cells)
         if longest + self._names_bytes <= 1024:
-            return None, average
+            return None
         sizes = list(map(len, map("".join, zip(*columns.cells, strict=True))))
         if self._row_bytes + _ESCAPE * longest > MAX_ROW_BYTES:
             most = (MAX_ROW_BYTES - self._row_bytes) // _ESCAPE
             odd.update(place for place, size in enumerate(sizes) if size > most)
-        return [-(-(size + self._names_bytes) // 1024) for size in sizes], average
+        most_text = MAX_ITEM_BYTES - self._names_bytes
+        if longest > most_text:
+            odd.update(place for place, size in enumerate(sizes) if size > most_text)
+        return [-(-(size + self._names_bytes) // 1024) for size in sizes]
 
 
 def put_of(item: Attributes) -> str:
@@ -154,12 +156,6 @@ def item_of(put: str) -> Attributes:
     """The item that a request puts."""
     item: Attributes = json.loads(text(put))["PutRequest"]["Item"]
     return item
-
-
-def request_body(table: str, items: Sequence[Attributes]) -> bytes:
-    """The body of one request that puts these items, the plain way."""
-    requests = [{"PutRequest": {"Item": item}} for item in items]
-    return _json({"RequestItems": {table: requests}, "ReturnConsumedCapacity": "TOTAL"}).encode()
 
 
 def _json(value: object) -> str:
@@ -180,11 +176,16 @@ def _wrapped(column: Sequence[str], cells: Sequence[str], before: str, after: st
     ]
 
 
-def _joined(cells: Sequence[Sequence[str]], around: Sequence[tuple[str, str]]) -> list[str]:
-    """The rows' puts, of cells and of what stands before and after those of each column."""
+def _joined(
+    cells: Sequence[Sequence[str]], around: Sequence[tuple[str, str]]
+) -> tuple[list[str], int]:
+    """The rows' puts, of cells and of what stands before and after those of each column.
+
+    And how many bytes they have together.
+    """
     rows = len(cells[0])
     if not rows:
-        return []
+        return [], 0
     begin, end = _BEGIN + around[0][0], around[-1][1] + _END
     # Cells have every other place. A line end stands between two rows, and in no JSON of one.
     row = [f"{end}\n{begin}", ""]
@@ -195,6 +196,7 @@ def _joined(cells: Sequence[Sequence[str]], around: Sequence[tuple[str, str]]) -
     for place, column in enumerate(cells):
         parts[2 * place + 1 :: len(row)] = column
     parts.append(end)
-    puts = "".join(parts).split("\n")
+    joined = "".join(parts)
+    puts = joined.split("\n")
     assert len(puts) == rows, "a line end is escaped in JSON"  # noqa: S101
-    return puts
+    return puts, len(joined)

@@ -99,7 +99,6 @@ class Positioned(Conditional):
         more = replace(
             columns,
             cells=[*columns.cells, at],
-            size=columns.size + count * POSITION_LENGTH,
             longest=None if longest is None else longest + 1 + POSITION_LENGTH,
         )
         return self._encoder.examine(more)

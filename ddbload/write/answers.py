@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ddbload.aws_http.failures import Kind, Meaning, named
@@ -27,6 +28,9 @@ def failed(meant: Meaning, table: str) -> Answer:
         case _ if meant.code == "ResourceNotFoundException":
             return Fatal(TableNotFound(f"table {table} is not there any more"))
         case _:
+            if not meant.is_known:
+                # Whoever says that was sent rows, and may repeat them.
+                meant = replace(meant, text=f"HTTP status {meant.status}")
             return Fatal(named(meant, f"writing to table {table}"))
 
 

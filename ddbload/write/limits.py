@@ -5,8 +5,8 @@ MAX_BATCH_BYTES = 15 * 1024 * 1024
 """DynamoDB's limit is 16 MB a request; the rest is for the envelope."""
 MAX_AHEAD = 20_000
 """Rows that may be known from the first unsettled one on."""
-MAX_HELD_BYTES = 64 * 1024 * 1024
-"""JSON of the rows that are known and not settled."""
+MAX_HELD_BYTES = 16 * 1024 * 1024
+"""JSON of the rows that are known and not settled. Bodies under way are as much again."""
 SPREAD_ROWS = 2_000
 """Rows that are dealt out to requests in turn. What a deadline leaves of them is written again."""
 SPREAD_ROUNDS = 8

@@ -81,6 +81,8 @@ class Scheduler:
         self.fatal: DdbloadError | None = None
         self.trouble: str | None = None
         """Why a request was last not answered well: a code, no text of anybody's."""
+        self.paced = False
+        """Whether requests had to wait, at any time, for a rate or a budget."""
         self.deadline = deadline
         self._concurrency = concurrency
         self._released = released
@@ -162,7 +164,9 @@ class Scheduler:
         if len(self._flights) >= self._concurrency:
             return Wait(None)
         free = self._pacing.ready_at(now)
-        if free <= now:
+        if free > now:
+            self.paced = True
+        else:
             batch = self._batch(now)
             if batch is not None:
                 return batch

@@ -131,6 +131,10 @@ class Unsettled:
         """Let go of a row that was taken; all rows that are settled by that, itself the last."""
         self._push(self._succession.done(row))
         settled = [*row.older, row]
+        for each in row.older:
+            # It knows the row that went in its place, and that row it: a circle.
+            each.successor = None
+        row.older = []
         self.bytes -= sum(each.bytes for each in settled)
         return settled
 

@@ -17,13 +17,13 @@ from ddbload.aws_http import clients as clients_module
 from ddbload.aws_http.clients import AwsSettings, Clients
 from ddbload.contracts import Counts
 from ddbload.errors import AccessDenied, TableNotFound
-from ddbload.rows.encode import request_body
 from ddbload.write import engines
 from ddbload.write.driver import Job
 from ddbload.write.requests import Batches
 from ddbload.write.scheduler import Scheduler
 from tests.faults.catalogue import FATAL, LIES, SURVIVABLE
 from tests.faults.server import FaultServer
+from tests.unit.rows.expected_bodies import request_body
 
 ENGINES = sorted(engines.ENGINES)
 CONCURRENCY = 6

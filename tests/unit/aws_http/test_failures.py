@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -102,13 +103,17 @@ CODES = {
 }
 
 
+def told(code: str, status: int) -> tuple[str, str]:
+    """The code and the words of a failure: those of AWS only where it is AWS's."""
+    return (code, "words") if code[:1].isalpha() else (str(status), f"HTTP status {status}")
+
+
 @pytest.mark.parametrize(
     ("kind", "code", "status"),
     [(kind, *case) for kind, cases in CODES.items() for case in cases],
 )
 def test_codes_and_statuses(kind, code, status):
-    expected = Meaning(kind, code or "Unknown", "words", status)
-    assert meant(answered(code, status)) == expected
+    assert meant(answered(code, status)) == Meaning(kind, *told(code, status), status)
 
 
 @pytest.mark.parametrize(
@@ -116,8 +121,28 @@ def test_codes_and_statuses(kind, code, status):
 )
 def test_an_answer_without_words(response):
     assert meant(aws.ClientError(response, "Operation")) == Meaning(
-        Kind.FATAL, "Unknown", "Unknown"
+        Kind.FATAL, "0", "HTTP status 0"
     )
+
+
+PAGE = '<html>blocked: {"id": {"S": "secret"}}</html>'
+
+
+@pytest.mark.parametrize("code", ["403", "<html>", "an error", "", "1x"])
+def test_what_is_not_aws_s_is_not_repeated(code):
+    error = answered(code, 403, PAGE)
+    own = of_response(response({"__type": code, "message": PAGE}, 403))
+    for found in (meant(error), own):
+        assert found == replace(found, code="403", text="HTTP status 403", status=403)
+        assert "secret" not in named(found, "writing").message
+
+
+def test_a_header_that_cannot_be_sent_is_not_told():
+    inner = ValueError("Invalid header value b'SECRET\\r'")
+    found = meant(aws.HTTPClientError(error=inner))
+    assert found.kind is Kind.FATAL
+    assert "SECRET" not in found.text
+    assert "line end" in found.text
 
 
 def test_a_modelled_error_is_one_like_others():
@@ -153,7 +178,7 @@ def response(body: Any, status: int = 400, **headers: str) -> Response:
 def test_own_answers_mean_what_botocores_do(kind, code, status):
     body = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "words"}
     found = of_response(response(body, status))
-    assert found == Meaning(kind, code or str(status), "words", status, "ABC")
+    assert found == Meaning(kind, *told(code, status), status, "ABC")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +197,7 @@ def test_own_answers_mean_what_botocores_do(kind, code, status):
 def test_codes_are_found_however_they_are_spelt(spelt, code):
     found = of_response(response({"__type": spelt, "Message": "words"}))
     assert found is not None
-    assert (found.code, found.text) == (code, "words")
+    assert (found.code, found.text) == told(code, 400)
 
 
 @pytest.mark.parametrize(
@@ -357,7 +382,8 @@ def test_other_errors_mean_nothing(error):
 def test_names(code, status, name):
     error = named(meant(answered(code, status, "its words")), "reading s3://b/k")
     assert type(error) is name
-    assert error.message.startswith(f"reading s3://b/k: {code}: its words")
+    words = "HTTP status 403" if code == "403" else "its words"
+    assert error.message.startswith(f"reading s3://b/k: {code}: {words}")
 
 
 def test_only_what_may_pass_later_is_not_permanent():

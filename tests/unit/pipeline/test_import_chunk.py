@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from ddbload.pipeline import intake
 from ddbload.pipeline.context import Permitted
 from ddbload.rows import blocks
 from ddbload.write import limits
+from ddbload.write.pacing import Pacing
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed, processed_first
 from tests.fakes.s3_faults import Fault as S3Fault
@@ -298,6 +301,27 @@ def test_progress_forgives_what_was_stalled_before():
     result = world.import_step(chunk, None, 2, world.context(1.0))
     assert result.segment.rows.read == 3
     assert result.stalled == 0
+
+
+def test_to_wait_for_a_budget_is_no_stall():
+    """A row may take minutes of what a run is given."""
+    data = b"id,a\n" + b"".join(b"r%d,%s\n" % (n, b"x" * 100_000) for n in range(3))
+    world = World(data, options={"max_wcu": 1.0})
+    chunk = only_chunk(world)
+    pacing = Pacing(random.Random(1), 1.0, world.clock())
+    cursor, stalled, waited = None, 0, 0
+    while (
+        not (
+            result := world.import_step(
+                chunk, cursor, stalled, replace(world.context(20.0), pacing=pacing)
+            )
+        ).segment
+        or not result.segment.proven
+    ):
+        cursor, stalled = result.cursor, result.stalled
+        waited += result.segment is None
+    assert waited > 2 * 3
+    assert len(world.items) == 3
 
 
 def test_a_stop_is_no_stall():

@@ -8,6 +8,7 @@ from ddbload.contracts import KeyAttribute, Table
 from ddbload.rows.columns import Columns
 from ddbload.rows.encode import Encoder
 from ddbload.rows.items import Item, ItemBuilder
+from ddbload.rows.parse import Defect
 
 TABLE = Table("t", "id", (KeyAttribute("k", "S", 2048),), ())
 
@@ -15,7 +16,7 @@ TABLE = Table("t", "id", (KeyAttribute("k", "S", 2048),), ())
 def units(types: dict[str, str], row: list[str], *, known: bool) -> tuple[int, int]:
     """A row's write units, by its columns, and by the builder."""
     longest = sum(map(len, row)) + len(row) - 1
-    columns = Columns(1, [[cell] for cell in row], 99, longest=longest if known else None)
+    columns = Columns(1, [[cell] for cell in row], longest=longest if known else None)
     window = Encoder(list(types), list(types.values()), TABLE).examine(columns)
     built = ItemBuilder(list(types), list(types.values()), TABLE).build(row)
     assert isinstance(built, Item)
@@ -40,3 +41,12 @@ def test_a_number_of_one_digit_counts_two_bytes(length: int) -> None:
 
 def test_a_row_of_many_units_has_them_all() -> None:
     assert units({"k": "S", "a": "S"}, ["k", "x" * 5000], known=True) == (5, 5)
+
+
+def test_names_alone_can_make_an_item_too_large() -> None:
+    types = {"k": "S"} | {f"{place}{'x' * 60_000}": "S" for place in range(8)}
+    row = ["k", *"abcdefgh"]
+    built = ItemBuilder(list(types), list(types.values()), TABLE).build(row)
+    assert isinstance(built, Defect)
+    encoder = Encoder(list(types), list(types.values()), TABLE)
+    assert encoder.examine(Columns(1, [[cell] for cell in row])).odd == {0}

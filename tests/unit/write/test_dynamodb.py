@@ -369,7 +369,7 @@ def test_a_table_that_is_gone(dynamodb):
 def test_a_refusal_of_an_unknown_kind_ends_the_run(dynamodb):
     unknown = ClientError(
         {
-            "Error": {"Code": "NewException", "Message": "new"},
+            "Error": {"Code": "NewException", "Message": 'new: {"id": {"S": "a"}}'},
             "ResponseMetadata": {"HTTPStatusCode": 400},  # type: ignore[typeddict-item]
         },
         "BatchWriteItem",
@@ -377,6 +377,8 @@ def test_a_refusal_of_an_unknown_kind_ends_the_run(dynamodb):
     answer = send(dynamodb, made(), Fault(raises=unknown))
     assert isinstance(answer, Fatal)
     assert isinstance(answer.error, RequestRefused)
+    # Whoever says that was sent rows, and may repeat them.
+    assert answer.error.message.startswith("writing to table table: NewException: HTTP status 400")
 
 
 @pytest.mark.parametrize("raised", [RuntimeError("ours"), MemoryError(), KeyboardInterrupt()])
