@@ -20,12 +20,12 @@ PLAIN_LOOP = "batch_writer"
 
 _RIVALS = {
     "batch_writer": ("bench.rivals.batch_writer", sys.executable),
-    "batch_writer_unchecked": ("bench.rivals.batch_writer", sys.executable),
+    "batch_writer_bare": ("bench.rivals.batch_writer", sys.executable),
     "pool": ("bench.rivals.pool", sys.executable),
     "aiobotocore": ("bench.rivals.aio", str(RIVALS_PYTHON)),
 }
-_UNCHECKED = "batch_writer_unchecked"
-_ONE_AT_A_TIME = ("sync", PLAIN_LOOP, _UNCHECKED)
+_BARE = "batch_writer_bare"
+_ONE_AT_A_TIME = ("sync", PLAIN_LOOP, _BARE)
 _OWN_WIRE = ("async",)
 """Quick enough to be measured with more rows: the others go through botocore."""
 
