@@ -155,7 +155,7 @@ def test_a_right_that_is_missing(stack, granted, role, action):
         client.delete_role_policy(RoleName=role_name, PolicyName=REFUSED)
     assert (ended.status, ended.error) == ("FAILED", TAKEN_AWAY[role, action]), ended.cause
     # An answer to HEAD has no text.
-    assert action in ended.cause or "403: Forbidden" in ended.cause
+    assert action in ended.cause or "403: HTTP status 403" in ended.cause
 
 
 # What was done.

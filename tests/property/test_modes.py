@@ -229,7 +229,7 @@ def shaped(draw: st.DrawFn) -> Shaped:
     count = len(sheet.rows)
     places = Places(Block(b"x\n" * count, Cursor(7, 1)), RowEnds(Dialect()), count)
     cells = [[octets(cell) for cell in row] for row in sheet.rows]
-    columns = Columns(count, [*zip(*cells, strict=True)], sum(len(c) for row in cells for c in row))
+    columns = Columns(count, [*zip(*cells, strict=True)])
     built = [shape.build(row, places.byte(place)) for place, row in enumerate(sheet.rows)]
     return Shaped(options, sheet, shape, shape.examine(columns, places), built)
 
