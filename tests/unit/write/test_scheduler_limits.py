@@ -16,7 +16,7 @@ from ddbload.write.limits import (
     READY_ROWS,
 )
 from ddbload.write.steps import Accepted, Batch, Fatal, Finished, Refused, Throttled, Unsure, Wait
-from tests.unit.write.by_hand import ByHand, object_keys
+from tests.unit.write.by_hand import SMALL, ByHand, object_keys
 
 MEGABYTE = 1024 * 1024
 
@@ -347,3 +347,19 @@ def test_rows_that_are_done_leave_no_circles_behind():
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_rows_that_are_written_are_held_no_longer(monkeypatch, alone):
+    monkeypatch.setattr("ddbload.write.limits.MAX_HELD_BYTES", 25 * SMALL)
+    by_hand = ByHand()
+    for _ in range(3):
+        assert by_hand.scheduler.room() > 0
+        keys = object_keys(30)
+        if alone:
+            by_hand.offer(*keys)
+        else:
+            by_hand.offer_all(*keys)
+        assert by_hand.scheduler.room() == 0
+        by_hand.accept_all()
+    assert by_hand.counts.written == 90
