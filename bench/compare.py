@@ -1,6 +1,6 @@
 """Every engine of ours beside what else there is: CPU seconds a million rows, in one run.
 
-    python -m bench.compare [--rows 200000] [--slow-rows 20000] [--rounds 5] [--seed 1]
+    python -m bench.compare [--rows 400000] [--slow-rows 20000] [--rounds 5] [--seed 1]
         [--shapes ngrams,wide,quoted] [--latencies 0,5] [--wires tls,plain]
         [--clients sync,threads@8,async,batch_writer,pool,aiobotocore]
         [--json bench/results/latest.json] [--svg bench/results/latest.svg]
@@ -158,7 +158,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add("--rows", type=int, default=200_000, help="of a file, for clients with their own wire")
+    add("--rows", type=int, default=400_000, help="of a file, for clients with their own wire")
     add("--slow-rows", type=int, default=20_000, help="of a file, for those that use botocore")
     add("--rounds", type=int, default=5)
     add("--seed", type=int, default=1)
