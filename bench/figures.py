@@ -13,6 +13,15 @@ from bench.rounds import Cost, Scenario
 MILLION = 1_000_000
 
 
+def _whose(client: Client, scenario: Scenario) -> dict[str, Any]:
+    return {
+        "client": client.label,
+        "shape": scenario.shape.name,
+        "tls": scenario.tls,
+        "latency_ms": scenario.latency * 1000,
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
     """A client's two processes: one for a few rows only, which is nearly all start-up."""
@@ -41,10 +50,7 @@ class Round:
     def to_json(self) -> dict[str, Any]:
         """All that was measured."""
         return {
-            "client": self.client.label,
-            "shape": self.scenario.shape.name,
-            "tls": self.scenario.tls,
-            "latency_ms": self.scenario.latency * 1000,
+            **_whose(self.client, self.scenario),
             "turn": self.turn,
             "start_rows": self.start_rows,
             "start": asdict(self.start),
@@ -73,10 +79,7 @@ class Figure:
     def to_json(self) -> dict[str, Any]:
         """The figures, and whose they are."""
         return {
-            "client": self.client.label,
-            "shape": self.scenario.shape.name,
-            "tls": self.scenario.tls,
-            "latency_ms": self.scenario.latency * 1000,
+            **_whose(self.client, self.scenario),
             "rows": self.rows,
             "cpu_seconds_per_million_rows": round(self.cpu_per_million, 3),
             "least": round(self.least, 3),

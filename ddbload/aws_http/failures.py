@@ -52,14 +52,13 @@ class Meaning:
     """AWS's own, for its support."""
     reasons: tuple[str, ...] = ()
     """DynamoDB's ThrottlingReasons, such as TableWriteKeyRangeThroughputExceeded."""
+    item: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The item that is there, where a condition does not hold and DynamoDB shows it."""
 
     @property
     def is_known(self) -> bool:
         """Whether its code is one that this module knows, and so its text AWS's."""
         return not self.status or self.code in _KNOWN
-
-    item: Mapping[str, Any] | None = field(default=None, repr=False)
-    """The item that is there, where a condition does not hold and DynamoDB shows it."""
 
 
 class ChecksumMismatch(Exception):
@@ -131,7 +130,7 @@ _KNOWN = {
     *_AGAIN,
     *_INVALID,
     *_CREDENTIALS,
-    "ConditionalCheckFailedException",
+    _CONDITION,
     "LimitExceededException",
     "ResourceInUseException",
     "ResourceNotFoundException",

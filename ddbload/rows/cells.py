@@ -30,14 +30,14 @@ class Form(Enum):
 Read = tuple[Sequence[str], Form]
 
 
-def is_plain(cells: str) -> bool:
-    """Whether octets stand in JSON as they are."""
+def has_none_of(bad: bytes, data: bytes) -> bool:
+    """Whether none of these bytes is there."""
     # A table of bytes to drop takes a fifth of the time of a regular expression.
-    return len(cells.encode("latin-1").translate(None, ESCAPED)) == len(cells)
+    return len(data.translate(None, bad)) == len(data)
 
 
 def _strings(column: Sequence[str], odd: set[int], *, plain: bool, short: bool) -> Read:  # noqa: ARG001 - like the others
-    if plain or is_plain("".join(column)):
+    if plain or has_none_of(ESCAPED, "".join(column).encode("latin-1")):
         return column, Form.BARE
     return list(map(quoted, column)), Form.QUOTED
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ddbload.rows.blocks import Block
-from ddbload.rows.cells import ESCAPED, FILLER
+from ddbload.rows.cells import ESCAPED, FILLER, has_none_of
 from ddbload.rows.parse import Defect, Record, RowParser, read_fields
 from ddbload.rows.split import RowEnds
 
@@ -98,7 +98,7 @@ class ColumnReader:
         if cells is None:
             delimiter = dialect.delimiter
             return self._columns([line.split(delimiter) for line in lines if line])
-        plain = len(data.translate(None, self._special)) == len(data)
+        plain = has_none_of(self._special, data)
         return Columns(len(lines) - 1, cells, longest=longest, plain=plain)
 
     def _flat(self, said: str, rows: int) -> list[Sequence[str]] | None:

@@ -112,9 +112,9 @@ class Encoder:
         puts, size = _joined(cells, around)
         return Window(puts, keys, units, -(-size // max(1, len(puts))), odd)
 
-    def body(self, puts: Iterable[str]) -> bytes:
-        """The body of one request with up to 25 puts."""
-        return f"{self._prefix}{','.join(puts)}{_SUFFIX}".encode("latin-1")
+    def body(self, requests: Iterable[str]) -> bytes:
+        """The body of one BatchWriteItem with up to 25 requests, in octets."""
+        return f"{self._prefix}{','.join(requests)}{_SUFFIX}".encode("latin-1")
 
     def _around(self, place: int, name: str, before: str, after: str) -> tuple[str, str]:
         # A key is always there: commas stand on the other attributes' sides towards it.

@@ -117,7 +117,6 @@ class Keys(Shape):
         super().__init__(names, [types[place] for place in places], replace(table, index_keys=()))
         self._count = len(columns)
         self._places = places
-        self._prefix = octets(f'{{"RequestItems":{{{quoted(table.name)}:[')
 
     def build(self, fields: Sequence[str], byte: int) -> Item | Defect:  # noqa: ARG002 - as others
         if len(fields) != self._count:
@@ -133,8 +132,7 @@ class Keys(Shape):
         return self._encoder.examine(replace(columns, cells=cells))
 
     def body(self, puts: Iterable[str]) -> bytes:
-        deletes = ",".join([f'{{"DeleteRequest":{{"Key":{put[_ITEM]}}}}}' for put in puts])
-        return f'{self._prefix}{deletes}]}},"ReturnConsumedCapacity":"TOTAL"}}'.encode("latin-1")
+        return self._encoder.body([f'{{"DeleteRequest":{{"Key":{put[_ITEM]}}}}}' for put in puts])
 
 
 def shape_of(record: RunRecord) -> Shape:

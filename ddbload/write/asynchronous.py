@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ddbload.aws_http.loop import HttpLoop
-from ddbload.write.driver import POLL_SECONDS, Job
+from ddbload.write.driver import Job
 from ddbload.write.steps import Finished, Wait
 from ddbload.write.wire import Wire
 
@@ -30,9 +30,8 @@ class AsyncDriver:
                     case Finished():
                         finished = True
                         return
-                    case Wait(until):
-                        pause = POLL_SECONDS if until is None else until - job.clock()
-                        _take(job, loop, min(max(pause, 0.0), POLL_SECONDS))
+                    case Wait():
+                        _take(job, loop, job.pause(step))
                     case batch:
                         request, signed = job.transport.request(job.body(batch.handles))
                         loop.send((batch, signed), request)

@@ -20,7 +20,6 @@ class Budget:
 
     def __init__(self, units_per_second: float, now: float) -> None:
         self.units_per_second = units_per_second
-        self._rate = units_per_second
         self._balance = 0.0
         self._at = now
         # Units used for each unit of the rows' own size.
@@ -31,15 +30,16 @@ class Budget:
 
         No more than that, so that a small budget flows evenly.
         """
-        return self._rate * seconds / self._factor
+        return self.units_per_second * seconds / self._factor
 
     def ready_at(self, now: float) -> float:
         """When a request may go: `now`, or the time by which the debt is paid off."""
         self._balance = min(
-            self._rate * BURST_SECONDS, self._balance + (now - self._at) * self._rate
+            self.units_per_second * BURST_SECONDS,
+            self._balance + (now - self._at) * self.units_per_second,
         )
         self._at = now
-        return now if self._balance >= 0 else now - self._balance / self._rate
+        return now if self._balance >= 0 else now - self._balance / self.units_per_second
 
     def pay(self, units: int) -> float:
         """Pay for a request with rows of so many units; what was paid."""

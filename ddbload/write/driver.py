@@ -58,6 +58,11 @@ class Job(Generic[T]):
                 scheduler.close()
         return scheduler.next(self.clock())
 
+    def pause(self, wait: Wait) -> float:
+        """How many seconds to sleep, at most, before the next step."""
+        left = POLL_SECONDS if wait.until is None else wait.until - self.clock()
+        return min(max(left, 0.0), POLL_SECONDS)
+
 
 class Driver(Protocol):
     """Runs jobs, one after the other. Close it when there are no more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddbload.write.driver import POLL_SECONDS, Job, Transport
+from ddbload.write.driver import Job, Transport
 from ddbload.write.steps import Finished, Wait
 
 
@@ -16,10 +16,8 @@ class SyncDriver:
             match step:
                 case Finished():
                     return
-                case Wait(until):
-                    # Nothing is under way here, so there is always a time to wait for.
-                    pause = POLL_SECONDS if until is None else until - job.clock()
-                    job.sleep(min(max(pause, 0.0), POLL_SECONDS))
+                case Wait():
+                    job.sleep(job.pause(step))
                 case batch:
                     answer = job.transport.send(job.items(batch.handles))
                     job.scheduler.answered(batch, answer, job.clock())

@@ -6,7 +6,7 @@ import queue
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from ddbload.write.driver import POLL_SECONDS, Job, PutItem, Transport
+from ddbload.write.driver import Job, PutItem, Transport
 from ddbload.write.steps import Answer, Batch, Finished, Wait
 
 
@@ -33,9 +33,8 @@ class ThreadsDriver:
                 match step:
                     case Finished():
                         return
-                    case Wait(until):
-                        pause = POLL_SECONDS if until is None else until - job.clock()
-                        self._take(job, answers, min(max(pause, 0.0), POLL_SECONDS))
+                    case Wait():
+                        self._take(job, answers, job.pause(step))
                     case batch:
                         future = self._pool.submit(send, batch, job.items(batch.handles))
                         under_way.add(future)

@@ -148,14 +148,18 @@ def test_large_requests_and_answers(wire):
     assert [each[-5_000_000:] == big for each in server.requests] == [True, True]
 
 
+def until_none_is_idle(loop: HttpLoop) -> None:
+    give_up = time.monotonic() + 10
+    while loop._idle:
+        assert time.monotonic() < give_up
+        assert loop.wait(0.05) == []
+
+
 def test_a_connection_that_ends_while_idle_is_noticed(wire):
     server = Scripted(answers(1), tls=wire[0])
     with server, looping(server.port, tls=wire[1]) as loop:
         assert said(loop) == 200
-        give_up = time.monotonic() + 10
-        while loop._idle:
-            assert time.monotonic() < give_up
-            assert loop.wait(0.05) == []
+        until_none_is_idle(loop)
         assert said(loop) == 200
 
 
@@ -169,10 +173,7 @@ def test_what_is_said_unasked_ends_a_connection(wire):
     server = Scripted(script, answers(), tls=wire[0])
     with server, looping(server.port, tls=wire[1]) as loop:
         assert said(loop) == 200
-        give_up = time.monotonic() + 10
-        while loop._idle:
-            assert time.monotonic() < give_up
-            assert loop.wait(0.05) == []
+        until_none_is_idle(loop)
         assert said(loop) == 200
     assert server.accepted == 2
 
