@@ -5,7 +5,7 @@ Time is passed in, in seconds of a monotonic clock.
 
 from __future__ import annotations
 
-from ddbload.write.rate import BURST_SECONDS
+from ddbload.write.bucket import BURST_SECONDS, Bucket
 
 LEARNING = 0.2
 """The weight of the latest answer in what a budget learns."""
@@ -20,8 +20,7 @@ class Budget:
 
     def __init__(self, units_per_second: float, now: float) -> None:
         self.units_per_second = units_per_second
-        self._balance = 0.0
-        self._at = now
+        self._bucket = Bucket(now)
         # Units used for each unit of the rows' own size.
         self._factor = 1.0
 
@@ -34,22 +33,17 @@ class Budget:
 
     def ready_at(self, now: float) -> float:
         """When a request may go: `now`, or the time by which the debt is paid off."""
-        self._balance = min(
-            self.units_per_second * BURST_SECONDS,
-            self._balance + (now - self._at) * self.units_per_second,
-        )
-        self._at = now
-        return now if self._balance >= 0 else now - self._balance / self.units_per_second
+        return self._bucket.ready_at(self.units_per_second, now)
 
     def pay(self, units: int) -> float:
         """Pay for a request with rows of so many units; what was paid."""
         paid = units * self._factor
-        self._balance -= paid
+        self._bucket.take(paid)
         return paid
 
     def refund(self, paid: float) -> None:
         """Give back what was paid for a request that DynamoDB refused."""
-        self._balance += paid
+        self._bucket.take(-paid)
 
     def settle(self, paid: float, units: int, written: int, used: float) -> None:
         """Pay the difference for a request with rows of `units`, of which `written` were written.
@@ -60,4 +54,4 @@ class Budget:
             self._factor += LEARNING * (max(1.0, used / written) - self._factor)
         elif written:
             used = paid * written / units
-        self._balance += paid - used
+        self._bucket.take(used - paid)

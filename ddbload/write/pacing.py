@@ -7,8 +7,9 @@ import random
 from dataclasses import dataclass
 
 from ddbload.aws_http.backoff import full_jitter
+from ddbload.write.bucket import BURST_SECONDS
 from ddbload.write.budget import Budget
-from ddbload.write.rate import BURST_SECONDS, REQUEST_MARGIN, Rate
+from ddbload.write.rate import REQUEST_MARGIN, Rate
 
 MAX_LEVEL = 9
 LEARNING = 0.2

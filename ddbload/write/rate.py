@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-BURST_SECONDS = 0.2
-"""How much unused capacity is kept, and how much one request takes at most."""
+from ddbload.write.bucket import BURST_SECONDS, Bucket
+
 REQUEST_MARGIN = 1.25
 """How much more a request takes where answers are slow than would do on the average."""
 ROUNDING = 1e-6
@@ -64,8 +64,7 @@ class Rate:
         self._raise = raised
         # Units a second that were taken lately: up to this it is raised fast.
         self._taken = units_per_second
-        self._balance = 0.0
-        self._at = now
+        self._bucket = Bucket(now)
         # Of the requests that were sent since `_since`: how many, the times of the first and the
         # last one, units, those of them that tell something, and of these those that came back.
         self._since = now
@@ -90,15 +89,11 @@ class Rate:
     def ready_at(self, now: float) -> float:
         """When a request may go."""
         rate = self.units_per_second
-        if rate == math.inf:
-            return now
-        self._balance = min(rate * BURST_SECONDS, self._balance + (now - self._at) * rate)
-        self._at = now
-        return now if self._balance >= 0 else now - self._balance / rate
+        return now if rate == math.inf else self._bucket.ready_at(rate, now)
 
     def pay(self, units: int) -> None:
         """A request goes."""
-        self._balance -= units
+        self._bucket.take(units)
 
     def answered(
         self, units: int, back: int, sent_at: float, now: float, stubborn: int = 0
@@ -125,8 +120,7 @@ class Rate:
             self._change(passed)
         elif self._back > NOTED * self._telling and self._back >= FEW_BACK:
             self._begin(passed)
-            self._balance = 0.0
-            self._at = now
+            self._bucket = Bucket(now)
         self._since = now
         self._count = self._units = self._telling = self._back = 0
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from ddbload.write.bucket import Bucket
 from ddbload.write.hotkeys import FIRST_RATE, FORGOTTEN, MOST, SLOWEST, SUSPICIOUS, HotKeys
 from ddbload.write.rate import PERIOD
 from ddbload.write.steps import Accepted, Batch
@@ -80,7 +81,7 @@ def test_its_rows_go_at_its_own_rate():
         hot.queue_of(row).push(row)
     assert hot.queue_of(rows("a")[0]) is None
     hot.hot["h"].rate.units_per_second = 100.0
-    hot.hot["h"].rate._balance = 0.0
+    hot.hot["h"].rate._bucket = Bucket(now)
     sent = 0
     for _ in range(1000):
         sent += len(hot.take(now, 25))

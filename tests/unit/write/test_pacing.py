@@ -3,9 +3,9 @@ from __future__ import annotations
 import random
 
 from ddbload.aws_http.backoff import BASE_SECONDS, CAP_SECONDS
+from ddbload.write.bucket import BURST_SECONDS
 from ddbload.write.budget import Budget
 from ddbload.write.pacing import MAX_LEVEL, Calm
-from ddbload.write.rate import BURST_SECONDS
 
 
 class Longest(random.Random):
