@@ -14,6 +14,7 @@ from ddbload.contracts import (
     PreflightTask,
     Resume,
     RunRecord,
+    Table,
     run_id,
 )
 from ddbload.errors import (
@@ -86,11 +87,31 @@ def _result(
 def _begin(
     run: str, payload: Payload, file: ByteSource, ledger: Ledger, context: Context
 ) -> RunRecord:
-    source, options = payload.source, payload.options
+    source = payload.source
     Dialect.of(source)
     if source.columns is not None:
         check_names(source.columns)
     table = describe(context.clients.dynamodb, payload.table, sleep=context.sleep, rng=context.rng)
+    record = record_of(run, payload, file, table, context.now())
+    if ledger.begin(record):
+        return record
+    existing = ledger.record()
+    _require_same(existing, record)
+    size = record.size - record.data_start.byte
+    workers = max(1, min(payload.options.workers, -(-size // existing.chunk_bytes)))
+    record = existing.with_options(replace(record, workers=workers))
+    ledger.put_record(record)
+    return record
+
+
+def record_of(
+    run: str, payload: Payload, file: ByteSource, table: Table, created: float
+) -> RunRecord:
+    """What a run of this source into this table would begin with. Writes nothing.
+
+    Raises whatever is wrong with the header, the columns and their types by name.
+    """
+    source, options = payload.source, payload.options
     header = read_header(file, source, options.max_row_bytes)
     check_names(header.columns)
     # A file without any row has nothing to contradict the table.
@@ -99,7 +120,7 @@ def _begin(
     check_position(options.position_attribute, header.columns, table)
     size = file.size - header.data_start.byte
     chunk_bytes = max(options.chunk_bytes, -(-size // MAX_CHUNKS))
-    record = RunRecord(
+    return RunRecord(
         run=run,
         payload=replace(payload, run=run),
         pinned=file.pinned,
@@ -110,16 +131,8 @@ def _begin(
         table=table,
         chunk_bytes=chunk_bytes,
         workers=max(1, min(options.workers, -(-size // chunk_bytes))),
-        created=context.now(),
+        created=created,
     )
-    if ledger.begin(record):
-        return record
-    existing = ledger.record()
-    _require_same(existing, record)
-    workers = max(1, min(options.workers, -(-size // existing.chunk_bytes)))
-    record = existing.with_options(replace(record, workers=workers))
-    ledger.put_record(record)
-    return record
 
 
 def _require_same(existing: RunRecord, record: RunRecord) -> None:
@@ -164,6 +177,20 @@ def _join(record: RunRecord, ledger: Ledger) -> None:
     ledger.put_manifest(chunks)
 
 
+def refuse_unterminated(ends: RowEnds, block: Block) -> None:
+    """Raise `UnterminatedQuote` for a source's last block that ends inside a quoted field."""
+    if block.terminated:
+        return
+    last = ends.last(block.data, final=True)
+    if not ends.closes(block.data[last:]):
+        line = block.start.line + count_line_ends(block.data, 0, last)
+        raise UnterminatedQuote(
+            f"the row at line {line}, byte {block.start.byte + last} has a quoted field that"
+            " is never closed: mend it; or, if the file does not quote its fields, say so"
+            " (--quote none; in a payload, quote null)"
+        )
+
+
 class _Scan:
     """Cuts a source into chunks, from a cursor on."""
 
@@ -187,7 +214,7 @@ class _Scan:
                 position += len(piece)
                 block = cutter.feed(piece, final=position == size)
                 if block is not None:
-                    self._refuse_unterminated(block)
+                    refuse_unterminated(self._ends, block)
                     self._cut(block)
                 if position < size and self._context.must_end():
                     return self._hand_on(cutter.at, cursor)
@@ -199,18 +226,6 @@ class _Scan:
         if self._start.byte < size:
             self._end_chunk(Cursor(size, cutter.at.line))
         return ManifestPart(tuple(self._chunks), None)
-
-    def _refuse_unterminated(self, block: Block) -> None:
-        if block.terminated:
-            return
-        last = self._ends.last(block.data, final=True)
-        if not self._ends.closes(block.data[last:]):
-            line = block.start.line + count_line_ends(block.data, 0, last)
-            raise UnterminatedQuote(
-                f"the row at line {line}, byte {block.start.byte + last} has a quoted field that"
-                " is never closed: mend it; or, if the file does not quote its fields, say so"
-                " (--quote none; in a payload, quote null)"
-            )
 
     def _cut(self, block: Block) -> None:
         data, begin = block.data, block.start.byte
