@@ -1,0 +1,342 @@
+"""What a file is, judged by its first bytes and its name: its format, and what delimits it.
+
+A guess may be wrong, but not without notice: a delimiter that leaves out a column that is needed
+is never preferred to one that has it, and what is read later with a wrong one has rows of
+differing lengths, which are rejected. Where there is nothing to choose by it is the comma.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from ddbload.contracts import Cursor
+from ddbload.errors import InvalidPayload
+from ddbload.rows.blocks import Block
+from ddbload.rows.dialect import BYTE_ORDER_MARK, Dialect
+from ddbload.rows.parse import Defect, Record, RowParser
+from ddbload.rows.split import RowEnds
+
+SAMPLE_BYTES = 64 * 1024
+"""How much is looked at, unless a row is longer. Give more than that, where there is more."""
+
+_EXTENSIONS = {
+    ".csv": ("csv", ","),
+    ".tsv": ("tsv", "\t"),
+    ".tab": ("tsv", "\t"),
+    ".psv": ("csv", "|"),
+    ".json": ("json", None),
+    ".jsonl": ("json", None),
+    ".ndjson": ("json", None),
+    ".parquet": ("parquet", None),
+    ".pq": ("parquet", None),
+}
+_COMPRESSED = re.compile(r"\.(?:gz|gzip|zst|zstd)\Z", re.IGNORECASE)
+_PARQUET = b"PAR1"
+_DELIMITERS = (",", ";", "\t", "|")
+_WEAK_DELIMITERS = (":", " ")
+"""Texts are full of these: only a header that has what is needed makes them delimiters."""
+_JSON_LINES = 100
+_JSON_OBJECT = re.compile(rb'\s*\{\s*(?:\}|"|\Z)')
+_TYPES = {"S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"}
+_CHANGE = {"Metadata", "Keys", "NewImage", "OldImage"}
+_LINE = re.compile(rb"[^\r\n]+")
+_UNUSUAL = 0.9
+"""A delimiter that so many rows agree about stays, however well another one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sniffed:
+    """A guess."""
+
+    format: str
+    """csv, tsv, json, dynamodb-json, dynamodb-export or parquet."""
+    delimiter: str | None
+    """None where the format has none."""
+    sure: float
+    """From 0, for a mere default, to 1."""
+    why: str
+    """For people; nothing of the file stands in it but the names of columns that are needed."""
+
+
+def sniff(
+    start: bytes,
+    *,
+    name: str,
+    whole: bool,
+    wanted: Collection[str] = (),
+    header: bool = True,
+    count: int | None = None,
+    dialect: Dialect | None = None,
+    format_: str | None = None,
+) -> Sniffed:
+    """Judge a file by its first bytes, decompressed, without the lines that are to be skipped.
+
+    `whole`: whether that is all there is. `wanted`: the columns that must be there, as the
+    header names them, if there is a `header`. `count`: how many columns there are, where that is
+    known. `dialect`: what is known of it; its delimiter is not looked at. `format_`: csv or tsv
+    where that is known, and only the delimiter is not.
+    """
+    data = start.removeprefix(BYTE_ORDER_MARK)
+    stem = _COMPRESSED.sub("", name)
+    usual = _EXTENSIONS.get(stem[stem.rfind(".") :].lower())
+    if format_ is not None:
+        usual = _EXTENSIONS["." + format_]
+    else:
+        if data.startswith(_PARQUET):
+            return Sniffed("parquet", None, 1.0, "it begins as Parquet does")
+        found = _sniff_json(data, whole)
+        if found is not None:
+            return found
+    preferred = "," if usual is None or usual[1] is None else usual[1]
+    sample = _Sample(data, whole, dialect or Dialect(), wanted, header, count)
+    judged = sample.judge(preferred)
+    if usual is not None and usual[1] is None and not sample.holds_wanted(judged.delimiter):
+        # What should be JSON and is none is best rejected as such, row by row.
+        return Sniffed(usual[0], None, 0.5, f"its name says {usual[0]}, and its content does not")
+    return judged
+
+
+def _sniff_json(data: bytes, whole: bool) -> Sniffed | None:
+    """None where no line is an object."""
+    kinds: list[str | None] = []
+    lines = list(_lines(data, whole))
+    for line in lines:
+        try:
+            # Numbers stay text: their length is nobody's business here.
+            value = json.loads(line, parse_int=str, parse_float=str)
+        except (ValueError, RecursionError):
+            value = None
+        kinds.append(_kind(value) if isinstance(value, dict) else None)
+    known = [kind for kind in kinds if kind is not None]
+    if not known:
+        begins = data.lstrip()
+        if not lines and begins and _JSON_OBJECT.match(data):
+            return Sniffed("json", None, 0.5, "it begins as an object of JSON does")
+        if lines and (_JSON_OBJECT.match(lines[0]) or re.match(rb"\s*\[\s*(?:\{|\Z)", lines[0])):
+            return Sniffed(
+                "json",
+                None,
+                0.3,
+                "it begins as JSON does, and its lines are no objects: each row must be one line"
+                " (jq -c '.[]' makes lines of an array)",
+            )
+        return None
+    first = known[0]
+    if kinds[0] is None and 2 * len(known) < len(kinds):
+        # A delimited file may have an object of JSON for its only cell here and there.
+        return None
+    agreeing = kinds.count(first)
+    why = f"{agreeing} of its first {len(kinds)} lines are {_SAID[first]}"
+    return Sniffed(first, None, round(agreeing / len(kinds), 2), why)
+
+
+_SAID = {
+    "json": "objects of JSON",
+    "dynamodb-json": "items in DynamoDB's JSON",
+    "dynamodb-export": "changes as an incremental export has them",
+}
+
+
+def _kind(value: dict[str, object]) -> str:
+    item = value.get("Item")
+    if len(value) == 1 and isinstance(item, dict) and all(map(_is_typed, item.values())):
+        return "dynamodb-json"
+    if "Keys" in value and len(value) > 1 and value.keys() <= _CHANGE:
+        images = [each for name, each in value.items() if name != "Metadata"]
+        typed = [each for each in images if isinstance(each, dict)]
+        if len(typed) == len(images) and all(
+            _is_typed(attribute) for image in typed for attribute in image.values()
+        ):
+            return "dynamodb-export"
+    return "json"
+
+
+def _is_typed(value: object) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and value.keys() <= _TYPES
+
+
+def _lines(data: bytes, whole: bool) -> Iterator[bytes]:
+    """The first lines that are surely complete, without those of white space."""
+    count = 0
+    for found in _LINE.finditer(data):
+        if found.end() == len(data) and not whole:
+            return
+        if not found.group().isspace():
+            yield found.group()
+            count += 1
+            if count == _JSON_LINES:
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What a delimiter makes of the sample."""
+
+    header: tuple[str, ...]
+    """The first row; without any field where it is none."""
+    columns: int
+    share: float
+    """Of the rows, how many have as many fields."""
+    rows: int
+    torn: bool
+    """Whether a quote stands alone in a field: another delimiter may have it open one."""
+
+
+class _Sample:
+    """The first rows of delimited text."""
+
+    def __init__(
+        self,
+        data: bytes,
+        whole: bool,
+        dialect: Dialect,
+        wanted: Collection[str],
+        header: bool,
+        count: int | None,
+    ) -> None:
+        self._data, self._whole, self._dialect = data, whole, dialect
+        self._wanted = frozenset(wanted if header else ())
+        self._header = header
+        self._count = count
+        self._tried: dict[str, _Tried | None] = {}
+
+    def judge(self, preferred: str) -> Sniffed:
+        """The delimiter to take, the preferred one where nothing speaks against it."""
+        if not self._data.strip():
+            return _sniffed(preferred, 0.0, "there is nothing in it")
+        able = [each for each in dict.fromkeys((preferred, *_DELIMITERS)) if self._try(each)]
+        if not able:
+            return _sniffed(preferred, 0.0, "no delimiter makes rows of it")
+        having = [each for each in able if self.holds_wanted(each)]
+        if self._wanted and not having:
+            having = [each for each in _WEAK_DELIMITERS if self._splits_well(each)]
+            if not having:
+                chosen = self._best(able, preferred)
+                names = _names(self._wanted)
+                sure = min(0.3, self._agreement(chosen))
+                return _sniffed(chosen, sure, f"under no delimiter does the header have {names}")
+        chosen = self._best(having or able, preferred)
+        return _sniffed(chosen, self._sure(chosen, able, having), self._why(chosen, having))
+
+    def holds_wanted(self, delimiter: str | None) -> bool:
+        """Whether all columns that are needed are in the header."""
+        tried = None if delimiter is None else self._try(delimiter)
+        return tried is not None and bool(self._wanted) and self._wanted <= set(tried.header)
+
+    def _splits_well(self, delimiter: str) -> bool:
+        tried = self._try(delimiter)
+        return tried is not None and tried.share == 1 and self.holds_wanted(delimiter)
+
+    def _best(self, able: list[str], preferred: str) -> str:
+        first = preferred if preferred in able else able[0]
+        columns, agreement = self._columns(first), self._agreement(first)
+        if self._count is not None and columns == self._count and agreement == 1:
+            return first
+        torn = self._is_torn(first)
+        # Of a header that it does not cut, the comma is hardly the delimiter. Otherwise others
+        # must be right for every row, and tell more columns apart.
+        enough = 0.5 if self._header and columns == 1 else 1.0
+        better = [
+            each
+            for each in able
+            if self._agreement(each) >= enough
+            and (
+                (self._columns(each) > columns and (columns == 1 or agreement < _UNUSUAL))
+                or (torn and self._columns(each) > 1 and not self._is_torn(each))
+            )
+        ]
+        if self._count is not None:
+            better = [each for each in able if self._columns(each) == self._count] or better
+        return max(better, key=self._agreement) if better else first
+
+    def _columns(self, delimiter: str) -> int:
+        tried = self._try(delimiter)
+        return 0 if tried is None else tried.columns
+
+    def _agreement(self, delimiter: str) -> float:
+        tried = self._try(delimiter)
+        return 0.0 if tried is None else tried.share
+
+    def _is_torn(self, delimiter: str) -> bool:
+        tried = self._try(delimiter)
+        return tried is not None and tried.torn
+
+    def _sure(self, chosen: str, able: list[str], having: list[str]) -> float:
+        sure = self._agreement(chosen)
+        if len(having) == 1:
+            return round(sure, 2)
+        rivals = [
+            each
+            for each in able
+            if each != chosen and self._columns(each) > 1 and self._agreement(each) == 1
+        ]
+        tried = self._try(chosen)
+        if rivals or tried is None or tried.rows < 2:
+            # Nothing to compare, or more than one right answer.
+            return round(min(sure, 0.5), 2)
+        return round(min(sure, 0.9), 2)
+
+    def _why(self, chosen: str, having: list[str]) -> str:
+        tried = self._try(chosen)
+        assert tried is not None, "only what makes rows is chosen"  # noqa: S101
+        agreeing = round(tried.share * tried.rows)
+        columns = "1 column" if tried.columns == 1 else f"{tried.columns} columns"
+        told = f"{agreeing} of {tried.rows} rows at its start have {columns}"
+        if len(having) != 1:
+            return told
+        return f"under it alone the header has {_names(self._wanted)}; {told}"
+
+    def _try(self, delimiter: str) -> _Tried | None:
+        """None where it makes no rows."""
+        if delimiter not in self._tried:
+            self._tried[delimiter] = self._rows_by(delimiter)
+        return self._tried[delimiter]
+
+    def _rows_by(self, delimiter: str) -> _Tried | None:
+        try:
+            dialect = replace(self._dialect, delimiter=delimiter)
+        except InvalidPayload:
+            # It is the quote, or the like.
+            return None
+        ends = RowEnds(dialect)
+        data = self._data[:SAMPLE_BYTES]
+        whole = self._whole and len(data) == len(self._data)
+        end = len(data) if whole else ends.last(data, final=False)
+        if not end:
+            # A row that is longer than the sample.
+            data = self._data
+            end = (0 if self._whole else ends.last(data, final=False)) or len(data)
+        rows = RowParser(dialect, ends).parse(Block(data[:end], Cursor(0, 1)))
+        records = rows.records
+        if not records:
+            return None
+        first = records[0]
+        header = () if isinstance(first, Defect) else tuple(first)
+        columns = self._count or len(header)
+        # Bytes that are no text are none under any delimiter, and say nothing.
+        kept = [
+            each
+            for each in records
+            if not (isinstance(each, Defect) and each.cause == "bad_encoding")
+        ]
+        agreeing = sum(isinstance(each, list) and len(each) == columns for each in kept)
+        share = agreeing / len(kept) if kept else 0.0
+        return _Tried(header, len(header), share, len(kept), _has_torn(kept, dialect.quote))
+
+
+def _has_torn(records: list[Record], quote: str | None) -> bool:
+    return quote is not None and any(
+        field.count(quote) % 2 for record in records if isinstance(record, list) for field in record
+    )
+
+
+def _sniffed(delimiter: str, sure: float, why: str) -> Sniffed:
+    return Sniffed("tsv" if delimiter == "\t" else "csv", delimiter, sure, why)
+
+
+def _names(names: Collection[str]) -> str:
+    shown = [repr(name if len(name) <= 60 else name[:57] + "...") for name in sorted(names)]
+    return " and ".join(shown)

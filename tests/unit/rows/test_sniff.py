@@ -1,0 +1,216 @@
+"""What a file is taken for, by its first bytes and its name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.sniff import SAMPLE_BYTES, sniff
+
+
+def guess(
+    data: str | bytes, name: str = "-", *wanted: str, header: bool = True, whole: bool = True
+) -> tuple[str, str | None]:
+    start = data.encode() if isinstance(data, str) else data
+    found = sniff(start, name=name, whole=whole, wanted=wanted, header=header)
+    assert 0 <= found.sure <= 1
+    assert found.why
+    return found.format, found.delimiter
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_a_delimiter_that_makes_columns(delimiter: str) -> None:
+    text = "id;name;note\n1;a;x\n2;b;y\n".replace(";", delimiter)
+    kind = "tsv" if delimiter == "\t" else "csv"
+    assert guess(text) == (kind, delimiter)
+    assert guess(text, "-", "id", "note") == (kind, delimiter)
+    assert guess(text, header=False) == (kind, delimiter)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_whatever_lines_end_with(end: str) -> None:
+    assert guess("id;b\n1;2\n".replace("\n", end)) == ("csv", ";")
+    assert guess('{"id": 1}\n{"id": 2}\n'.replace("\n", end)) == ("json", None)
+
+
+def test_a_byte_order_mark_is_no_part_of_it() -> None:
+    assert guess("\ufeffid;b,c\n1;2\n", "-", "id") == ("csv", ";")
+    assert guess('\ufeff{"id":1}') == ("json", None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n\n",
+        "id\n",
+        "id\n1\n2\n",
+        "full name\nA B\nC D\n",
+        "time\n10:30\n",
+        "a,b;c,d\n1,2;3,4\n",
+        "a\n1;2\n",
+    ],
+)
+def test_the_comma_where_nothing_speaks_against_it(text: str) -> None:
+    assert guess(text) == ("csv", ",")
+    assert sniff(text.encode(), name="x", whole=True).sure <= 0.9
+
+
+def test_rows_of_one_column_are_not_cut_by_what_texts_are_full_of() -> None:
+    assert guess("10:30\n10:31\n", header=False) == ("csv", ",")
+    assert guess("John Smith\nJane Doe\n", header=False) == ("csv", ",")
+
+
+def test_the_columns_that_are_needed_decide() -> None:
+    text = "id,a;b\n1,2;3\n4,5;6\n"
+    assert guess(text, "-", "id") == ("csv", ",")
+    assert guess(text, "-", "b") == ("csv", ";")
+    assert guess(text, "-", "id,a", "b") == ("csv", ";")
+    # Though every row but one has two fields by the semicolon, and none by the comma.
+    ragged = "id,x;y\n1;2\n3;4\n5;6\n"
+    assert guess(ragged, "-", "id") == ("csv", ",")
+    assert guess("id name\n1 a\n2 b\n", "-", "id") == ("csv", " ")
+    assert guess("id:name\n1:a\n2:b\n", "-", "id", "name") == ("csv", ":")
+    assert guess("id name\n1 a b\n2 b\n", "-", "id") == ("csv", ",")
+
+
+def test_no_delimiter_is_better_than_the_comma_where_none_has_what_is_needed() -> None:
+    assert guess("a;b,c\n1;2,3\n", "-", "id")[1] == ","
+    found = sniff(b"a,b\n1,2\n", name="x.csv", whole=True, wanted=["id"])
+    assert found.sure <= 0.3
+    assert found.why == "under no delimiter does the header have 'id'"
+
+
+def test_delimiters_in_quoted_fields_are_none() -> None:
+    assert guess('id;"a,b,c"\n1;"d,e"\n2;"f"\n') == ("csv", ";")
+    assert guess('"a;b","c;d"\n"1;2","3;4"\n') == ("csv", ",")
+    assert guess('"a\nb;c",d\n"1\n2;3",4\n') == ("csv", ",")
+
+
+def test_what_is_known_of_the_dialect_is_heeded() -> None:
+    single = Dialect(quote="'")
+    assert sniff(b"id;'a,b'\n1;'c,d'\n", name="", whole=True, dialect=single).delimiter == ";"
+    # As a delimiter the quote does not come into question.
+    semicolon = Dialect(quote=";")
+    assert sniff(b";id;|;b;\n1|2\n", name="", whole=True, dialect=semicolon).delimiter == "|"
+
+
+def test_a_ragged_file_stays_with_its_delimiter() -> None:
+    assert guess("id,name;alias\n1,Bob;Bobby\n2,Al;Ally,junk\n") == ("csv", ",")
+    # More columns, and every row agrees: prices have decimal commas.
+    assert guess("name;place, land;price\na;b;1,5\nc;d, e;2,5\n") == ("csv", ";")
+
+
+def test_how_many_columns_there_are_may_be_known() -> None:
+    two = sniff(b"1,5;2,5\n", name="", whole=True, header=False, count=2)
+    assert two.delimiter == ";"
+    three = sniff(b"1,5;2,5\n", name="", whole=True, header=False, count=3)
+    assert three.delimiter == ","
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a.csv", ("csv", ",")),
+        ("a.TSV", ("tsv", "\t")),
+        ("s3://b/in/a.tab.gz", ("tsv", "\t")),
+        ("a.psv.zst", ("csv", "|")),
+        ("a.json", ("json", None)),
+        ("a.jsonl.gz", ("json", None)),
+        ("a.ndjson", ("json", None)),
+        ("a.parquet", ("parquet", None)),
+        ("a.b/csv", ("csv", ",")),
+    ],
+)
+def test_the_name_where_the_content_says_little(name: str, expected: tuple[str, str]) -> None:
+    assert guess("id\n1\n", name) == expected
+    assert guess("", name)[0] == expected[0] if expected[1] else "csv"
+
+
+def test_the_content_rather_than_the_name() -> None:
+    assert guess("id,b\n1,2\n", "a.tsv", "id") == ("csv", ",")
+    assert guess("id\tb\n1\t2\n", "a.csv") == ("tsv", "\t")
+    assert guess('{"id": "a, b"}\n', "a.csv") == ("json", None)
+    assert guess("id,b\n1,2\n", "a.json", "id") == ("csv", ",")
+    assert guess(b"PAR1\x15\x04", "a.csv") == ("parquet", None)
+
+
+def test_a_known_format_leaves_the_delimiter_to_be_found() -> None:
+    text = b'{"id"|b}\n1|2\n'
+    assert sniff(text, name="a.json", whole=True, format_="csv").delimiter == "|"
+    assert sniff(b"id\n", name="a.csv", whole=True, format_="tsv").delimiter == "\t"
+
+
+ITEM = {"id": {"S": "a"}, "tags": {"SS": ["x"]}, "m": {"M": {"n": {"N": "1"}}}}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ({"id": 1}, "json"),
+        ({}, "json"),
+        ({"Item": "a"}, "json"),
+        ({"Item": {"id": "a"}}, "json"),
+        ({"Item": {"id": {"X": "a"}}}, "json"),
+        ({"Item": ITEM, "id": 1}, "json"),
+        ({"Item": ITEM}, "dynamodb-json"),
+        ({"Metadata": {"W": {"N": "1"}}, "Keys": ITEM, "NewImage": ITEM}, "dynamodb-export"),
+        ({"Metadata": {"W": {"N": "1"}}, "Keys": ITEM}, "dynamodb-export"),
+        ({"Keys": ITEM}, "json"),
+        ({"Keys": ["id"], "NewImage": 1}, "json"),
+    ],
+)
+def test_kinds_of_json_lines(value: object, kind: str) -> None:
+    line = json.dumps(value)
+    assert guess(f"{line}\n{line}\n") == (kind, None)
+    assert guess(f"\n \n{line}", "x.csv") == (kind, None)
+
+
+def test_json_that_is_bad_here_and_there() -> None:
+    good, bad = '{"a": 1e999, "n": 12345678901234567890.10}', '{"a": 1,}'
+    found = sniff(f"{bad}\n{good}\n{good}".encode(), name="x", whole=True)
+    assert (found.format, found.sure) == ("json", 0.67)
+    assert guess(bad, "a.jsonl") == ("json", None)
+    assert guess("[1, 2]\n3\n", "a.jsonl", "id") == ("json", None)
+    assert guess("[" * 100_000 + "\n", "a.jsonl", "id") == ("json", None)
+    assert guess('{"a": ' + "9" * 5000 + "}\n") == ("json", None)
+
+
+def test_json_over_many_lines_is_said_to_be_that() -> None:
+    for text in ('[\n  {"id": 1},\n  {"id": 2}\n]\n', '{\n  "id": 1\n}\n', '[{"id": 1},\n'):
+        found = sniff(text.encode(), name="a.json", whole=True, wanted=["id"])
+        assert found.format == "json"
+        assert found.sure < 1
+
+
+def test_a_row_that_is_longer_than_the_sample() -> None:
+    long = "x" * (2 * SAMPLE_BYTES)
+    assert guess(f'{{"a": "{long}', whole=False) == ("json", None)
+    assert guess(f"id;{long}\n1;2\n3;4", "-", "id", whole=False) == ("csv", ";")
+    assert guess(f"id;{long}", "-", "id", whole=False) == ("csv", ";")
+
+
+def test_the_row_that_the_sample_cuts_is_not_counted() -> None:
+    assert sniff(b"a;b\n1;2\n3", name="", whole=False).sure == 0.9
+    assert sniff(b"a;b\n1;2\n3", name="", whole=True).sure == 0.67
+
+
+def test_rows_that_do_not_fit_the_header_are_no_reason_to_take_it_for_one_column() -> None:
+    assert guess("a;b\n1;2\n3;4;5\n6;7\n") == ("csv", ";")
+    # A title with a semicolon in it is one.
+    assert guess("note; remark\nx\ny\nz\n") == ("csv", ",")
+
+
+def test_bytes_that_are_no_text_change_nothing() -> None:
+    assert guess(b"id;b\n1;\xff\n2;c\n") == ("csv", ";")
+    assert guess(b"\xff\xfe\x00\n\x00\x01") == ("csv", ",")
+
+
+def test_why_tells_nothing_of_the_rows() -> None:
+    found = sniff(b"id;secret\n1;hidden\n", name="x", whole=True, wanted=["id"])
+    assert (
+        found.why == "under it alone the header has 'id'; 2 of 2 rows at its start have 2 columns"
+    )
+    assert found.sure == 1.0
