@@ -80,6 +80,30 @@ class UnsupportedFormat(DdbloadError):
     """The bytes are of a kind that this format or encoding cannot be."""
 
 
+class DamagedCompression(DdbloadError):
+    """gzip or Zstandard data are damaged, cut short, or followed by something else."""
+
+
+class ExpansionTooLarge(DdbloadError):
+    """Compressed data expand to more than max_expansion times their size, as bombs do."""
+
+
+class ExtraMissing(DdbloadError):
+    """A format needs a package that is an extra, and that is not installed."""
+
+
+class DamagedParquet(DdbloadError):
+    """A Parquet file cannot be read: damaged, cut short or encrypted."""
+
+
+class DamagedExport(DdbloadError):
+    """A DynamoDB table export lacks a file, or has one that is not what was exported."""
+
+
+class BadManifest(DdbloadError):
+    """A manifest file is of none of the forms that are known, or names nothing."""
+
+
 class BadHeader(DdbloadError):
     """The header row cannot be read: bad quoting or bad encoding."""
 
