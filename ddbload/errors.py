@@ -233,6 +233,14 @@ class RejectsNotKept(DdbloadError):
     """The rejects cannot be written where they are wanted. The ledger has them."""
 
 
+class BadRetryFile(DdbloadError):
+    """A file of mended rejects has a line that is no reject, or whose row is not exactly one."""
+
+
+class OutputUnwritable(DdbloadError):
+    """What was converted cannot be written where it is wanted."""
+
+
 class DemoUnavailable(DdbloadError):
     """The demo lacks a part of its set-up."""
 

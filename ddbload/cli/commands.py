@@ -11,8 +11,9 @@ import click
 from ddbload import __version__
 from ddbload.cli.demo.command import demo
 from ddbload.cli.import_command import import_command
-from ddbload.cli.ledger_commands import rejects_command, report_command, status_command
+from ddbload.cli.ledger_commands import report_command, status_command
 from ddbload.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, tell, telling
+from ddbload.cli.rejects_command import rejects_command
 from ddbload.cli.start_command import resume_command, start_command
 from ddbload.errors import DdbloadError, unexpected
 

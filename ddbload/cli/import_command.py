@@ -83,6 +83,11 @@ def import_command(
             show_progress=not quiet,
             resumable=source != "-" and not _is_pipe(source),
         )
+    return show(result, as_json=as_json, quiet=quiet)
+
+
+def show(result: Result, *, as_json: bool, quiet: bool) -> int:
+    """Print an import's outcome on stdout; its exit status."""
     if as_json:
         click.echo(json.dumps(result.to_json()))
     elif not quiet and (result.error is None or result.rows.read):

@@ -1,10 +1,8 @@
-"""`ddbload status`, `report` and `rejects`: what the ledger says of a run."""
+"""`ddbload status` and `report`: what the ledger says of a run."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +10,7 @@ import click
 
 from ddbload.cli.options import aws_options, ledger_option, run_argument, stack_option
 from ddbload.cli.output import Result, tell
+from ddbload.cli.places import place_given
 from ddbload.errors import RunNotFound
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
     """
     from ddbload.pipeline.report import last_report, reconcile
 
-    there = _place(run, **place)
+    there = place_given(run, **place)
     context = there.context
     ledger = context.ledger(run)
     execution = _execution(run, there)
@@ -79,7 +78,7 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def report_command(run: str, as_json: bool, **place: Any) -> int:
     """Add up RUN's ledger and check it. Exit status as that of the import."""
-    result = _report(run, _place(run, **place))
+    result = _report(run, place_given(run, **place))
     if as_json:
         click.echo(json.dumps(result.to_json()))
     else:
@@ -87,58 +86,6 @@ def report_command(run: str, as_json: bool, **place: Any) -> int:
     if result.error is not None:
         tell(f"ddbload: {result.error.name}: {result.error.message}")
     return result.exit_code
-
-
-@click.command("rejects", short_help="The rows that were rejected, and why.")
-@run_argument
-@ledger_option
-@stack_option
-@aws_options
-@click.option("--json", "as_json", is_flag=True, help="JSON lines, on a terminal too.")
-def rejects_command(run: str, as_json: bool, **place: Any) -> int:
-    """Show RUN's rejects: as JSON lines, or on a terminal as a table."""
-    from ddbload.pipeline.rejects import rejects
-
-    lines = rejects(run, _place(run, **place).context)
-    if as_json or not sys.stdout.isatty():
-        for line in lines:
-            sys.stdout.buffer.write(line)
-        sys.stdout.buffer.flush()
-        return 0
-    _table(lines)
-    return 0
-
-
-def _table(lines: Any) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("line", "byte", "column", "cause", "row", box=None, pad_edge=False)
-    causes: Counter[str] = Counter()
-    for line in lines:
-        reject = json.loads(line)
-        causes[f"{reject['cause']} in {_printable(reject['column'] or 'the row')}"] += 1
-        if table.row_count < 50:
-            table.add_row(
-                f"{reject['line']:,}",
-                f"{reject['byte']:,}",
-                Text(_printable(reject["column"] or "-")),
-                reject["cause"],
-                Text(_printable(reject["raw"][:60]), overflow="ellipsis", no_wrap=True),
-            )
-    console = Console()
-    console.print(table)
-    more = sum(causes.values()) - table.row_count
-    if more > 0:
-        console.print(f"... and {more:,} more; all of them: --json, or through a pipe")
-    for cause, count in causes.most_common():
-        console.print(Text(f"{count:>9,} {cause}"))
-
-
-def _printable(text: str) -> str:
-    """Nothing that a terminal would obey: whoever made the file may not move the cursor."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _report(run: str, there: Place) -> Result:
@@ -183,17 +130,3 @@ def _never_begun(run: str, execution: Execution, as_json: bool) -> int:
         lines.append(f"  error     {failure.name}: {failure.message}")
     click.echo("\n".join(lines))
     return 0
-
-
-def _place(
-    run: str,
-    ledger: str | None,
-    stack: str | None,
-    profile: str | None,
-    region: str | None,
-    endpoint_url: str | None,
-) -> Place:
-    from ddbload.aws_http.clients import AwsSettings
-    from ddbload.cli.places import place_of
-
-    return place_of(run, ledger, stack, AwsSettings(profile, region, endpoint_url))

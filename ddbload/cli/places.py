@@ -66,6 +66,21 @@ def deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None = None
     )
 
 
+def place_given(
+    run: str,
+    *,
+    ledger: str | None,
+    stack: str | None,
+    profile: str | None,
+    region: str | None,
+    endpoint_url: str | None,
+) -> Place:
+    """Where a run is, by the options of a command. Raises as `place_of`."""
+    from ddbload.aws_http.clients import AwsSettings
+
+    return place_of(run, ledger, stack, AwsSettings(profile, region, endpoint_url))
+
+
 def place_of(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) -> Place:
     """Where a run is: in the ledger or stack that is named, or else wherever it is known.
 
