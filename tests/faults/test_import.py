@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ddbload.aws_http import clients as clients_module
-from ddbload.aws_http import identity
+from ddbload.aws_http import signatory
 from ddbload.aws_http.clients import AwsSettings, Clients
 from ddbload.contracts import Counts, ImportTask, PreflightTask, Report
 from ddbload.errors import AccessDenied
@@ -146,7 +146,7 @@ def test_credentials_that_are_renewed_meanwhile(server, imported, monkeypatch, t
     for name in CREDENTIALS:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
-    monkeypatch.setattr(identity, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(signatory, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(server.dynamodb, "latency", 0.01)
     signed = Signatures()
     server.keys = signed

@@ -10,8 +10,9 @@ import pytest
 from ddbload.aws_http.clients import AwsSettings, Clients
 from ddbload.aws_http.failures import Kind, Meaning, of_response
 from ddbload.aws_http.http1 import Response
-from ddbload.aws_http.identity import RENEWALS, Identity
+from ddbload.aws_http.identity import Identity
 from ddbload.aws_http.loop import HttpLoop
+from ddbload.aws_http.signatory import RENEWALS
 from tests.faults.asking import batch, fail, written
 from tests.faults.catalogue import FATAL, THROTTLES
 from tests.faults.looping import looping, outcomes

@@ -15,7 +15,7 @@ from botocore.exceptions import (
     InfiniteLoopConfigError,
 )
 
-from ddbload.aws_http import identity as module
+from ddbload.aws_http import signatory as module
 from ddbload.aws_http.clients import AwsSettings, Clients
 from ddbload.aws_http.failures import Kind, Meaning
 from ddbload.aws_http.identity import Identity
