@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
     from ddbload.aws_http.identity import Identity
+    from ddbload.aws_http.s3_identity import S3Identity
 
 CONNECT_SECONDS = 5
 READ_SECONDS = 15
@@ -66,6 +67,12 @@ class Clients:
 
             self._identity = Identity(self)
         return self._identity
+
+    def s3_identity(self, bucket: str) -> S3Identity | None:
+        """Who signs requests of one's own for a bucket; see `s3_identity.s3_identity`."""
+        from ddbload.aws_http.s3_identity import s3_identity
+
+        return s3_identity(self, bucket)
 
     @property
     def s3(self) -> S3Client:

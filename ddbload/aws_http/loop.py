@@ -56,6 +56,10 @@ class HttpLoop:
         self._names = Names(endpoint.host, endpoint.port, clock, look_up)
         self._selector.register(self._names.fd, selectors.EVENT_READ, None)
 
+    def now(self) -> float:
+        """By the loop's clock."""
+        return self._clock()
+
     def free(self) -> int:
         """How many more requests may be sent now."""
         return self._limit - len(self._under_way)

@@ -1,4 +1,4 @@
-"""AWS Signature Version 4 for requests that differ in nothing but their body.
+"""AWS Signature Version 4, for requests that differ in nothing but their body, or in what they get.
 
 The rules are those of "AWS Signature Version 4 for API requests" in the IAM User Guide. What a
 second's requests have in common (headers, scope, the signing key's own hashing) is worked out
@@ -54,6 +54,34 @@ class Credentials:
     token: str | None = field(default=None, repr=False)
 
 
+class SigningKey:
+    """What signs the requests of one second."""
+
+    __slots__ = ("_inner", "_outer", "credential", "stamp")
+
+    def __init__(self, credentials: Credentials, second: int, region: str, service: str) -> None:
+        """`second`: of epoch."""
+        self.stamp = stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
+        date = stamp[:8]
+        scope = f"{date}/{region}/{service}/aws4_request"
+        self.credential = f"{credentials.access_key}/{scope}"
+        key = f"AWS4{credentials.secret_key}".encode()
+        for part in (date, region, service, "aws4_request"):
+            key = hmac.digest(key, part.encode(), "sha256")
+        padded = key.ljust(_BLOCK_BYTES, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
+        self._inner.update(f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n".encode())
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
+
+    def signature(self, canonical: str) -> str:
+        """`canonical`: the SHA-256 of the canonical request, in hexadecimal."""
+        inner = self._inner.copy()
+        inner.update(canonical.encode())
+        outer = self._outer.copy()
+        outer.update(inner.digest())
+        return outer.hexdigest()
+
+
 class RequestSigner:
     """Makes the heads of `POST /` requests of one service. One thread uses it at a time."""
 
@@ -66,14 +94,13 @@ class RequestSigner:
             if not _NAME.fullmatch(name) or name in _OWN:
                 raise ValueError(f"no header to give: {name!r}")
         for value in (service, region, host, *headers.values()):
-            _check(value)
+            check_value(value)
         self._service, self._region, self._host = service, region, host
         self._headers = dict(headers)
         self._second: int | None = None
         self._credentials: Credentials | None = None
         self._canonical = hashlib.sha256()
-        self._inner = hashlib.sha256()
-        self._outer = hashlib.sha256()
+        self._key: SigningKey | None = None
         self._head = ""
 
     def head(self, body: bytes, credentials: Credentials, now: float) -> bytes:
@@ -81,51 +108,40 @@ class RequestSigner:
 
         Raises `AwsConfiguration` where a value would end its header, and so begin another.
         """
-        second = int(now)
-        if second != self._second or credentials is not self._credentials:
-            self._begin_second(second, credentials)
+        second, key = int(now), self._key
+        if key is None or second != self._second or credentials is not self._credentials:
+            key = self._begin_second(second, credentials)
         canonical = self._canonical.copy()
         canonical.update(hashlib.sha256(body).hexdigest().encode())
-        inner = self._inner.copy()
-        inner.update(canonical.hexdigest().encode())
-        outer = self._outer.copy()
-        outer.update(inner.digest())
-        return (self._head % (outer.hexdigest(), len(body))).encode()
+        signature = key.signature(canonical.hexdigest())
+        return (self._head % (signature, len(body))).encode()
 
-    def _begin_second(self, second: int, credentials: Credentials) -> None:
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
-        date = stamp[:8]
-        headers = {**self._headers, "host": self._host, "x-amz-date": stamp}
+    def _begin_second(self, second: int, credentials: Credentials) -> SigningKey:
+        key = SigningKey(credentials, second, self._region, self._service)
+        headers = {**self._headers, "host": self._host, "x-amz-date": key.stamp}
         if credentials.token:
             headers["x-amz-security-token"] = credentials.token
-        _check(credentials.access_key)
-        _check(credentials.token or "")
+        check_value(credentials.access_key)
+        check_value(credentials.token or "")
         signed = sorted(name for name in headers if name not in UNSIGNED)
         # Runs of blanks count as one in what is signed.
         lines = "".join(f"{name}:{' '.join(headers[name].split())}\n" for name in signed)
         names = ";".join(signed)
-        scope = f"{date}/{self._region}/{self._service}/aws4_request"
-        key = f"AWS4{credentials.secret_key}".encode()
-        for part in (date, self._region, self._service, "aws4_request"):
-            key = hmac.digest(key, part.encode(), "sha256")
-        padded = key.ljust(_BLOCK_BYTES, b"\0")
-        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
-        self._inner.update(f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n".encode())
-        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
         self._canonical = hashlib.sha256(f"POST\n/\n\n{lines}\n{names}\n".encode())
         shown = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         authorization = (
-            f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope},"
-            f" SignedHeaders={names}, Signature="
+            f"AWS4-HMAC-SHA256 Credential={key.credential}, SignedHeaders={names}, Signature="
         )
         self._head = (
             f"POST / HTTP/1.1\r\n{shown}authorization: {authorization}".replace("%", "%%")
             + "%s\r\ncontent-length: %d\r\n\r\n"
         )
-        self._second, self._credentials = second, credentials
+        self._second, self._credentials, self._key = second, credentials, key
+        return key
 
 
-def _check(value: str) -> None:
+def check_value(value: str) -> None:
+    """Raise `AwsConfiguration` for what would end its header."""
     # The value itself may be a secret.
     if _CONTROL.search(value):
         raise AwsConfiguration(
