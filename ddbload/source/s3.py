@@ -49,7 +49,7 @@ class S3Object:
     @property
     def name(self) -> str:
         """The s3:// URI."""
-        return f"s3://{self._pinned['bucket']}/{self._pinned['key']}"
+        return uri_of(self._pinned)
 
     @property
     def size(self) -> int:
@@ -74,7 +74,7 @@ class S3Object:
                 meant = meaning(error)
                 if meant is None:
                     raise
-                known = self._expected(meant)
+                known = self.expected(meant)
                 if known is not None:
                     raise known from None
                 failures += 1
@@ -99,7 +99,13 @@ class S3Object:
         )
         body = answer["Body"]
         try:
-            self._require_range(answer, start, end)
+            require_range(
+                self._pinned,
+                answer.get("ETag"),
+                answer.get("ContentRange"),
+                answer.get("ContentLength"),
+                (start, end),
+            )
             left = end - start
             while left:
                 piece = body.read(min(piece_bytes, left))
@@ -112,36 +118,54 @@ class S3Object:
         finally:
             body.close()
 
-    def _require_range(self, answer: Mapping[str, Any], start: int, end: int) -> None:
-        # Some stores that speak S3's language know no If-Match, and answer all the same.
-        if _bare(answer.get("ETag", self._pinned["etag"])) != _bare(self._pinned["etag"]):
-            raise self._changed()
-        found = _CONTENT_RANGE.fullmatch(str(answer.get("ContentRange", "")))
-        if found is None:
-            # The whole object was sent, as some proxies and stores do: it will do when it
-            # is just what was asked for.
-            if start == 0 and answer.get("ContentLength") == end == self.size:
-                return
-            raise BrokenRead("the answer is not the range that was asked for")
-        if int(found[3]) != self.size:
-            raise self._changed()
-        if (int(found[1]), int(found[2])) != (start, end - 1):
-            raise BrokenRead("the answer is not the range that was asked for")
-
-    def _expected(self, meant: Meaning) -> Exception | None:
+    def expected(self, meant: Meaning) -> Exception | None:
+        """The named error for a failure that means something of this version; None for others."""
         if meant.code in _CHANGED or meant.status in (412, 416):
-            return self._changed()
+            return _changed(self.name)
         if meant.code in _GONE or meant.status == 404:
             return SourceChanged(
                 f"{self.name}: the version that this run began with is gone; start a new run"
             )
         return None
 
-    def _changed(self) -> SourceChanged:
-        return SourceChanged(
-            f"{self.name} was overwritten after this run began with it; start a new run for the"
-            " new version"
-        )
+
+def require_range(
+    pinned: Mapping[str, Any],
+    etag: str | None,
+    content_range: str | None,
+    length: int | None,
+    asked: tuple[int, int],
+) -> None:
+    """Raise `SourceChanged` or `BrokenRead` where an answer is not the range that was asked for.
+
+    `etag`, `content_range` and `length`: as the answer's headers have them.
+    """
+    (start, end), size = asked, int(pinned["size"])
+    # Some stores that speak S3's language know no If-Match, and answer all the same.
+    if etag is not None and _bare(etag) != _bare(str(pinned["etag"])):
+        raise _changed(uri_of(pinned))
+    found = _CONTENT_RANGE.fullmatch(content_range or "")
+    if found is None:
+        # The whole object was sent, as some proxies and stores do: it will do when it
+        # is just what was asked for.
+        if start == 0 and length == end == size:
+            return
+        raise BrokenRead("the answer is not the range that was asked for")
+    if int(found[3]) != size:
+        raise _changed(uri_of(pinned))
+    if (int(found[1]), int(found[2])) != (start, end - 1):
+        raise BrokenRead("the answer is not the range that was asked for")
+
+
+def uri_of(pinned: Mapping[str, Any]) -> str:
+    """The s3:// URI of a pinned object."""
+    return f"s3://{pinned['bucket']}/{pinned['key']}"
+
+
+def _changed(name: str) -> SourceChanged:
+    return SourceChanged(
+        f"{name} was overwritten after this run began with it; start a new run for the new version"
+    )
 
 
 def open_s3(

@@ -1,0 +1,126 @@
+"""Many small objects, read side by side and given in the order asked for."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from ddbload.source.s3 import S3Object
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+    from ddbload.aws_http.s3_identity import S3Identity
+
+CONCURRENCY = 64
+"""Requests under way at once. At 20 ms each that is 3,200 objects a second."""
+BYTES_AHEAD = 64 * 1024 * 1024
+"""So much may have come, or be on its way, before it is taken."""
+OBJECTS_AHEAD = 8
+"""For each request under way, so many objects may have come before they are taken."""
+
+Pinned = Mapping[str, Any]
+"""One version of an object: bucket, key, version_id, etag, size; as `S3Object` has it."""
+
+
+def read_objects(
+    objects: Iterable[Pinned],
+    client: S3Client,
+    *,
+    identities: Callable[[str], S3Identity | None] | None = None,
+    concurrency: int = CONCURRENCY,
+    max_bytes_ahead: int = BYTES_AHEAD,
+    sleep: Callable[[float], None] = time.sleep,
+    rng: random.Random | None = None,
+    give_up: Callable[[], bool] = lambda: False,
+) -> Generator[tuple[int, bytes]]:
+    """Each object's number in `objects`, counted from 0, and its bytes: all of them, in order.
+
+    With `identities` (`Clients.s3_identity`) by requests of one's own over connections that do not
+    block, in this thread; without it, or where it gives None, by `client` in threads. Requests are
+    signed when they are sent. `objects` is read as its objects' turn comes, and no more than
+    `max_bytes_ahead` are held, or one object where that is larger. Close the iterator if it is not
+    read to its end.
+
+    Each read is of the pinned version, or fails: `SourceChanged`, `SourceNotFound`,
+    `AccessDenied`, `RequestRefused`, `AwsConfiguration`, or `ServiceUnavailable` after several
+    tries. A body that breaks off goes on where it stopped. No retry waits once `give_up` is true.
+    """
+    first = 0
+    retries = Retries(sleep, rng or random.Random(), give_up)
+    for bucket, group in groupby(objects, key=lambda pinned: str(pinned["bucket"])):
+        identity = None if identities is None else identities(bucket)
+        if identity is None:
+            found = _by_threads(group, client, concurrency, max_bytes_ahead, retries)
+        else:
+            from ddbload.source.many_async import by_loop
+
+            found = by_loop(group, client, identity, concurrency, max_bytes_ahead, retries)
+        count = 0
+        try:
+            for data in found:
+                yield first + count, data
+                count += 1
+        finally:
+            found.close()
+        first += count
+
+
+def pinned_of(bucket: str, key: str, etag: str, size: int) -> Pinned:
+    """What a listing tells of an object, as `read_objects` and `S3Object` take it."""
+    return {"bucket": bucket, "key": key, "version_id": None, "etag": etag, "size": size}
+
+
+class Retries:
+    """How long reads that failed wait, and until when."""
+
+    def __init__(
+        self, sleep: Callable[[float], None], rng: random.Random, give_up: Callable[[], bool]
+    ) -> None:
+        self.sleep, self.rng, self.give_up = sleep, rng, give_up
+
+    def object(self, client: S3Client, pinned: Pinned) -> S3Object:
+        """A reader of one object that waits so."""
+        return S3Object(client, pinned, sleep=self.sleep, rng=self.rng, give_up=self.give_up)
+
+
+def _by_threads(
+    objects: Iterator[Pinned],
+    client: S3Client,
+    concurrency: int,
+    max_bytes_ahead: int,
+    retries: Retries,
+) -> Generator[bytes]:
+    is_over = False
+    mine = Retries(retries.sleep, retries.rng, lambda: is_over or retries.give_up())
+
+    def read(pinned: Pinned) -> bytes:
+        source = mine.object(client, pinned)
+        return b"".join(source.stream(0, source.size, max(1, source.size)))
+
+    ahead: deque[tuple[int, Future[bytes]]] = deque()
+    bytes_ahead = 0
+    pool = ThreadPoolExecutor(concurrency, thread_name_prefix="objects")
+    try:
+        following = next(objects, None)
+        while following is not None or ahead:
+            while following is not None:
+                size = int(following["size"])
+                is_room = bytes_ahead + size <= max_bytes_ahead
+                if ahead and not (is_room and len(ahead) < concurrency * OBJECTS_AHEAD):
+                    break
+                ahead.append((size, pool.submit(read, following)))
+                bytes_ahead += size
+                following = next(objects, None)
+            size, future = ahead.popleft()
+            data = future.result()
+            bytes_ahead -= size
+            yield data
+    finally:
+        is_over = True
+        pool.shutdown(cancel_futures=True)
