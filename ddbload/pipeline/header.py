@@ -39,7 +39,7 @@ def read_header(file: ByteSource, source: Source, max_row_bytes: int) -> Header:
         return Header(source.columns, start)
     if isinstance(record, Defect):
         at = rows.position(0)
-        place = "" if record.column is None else f", column {record.column + 1}"
+        place = f", column {record.column + 1}" if isinstance(record.column, int) else ""
         what = "header" if source.header else "first row, which says how many columns there are,"
         raise BadHeader(
             f"the {what} at line {at.line}, byte {at.byte}{place}: {record.detail} ({record.cause})"

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ddbload.contracts import Cursor
+from ddbload.rows.attributes import Attributes
 from ddbload.rows.blocks import Block
 from ddbload.rows.columns import ColumnReader
 from ddbload.rows.encode import Window, item_of, put_of
-from ddbload.rows.items import Attributes, Item
+from ddbload.rows.items import Item
 from ddbload.rows.parse import Defect
 from ddbload.rows.places import Places
 from ddbload.rows.shapes import Shape

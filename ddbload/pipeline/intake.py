@@ -8,11 +8,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from ddbload.contracts import Chunk, Cursor, RunRecord
 from ddbload.errors import DdbloadError, SplitMismatch
 from ddbload.pipeline.holding import HeldWindow, Holding
+from ddbload.rows.attributes import Attributes
 from ddbload.rows.blocks import Block, BlockCutter
 from ddbload.rows.columns import ColumnReader
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.encode import MAX_ROW_BYTES
-from ddbload.rows.items import Attributes
 from ddbload.rows.parse import Defect, RowParser
 from ddbload.rows.shapes import shape_of
 from ddbload.rows.split import RowEnds
@@ -204,12 +204,14 @@ class Intake:
 
     def _reject(self, handle: int, defect: Defect) -> None:
         columns = self._reading.record.columns
-        known = defect.column is not None and defect.column < len(columns)
+        at_fault = defect.column
+        if isinstance(at_fault, int):
+            at_fault = columns[at_fault] if at_fault < len(columns) else None
         at = self._held.position(handle)
         line = {
             "line": at.line,
             "byte": at.byte,
-            "column": columns[defect.column or 0] if known else None,
+            "column": at_fault,
             "cause": defect.cause,
             "detail": defect.detail,
             "raw": self._held.raw(handle),

@@ -25,6 +25,8 @@ class Form(Enum):
     """As they stand between the quotes of a string."""
     QUOTED = "quoted"
     """With their quotes."""
+    WHOLE = "whole"
+    """Values with their types."""
 
 
 Read = tuple[Sequence[str], Form]

@@ -9,15 +9,18 @@ very long row) is left to the builder, so that there is one place for rules and 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from json.encoder import encode_basestring as quoted
 
 from ddbload.contracts import Table
+from ddbload.rows.attributes import Attributes
 from ddbload.rows.cells import FILLER, PLAIN_LENGTH, READERS, Form, identities
 from ddbload.rows.columns import Columns, octets, text
-from ddbload.rows.items import MAX_ITEM_BYTES, Attributes, key_limits
+from ddbload.rows.items import MAX_ITEM_BYTES, key_limits
+from ddbload.rows.valued import Valued, read_values, to_json
+from ddbload.rows.values import NULL, OMIT, REFUSED, null_of
 
 MAX_ROW_BYTES = 600_000
 """JSON of one row that is encoded with others: 25 of them fit in a request."""
@@ -28,6 +31,7 @@ _SUFFIX = ']},"ReturnConsumedCapacity":"TOTAL"}'
 _MARKS = {
     Form.BARE: {"S": ('{"S":"', '"}'), "N": ('{"N":"', '"}'), "BOOL": ('{"BOOL":', "}")},
     Form.QUOTED: {"S": ('{"S":', "}")},
+    Form.WHOLE: {},
 }
 """What stands before and after a cell, by its column's form and type."""
 
@@ -64,22 +68,40 @@ class Window:
 
 
 class Encoder:
-    """Encodes rows with the same columns as puts into one table."""
+    """Encodes rows with the same attributes as puts into one table."""
 
-    def __init__(self, columns: Sequence[str], types: Sequence[str], table: Table) -> None:
+    def __init__(
+        self, columns: Sequence[str], types: Sequence[str], table: Table, nulls: str = OMIT
+    ) -> None:
+        """As the builder's."""
         self._types = list(types)
         self._keys = [columns.index(key.name) for key in table.keys]
+        # Commas stand on the sides of the other attributes towards one that is always there.
+        self._anchor = self._keys[0] if self._keys else None
         self._limits = key_limits(columns, table)
-        # A number of one digit counts for two bytes.
+        self._valued = [place for place, kind in enumerate(types) if kind not in READERS]
+        self._binary_limits = dict(key_limits(columns, table, "B"))
+        # A number of one digit counts for two bytes, and a null for one.
         self._names_bytes = sum(len(name.encode()) for name in columns) + self._types.count("N")
+        self._names_bytes += len(columns) * (nulls == NULL)
         names = [octets(quoted(name)) for name in columns]
         self._markup = [
             {
-                form: self._around(place, f"{name}:", *marks[kind])
+                form: self._around(place, f"{name}:", *marks.get(kind, ("", "")))
                 for form, marks in _MARKS.items()
-                if kind in marks
             }
             for place, (name, kind) in enumerate(zip(names, types, strict=True))
+        ]
+        indexed = {key.name for key in table.index_keys}
+        absent = [
+            null_of(kind, nulls, name in indexed) for name, kind in zip(columns, types, strict=True)
+        ]
+        self._refused = [place for place, value in enumerate(absent) if value is REFUSED]
+        self._absent = [
+            ""
+            if value is None or value is REFUSED
+            else to_json(value.attribute).join(self._markup[place][Form.WHOLE])
+            for place, value in enumerate(absent)
         ]
         self._prefix = octets(f'{{"RequestItems":{{{quoted(table.name)}:[')
         self._row_bytes = sum(map(len, names)) + 20 * len(names) + len(_BEGIN + _END)
@@ -92,24 +114,36 @@ class Encoder:
         short = columns.longest is not None and columns.longest <= spare
         for place in self._keys:
             cells[place] = _filled(cells[place], odd)
+        for place in self._refused:
+            _filled(cells[place], odd)
         self._check_limits(cells, columns.longest, odd)
-        key_cells = [
-            identities(cells[place], short=short) if self._types[place] == "N" else cells[place]
-            for place in self._keys
-        ]
+        valued = {
+            place: read_values(
+                self._types[place], cells[place], odd, self._binary_limits.get(place)
+            )
+            for place in self._valued
+        }
+        key_cells = [self._identities(place, cells, valued, short=short) for place in self._keys]
         keys: list[tuple[Hashable, ...]] = list(zip(*key_cells, strict=True))
-        units = self._units(columns, odd)
+        units = self._units(columns, [each.extra for each in valued.values()], odd)
         around: list[tuple[str, str]] = []
         for place, kind in enumerate(self._types):
             column = cells[place]
-            cells[place], form = READERS[kind](column, odd, plain=columns.plain, short=short)
+            if place in valued:
+                cells[place], form = valued[place].cells, Form.WHOLE
+            else:
+                cells[place], form = READERS[kind](column, odd, plain=columns.plain, short=short)
             markup = self._markup[place][form]
             if not all(column):
-                # An empty cell is no attribute, and has nothing around it.
-                cells[place] = _wrapped(column, cells[place], *markup)
+                # An empty cell is no attribute, and has nothing around it, or as nulls are.
+                cells[place] = _wrapped(column, cells[place], *markup, self._absent[place])
                 markup = ("", "")
             around.append(markup)
-        puts, size = _joined(cells, around)
+        if self._anchor is None:
+            puts, size = _joined_of_any(cells, around, columns.count)
+            keys = [()] * columns.count
+        else:
+            puts, size = _joined(cells, around)
         return Window(puts, keys, units, -(-size // max(1, len(puts))), odd)
 
     def body(self, requests: Iterable[str]) -> bytes:
@@ -117,10 +151,21 @@ class Encoder:
         return f"{self._prefix}{','.join(requests)}{_SUFFIX}".encode("latin-1")
 
     def _around(self, place: int, name: str, before: str, after: str) -> tuple[str, str]:
-        # A key is always there: commas stand on the other attributes' sides towards it.
-        if place < self._keys[0]:
+        if self._anchor is None or place < self._anchor:
             return f"{name}{before}", f"{after},"
-        return f"{',' if place > self._keys[0] else ''}{name}{before}", after
+        return f"{',' if place > self._anchor else ''}{name}{before}", after
+
+    def _identities(
+        self,
+        place: int,
+        cells: Sequence[Sequence[str]],
+        valued: Mapping[int, Valued],
+        *,
+        short: bool,
+    ) -> Sequence[Hashable]:
+        if place in valued:
+            return valued[place].identities
+        return identities(cells[place], short=short) if self._types[place] == "N" else cells[place]
 
     def _check_limits(
         self, cells: Sequence[Sequence[str]], longest: int | None, odd: set[int]
@@ -131,13 +176,18 @@ class Encoder:
                 if max(map(len, column), default=0) > most:
                     odd.update(row for row, cell in enumerate(column) if len(cell) > most)
 
-    def _units(self, columns: Columns, odd: set[int]) -> list[int] | None:
+    def _units(
+        self, columns: Columns, extra: Sequence[Sequence[int]], odd: set[int]
+    ) -> list[int] | None:
         longest = columns.longest
         if longest is None:
             longest = sum(max(map(len, column), default=0) for column in columns.cells)
-        if longest + self._names_bytes <= 1024:
+        longest += sum(max(each, default=0) for each in extra)
+        if longest + self._names_bytes <= 1024 or not columns.cells:
             return None
         sizes = list(map(len, map("".join, zip(*columns.cells, strict=True))))
+        if extra:
+            sizes = [sum(each) for each in zip(sizes, *extra, strict=True)]
         if self._row_bytes + _ESCAPE * longest > MAX_ROW_BYTES:
             most = (MAX_ROW_BYTES - self._row_bytes) // _ESCAPE
             odd.update(place for place, size in enumerate(sizes) if size > most)
@@ -149,17 +199,13 @@ class Encoder:
 
 def put_of(item: Attributes) -> str:
     """The request for an item of the builder's, in octets."""
-    return octets(_json({"PutRequest": {"Item": item}}))
+    return octets(to_json({"PutRequest": {"Item": item}}))
 
 
 def item_of(put: str) -> Attributes:
     """The item that a request puts."""
     item: Attributes = json.loads(text(put))["PutRequest"]["Item"]
     return item
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _filled(column: Sequence[str], odd: set[int]) -> Sequence[str]:
@@ -170,9 +216,12 @@ def _filled(column: Sequence[str], odd: set[int]) -> Sequence[str]:
     return [cell or FILLER for cell in column]
 
 
-def _wrapped(column: Sequence[str], cells: Sequence[str], before: str, after: str) -> Sequence[str]:
+def _wrapped(
+    column: Sequence[str], cells: Sequence[str], before: str, after: str, absent: str
+) -> Sequence[str]:
     return [
-        f"{before}{cell}{after}" if there else "" for there, cell in zip(column, cells, strict=True)
+        f"{before}{cell}{after}" if there else absent
+        for there, cell in zip(column, cells, strict=True)
     ]
 
 
@@ -200,3 +249,14 @@ def _joined(
     puts = joined.split("\n")
     assert len(puts) == rows, "a line end is escaped in JSON"  # noqa: S101
     return puts, len(joined)
+
+
+def _joined_of_any(
+    cells: Sequence[Sequence[str]], around: Sequence[tuple[str, str]], count: int
+) -> tuple[list[str], int]:
+    """The same where each attribute is followed by a comma, and none need be there."""
+    if not cells:
+        return [_BEGIN + _END] * count, count * len(_BEGIN + _END)
+    puts, size = _joined(cells, around)
+    last = f",{_END}"
+    return [f"{put[: -len(last)]}{_END}" if put.endswith(last) else put for put in puts], size

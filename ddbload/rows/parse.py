@@ -26,11 +26,15 @@ _UNDECODABLE = re.compile("[\udc80-\udcff]")
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """Why a row is none. `column` counts from 0 and may lie beyond the header."""
+    """Why a row is none.
+
+    `column` counts from 0 and may lie beyond the header, or is the name of an attribute that is no
+    column of the file.
+    """
 
     cause: str
     detail: str
-    column: int | None = None
+    column: int | str | None = None
 
 
 Record = list[str] | Defect

@@ -16,8 +16,10 @@ from ddbload.modes import DELETE, POSITION_LENGTH, Condition, condition_of, posi
 from ddbload.rows.columns import Columns, octets
 from ddbload.rows.encode import Encoder, Window
 from ddbload.rows.items import Item, ItemBuilder, field_count
+from ddbload.rows.layout import Layout
 from ddbload.rows.parse import Defect
 from ddbload.rows.places import Places
+from ddbload.rows.values import OMIT
 
 _ITEM = slice(len('{"PutRequest":{"Item":'), -len("}}"))
 """Where the item's JSON stands in that of its put."""
@@ -28,16 +30,35 @@ _POSITION = slice(-POSITION_LENGTH - len('"}}}}'), -len('"}}}}'))
 class Shape:
     """Rows as puts of items: `put`."""
 
-    def __init__(self, columns: Sequence[str], types: Sequence[str], table: Table) -> None:
-        self._builder = ItemBuilder(columns, types, table)
-        self._encoder = Encoder(columns, types, table)
+    def __init__(
+        self, layout: Layout, types: Sequence[str], table: Table, nulls: str = OMIT
+    ) -> None:
+        """`types`: one an attribute of the layout. `nulls`: one of `values.POLICIES`."""
+        self._layout = layout
+        self._builder = ItemBuilder(layout.attributes, types, table, nulls)
+        self._encoder = Encoder(layout.attributes, types, table, nulls)
 
-    def build(self, fields: Sequence[str], byte: int) -> Item | Defect:  # noqa: ARG002 - as others
-        """What is sent of a row that begins at `byte`. A `Defect` names the file's column."""
-        return self._builder.build(fields)
+    def build(self, fields: Sequence[str], byte: int) -> Item | Defect:
+        """What is sent of a row that begins at `byte`.
 
-    def examine(self, columns: Columns, places: Places) -> Window:  # noqa: ARG002 - as others
+        A `Defect` names the file's column, or an attribute that is none of the file's.
+        """
+        layout = self._layout
+        if len(fields) != layout.count:
+            return field_count(len(fields), layout.count)
+        built = self._build(layout.row(fields), byte)
+        if isinstance(built, Defect) and isinstance(built.column, int):
+            return replace(built, column=layout.column(built.column))
+        return built
+
+    def examine(self, columns: Columns, places: Places) -> Window:
         """Check the rows of a block, and make them ready for `body`."""
+        return self._examine(self._layout.apply(columns), places)
+
+    def _build(self, texts: Sequence[str], byte: int) -> Item | Defect:  # noqa: ARG002 - as others
+        return self._builder.build(texts)
+
+    def _examine(self, columns: Columns, places: Places) -> Window:  # noqa: ARG002 - as others
         return self._encoder.examine(columns)
 
     def body(self, puts: Sequence[str]) -> bytes:
@@ -49,9 +70,14 @@ class Conditional(Shape):
     """Rows as items that are put one by one, under a condition: `insert`."""
 
     def __init__(
-        self, columns: Sequence[str], types: Sequence[str], table: Table, condition: Condition
+        self,
+        layout: Layout,
+        types: Sequence[str],
+        table: Table,
+        condition: Condition,
+        nulls: str = OMIT,
     ) -> None:
-        super().__init__(columns, types, table)
+        super().__init__(layout, types, table, nulls)
         names = json.dumps(dict(condition.names), ensure_ascii=False, separators=(",", ":"))
         self._prefix = octets(f'{{"TableName":{quoted(table.name)},"Item":')
         self._condition = octets(
@@ -77,23 +103,24 @@ class Positioned(Conditional):
 
     def __init__(
         self,
-        columns: Sequence[str],
+        layout: Layout,
         types: Sequence[str],
         table: Table,
         condition: Condition,
         started: float,
+        nulls: str = OMIT,
     ) -> None:
+        super().__init__(layout, types, table, condition, nulls)
         # Last, where `_values` looks for it.
-        super().__init__([*columns, condition.position or ""], [*types, "S"], table, condition)
-        self._count = len(columns)
+        attributes, types = (*layout.attributes, condition.position or ""), (*types, "S")
+        self._builder = ItemBuilder(attributes, types, table, nulls)
+        self._encoder = Encoder(attributes, types, table, nulls)
         self._started = started
 
-    def build(self, fields: Sequence[str], byte: int) -> Item | Defect:
-        if len(fields) != self._count:
-            return field_count(len(fields), self._count)
-        return self._builder.build([*fields, position(self._started, byte)])
+    def _build(self, texts: Sequence[str], byte: int) -> Item | Defect:
+        return self._builder.build([*texts, position(self._started, byte)])
 
-    def examine(self, columns: Columns, places: Places) -> Window:
+    def _examine(self, columns: Columns, places: Places) -> Window:
         started, count, longest = self._started, columns.count, columns.longest
         at = [position(started, places.byte(row)) for row in range(count)]
         more = replace(
@@ -108,28 +135,17 @@ class Positioned(Conditional):
 
 
 class Keys(Shape):
-    """Rows as deletions: `delete`. Columns that are no keys are not looked at."""
+    """Rows as deletions: `delete`. Attributes that are no keys are not looked at."""
 
-    def __init__(self, columns: Sequence[str], types: Sequence[str], table: Table) -> None:
+    def __init__(self, layout: Layout, types: Sequence[str], table: Table) -> None:
         names = [key.name for key in table.keys]
-        places = [columns.index(name) for name in names]
+        types = [types[layout.attributes.index(name)] for name in names]
         # What is not there is in no index: their limits do not matter.
-        super().__init__(names, [types[place] for place in places], replace(table, index_keys=()))
-        self._count = len(columns)
-        self._places = places
+        super().__init__(layout.only(names), types, replace(table, index_keys=()))
 
-    def build(self, fields: Sequence[str], byte: int) -> Item | Defect:  # noqa: ARG002 - as others
-        if len(fields) != self._count:
-            return field_count(len(fields), self._count)
-        built = self._builder.build([fields[place] for place in self._places])
-        if isinstance(built, Defect) and built.column is not None:
-            return replace(built, column=self._places[built.column])
-        return built
-
-    def examine(self, columns: Columns, places: Places) -> Window:  # noqa: ARG002 - as others
-        cells = [columns.cells[place] for place in self._places]
+    def _examine(self, columns: Columns, places: Places) -> Window:  # noqa: ARG002 - as others
         # The size of the other columns does not matter: too much is no harm.
-        return self._encoder.examine(replace(columns, cells=cells))
+        return self._encoder.examine(columns)
 
     def body(self, puts: Iterable[str]) -> bytes:
         return self._encoder.body([f'{{"DeleteRequest":{{"Key":{put[_ITEM]}}}}}' for put in puts])
@@ -137,12 +153,13 @@ class Keys(Shape):
 
 def shape_of(record: RunRecord) -> Shape:
     """What a run makes of its rows."""
-    options, table = record.payload.options, record.table
+    options, table, types = record.payload.options, record.table, record.types
+    layout, nulls = Layout.of(record.columns), OMIT
     if options.mode == DELETE:
-        return Keys(record.columns, record.types, table)
+        return Keys(layout, types, table)
     condition = condition_of(options.mode, table.keys[0].name, options.position_attribute)
     if condition is None:
-        return Shape(record.columns, record.types, table)
+        return Shape(layout, types, table, nulls)
     if condition.position is None:
-        return Conditional(record.columns, record.types, table, condition)
-    return Positioned(record.columns, record.types, table, condition, record.created)
+        return Conditional(layout, types, table, condition, nulls)
+    return Positioned(layout, types, table, condition, record.created, nulls)
