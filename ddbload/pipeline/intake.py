@@ -203,15 +203,11 @@ class Intake:
         group.offer()
 
     def _reject(self, handle: int, defect: Defect) -> None:
-        columns = self._reading.record.columns
-        at_fault = defect.column
-        if isinstance(at_fault, int):
-            at_fault = columns[at_fault] if at_fault < len(columns) else None
         at = self._held.position(handle)
         line = {
             "line": at.line,
             "byte": at.byte,
-            "column": at_fault,
+            "column": defect.column_of(self._reading.record.columns),
             "cause": defect.cause,
             "detail": defect.detail,
             "raw": self._held.raw(handle),

@@ -45,9 +45,7 @@ class Walked:
 
     def column_of(self, defect: Defect) -> str | None:
         """The name of the column that a defect is in."""
-        columns = self.reading.record.columns
-        known = defect.column is not None and defect.column < len(columns)
-        return columns[defect.column or 0] if known else None
+        return defect.column_of(self.reading.record.columns)
 
 
 def walk(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ddbload.rows.blocks import Block
@@ -35,6 +36,12 @@ class Defect:
     cause: str
     detail: str
     column: int | str | None = None
+
+    def column_of(self, columns: Sequence[str]) -> str | None:
+        """The name of what is wrong, in a file with these columns; none where it is the row."""
+        if isinstance(self.column, int):
+            return columns[self.column] if self.column < len(columns) else None
+        return self.column
 
 
 Record = list[str] | Defect
