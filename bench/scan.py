@@ -23,14 +23,14 @@ from ddbload.contracts import Cursor
 from ddbload.rows.blocks import BlockCutter
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.parse import RowParser
-from ddbload.rows.split import RowEnds, count_line_ends
+from ddbload.rows.split import count_line_ends, row_ends
 
 Measured = Callable[[bytes, Dialect], int]
 
 
 def cut(data: bytes, dialect: Dialect) -> int:
     """What preflight does: blocks of whole rows, with lines counted. Gives the lines."""
-    cutter = BlockCutter(RowEnds(dialect), Cursor(0, 1), 1 << 24)
+    cutter = BlockCutter(row_ends(dialect), Cursor(0, 1), 1 << 24)
     for start in range(0, len(data), cutter.piece_bytes):
         piece = data[start : start + cutter.piece_bytes]
         cutter.feed(piece, final=start + cutter.piece_bytes >= len(data))
@@ -39,7 +39,7 @@ def cut(data: bytes, dialect: Dialect) -> int:
 
 def read(data: bytes, dialect: Dialect) -> int:
     """What an import does: the same blocks, and every field of them. Gives the lines."""
-    ends = RowEnds(dialect)
+    ends = row_ends(dialect)
     cutter = BlockCutter(ends, Cursor(0, 1), 1 << 24)
     parser = RowParser(dialect, ends)
     for start in range(0, len(data), cutter.piece_bytes):

@@ -9,7 +9,7 @@ from ddbload.errors import BadHeader
 from ddbload.rows.blocks import Block, BlockCutter
 from ddbload.rows.dialect import BYTE_ORDER_MARK, LONGEST_SIGNATURE, Dialect, refuse_other_kinds
 from ddbload.rows.parse import Defect, RowParser, Rows
-from ddbload.rows.split import RowEnds
+from ddbload.rows.split import row_ends
 from ddbload.source.base import ByteSource
 
 PIECE_BYTES = 256 * 1024
@@ -55,7 +55,7 @@ def read_header(file: ByteSource, source: Source, max_row_bytes: int) -> Header:
 
 def _first_rows(file: ByteSource, source: Source, start: Cursor, max_row_bytes: int) -> Rows | None:
     dialect = Dialect.of(source)
-    ends = RowEnds(dialect)
+    ends = row_ends(dialect)
     parser = RowParser(dialect, ends)
     cutter = BlockCutter(ends, start, max_row_bytes)
     position = start.byte

@@ -15,7 +15,7 @@ from ddbload.rows.dialect import Dialect
 from ddbload.rows.encode import MAX_ROW_BYTES
 from ddbload.rows.parse import Defect, RowParser
 from ddbload.rows.shapes import shape_of
-from ddbload.rows.split import RowEnds
+from ddbload.rows.split import row_ends
 from ddbload.source.base import ByteSource
 from ddbload.write import limits
 from ddbload.write.scheduler import Scheduler
@@ -35,7 +35,7 @@ class Reading:
     def __init__(self, record: RunRecord) -> None:
         dialect = Dialect.of(record.payload.source)
         self.record = record
-        self.ends = RowEnds(dialect)
+        self.ends = row_ends(dialect)
         self.reader = ColumnReader(RowParser(dialect, self.ends), len(record.columns))
         self.shape = shape_of(record)
 

@@ -32,7 +32,7 @@ from ddbload.pipeline.ledger import Ledger, ManifestPart
 from ddbload.pipeline.tables import check_names, check_position, column_types, describe
 from ddbload.rows.blocks import Block, BlockCutter
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.split import RowEnds, count_line_ends
+from ddbload.rows.split import RowEnds, row_ends
 from ddbload.source.base import ByteSource
 
 MAX_CHUNKS = 20_000
@@ -183,7 +183,7 @@ def refuse_unterminated(ends: RowEnds, block: Block) -> None:
         return
     last = ends.last(block.data, final=True)
     if not ends.closes(block.data[last:]):
-        line = block.start.line + count_line_ends(block.data, 0, last)
+        line = block.start.line + ends.count_lines(block.data, 0, last)
         raise UnterminatedQuote(
             f"the row at line {line}, byte {block.start.byte + last} has a quoted field that"
             " is never closed: mend it; or, if the file does not quote its fields, say so"
@@ -197,7 +197,7 @@ class _Scan:
     def __init__(self, record: RunRecord, context: Context) -> None:
         self._record = record
         self._context = context
-        self._ends = RowEnds(Dialect.of(record.payload.source))
+        self._ends = row_ends(Dialect.of(record.payload.source))
         self._chunks: list[Chunk] = []
         self._number = 0
         self._start = Cursor(0, 1)
@@ -238,7 +238,7 @@ class _Scan:
             end = self._ends.first_from(data, max(target, 1), start=row, final=True)
             if not end:
                 return
-            line += count_line_ends(data, counted, end)
+            line += self._ends.count_lines(data, counted, end)
             counted = row = end
             self._end_chunk(Cursor(begin + end, line))
 

@@ -12,7 +12,7 @@ from ddbload.errors import BadRetryFile
 from ddbload.rows.blocks import Block
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.places import Places
-from ddbload.rows.split import RowEnds
+from ddbload.rows.split import RowEnds, row_ends
 
 _LINE_ENDS = ("\r\n", "\n", "\r")
 
@@ -24,7 +24,7 @@ def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: 
     file, for messages. Raises `BadRetryFile` where a line is no reject, and where its row is not
     exactly one: an open quote would swallow the next one.
     """
-    ends = RowEnds(Dialect.of(record.payload.source))
+    ends = row_ends(Dialect.of(record.payload.source))
     count = 0
     for number, raw in _raws(lines, name):
         row = f"{_without_line_end(raw)}\n".encode(errors="surrogateescape")

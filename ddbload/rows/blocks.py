@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from ddbload.contracts import Cursor
 from ddbload.errors import RowTooLong
@@ -20,11 +21,12 @@ class Block:
     start: Cursor
     terminated: bool = True
     """Whether the block ends with a row's end; false only for what a stream ends with."""
+    count_lines: Callable[[bytes], int] = field(default=count_line_ends, compare=False, repr=False)
 
     @property
     def end(self) -> Cursor:
         """Where the next row begins."""
-        line = self.start.line + count_line_ends(self.data)
+        line = self.start.line + self.count_lines(self.data)
         return Cursor(self.start.byte + len(self.data), line)
 
 
@@ -63,7 +65,7 @@ class BlockCutter:
         self._look_at = 0 if taken else 2 * len(data)
         if not taken:
             return None
-        block = Block(data[:taken], self.at, terminated=complete == taken)
+        block = Block(data[:taken], self.at, complete == taken, self._ends.count_lines)
         self.at = block.end
         return block
 
@@ -73,7 +75,7 @@ class BlockCutter:
         start = 0
         for end in self._ends.all(data):
             if end - start > self._max_row_bytes:
-                line = self.at.line + count_line_ends(data, 0, start)
+                line = self.at.line + self._ends.count_lines(data, 0, start)
                 raise RowTooLong(
                     f"the row at line {line}, byte {self.at.byte + start} is longer than"
                     f" {self._max_row_bytes} bytes (max_row_bytes); most often a quote is not"

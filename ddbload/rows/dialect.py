@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 from ddbload.contracts import Source
 from ddbload.errors import InvalidPayload, UnsupportedFormat
+from ddbload.rows.encodings import UTF_8, is_single_byte, known_codec
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -23,33 +25,77 @@ LONGEST_SIGNATURE = max(len(signature) for signature, _ in _OTHER_KINDS)
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """RFC 4180 with a delimiter and a quote of one character each, any character of Unicode.
+    """RFC 4180 with marks of any characters of Unicode.
 
     Rows end with CR, LF or CRLF, mixed at will. A quote opens a quoted field only as the
     field's first character, and is written inside one by doubling it; elsewhere it stands
-    for itself. `quote` None: quotes mean nothing.
+    for itself. Raises `InvalidPayload` for marks that cannot be told apart.
     """
 
     delimiter: str = ","
+    """One character or more; where it overlaps itself, the leftmost one counts."""
     quote: str | None = '"'
+    """One character. None: quotes mean nothing."""
+    escape: str | None = None
+    """One character, which gives the character after it its plain meaning, in quotes and outside.
+
+    Of a line end, too; of CRLF it is the CR. A quote may still be doubled. None: doubled only.
+    """
+    comment: str | None = None
+    """What a line begins with that is none, where a row may begin; all else in it means nothing."""
+    encoding: str = UTF_8
+    """UTF-8, or an encoding whose bytes are characters: see `is_single_byte`."""
 
     def __post_init__(self) -> None:
-        for name, value in (("delimiter", self.delimiter), ("quote", self.quote)):
-            if value is None:
-                continue
-            if len(value) != 1:
-                raise InvalidPayload(f"'source.{name}' must be one character, not {len(value)}")
-            if value in _LINE_ENDS:
-                raise InvalidPayload(f"'source.{name}' cannot be a line end")
-            if "\ud800" <= value <= "\udfff":
-                raise InvalidPayload(f"'source.{name}' is not a character of UTF-8")
-        if self.delimiter == self.quote:
-            raise InvalidPayload("'source.delimiter' and 'source.quote' are the same character")
+        if self.escape == self.quote:
+            # As psql has it: the quote that escapes a quote is one that is doubled.
+            object.__setattr__(self, "escape", None)
+        marks = {
+            name: value
+            for name in ("delimiter", "quote", "escape", "comment")
+            if (value := getattr(self, name)) is not None
+        }
+        for name, value in marks.items():
+            self._check(name, value)
+        for one, other in combinations(marks, 2):
+            if marks[one] == marks[other]:
+                raise InvalidPayload(f"'source.{one}' and 'source.{other}' are the same character")
+        for name in ("quote", "escape"):
+            if marks.get(name, "\n") in self.delimiter:
+                raise InvalidPayload(f"'source.delimiter' cannot contain 'source.{name}'")
+
+    def _check(self, name: str, value: str) -> None:
+        if not value or (len(value) > 1 and name in ("quote", "escape")):
+            raise InvalidPayload(f"'source.{name}' must be one character, not {len(value)}")
+        if any(line_end in value for line_end in _LINE_ENDS):
+            said = "be" if value in _LINE_ENDS else "contain"
+            raise InvalidPayload(f"'source.{name}' cannot {said} a line end")
+        try:
+            value.encode(self.encoding)
+        except UnicodeEncodeError:
+            what = "UTF-8" if self.encoding == UTF_8 else self.encoding
+            raise InvalidPayload(f"'source.{name}' is not a character of {what}") from None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but a delimiter and a quote of one character has a meaning."""
+        return len(self.delimiter) == 1 and self.escape is None and self.comment is None
 
     @classmethod
     def of(cls, source: Source) -> Dialect:
-        """The dialect that a payload's source asks for."""
-        return cls(source.delimiter, source.quote)
+        """The dialect that a payload's source asks for.
+
+        What is in no encoding that can be split has been made UTF-8 before it is read.
+        """
+        # Sources of earlier versions lack these.
+        encoding = known_codec(source.encoding) or UTF_8
+        return cls(
+            source.delimiter,
+            source.quote,
+            getattr(source, "escape", None),
+            getattr(source, "comment", None),
+            encoding if is_single_byte(encoding) else UTF_8,
+        )
 
 
 def refuse_other_kinds(start: bytes) -> None:

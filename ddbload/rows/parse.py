@@ -10,12 +10,14 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
 
 from ddbload.rows.blocks import Block
+from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
+from ddbload.rows.encodings import UTF_8
 from ddbload.rows.places import Places
+from ddbload.rows.row_fields import Fields
 from ddbload.rows.split import RowEnds
 
 # A row's length is bounded by max_row_bytes; the reader's own limit for a field, 128 KiB by
@@ -25,30 +27,16 @@ csv.field_size_limit(2**31 - 1)
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Defect:
-    """Why a row is none.
-
-    `column` counts from 0 and may lie beyond the header, or is the name of an attribute that is no
-    column of the file.
-    """
-
-    cause: str
-    detail: str
-    column: int | str | None = None
-
-    def column_of(self, columns: Sequence[str]) -> str | None:
-        """The name of what is wrong, in a file with these columns; none where it is the row."""
-        if isinstance(self.column, int):
-            return columns[self.column] if self.column < len(columns) else None
-        return self.column
-
+__all__ = ["Defect", "Record", "RowParser", "Rows", "read_fields"]
 
 Record = list[str] | Defect
 
 
 def read_fields(text: str, dialect: Dialect) -> list[list[str]]:
-    """The fields of well-formed rows, empty lines left out. Raises `csv.Error` for others."""
+    """The fields of well-formed rows, empty lines left out. Raises `csv.Error` for others.
+
+    The delimiter must be one character.
+    """
     reader = csv.reader(
         io.StringIO(text, newline=""),
         delimiter=dialect.delimiter,
@@ -62,69 +50,41 @@ def read_fields(text: str, dialect: Dialect) -> list[list[str]]:
 
 
 class RowParser:
-    """Parses blocks of one dialect."""
+    r"""Parses blocks of one dialect.
 
-    def __init__(self, dialect: Dialect, ends: RowEnds) -> None:
+    `markers`: an unquoted field that is written like one of these stays as it is written, so
+    that the `\N` of a dialect that escapes by backslashes is not taken for an N.
+    """
+
+    def __init__(self, dialect: Dialect, ends: RowEnds, markers: Collection[str] = ()) -> None:
         self.dialect = dialect
         self.ends = ends
-        if dialect.quote is not None:
-            quote = re.escape(dialect.quote)
-            self._quoted = re.compile(
-                rf"{quote}([^{quote}]*+(?:{quote}{quote}[^{quote}]*+)*+){quote}"
-            )
+        self._fields = Fields(dialect, markers)
 
     def parse(self, block: Block) -> Rows:
-        """The block's rows, in order, empty lines left out."""
-        data = block.data
+        """The block's rows, in order, empty lines and comments left out."""
+        data, dialect = block.data, self.dialect
         try:
-            records: list[Record] = [*read_fields(data.decode(), self.dialect)]
+            if dialect.is_plain:
+                records: list[Record] = [*read_fields(data.decode(dialect.encoding), dialect)]
+                return Rows(block, self.ends, records)
         except (UnicodeDecodeError, csv.Error):
-            spans = Places(block, self.ends, 0).spans
-            records = [self.parse_row(data[start:end]) for start, end in spans]
+            pass
+        spans = Places(block, self.ends, 0).spans
+        records = [self.parse_row(data[start:end]) for start, end in spans]
         return Rows(block, self.ends, records)
 
     def parse_row(self, data: bytes) -> Record:
         """One row by itself, with its line end or without."""
-        fields, defect = self._fields(data.decode(errors="surrogateescape"))
+        encoding = self.dialect.encoding
+        fields, defect = self._fields.of(data.decode(encoding, "surrogateescape"))
         for column, value in enumerate(fields):
             found = _UNDECODABLE.search(value)
             if found:
                 byte = ord(found.group()) - 0xDC00
-                return Defect("bad_encoding", f"byte 0x{byte:02X} is not UTF-8 here", column)
+                name = "UTF-8" if encoding == UTF_8 else encoding
+                return Defect("bad_encoding", f"byte 0x{byte:02X} is not {name} here", column)
         return defect or fields
-
-    def _fields(self, text: str) -> tuple[list[str], Defect | None]:
-        delimiter, quote = self.dialect.delimiter, self.dialect.quote
-        stripped = text.rstrip("\r\n")
-        if quote is None:
-            return stripped.split(delimiter), None
-        fields: list[str] = []
-        defect = None
-        position = 0
-        while True:
-            value = ""
-            if text.startswith(quote, position):
-                found = self._quoted.match(text, position)
-                if found is None:
-                    column = len(fields)
-                    fields.append(text[position + 1 :].replace(quote * 2, quote))
-                    return fields, defect or Defect(
-                        "unterminated_quote", "the quoted field is not closed", column
-                    )
-                value = found.group(1).replace(quote * 2, quote)
-                position = found.end()
-                if position < len(stripped) and not stripped.startswith(delimiter, position):
-                    defect = defect or Defect(
-                        "bad_quote",
-                        "text after the closing quote; inside a quoted field a quote is doubled",
-                        len(fields),
-                    )
-            stop = stripped.find(delimiter, position)
-            if stop < 0:
-                fields.append(value + stripped[position:])
-                return fields, defect
-            fields.append(value + stripped[position:stop])
-            position = stop + 1
 
 
 class Rows(Places):

@@ -10,13 +10,13 @@ import re
 from ddbload.contracts import Cursor
 from ddbload.errors import SplitMismatch
 from ddbload.rows.blocks import Block
-from ddbload.rows.split import RowEnds, count_line_ends
+from ddbload.rows.split import RowEnds
 
 _FINAL_LINE_END = re.compile(r"(?:\r\n?|\n)\Z")
 
 
 class Places:
-    """The places of a block's rows, by number; empty lines are none."""
+    """The places of a block's rows, by number; empty lines and comments are none."""
 
     def __init__(self, block: Block, ends: RowEnds, count: int) -> None:
         """`count`: how many rows the parser found."""
@@ -30,14 +30,7 @@ class Places:
     def spans(self) -> list[tuple[int, int]]:
         """Start and end of each row in the block, line end included."""
         if self._spans is None:
-            data = self.block.data
-            ends = self.ends.all(data)
-            starts = [0, *ends[:-1]]
-            self._spans = [
-                (start, end)
-                for start, end in zip(starts, ends, strict=True)
-                if data[start] not in b"\r\n"
-            ]
+            self._spans = self.ends.spans(self.block.data)
         return self._spans
 
     def span(self, row: int) -> tuple[int, int]:
@@ -59,7 +52,7 @@ class Places:
         offset, line = self._known
         if start < offset:
             offset, line = 0, self.block.start.line
-        line += count_line_ends(self.block.data, offset, start)
+        line += self.ends.count_lines(self.block.data, offset, start)
         self._known = (start, line)
         return Cursor(self.block.start.byte + start, line)
 
@@ -68,7 +61,8 @@ class Places:
         start, end = self.span(row)
         at = self.position(row)
         return Cursor(
-            self.block.start.byte + end, at.line + count_line_ends(self.block.data, start, end)
+            self.block.start.byte + end,
+            at.line + self.ends.count_lines(self.block.data, start, end),
         )
 
     def data(self, row: int) -> bytes:
@@ -77,7 +71,7 @@ class Places:
         return self.block.data[start:end]
 
     def raw(self, row: int) -> str:
-        """A row as it stands, without its line end; bytes that are not UTF-8 as surrogates."""
-        text = self.data(row).decode(errors="surrogateescape")
+        """A row as it stands, without its line end; bytes that are no text as surrogates."""
+        text = self.data(row).decode(self.ends.encoding, "surrogateescape")
         last = row == self.count - 1 and not self.block.terminated
         return text if last else _FINAL_LINE_END.sub("", text)

@@ -17,7 +17,7 @@ from ddbload.errors import InvalidPayload
 from ddbload.rows.blocks import Block
 from ddbload.rows.dialect import BYTE_ORDER_MARK, Dialect
 from ddbload.rows.parse import Defect, Record, RowParser
-from ddbload.rows.split import RowEnds
+from ddbload.rows.split import row_ends
 
 SAMPLE_BYTES = 64 * 1024
 """How much is looked at, unless a row is longer. Give more than that, where there is more."""
@@ -301,7 +301,7 @@ class _Sample:
         except InvalidPayload:
             # It is the quote, or the like.
             return None
-        ends = RowEnds(dialect)
+        ends = row_ends(dialect)
         data = self._data[:SAMPLE_BYTES]
         whole = self._whole and len(data) == len(self._data)
         end = len(data) if whole else ends.last(data, final=False)

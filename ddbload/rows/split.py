@@ -10,45 +10,47 @@ quoted field is left for what follows it.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 
 from ddbload.rows.dialect import Dialect
+from ddbload.rows.ends import RowEnds, count_line_ends, repeated
+from ddbload.rows.general import GeneralEnds
+
+__all__ = ["PlainEnds", "RowEnds", "count_line_ends", "row_ends"]
 
 _LINE_END = re.compile(rb"\r\n?|\n")
 
-_LOSES_ITS_PLACE = sys.version_info < (3, 11, 5)
-"""`(?:...)*+` may go on from where its last try failed (CPython gh-100061 and gh-106052)."""
+
+def row_ends(dialect: Dialect) -> RowEnds:
+    """What finds the row ends of a dialect."""
+    return PlainEnds(dialect) if dialect.is_plain else GeneralEnds(dialect)
 
 
-class RowEnds:
-    """Finds row ends of one dialect. Offsets returned are relative to the buffer."""
+class PlainEnds(RowEnds):
+    """Row ends of plain dialects: a delimiter and a quote of one character each, and no more."""
 
     def __init__(self, dialect: Dialect) -> None:
-        self._quote = None if dialect.quote is None else dialect.quote.encode()
+        self.encoding = dialect.encoding
+        self._quote = None if dialect.quote is None else dialect.quote.encode(self.encoding)
         if self._quote is None:
             return
         quote = re.escape(self._quote)
-        delimiter = re.escape(dialect.delimiter.encode())
+        delimiter = re.escape(dialect.delimiter.encode(self.encoding))
         # Any characters but the quote, found by its first byte.
         first, others = re.escape(self._quote[:1]), re.escape(self._quote[1:])
         plain = rb"[^%b]*+" % first
         if others:
-            plain += _repeated(rb"%b(?!%b)[^%b]*+" % (first, others, first))
+            plain += repeated(rb"%b(?!%b)[^%b]*+" % (first, others, first))
         # The characters after the opening quote, up to and with the closing one.
-        inside = rb"%b%b%b" % (plain, _repeated(rb"%b%b%b" % (quote, quote, plain)), quote)
+        inside = rb"%b%b%b" % (plain, repeated(rb"%b%b%b" % (quote, quote, plain)), quote)
         opening = rb"%b(?:(?<=%b%b)|(?<=[\r\n]%b))" % (quote, delimiter, quote, quote)
         self._opening = re.compile(opening)
         self._inside = re.compile(inside)
         self._well_formed = re.compile(
-            _repeated(rb"%b%b%b(?=%b|[\r\n])" % (plain, opening, inside, delimiter))
+            repeated(rb"%b%b%b(?=%b|[\r\n])" % (plain, opening, inside, delimiter))
         )
 
     def all(self, data: bytes) -> list[int]:
-        """The end of every row, line end included, of a buffer that holds whole rows.
-
-        The last row may lack its line end. Empty lines count as rows here.
-        """
         ends: list[int] = []
         for start, stop in self._unquoted(data, 0):
             ends += [found.end() for found in _LINE_END.finditer(data, start, stop)]
@@ -56,23 +58,21 @@ class RowEnds:
             ends.append(len(data))
         return ends
 
-    def last(self, data: bytes, *, final: bool) -> int:
-        """The end of the last row that is surely complete; 0 when there is none.
+    def spans(self, data: bytes) -> list[tuple[int, int]]:
+        ends = self.all(data)
+        return [
+            (start, end)
+            for start, end in zip([0, *ends], ends, strict=False)
+            if data[start] not in b"\r\n"
+        ]
 
-        `final` says that nothing follows `data`: only then does a CR at its end end a row
-        (an LF might follow). What stands after the returned offset is an unfinished row,
-        or, when `final`, one without a line end.
-        """
+    def last(self, data: bytes, *, final: bool) -> int:
         if b"\n" not in data and b"\r" not in data:
             return 0
         skipped = self._skip_well_formed(data, 0, len(data))
         return self._last_from(data, skipped, final) or self._last_before(data, skipped)
 
     def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:
-        """The end of the first row that ends at `offset` or later; 0 when none surely does.
-
-        `start`, where a row begins, saves looking at what stands before it.
-        """
         position = self._skip_well_formed(data, start, max(start, offset - 1))
         found: re.Match[bytes] | None = None
         while True:
@@ -89,7 +89,6 @@ class RowEnds:
             position = quoted[1]
 
     def closes(self, data: bytes) -> bool:
-        """Whether every quoted field of a buffer is closed within it."""
         if self._quote is None:
             return True
         position = self._skip_well_formed(data, 0, len(data))
@@ -163,18 +162,3 @@ class RowEnds:
             opened = opening.start()
         closing = self._inside.match(data, opened + len(self._quote))
         return opened, len(data) if closing is None else closing.end()
-
-
-def _repeated(pattern: bytes) -> bytes:
-    """A pattern as often as it matches, giving nothing back."""
-    # An atomic group does the same everywhere, but slowly, and remembers every repetition.
-    return (rb"(?>(?:%b)*)" if _LOSES_ITS_PLACE else rb"(?:%b)*+") % pattern
-
-
-def count_line_ends(data: bytes, start: int = 0, end: int | None = None) -> int:
-    """How many lines end in a range of `data`: CR, LF and CRLF count one each."""
-    stop = len(data) if end is None else end
-    count = data.count(b"\n", start, stop)
-    if data.find(b"\r", start, stop) >= 0:
-        count += data.count(b"\r", start, stop) - data.count(b"\r\n", start, stop)
-    return count

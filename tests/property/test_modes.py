@@ -21,7 +21,7 @@ from ddbload.rows.items import Item
 from ddbload.rows.parse import Defect
 from ddbload.rows.places import Places
 from ddbload.rows.shapes import Shape, shape_of
-from ddbload.rows.split import RowEnds
+from ddbload.rows.split import row_ends
 from ddbload.write.requests import requests_of
 from tests.property.test_ledger import Scene, scenes
 from tests.property.test_rows_items import Sheet, sheets
@@ -227,7 +227,7 @@ def shaped(draw: st.DrawFn) -> Shaped:
     shape = shape_of(record)
     # Rows of two bytes each: only where they begin matters here.
     count = len(sheet.rows)
-    places = Places(Block(b"x\n" * count, Cursor(7, 1)), RowEnds(Dialect()), count)
+    places = Places(Block(b"x\n" * count, Cursor(7, 1)), row_ends(Dialect()), count)
     cells = [[octets(cell) for cell in row] for row in sheet.rows]
     columns = Columns(count, [*zip(*cells, strict=True)])
     built = [shape.build(row, places.byte(place)) for place, row in enumerate(sheet.rows)]

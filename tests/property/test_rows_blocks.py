@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ddbload.contracts import Cursor
 from ddbload.errors import RowTooLong
 from ddbload.rows.blocks import Block, BlockCutter
-from ddbload.rows.split import RowEnds
+from ddbload.rows.split import row_ends as ends_of
 from tests.property.rows_files import File, files, pieces, starts
 from tests.unit.rows.expected import certain_ends, line_at, row_ends, terminated_ends
 
@@ -32,7 +32,7 @@ def test_blocks_tile_the_stream(
     file: File, start: Cursor, empty_end: bool, data: st.DataObject
 ) -> None:
     parts = data.draw(pieces(file.data, most=50))
-    blocks = _cut(BlockCutter(RowEnds(file.dialect), start, LONG), parts, empty_end=empty_end)
+    blocks = _cut(BlockCutter(ends_of(file.dialect), start, LONG), parts, empty_end=empty_end)
     assert b"".join(block.data for block in blocks) == file.data
     assert all(block.data for block in blocks)
     at = start
@@ -46,7 +46,7 @@ def test_blocks_begin_and_end_where_the_oracle_ends_rows(
     file: File, start: Cursor, empty_end: bool, data: st.DataObject
 ) -> None:
     parts = data.draw(pieces(file.data, most=50))
-    blocks = _cut(BlockCutter(RowEnds(file.dialect), start, LONG), parts, empty_end=empty_end)
+    blocks = _cut(BlockCutter(ends_of(file.dialect), start, LONG), parts, empty_end=empty_end)
     ends = row_ends(file.data, *file.marks)
     terminated = terminated_ends(file.data, *file.marks)
     for number, block in enumerate(blocks, 1):
@@ -61,7 +61,7 @@ def test_blocks_begin_and_end_where_the_oracle_ends_rows(
 def test_a_complete_row_waits_for_no_more_than_its_own_length(
     file: File, data: st.DataObject
 ) -> None:
-    cutter = BlockCutter(RowEnds(file.dialect), Cursor(0, 1), LONG)
+    cutter = BlockCutter(ends_of(file.dialect), Cursor(0, 1), LONG)
     read = b""
     for part in data.draw(pieces(file.data, most=50)):
         read += part
@@ -75,7 +75,7 @@ def test_a_complete_row_waits_for_no_more_than_its_own_length(
 def test_a_row_is_too_long_exactly_when_it_exceeds_the_limit(
     file: File, start: Cursor, limit: int, empty_end: bool, data: st.DataObject
 ) -> None:
-    cutter = BlockCutter(RowEnds(file.dialect), start, limit)
+    cutter = BlockCutter(ends_of(file.dialect), start, limit)
     parts = data.draw(pieces(file.data, most=cutter.piece_bytes))
     ends = row_ends(file.data, *file.marks)
     too_long = [begin for begin, end in zip([0, *ends], ends, strict=False) if end - begin > limit]

@@ -11,13 +11,13 @@ from ddbload.contracts import Cursor
 from ddbload.rows.blocks import Block
 from ddbload.rows.columns import ColumnReader, Columns, octets, text
 from ddbload.rows.parse import RowParser
-from ddbload.rows.split import RowEnds
+from ddbload.rows.split import row_ends
 from tests.property.rows_files import File, files
 from tests.unit.rows.expected import Row, rows_of
 
 
 def _read(file: File, count: int) -> Columns:
-    reader = ColumnReader(RowParser(file.dialect, RowEnds(file.dialect)), count)
+    reader = ColumnReader(RowParser(file.dialect, row_ends(file.dialect)), count)
     return reader.read(Block(file.data, Cursor(0, 1)))
 
 

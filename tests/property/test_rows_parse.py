@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ddbload.contracts import Cursor
 from ddbload.rows.blocks import Block
 from ddbload.rows.parse import RowParser
-from ddbload.rows.split import RowEnds
+from ddbload.rows.split import row_ends
 from tests.property.rows_files import File, files, starts
 from tests.unit.rows.expected import line_at, rows_of
 from tests.unit.rows.reading import assert_same_rows, read_all
@@ -44,7 +44,7 @@ def test_positions_are_the_sources(
 
 @given(files(), st.data())
 def test_positions_are_known_in_any_order(file: File, data: st.DataObject) -> None:
-    rows = RowParser(file.dialect, RowEnds(file.dialect)).parse(Block(file.data, Cursor(0, 1)))
+    rows = RowParser(file.dialect, row_ends(file.dialect)).parse(Block(file.data, Cursor(0, 1)))
     expected = rows_of(file.data, *file.marks)
     for number in data.draw(st.permutations(range(len(rows.records)))):
         row = expected[number]

@@ -48,7 +48,6 @@ def assert_refused(world: World, error: type[DdbloadError], words: str, **change
         ({"source": {**PLACE, "encoding": "latin-1"}}, "'source.encoding'"),
         ({"source": {**PLACE, "columns": []}}, "'source.columns'"),
         ({"source": {**PLACE, "header": "yes"}}, "'source.header'"),
-        ({"source": {**PLACE, "delimiter": ",,"}}, "'source.delimiter'"),
         ({"source": {**PLACE, "delimiter": "\n"}}, "'source.delimiter'"),
         ({"source": {**PLACE, "delimiter": '"'}}, "same character"),
         ({"source": {**PLACE, "quote": "''"}}, "'source.quote'"),

@@ -9,7 +9,7 @@ from ddbload.contracts import Chunk, Cursor
 from ddbload.rows.blocks import Block, BlockCutter
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.parse import Defect, Record, RowParser
-from ddbload.rows.split import RowEnds
+from ddbload.rows.split import RowEnds, row_ends
 from tests.oracle.csv_machine import Row
 
 LONG = 64 * 1024 * 1024
@@ -68,7 +68,7 @@ def read_all(
     piece_bytes: Sequence[int] = (LONG,),
 ) -> list[Read]:
     """Every row of `data`, which stands at `start` of a source."""
-    ends = RowEnds(dialect)
+    ends = row_ends(dialect)
     parser = RowParser(dialect, ends)
     found: list[Read] = []
     for chunk in chunks_of(data, ends, start, chunk_bytes):

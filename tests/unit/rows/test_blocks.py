@@ -8,11 +8,11 @@ from ddbload.contracts import Cursor
 from ddbload.errors import RowTooLong
 from ddbload.rows.blocks import BLOCK_BYTES, Block, BlockCutter
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.split import RowEnds
+from ddbload.rows.split import row_ends
 
 
 def _cutter(max_row_bytes: int = 1000, start: Cursor | None = None) -> BlockCutter:
-    return BlockCutter(RowEnds(Dialect()), start or Cursor(0, 1), max_row_bytes)
+    return BlockCutter(row_ends(Dialect()), start or Cursor(0, 1), max_row_bytes)
 
 
 def test_a_piece_gives_its_whole_rows() -> None:
@@ -92,7 +92,7 @@ def test_pieces_are_no_larger_than_a_row() -> None:
 
 
 def test_a_long_row_is_not_read_again_with_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    ends = RowEnds(Dialect())
+    ends = row_ends(Dialect())
     looked = []
     last = ends.last
 

@@ -9,12 +9,12 @@ from ddbload.rows.blocks import Block
 from ddbload.rows.columns import ColumnReader, Columns
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.parse import RowParser
-from ddbload.rows.split import RowEnds
+from ddbload.rows.split import row_ends
 
 
 def read(data: str, count: int = 2, dialect: Dialect | None = None) -> Columns:
     dialect = dialect or Dialect()
-    reader = ColumnReader(RowParser(dialect, RowEnds(dialect)), count)
+    reader = ColumnReader(RowParser(dialect, row_ends(dialect)), count)
     return reader.read(Block(data.encode(), Cursor(0, 1)))
 
 

@@ -23,10 +23,11 @@ def test_any_other_character_will_do(character: str) -> None:
 @pytest.mark.parametrize(
     ("delimiter", "quote", "message"),
     [
-        ("::", '"', "'source.delimiter' must be one character, not 2"),
         ("", '"', "'source.delimiter' must be one character, not 0"),
         (",", "''", "'source.quote' must be one character, not 2"),
         ("\n", '"', "'source.delimiter' cannot be a line end"),
+        (":\r", '"', "'source.delimiter' cannot contain a line end"),
+        (":'", "'", "'source.delimiter' cannot contain 'source.quote'"),
         (",", "\r", "'source.quote' cannot be a line end"),
         ("\udc80", '"', "'source.delimiter' is not a character of UTF-8"),
         (",", "\ud800", "'source.quote' is not a character of UTF-8"),

@@ -7,10 +7,9 @@ import itertools
 import pytest
 
 from ddbload.contracts import Cursor
-from ddbload.rows import split
 from ddbload.rows.dialect import BYTE_ORDER_MARK, Dialect
 from ddbload.rows.parse import RowParser
-from ddbload.rows.split import RowEnds
+from ddbload.rows.split import row_ends as ends_of
 from tests.golden.cases import Golden, load_all
 from tests.unit.rows.expected import certain_ends, row_ends, rows_of, terminated_ends
 from tests.unit.rows.reading import assert_same_rows, blocks_of, read_all, rows_of_blocks
@@ -37,7 +36,7 @@ def test_there_are_files_to_cut() -> None:
 @each_file
 def test_a_search_from_every_offset(golden: Golden) -> None:
     data = golden.data[_start(golden).byte :]
-    ends = RowEnds(_dialect(golden))
+    ends = ends_of(_dialect(golden))
     terminated = terminated_ends(data, golden.delimiter, golden.quote)
     for offset in range(1, len(data) + 2):
         expected = min((end for end in terminated if end >= offset), default=0)
@@ -48,7 +47,7 @@ def test_a_search_from_every_offset(golden: Golden) -> None:
 def test_two_pieces_parted_at_every_byte(golden: Golden) -> None:
     start = _start(golden)
     data = golden.data[start.byte :]
-    ends = RowEnds(_dialect(golden))
+    ends = ends_of(_dialect(golden))
     parser = RowParser(_dialect(golden), ends)
     for first in range(1, len(data) + 1):
         found = rows_of_blocks(blocks_of(data, ends, start, (first, len(data))), parser)
@@ -86,9 +85,9 @@ def test_every_short_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if old_python:
-        monkeypatch.setattr(split, "_LOSES_ITS_PLACE", True)
+        monkeypatch.setattr("ddbload.rows.ends._LOSES_ITS_PLACE", True)
     dialect = Dialect(delimiter, quote)
-    ends = RowEnds(dialect)
+    ends = ends_of(dialect)
     marks = {",": delimiter, '"': quote or '"'}
     alphabet = [marks.get(symbol, symbol).encode() for symbol in SYMBOLS]
     for length in range(longest + 1):

@@ -6,11 +6,11 @@ import pytest
 
 from ddbload.contracts import Cursor
 from ddbload.errors import SplitMismatch
-from ddbload.rows import places
+from ddbload.rows import ends
 from ddbload.rows.blocks import Block
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.parse import Defect, Record, RowParser, Rows
-from ddbload.rows.split import RowEnds, count_line_ends
+from ddbload.rows.split import count_line_ends, row_ends
 
 START = Cursor(1000, 50)
 
@@ -18,7 +18,7 @@ START = Cursor(1000, 50)
 def _rows(data: str | bytes, delimiter: str = ",", quote: str | None = '"') -> Rows:
     dialect = Dialect(delimiter, quote)
     data = data.encode() if isinstance(data, str) else data
-    return RowParser(dialect, RowEnds(dialect)).parse(Block(data, START))
+    return RowParser(dialect, row_ends(dialect)).parse(Block(data, START))
 
 
 def _records(data: str | bytes, delimiter: str = ",", quote: str | None = '"') -> list[Record]:
@@ -113,7 +113,7 @@ def test_places_of_all_rows_take_one_pass(monkeypatch: pytest.MonkeyPatch) -> No
 
     data = 'a,"b\nc"\n' * 5000
     rows = _rows(data)
-    monkeypatch.setattr(places, "count_line_ends", count)
+    monkeypatch.setattr(ends, "count_line_ends", count)
     for row in range(5000):
         assert rows.position(row) == Cursor(1000 + 8 * row, 50 + 2 * row)
     assert sum(counted) < len(data)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.split import RowEnds, count_line_ends
+from ddbload.rows.split import count_line_ends, row_ends
 
-ENDS = RowEnds(Dialect())
+ENDS = row_ends(Dialect())
 
 
 def test_a_row_ends_after_its_line_end() -> None:
@@ -83,7 +83,7 @@ def test_a_row_without_a_line_end_is_not_found() -> None:
 )
 def test_quotes_that_are_closed(data: bytes, closes: bool) -> None:
     assert ENDS.closes(data) is closes
-    assert RowEnds(Dialect(quote=None)).closes(data)
+    assert row_ends(Dialect(quote=None)).closes(data)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_field_of_three_megabytes(quote: str) -> None:
     inside = f"line, {quote}{quote}\r\n" * 300_000
     field = f"1,{quote}{inside}{quote}\n".encode()
     assert len(field) > 3_000_000
-    ends = RowEnds(Dialect(quote=quote))
+    ends = row_ends(Dialect(quote=quote))
     assert ends.all(field + b"2,b\n") == [len(field), len(field) + 4]
     assert ends.last(field + b"2,", final=False) == len(field)
     assert ends.first_from(field + b"2,b\n", 1, final=False) == len(field)
