@@ -121,7 +121,7 @@ class ColumnNameTooLong(DdbloadError):
 
 
 class UnknownColumn(DdbloadError):
-    """A declared type names a column that the file does not have."""
+    """A declared type, or the mapping, names a column that the file does not have."""
 
 
 class RowTooLong(DdbloadError):

@@ -24,12 +24,14 @@ from ddbload.errors import (
     UnknownColumn,
     UnsupportedKeyType,
 )
+from ddbload.rows.attributes import MAX_NAME_BYTES
+from ddbload.rows.layout import missing, shown
+from ddbload.rows.values import attribute_type
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-MAX_NAME_BYTES = 64 * 1024 - 1
-"""DynamoDB's limit for the name of an attribute."""
+KEY_TYPES = ("S", "N", "B")
 _KEY_BYTES = {"HASH": 2048, "RANGE": 1024}
 
 
@@ -116,40 +118,44 @@ def check_names(columns: Sequence[str]) -> None:
 
 
 def column_types(
-    columns: Sequence[str], declared: Mapping[str, str], table: Table
+    columns: Sequence[str],
+    declared: Mapping[str, str],
+    table: Table,
+    inferred: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """Each column's type: declared, or as the table's keys and indexes want it, or S.
+    """Each attribute's type: declared, or as keys of the table and indexes are, or inferred, or S.
 
+    `columns`: the attributes, after what is renamed, dropped and set.
     Raises `UnknownColumn`, `KeyColumnMissing`, `KeyTypeMismatch` and `UnsupportedKeyType`.
     """
     known = set(columns)
     for name in declared:
         if name not in known:
             raise UnknownColumn(
-                f"a type is declared for {_shown(name)}, which is {_missing(name, columns)}"
+                f"a type is declared for {shown(name)}, which is {missing(name, columns)}"
             )
     types = dict(declared)
     for key in table.keys:
         if key.name not in known:
             raise KeyColumnMissing(
-                f"table {table.name} is keyed by {_shown(key.name)}, which is"
-                f" {_missing(key.name, columns)}"
+                f"table {table.name} is keyed by {shown(key.name)}, which is"
+                f" {missing(key.name, columns)}"
             )
     for key in (*table.keys, *table.index_keys):
         if key.name not in known:
             continue
-        if key.type not in ("S", "N"):
+        if key.type not in KEY_TYPES:
             raise UnsupportedKeyType(
-                f"{_shown(key.name)} is a key of type {key.type} in table {table.name}; from text"
-                " ddbload makes keys of type S and N"
+                f"{shown(key.name)} is a key of type {key.type} in table {table.name}; from text"
+                f" ddbload makes keys of type {', '.join(KEY_TYPES)}"
             )
         wanted = types.setdefault(key.name, key.type)
-        if wanted != key.type:
+        if attribute_type(wanted) != key.type:
             raise KeyTypeMismatch(
-                f"{_shown(key.name)} is declared {wanted}, and is a key of type {key.type} in table"
+                f"{shown(key.name)} is declared {wanted}, and is a key of type {key.type} in table"
                 f" {table.name} or one of its indexes"
             )
-    return tuple(types.get(name, "S") for name in columns)
+    return tuple(types.get(name) or (inferred or {}).get(name, "S") for name in columns)
 
 
 def check_position(name: str | None, columns: Sequence[str], table: Table) -> None:
@@ -158,7 +164,7 @@ def check_position(name: str | None, columns: Sequence[str], table: Table) -> No
         return
     use = (
         f"the position attribute ('options.position_attribute', --position-attribute) is"
-        f" {_shown(name)}, which"
+        f" {shown(name)}, which"
     )
     if len(name.encode()) > MAX_NAME_BYTES:
         raise InvalidPayload(f"{use} is longer than an attribute's name may be")
@@ -170,16 +176,3 @@ def check_position(name: str | None, columns: Sequence[str], table: Table) -> No
             f"{use} is a key attribute of table {table.name} or of one of its indexes: name an"
             " attribute of its own"
         )
-
-
-def _missing(name: str, columns: Sequence[str]) -> str:
-    # The names are not told: where a file lacks its header they are a row.
-    told = f"none of the file's {len(columns)} columns"
-    alike = [column for column in columns if column.strip().casefold() == name.strip().casefold()]
-    if alike:
-        return f"{told}; {_shown(alike[0])} is one, and names are compared exactly"
-    return f"{told}: check the delimiter, and whether the file has a header"
-
-
-def _shown(name: str) -> str:
-    return repr(name if len(name) <= 60 else name[:57] + "...")

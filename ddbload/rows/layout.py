@@ -18,11 +18,11 @@ from ddbload.errors import (
     InvalidPayload,
     UnknownColumn,
 )
+from ddbload.rows.attributes import MAX_NAME_BYTES
 from ddbload.rows.cells import ESCAPED, has_none_of
 from ddbload.rows.columns import Columns, octets
-
-MAX_NAME_BYTES = 64 * 1024 - 1
-"""DynamoDB's limit for the name of an attribute."""
+from ddbload.rows.types import BadValue
+from ddbload.rows.values import TEXT_READERS
 
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|[{}]")
 
@@ -195,6 +195,12 @@ class Layout:
     """Each attribute's: the place of its column, or what it is composed of."""
     markers: tuple[str, ...] = ()
     """Cells that are null, besides empty ones."""
+    is_plain: bool = field(init=False)
+    """Whether rows are as the file has them."""
+
+    def __post_init__(self) -> None:
+        plain = not self.markers and self.origins == tuple(range(len(self.columns)))
+        object.__setattr__(self, "is_plain", plain)
 
     @classmethod
     def of(
@@ -238,16 +244,26 @@ class Layout:
         """Columns of the file."""
         return len(self.columns)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether rows are as the file has them."""
-        return not self.markers and self.origins == tuple(range(len(self.columns)))
-
     def only(self, names: Sequence[str]) -> Self:
         """The same for these attributes alone, in this order. Raises `ValueError` for others."""
         places = [self.attributes.index(name) for name in names]
         origins = tuple(self.origins[place] for place in places)
         return replace(self, attributes=tuple(names), origins=origins)
+
+    def check_constants(self, types: Sequence[str]) -> None:
+        """Raise `InvalidPayload` for what no row could have a value of its type from."""
+        for name, origin, kind in zip(self.attributes, self.origins, types, strict=True):
+            if isinstance(origin, int) or origin.places:
+                continue
+            said = origin.template.fill(())
+            try:
+                if said:
+                    TEXT_READERS[kind](said)
+            except BadValue as bad:
+                raise InvalidPayload(
+                    f"{shown(name)} is of type {kind}, and what it is set to is none:"
+                    f" {bad.detail} ({bad.cause})"
+                ) from None
 
     def column(self, attribute: int) -> int | str:
         """What a reject names where an attribute is wrong: a column, or what is no column."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from decimal import Decimal, DecimalException
 from typing import Any
 
 _UNIT_BYTES = 1024
+_MAY_HOLD_BINARY = frozenset({"B", "BS", "L", "M"})
 
 
 def same_item(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -57,3 +59,37 @@ def _size(value: Any) -> int:
     if isinstance(value, list | tuple | set | frozenset):
         return sum(1 + _size(each) for each in value)
     return 1
+
+
+def to_client(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An item of DynamoDB's JSON as a boto3 client wants it: binary as bytes, and not as base64."""
+    if _MAY_HOLD_BINARY.isdisjoint(kind for value in item.values() for kind in value):
+        return item
+    return {name: _with_bytes(value) for name, value in item.items()}
+
+
+def of_client(answer: Any) -> Any:
+    """What a boto3 client gave, as DynamoDB's JSON: binary as base64."""
+    match answer:
+        case bytes() | bytearray():
+            return b64encode(answer).decode()
+        case Mapping():
+            return {name: of_client(each) for name, each in answer.items()}
+        case list() | tuple():
+            return [of_client(each) for each in answer]
+        case _:
+            return answer
+
+
+def _with_bytes(value: Mapping[str, Any]) -> dict[str, Any]:
+    ((kind, content),) = value.items()
+    match kind:
+        case "B":
+            content = b64decode(content)
+        case "BS":
+            content = [b64decode(each) for each in content]
+        case "L":
+            content = [_with_bytes(each) for each in content]
+        case "M":
+            content = {name: _with_bytes(each) for name, each in content.items()}
+    return {kind: content}

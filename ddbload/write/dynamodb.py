@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws_http.failures import meaning
+from ddbload.write.attributes import of_client, to_client
 from ddbload.write.driver import PutItem
 from ddbload.write.requests import Requests
 from ddbload.write.steps import Answer, Unsure
@@ -27,7 +29,7 @@ class ClientWriter:
         """Write rows of different keys, in one request."""
         requests = self._requests
         try:
-            response: Any = self._call(**requests.parameters(items))
+            response: Any = self._call(**requests.parameters(list(map(to_client, items))))
         except (AttributeError, LookupError, TypeError, ValueError):
             # So botocore fails on a body that is JSON, and not an object, or not even text.
             return Unsure("an answer that is not DynamoDB's")
@@ -35,5 +37,7 @@ class ClientWriter:
             meant = meaning(error)
             if meant is None:
                 raise
-            return requests.failed(meant, lambda: items)
+            return requests.failed(replace(meant, item=of_client(meant.item)), lambda: items)
+        if isinstance(response, Mapping) and response.get("UnprocessedItems"):
+            response = of_client(response)
         return requests.accepted(response, lambda: items)

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts import PreflightTask
+from ddbload.contracts import KeyAttribute, PreflightTask, Table
 from ddbload.errors import DdbloadError
 from ddbload.pipeline.context import Permitted
 from ddbload.pipeline.preflight import preflight
+from ddbload.pipeline.tables import column_types
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails
 from tests.fakes.s3_faults import Fault as S3Fault
@@ -161,11 +162,16 @@ def test_a_declared_type_that_contradicts_a_key(keys, indexes, types, named):
         ([("id", "S")], [[("name", "B")]]),
     ],
 )
-@pytest.mark.parametrize("types", [{}, {"id": "S"}])
-def test_a_binary_key(keys, indexes, types):
-    words = "a key of type B in table books"
-    world = World(FILE, keys, indexes, types=types)
-    assert_refused(world, errors.UnsupportedKeyType, words)
+def test_a_binary_key_is_base64(keys, indexes):
+    world = World(FILE.replace(b"1999", b"19-9"), keys, indexes)
+    assert world.run().rows.rejected == 1
+    assert {each["cause"] for each in world.rejects()} == {"not_base64"}
+
+
+def test_a_key_of_a_type_that_no_key_has():
+    table = Table("books", "id", (KeyAttribute("id", "M", 2048),))
+    with pytest.raises(errors.UnsupportedKeyType, match="a key of type M in table books"):
+        column_types(["id"], {}, table)
 
 
 def test_an_index_on_what_is_no_column_does_no_harm():

@@ -9,8 +9,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ddbload.errors import AccessDenied, RequestRefused, TableNotFound
+from ddbload.modes import INSERT, condition_of
 from ddbload.write.dynamodb import ClientWriter
-from ddbload.write.requests import Batches
+from ddbload.write.requests import Batches, ConditionalPuts
+from ddbload.write.settlement import Outcome
 from ddbload.write.steps import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from tests.fakes.client import connect_timeout, connection_closed, read_timeout, unreachable
 from tests.fakes.dynamodb import FakeDynamoDB
@@ -28,6 +30,7 @@ from tests.fakes.dynamodb_faults import (
     scientific,
 )
 
+WRITTEN, SKIPPED = Outcome.WRITTEN, Outcome.SKIPPED
 TABLE = "table"
 KEYS = ("id", "sort")
 
@@ -151,10 +154,32 @@ def test_binary_keys_are_known(dynamodb):
         BillingMode="PAY_PER_REQUEST",
     )
     dynamodb.faults.add("batch_write_item", processed_first(1))
-    items = [{"id": {"B": b"\x00"}}, {"id": {"B": b"\xff"}}]
+    items = [{"id": {"B": "AA=="}}, {"id": {"B": "/w=="}}]
     answer = ClientWriter(dynamodb, Batches("binaries", ["id"])).send(items)
     assert isinstance(answer, Accepted)
     assert list(answer.unprocessed) == [1]
+    assert dynamodb.items("binaries") == [{"id": {"B": b"\x00"}}]
+
+
+def test_binary_is_bytes_however_deep_it_stands(dynamodb):
+    nested = {"M": {"a": {"L": [{"B": "/w=="}, {"BS": ["AA==", "AQ=="]}, {"S": "AA=="}]}}}
+    assert isinstance(send(dynamodb, made(1, nested=nested)), Accepted)
+    (item,) = dynamodb.items(TABLE)
+    assert item["nested"] == {
+        "M": {"a": {"L": [{"B": b"\xff"}, {"BS": [b"\x00", b"\x01"]}, {"S": "AA=="}]}}
+    }
+
+
+@pytest.mark.parametrize(("there", "outcome"), [("/w==", WRITTEN), ("/g==", SKIPPED)])
+def test_binary_that_is_there_is_compared(dynamodb, there, outcome):
+    items = made(1, data={"B": there})
+    condition = condition_of(INSERT, "id", None)
+    assert condition is not None
+    writer = ClientWriter(dynamodb, ConditionalPuts(TABLE, condition))
+    assert isinstance(writer.send(items), Accepted)
+    answer = writer.send(made(1, data={"B": "/w=="}))
+    assert isinstance(answer, Accepted)
+    assert answer.outcome is outcome
 
 
 def test_items_that_come_back_twice_are_the_same_places(dynamodb):
