@@ -1,0 +1,238 @@
+"""Table exports, as the developer guide describes them, where they were made and elsewhere."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from ddbload.errors import DamagedExport, UnsupportedFormat
+from ddbload.source.exports import (
+    DataFile,
+    ExportedFile,
+    find_exports,
+    is_of_export,
+    read_export,
+)
+from tests.unit.source.test_decoded import Bytes
+
+ID = "01693685827463-2d8752fd"
+
+
+def summary(**other) -> dict:
+    return {
+        "version": "2020-06-30",
+        "exportArn": "arn:aws:dynamodb:us-east-1:123456789012:table/Products/export/" + ID,
+        "startTime": "2020-11-04T07:28:34.028Z",
+        "endTime": "2020-11-04T07:33:43.897Z",
+        "tableArn": "arn:aws:dynamodb:us-east-1:123456789012:table/Products",
+        "tableId": "12345a12-abcd-123a-ab12-1234abc12345",
+        "exportTime": "2020-11-04T07:28:34.028Z",
+        "s3Bucket": "exports",
+        "s3Prefix": "2020-Nov",
+        "s3SseAlgorithm": "AES256",
+        "s3SseKmsKeyId": None,
+        "manifestFilesS3Key": f"2020-Nov/AWSDynamoDB/{ID}/manifest-files.json",
+        "billedSizeBytes": 0,
+        "itemCount": 8,
+        "outputFormat": "DYNAMODB_JSON",
+        **other,
+    }
+
+
+INCREMENTAL = summary(
+    version="2023-08-01",
+    exportFromTime="2023-09-01T00:00:00.000Z",
+    exportToTime="2023-09-02T00:00:00.000Z",
+    exportType="INCREMENTAL_EXPORT",
+    outputView="NEW_AND_OLD_IMAGES",
+)
+
+
+def line(key: str, items: int | None = 4, **other) -> dict:
+    return {
+        "itemCount": items,
+        "md5Checksum": "sQMSpEILNgoQmarvDFonGQ==",
+        "etag": "af83d6f217c19b8b0fff8023d8ca4716-1",
+        "dataFileS3Key": key,
+        **other,
+    }
+
+
+FULL_KEYS = [f"2020-Nov/AWSDynamoDB/{ID}/data/{name}.json.gz" for name in ("asdl", "zzz")]
+NEW_KEYS = [f"2020-Nov/AWSDynamoDB/data/{name}.json.gz" for name in ("asdl", "zzz")]
+
+
+def store(folder: str, summed: dict | bytes | None, lines: list | bytes | None) -> dict:
+    found = {}
+    if summed is not None:
+        data = summed if isinstance(summed, bytes) else json.dumps(summed).encode()
+        found[folder + "manifest-summary.json"] = data
+    if lines is not None:
+        data = lines if isinstance(lines, bytes) else "\n".join(map(json.dumps, lines)).encode()
+        found[folder + "manifest-files.json"] = data
+    return found
+
+
+def read(folder: str, summed, lines, place: str | None = None):
+    return read_export(place or folder, store(folder, summed, lines).get)
+
+
+WHERE = f"s3://exports/2020-Nov/AWSDynamoDB/{ID}/"
+
+
+@pytest.mark.parametrize("name", ["", "manifest-summary.json", "manifest-files.json"])
+def test_a_full_export(name):
+    export = read(WHERE, summary(), [line(key) for key in FULL_KEYS], WHERE + name)
+    assert export.place == WHERE
+    assert not export.incremental
+    assert export.table == "arn:aws:dynamodb:us-east-1:123456789012:table/Products"
+    assert export.items == 8
+    etag = "af83d6f217c19b8b0fff8023d8ca4716-1"
+    assert export.files == (
+        DataFile(f"{WHERE}data/asdl.json.gz", 4, etag),
+        DataFile(f"{WHERE}data/zzz.json.gz", 4, etag),
+    )
+
+
+def test_an_incremental_export():
+    export = read(WHERE, INCREMENTAL, [line(key) for key in NEW_KEYS])
+    assert export.incremental
+    assert [file.place for file in export.files] == [
+        "s3://exports/2020-Nov/AWSDynamoDB/data/asdl.json.gz",
+        "s3://exports/2020-Nov/AWSDynamoDB/data/zzz.json.gz",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("folder", "full", "new"),
+    [
+        ("s3://copy/x/", "s3://copy/x/data/asdl.json.gz", "s3://copy/data/asdl.json.gz"),
+        ("s3://copy/", "s3://copy/data/asdl.json.gz", "s3://copy/data/asdl.json.gz"),
+        ("/disk/x/", "/disk/x/data/asdl.json.gz", "/disk/data/asdl.json.gz"),
+        ("x/", "x/data/asdl.json.gz", "data/asdl.json.gz"),
+        ("./", "./data/asdl.json.gz", "../data/asdl.json.gz"),
+    ],
+)
+def test_a_copy_is_read_by_where_its_files_lie(folder, full, new):
+    for keys, expected, summed in ((FULL_KEYS, full, summary()), (NEW_KEYS, new, INCREMENTAL)):
+        export = read(folder, summed, [line(key) for key in keys])
+        assert export.files[0].place == expected
+
+
+def test_a_manifest_in_the_current_folder():
+    found = store("", summary(), [line(key) for key in FULL_KEYS])
+    export = read_export("manifest-summary.json", found.get)
+    assert export.files[0].place == "data/asdl.json.gz"
+
+
+def test_keys_with_the_prefix_and_without():
+    # The guide's own example leaves it out.
+    short = summary(manifestFilesS3Key=f"AWSDynamoDB/{ID}/manifest-files.json")
+    for keys in (FULL_KEYS, [key.removeprefix("2020-Nov/") for key in FULL_KEYS]):
+        export = read(WHERE, short, [line(key) for key in keys])
+        assert export.files[0].place == f"{WHERE}data/asdl.json.gz"
+
+
+def test_of_a_tool_that_names_its_folders_otherwise():
+    other = summary(manifestFilesS3Key="dump/7/manifest-files.json")
+    export = read("s3://b/dump/7/", other, [line("dump/7/data/a.gz", 8)])
+    assert export.files[0].place == "s3://b/dump/7/data/a.gz"
+
+
+def test_an_empty_table():
+    assert read(WHERE, summary(itemCount=0), [line(FULL_KEYS[0], 0)]).items == 0
+    assert read(WHERE, summary(itemCount=0), []).files == ()
+
+
+def test_counts_may_be_left_out():
+    lines = [{"dataFileS3Key": key} for key in FULL_KEYS]
+    export = read(WHERE, summary(itemCount=None), lines)
+    assert [file.items for file in export.files] == [None, None]
+
+
+def _lines(*keys, **other):
+    return [line(key, **other) for key in keys]
+
+
+@pytest.mark.parametrize(
+    ("summed", "lines", "words"),
+    [
+        (None, _lines(*FULL_KEYS), "has not ended"),
+        (summary(), None, "has no manifest-files.json"),
+        (b"", [], "manifest-summary.json is no JSON"),
+        (b"[]", [], "no JSON object"),
+        (b"\xff", [], "is no JSON"),
+        ({}, [], "does not say the export's format"),
+        (summary(manifestFilesS3Key=None), [], "does not name its manifest-files.json"),
+        (summary(manifestFilesS3Key="x/y"), [], "does not name its manifest-files.json"),
+        (summary(itemCount="8"), _lines(*FULL_KEYS), "itemCount is no number"),
+        (summary(itemCount=9), _lines(*FULL_KEYS), "have 8 items, and .* says 9"),
+        (summary(), _lines(FULL_KEYS[0]), "have 4 items, and .* says 8"),
+        (summary(itemCount=None), [], "names no data file"),
+        (summary(), b'{"itemCount": 8', "line 1 is no JSON"),
+        (summary(), b"\n8", "line 2 is no JSON object"),
+        (summary(), [{"itemCount": 8}], "line 1 names no data file"),
+        (summary(), _lines(FULL_KEYS[0], items=-1), "line 1: itemCount"),
+        (summary(), _lines(FULL_KEYS[0], items=True), "line 1: itemCount"),
+        (summary(), _lines(FULL_KEYS[0], FULL_KEYS[0]), "line 2 names the data file of an earlier"),
+        (summary(), _lines("etc/passwd"), "outside of the export"),
+        (summary(), _lines(f"AWSDynamoDB/{ID}/../../../etc/passwd"), "outside of the export"),
+        (summary(), _lines(7), "dataFileS3Key is no text"),
+    ],
+)
+def test_a_damaged_one_says_what_is_wrong(summed, lines, words):
+    with pytest.raises(DamagedExport, match=words) as caught:
+        read(WHERE, summed, lines)
+    assert WHERE in caught.value.message
+
+
+@pytest.mark.parametrize("kind", [{"outputFormat": "ION"}, {"outputFormat": 7}])
+def test_ion_is_refused_by_name(kind):
+    with pytest.raises(UnsupportedFormat, match="DYNAMODB_JSON"):
+        read(WHERE, summary(**kind), _lines(*FULL_KEYS))
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(UnsupportedFormat, match="SIDEWAYS_EXPORT"):
+        read(WHERE, summary(exportType="SIDEWAYS_EXPORT"), _lines(*FULL_KEYS))
+
+
+def test_exports_are_found_among_names():
+    names = [
+        "b/manifest-summary.json",
+        "a/data/x",
+        "a/manifest-summary.json",
+        "manifest-files.json",
+    ]
+    assert find_exports(names) == ["a/", "b/"]
+    assert find_exports(["manifest-summary.json", "xmanifest-summary.json"]) == [""]
+    assert is_of_export("s3://b/x/manifest-files.json")
+    assert not is_of_export("s3://b/x/manifest-files.checksum")
+
+
+# The data.
+
+
+def exported(data: bytes, items: int | None) -> bytes:
+    file = ExportedFile(Bytes(gzip.compress(data)), items)
+    return b"".join(file.stream(0, None, 5))
+
+
+@pytest.mark.parametrize("items", [None, 0, 1, 2])
+@pytest.mark.parametrize("data", [b'{"Item":{}}\n{"Item":{}}\n', b'{"Item":{}}\n{"Item":{}}'])
+def test_a_whole_data_file(data, items):
+    assert exported(data, items) == data
+
+
+@pytest.mark.parametrize("data", [b'{"Item":{}}\n{"Item":{}}\n', b'{"Item":{}}\n{"Item":{}}', b""])
+def test_a_data_file_that_lost_items_is_damaged(data):
+    with pytest.raises(DamagedExport, match="3 were exported"):
+        exported(data, 3)
+
+
+def test_a_part_is_not_counted():
+    file = ExportedFile(Bytes(gzip.compress(b"{}\n" * 9)), 100)
+    assert b"".join(file.stream(3, 9, 100)) == b"{}\n{}\n"
+    assert b"".join(file.stream(3, None, 100)) == b"{}\n" * 8

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ddbload.errors import BadManifest
+from ddbload.source.manifests import Entry, read_manifest
+
+HERE = "lists/today.manifest"
+THERE = "s3://bucket/lists/today.manifest"
+
+
+def places(data: bytes | str, place: str = HERE) -> list[str]:
+    data = data.encode() if isinstance(data, str) else data
+    return [entry.place for entry in read_manifest(data, place)]
+
+
+def test_redshifts():
+    # As its UNLOAD writes them, and its COPY documents them.
+    data = {
+        "entries": [
+            {"url": "s3://bucket/a/0000_part_00", "meta": {"content_length": 5956875}},
+            {"url": "s3://bucket/a/0001_part_00", "mandatory": True},
+            {"url": "s3://other/b c/é", "mandatory": False},
+        ],
+        "schema": {"elements": []},
+        "meta": {"record_count": 3},
+    }
+    assert read_manifest(json.dumps(data).encode(), HERE) == (
+        Entry("s3://bucket/a/0000_part_00", size=5956875),
+        Entry("s3://bucket/a/0001_part_00"),
+        Entry("s3://other/b c/é", optional=True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ('["s3://b/k", "x.csv", {"url": "/y.csv"}]', ["s3://b/k", "lists/x.csv", "/y.csv"]),
+        ("s3://b/k\nx.csv\r\n\r\n  /y.csv\t\r", ["s3://b/k", "lists/x.csv", "/y.csv"]),
+        ("\ufeffx.csv", ["lists/x.csv"]),
+        ("a b,c.csv\n#1.csv\n", ["lists/a b,c.csv", "lists/#1.csv"]),
+        ("a\x85b\u2028c.csv\n", ["lists/a\x85b\u2028c.csv"]),
+        ("../x.csv\n./y.csv", ["x.csv", "lists/y.csv"]),
+        (' \n [ "x.csv" ] ', ["lists/x.csv"]),
+    ],
+)
+def test_lists(data, expected):
+    assert places(data) == expected
+
+
+def test_names_are_relative_to_the_manifest():
+    assert places("x.csv\nin/y.csv", "today") == ["x.csv", "in/y.csv"]
+    assert places("x.csv", "/lists/today") == ["/lists/x.csv"]
+    assert places("x.csv\nin//y.csv", THERE) == [
+        "s3://bucket/lists/x.csv",
+        "s3://bucket/lists/in//y.csv",
+    ]
+    assert places("x.csv", "s3://bucket/today") == ["s3://bucket/x.csv"]
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "./x", "../x"])
+def test_a_manifest_in_s3_names_no_file_of_a_machine(name):
+    with pytest.raises(BadManifest, match="entry 2 is a file of some machine"):
+        places(f"x\n{name}", THERE)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "names no file"),
+        (b" \n\r\n", "names no file"),
+        (b"[]", "names no file"),
+        (b'{"entries": []}', "names no file"),
+        (b"{}", "no list of names"),
+        (b'{"entries": {"url": "s3://b/k"}}', "no list of names"),
+        (b'{"entries": [{"url": "s3://b/k"}', "begins like JSON and is none"),
+        (b"[" * 100_000, "begins like JSON"),
+        (b'{"url": "s3://b/k"}\n{"url": "s3://b/l"}', "begins like JSON and is none"),
+        (b'{"dataFileS3Key": "k"}\n{"dataFileS3Key": "l"}', "DynamoDB table export"),
+        (b"[1]", 'entry 1 has no "url"'),
+        (b'["x", {"uri": "s3://b/k"}]', 'entry 2 has no "url"'),
+        (b'[{"url": "s3://b/k", "mandatory": "yes"}]', "neither true nor false"),
+        (b'[{"url": "s3://b/k", "meta": {"content_length": -1}}]', "no number of bytes"),
+        (b'[{"url": "s3://b/k", "meta": {"content_length": true}}]', "no number of bytes"),
+        (b'[""]', "entry 1 names no file"),
+        (b"s3://b/folder/", "entry 1 names no file"),
+        (b"x\0y", "entry 1 names no file"),
+        (b"s3://b", "no s3://bucket/key"),
+        (b"s3:///k", "no s3://bucket/key"),
+        (b"x\ny\nx", "lists/x twice, the second time as 3"),
+        (b"x\n./x", "lists/x twice"),
+        (b"\xff\xfex\0", "no text in UTF-8"),
+        (b"\x1f\x8b\x08\0", "no text in UTF-8"),
+    ],
+)
+def test_what_is_no_manifest_says_why(data, words):
+    with pytest.raises(BadManifest, match=words) as caught:
+        read_manifest(data, HERE)
+    assert caught.value.message.startswith(HERE)
