@@ -217,3 +217,6 @@ _CHECKS: dict[str, Callable[[object, int], object]] = {
     "L": _list,
     "M": _map,
 }
+
+KINDS = frozenset(_CHECKS)
+"""DynamoDB's types."""

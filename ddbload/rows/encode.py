@@ -18,7 +18,7 @@ from ddbload.contracts import Table
 from ddbload.rows.attributes import Attributes
 from ddbload.rows.cells import FILLER, PLAIN_LENGTH, READERS, Form, identities
 from ddbload.rows.columns import Columns, octets, text
-from ddbload.rows.items import MAX_ITEM_BYTES, key_limits
+from ddbload.rows.items import MAX_ITEM_BYTES, Item, key_limits
 from ddbload.rows.valued import Valued, read_values, to_json
 from ddbload.rows.values import NULL, OMIT, REFUSED, null_of
 
@@ -202,10 +202,19 @@ def put_of(item: Attributes) -> str:
     return octets(to_json({"PutRequest": {"Item": item}}))
 
 
+def request_of(item: Item) -> str:
+    """The request that puts an item, or deletes it."""
+    if item.deleted:
+        return octets(to_json({"DeleteRequest": {"Key": item.attributes}}))
+    return put_of(item.attributes)
+
+
 def item_of(put: str) -> Attributes:
-    """The item that a request puts."""
-    item: Attributes = json.loads(text(put))["PutRequest"]["Item"]
-    return item
+    """The item that a request puts, or the key that it deletes."""
+    ((_, request),) = json.loads(text(put)).items()
+    ((_, item),) = request.items()
+    attributes: Attributes = item
+    return attributes
 
 
 def _filled(column: Sequence[str], odd: set[int]) -> Sequence[str]:

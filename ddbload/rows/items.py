@@ -32,6 +32,8 @@ class Item:
     """Bytes that DynamoDB counts: of names and values."""
     wire_bytes: int
     """Bytes of the item in a request's JSON, at most."""
+    deleted: bool = False
+    """Whether the attributes are the key of an item that is to be deleted, among others put."""
 
 
 class ItemBuilder:

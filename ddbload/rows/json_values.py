@@ -6,29 +6,27 @@ The standard library does the reading, told to let go of nothing: it would make 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from json.decoder import JSONDecodeError, JSONDecoder
-from typing import NoReturn
+from json.scanner import make_scanner
+from typing import Any, NoReturn
 
 from ddbload.rows.attributes import MAX_DEPTH, AttributeValue, check_name, too_deep, utf8_size
 from ddbload.rows.types import BadValue, number
 
-Json = str | bytes | bool | list["Json"] | dict[str, "Json"] | None
-"""What `parse` gives. Bytes are a number's text: nothing else tells it as cheaply from a string."""
+Members = tuple[tuple[str, "Json"], ...]
+"""An object's names and values, as they stand: two may have one name."""
+Json = str | bytes | bool | list["Json"] | Members | None
+"""What `scan` gives. Bytes are a number's text: nothing else tells it as cheaply from a string."""
 
 BAD_JSON = "bad_json"
 
 
-class DuplicateName(BadValue):
-    """An object with two members of one name."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "duplicate_name", "an object has two members with the same name; one would be lost"
-        )
-
-
 def parse(text: str) -> Json:
-    """A JSON text, whole. Strings may still hold lone surrogates. Raises `BadValue`."""
+    """A JSON text, whole. It may still have lone surrogates, and names that stand twice.
+
+    Raises `BadValue`.
+    """
     try:
         value: Json = _DECODER.decode(text)
     except JSONDecodeError as error:
@@ -57,9 +55,10 @@ def attribute(value: Json, depth: int = 0) -> AttributeValue:
         return {"BOOL": value}
     if isinstance(value, list):
         return {"L": [attribute(member, depth + 1) for member in value]}
-    for name in value:
+    members = named(value)
+    for name in members:
         check_name(name)
-    return {"M": {name: attribute(member, depth + 1) for name, member in value.items()}}
+    return {"M": {name: attribute(member, depth + 1) for name, member in members.items()}}
 
 
 def attribute_of_json(text: str) -> AttributeValue:
@@ -67,11 +66,26 @@ def attribute_of_json(text: str) -> AttributeValue:
     return attribute(parse(text))
 
 
-def _object(members: list[tuple[str, Json]]) -> dict[str, Json]:
-    made = dict(members)
-    if len(made) < len(members):
-        raise DuplicateName
-    return made
+def named(members: Members) -> dict[str, Json]:
+    """An object's values by their names. Raises `BadValue` where one stands twice."""
+    values = dict(members)
+    if len(values) < len(members):
+        raise BadValue(
+            "duplicate_name", "an object has two members with the same name; one would be lost"
+        )
+    return values
+
+
+def plain(value: Json) -> Any:
+    """What `parse` gave, with objects as `dict`. Raises `BadValue` where a name stands twice.
+
+    Take nothing that `too_deep` has not looked at.
+    """
+    if isinstance(value, tuple):
+        return {name: plain(member) for name, member in named(value).items()}
+    if isinstance(value, list):
+        return [plain(member) for member in value]
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -79,11 +93,18 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 _DECODER = JSONDecoder(
-    object_pairs_hook=_object,
+    object_pairs_hook=tuple,
     parse_int=str.encode,
     parse_float=str.encode,
     parse_constant=_refuse_constant,
 )
+
+
+scan: Callable[[str, int], tuple[Json, int]] = make_scanner(_DECODER)  # type: ignore[arg-type]
+"""Reads a value that begins at an index, and says where it ends.
+
+Raises what `parse` makes `BadValue` of: `JSONDecodeError`, `StopIteration`, `RecursionError`.
+"""
 
 
 def _told(text: str, error: JSONDecodeError) -> str:

@@ -1,0 +1,267 @@
+"""From a line of JSON to a DynamoDB item, or to the reason why there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ddbload.contracts import Table
+from ddbload.modes import DELETE, LAST_WINS, PUT, position
+from ddbload.rows.attributes import (
+    Attributes,
+    AttributeValue,
+    check_name,
+    checked,
+    item_size,
+    size_of,
+    too_deep,
+)
+from ddbload.rows.columns import octets
+from ddbload.rows.defects import Defect
+from ddbload.rows.envelopes import Row, bare
+from ddbload.rows.items import MAX_ITEM_BYTES, Item
+from ddbload.rows.json_values import Json, Members, attribute, parse, plain
+from ddbload.rows.layout import Changes, Template
+from ddbload.rows.types import BadValue, number
+from ddbload.rows.values import OMIT, REFUSED, TEXT_READERS, attribute_type, null_of
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a run makes of documents."""
+
+    table: Table
+    types: Mapping[str, str] = field(default_factory=dict)
+    """Declared ones, by attribute."""
+    changes: Changes = field(default_factory=Changes)
+    nulls: str = OMIT
+    """What becomes of attributes without a value, one of `values.POLICIES`."""
+    markers: frozenset[str] = frozenset()
+    """Strings that are no value."""
+    mode: str = PUT
+    position_attribute: str | None = None
+    """Where `last-wins` keeps positions."""
+    started: float = 0.0
+    """When the run began, in seconds since the epoch."""
+    typed: bool = False
+    """Whether values say their types, as in DynamoDB's JSON."""
+    native: bool = False
+    """Whether these types are DynamoDB's own: then a null is a value, and a key is what it is."""
+    envelope: Callable[[Members], Row] = bare
+
+    @property
+    def meant(self) -> dict[str, str]:
+        """The types that attributes are to have. Those of keys are the table's."""
+        keys = () if self.native else (*self.table.index_keys, *self.table.keys)
+        return {**{key.name: key.type for key in keys}, **self.types}
+
+
+class _Named(Exception):
+    """A defect of an attribute."""
+
+    def __init__(self, name: str, bad: BadValue) -> None:
+        super().__init__(bad.detail)
+        self.defect = Defect(bad.cause, bad.detail, name)
+
+
+class DocumentBuilder:
+    """Makes items for one table out of lines of JSON."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        table = rules.table
+        self.meant = rules.meant
+        self._keys = {key.name: key for key in table.keys}
+        self._indexed = {key.name for key in table.index_keys}
+        # What is not there is in no index: their limits do not matter.
+        kept = () if rules.mode == DELETE else table.index_keys
+        self._checked = [*table.keys, *kept]
+        self._position = rules.position_attribute if rules.mode == LAST_WINS else None
+
+    def build(self, data: bytes, byte: int) -> Item | Defect:
+        """The item of a line that begins at `byte`. A `Defect` names its attribute."""
+        try:
+            return self._build(data, byte)
+        except UnicodeDecodeError as error:
+            bad = data[error.start]
+            return Defect("bad_encoding", f"byte 0x{bad:02X} is not UTF-8 here")
+        except _Named as bad:
+            return bad.defect
+        except BadValue as bad:
+            return Defect(bad.cause, bad.detail)
+
+    def null_of(self, name: str) -> AttributeValue | None:
+        """What stands for an attribute that has no value; None: nothing. Raises `BadValue`."""
+        kind = self.meant.get(name, "S")
+        value = null_of(kind, self.rules.nulls, name in self._indexed)
+        if value is REFUSED:
+            raise BadValue("null_value", "no value, and nulls are to be rejected")
+        return None if value is None else value.attribute
+
+    def value_of(self, name: str, value: Json) -> AttributeValue | None:
+        """An attribute's value. None where there is none. Raises `BadValue`."""
+        if self.rules.typed:
+            found = checked(plain_within(value))
+            if "NULL" in found:
+                return self._null_of_typed()
+        elif value is None:
+            return None
+        else:
+            found = attribute(value)
+        if self.rules.markers and found.get("S") in self.rules.markers:
+            return None
+        return converted(found, self.meant.get(name))
+
+    def _null_of_typed(self) -> AttributeValue | None:
+        # There it is a value like others, unless the run says what else it is to be.
+        return {"NULL": True} if self.rules.native and self.rules.nulls == OMIT else None
+
+    def _build(self, data: bytes, byte: int) -> Item | Defect:
+        value = parse(data.decode())
+        if not isinstance(value, tuple):
+            return Defect("not_an_object", "JSON, and no object: a row is {...}")
+        row = self.rules.envelope(value)
+        deletes = self.rules.mode == DELETE
+        if row.deleted and not deletes and self.rules.mode != PUT:
+            return Defect(
+                "deletion", f"a deletion, and mode {self.rules.mode} deletes nothing; use mode put"
+            )
+        attributes = self._attributes(row.members, keys_only=deletes or row.deleted)
+        if row.deleted and self.rules.changes.none and len(row.members) > len(self._keys):
+            return Defect("bad_export", "Keys has other attributes than the table's keys")
+        if self._position is not None:
+            if self._position in attributes:
+                return Defect(
+                    "duplicate_name", "the row has the position attribute itself", self._position
+                )
+            attributes[self._position] = {"S": position(self.rules.started, byte)}
+        return self._item(attributes, deleted=row.deleted and not deletes)
+
+    def _attributes(self, members: Members, *, keys_only: bool) -> Attributes:
+        made: Attributes = {}
+        for name, source in self._sources(members).items():
+            if keys_only and name not in self._keys:
+                continue
+            try:
+                value = (
+                    self._composed(name, source, members)
+                    if isinstance(source, Template)
+                    else self.value_of(name, source)
+                )
+                if value is None and name not in self._keys:
+                    value = self.null_of(name)
+            except BadValue as bad:
+                raise _Named(name, bad) from None
+            if value is not None:
+                made[name] = value
+        return made
+
+    def _sources(self, members: Members) -> dict[str, Json | Template]:
+        """What each attribute is made of."""
+        changes = self.rules.changes
+        sources: dict[str, Json | Template] = {}
+        seen: set[str] = set()
+        for name, value in members:
+            check_name(name)
+            if name in seen:
+                bad = BadValue("duplicate_name", "the name stands twice in the row")
+                raise _Named(name, bad)
+            seen.add(name)
+            if name in changes.drop:
+                continue
+            to = changes.rename.get(name, name)
+            if to in sources and to not in changes.templates:
+                bad = BadValue("duplicate_name", "another name is renamed to this one")
+                raise _Named(to, bad)
+            sources[to] = changes.templates.get(to, value)
+        for name, template in changes.templates.items():
+            sources.setdefault(name, template)
+        return sources
+
+    def _composed(self, name: str, template: Template, members: Members) -> AttributeValue | None:
+        values = dict(members)
+        text = template.fill([self._part(values.get(part)) for part in template.names])
+        if not text:
+            return None
+        return converted({"S": text}, self.meant.get(name))
+
+    def _part(self, value: Json) -> str:
+        """A value as a part of a text; empty where there is none."""
+        if value is None:
+            return ""
+        ((kind, content),) = (
+            checked(plain_within(value)) if self.rules.typed else attribute(value)
+        ).items()
+        if kind == "NULL" or (kind == "S" and content in self.rules.markers):
+            return ""
+        if kind == "BOOL":
+            return "true" if content else "false"
+        if kind not in ("S", "N"):
+            raise BadValue("wrong_type", f"composed of a value of type {kind}, which is no text")
+        text: str = content
+        return text
+
+    def _item(self, attributes: Attributes, *, deleted: bool) -> Item | Defect:
+        for key in self._checked:
+            value = attributes.get(key.name)
+            is_key = key.name in self._keys
+            if value is None:
+                if is_key:
+                    return Defect("empty_key", "the key attribute is missing, or null", key.name)
+                continue
+            ((kind, content),) = value.items()
+            if kind != key.type:
+                return Defect(
+                    "wrong_type", f"of type {kind}; the key attribute is of {key.type}", key.name
+                )
+            if not content:
+                return Defect("empty_key", "the key attribute is empty", key.name)
+            size = size_of(value) if kind != "N" else 0
+            if size > key.max_bytes:
+                detail = f"{size} bytes; a key here takes {key.max_bytes}"
+                return Defect("key_too_long", detail, key.name)
+        size = item_size(attributes)
+        if size > MAX_ITEM_BYTES:
+            return Defect("item_too_large", f"{size} bytes; DynamoDB's limit is {MAX_ITEM_BYTES}")
+        key_values = tuple(identity(attributes[name]) for name in self._keys)
+        wire_bytes = len(json.dumps(attributes)) + 40
+        return Item(attributes, key_values, size, wire_bytes, deleted=deleted)
+
+
+def identity(value: AttributeValue) -> Hashable:
+    """The same for values that are one key to DynamoDB, within their type."""
+    ((kind, content),) = value.items()
+    text: str = content
+    return number(text).value if kind == "N" else octets(text)
+
+
+def plain_within(value: Json) -> object:
+    """What `checked` takes, of nothing that is nested deeper than it would have it.
+
+    Raises `BadValue`.
+    """
+    try:
+        return plain(value)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def converted(value: AttributeValue, kind: str | None) -> AttributeValue:
+    """A value as the type that is declared for it has it. Raises `BadValue`."""
+    ((found, content),) = value.items()
+    if kind is None or found == kind:
+        return value
+    if found in ("S", "N") and content:
+        return TEXT_READERS[kind](content).attribute
+    if found == "L" and kind in ("SS", "NS", "BS"):
+        return checked({kind: _members(content, kind)})
+    raise BadValue("wrong_type", f"of type {found}, and to be {attribute_type(kind)}")
+
+
+def _members(members: Sequence[AttributeValue], kind: str) -> list[str]:
+    taken = ("S", "N") if kind == "NS" else ("S",)
+    found = [next(iter(member.items())) for member in members]
+    if not all(its in taken for its, _ in found):
+        raise BadValue("not_a_set", f"a list, and one of its members is none of a set {kind}")
+    return [text for _, text in found]

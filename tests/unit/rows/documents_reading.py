@@ -1,0 +1,96 @@
+"""Reads lines of JSON as the pipeline does, and holds windows to what the builder says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ddbload.contracts import Cursor, KeyAttribute, Table
+from ddbload.rows.attributes import item_size
+from ddbload.rows.blocks import Block
+from ddbload.rows.columns import text
+from ddbload.rows.defects import Defect
+from ddbload.rows.document_items import Rules
+from ddbload.rows.documents import DocumentRows
+from ddbload.rows.encode import MAX_ROW_BYTES, item_of, request_of
+from ddbload.rows.items import Item
+from ddbload.rows.layout import Changes
+from ddbload.write.attributes import same_item
+
+START = Cursor(1000, 50)
+
+
+def table(*keys: tuple[str, str], index_keys: Sequence[tuple[str, str, int]] = ()) -> Table:
+    """A table with these keys: names and types."""
+    limits = (2048, 1024)
+    return Table(
+        "t",
+        "id",
+        tuple(KeyAttribute(*key, limit) for key, limit in zip(keys, limits, strict=False)),
+        tuple(KeyAttribute(*key) for key in index_keys),
+    )
+
+
+BY_ID = table(("id", "S"))
+
+
+def changes(
+    rename: Mapping[str, str] | None = None,
+    drop: Sequence[str] = (),
+    set: Mapping[str, str] | None = None,
+) -> Changes:
+    """A mapping as a payload has it."""
+    return Changes.of(rename, drop, set)
+
+
+def lines(*rows: Any) -> bytes:
+    """Rows as lines of JSON; bytes and texts as they are."""
+    return b"".join(
+        (
+            row
+            if isinstance(row, bytes)
+            else (row if isinstance(row, str) else json.dumps(row)).encode()
+        )
+        + b"\n"
+        for row in rows
+    )
+
+
+def read(data: bytes, rules: Rules) -> list[Item | Defect]:
+    """Every row. What windows say of rows is what the builder says of them one by one."""
+    rows = DocumentRows(rules)
+    block = Block(data, START, terminated=data.endswith(b"\n"), count_lines=rows.ends.count_lines)
+    places, window = rows.read(block)
+    assert places.count == len(places.spans) == len(window) == len(window.keys)
+    assert window.units is None or len(window.units) == len(window)
+    found: list[Item | Defect] = []
+    for row in range(places.count):
+        built = rows.build(places.data(row), places.byte(row))
+        found.append(built)
+        if row in window.odd:
+            assert isinstance(built, Defect) or built.wire_bytes > MAX_ROW_BYTES // 5
+            continue
+        assert isinstance(built, Item), built
+        put = window.puts[row]
+        assert "\n" not in put
+        put.encode("latin-1")
+        assert window.keys[row] == built.key
+        units = 1 if window.units is None else window.units[row]
+        assert units >= -(-built.size // 1024)
+        assert json.loads(text(put)).keys() == json.loads(text(request_of(built))).keys()
+        written = item_of(put)
+        assert list(written) == list(built.attributes)
+        assert same_item(written, built.attributes)
+        assert written == built.attributes
+        assert built.size == item_size(built.attributes)
+        assert len(json.dumps(built.attributes)) <= built.wire_bytes
+    return found
+
+
+def items(data: bytes, rules: Rules) -> list[Any]:
+    """The attributes of each row; of one that is none, its cause and its column."""
+    return [
+        built.attributes if isinstance(built, Item) else (built.cause, built.column)
+        for built in read(data, rules)
+    ]
