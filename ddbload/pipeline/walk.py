@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ddbload.contracts import Cursor
+from ddbload.errors import UnterminatedQuote
 from ddbload.pipeline.intake import Reading
 from ddbload.pipeline.preflight import refuse_unterminated
-from ddbload.rows.blocks import BlockCutter
+from ddbload.rows.blocks import Block, BlockCutter
 from ddbload.rows.columns import Columns
 from ddbload.rows.encode import Window
 from ddbload.rows.items import Item
@@ -69,10 +70,21 @@ def walk(
         position += len(piece)
         block = cutter.feed(piece, final=position == record.size)
         if block is not None:
-            refuse_unterminated(reading.ends, block)
-            columns = reading.reader.read(block)
-            places = Places(block, reading.ends, columns.count)
-            window = reading.shape.examine(columns, places)
-            yield Walked(reading, places, window, columns, len(block.data))
+            try:
+                refuse_unterminated(reading.ends, block)
+            except UnterminatedQuote:
+                # The rows before it are rows all the same.
+                whole = reading.ends.last(block.data, final=True)
+                if whole:
+                    yield _walked(reading, Block(block.data[:whole], block.start))
+                raise
+            yield _walked(reading, block)
         if position < record.size and must_end():
             return
+
+
+def _walked(reading: Reading, block: Block) -> Walked:
+    columns = reading.reader.read(block)
+    places = Places(block, reading.ends, columns.count)
+    window = reading.shape.examine(columns, places)
+    return Walked(reading, places, window, columns, len(block.data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -21,12 +22,16 @@ BAD = '\n,none\nx,1,2\n7,"a"b\n'
 
 
 def walked(world: World, **options) -> list[Walked]:
+    return list(walking(world, **options))
+
+
+def walking(world: World, **options) -> Iterator[Walked]:
     context = world.context()
     payload = Payload.from_json(world.payload)
     with closing(context.open(payload.source)) as file:
         table = describe(world.dynamodb, TABLE)
         reading = Reading(record_of(RUN, payload, file, table, 0.0))
-        return list(walk(reading, file, **options))
+        yield from walk(reading, file, **options)
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 7, 1000, None])
@@ -66,3 +71,10 @@ def test_it_ends_between_two_pieces():
 def test_it_refuses_a_quote_that_is_not_closed():
     with pytest.raises(UnterminatedQuote, match="line 2, byte 8"):
         walked(World(b'id,name\n1,"a\n2,b\n'))
+
+
+def test_the_rows_before_it_are_given_all_the_same():
+    found = []
+    with pytest.raises(UnterminatedQuote):
+        found.extend(walking(World(b'id,name\n1,a\n2,"b\n3,c\n')))
+    assert [part.count for part in found] == [1]
