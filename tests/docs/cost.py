@@ -1,6 +1,6 @@
 """Writes docs/cost.md: `python -m tests.docs.cost > docs/cost.md`. A test compares the two.
 
-Counts of requests are the pipeline's own; prices and speeds are named where they are used.
+The arithmetic is that of `ddbload plan`, in `ddbload/pipeline/plan/price.py`.
 """
 
 # ruff: noqa: E501 - lines of a page are as long as its tables make them
@@ -14,40 +14,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ddbload.contracts import DEFAULT_CHUNK_BYTES, DEFAULT_WORKERS
-from ddbload.source.s3 import RANGE_BYTES
+from ddbload.pipeline.plan.price import (
+    CPU_SECONDS,
+    OF_A_CHUNK,
+    OF_THE_MACHINE,
+    SCANNED,
+    Line,
+    Work,
+    writes,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 KNOBS = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
 
-# US dollars, us-east-1, without free tiers and discounts.
-WRITE_UNIT = 0.625 / 1e6
-GB_SECOND = 0.0000133334
-INVOCATION = 0.20 / 1e6
-TRANSITION = 0.025 / 1e3
-S3_WRITE = 0.005 / 1e3
-S3_READ = 0.0004 / 1e3
 KEY_MONTH = 1.0
-METRIC_MONTH = 0.30
-LOG_GB = 0.50
 
 ROW_BYTES = 100
 TABLE_RATE = 4000
 """Write units a second that a new on-demand table takes from its first second on."""
-CPU_SECONDS = 5
-"""Of a function with one processor, for a million narrow rows: measured on the machine where
-ddbload was written, not on Lambda."""
-SCANNED = 20e6
-"""Bytes a second in preflight; far below what `make bench-scan` shows."""
-SHORT = 5.0
-"""Seconds of report and on_upload, and of any function's start."""
-METRICS = 7
-"""What an import reports to CloudWatch: five counts of rows, throttled requests, write units."""
-LOGGED = 2000
-"""Bytes of log a call."""
-OF_THE_MACHINE = 8
-"""State transitions of a run without its chunks, a second Preflight included."""
-OF_A_CHUNK = 4
-"""State transitions of a chunk's child execution, its start included."""
 
 
 @dataclass(frozen=True)
@@ -74,93 +58,16 @@ class Run:
         return max(self.rows / TABLE_RATE, self.rows / 1e6 * CPU_SECONDS / self.workers)
 
     @property
-    def segments(self) -> int:
-        """Invocations that import. A function hands on before its timeout."""
-        lasts = self.seconds * self.workers / self.chunks
-        return self.chunks * math.ceil(
-            lasts / (KNOBS["timeout_seconds"] - KNOBS["reserve_seconds"])
-        )
+    def work(self) -> Work:
+        return Work(self.bytes, self.chunks, self.workers, self.seconds)
 
-    @property
-    def preflights(self) -> int:
-        lasts = KNOBS["timeout_seconds"] - KNOBS["reserve_seconds"]
-        return math.ceil(self.bytes / SCANNED / lasts)
-
-    @property
-    def function_seconds(self) -> float:
-        """Of all functions: those that import wait for the table most of the time."""
-        scanning = self.bytes / SCANNED
-        calls = self.segments + self.preflights + 2
-        return self.workers * self.seconds + scanning + calls * SHORT
-
-    @property
-    def gb_seconds(self) -> float:
-        return self.function_seconds * KNOBS["memory_mb"]["import_chunk"] / 1024
-
-    @property
-    def invocations(self) -> int:
-        return self.segments + self.preflights + 2
-
-    @property
-    def transitions(self) -> int:
-        return OF_THE_MACHINE + OF_A_CHUNK * self.chunks + 2 * (self.segments - self.chunks)
-
-    @property
-    def s3_writes(self) -> int:
-        """Segments, and rejects for as many; the Map's results; the ledger's other objects; a
-        list request a second while somebody follows the run."""
-        return 2 * self.segments + self.chunks + 20 + math.ceil(self.seconds)
-
-    @property
-    def s3_reads(self) -> int:
-        """The source twice, in ranges; for each invocation the run's record and its chunk; each
-        segment by report and by whoever follows."""
-        return 2 * math.ceil(self.bytes / RANGE_BYTES) + 5 * self.segments + 2 * self.chunks + 50
-
-    def lines(self) -> list[tuple[str, str, float]]:
+    def lines(self) -> list[Line]:
         """What is paid for, how it was counted, and dollars."""
-        hours = max(1, math.ceil(self.seconds / 3600))
-        return [
-            (
-                "DynamoDB",
-                f"{self.rows:,} write units x $0.625 a million",
-                self.rows * WRITE_UNIT,
-            ),
-            (
-                "Lambda",
-                (
-                    f"{self.workers} functions x {self.seconds:,.0f} s, and the others:"
-                    f" {self.gb_seconds:,.0f} GB-s x $0.0000133334;"
-                    f" {self.invocations:,} requests x $0.20 a million"
-                ),
-                self.gb_seconds * GB_SECOND + self.invocations * INVOCATION,
-            ),
-            (
-                "Step Functions",
-                f"{self.transitions:,} transitions x $0.025 a thousand",
-                self.transitions * TRANSITION,
-            ),
-            (
-                "S3 requests",
-                (
-                    f"{self.s3_writes:,} PUT and LIST x $0.005 a thousand;"
-                    f" {self.s3_reads:,} GET x $0.0004 a thousand"
-                ),
-                self.s3_writes * S3_WRITE + self.s3_reads * S3_READ,
-            ),
-            (
-                "CloudWatch",
-                (
-                    f"{METRICS} metrics x $0.30 a month, for {hours} h of it;"
-                    f" {self.invocations * LOGGED / 1e6:,.2f} MB of logs x $0.50 a GB"
-                ),
-                METRICS * METRIC_MONTH * hours / 730 + self.invocations * LOGGED / 1e9 * LOG_GB,
-            ),
-        ]
+        return [writes(self.rows), *self.work.lines()]
 
     @property
     def total(self) -> float:
-        return sum(dollars for _, _, dollars in self.lines())
+        return sum(line.dollars for line in self.lines())
 
 
 def page() -> str:
@@ -214,7 +121,7 @@ EventBridge of its uploads may be billed $1 per million events, whether a rule c
 
 
 def _table(run: Run) -> str:
-    lines = [f"| {what} | {how} | ${dollars:,.4f} |" for what, how, dollars in run.lines()]
+    lines = [f"| {line.service} | {line.how} | ${line.dollars:,.4f} |" for line in run.lines()]
     return "\n".join(
         [
             f"## {run.rows:,} rows: ${run.total:,.2f}",

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from tests.docs.cost import ROOT, TABLE_RATE, Run, page
+from ddbload.pipeline.plan import price
+from tests.docs.cost import KNOBS, ROOT, TABLE_RATE, Run, page
 
 
 def test_the_page_is_up_to_date():
@@ -17,9 +18,9 @@ def test_the_page_is_up_to_date():
 @pytest.mark.parametrize("rows", [10**6, 10**8])
 def test_each_line_adds_up_from_what_it_shows(rows):
     """By hand, from the numbers as a reader sees them."""
-    for what, how, dollars in Run(rows).lines():
-        shown = sum(_products(what, how))
-        assert shown == pytest.approx(dollars, rel=0.02, abs=2e-5), (what, how)
+    for line in Run(rows).lines():
+        shown = sum(_products(line.service, line.how))
+        assert shown == pytest.approx(line.dollars, rel=0.02, abs=2e-5), line
 
 
 def _products(what, how):
@@ -42,7 +43,13 @@ def test_who_waits_is_paid_for():
     """A run that the table holds up costs Lambda in proportion to its workers."""
     run = Run(10**8)
     assert run.seconds == 10**8 / TABLE_RATE
-    assert run.gb_seconds > 0.99 * run.workers * run.seconds * 1769 / 1024
+    assert run.work.gb_seconds > 0.99 * run.workers * run.seconds * 1769 / 1024
+
+
+def test_a_deployment_is_as_the_arithmetic_has_it():
+    assert KNOBS["memory_mb"]["import_chunk"] == price.MEMORY_MB
+    assert KNOBS["timeout_seconds"] == price.TIMEOUT_SECONDS
+    assert KNOBS["reserve_seconds"] == price.RESERVE_SECONDS
 
 
 def test_the_readme_says_the_same():

@@ -1,0 +1,1 @@
+"""What an import would come to: read everything, write nothing."""
