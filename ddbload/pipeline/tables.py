@@ -43,6 +43,17 @@ def describe(
     rng: random.Random | None = None,
 ) -> Table:
     """A table that takes writes. Raises `TableNotFound`, `TableNotActive`, and AWS's errors."""
+    return described(client, name, sleep=sleep, rng=rng)[0]
+
+
+def described(
+    client: DynamoDBClient,
+    name: str,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    rng: random.Random | None = None,
+) -> tuple[Table, Mapping[str, Any]]:
+    """The same, and all that DescribeTable answers of it."""
 
     def absent(meant: Meaning) -> Exception | None:
         if meant.code == "ResourceNotFoundException":
@@ -54,9 +65,9 @@ def describe(
 
     doing = f"describing table {name}"
 
-    def ask() -> Table:
+    def ask() -> tuple[Table, Mapping[str, Any]]:
         answer: Any = client.describe_table(TableName=name)
-        return _table(name, answer["Table"])
+        return _table(name, answer["Table"]), answer["Table"]
 
     try:
         return call(ask, doing, expected=absent, sleep=sleep, rng=rng)

@@ -1,0 +1,166 @@
+"""The sizes, keys and index entries of rows that were read together.
+
+By the column where all its types are plain ones, at the pace of the import itself; else item by
+item. Both give the same, and a test holds them to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from ddbload.modes import INSERT, PUT
+from ddbload.pipeline.plan.indexes import Index
+from ddbload.pipeline.walk import Walked
+from ddbload.rows.attributes import Attributes, item_size
+from ddbload.rows.columns import octets
+from ddbload.rows.items import Item
+from ddbload.rows.parse import Defect
+from ddbload.rows.types import number
+
+_PLAIN_TYPES = frozenset({"S", "N", "BOOL"})
+
+
+@dataclass(slots=True)
+class Measured:
+    """Rows that would be items; a list for each thing, in the file's order, odd rows last."""
+
+    sizes: list[int] = field(default_factory=list)
+    """Bytes of each, as DynamoDB counts them."""
+    keys: list[tuple[Hashable, ...]] = field(default_factory=list)
+    entries: list[list[int]] = field(default_factory=list)
+    """Of each index: bytes of each row's entry in it, or 0 where it has none."""
+    partitions: list[list[Hashable]] = field(default_factory=list)
+    """Of each index: the partition keys of the rows that are in it."""
+    rejected: list[tuple[int, Defect]] = field(default_factory=list)
+    """Rows by their number among those that were read, and why they are none."""
+
+
+class Measure:
+    """Measures the rows of one run."""
+
+    def __init__(
+        self, columns: Sequence[str], types: Sequence[str], mode: str, indexes: Sequence[Index]
+    ) -> None:
+        self._columns = list(columns)
+        self._types = list(types)
+        self._indexes = list(indexes)
+        self._names = [len(name.encode()) for name in columns]
+        self._by_column = mode in (PUT, INSERT) and set(types) <= _PLAIN_TYPES
+        self._number_sizes: dict[str, int] = {}
+        known = set(columns)
+        # An index that a column is missing for has no entries.
+        self._live = [set(index.keys) <= known for index in indexes]
+        self._keys = [
+            [columns.index(name) for name in index.keys] if live else []
+            for index, live in zip(indexes, self._live, strict=True)
+        ]
+        self._projected = [
+            None
+            if index.projected is None
+            else [place for place, name in enumerate(columns) if name in index.projected]
+            for index in indexes
+        ]
+
+    def measure(self, walked: Walked) -> Measured:
+        """What the rows come to."""
+        measured = Measured(
+            entries=[[] for _ in self._indexes], partitions=[[] for _ in self._indexes]
+        )
+        odd = walked.window.odd
+        if self._by_column and walked.columns is not None:
+            self._columnwise(walked, measured)
+        else:
+            self._item_by_item(walked, measured)
+        for row in sorted(odd):
+            built = walked.build(row)
+            if isinstance(built, Defect):
+                measured.rejected.append((row, built))
+            else:
+                self._add(built.attributes, built.key, built.size, measured)
+        return measured
+
+    def _columnwise(self, walked: Walked, measured: Measured) -> None:
+        assert walked.columns is not None  # noqa: S101 - asked before
+        cells: list[Sequence[str]] = walked.columns.cells
+        odd = walked.window.odd
+        keys = walked.window.keys
+        if odd:
+            kept = [row for row in range(walked.count) if row not in odd]
+            cells = [[column[row] for row in kept] for column in cells]
+            keys = [keys[row] for row in kept]
+        if not keys:
+            return
+        measured.keys += keys
+        sizes = [
+            self._column(column, kind, name)
+            for column, kind, name in zip(cells, self._types, self._names, strict=True)
+        ]
+        whole = _sums(sizes)
+        measured.sizes += whole
+        for place in range(len(self._indexes)):
+            if not self._live[place]:
+                measured.entries[place] += [0] * len(whole)
+                continue
+            projected = self._projected[place]
+            entry = whole if projected is None else _sums([sizes[each] for each in projected])
+            key_cells = [cells[each] for each in self._keys[place]]
+            if not all(map(all, key_cells)):
+                there = [all(row) for row in zip(*key_cells, strict=True)]
+                entry = [size if is_in else 0 for size, is_in in zip(entry, there, strict=True)]
+            measured.entries[place] += entry
+            parts = key_cells[: len(self._indexes[place].partition)]
+            measured.partitions[place] += [
+                part[0] if len(part) == 1 else part
+                for part, size in zip(zip(*parts, strict=True), entry, strict=True)
+                if size
+            ]
+
+    def _column(self, column: Sequence[str], kind: str, name: int) -> list[int]:
+        """Bytes of each cell as an attribute, its name included; 0 for an empty one."""
+        if kind == "S":
+            if all(column):
+                return [name + size for size in map(len, column)]
+            return [name + len(cell) if cell else 0 for cell in column]
+        if kind == "BOOL":
+            return [name + 1 if cell else 0 for cell in column]
+        known = self._number_sizes
+        if len(known) > 100_000:
+            known.clear()
+        for cell in set(column) - known.keys():
+            known[cell] = number(cell).size if cell else 0
+        if all(column):
+            return [name + known[cell] for cell in column]
+        return [name + known[cell] if cell else 0 for cell in column]
+
+    def _item_by_item(self, walked: Walked, measured: Measured) -> None:
+        for row in range(walked.count):
+            if row in walked.window.odd:
+                continue
+            built = walked.build(row)
+            if isinstance(built, Item):
+                self._add(built.attributes, built.key, built.size, measured)
+            else:
+                measured.rejected.append((row, built))
+
+    def _add(
+        self, item: Attributes, key: tuple[Hashable, ...], size: int, measured: Measured
+    ) -> None:
+        measured.sizes.append(size)
+        measured.keys.append(key)
+        for place, index in enumerate(self._indexes):
+            if not all(name in item for name in index.keys):
+                measured.entries[place].append(0)
+                continue
+            held = (
+                item
+                if index.projected is None
+                else {name: value for name, value in item.items() if name in index.projected}
+            )
+            measured.entries[place].append(size if held is item else item_size(held))
+            parts = tuple(octets(str(*item[name].values())) for name in index.partition)
+            measured.partitions[place].append(parts[0] if len(parts) == 1 else parts)
+
+
+def _sums(columns: Sequence[Sequence[int]]) -> list[int]:
+    return list(map(sum, zip(*columns, strict=True)))

@@ -1,0 +1,235 @@
+"""Everything an import would meet, found out without writing anything (see docs/plan.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ddbload.contracts import Failure, Payload, RunRecord
+from ddbload.errors import DdbloadError, Interrupted, TooManyRejects, unexpected
+from ddbload.pipeline.collector import rare_collections
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.intake import Reading
+from ddbload.pipeline.plan.figures import chunks_of, figures
+from ddbload.pipeline.plan.survey import Survey
+from ddbload.pipeline.plan.table import TableFacts, ask_more, facts_of
+from ddbload.pipeline.preflight import record_of
+from ddbload.pipeline.tables import check_names, described
+from ddbload.pipeline.walk import walk
+from ddbload.rows.dialect import Dialect
+from ddbload.source.base import ByteSource
+
+PIECE_BYTES = 256 * 1024
+"""How much is read together: enough for speed, little enough for memory."""
+
+FINE, REJECTS, FAILS = "FINE", "REJECTS", "FAILS"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How much is to be read: rows from the first on, or a share of the bytes."""
+
+    rows: int | None = None
+    share: float | None = None
+
+
+@dataclass(slots=True)
+class Plan:
+    """What was found, as far as it could be."""
+
+    payload: Payload
+    record: RunRecord | None = None
+    facts: TableFacts | None = None
+    survey: Survey | None = None
+    size: int | None = None
+    complete: bool = False
+    """Whether all rows were read."""
+    error: Failure | None = None
+    """What the import would fail of."""
+    now: float = 0.0
+
+    @property
+    def status(self) -> str:
+        """FINE, REJECTS or FAILS."""
+        if self.error is not None:
+            return FAILS
+        return REJECTS if self.survey is not None and self.survey.rejected else FINE
+
+    @property
+    def scale(self) -> float:
+        """All rows for each that was read, about."""
+        if self.complete or self.survey is None or self.record is None or not self.survey.bytes:
+            return 1.0
+        return max(1.0, (self.record.size - self.record.data_start.byte) / self.survey.bytes)
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan's object. Parts that could not be found out are null, or empty lists.
+
+        Of rows that an error ends before their end no costs are told: they would mean nothing.
+        """
+        value: dict[str, Any] = {
+            "status": self.status,
+            "source": self._source(),
+            "dialect": self._dialect(),
+            "table": None if self.facts is None else self.facts.to_json(),
+            "rows": self._rows(),
+            "rejects": [each.to_json() for each in self.survey.rejects] if self.survey else [],
+            "columns": self._columns(),
+            "keys": None,
+            "items": None,
+            "write_units": None,
+            "time": None,
+            "price": None,
+            "warnings": [],
+            "error": None,
+        }
+        whole = self.complete or self.error is None
+        if whole and self.record is not None and self.facts is not None and self.survey is not None:
+            value.update(
+                figures(
+                    self.record,
+                    self.facts,
+                    self.survey,
+                    self.scale,
+                    complete=self.complete,
+                    now=self.now,
+                )
+            )
+        if self.error is not None:
+            value["error"] = {"name": self.error.name, "message": self.error.message}
+        return value
+
+    def _source(self) -> dict[str, Any]:
+        record = self.record
+        return {
+            "uri": self.payload.source.uri,
+            "bytes": self.size,
+            "bytes_read": 0
+            if self.survey is None or record is None
+            else record.data_start.byte + self.survey.bytes,
+            "complete": self.complete,
+            "chunks": None if record is None else chunks_of(record),
+        }
+
+    def _dialect(self) -> dict[str, Any]:
+        source = (self.record.payload if self.record is not None else self.payload).source
+        return {
+            "format": source.format,
+            "delimiter": source.delimiter,
+            "quote": source.quote,
+            "header": source.header,
+            "encoding": source.encoding,
+            "sure": 1.0,
+            "why": "as it was asked for, or by the file's name",
+        }
+
+    def _rows(self) -> dict[str, Any]:
+        survey = self.survey
+        read, rejected = (0, 0) if survey is None else (survey.rows, survey.rejected)
+        return {
+            "read": read,
+            "good": read - rejected,
+            "rejected": rejected,
+            "total": round(read * self.scale),
+            "estimated": not self.complete,
+        }
+
+    def _columns(self) -> list[dict[str, Any]]:
+        record, survey = self.record, self.survey
+        if record is None:
+            return []
+        roles = dict(zip((key.name for key in record.table.keys), ("partition", "sort")))  # noqa: B905
+        seen = survey.evidence if survey is not None else {}
+        return [
+            {
+                "name": name,
+                "type": kind,
+                "declared": name in record.payload.types,
+                "key": roles.get(name),
+                **(seen[name].to_json() if name in seen else {}),
+            }
+            for name, kind in zip(record.columns, record.types, strict=True)
+        ]
+
+
+def make_plan(
+    payload: Mapping[str, Any],
+    context: Context,
+    *,
+    sample: Sample | None = None,
+    watch: Callable[[int, int, int], None] = lambda _read, _size, _rows: None,
+) -> Plan:
+    """Read and check everything; write nothing.
+
+    What the import would fail of is in the plan's `error`, with all that was found before.
+    `watch` is told of bytes read, of how many, and of rows. Raises `InvalidPayload`, and
+    `Interrupted` when it was stopped.
+    """
+    asked = Payload.from_json(payload)
+    plan = Plan(asked, now=context.now())
+    try:
+        context.permitted.check(asked)
+        Dialect.of(asked.source)
+        if asked.source.columns is not None:
+            check_names(asked.source.columns)
+        with closing(context.open(asked.source)) as file, rare_collections():
+            plan.size = file.size
+            _examine(plan, file, context, sample or Sample(), watch)
+    except Interrupted:
+        raise
+    except DdbloadError as error:
+        plan.error = Failure(error.name, error.message)
+    except Exception as error:  # noqa: BLE001 - its text may hold row data: its place may not
+        named = unexpected(error, "planning")
+        plan.error = Failure(named.name, named.message)
+    return plan
+
+
+def _examine(
+    plan: Plan,
+    file: ByteSource,
+    context: Context,
+    sample: Sample,
+    watch: Callable[[int, int, int], None],
+) -> None:
+    client, asked = context.clients.dynamodb, plan.payload
+    table, answer = described(client, asked.table, sleep=context.sleep, rng=context.rng)
+    facts = facts_of(table, answer, client.meta.region_name)
+    more = ask_more(client, asked.table)
+    plan.facts = replace(
+        facts,
+        recovery=more.recovery,
+        time_to_live=more.time_to_live,
+        unknown=tuple(more.unknown),
+    )
+    record = record_of("plan", asked, file, table, plan.now)
+    plan.record = record
+    survey = Survey(record, plan.facts.indexes)
+    plan.survey = survey
+    enough = math.inf if sample.rows is None else sample.rows
+    whole = record.size - record.data_start.byte
+    bytes_enough = math.inf if sample.share is None else sample.share * whole
+    ended = False
+
+    def must_end() -> bool:
+        nonlocal ended
+        if context.should_stop():
+            raise Interrupted("stopped while reading; nothing was written")
+        ended = survey.rows >= enough or survey.bytes >= bytes_enough or context.must_end()
+        return ended
+
+    # A file without any row has no columns to read by.
+    if record.columns:
+        for walked in walk(Reading(record), file, piece_bytes=PIECE_BYTES, must_end=must_end):
+            survey.add(walked)
+            watch(record.data_start.byte + survey.bytes, record.size, survey.rows)
+    plan.complete = not ended
+    limit = record.payload.options.max_rejects
+    if survey.rejected > limit:
+        raise TooManyRejects(
+            f"{survey.rejected:,} rows would be rejected, and {limit:,} may be (max_rejects): mend"
+            " the file, or allow more (--max-rejects)"
+        )

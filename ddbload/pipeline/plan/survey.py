@@ -1,0 +1,167 @@
+"""Statistics of all rows of a source. Pure: what is read is given, and nothing is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ddbload.contracts import Cursor, RunRecord
+from ddbload.pipeline.plan.census import EXACT_ROWS, KeyCensus, Keys
+from ddbload.pipeline.plan.evidence import Evidence
+from ddbload.pipeline.plan.hot import Hot, HotKeys, Order
+from ddbload.pipeline.plan.indexes import Index
+from ddbload.pipeline.plan.measure import Measure, Measured
+from ddbload.pipeline.plan.sizes import Sizes
+from ddbload.pipeline.walk import Walked
+from ddbload.rows.parse import Defect
+
+MOST_KINDS = 1000
+"""Kinds of rejects, by cause and column, that are told apart."""
+
+
+@dataclass(slots=True)
+class Rejected:
+    """Rows that are rejected for one cause in one column."""
+
+    cause: str
+    column: str | None
+    rows: int
+    first: Cursor
+    """Where the first of them begins."""
+    detail: str
+    """What is wrong with that one."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of a plan's `rejects`."""
+        return {
+            "cause": self.cause,
+            "column": self.column,
+            "rows": self.rows,
+            "first": self.first.to_json(),
+            "detail": self.detail,
+        }
+
+
+@dataclass(slots=True)
+class IndexSurvey:
+    """What the rows put into one index."""
+
+    index: Index
+    sizes: Sizes
+    hot: HotKeys
+
+
+class Survey:
+    """Takes rows as they are read, and knows in bounded memory what they come to."""
+
+    def __init__(
+        self, record: RunRecord, indexes: Sequence[Index], exact_rows: int = EXACT_ROWS
+    ) -> None:
+        self.rows = 0
+        self.rejected = 0
+        self.bytes = 0
+        self.sizes = Sizes()
+        self.hot = HotKeys()
+        self.order = Order()
+        self.indexes = [IndexSurvey(index, Sizes(), HotKeys()) for index in indexes]
+        self.evidence: dict[str, Evidence] = {}
+        self.longest_stretch = 0.0
+        """The largest share of one partition key among rows that are read together."""
+        self._record = record
+        self._measure = Measure(
+            record.columns, record.types, record.payload.options.mode, list(indexes)
+        )
+        self._census = KeyCensus(exact_rows)
+        self._numeric = record.table.keys[0].type == "N"
+        self._single = len(record.table.keys) == 1
+        self._rejects: dict[tuple[str, str | None], Rejected] = {}
+
+    def add(self, walked: Walked) -> None:
+        """Take rows."""
+        measured = self._measure.measure(walked)
+        self.rows += walked.count
+        self.bytes += walked.bytes
+        self._add_keys(measured.keys)
+        self.sizes.add(measured.sizes)
+        for each, entries, partitions in zip(
+            self.indexes, measured.entries, measured.partitions, strict=True
+        ):
+            each.sizes.add([size for size in entries if size] if 0 in entries else entries)
+            each.hot.add(Counter(partitions))
+        for row, defect in measured.rejected:
+            self._reject(walked, row, defect)
+        self._look(walked, measured)
+
+    @property
+    def keys(self) -> Keys:
+        """What is known of the keys."""
+        return self._census.keys()
+
+    @property
+    def rejects(self) -> list[Rejected]:
+        """Rows that are none, by cause and column: the most frequent first."""
+        return sorted(
+            self._rejects.values(), key=lambda each: (-each.rows, each.cause, each.column or "")
+        )
+
+    @property
+    def hottest(self) -> Hot | None:
+        """The partition key with the most rows."""
+        return self.hot.hottest()
+
+    def _add_keys(self, keys: Sequence[tuple[Hashable, ...]]) -> None:
+        if not keys:
+            return
+        partitions = [key[0] for key in keys]
+        self._census.add(_as_bytes(keys, single=self._single))
+        counted = Counter(partitions)
+        self.hot.add(counted)
+        if len(keys) >= 1000:
+            ((_, most),) = counted.most_common(1)
+            self.longest_stretch = max(self.longest_stretch, most / len(keys))
+        texts = [str(each) for each in partitions]
+        self.order.add(_numbers(texts) if self._numeric else texts)
+
+    def _reject(self, walked: Walked, row: int, defect: Defect) -> None:
+        self.rejected += 1
+        column = walked.column_of(defect)
+        known = self._rejects.get((defect.cause, column))
+        if known is not None:
+            known.rows += 1
+        elif len(self._rejects) < MOST_KINDS:
+            at = walked.places.position(row)
+            self._rejects[defect.cause, column] = Rejected(
+                defect.cause, column, 1, at, defect.detail
+            )
+
+    def _look(self, walked: Walked, measured: Measured) -> None:  # noqa: ARG002 - documents' items
+        columns = walked.columns
+        if columns is None:
+            return
+        cells: Iterable[Sequence[str]] = columns.cells
+        if columns.odd:
+            kept = [row for row in range(columns.count) if row not in columns.odd]
+            cells = [[column[row] for row in kept] for column in columns.cells]
+        for name, column in zip(self._record.columns, cells, strict=True):
+            self.evidence.setdefault(name, Evidence()).add(column)
+
+
+def _as_bytes(keys: Sequence[tuple[Hashable, ...]], *, single: bool) -> list[bytes]:
+    """Each key as bytes that are no other's. Texts are octets, or they are numbers."""
+    if single:
+        return [str(key[0]).encode() for key in keys]
+    return [f"{len(str(one))} {one} {other}".encode() for one, other in keys]
+
+
+def _numbers(identities: Sequence[str]) -> list[str | float]:
+    """Numbers' identities as numbers, near enough to be compared with their neighbours."""
+    return [float(each) if "E" not in each else _fraction(each) for each in identities]
+
+
+def _fraction(identity: str) -> float:
+    # The point stands after the first digit, and is not written.
+    digits, _, power = identity.partition("E")
+    sign, digits = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
+    return float(f"{sign}{digits[0]}.{digits[1:] or '0'}E{power}")

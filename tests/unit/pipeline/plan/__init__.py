@@ -1,0 +1,1 @@
+"""Tests of `ddbload.pipeline.plan`."""

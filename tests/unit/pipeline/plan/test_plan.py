@@ -1,0 +1,143 @@
+"""A plan says what an import then does, and writes nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ddbload.pipeline.plan.plan import Sample, make_plan
+from tests.fakes.dynamodb_values import item_size
+from tests.unit.pipeline.world import World
+
+HEAD = "id,name,year,team\n"
+GOOD = "".join(f'{n},"Name, {n}",{1900 + n}.0,t{n % 3}\n' for n in range(200))
+BAD = ",no key,1.0,t\n1,short\n2,x,y,z,too long\n\n7,again,2000.0,t\n"
+
+
+def plan_of(world: World, **options) -> dict:
+    made = make_plan(world.payload, world.context(), **options)
+    # It is what --json prints.
+    return json.loads(json.dumps(made.to_json(), allow_nan=False))
+
+
+@pytest.fixture
+def world() -> World:
+    world = World((HEAD + GOOD + BAD).encode(), indexes=[[("team", "S")]])
+    world.options["max_rejects"] = 10
+    return world
+
+
+def test_it_says_what_the_import_then_does(world):
+    plan = plan_of(world)
+    assert world.items == []
+    assert world.store.objects == {}
+    report = world.run()
+    assert plan["rows"] == {
+        "read": report.rows.read,
+        "good": report.rows.written + report.rows.superseded,
+        "rejected": report.rows.rejected,
+        "total": report.rows.read,
+        "estimated": False,
+    }
+    assert plan["status"] == "REJECTS"
+    assert plan["source"]["bytes_read"] == plan["source"]["bytes"] == report.size
+    assert plan["source"]["complete"] is True
+    assert plan["keys"]["distinct"] == len(world.items)
+    assert (plan["keys"]["repeated"], plan["keys"]["extra_rows"]) == (1, 1)
+    assert plan["keys"]["exact"] is True
+    first = {}
+    for reject in world.rejects():
+        first.setdefault((reject["cause"], reject["column"]), reject)
+    assert [
+        (each["cause"], each["column"], each["rows"], each["first"]["line"], each["first"]["byte"])
+        for each in plan["rejects"]
+    ] == [
+        ("field_count", None, 2, *(first["field_count", None][at] for at in ("line", "byte"))),
+        ("empty_key", "id", 1, *(first["empty_key", "id"][at] for at in ("line", "byte"))),
+    ]
+
+
+def test_it_counts_the_units_that_are_then_consumed():
+    world = World((HEAD + GOOD).encode(), indexes=[[("team", "S")]])
+    plan = plan_of(world)
+    report = world.run()
+    units = plan["write_units"]
+    assert units["total"] == report.work.consumed_wcu
+    assert units["table"] + sum(each["units"] for each in units["indexes"]) == units["total"]
+    assert plan["price"]["services"]["DynamoDB"] == pytest.approx(400 * 0.625 / 1e6)
+    assert plan["items"]["bytes"] == sum(item_size(item) for item in world.items)
+    assert plan["items"]["largest"] == max(item_size(item) for item in world.items)
+
+
+def test_it_tells_of_columns(world):
+    columns = {each["name"]: each for each in plan_of(world)["columns"]}
+    assert columns["id"]["key"] == "partition"
+    assert columns["year"]["type"] == "S"
+    assert columns["year"]["inferred"] == {"type": "N", "why": "numbers that all end in .0"}
+    assert "years" in columns["year"]["notes"][0]
+    assert columns["name"]["examples"] == ["Name, 0", "Name, 1", "Name, 2"]
+
+
+def test_what_the_import_would_fail_of_is_its_error():
+    world = World(b"id,name\n1,a\n", make_table=False)
+    plan = plan_of(world)
+    assert plan["status"] == "FAILS"
+    assert plan["error"]["name"] == "TableNotFound"
+    assert plan["price"] is None
+    assert plan["columns"] == []
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b"name\n1\n", "KeyColumnMissing"),
+        (b"id,id\n1,2\n", "DuplicateColumn"),
+        (b'id,name\n1,a\n2,"b\n3,c\n', "UnterminatedQuote"),
+        (b"\x1f\x8b\x08\x00", None),
+    ],
+)
+def test_errors_of_the_file(data, name):
+    plan = plan_of(World(data))
+    assert plan["status"] == "FAILS"
+    assert name is None or plan["error"]["name"] == name
+
+
+def test_too_many_rejects_fail_it_with_all_of_them_counted(world):
+    world.options["max_rejects"] = 2
+    plan = plan_of(world)
+    assert plan["error"]["name"] == "TooManyRejects"
+    assert plan["rows"]["rejected"] == 3
+
+
+def test_a_file_without_rows_is_fine():
+    plan = plan_of(World(b"id,name\n"))
+    assert (plan["status"], plan["rows"]["total"]) == ("FINE", 0)
+    assert plan["write_units"]["total"] == 0
+    assert plan["time"]["seconds"] == 0
+    assert plan_of(World(b""))["status"] == "FINE"
+
+
+@pytest.mark.parametrize("sample", [Sample(rows=1000), Sample(share=0.1)])
+def test_a_sample_is_scaled(sample):
+    rows = 60_000
+    world = World(("id,name\n" + "".join(f"{n:06},{'x' * 20}\n" for n in range(rows))).encode())
+    plan = plan_of(world, sample=sample)
+    assert plan["rows"]["read"] < rows / 2
+    assert plan["rows"]["estimated"] is True
+    assert plan["source"]["complete"] is False
+    assert plan["rows"]["total"] == pytest.approx(rows, rel=0.01)
+    assert plan["write_units"]["total"] == pytest.approx(rows, rel=0.01)
+    assert "sample" in [each["code"] for each in plan["warnings"]]
+
+
+def test_a_sample_of_everything_is_no_estimate():
+    plan = plan_of(World((HEAD + GOOD).encode()), sample=Sample(share=1.0))
+    assert plan["rows"]["estimated"] is False
+
+
+def test_no_row_of_the_file_is_told_but_its_examples(world):
+    secret = "".join(f"{n},secret-{n:03},1,t\n" for n in range(100)) + ",secret-999,1,t\nx,secret\n"
+    world.overwrite((HEAD + secret).encode())
+    told = json.dumps(plan_of(world))
+    assert told.count("secret") == 3
