@@ -13,6 +13,7 @@ from ddbload.cli.demo.command import demo
 from ddbload.cli.import_command import import_command
 from ddbload.cli.ledger_commands import report_command, status_command
 from ddbload.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, tell, telling
+from ddbload.cli.plan_command import plan_command
 from ddbload.cli.rejects_command import rejects_command
 from ddbload.cli.start_command import resume_command, start_command
 from ddbload.errors import DdbloadError, unexpected
@@ -31,6 +32,7 @@ def commands() -> None:
 
 
 commands.add_command(import_command)
+commands.add_command(plan_command)
 commands.add_command(start_command)
 commands.add_command(resume_command)
 commands.add_command(status_command)

@@ -73,7 +73,7 @@ def import_command(
         aws=AwsSettings(profile, region, endpoint_url),
         concurrency=given["concurrency"],
     )
-    with _rejects_file(rejects, source) as reject_file, _spooled(source, payload):
+    with _rejects_file(rejects, source) as reject_file, spooled(source, payload):
         result = run_and_tell(
             payload,
             settings,
@@ -181,7 +181,7 @@ def _absolute(path: str | Path) -> str:
 
 
 @contextmanager
-def _spooled(source: str, payload: dict[str, Any]) -> Iterator[None]:
+def spooled(source: str, payload: dict[str, Any]) -> Iterator[None]:
     """Put standard input, or a pipe, into a file for as long as the import takes."""
     from ddbload.source.spool import spool
 

@@ -36,6 +36,11 @@ def tell(text: str) -> None:
         click.echo(text, err=True)
 
 
+def printable(text: str) -> str:
+    """Nothing that a terminal would obey: whoever made the file may not move the cursor."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """A run's outcome as the command line tells it."""

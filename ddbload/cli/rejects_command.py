@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from ddbload.cli.options import aws_options, ledger_option, run_argument, stack_option
-from ddbload.cli.output import EXIT_DONE
+from ddbload.cli.output import EXIT_DONE, printable
 from ddbload.cli.places import place_given
 from ddbload.errors import BadRetryFile, InvalidUsage, SourceUnreadable
 
@@ -99,7 +99,7 @@ def _summarize(run: str, lines: Iterable[bytes], as_json: bool) -> None:
 
 
 def _told(cause: str, column: str | None) -> str:
-    return f"{cause} in {_printable(column or 'the row')}"
+    return f"{cause} in {printable(column or 'the row')}"
 
 
 def _draw(lines: Iterable[bytes]) -> None:
@@ -116,9 +116,9 @@ def _draw(lines: Iterable[bytes]) -> None:
             table.add_row(
                 f"{reject['line']:,}",
                 f"{reject['byte']:,}",
-                Text(_printable(reject["column"] or "-")),
+                Text(printable(reject["column"] or "-")),
                 reject["cause"],
-                Text(_printable(reject["raw"][:60]), overflow="ellipsis", no_wrap=True),
+                Text(printable(reject["raw"][:60]), overflow="ellipsis", no_wrap=True),
             )
     console = Console()
     console.print(table)
@@ -127,11 +127,6 @@ def _draw(lines: Iterable[bytes]) -> None:
         console.print(f"... and {more:,} more; all of them: --json, or through a pipe")
     for cause, count in causes.most_common():
         console.print(Text(f"{count:>9,} {cause}"))
-
-
-def _printable(text: str) -> str:
-    """Nothing that a terminal would obey: whoever made the file may not move the cursor."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _retry(
