@@ -56,7 +56,7 @@ def judged(draw: st.DrawFn) -> Judged:
     for place in draw(st.lists(st.integers(0, len(records) - 1), max_size=2)):
         row = sheet.rows[place]
         records[place] = draw(st.sampled_from([row[1:], [*row, "x"], Defect("bad", "")]))
-    encoder = Encoder(list(sheet.columns), list(sheet.columns.values()), sheet.table)
+    encoder = Encoder(list(sheet.columns), list(sheet.columns.values()), sheet.table, sheet.nulls)
     built = [
         record if isinstance(record, Defect) else sheet.builder.build(record) for record in records
     ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import dataclass
-from decimal import Decimal
+from datetime import UTC, datetime
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,12 +15,30 @@ from ddbload.contracts import KeyAttribute, Table
 from ddbload.rows.items import Item, ItemBuilder
 from ddbload.rows.parse import Defect
 from tests.property.test_rows_types import numerals
-from tests.unit.rows.expected_items import BOOLEANS, causes, value_bytes
+from tests.unit.rows.expected_items import BAD, absent, causes, read_back, value_bytes, value_of
 
 _characters = st.characters(codec="utf-8") | st.sampled_from('"\\\x01\x7fé漢😀\u2028')
 _names = st.text(_characters, min_size=1, max_size=5) | st.tuples(
     _characters, st.integers(1, 60)
 ).map(lambda it: it[0] * it[1])
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+_documents = st.recursive(
+    st.none() | st.booleans() | st.integers(-999, 999) | st.text(_characters, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(_characters, min_size=1, max_size=3), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
 _good_cells = {
     "S": st.text(_characters, max_size=12),
     "N": st.one_of(
@@ -27,12 +47,37 @@ _good_cells = {
         st.decimals(-(10**9), 10**9, places=3).map(str),
     ),
     "BOOL": st.sampled_from(["true", "No", "YES", "1", "0", "False"]),
+    "B": st.binary(min_size=1, max_size=12).map(_base64) | st.just("QR=="),
+    "SS": st.lists(st.text(_characters, max_size=5), min_size=1, max_size=3, unique=True).map(
+        _json
+    ),
+    "NS": st.sampled_from(["[1]", '["1", 2]', "[1e2, -0.50, 3]", "[0, 1, 12345678901234567890]"]),
+    "BS": st.lists(st.binary(max_size=5).map(_base64), min_size=1, max_size=3, unique=True).map(
+        _json
+    ),
+    "M": st.dictionaries(st.text(_characters, min_size=1, max_size=4), _documents, max_size=3).map(
+        _json
+    ),
+    "L": st.lists(_documents, max_size=3).map(_json),
+    "NULL": st.sampled_from(["null", "NULL", "true"]),
+    "epoch": st.one_of(
+        st.sampled_from(["2024-01-31", "2024-02-29 12:34", "1969-12-31T23:59:59.5+02:00"]),
+        st.datetimes(timezones=st.none() | st.just(UTC)).map(datetime.isoformat),
+        st.integers(0, 10**18).filter(lambda at: len(str(at)) not in (4, 8, 14)).map(str),
+        st.integers(-(10**15), -1).map(str),
+    ),
 }
 _bad_cells = {
     "S": st.text(_characters, max_size=30),
     "N": st.sampled_from(["1e-999", "1,5", ",", "1,000.5"]) | numerals,
     "BOOL": st.sampled_from(["y", "ſ", "2", "TRUE ", "nо"]),
+    **{
+        kind: st.sampled_from([text for each, text in BAD if each == kind])
+        for kind in sorted({kind for kind, _ in BAD})
+    },
 }
+POLICIES = ["omit", "omit", "null", "empty", "reject"]
+KEY_KINDS = {"S": "S", "N": "N", "B": "B", "epoch": "N"}
 
 
 @dataclass(frozen=True)
@@ -45,22 +90,34 @@ class Sheet:
     rows: list[list[str]]
     builder: ItemBuilder
     table: Table
+    nulls: str
+
+    @property
+    def indexed(self) -> set[str]:
+        return {key.name for key in self.table.index_keys}
 
 
 @st.composite
 def sheets(draw: st.DrawFn, *, rows: int = 1, good: bool = True) -> Sheet:
     """`good`: no row has a cause to be rejected."""
     names = draw(st.lists(_names, min_size=1, max_size=5, unique=True))
-    kinds = [draw(st.sampled_from(["S", "S", "N", "BOOL"])) for _ in names]
-    keys = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
+    kinds = [draw(st.sampled_from(["S", "S", "S", "N", "N", *_good_cells])) for _ in names]
+    # Without keys there is no table: items are but converted.
+    least = draw(st.sampled_from([1, 1, 1, 0]))
+    keys = draw(st.lists(st.sampled_from(names), min_size=least, max_size=2, unique=True))
     kinds = [
-        "N" if name in keys and kind == "BOOL" else kind
+        "N" if name in keys and kind not in KEY_KINDS else kind
         for name, kind in zip(names, kinds, strict=True)
     ]
     columns = dict(zip(names, kinds, strict=True))
-    indexed = [name for name, kind in columns.items() if kind != "BOOL"]
+    nulls = draw(st.sampled_from(POLICIES))
+    indexed = [name for name, kind in columns.items() if kind in KEY_KINDS]
     attributes = [
-        KeyAttribute(name, columns.get(name, "S"), 1024 if good else draw(st.integers(1, 20)))
+        KeyAttribute(
+            name,
+            KEY_KINDS[columns.get(name, "S")],
+            1024 if good else draw(st.integers(1, 20)),
+        )
         for name in [*keys, *draw(st.lists(st.sampled_from([*indexed, "elsewhere"]), max_size=3))]
     ]
     limits: dict[str, int] = {}
@@ -70,7 +127,7 @@ def sheets(draw: st.DrawFn, *, rows: int = 1, good: bool = True) -> Sheet:
     cells = [
         (
             _good_cells[kind].filter(bool)
-            if good and name in keys
+            if good and (name in keys or nulls == "reject")
             else _good_cells[kind] | st.just("")
             if good
             else _good_cells[kind] | st.just("") | _bad_cells[kind]
@@ -78,7 +135,8 @@ def sheets(draw: st.DrawFn, *, rows: int = 1, good: bool = True) -> Sheet:
         for name, kind in columns.items()
     ]
     some = [list(draw(st.tuples(*cells))) for _ in range(rows)]
-    return Sheet(columns, keys, limits, some, ItemBuilder(names, kinds, table), table)
+    builder = ItemBuilder(names, kinds, table, nulls)
+    return Sheet(columns, keys, limits, some, builder, table, nulls)
 
 
 def _item(sheet: Sheet, row: int = 0) -> Item:
@@ -90,7 +148,7 @@ def _item(sheet: Sheet, row: int = 0) -> Item:
 @given(sheets(good=False), st.sampled_from([-1, 0, 0, 0, 1]))
 def test_a_row_is_rejected_exactly_when_there_is_a_cause(sheet: Sheet, more: int) -> None:
     row = sheet.rows[0] + ["x"] * more if more >= 0 else sheet.rows[0][:-1]
-    expected = set(causes(row, sheet.columns, sheet.keys, sheet.limits))
+    expected = set(causes(row, sheet.columns, sheet.keys, sheet.limits, sheet.nulls))
     built = sheet.builder.build(row)
     if isinstance(built, Defect):
         assert (built.cause, built.column) in expected
@@ -98,25 +156,28 @@ def test_a_row_is_rejected_exactly_when_there_is_a_cause(sheet: Sheet, more: int
         assert not expected
 
 
+def _values(sheet: Sheet) -> dict[str, tuple[str, Any]]:
+    """What the first row's attributes are to be."""
+    found = {
+        name: value_of(kind, text)
+        if text
+        else absent(kind, sheet.nulls, indexed=name in sheet.indexed)
+        for (name, kind), text in zip(sheet.columns.items(), sheet.rows[0], strict=True)
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
 @given(sheets())
 def test_an_item_has_the_cells_that_are_not_empty(sheet: Sheet) -> None:
-    expected = {}
-    for (name, kind), text in zip(sheet.columns.items(), sheet.rows[0], strict=True):
-        if text:
-            value = {"S": text, "N": Decimal(text) if kind == "N" else 0}
-            expected[name] = (kind, {**value, "BOOL": BOOLEANS.get(text.lower())}[kind])
-    found = {name: next(iter(each.items())) for name, each in _item(sheet).attributes.items()}
     # How a number is written is the business of its own laws.
-    by_value = {n: (k, Decimal(v) if k == "N" else v) for n, (k, v) in found.items()}
-    assert by_value == expected
+    found = {name: read_back(value) for name, value in _item(sheet).attributes.items()}
+    assert found == _values(sheet)
 
 
 @given(sheets())
 def test_an_items_size_is_of_names_and_values(sheet: Sheet) -> None:
     assert _item(sheet).size == sum(
-        len(name.encode()) + value_bytes(kind, text)
-        for (name, kind), text in zip(sheet.columns.items(), sheet.rows[0], strict=True)
-        if text
+        len(name.encode()) + value_bytes(value) for name, value in _values(sheet).items()
     )
 
 
@@ -131,8 +192,8 @@ def test_items_share_a_key_exactly_when_dynamodb_says_so(sheet: Sheet, same: lis
     first, second = sheet.rows
     second[:] = [a if equal else b for a, b, equal in zip(first, second, same, strict=False)]
 
-    def key(row: list[str]) -> list[str | Decimal]:
+    def key(row: list[str]) -> list[Any]:
         cells = dict(zip(sheet.columns, row, strict=True))
-        return [Decimal(cells[k]) if sheet.columns[k] == "N" else cells[k] for k in sheet.keys]
+        return [value_of(sheet.columns[name], cells[name]) for name in sheet.keys]
 
     assert (_item(sheet, 0).key == _item(sheet, 1).key) == (key(first) == key(second))
