@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ddbload.contracts import KeyAttribute, Table
-from ddbload.rows.columns import Columns
-from ddbload.rows.encode import Encoder
+from ddbload.rows.columns import Columns, octets
+from ddbload.rows.encode import Encoder, Window, item_of, put_of
 from ddbload.rows.items import Item, ItemBuilder
 from ddbload.rows.parse import Defect
 
@@ -50,3 +50,50 @@ def test_names_alone_can_make_an_item_too_large() -> None:
     assert isinstance(built, Defect)
     encoder = Encoder(list(types), list(types.values()), TABLE)
     assert encoder.examine(Columns(1, [[cell] for cell in row])).odd == {0}
+
+
+def examined(types: dict[str, str], rows: list[list[str]], nulls: str = "omit") -> Window:
+    cells = [*zip(*[[octets(cell) for cell in row] for row in rows], strict=True)]
+    return Encoder(list(types), list(types.values()), TABLE, nulls).examine(
+        Columns(len(rows), cells)
+    )
+
+
+def test_good_cells_of_every_type_need_no_builder() -> None:
+    said = "k=S n=N ok=BOOL b=B ss=SS ns=NS bs=BS m=M l=L none=NULL at=epoch"
+    types = dict(each.split("=") for each in said.split())
+    row = ["é", "1.5", "no", "AP8=", '["é"]', "[1]", '["AA=="]', '{"é": "é"}', "[]", "null", "0"]
+    window = examined(types, [row, ["k", *[""] * 10], row])
+    assert window.odd == set()
+    built = ItemBuilder(list(types), list(types.values()), TABLE).build(row)
+    assert isinstance(built, Item)
+    assert item_of(window.puts[2]) == built.attributes
+    assert item_of(window.puts[1]) == {"k": {"S": "k"}}
+
+
+@pytest.mark.parametrize("nulls", ["omit", "null", "empty", "reject"])
+def test_nulls_need_no_builder_but_to_be_rejected(nulls: str) -> None:
+    window = examined({"a": "S", "k": "S", "b": "N"}, [["", "k", ""], ["a", "k", "1"]], nulls)
+    assert window.odd == ({0} if nulls == "reject" else set())
+
+
+def test_a_document_counts_more_than_its_text() -> None:
+    # Of `1,` DynamoDB counts three bytes.
+    many = "[" + ",".join("1" * 400) + "]"
+    assert units({"k": "S", "l": "L"}, ["k", many], known=False) == (2, 2)
+    assert units({"k": "S", "l": "L"}, ["k", many], known=True) == (2, 2)
+
+
+@pytest.mark.parametrize("rows", [[["", ""], ["a", ""], ["", "1"], ["a", "1"]], [["", ""]]])
+def test_without_a_key_any_attribute_may_be_missing(rows: list[list[str]]) -> None:
+    encoder = Encoder(["a", "b"], ["S", "N"], Table("t", "id", ()))
+    window = encoder.examine(Columns(len(rows), [*zip(*rows, strict=True)]))
+    builder = ItemBuilder(["a", "b"], ["S", "N"], Table("t", "id", ()))
+    built = [builder.build(row) for row in rows]
+    assert window.puts == [put_of(item.attributes) for item in built if isinstance(item, Item)]
+    assert window.keys == [()] * len(rows)
+
+
+def test_items_may_have_no_attributes_at_all() -> None:
+    window = Encoder([], [], Table("t", "id", ())).examine(Columns(2, []))
+    assert window.puts == [put_of({})] * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
@@ -181,3 +182,62 @@ def test_a_hundred_thousand_columns() -> None:
     built = builder.build(["x"] * 100_000)
     assert isinstance(built, Defect)
     assert built.cause == "item_too_large"
+
+
+def _with_nulls(policy: str, types: str, table: Table | None = None) -> ItemBuilder:
+    columns = [column.split("=") for column in types.split(",")]
+    names, kinds = [name for name, _ in columns], [kind for _, kind in columns]
+    return ItemBuilder(names, kinds, table or _table(("id", "S")), policy)
+
+
+ALL_TYPES = "id=S,S=S,N=N,BOOL=BOOL,B=B,SS=SS,NS=NS,BS=BS,M=M,L=L,NULL=NULL,epoch=epoch"
+
+
+@pytest.mark.parametrize(
+    ("policy", "there"),
+    [
+        ("omit", {}),
+        ("null", {kind.partition("=")[0]: {"NULL": True} for kind in ALL_TYPES.split(",")[1:]}),
+        ("empty", {"S": {"S": ""}, "B": {"B": ""}, "M": {"M": {}}, "L": {"L": []}}),
+    ],
+)
+def test_what_a_null_becomes(policy: str, there: dict[str, object]) -> None:
+    item = _item(_with_nulls(policy, ALL_TYPES).build(["k", *[""] * 11]))
+    assert item.attributes == {"id": {"S": "k"}, **there}
+
+
+def test_a_null_can_be_a_reason_to_reject() -> None:
+    built = _with_nulls("reject", "id=S,a=S,b=N").build(["k", "a", ""])
+    assert built == Defect("null_value", "no value, and nulls are to be rejected", 2)
+
+
+@pytest.mark.parametrize("policy", ["omit", "null", "empty", "reject"])
+def test_a_key_is_never_null(policy: str) -> None:
+    built = _with_nulls(policy, "id=S,a=S").build(["", "a"])
+    assert isinstance(built, Defect)
+    assert (built.cause, built.column) == ("empty_key", 0)
+
+
+@pytest.mark.parametrize("policy", ["null", "empty"])
+def test_an_indexs_key_is_left_out_since_dynamodb_takes_neither_there(policy: str) -> None:
+    table = _table(("id", "S"), index_keys=(("g", "S", 2048), ("h", "B", 1024)))
+    item = _item(_with_nulls(policy, "id=S,g=S,h=B,i=S", table).build(["k", "", "", ""]))
+    assert item.attributes.keys() == {"id", "i"}
+
+
+def test_a_binary_key_has_its_limit_in_bytes_of_its_own() -> None:
+    builder = _builder("id=B,s=B,x=B", _table(("id", "B"), ("s", "B")))
+    fields = [base64.b64encode(b"\0" * size).decode() for size in (2048, 1024, 5000)]
+    assert isinstance(builder.build(fields), Item)
+    for column, limit in ((0, 2048), (1, 1024)):
+        longer = [*fields]
+        longer[column] = base64.b64encode(b"\0" * (limit + 1)).decode()
+        assert builder.build(longer) == Defect(
+            "key_too_long", f"{limit + 1} bytes; a key here takes {limit}", column
+        )
+
+
+def test_a_time_is_a_key_of_numbers() -> None:
+    builder = _builder("id=epoch", _table(("id", "N")))
+    for text in ("2024-02-29", "1709164800", "1709164800000"):
+        assert _item(builder.build([text])).key == ("1709164800",)

@@ -1,0 +1,192 @@
+"""Laws of layouts: rows together become what each becomes alone, in every mode."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ddbload.contracts import Cursor, KeyAttribute, Table
+from ddbload.modes import INSERT, LAST_WINS, condition_of, position
+from ddbload.rows.blocks import Block
+from ddbload.rows.columns import Columns, octets, text
+from ddbload.rows.defects import Defect
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.encode import item_of, put_of
+from ddbload.rows.items import Item
+from ddbload.rows.layout import Changes, Layout
+from ddbload.rows.places import Places
+from ddbload.rows.shapes import Conditional, Keys, Positioned, Shape
+from ddbload.rows.split import row_ends
+
+STARTED = 1_760_000_000.0
+_texts = st.text(st.sampled_from('ab%s{}"\\\x01é漢😀\u2028'), max_size=6)
+_cells = st.sampled_from(["", "NULL", "\\N", "ø"]) | _texts
+_new_names = st.sampled_from(["new", "pk", "é", "%s", "{x}"])
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A file's rows, and what is to be made of them."""
+
+    columns: list[str]
+    rows: list[list[str]]
+    rename: dict[str, str]
+    drop: list[str]
+    composed: dict[str, list[tuple[bool, str]]]
+    """Each attribute's parts: whether it is a column, and its name or text."""
+    markers: list[str]
+
+    @property
+    def layout(self) -> Layout:
+        written = {
+            name: "".join(
+                f"{{{part}}}" if is_column else part.replace("{", "{{").replace("}", "}}")
+                for is_column, part in parts
+            )
+            for name, parts in self.composed.items()
+        }
+        changes = Changes.of(rename=self.rename, drop=self.drop, set=written)
+        return Layout.of(self.columns, changes, self.markers)
+
+    @property
+    def cells(self) -> Columns:
+        """As the reader would give them."""
+        rows = [[octets(cell) for cell in row] for row in self.rows]
+        said = "".join(cell for row in rows for cell in row)
+        return Columns(
+            len(rows),
+            [*zip(*rows, strict=True)],
+            longest=max(sum(map(len, row)) + len(row) - 1 for row in rows),
+            plain=json.dumps(said, ensure_ascii=False) == f'"{said}"',
+        )
+
+    def expected(self, row: list[str]) -> dict[str, str]:
+        """The row's attributes, the slow way. Nulls are empty."""
+        cells = {
+            name: "" if cell in self.markers else cell
+            for name, cell in zip(self.columns, row, strict=True)
+        }
+        made = {
+            self.rename.get(name, name): cell
+            for name, cell in cells.items()
+            if name not in self.drop
+        }
+        for name, parts in self.composed.items():
+            said = [cells[part] if is_column else part for is_column, part in parts]
+            known = all(cells[part] for is_column, part in parts if is_column)
+            made[name] = "".join(said) if known else ""
+        return made
+
+
+@st.composite
+def mapped(draw: st.DrawFn) -> Mapped:
+    columns = draw(st.permutations(["id", "b", "né", "a b", "#"]))[: draw(st.integers(1, 5))]
+    fates = [draw(st.sampled_from(["stays", "stays", "renamed", "dropped"])) for _ in columns]
+    drop = [name for name, fate in zip(columns, fates, strict=True) if fate == "dropped"]
+    some = [name for name, fate in zip(columns, fates, strict=True) if fate == "renamed"]
+    stays = [name for name, fate in zip(columns, fates, strict=True) if fate == "stays"]
+    # A name that is free, for what was dropped or renamed, or a new one.
+    free = draw(st.permutations([*drop, *some, "new", "pk", "{x}", "%s", "y"]))
+    rename = dict(zip(some, free, strict=False))
+    left = [name for name in (*free[len(some) :], *stays) if name not in rename.values()]
+    names = draw(st.lists(st.sampled_from(left), max_size=3, unique=True))
+    parts = st.lists(
+        st.tuples(st.just(True), st.sampled_from(columns)) | st.tuples(st.just(False), _texts),
+        max_size=4,
+    )
+    return Mapped(
+        columns,
+        [[draw(_cells) for _ in columns] for _ in range(draw(st.integers(1, 6)))],
+        rename,
+        drop,
+        {name: draw(parts) for name in names},
+        draw(st.sampled_from([[], [], ["NULL"], ["\\N", "ø"]])),
+    )
+
+
+@given(mapped())
+def test_rows_are_laid_out_alike_one_by_one_and_together(case: Mapped) -> None:
+    layout, columns = case.layout, case.layout.apply(case.cells)
+    together = list(zip(*columns.cells, strict=True)) or [()] * columns.count
+    for row, cells in zip(case.rows, together, strict=True):
+        expected = case.expected(row)
+        assert set(layout.attributes) == set(expected)
+        assert dict(zip(layout.attributes, layout.row(row), strict=True)) == expected
+        assert dict(zip(layout.attributes, map(text, cells), strict=True)) == expected
+
+
+@given(mapped())
+def test_what_is_told_of_the_columns_is_still_true(case: Mapped) -> None:
+    columns = case.layout.apply(case.cells)
+    for cells in zip(*columns.cells, strict=True):
+        if columns.longest is not None:
+            assert sum(map(len, cells)) <= columns.longest
+        if columns.plain:
+            for cell in cells:
+                assert json.dumps(cell, ensure_ascii=False) == f'"{cell}"'
+
+
+def _shape(mode: str, layout: Layout, table: Table) -> Shape:
+    types = ["S"] * len(layout.attributes)
+    if mode == "put":
+        return Shape(layout, types, table)
+    if mode == "delete":
+        return Keys(layout, types, table)
+    condition = condition_of(mode, table.keys[0].name, "at" if mode == LAST_WINS else None)
+    assert condition is not None
+    if mode == INSERT:
+        return Conditional(layout, types, table, condition)
+    return Positioned(layout, types, table, condition, STARTED)
+
+
+@given(mapped(), st.sampled_from(["put", "delete", INSERT, LAST_WINS]), st.randoms())
+def test_every_mode_sends_what_the_mapping_makes(case: Mapped, mode: str, rng: Any) -> None:
+    layout = case.layout
+    if not layout.attributes:
+        return
+    keys = rng.sample(layout.attributes, min(len(layout.attributes), rng.randint(1, 2)))
+    table = Table("t", "id", tuple(KeyAttribute(key, "S", 9) for key in keys))
+    shape = _shape(mode, layout, table)
+    # Places are all that modes want to know of the text.
+    block = Block(b"x\n" * len(case.rows), Cursor(1000, 7))
+    window = shape.examine(case.cells, Places(block, row_ends(Dialect()), len(case.rows)))
+    for row, fields in enumerate(case.rows):
+        byte = 1000 + 2 * row
+        built = shape.build(fields, byte)
+        expected = case.expected(fields)
+        if isinstance(built, Defect):
+            assert row in window.odd
+            said = [octets(expected[key]) for key in keys]
+            assert not all(said) or max(map(len, said)) > 9
+            continue
+        attributes = {name: {"S": said} for name, said in expected.items() if said}
+        if mode == "delete":
+            attributes = {name: attributes[name] for name in keys}
+        if mode == LAST_WINS:
+            attributes["at"] = {"S": position(STARTED, byte)}
+        assert built.attributes == attributes
+        if row not in window.odd:
+            assert item_of(window.puts[row]) == attributes
+            assert window.keys[row] == built.key == tuple(octets(expected[key]) for key in keys)
+            assert shape.body([window.puts[row]]) == shape.body([put_of(built.attributes)])
+
+
+@given(mapped(), st.sampled_from(["put", "delete"]))
+def test_a_defect_names_the_column_of_the_file_or_what_is_composed(case: Mapped, mode: str) -> None:
+    layout = case.layout
+    for key in layout.attributes:
+        table = Table("t", "id", (KeyAttribute(key, "S", 9),))
+        for row in case.rows:
+            built = _shape(mode, layout, table).build(row, 0)
+            if isinstance(built, Item):
+                continue
+            named = built.column_of(case.columns)
+            if key in case.composed:
+                assert named == built.column == key
+            else:
+                assert case.rename.get(named or "", named) == key
+                assert built.column == case.columns.index(named or "")
