@@ -1,9 +1,7 @@
 """From a block of whole rows to its columns, for rows that are all alike.
 
-Cells are *octets* here: UTF-8 with a character for each byte, as in Latin-1. So a text of any
-alphabet takes one byte a character, its length is its size, and it is encoded by copying it.
-Whatever has to be understood (a row of another length, a bad quote, bytes that are no UTF-8)
-is the parser's, row by row.
+Cells are octets here (see `cutter`). Whatever has to be understood (a row of another length, a
+bad quote, bytes that are no text) is the parser's, row by row.
 """
 
 from __future__ import annotations
@@ -14,13 +12,12 @@ from dataclasses import dataclass, field
 
 from ddbload.rows.blocks import Block
 from ddbload.rows.cells import ESCAPED, FILLER, has_none_of
-from ddbload.rows.parse import Defect, Record, RowParser, read_fields
+from ddbload.rows.cutter import octets
+from ddbload.rows.defects import Defect
+from ddbload.rows.parse import Record, RowParser
 from ddbload.rows.split import RowEnds
 
-
-def octets(text: str) -> str:
-    """A text's UTF-8, a character for each byte."""
-    return text if text.isascii() else text.encode().decode("latin-1")
+__all__ = ["ColumnReader", "Columns", "octets", "text"]
 
 
 def text(cell: str) -> str:
@@ -39,7 +36,7 @@ class Columns:
     odd: set[int] = field(default_factory=set)
     """Rows that are not like the others; their cells mean nothing."""
     longest: int | None = None
-    """Bytes of the longest row, or more, where that is known."""
+    """Bytes of the cells of the longest row, or more, where that is known."""
     plain: bool = False
     """Whether it is known that all cells stand in JSON as they are."""
 
@@ -50,11 +47,10 @@ class ColumnReader:
     def __init__(self, parser: RowParser, count: int) -> None:
         self._parser = parser
         self._count = count
-        dialect = parser.dialect
-        delimiter, quote = dialect.delimiter, dialect.quote
-        self._is_ascii = delimiter.isascii() and (quote is None or quote.isascii())
-        self._marked = f"{delimiter}\n{delimiter}"
-        self._special = bytes(set(ESCAPED) - {ord("\n"), ord(delimiter) & 0xFF})
+        self._cutter = parser.cutter
+        # A line end becomes a cell of its own, and stands where a row of that length ends.
+        self._marked = f"{self._cutter.delimiter}\n{self._cutter.delimiter}"
+        self._special = bytes(set(ESCAPED) - {ord("\n"), ord(self._cutter.delimiter)})
 
     @property
     def ends(self) -> RowEnds:
@@ -68,8 +64,7 @@ class ColumnReader:
     def read(self, block: Block) -> Columns:
         """The block's rows, empty lines left out."""
         try:
-            if self._is_ascii:
-                return self._read(block)
+            return self._read(block)
         except (UnicodeDecodeError, csv.Error):
             pass
         records = self._parser.parse(block).records
@@ -81,31 +76,29 @@ class ColumnReader:
         )
 
     def _read(self, block: Block) -> Columns:
-        data, dialect = block.data, self._parser.dialect
-        if not data.isascii():
-            data.decode()
-        said = data.decode("latin-1")
-        quote = dialect.quote
-        if quote is not None and quote in said:
-            return self._columns(read_fields(said, dialect))
-        if "\r" in said:
-            said = said.replace("\r\n", "\n")
-            if "\r" in said:
-                return self._columns(read_fields(said, dialect))
-        lines = said.split("\n")
+        cutter = self._cutter
+        text = cutter.text(block.data)
+        if not cutter.is_bare(text):
+            return self._columns(cutter.fields(text))
+        if "\r" in text:
+            text = text.replace("\r\n", "\n")
+            if "\r" in text:
+                return self._columns(cutter.fields(text))
+        text = cutter.replaced(text)
+        lines = text.split("\n")
         longest = max(map(len, lines))
-        cells = self._flat(said, len(lines) - 1) if said.endswith("\n") else None
+        cells = self._flat(text, len(lines) - 1) if text.endswith("\n") else None
         if cells is None:
-            delimiter = dialect.delimiter
-            return self._columns([line.split(delimiter) for line in lines if line])
+            return self._columns([line.split(cutter.delimiter) for line in lines if line])
+        # Whatever makes another text of a block makes it longer or shorter.
+        data = block.data if len(text) == len(block.data) else text.encode("latin-1")
         plain = has_none_of(self._special, data)
         return Columns(len(lines) - 1, cells, longest=longest, plain=plain)
 
     def _flat(self, said: str, rows: int) -> list[Sequence[str]] | None:
         """The columns of rows that have as many cells as they should, cut in one go."""
         count = self._count
-        # A line end becomes a cell of its own, and stands where a row of that length ends.
-        flat = said.replace("\n", self._marked).split(self._parser.dialect.delimiter)
+        flat = said.replace("\n", self._marked).split(self._cutter.delimiter)
         if (
             count < 2
             or len(flat) != rows * (count + 1) + 1

@@ -74,18 +74,21 @@ class Grammar:
         )
         assert delimiter is not None  # noqa: S101 - for the type checker
         escaped = [] if escape is None else [re.escape(escape) + rb"(?:.|\Z)"]
+        self.delimiter = re.escape(delimiter)
         self.unquoted = _text(delimiter, escape, line_end=True)
+        """An unquoted field, or what follows the closing quote of another."""
         if escaped:
             self.unquoted += repeated(escaped[0] + self.unquoted)
-        """An unquoted field, or what follows the closing quote of another."""
-        field = self.unquoted
+        field, self.quoted_or_not = self.unquoted, b"()"
+        """A quoted field with its quotes, in a group, or nothing where none begins."""
         if quote is not None:
             plain = _text(quote, escape)
             mark = re.escape(quote)
             inner = b"|".join([mark + mark, *escaped])
             quoted = rb"%b%b%b%b" % (mark, plain, repeated(rb"(?:%b)%b" % (inner, plain)), mark)
+            self.quoted_or_not = rb"(?:(%b)|(?!%b))" % (quoted, mark)
             field = rb"(?:%b|(?!%b))%b" % (quoted, mark, self.unquoted)
-        self.row = field + repeated(re.escape(delimiter) + field)
+        self.row = field + repeated(self.delimiter + field)
         """A row, an empty line or a comment, without its line end."""
         if comment is not None:
             self.row = rb"(?>%b[^\r\n]*+|%b)" % (re.escape(comment), self.row)

@@ -8,11 +8,11 @@ becomes a `Defect`. `columns` does the same a column at a time, for whom that is
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Collection
 
 from ddbload.rows.blocks import Block
+from ddbload.rows.cutter import FieldCutter, read_fields
 from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.encodings import UTF_8
@@ -20,33 +20,12 @@ from ddbload.rows.places import Places
 from ddbload.rows.row_fields import Fields
 from ddbload.rows.split import RowEnds
 
-# A row's length is bounded by max_row_bytes; the reader's own limit for a field, 128 KiB by
-# default and for the whole process, would only be in the way.
-csv.field_size_limit(2**31 - 1)
-
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
 
 
-__all__ = ["Defect", "Record", "RowParser", "Rows", "read_fields"]
+__all__ = ["Defect", "Record", "RowParser", "Rows"]
 
 Record = list[str] | Defect
-
-
-def read_fields(text: str, dialect: Dialect) -> list[list[str]]:
-    """The fields of well-formed rows, empty lines left out. Raises `csv.Error` for others.
-
-    The delimiter must be one character.
-    """
-    reader = csv.reader(
-        io.StringIO(text, newline=""),
-        delimiter=dialect.delimiter,
-        quotechar=dialect.quote,
-        quoting=csv.QUOTE_NONE if dialect.quote is None else csv.QUOTE_MINIMAL,
-        strict=True,
-    )
-    rows = list(reader)
-    # An empty line is not a row.
-    return [row for row in rows if row] if [] in rows else rows
 
 
 class RowParser:
@@ -59,6 +38,7 @@ class RowParser:
     def __init__(self, dialect: Dialect, ends: RowEnds, markers: Collection[str] = ()) -> None:
         self.dialect = dialect
         self.ends = ends
+        self.cutter = FieldCutter(dialect, ends, markers)
         self._fields = Fields(dialect, markers)
 
     def parse(self, block: Block) -> Rows:
@@ -66,12 +46,13 @@ class RowParser:
         data, dialect = block.data, self.dialect
         try:
             if dialect.is_plain:
-                records: list[Record] = [*read_fields(data.decode(dialect.encoding), dialect)]
-                return Rows(block, self.ends, records)
+                text = data.decode(dialect.encoding)
+                fields = read_fields(text, dialect.delimiter, dialect.quote)
+                return Rows(block, self.ends, [*fields])
         except (UnicodeDecodeError, csv.Error):
             pass
         spans = Places(block, self.ends, 0).spans
-        records = [self.parse_row(data[start:end]) for start, end in spans]
+        records: list[Record] = [self.parse_row(data[start:end]) for start, end in spans]
         return Rows(block, self.ends, records)
 
     def parse_row(self, data: bytes) -> Record:

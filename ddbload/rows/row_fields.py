@@ -11,6 +11,34 @@ from ddbload.rows.dialect import Dialect
 from ddbload.rows.ends import repeated
 
 
+class Escapes:
+    """What is meant where quotes are doubled and characters escaped."""
+
+    def __init__(self, quote: str | None, escape: str | None) -> None:
+        self._quote = quote or ""
+        self._doubled = self._quote * 2
+        self.escaped = None
+        """An escape and what follows it, if anything does."""
+        if escape is not None:
+            self.escaped = re.compile(rf"{re.escape(escape)}(.?)", re.DOTALL)
+            either = rf"{self.escaped.pattern}|{re.escape(self._doubled)}"
+            self._either = re.compile(either, re.DOTALL)
+
+    def unquoted(self, field: str) -> str:
+        """The text of a field without quotes."""
+        return field if self.escaped is None else self.escaped.sub(r"\1", field)
+
+    def quoted(self, field: str) -> str:
+        """The text between two quotes."""
+        quote = self._quote
+        if self.escaped is None:
+            return field.replace(self._doubled, quote)
+        # What is escaped is no half of a doubled quote.
+        return self._either.sub(
+            lambda found: quote if found.group(1) is None else found.group(1), field
+        )
+
+
 class Fields:
     """Takes rows apart. `markers`: unquoted fields that stay as they are written."""
 
@@ -24,7 +52,7 @@ class Fields:
         plain = rf"[^{first}{escape}\r\n]*+"
         inner = "|".join([rf"(?!{delimiter}){first}", *escaped])
         self._unquoted = re.compile(plain + repeated(rf"(?:{inner}){plain}"), re.DOTALL)
-        self._escaped = re.compile(rf"{escape}(.?)", re.DOTALL) if escape else None
+        self._escapes = Escapes(dialect.quote, dialect.escape)
         if dialect.quote is not None:
             quote = re.escape(dialect.quote)
             plain = rf"[^{quote}{escape}]*+"
@@ -43,11 +71,11 @@ class Fields:
                 found = self._quoted.match(text, position)
                 if found is None:
                     column = len(fields)
-                    fields.append(self._inside(text[position + 1 :]))
+                    fields.append(self._escapes.quoted(text[position + 1 :]))
                     return fields, defect or Defect(
                         "unterminated_quote", "the quoted field is not closed", column
                     )
-                value, quoted = self._inside(found.group(1)), True
+                value, quoted = self._escapes.quoted(found.group(1)), True
                 position = found.end()
             found = self._unquoted.match(text, position)
             assert found is not None, "the pattern takes what there is, or nothing"  # noqa: S101
@@ -63,7 +91,7 @@ class Fields:
                     defect = defect or Defect(
                         "bad_escape", "the last row ends with an escape", len(fields)
                     )
-                rest = self._meant(rest)
+                rest = self._escapes.unquoted(rest)
             fields.append(value + rest)
             if not text.startswith(self._delimiter, position):
                 return fields, defect
@@ -71,24 +99,9 @@ class Fields:
 
     def _is_cut_off(self, unquoted: str) -> bool:
         """Whether the last thing in it is an escape of nothing, or of a line end."""
-        if self._escaped is None:
+        if self._escapes.escaped is None:
             return False
-        escapes = deque(self._escaped.finditer(unquoted), maxlen=1)
+        escapes = deque(self._escapes.escaped.finditer(unquoted), maxlen=1)
         return any(
             last.end() == len(unquoted) and last.group(1) in ("", "\r", "\n") for last in escapes
-        )
-
-    def _meant(self, unquoted: str) -> str:
-        return unquoted if self._escaped is None else self._escaped.sub(r"\1", unquoted)
-
-    def _inside(self, quoted: str) -> str:
-        quote = self._quote or ""
-        if self._escaped is None:
-            return quoted.replace(quote * 2, quote)
-        # What is escaped is no half of a doubled quote.
-        return re.sub(
-            rf"{self._escaped.pattern}|{re.escape(quote * 2)}",
-            lambda found: quote if found.group(1) is None else found.group(1),
-            quoted,
-            flags=re.DOTALL,
         )

@@ -15,6 +15,13 @@ rules, where RFC 4180 leaves them open or a real file breaks it:
 * The end of the file inside quotes makes the last row ``unterminated_quote``.
 * A byte that is not UTF-8 makes its row ``bad_encoding``; it stands in its field as Python's
   ``surrogateescape`` spells it, so the structure around it is still found.
+* A delimiter of several characters is one where its first character comes first: in ``|||`` the
+  first two are ``||``.
+* Where there is an escape, the character after it is text, inside quotes and outside, whatever it
+  is: of CRLF that is the CR, and the LF after it is a line end as any other. A doubled quote is a
+  quote all the same. Outside quotes an escape that is the last character of the file, or is
+  followed by nothing but a CR or LF, makes the last row ``bad_escape``.
+* Where there are comments, one begins where a row may begin and ends with its line; it is no row.
 * A row has one defect: the first structural one, and ``bad_encoding`` only where there is none.
 """
 
@@ -54,18 +61,23 @@ class State(Enum):
     QUOTE_IN_QUOTED = auto()
 
 
-def read_rows(data: bytes, delimiter: str = ",", quote: str | None = '"') -> list[Row]:
+def read_rows(
+    data: bytes,
+    delimiter: str = ",",
+    quote: str | None = '"',
+    escape: str | None = None,
+    comment: str | None = None,
+    encoding: str = "utf-8",
+) -> list[Row]:
     """Return every row of ``data``, the bytes of a whole file.
 
-    ``delimiter`` is one character; ``quote`` is one character, or None where the file has no
-    quoting. Raises ValueError where the two cannot be told apart from each other or a line end.
+    ``quote`` and ``escape`` are one character, or None where the file has none; ``delimiter`` and
+    ``comment`` (or None) are one or more. Raises ValueError where they cannot be told apart from
+    one another or a line end.
     """
-    if len(delimiter) != 1 or delimiter in LINE_ENDS:
-        raise ValueError("delimiter: one character, not a line end")
-    if quote is not None and (len(quote) != 1 or quote in LINE_ENDS or quote == delimiter):
-        raise ValueError("quote: one character, not a line end, not the delimiter")
-
+    _check_marks(delimiter, quote, escape, comment)
     byte = len(BOM) if data.startswith(BOM) else 0
+    text = data[byte:].decode(encoding, "surrogateescape")
     line = 1
     rows: list[Row] = []
 
@@ -75,60 +87,84 @@ def read_rows(data: bytes, delimiter: str = ",", quote: str | None = '"') -> lis
     field = ""
     defect: str | None = None
 
-    # CRLF is taken as one symbol: in and out of quotes it ends one line, never two.
-    for symbol in re.findall("\r\n|.", data[byte:].decode("utf-8", "surrogateescape"), re.DOTALL):
-        byte += len(symbol.encode("utf-8", "surrogateescape"))
-        if symbol in LINE_ENDS:
+    position = 0
+    while position < len(text):
+        if comment is not None and state is State.ROW_START and text.startswith(comment, position):
+            kind, symbol = "comment", _line_at(text, position)
+        elif state is not State.QUOTED and text.startswith(delimiter, position):
+            kind, symbol = "delimiter", delimiter
+        elif text[position] == quote:
+            kind, symbol = "quote", quote
+        elif text[position] == escape:
+            kind, symbol = "escape", text[position : position + 2]
+        # CRLF is taken as one symbol: in and out of quotes it ends one line, never two.
+        elif text.startswith("\r\n", position):
+            kind, symbol = "line end", "\r\n"
+        else:
+            symbol = text[position]
+            kind = "line end" if symbol in LINE_ENDS else "text"
+        meant = symbol[1:] if kind == "escape" else symbol
+        position += len(symbol)
+        byte += len(symbol.encode(encoding, "surrogateescape"))
+        # Of an escaped CR and the LF after it, the LF ends the line.
+        if symbol.endswith("\n") or (
+            symbol.endswith("\r") and text[position : position + 1] != "\n"
+        ):
             line += 1
         row_ended = False
 
         match state:
+            case _ if kind == "comment":
+                row_line, row_byte = line, byte
+
             case State.ROW_START | State.FIELD_START:
-                if symbol in LINE_ENDS:
+                if kind == "line end":
                     if state is State.ROW_START:
                         row_line, row_byte = line, byte
                     else:
                         row_ended = True
-                elif symbol == delimiter:
+                elif kind == "delimiter":
                     fields.append("")
                     state = State.FIELD_START
-                elif symbol == quote:
+                elif kind == "quote":
                     state = State.QUOTED
                 else:
-                    field = symbol
+                    field = meant
                     state = State.UNQUOTED
 
             case State.UNQUOTED:
-                if symbol in LINE_ENDS:
+                if kind == "line end":
                     row_ended = True
-                elif symbol == delimiter:
+                elif kind == "delimiter":
                     fields.append(field)
                     field = ""
                     state = State.FIELD_START
                 else:
-                    field += symbol
+                    field += meant
 
             case State.QUOTED:
-                if symbol == quote:
+                if kind == "quote":
                     state = State.QUOTE_IN_QUOTED
                 else:
-                    field += symbol
+                    field += meant
 
             case State.QUOTE_IN_QUOTED:
-                if symbol == quote:
+                if kind == "quote":
                     field += symbol
                     state = State.QUOTED
-                elif symbol in LINE_ENDS:
+                elif kind == "line end":
                     row_ended = True
-                elif symbol == delimiter:
+                elif kind == "delimiter":
                     fields.append(field)
                     field = ""
                     state = State.FIELD_START
                 else:
                     defect = defect or "bad_quote"
-                    field += symbol
+                    field += meant
                     state = State.UNQUOTED
 
+        if position == len(text) and kind == "escape" and meant in ("", *LINE_ENDS):
+            defect = defect or ("bad_escape" if state is State.UNQUOTED else None)
         if row_ended:
             rows.append(_row(row_line, row_byte, byte, [*fields, field], defect))
             state = State.ROW_START
@@ -140,6 +176,25 @@ def read_rows(data: bytes, delimiter: str = ",", quote: str | None = '"') -> lis
     if state is not State.ROW_START:
         rows.append(_row(row_line, row_byte, byte, [*fields, field], defect))
     return rows
+
+
+def _check_marks(
+    delimiter: str, quote: str | None, escape: str | None, comment: str | None
+) -> None:
+    marks = [mark for mark in (delimiter, quote, escape, comment) if mark is not None]
+    if "" in marks or any(end in mark for end in LINE_ENDS for mark in marks):
+        raise ValueError("marks: one character or more, and no line ends")
+    if any(mark is not None and (len(mark) > 1 or mark in delimiter) for mark in (quote, escape)):
+        raise ValueError("quote, escape: one character, which is not the delimiter's")
+    if len(set(marks)) < len(marks):
+        raise ValueError("marks: no one character for two things")
+
+
+def _line_at(text: str, position: int) -> str:
+    """What stands from there to the end of the line, line end included."""
+    found = re.compile("[^\r\n]*(?:\r\n|[\r\n])?").match(text, position)
+    assert found is not None
+    return found.group()
 
 
 def _row(line: int, byte: int, end_byte: int, fields: list[str], defect: str | None) -> Row:

@@ -166,12 +166,94 @@ def test_tab_keeps_commas_and_blanks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("delimiter", "quote"),
-    [("", '"'), (",,", '"'), ("\n", '"'), ("\r\n", '"'), (",", ""), (",", "\r"), (",", ",")],
+    "marks",
+    [
+        *(("", '"'), ("\n", '"'), ("\r\n", '"'), ("a\r", '"'), (",", ""), (",", "\r"), (",", ",")),
+        *((",", "''"), ('",', '"'), (",", '"', '"'), (",", '"', ","), ("|\\", '"', "\\")),
+        *((",", '"', "\\\\"), (",", '"', None, ""), (",", '"', None, "#\n"), (",", '"', None, ",")),
+        *((",", '"', None, '"'), (",", '"', "#", "#")),
+    ],
 )
-def test_dialects_that_cannot_be_told_apart(delimiter: str, quote: str) -> None:
-    with pytest.raises(ValueError, match="one character"):
-        read_rows(b"a", delimiter, quote)
+def test_dialects_that_cannot_be_told_apart(marks: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=r"marks: |quote, escape: "):
+        read_rows(b"a", *marks)
+
+
+def test_a_delimiter_of_several_characters_is_the_leftmost() -> None:
+    assert read_rows(b'a||b|||c|"d"||"e||"|||"\n|', delimiter="||") == [
+        Row(1, 0, 24, ["a", "b", '|c|"d"', "e||", '|"'], None),
+        Row(2, 24, 25, ["|"], None),
+    ]
+
+
+def test_an_overlapping_delimiter_starts_anew_after_a_quoted_field() -> None:
+    assert read_rows(b'"a|"||b\n', delimiter="||") == [Row(1, 0, 8, ["a|", "b"], None)]
+    assert read_rows(b"xabababay\n", delimiter="aba") == [Row(1, 0, 10, ["x", "b", "y"], None)]
+
+
+def _escaped(data: bytes, quote: str | None = '"') -> list[Row]:
+    return read_rows(data, quote=quote, escape="\\")
+
+
+def test_an_escaped_character_is_text() -> None:
+    assert _escaped(rb"a\,b,\"c,\\d,e\f" + b"\n") == [
+        Row(1, 0, 17, ["a,b", '"c', "\\d", "ef"], None)
+    ]
+    assert _escaped(rb'"a\"b\\",""""' + b"\n") == [Row(1, 0, 14, ['a"b\\', '"'], None)]
+    assert _escaped(rb'"a\,"' + b"\n", None) == [Row(1, 0, 7, ['"a,"'], None)]
+
+
+def test_an_escaped_line_end_ends_no_row() -> None:
+    assert _escaped(b"a\\\nb\n\\\rc\rd") == [
+        Row(1, 0, 5, ["a\nb"], None),
+        Row(3, 5, 9, ["\rc"], None),
+        Row(5, 9, 10, ["d"], None),
+    ]
+    assert _escaped(b'"a\\\r\nb"\n') == [Row(1, 0, 8, ["a\r\nb"], None)]
+
+
+def test_of_an_escaped_crlf_the_lf_is_a_line_end() -> None:
+    assert _escaped(b"a\\\r\nb") == [Row(1, 0, 4, ["a\r"], None), Row(2, 4, 5, ["b"], None)]
+
+
+@pytest.mark.parametrize(
+    ("data", "field", "defect"),
+    [
+        (b"a\\", "a", "bad_escape"),
+        (b"a\\\n", "a\n", "bad_escape"),
+        (b"a\\\\", "a\\", None),
+        (b"a\\\nb", "a\nb", None),
+        (b'"a\\', "a", "unterminated_quote"),
+        (b'"a\\"', 'a"', "unterminated_quote"),
+        (b'"a"\\', "a", "bad_quote"),
+    ],
+)
+def test_an_escape_at_the_end(data: bytes, field: str, defect: str | None) -> None:
+    assert _escaped(data) == [Row(1, 0, len(data), [field], defect)]
+
+
+def test_a_comment_is_a_line_where_a_row_may_begin() -> None:
+    data = b'#"a\n\r\nb,#\n"\n#c"\n #d\n#\r#e\\'
+    assert read_rows(data, escape="\\", comment="#") == [
+        Row(3, 6, 10, ["b", "#"], None),
+        Row(4, 10, 16, ["\n#c"], None),
+        Row(6, 16, 20, [" #d"], None),
+    ]
+
+
+def test_a_comment_may_begin_as_other_marks_do() -> None:
+    assert read_rows(b'""#"\n,,x\n,\n', comment='""#') == [
+        Row(2, 5, 9, ["", "", "x"], None),
+        Row(3, 9, 11, ["", ""], None),
+    ]
+    assert read_rows(b",,x\n,\n", comment=",,") == [Row(2, 4, 6, ["", ""], None)]
+
+
+def test_other_encodings() -> None:
+    assert read_rows(b"\xe9\x80b\n\x81,\n", delimiter="€", encoding="cp1252") == [
+        Row(1, 0, 4, ["é", "b"], None),
+        Row(2, 4, 7, ["\udc81,"], "bad_encoding"),
+    ]
 
 
 def test_rows_and_gaps_tile_the_file() -> None:

@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from ddbload.contracts import Cursor
+from ddbload.errors import InvalidPayload
 from ddbload.rows.dialect import Dialect
 
 DELIMITERS = [*",\t;| a-^].\\%\0\x1c\u2028\ufeff", "é", "§", "€", "😀"]
 QUOTES = [*"\"'`|^]-\\*%\0a", "«", "”", "𝄞", *[None] * 6]
 TEXTS = [b"a", b"7", b" ", b"\0", b"\x1c", "é€😀".encode(), b"\xef\xbb\xbf", "\u2028".encode()]
+LONG_DELIMITERS = ["||", "::", "|~|", "aba", "éè", "\xa6\xa6", "ab", "aab", "€|€", ", "]
+ESCAPES = [*"\\\\\\^|-]a%", "é", "😀", "\xa7", None, None]
+COMMENTS = ["#", "//", "é", '"#', ",,", "a", "#|", *[None] * 3]
+ENCODINGS = ["iso8859-1", "cp1252", "koi8-r", "cp437", "ascii", "iso8859-7", *["utf-8"] * 6]
 NOT_UTF8 = [b"\xff", b"\xc2", b"\xe2\x82", b"\xf0\x9f\x98", b"\xed\xa0\x80", b"\xa7", b"\xab"]
 LINE_ENDS = [b"\n", b"\r\n", b"\r"]
 
@@ -25,8 +30,11 @@ class File:
     dialect: Dialect
 
     @property
-    def marks(self) -> tuple[str, str | None]:
-        return self.dialect.delimiter, self.dialect.quote
+    def marks(self) -> tuple[str | None, ...]:
+        """The dialect as the oracle takes it."""
+        dialect = self.dialect
+        more = dialect.escape, dialect.comment, dialect.encoding
+        return dialect.delimiter, dialect.quote, *more
 
 
 _character = st.characters(codec="utf-8", exclude_characters="\r\n")
@@ -38,7 +46,29 @@ _odd_dialects = (
 
 
 def dialects() -> st.SearchStrategy[Dialect]:
+    """Dialects with a delimiter and a quote of one character each."""
     return st.just(Dialect()) | _odd_dialects
+
+
+def all_dialects() -> st.SearchStrategy[Dialect]:
+    """The same; and with escapes, comments, longer delimiters, other encodings."""
+    return dialects() | _other_dialects
+
+
+def _dialect_of(codes: bytes) -> Dialect:
+    choices = ([*LONG_DELIMITERS, *DELIMITERS[:12], "§"], QUOTES, ESCAPES, COMMENTS, ENCODINGS)
+    chosen = [of[code % len(of)] for of, code in zip(choices, codes, strict=True)]
+    # Marks that cannot be told apart, or that the encoding lacks, make way for none.
+    for number in (0, 0, 4, 3, 2, 1):
+        try:
+            return Dialect(*chosen)  # type: ignore[arg-type]
+        except InvalidPayload:
+            chosen[number] = "utf-8" if number == 4 else None
+            chosen[0] = chosen[0] or DELIMITERS[codes[0] % 8]
+    return Dialect()
+
+
+_other_dialects = st.binary(min_size=5, max_size=5).map(_dialect_of)
 
 
 # Left to itself, binary() seldom draws more than ten bytes.
@@ -47,26 +77,37 @@ _recipes = st.integers(0, 60).flatmap(lambda size: st.binary(min_size=size, max_
 
 def files() -> st.SearchStrategy[File]:
     """Well-formed rows, rows with bare quotes, or scraps of rows in any order."""
-    return st.builds(_file, dialects(), st.integers(0, 2), _recipes)
+    return st.builds(_file, all_dialects(), st.integers(0, 2), _recipes)
 
 
 def _file(dialect: Dialect, wildness: int, recipe: bytes) -> File:
     # One draw of bytes, read as a recipe, is ten times as fast as a draw for each symbol.
-    delimiter = dialect.delimiter.encode()
-    quote = (dialect.quote or '"').encode()
+    encoding = dialect.encoding
+    delimiter = dialect.delimiter.encode(encoding)
+    quote = (dialect.quote or '"').encode(encoding)
+    escape = (dialect.escape or "").encode(encoding)
+    comment = (dialect.comment or "").encode(encoding)
     marks = [delimiter, quote, quote * 2, delimiter + quote, quote + delimiter]
-    halves = [mark[:-1] for mark in (delimiter, quote) if len(mark) > 1]
-    plain = [b"a", delimiter, *LINE_ENDS, *TEXTS]
+    others = [escape, escape + quote, escape + delimiter, escape + b"\n", escape + b"\r\n"]
+    others = others * bool(escape) + [comment, b"\n" + comment] * bool(comment)
+    others += [delimiter[:1], delimiter[-1:]] * (len(dialect.delimiter) > 1)
+    halves = [mark[:-1] for mark in (delimiter, quote, escape, comment) if len(mark) > 1]
+    commented = [b"\n" + comment + quote + b"\n"] * bool(comment)
+    plain = [b"a", delimiter, *LINE_ENDS, *TEXTS, *commented] + [escape + b"a"] * bool(escape)
     bare = [b"a" + quote, quote * 2 + delimiter, delimiter + b" " + quote, *LINE_ENDS, *TEXTS]
-    scraps = [*marks * 2, *LINE_ENDS * 2, *TEXTS, *NOT_UTF8, *halves]
+    scraps = [*(marks + others) * 2, *LINE_ENDS * 2, *TEXTS, *NOT_UTF8, *halves]
     symbols = plain + bare * (wildness >= 1) + scraps * (wildness >= 2)
-    inner = plain + marks
+    inner = plain + marks + others
     between = (delimiter, *LINE_ENDS)
     codes = iter(recipe)
 
     def quoted() -> bytes:
         inside = [inner[next(codes, 0) % len(inner)] for _ in range(next(codes, 0) % 6)]
-        return quote + b"".join(inside).replace(quote, quote * 2) + quote
+        if escape and next(codes, 0) % 2:
+            within = b"".join(symbol.replace(quote, escape + quote) for symbol in inside)
+        else:
+            within = b"".join(inside).replace(quote, quote * 2)
+        return quote + within + quote
 
     def written() -> Iterator[bytes]:
         for code in codes:

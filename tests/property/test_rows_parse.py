@@ -19,7 +19,7 @@ piece_sizes = st.lists(st.integers(1, 60), min_size=1, max_size=6)
 @given(files())
 def test_the_rows_of_a_block_are_the_oracles(file: File) -> None:
     found = read_all(file.data, file.dialect)
-    assert_same_rows(found, rows_of(file.data, *file.marks), file.data)
+    assert_same_rows(found, rows_of(file.data, *file.marks), file.data, file.dialect.encoding)
 
 
 @given(files(), st.integers(1, 80), piece_sizes)
@@ -27,7 +27,7 @@ def test_every_row_is_read_once_however_the_source_is_cut(
     file: File, chunk_bytes: int, piece_bytes: list[int]
 ) -> None:
     found = read_all(file.data, file.dialect, chunk_bytes=chunk_bytes, piece_bytes=piece_bytes)
-    assert_same_rows(found, rows_of(file.data, *file.marks), file.data)
+    assert_same_rows(found, rows_of(file.data, *file.marks), file.data, file.dialect.encoding)
 
 
 @given(files(), starts(), st.integers(1, 80), piece_sizes)

@@ -65,5 +65,8 @@ def test_a_search_may_start_at_any_row(file: File, data: st.DataObject) -> None:
 
 @given(files())
 def test_a_buffer_closes_exactly_when_a_line_end_after_it_ends_a_row(file: File) -> None:
-    ends = row_ends(file.data + b"\na", *file.marks)
-    assert ends_of(file.dialect).closes(file.data) == (len(file.data) + 1 in ends)
+    # Unless that is escaped: then there is text before it.
+    text = next(each for each in "xyzuv" if each not in "".join(map(str, file.marks[:4])))
+    data = file.data + text.encode() * (file.dialect.escape is not None) + b"\n"
+    ends = row_ends(data + b"a", *file.marks)
+    assert ends_of(file.dialect).closes(file.data) == (len(data) in ends)

@@ -7,13 +7,16 @@ from functools import lru_cache
 
 from tests.oracle.csv_machine import BOM, Row, read_rows
 
+Mark = str | None
+"""Delimiter, quote, escape, comment and encoding, as the oracle has them."""
+
 
 @lru_cache(maxsize=4096)
-def rows_of(data: bytes, delimiter: str, quote: str | None) -> tuple[Row, ...]:
+def rows_of(data: bytes, *marks: Mark) -> tuple[Row, ...]:
     """Every row of a buffer that begins at a row's start; a BOM there is text."""
     # The oracle skips one BOM, at byte 0: it gets one that is not the buffer's own.
     shift = len(BOM)
-    rows = read_rows(BOM + data, delimiter, quote)
+    rows = read_rows(BOM + data, *marks)  # type: ignore[arg-type]
     return tuple(r._replace(byte=r.byte - shift, end_byte=r.end_byte - shift) for r in rows)
 
 
@@ -23,11 +26,11 @@ def line_at(data: bytes, offset: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def row_ends(data: bytes, delimiter: str, quote: str | None) -> tuple[int, ...]:
-    """Where rows end, those of no characters included; the last may have no line end."""
+def row_ends(data: bytes, *marks: Mark) -> tuple[int, ...]:
+    """Where rows end, empty lines and comments included; the last may lack its line end."""
     ends = []
     position = 0
-    for row in rows_of(data, delimiter, quote):
+    for row in rows_of(data, *marks):
         ends += _line_ends(data, position, row.byte)
         ends.append(row.end_byte)
         position = row.end_byte
@@ -35,29 +38,23 @@ def row_ends(data: bytes, delimiter: str, quote: str | None) -> tuple[int, ...]:
 
 
 def _line_ends(data: bytes, start: int, stop: int) -> list[int]:
-    # Between two rows stand line ends and nothing else.
-    ends = []
-    position = start
-    while position < stop:
-        position += 2 if data.startswith(b"\r\n", position) else 1
-        ends.append(position)
-    return ends
+    # Between two rows stand empty lines and comments, and nothing else.
+    line = re.compile(b"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+    return [found.end() for found in line.finditer(data, start, stop)]
 
 
-def terminated_ends(data: bytes, delimiter: str, quote: str | None) -> tuple[int, ...]:
+def terminated_ends(data: bytes, *marks: Mark) -> tuple[int, ...]:
     """Row ends of a whole buffer without the last row's, where that lacks its line end."""
-    return _ends_before(data, b"a", delimiter, quote)
+    return _ends_before(data, b"a", *marks)
 
 
-def certain_ends(prefix: bytes, delimiter: str, quote: str | None) -> tuple[int, ...]:
+def certain_ends(prefix: bytes, *marks: Mark) -> tuple[int, ...]:
     """Offsets where a row ends whatever follows `prefix`."""
-    after_text = _ends_before(prefix, b"a", delimiter, quote)
-    after_line_end = set(_ends_before(prefix, b"\n", delimiter, quote))
+    after_text = _ends_before(prefix, b"a", *marks)
+    after_line_end = set(_ends_before(prefix, b"\n", *marks))
     return tuple(end for end in after_text if end in after_line_end)
 
 
-def _ends_before(
-    prefix: bytes, following: bytes, delimiter: str, quote: str | None
-) -> tuple[int, ...]:
-    ends = row_ends(prefix + following, delimiter, quote)
+def _ends_before(prefix: bytes, following: bytes, *marks: Mark) -> tuple[int, ...]:
+    ends = row_ends(prefix + following, *marks)
     return tuple(end for end in ends if end <= len(prefix))

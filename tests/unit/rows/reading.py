@@ -78,11 +78,13 @@ def read_all(
     return found
 
 
-def assert_same_rows(found: Sequence[Read], expected: Sequence[Row], data: bytes) -> None:
+def assert_same_rows(
+    found: Sequence[Read], expected: Sequence[Row], data: bytes, encoding: str = "utf-8"
+) -> None:
     """The product's rows are the oracle's: once each, in order, whole or with the same defect."""
     assert [(read.line, read.byte) for read in found] == [(row.line, row.byte) for row in expected]
     for read, row in zip(found, expected, strict=True):
-        text = data[row.byte : row.end_byte].decode(errors="surrogateescape")
+        text = data[row.byte : row.end_byte].decode(encoding, "surrogateescape")
         # A line end inside a field that is never closed is the field's, whatever else is wrong.
         without = text.removesuffix("\n").removesuffix("\r")
         told = {None: {without}, "unterminated_quote": {text}}.get(row.defect, {text, without})
@@ -101,8 +103,8 @@ def _defects(row: Row) -> set[tuple[str, int | None]]:
         found: set[tuple[str, int | None]] = {("bad_encoding", broken.index(True))}
     else:
         found = set()
-    if row.defect == "unterminated_quote":
-        found.add(("unterminated_quote", len(row.fields) - 1))
+    if row.defect in ("unterminated_quote", "bad_escape"):
+        found.add((row.defect, len(row.fields) - 1))
     if row.defect == "bad_quote":
         found |= {("bad_quote", column) for column in range(len(row.fields))}
     return found

@@ -1,0 +1,151 @@
+"""The fields of well-formed rows, all at once, as *octets*.
+
+Octets are UTF-8 with a character for each byte, as in Latin-1: so a text of any alphabet takes
+one byte a character, its length is its size, and it is encoded by copying it.
+
+The standard library's reader takes rows apart wherever it can. It knows marks of one character:
+a longer one gives its place to a byte that UTF-8 has no use for. Where that would not be exact,
+a regular expression takes field after field. Rows that are not well-formed are the parser's.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Collection
+from dataclasses import replace
+
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.encodings import UTF_8
+from ddbload.rows.ends import RowEnds
+from ddbload.rows.general import Grammar
+from ddbload.rows.row_fields import Escapes
+
+# A row's length is bounded by max_row_bytes; the reader's own limit for a field, 128 KiB by
+# default and for the whole process, would only be in the way.
+csv.field_size_limit(2**31 - 1)
+
+_STAND_INS = "\xff\xfe\xfd"
+
+
+def octets(text: str) -> str:
+    """A text's UTF-8, a character for each byte."""
+    return text if text.isascii() else text.encode().decode("latin-1")
+
+
+class FieldCutter:
+    """Takes blocks of one dialect apart. `markers`: unquoted fields that stay as written."""
+
+    def __init__(self, dialect: Dialect, ends: RowEnds, markers: Collection[str] = ()) -> None:
+        self._dialect = dialect
+        self._ends = ends
+        self._comment = (dialect.comment or "").encode(dialect.encoding)
+        self._markers = frozenset(map(octets, markers))
+        self._marks = [
+            None if mark is None else octets(mark)
+            for mark in (dialect.delimiter, dialect.quote, dialect.escape)
+        ]
+        single = [
+            mark if mark is None or len(mark) == 1 else stand_in
+            for mark, stand_in in zip(self._marks, _STAND_INS, strict=True)
+        ]
+        self.delimiter = single[0] or ""
+        """What parts fields after `replaced`."""
+        self._quote, self._escape = single[1:]
+        self._replaced = [
+            (mark, other)
+            for mark, other in zip(self._marks, single, strict=True)
+            if mark is not None and other is not None and mark != other
+        ]
+        self._unsure: list[str] = []
+        if dialect.escape is not None:
+            self._unsure = [octets(each) for each in markers if dialect.escape in each]
+            if len(dialect.delimiter) > 1:
+                # What is escaped may be a part of it only.
+                self._unsure.append(octets(dialect.escape + dialect.delimiter[0]))
+        self._pattern: re.Pattern[str] | None = None
+
+    def text(self, data: bytes) -> str:
+        """A block in octets, without comments. Raises `UnicodeDecodeError`."""
+        if self._comment and self._comment in data:
+            data = b"".join(data[start:end] for start, end in self._ends.spans(data))
+        if self._dialect.encoding != UTF_8:
+            return octets(data.decode(self._dialect.encoding))
+        if not data.isascii():
+            data.decode()
+        return data.decode("latin-1")
+
+    def is_bare(self, text: str) -> bool:
+        """Whether nothing is quoted or escaped there: lines are rows."""
+        _, quote, escape = self._marks
+        return (quote is None or quote not in text) and (escape is None or escape not in text)
+
+    def replaced(self, text: str) -> str:
+        """The text with a delimiter of one character."""
+        for mark, other in self._replaced:
+            text = text.replace(mark, other)
+        return text
+
+    def fields(self, text: str) -> list[list[str]]:
+        """The fields of each row, empty lines left out. Raises `csv.Error` for a bad row."""
+        if any(each in text for each in self._unsure):
+            return self._by_pattern(text)
+        rows = read_fields(self.replaced(text), self.delimiter, self._quote, self._escape)
+        if self._replaced and not self.is_bare(text):
+            for row in rows:
+                whole = "".join(row)
+                if any(other in whole for _, other in self._replaced):
+                    row[:] = map(self._restored, row)
+        return rows
+
+    def _restored(self, cell: str) -> str:
+        for mark, other in self._replaced:
+            cell = cell.replace(other, mark)
+        return cell
+
+    def _by_pattern(self, text: str) -> list[list[str]]:
+        if self._pattern is None:
+            grammar = Grammar(replace(self._dialect, encoding=UTF_8))
+            one = rb"%b(%b)(%b|\r\n?+|\n|\Z)|(.)"
+            pattern = one % (grammar.quoted_or_not, grammar.unquoted, grammar.delimiter)
+            self._pattern = re.compile(pattern.decode("latin-1"), re.DOTALL)
+        delimiter, quote, escape = self._marks
+        escapes, marks = Escapes(quote, escape), len(quote or "")
+        rows: list[list[str]] = []
+        row: list[str] = []
+        for quoted, unquoted, end, unclosed in self._pattern.findall(text):
+            value = unquoted
+            if quoted:
+                value = escapes.quoted(quoted[marks:-marks])
+            elif escape is not None and escape in unquoted and unquoted not in self._markers:
+                value = escapes.unquoted(unquoted)
+            # What the last row ends with, the parser knows better.
+            if unclosed or (quoted and unquoted) or (not end and value != unquoted):
+                raise csv.Error
+            if end == delimiter:
+                row.append(value)
+            elif row or quoted or unquoted:
+                rows.append([*row, value])
+                row = []
+        return rows
+
+
+def read_fields(
+    text: str, delimiter: str, quote: str | None, escape: str | None = None
+) -> list[list[str]]:
+    """The fields of well-formed rows, empty lines left out. Raises `csv.Error` for others.
+
+    The marks must be of one character.
+    """
+    reader = csv.reader(
+        io.StringIO(text, newline=""),
+        delimiter=delimiter,
+        quotechar=quote,
+        escapechar=escape,
+        quoting=csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL,
+        strict=True,
+    )
+    rows = list(reader)
+    # An empty line is not a row.
+    return [row for row in rows if row] if [] in rows else rows
