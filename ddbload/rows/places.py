@@ -73,5 +73,6 @@ class Places:
     def raw(self, row: int) -> str:
         """A row as it stands, without its line end; bytes that are no text as surrogates."""
         text = self.data(row).decode(self.ends.encoding, "surrogateescape")
-        last = row == self.count - 1 and not self.block.terminated
-        return text if last else _FINAL_LINE_END.sub("", text)
+        # A line end inside a field that is never closed is the field's.
+        open_end = self.span(row)[1] == len(self.block.data) and not self.block.terminated
+        return text if open_end else _FINAL_LINE_END.sub("", text)

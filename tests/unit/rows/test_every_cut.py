@@ -7,6 +7,8 @@ import itertools
 import pytest
 
 from ddbload.contracts import Cursor
+from ddbload.rows.blocks import Block
+from ddbload.rows.columns import ColumnReader, octets
 from ddbload.rows.dialect import BYTE_ORDER_MARK, Dialect
 from ddbload.rows.parse import RowParser
 from ddbload.rows.split import row_ends as ends_of
@@ -86,18 +88,40 @@ def test_every_short_text(
 ) -> None:
     if old_python:
         monkeypatch.setattr("ddbload.rows.ends._LOSES_ITS_PLACE", True)
-    dialect = Dialect(delimiter, quote)
-    ends = ends_of(dialect)
     marks = {",": delimiter, '"': quote or '"'}
     alphabet = [marks.get(symbol, symbol).encode() for symbol in SYMBOLS]
+    _assert_every_text(Dialect(delimiter, quote), alphabet, longest - old_python)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "symbols"),
+    [
+        (Dialect(",", '"', "\\"), 'a,"\\\r\n'),
+        (Dialect("||", '"', "\\"), 'a|"\\\n'),
+        (Dialect("|a|", '"'), 'a|"\r\n'),
+        (Dialect(",", None, "\\"), "a,\\\r\n"),
+        (Dialect(",", '"', None, "#"), 'a,"#\r\n'),
+        (Dialect("#,", '"', "\\", "#"), '"#,\\\n'),
+        (Dialect("é", "€", "\\"), "é€\\\n"),
+        (Dialect("\xa4", "\xff", "\xe9", encoding="iso8859-1"), "\xa4\xff\xe9\n"),
+    ],
+    ids=str,
+)
+def test_every_short_text_of_other_dialects(dialect: Dialect, symbols: str) -> None:
+    alphabet = [symbol.encode(dialect.encoding) for symbol in symbols]
+    _assert_every_text(dialect, alphabet, 4 if len(alphabet) > 4 else 5)
+
+
+def _assert_every_text(dialect: Dialect, alphabet: list[bytes], longest: int) -> None:
+    ends, encoding = ends_of(dialect), dialect.encoding
+    marks = (dialect.delimiter, dialect.quote, dialect.escape, dialect.comment, encoding)
     for length in range(longest + 1):
         for text in itertools.product(alphabet, repeat=length):
             data = b"".join(text)
-            terminated = terminated_ends(data, delimiter, quote)
-            certain = certain_ends(data, delimiter, quote)
-            assert tuple(ends.all(data)) == row_ends(data, delimiter, quote)
-            closes = len(data) + 1 in row_ends(data + b"\na", delimiter, quote)
-            assert ends.closes(data) is closes, data
+            terminated, certain = terminated_ends(data, *marks), certain_ends(data, *marks)
+            assert tuple(ends.all(data)) == row_ends(data, *marks)
+            more = data + (b"z\n" if dialect.escape else b"\n")
+            assert ends.closes(data) is (len(more) in row_ends(more + b"a", *marks)), data
             assert ends.last(data, final=False) == max(certain, default=0), data
             assert ends.last(data, final=True) == max(terminated, default=0), data
             for offset in range(1, len(data) + 1):
@@ -105,4 +129,15 @@ def test_every_short_text(
                 assert ends.first_from(data, offset, final=True) == first, (data, offset)
                 expected = first if first in certain else 0
                 assert ends.first_from(data, offset, final=False) == expected, (data, offset)
-            assert_same_rows(read_all(data, dialect), rows_of(data, delimiter, quote), data)
+            rows = rows_of(data, *marks)
+            assert_same_rows(read_all(data, dialect), rows, data, encoding)
+            spans = [(row.byte, row.end_byte) for row in rows]
+            assert ends.spans(data) == spans, data
+            columns = ColumnReader(RowParser(dialect, ends), 2).read(Block(data, Cursor(0, 1)))
+            for place, row in enumerate(rows):
+                good = row.defect is None and len(row.fields) == 2
+                assert good is (place not in columns.odd), data
+                if good:
+                    assert [octets(field) for field in row.fields] == [
+                        cells[place] for cells in columns.cells
+                    ], data
