@@ -1,0 +1,49 @@
+"""Laws of guesses: what is guessed takes every text that was seen, and keeps it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ddbload.rows.infer import Guess
+from ddbload.rows.types import BadValue
+from ddbload.rows.values import TEXT_READERS
+from tests.fakes.dynamodb_values import number_text
+from tests.property.test_rows_types import numerals
+
+_cells = st.one_of(
+    numerals,
+    st.integers().map(str),
+    st.decimals(allow_nan=False, allow_infinity=False, places=2).map(str),
+    st.sampled_from(["", "true", "FALSE", "no", "1.0", "007", "NULL", "2024-01-31", "-0.0"]),
+)
+_columns = st.lists(_cells, max_size=6) | st.lists(
+    st.integers(-(10**19), 10**19).map(str) | st.just(""), max_size=6
+)
+
+
+@given(_columns)
+def test_what_is_guessed_takes_every_cell_and_keeps_it(cells: list[str]) -> None:
+    guess = Guess()
+    guess.add(cells)
+    kind = guess.inferred().type
+    for cell in filter(None, cells):
+        try:
+            value = TEXT_READERS[kind](cell)
+        except BadValue:
+            raise AssertionError(f"{cell} is no {kind}") from None
+        if kind == "N":
+            # As DynamoDB writes it, but for zeros that end a fraction.
+            short = cell.rstrip("0").rstrip(".") if "." in cell else cell
+            assert value.attribute == {"N": cell}
+            assert number_text(cell) == short
+
+
+@given(_columns, st.integers(0, 6))
+def test_it_does_not_matter_how_cells_come(cells: list[str], cut: int) -> None:
+    whole, parts = Guess(), Guess()
+    whole.add(cells)
+    parts.add(cells[:cut])
+    parts.add(cells[cut:])
+    assert whole.inferred() == parts.inferred()
+    assert (whole.filled, whole.empty, whole.longest) == (parts.filled, parts.empty, parts.longest)
