@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from ddbload import __version__
+from ddbload.cli.convert_command import convert_command
 from ddbload.cli.demo.command import demo
 from ddbload.cli.import_command import import_command
 from ddbload.cli.ledger_commands import report_command, status_command
@@ -38,6 +39,7 @@ commands.add_command(resume_command)
 commands.add_command(status_command)
 commands.add_command(report_command)
 commands.add_command(rejects_command)
+commands.add_command(convert_command)
 commands.add_command(demo)
 
 

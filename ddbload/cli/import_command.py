@@ -73,7 +73,7 @@ def import_command(
         aws=AwsSettings(profile, region, endpoint_url),
         concurrency=given["concurrency"],
     )
-    with _rejects_file(rejects, source) as reject_file, spooled(source, payload):
+    with rejects_file(rejects, source) as reject_file, spooled(source, payload):
         result = run_and_tell(
             payload,
             settings,
@@ -216,7 +216,7 @@ def _is_pipe(path: str) -> bool:
 
 
 @contextmanager
-def _rejects_file(path: str | None, source: str) -> Iterator[BinaryIO | None]:
+def rejects_file(path: str | None, source: str) -> Iterator[BinaryIO | None]:
     """Open it before anything is written, so that a wrong path costs nothing.
 
     What it holds stays until this run's outcome is known.
@@ -224,7 +224,7 @@ def _rejects_file(path: str | None, source: str) -> Iterator[BinaryIO | None]:
     if path is None:
         yield None
         return
-    if _same_file(path, source):
+    if same_file(path, source):
         raise InvalidUsage(f"--rejects {path} is the source itself")
     try:
         file = Path(path).open("ab")  # noqa: SIM115 - closed below, after the import
@@ -238,7 +238,8 @@ def _rejects_file(path: str | None, source: str) -> Iterator[BinaryIO | None]:
             file.close()
 
 
-def _same_file(path: str, source: str) -> bool:
+def same_file(path: str, source: str) -> bool:
+    """Whether a path is that of the source, a regular file. False where either is none."""
     try:
         return stat.S_ISREG(os.stat(source).st_mode) and Path(path).samefile(source)  # noqa: PTH116 - as in _is_pipe
     except (OSError, ValueError):

@@ -45,6 +45,8 @@ _READING = (
     click.option(
         "--encoding", default="utf-8", show_default=True, help="UTF-8, with or without BOM."
     ),
+)
+_WRITING = (
     click.option(
         "--engine", type=click.Choice(contracts.ENGINES), default="async", show_default=True
     ),
@@ -97,6 +99,11 @@ _LIMITS = (
 
 def reading_options(command: F) -> F:
     """How the source is read, and by which engine it is written."""
+    return source_options(_decorated(command, _WRITING))
+
+
+def source_options(command: F) -> F:
+    """How the source is read."""
     return _decorated(command, _READING)
 
 
@@ -121,12 +128,14 @@ def payload_of(
         "columns": None if columns is None else names_list(columns),
         "encoding": given["encoding"],
     }
+    # A command that writes to no table has not all of them.
+    limits = {name: given[name] for name in LIMITS if name in given}
     payload: dict[str, Any] = {
         "run": {"id": run},
         "source": {**reading, **place},
         "target": {"table": table},
         "types": {} if given["types"] is None else types_map(given["types"]),
-        "options": {"workers": workers, **{name: given[name] for name in LIMITS}},
+        "options": {"workers": workers, **limits},
     }
     _check(payload)
     return payload

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from ddbload.cli.causes import Causes, ranked, told
+from ddbload.cli.causes import as_json as causes_as_json
 from ddbload.cli.options import aws_options, ledger_option, run_argument, stack_option
 from ddbload.cli.output import EXIT_DONE, printable
 from ddbload.cli.places import place_given
@@ -80,26 +82,18 @@ def rejects_command(
 
 
 def _summarize(run: str, lines: Iterable[bytes], as_json: bool) -> None:
-    counts: Counter[tuple[str, str | None]] = Counter()
+    counts: Causes = Counter()
     for line in lines:
         reject = json.loads(line)
         counts[reject["cause"], reject["column"]] += 1
-    total = sum(counts.values())
-    # The most frequent first, and of equals as the alphabet has them, wherever they stood.
-    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0][0], each[0][1] or ""))
+    causes = ranked(counts)
     if as_json:
-        causes = [
-            {"cause": cause, "column": column, "rows": rows} for (cause, column), rows in ranked
-        ]
-        click.echo(json.dumps({"run": run, "rejected": total, "causes": causes}))
+        found = {"run": run, "rejected": counts.total(), "causes": causes_as_json(causes)}
+        click.echo(json.dumps(found))
         return
-    click.echo(f"run {run}: {total:,} rejected")
-    for (cause, column), rows in ranked:
-        click.echo(f"{rows:>9,} {_told(cause, column)}")
-
-
-def _told(cause: str, column: str | None) -> str:
-    return f"{cause} in {printable(column or 'the row')}"
+    click.echo(f"run {run}: {counts.total():,} rejected")
+    for cause, column, rows in causes:
+        click.echo(f"{rows:>9,} {told(cause, column)}")
 
 
 def _draw(lines: Iterable[bytes]) -> None:
@@ -111,7 +105,7 @@ def _draw(lines: Iterable[bytes]) -> None:
     causes: Counter[str] = Counter()
     for line in lines:
         reject = json.loads(line)
-        causes[_told(reject["cause"], reject["column"])] += 1
+        causes[told(reject["cause"], reject["column"])] += 1
         if table.row_count < SHOWN:
             table.add_row(
                 f"{reject['line']:,}",

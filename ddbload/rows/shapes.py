@@ -157,7 +157,8 @@ def shape_of(record: RunRecord) -> Shape:
     layout, nulls = Layout.of(record.columns), OMIT
     if options.mode == DELETE:
         return Keys(layout, types, table)
-    condition = condition_of(options.mode, table.keys[0].name, options.position_attribute)
+    key = table.keys[0].name if table.keys else ""
+    condition = condition_of(options.mode, key, options.position_attribute)
     if condition is None:
         return Shape(layout, types, table, nulls)
     if condition.position is None:

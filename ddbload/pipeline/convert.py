@@ -1,0 +1,131 @@
+"""From a source's rows to items as lines of DynamoDB's JSON. Without a table, where need be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ddbload.contracts import Counts, Payload, RunRecord, Table, Work
+from ddbload.errors import TooManyRejects
+from ddbload.pipeline.conductor import Totals
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.intake import PIECE_BYTES, Reading
+from ddbload.pipeline.preflight import record_of
+from ddbload.pipeline.sinks import Sink
+from ddbload.pipeline.tables import check_names, describe
+from ddbload.pipeline.walk import Walked, walk
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.encode import put_of
+from ddbload.rows.parse import Defect
+from ddbload.rows.rejects import reject_line
+from ddbload.source.base import ByteSource
+
+NO_TABLE = Table(name="none", id="", keys=())
+"""Stands where items are made for no table in particular: nothing is a key."""
+
+_PUT, _ITEM = '{"PutRequest":', slice(len('{"PutRequest":'), -1)
+_EMPTY = '{"Item":{}}'
+_NOTHING = Defect("no_attributes", "nothing is in it, and an item has at least one attribute")
+_DELETION = Defect("deletion", "it deletes an item, and what is written here are items")
+
+
+@dataclass(slots=True)
+class Converted:
+    """What became of the rows, so far."""
+
+    read: int = 0
+    written: int = 0
+    bytes: int = 0
+    """Of the source: its header, and the rows."""
+    causes: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    """Rejected rows, by cause and column."""
+
+    @property
+    def rows(self) -> Counts:
+        """In the words of an import."""
+        return Counts(read=self.read, written=self.written, rejected=self.causes.total())
+
+
+def prepare(payload: Payload, table: str | None, context: Context) -> tuple[RunRecord, ByteSource]:
+    """Open a source, and find out how its rows are to be read. The caller closes it.
+
+    `table`: whose keys the items are to have, if they are meant for one. Raises what preflight
+    raises.
+    """
+    target = NO_TABLE
+    if table is not None:
+        dynamodb = context.clients.dynamodb
+        target = describe(dynamodb, table, sleep=context.sleep, rng=context.rng)
+    Dialect.of(payload.source)
+    if payload.source.columns is not None:
+        check_names(payload.source.columns)
+    file = context.open(payload.source)
+    try:
+        return record_of("convert", payload, file, target, context.now()), file
+    except BaseException:
+        file.close()
+        raise
+
+
+def convert(
+    record: RunRecord,
+    source: ByteSource,
+    sink: Sink,
+    converted: Converted,
+    *,
+    reject: Callable[[bytes], object] = lambda _: None,
+    watch: Callable[[Totals], None] = lambda _: None,
+) -> None:
+    """Write all rows' items to a sink, in the source's order, and count them in `converted`.
+
+    `reject` gets the line of each reject. Finishing the sink is left to the caller. Raises
+    `TooManyRejects`, and what reading and writing raise.
+    """
+    limit = record.payload.options.max_rejects
+    converted.bytes = record.data_start.byte
+    for walked in walk(Reading(record), source, piece_bytes=PIECE_BYTES):
+        lines = _lines(walked, record, converted, reject)
+        converted.read += walked.count
+        converted.written += len(lines)
+        converted.bytes += walked.bytes
+        if converted.causes.total() > limit:
+            raise TooManyRejects(
+                f"more than {limit} rows were rejected, and max_rejects is {limit}: look at them"
+                " (--rejects keeps them), then mend the file, or allow more (--max-rejects)"
+            )
+        sink.write(lines)
+        watch(Totals(converted.rows, Work(), converted.bytes, record.size, 0))
+
+
+def _lines(
+    walked: Walked, record: RunRecord, converted: Converted, reject: Callable[[bytes], object]
+) -> list[str]:
+    """The rows' items in octets; those that are none are rejected."""
+    window = walked.window
+    if not window.odd:
+        lines = [put[_ITEM] for put in window.puts if put.startswith(_PUT)]
+        if len(lines) == len(window) and _EMPTY not in lines:
+            return lines
+    lines = []
+    for row in range(len(window)):
+        line = _line(walked, row)
+        if isinstance(line, Defect):
+            reject(reject_line(walked.places, row, line, record.columns))
+            converted.causes[line.cause, line.column_of(record.columns)] += 1
+        else:
+            lines.append(line)
+    return lines
+
+
+def _line(walked: Walked, row: int) -> str | Defect:
+    put = walked.window.puts[row]
+    if row in walked.window.odd:
+        built = walked.build(row)
+        if isinstance(built, Defect):
+            return built
+        put = put_of(built.attributes)
+    if not put.startswith(_PUT):
+        return _DELETION
+    line = put[_ITEM]
+    return _NOTHING if line == _EMPTY else line
