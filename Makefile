@@ -105,6 +105,10 @@ bench-start: setup ## Measure the CPU time that functions and commands need to s
 bench-scan: setup ## Measure how fast row ends are found, beside csv.reader
 	$(BIN)/python -m bench.scan $(ARGS)
 
+.PHONY: bench-listing
+bench-listing: setup ## Measure how fast a prefix is listed, beside boto3's paginator
+	$(BIN)/python -m bench.listing $(ARGS)
+
 .PHONY: bench-table
 bench-table: setup ## Measure how a simulated table's capacity is used, beside plain batch writers
 	$(BIN)/python -m bench.table $(ARGS)

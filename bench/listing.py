@@ -1,0 +1,177 @@
+"""How fast a prefix is listed, beside boto3's paginator, in one run.
+
+    python -m bench.listing [--objects 100000] [--latency 30] [--rounds 3] [--shapes numbered,...]
+
+Each round is a process of its own: its CPU seconds, and the seconds on the clock, from the first
+request to the last key, both without what it takes to start. All must see the same keys in the
+same order, or the run is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bench.bucket import BUCKET, PREFIX, SHAPES, keys_of
+from bench.clients import ROOT
+from localaws.processes import end
+
+SETTINGS = {
+    "AWS_ACCESS_KEY_ID": "made-up",
+    "AWS_SECRET_ACCESS_KEY": "made-up",
+    "AWS_REGION": "us-east-1",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_CONFIG_FILE": "no-such-file",
+    "AWS_SHARED_CREDENTIALS_FILE": "no-such-file",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "PYTHONPATH": str(ROOT),
+}
+
+
+def by_ddbload(requests: int) -> Iterator[str]:
+    """The keys, listed by `ddbload.source.listing`."""
+    from ddbload.aws_http.clients import Clients
+    from ddbload.source.listing import list_objects
+
+    clients = Clients()
+    identity = clients.s3_identity(BUCKET)
+    found = list_objects(clients.s3, BUCKET, PREFIX, identity=identity, requests=requests)
+    yield ""
+    for each in found:
+        yield each.key
+
+
+def by_paginator(_: int) -> Iterator[str]:
+    """The keys, listed as boto3's manual says."""
+    import boto3
+
+    client = boto3.client("s3")
+    yield ""
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=PREFIX):
+        for each in page.get("Contents", ()):
+            yield each["Key"]
+
+
+VARIANTS = {
+    "boto3 paginator": (by_paginator, 1),
+    "ddbload, page by page": (by_ddbload, 1),
+    "ddbload": (by_ddbload, 16),
+}
+
+
+def measured(name: str) -> dict[str, Any]:
+    """One listing, in this process."""
+    variant, requests = VARIANTS[name]
+    keys = variant(requests)
+    next(keys)
+    digest = hashlib.sha256()
+    count = 0
+    began, used = time.perf_counter(), time.process_time()
+    for key in keys:
+        digest.update(key.encode() + b"\n")
+        count += 1
+    return {
+        "keys": count,
+        "digest": digest.hexdigest(),
+        "seconds": time.perf_counter() - began,
+        "cpu": time.process_time() - used,
+    }
+
+
+@contextmanager
+def served(module: str = "bench.bucket") -> Iterator[str]:
+    """The bucket's process; its URL."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None  # noqa: S101 - for type checkers
+        yield json.loads(process.stdout.readline())["endpoint"]
+    finally:
+        end(process)
+
+
+def ask(endpoint: str, path: str, said: dict[str, Any] | None = None) -> Any:
+    """The bucket's own requests."""
+    data = None if said is None else json.dumps(said).encode()
+    request = urllib.request.Request(f"{endpoint}{path}", data)  # noqa: S310 - our own process's
+    with urllib.request.urlopen(request) as answer:  # noqa: S310 - as above
+        return json.load(answer)
+
+
+def in_a_process(module: str, name: str, endpoint: str, *more: str) -> dict[str, Any]:
+    """What a process of its own says of a variant."""
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("AWS_", "PYTHON"))}
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--one", name, *more],
+        cwd=ROOT,
+        env={**kept, **SETTINGS, "AWS_ENDPOINT_URL_S3": endpoint},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description="How fast a prefix is listed.")
+    parser.add_argument("--objects", type=int, default=100_000)
+    parser.add_argument("--latency", type=float, default=30.0, help="milliseconds a page")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--shapes", default=",".join(SHAPES))
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one:
+        print(json.dumps(measured(asked.one)))
+        return
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    print(f"{python}, {platform.machine()}, {os.cpu_count()} cores, {asked.latency:g} ms a page")
+    print(
+        f"{'shape':10}{'variant':24}{'s':>8}{'CPU s':>8}{'pages':>7}{'faster':>8}{'less CPU':>10}"
+    )
+    with served() as endpoint:
+        for shape in asked.shapes.split(","):
+            compare(endpoint, shape, asked)
+
+
+def compare(endpoint: str, shape: str, asked: Any) -> None:
+    """All variants, in rotated order."""
+    keys = keys_of(shape, asked.objects)
+    right = hashlib.sha256("".join(f"{key}\n" for key in keys).encode()).hexdigest()
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in VARIANTS}
+    names = list(VARIANTS)
+    for turn in range(asked.rounds):
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            said = {"shape": shape, "objects": asked.objects, "latency": asked.latency / 1000}
+            ask(endpoint, "/reset", said)
+            one = in_a_process("bench.listing", name, endpoint)
+            if one["digest"] != right:
+                sys.exit(f"refused: {name} lists other keys, or in another order: {shape}")
+            found[name].append({**one, "pages": ask(endpoint, "/counters")["pages"]})
+    plain = {
+        what: statistics.median(each[what] for each in found[names[0]])
+        for what in ("seconds", "cpu")
+    }
+    for name in names:
+        wall, cpu, pages = (
+            statistics.median(each[what] for each in found[name])
+            for what in ("seconds", "cpu", "pages")
+        )
+        ratios = f"{plain['seconds'] / wall:8.1f}{plain['cpu'] / cpu:10.1f}"
+        print(f"{shape:10}{name:24}{wall:8.2f}{cpu:8.2f}{pages:7.0f}{ratios}")
+
+
+if __name__ == "__main__":
+    main()
