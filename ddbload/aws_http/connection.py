@@ -118,6 +118,10 @@ class Connection:
         """Whether some of an answer has come."""
         return self._reader.begun
 
+    def part(self, most: int | None = None) -> Response | None:
+        """What has come of an answer, as `ResponseReader.part`."""
+        return self._reader.part(most)
+
     @property
     def left(self) -> int:
         """Bytes of the request that have not gone yet."""

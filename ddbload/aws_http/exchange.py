@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ddbload.aws_http.connection import Address, Connection
+from ddbload.aws_http.http1 import Response
 
 NEVER = float("inf")
+
+Glance = Callable[[Response], Any]
+"""Looks at the beginning of an answer; anything but None is told, and then it looks no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,8 @@ class Lost:
 
     reason: str
     """A name such as ReadTimeout or ConnectionReset, for people."""
+    part: Response | None = None
+    """What had come of the answer when it was lost."""
 
 
 class Exchange:
@@ -44,6 +51,7 @@ class Exchange:
         "connect_by",
         "connection",
         "deadline",
+        "glance",
         "is_reused",
         "late",
         "left",
@@ -54,6 +62,7 @@ class Exchange:
 
     def __init__(self, token: Any, request: bytes) -> None:
         self.token, self.request = token, request
+        self.glance: Glance | None = None
         self.connection: Connection | None = None
         # When it is lost, or another address is tried, and for which reason.
         self.deadline = NEVER

@@ -1,4 +1,4 @@
-"""Reading HTTP/1.1 responses to POST requests, whatever pieces they come in. No I/O.
+"""Reading HTTP/1.1 responses to GET and POST requests, whatever pieces they come in. No I/O.
 
 The rules are those of RFC 9112, "HTTP/1.1": lengths and chunks in sections 6 and 7, the end of a
 connection in section 9. What is not certainly a whole response is none.
@@ -88,6 +88,19 @@ class ResponseReader:
             raise BadResponse("the connection was closed in the middle of the answer")
         return self._end(head, bytes(self._buffer), len(self._buffer), keep_alive=False)
 
+    def part(self, most: int | None = None) -> Response | None:
+        """What has come of a response that is not whole; None before its body begins.
+
+        `most`: bytes of the body.
+        """
+        head = self._head
+        if head is None:
+            return None
+        body = self._buffer
+        if head.is_chunked:
+            body = self._chunks.so_far if self._chunks is not None else bytearray()
+        return Response(head.status, head.headers, bytes(body[:most]), keep_alive=False)
+
     def _read(self) -> Response | None:
         buffer = self._buffer
         while self._head is None:
@@ -133,7 +146,7 @@ class _Chunks:
 
     def __init__(self) -> None:
         self.done = False
-        self._body = bytearray()
+        self._body = self.so_far = bytearray()
         # Bytes of the present chunk that are still to come, with its line end; 0: a line is next.
         self._left = 0
         self._trailers = False

@@ -10,7 +10,7 @@ from typing import Any
 
 from ddbload.aws_http.connection import Broken, Connection
 from ddbload.aws_http.endpoint import Endpoint
-from ddbload.aws_http.exchange import NEVER, Exchange, Lost, Timeouts
+from ddbload.aws_http.exchange import NEVER, Exchange, Glance, Lost, Timeouts
 from ddbload.aws_http.http1 import Response
 from ddbload.aws_http.names import LookUp, Names
 
@@ -18,8 +18,11 @@ __all__ = ["Endpoint", "HttpLoop", "Lost", "Timeouts"]
 
 _AT_ONCE = 0.001
 """Seconds."""
+_BEGINNING_BYTES = 4096
+"""Of an answer's body, to be glanced at."""
 _NAME = "x-amzn-requestid"
-"""The header by which AWS tells its answers apart."""
+_S3_NAME = "x-amz-request-id"
+"""The headers by which AWS tells its answers apart."""
 
 
 class HttpLoop:
@@ -46,6 +49,7 @@ class HttpLoop:
         self._idle: list[tuple[float, Connection]] = []
         self._unresolved: list[Exchange] = []
         self._done: list[tuple[Any, Response | Lost]] = []
+        self._glimpses: list[tuple[Any, Any]] = []
         # No deadline is earlier than this.
         self._look_at = NEVER
         self._is_closed = False
@@ -64,14 +68,18 @@ class HttpLoop:
         """How many more requests may be sent now."""
         return self._limit - len(self._under_way)
 
-    def send(self, token: Any, request: bytes) -> None:
+    def send(self, token: Any, request: bytes, glance: Glance | None = None) -> None:
         """Begin an exchange, whose outcome `wait` gives once.
+
+        `glance` is shown the beginning of an answer that does not come all at once, until it finds
+        something there: then `wait` ends, and `glimpses` gives it.
 
         Raises ValueError when no connection is free.
         """
         if len(self._under_way) >= self._limit:
             raise ValueError("no connection is free")
         exchange = Exchange(token, request)
+        exchange.glance = glance
         self._under_way.add(exchange)
         while self._idle:
             since, connection = self._idle.pop()
@@ -102,9 +110,14 @@ class HttpLoop:
             now = self._clock()
             if now >= self._look_at:
                 self._find_late(now)
-            if self._done or now >= until:
+            if self._done or self._glimpses or now >= until:
                 done, self._done = self._done, []
                 return done
+
+    def glimpses(self) -> list[tuple[Any, Any]]:
+        """What was found in the beginnings of answers since it was last asked, by their tokens."""
+        found, self._glimpses = self._glimpses, []
+        return found
 
     def close(self) -> None:
         """Close all sockets. What is under way has no outcome."""
@@ -227,6 +240,8 @@ class HttpLoop:
             return
         if response is None:
             self._await(exchange, connection)
+            if exchange.glance is not None:
+                self._look(exchange, exchange.glance, connection)
             return
         if self._is_doubled(connection, response):
             self._broken(exchange, connection, "BadResponse")
@@ -240,9 +255,16 @@ class HttpLoop:
         else:
             self._drop(connection)
 
+    def _look(self, exchange: Exchange, glance: Glance, connection: Connection) -> None:
+        part = connection.part(_BEGINNING_BYTES)
+        found = None if part is None else glance(part)
+        if found is not None:
+            exchange.glance = None
+            self._glimpses.append((exchange.token, found))
+
     def _is_doubled(self, connection: Connection, response: Response) -> bool:
         """Whether it is the answer before once more, which came too late to be noticed as such."""
-        name = response.headers.get(_NAME)
+        name = response.headers.get(_NAME) or response.headers.get(_S3_NAME)
         if name is None:
             return False
         if not self._are_named:
@@ -261,13 +283,13 @@ class HttpLoop:
 
     def _broken(self, exchange: Exchange, connection: Connection, reason: str) -> None:
         """Send once more what a connection of old did not carry; else it is lost."""
-        begun = connection.begun
+        begun, part = connection.begun, connection.part()
         self._drop(connection)
         if exchange.is_reused and not begun and reason != "BadResponse":
             exchange.is_reused = False
             self._connect(exchange)
         else:
-            self._lose(exchange, reason)
+            self._lose(exchange, reason, part)
 
     # Time
 
@@ -279,19 +301,21 @@ class HttpLoop:
         for exchange in [each for each in self._under_way if each.deadline <= now]:
             connection = exchange.connection
             is_connecting = connection is not None and not connection.is_open
+            part = None
             if connection is not None:
+                part = connection.part()
                 self._drop(connection)
             if is_connecting:
                 self._try_next(exchange, exchange.late)
             else:
-                self._lose(exchange, exchange.late)
+                self._lose(exchange, exchange.late, part)
         self._look_at = min((each.deadline for each in self._under_way), default=NEVER)
 
-    def _lose(self, exchange: Exchange, reason: str) -> None:
+    def _lose(self, exchange: Exchange, reason: str, part: Response | None = None) -> None:
         self._under_way.discard(exchange)
         if exchange in self._unresolved:
             self._unresolved.remove(exchange)
-        self._done.append((exchange.token, Lost(reason)))
+        self._done.append((exchange.token, Lost(reason, part)))
 
     def _drop(self, connection: Connection) -> None:
         self._selector.unregister(connection.fd)
