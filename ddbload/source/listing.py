@@ -5,40 +5,22 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ddbload.aws_http.calls import call
-from ddbload.aws_http.failures import Meaning
-from ddbload.errors import SourceNotFound
+from ddbload.source.pages import Folder, Listed, Page
+from ddbload.source.requesting import Requesting, Retries
+from ddbload.source.segments import Walk, no_bucket
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from ddbload.aws_http.s3_identity import S3Identity
 
+__all__ = ["REQUESTS", "Folder", "Listed", "list_level", "list_objects"]
+
 REQUESTS = 16
 """Pages asked for at once."""
-
-
-class Listed(NamedTuple):
-    """An object in a listing."""
-
-    key: str
-    size: int
-    """Bytes."""
-    etag: str
-    """With its quotes, as If-Match takes it."""
-    storage_class: str
-    """STANDARD where S3 says none."""
-    modified: str
-    """As S3 wrote it: 2026-11-21T20:08:00.000Z."""
-
-
-class Folder(NamedTuple):
-    """What keys up to a delimiter have in common."""
-
-    prefix: str
-    """With the delimiter."""
 
 
 def list_objects(
@@ -46,9 +28,9 @@ def list_objects(
     bucket: str,
     prefix: str = "",
     *,
-    identity: S3Identity | None = None,  # noqa: ARG001
+    identity: S3Identity | None = None,
     after: str | None = None,
-    requests: int = REQUESTS,  # noqa: ARG001
+    requests: int = REQUESTS,
     sleep: Callable[[float], None] = time.sleep,
     rng: random.Random | None = None,
     give_up: Callable[[], bool] = lambda: False,
@@ -56,21 +38,23 @@ def list_objects(
     """All objects whose keys begin with `prefix`, in the order of their keys' UTF-8 bytes.
 
     `after`: only keys beyond this one. With an `identity` (`Clients.s3_identity(bucket)`) by
-    requests of one's own, up to `requests` of them under way; without one by `client`. Bounded
-    memory, however many there are. Close the iterator if it is not read to its end.
+    requests of one's own, up to `requests` of them under way; without one by `client`, page by
+    page. Bounded memory, however many there are. Close the iterator if it is not read to its end.
 
-    Raises `SourceNotFound` (no such bucket), `SourceUnreadable` (an answer that is no listing),
-    `AccessDenied`, `AwsConfiguration` (a bucket of another region), `RequestRefused`, and
+    Raises `SourceNotFound` (no such bucket), `SourceUnreadable` (a store that lists otherwise than
+    S3), `AccessDenied`, `AwsConfiguration` (a bucket of another region), `RequestRefused`, and
     `ServiceUnavailable` after several tries.
     """
-    start: dict[str, Any] = {} if after is None else {"StartAfter": after}
-    while True:
-        page = _page(client, bucket, {"Prefix": prefix, **start}, sleep, rng, give_up)
-        for each in page.get("Contents", ()):
-            yield _listed(each)
-        if not page.get("IsTruncated"):
-            return
-        start = {"ContinuationToken": page["NextContinuationToken"]}
+    retries = Retries(sleep, rng or random.Random(), give_up)
+    if identity is None:
+        pages = _by_client(client, bucket, prefix, after, "", retries)
+    else:
+        pages = _by_requests(identity, bucket, prefix, after, "", requests, retries)
+    try:
+        for page in pages:
+            yield from page.objects
+    finally:
+        pages.close()
 
 
 def list_level(
@@ -79,45 +63,81 @@ def list_level(
     prefix: str = "",
     *,
     delimiter: str = "/",
-    identity: S3Identity | None = None,  # noqa: ARG001
+    identity: S3Identity | None = None,
+    after: str | None = None,
     sleep: Callable[[float], None] = time.sleep,
     rng: random.Random | None = None,
     give_up: Callable[[], bool] = lambda: False,
 ) -> Generator[Listed | Folder]:
     """Objects and folders right under a prefix, in the order of their names. As `list_objects`."""
-    start: dict[str, Any] = {}
-    while True:
-        asked = {"Prefix": prefix, "Delimiter": delimiter, **start}
-        page = _page(client, bucket, asked, sleep, rng, give_up)
-        found: list[Listed | Folder] = [_listed(each) for each in page.get("Contents", ())]
-        found += [Folder(each["Prefix"]) for each in page.get("CommonPrefixes", ())]
-        yield from sorted(found, key=lambda each: each[0])
-        if not page.get("IsTruncated"):
-            return
-        start = {"ContinuationToken": page["NextContinuationToken"]}
+    retries = Retries(sleep, rng or random.Random(), give_up)
+    if identity is None:
+        pages = _by_client(client, bucket, prefix, after, delimiter, retries)
+    else:
+        pages = _by_requests(identity, bucket, prefix, after, delimiter, 2, retries)
+    try:
+        for page in pages:
+            found: list[Listed | Folder] = [*page.objects, *page.folders]
+            yield from sorted(found, key=lambda each: each[0])
+    finally:
+        pages.close()
 
 
-def _page(
+def _by_requests(
+    identity: S3Identity,
+    bucket: str,
+    prefix: str,
+    after: str | None,
+    delimiter: str,
+    requests: int,
+    retries: Retries,
+) -> Generator[Page]:
+    # One more than is asked for: the next page may be asked for while one still comes.
+    requesting = Requesting(identity, max(2, requests), retries)
+    try:
+        walk = Walk(
+            requesting,
+            bucket,
+            prefix,
+            after=after,
+            delimiter=delimiter,
+            divides=requests > 2,
+        )
+        yield from walk.pages()
+    finally:
+        requesting.close()
+
+
+def _by_client(
     client: S3Client,
     bucket: str,
-    asked: dict[str, Any],
-    sleep: Callable[[float], None],
-    rng: random.Random | None,
-    give_up: Callable[[], bool],
-) -> Any:
-    def absent(meant: Meaning) -> Exception | None:
-        if meant.code in ("NoSuchBucket", "404"):
-            return SourceNotFound(f"s3://{bucket}: no such bucket")
-        return None
-
-    return call(
-        lambda: client.list_objects_v2(Bucket=bucket, **asked),
-        f"listing s3://{bucket}/{asked['Prefix']}",
-        expected=absent,
-        sleep=sleep,
-        rng=rng,
-        give_up=give_up,
-    )
+    prefix: str,
+    after: str | None,
+    delimiter: str,
+    retries: Retries,
+) -> Generator[Page]:
+    asked: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
+    if delimiter:
+        asked["Delimiter"] = delimiter
+    if after is not None:
+        asked["StartAfter"] = after
+    where = f"s3://{bucket}/{prefix}"
+    while True:
+        page: Any = call(
+            lambda: client.list_objects_v2(**asked),
+            f"listing {where}",
+            expected=lambda meant: no_bucket(meant, where),
+            sleep=retries.sleep,
+            rng=retries.rng,
+            give_up=retries.give_up,
+        )
+        objects = [_listed(each) for each in page.get("Contents", ())]
+        folders = [Folder(each["Prefix"]) for each in page.get("CommonPrefixes", ())]
+        token = page.get("NextContinuationToken") if page.get("IsTruncated") else None
+        yield Page(objects, folders, token)
+        if token is None:
+            return
+        asked["ContinuationToken"] = token
 
 
 def _listed(each: Any) -> Listed:

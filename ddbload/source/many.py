@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ddbload.source.s3 import S3Object
+from ddbload.source.many_async import OBJECTS_AHEAD, by_loop
+from ddbload.source.requesting import Retries
+from ddbload.source.s3 import Pinned, S3Object
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -21,11 +23,6 @@ CONCURRENCY = 64
 """Requests under way at once. At 20 ms each that is 3,200 objects a second."""
 BYTES_AHEAD = 64 * 1024 * 1024
 """So much may have come, or be on its way, before it is taken."""
-OBJECTS_AHEAD = 8
-"""For each request under way, so many objects may have come before they are taken."""
-
-Pinned = Mapping[str, Any]
-"""One version of an object: bucket, key, version_id, etag, size; as `S3Object` has it."""
 
 
 def read_objects(
@@ -58,9 +55,7 @@ def read_objects(
         if identity is None:
             found = _by_threads(group, client, concurrency, max_bytes_ahead, retries)
         else:
-            from ddbload.source.many_async import by_loop
-
-            found = by_loop(group, client, identity, concurrency, max_bytes_ahead, retries)
+            found = by_loop(group, identity, concurrency, max_bytes_ahead, retries)
         count = 0
         try:
             for data in found:
@@ -76,19 +71,6 @@ def pinned_of(bucket: str, key: str, etag: str, size: int) -> Pinned:
     return {"bucket": bucket, "key": key, "version_id": None, "etag": etag, "size": size}
 
 
-class Retries:
-    """How long reads that failed wait, and until when."""
-
-    def __init__(
-        self, sleep: Callable[[float], None], rng: random.Random, give_up: Callable[[], bool]
-    ) -> None:
-        self.sleep, self.rng, self.give_up = sleep, rng, give_up
-
-    def object(self, client: S3Client, pinned: Pinned) -> S3Object:
-        """A reader of one object that waits so."""
-        return S3Object(client, pinned, sleep=self.sleep, rng=self.rng, give_up=self.give_up)
-
-
 def _by_threads(
     objects: Iterator[Pinned],
     client: S3Client,
@@ -97,10 +79,12 @@ def _by_threads(
     retries: Retries,
 ) -> Generator[bytes]:
     is_over = False
-    mine = Retries(retries.sleep, retries.rng, lambda: is_over or retries.give_up())
+
+    def give_up() -> bool:
+        return is_over or retries.give_up()
 
     def read(pinned: Pinned) -> bytes:
-        source = mine.object(client, pinned)
+        source = S3Object(client, pinned, sleep=retries.sleep, rng=retries.rng, give_up=give_up)
         return b"".join(source.stream(0, source.size, max(1, source.size)))
 
     ahead: deque[tuple[int, Future[bytes]]] = deque()

@@ -24,6 +24,10 @@ _GONE = {"NoSuchKey", "NoSuchBucket", "NoSuchVersion", "404", "NotFound", "Metho
 _CHANGED = {"PreconditionFailed", "412", "InvalidRange", "416"}
 
 
+Pinned = Mapping[str, Any]
+"""One version of an object: bucket, key, version_id, etag, size."""
+
+
 class BrokenRead(ConnectionError):
     """A body that is not the range which was asked for."""
 
@@ -74,7 +78,7 @@ class S3Object:
                 meant = meaning(error)
                 if meant is None:
                     raise
-                known = self.expected(meant)
+                known = expected(meant, self._pinned)
                 if known is not None:
                     raise known from None
                 failures += 1
@@ -118,19 +122,9 @@ class S3Object:
         finally:
             body.close()
 
-    def expected(self, meant: Meaning) -> Exception | None:
-        """The named error for a failure that means something of this version; None for others."""
-        if meant.code in _CHANGED or meant.status in (412, 416):
-            return _changed(self.name)
-        if meant.code in _GONE or meant.status == 404:
-            return SourceChanged(
-                f"{self.name}: the version that this run began with is gone; start a new run"
-            )
-        return None
-
 
 def require_range(
-    pinned: Mapping[str, Any],
+    pinned: Pinned,
     etag: str | None,
     content_range: str | None,
     length: int | None,
@@ -157,7 +151,18 @@ def require_range(
         raise BrokenRead("the answer is not the range that was asked for")
 
 
-def uri_of(pinned: Mapping[str, Any]) -> str:
+def expected(meant: Meaning, pinned: Pinned) -> Exception | None:
+    """The named error for a failure that means something of this version; None for others."""
+    if meant.code in _CHANGED or meant.status in (412, 416):
+        return _changed(uri_of(pinned))
+    if meant.code in _GONE or meant.status == 404:
+        return SourceChanged(
+            f"{uri_of(pinned)}: the version that this run began with is gone; start a new run"
+        )
+    return None
+
+
+def uri_of(pinned: Pinned) -> str:
     """The s3:// URI of a pinned object."""
     return f"s3://{pinned['bucket']}/{pinned['key']}"
 
