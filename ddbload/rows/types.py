@@ -7,7 +7,7 @@ Limits are those of "Supported data types and naming rules in Amazon DynamoDB" a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MAX_DIGITS = 38
 MIN_EXPONENT, MAX_EXPONENT = -130, 125
@@ -27,8 +27,7 @@ class BadValue(Exception):
         self.detail = detail
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(NamedTuple):
     """A number that DynamoDB takes."""
 
     text: str
@@ -42,6 +41,9 @@ class Number:
 
 def number(text: str) -> Number:
     """Read a number by DynamoDB's rules. Raises `BadValue`."""
+    if text.isdigit() and text.isascii() and text[0] != "0" and len(text) <= MAX_DIGITS:
+        # As most are written: the same comes out of what follows.
+        return Number(text, text, _number_size(text.rstrip("0"), len(text) - 1, ""))
     found = _NUMBER.fullmatch(text)
     if found is None or not (found[2] or found[3]):
         raise BadValue("not_a_number", "not a number; write digits, with a point and no separators")

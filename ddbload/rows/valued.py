@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from json import JSONEncoder
 
+from ddbload.rows.attributes import AttributeValue
 from ddbload.rows.cells import FILLER
 from ddbload.rows.columns import octets, text
 from ddbload.rows.types import BadValue
@@ -46,7 +47,7 @@ def read_values(kind: str, column: Sequence[str], odd: set[int], most: int | Non
             bad.add(cell)
     if bad:
         odd.update(place for place, cell in enumerate(column) if cell in bad)
-    written = {cell: octets(to_json(value.attribute)) for cell, value in known.items()}
+    written = {cell: _written(value.attribute) for cell, value in known.items()}
     written |= dict.fromkeys(bad, FILLER)
     identities = {cell: value.identity for cell, value in known.items()}
     extra = {cell: max(0, value.size - len(cell)) for cell, value in known.items()}
@@ -55,3 +56,11 @@ def read_values(kind: str, column: Sequence[str], odd: set[int], most: int | Non
         [identities.get(cell) for cell in column],
         [extra.get(cell, 0) for cell in column],
     )
+
+
+def _written(attribute: AttributeValue) -> str:
+    ((kind, content),) = attribute.items()
+    if kind in ("N", "B"):
+        # Their characters are none that JSON escapes.
+        return f'{{"{kind}":"{content}"}}'
+    return octets(to_json(attribute))

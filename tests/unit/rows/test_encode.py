@@ -13,12 +13,14 @@ from ddbload.rows.parse import Defect
 TABLE = Table("t", "id", (KeyAttribute("k", "S", 2048),), ())
 
 
-def units(types: dict[str, str], row: list[str], *, known: bool) -> tuple[int, int]:
+def units(
+    types: dict[str, str], row: list[str], *, known: bool, nulls: str = "omit"
+) -> tuple[int, int]:
     """A row's write units, by its columns, and by the builder."""
     longest = sum(map(len, row)) + len(row) - 1
     columns = Columns(1, [[cell] for cell in row], longest=longest if known else None)
-    window = Encoder(list(types), list(types.values()), TABLE).examine(columns)
-    built = ItemBuilder(list(types), list(types.values()), TABLE).build(row)
+    window = Encoder(list(types), list(types.values()), TABLE, nulls).examine(columns)
+    built = ItemBuilder(list(types), list(types.values()), TABLE, nulls).build(row)
     assert isinstance(built, Item)
     return 1 if window.units is None else window.units[0], -(-built.size // 1024)
 
@@ -37,6 +39,14 @@ def test_a_number_of_one_digit_counts_two_bytes(length: int) -> None:
     found, true = units(types, ["x" * length, *"1234567891"], known=False)
     assert true <= found
     assert units(types, ["x" * 900, *"1234567891"], known=False) == (1, 1)
+
+
+@pytest.mark.parametrize("length", [*range(980, 1010)])
+def test_a_null_counts_a_byte(length: int) -> None:
+    types = {"k": "S"} | {f"n{place}": "S" for place in range(9)}
+    found, true = units(types, ["x" * length, *[""] * 9], known=False, nulls="null")
+    assert true <= found
+    assert units(types, ["x" * 900, *[""] * 9], known=False, nulls="null") == (1, 1)
 
 
 def test_a_row_of_many_units_has_them_all() -> None:
