@@ -74,14 +74,20 @@ class KeyCensus:
             repeated += len(counts) - list(counts).count(1)
             most = max(most, *counts, 0) if counts else most
         scale = 1 << self._bits
+        found, error = distinct * scale, 1 / sqrt(max(1, distinct))
+        if 10 * (kept - distinct) < distinct:
+            # Few come twice: how many is better known than how many keys there are.
+            found = self._rows - (kept - distinct) * scale
+            error = sqrt(kept - distinct) * scale / max(1, found)
+        found = min(self._rows, found)
         return Keys(
             rows=self._rows,
-            distinct=min(self._rows, distinct * scale),
-            repeated=repeated * scale,
-            extra_rows=min(self._rows, (kept - distinct) * scale),
+            distinct=found,
+            repeated=min(found, repeated * scale),
+            extra_rows=self._rows - found,
             most=most,
             exact=not self._bits,
-            error=1 / sqrt(distinct) if self._bits and distinct else 0.0,
+            error=error if self._bits else 0.0,
         )
 
     def _counted(self, part: int) -> Counter[int]:
