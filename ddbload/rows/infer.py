@@ -33,8 +33,12 @@ _SHAPES = {
     "json": re.compile(r"[\[{].*[\]}]", re.DOTALL),
 }
 """What all texts of a column may look like."""
-_MARKERS = frozenset({"null", "none", "na", "n/a", "nan", "nil", "-", "\\n", "#n/a", "undefined"})
-_LONGEST_MARKER = max(map(len, _MARKERS))
+_NOTHING = ("null", "none", "na", "n/a", "nan", "nil", "-", "\\n", "#n/a", "undefined")
+_MARKERS = frozenset(
+    written
+    for word in _NOTHING
+    for written in (word, word.upper(), word.capitalize(), word.title())
+) | {"NaN"}
 
 
 class Inferred(NamedTuple):
@@ -79,9 +83,7 @@ class Guess:
             self._example(cells)
         # Few texts, many times over, are looked at once.
         texts = set(cells)
-        marked = {
-            text for text in texts if len(text) <= _LONGEST_MARKER and text.lower() in _MARKERS
-        }
+        marked = texts & _MARKERS
         for text in marked:
             self.markers[text] = self.markers.get(text, 0) + cells.count(text)
         texts -= marked
