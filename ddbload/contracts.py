@@ -12,17 +12,25 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 from ddbload.errors import InvalidPayload, TableNotAllowed
 from ddbload.fields import Fields
 from ddbload.modes import LAST_WINS, MODES, PUT
 
-FORMATS = {"csv": ",", "tsv": "\t"}
-"""The formats that this version reads, and each one's usual delimiter."""
+AUTO = "auto"
+"""In place of a format, a delimiter, an encoding or a compression: found out from the source."""
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+"""The formats of delimited text, and each one's usual delimiter."""
+CSV, TSV, JSON, DYNAMODB_JSON, DYNAMODB_EXPORT, PARQUET = FORMATS = (
+    *("csv", "tsv", "json", "dynamodb-json", "dynamodb-export", "parquet"),
+)
+"""The formats that this version reads. `json`: a JSON object a line."""
+COMPRESSIONS = ("none", "gzip", "zstd")
 ENGINES = ("sync", "threads", "async")
-TYPES = ("S", "N", "BOOL")
-ENCODINGS = ("utf-8",)
+TYPES = ("S", "N", "BOOL", "B", "SS", "NS", "BS", "M", "L", "NULL", "epoch")
+NULL_POLICIES = OMIT, NULL, EMPTY, REJECT = ("omit", "null", "empty", "reject")
+DEFAULT_MAX_EXPANSION = 200
 
 MAX_CAUSE = 2000
 """Characters of a cause that are kept: a Fail state takes 32,768, a run's record need not."""
@@ -34,15 +42,8 @@ DEFAULT_WORKERS = 10
 DEFAULT_CONCURRENCY = 16
 MAX_CONCURRENCY = 256
 
-_TABS = (".tsv", ".tab")
-
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", re.ASCII)
 _TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
-
-
-def format_of(name: str) -> str:
-    """The format that a file's name, or an object's key, ends with; csv where it says nothing."""
-    return "tsv" if name.lower().endswith(_TABS) else "csv"
 
 
 def run_id(text: str) -> str:
@@ -70,12 +71,16 @@ class WholeNumbers(Message):
 
     __slots__ = ()
 
+    LATER: ClassVar[frozenset[str]] = frozenset()
+    """Fields that messages of earlier versions lack, where they are 0."""
+
     @classmethod
     def from_json(cls, value: object, path: str | None = None) -> Self:
         """Read it strictly."""
         with Fields(value, cls.__name__.lower() if path is None else path) as f:
             names = [each.name for each in fields(cast("Any", cls))]
-            return cls(*(f.whole(name, least=int("line" in name)) for name in names))
+            absent = {name: 0 if name in cls.LATER else None for name in names}
+            return cls(*(f.whole(name, absent[name], least=int("line" in name)) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,66 +93,173 @@ class Cursor(WholeNumbers):
 
 @dataclass(frozen=True, slots=True)
 class Source(Message):
-    """What to read, and how. Either `bucket` and `key`, or a local `path`."""
+    """What to read, and how.
 
-    format: str = "csv"
+    One of: `bucket` and `key`, an object; `bucket` and `prefix` or `glob`, objects; `path`, a file
+    or folder of this machine or a glob of such; `manifest`, a path or s3:// URI of a list.
+    """
+
+    format: str = CSV
     delimiter: str = ","
+    """`AUTO`, or of any length."""
     quote: str | None = '"'
+    escape: str | None = None
+    """None: a quote inside a quoted field is doubled."""
+    comment: str | None = None
+    """What lines begin with that are no rows."""
+    skip_lines: int = 0
+    """Lines before the header."""
     header: bool = True
     columns: tuple[str, ...] | None = None
     encoding: str = "utf-8"
+    compression: str = AUTO
+    max_expansion: int = DEFAULT_MAX_EXPANSION
+    """Bytes that one of compressed data may become, at most, in a source of some size."""
     bucket: str | None = None
     key: str | None = None
     version_id: str | None = None
     etag: str | None = None
+    prefix: str | None = None
+    glob: str | None = None
     path: str | None = None
+    manifest: str | None = None
 
     @property
     def uri(self) -> str:
         """The source as people write it."""
-        return self.path if self.path is not None else f"s3://{self.bucket}/{self.key}"
+        named = self.path if self.path is not None else self.manifest
+        if named is not None:
+            return named
+        return f"s3://{self.bucket}/{self.key or self.prefix or self.glob or ''}"
+
+    @property
+    def delimited(self) -> bool:
+        """Whether it is delimited text, with columns; not so before `AUTO` is resolved."""
+        return self.format in DELIMITERS
 
     def to_json(self) -> dict[str, Any]:
         value = asdict(self)
         value["columns"] = None if self.columns is None else list(self.columns)
-        absent = ("bucket", "key", "version_id", "etag") if self.path is not None else ("path",)
+        absent = [name for name in _PLACES if value[name] is None]
+        if self.key is None:
+            absent += ["version_id", "etag"]
         return {name: v for name, v in value.items() if name not in absent}
 
     @classmethod
     def from_json(cls, value: object, path: str = "source") -> Self:
         with Fields(value, path) as f:
-            file_format = f.choice("format", FORMATS, "csv")
+            file_format = f.choice("format", (*FORMATS, AUTO), CSV)
             columns = f.texts("columns") if f.has("columns") else f.raw("columns")
             if columns == ():
                 raise f.wrong("columns", [], "a list of at least one name")
             quote = f.raw("quote", '"')
             if quote is not None and not isinstance(quote, str):
                 raise f.wrong("quote", quote, "one character, or null for none")
-            local = f.optional_path("path")
-            if local and (f.has("version_id") or f.has("etag")):
-                raise f.wrong("path", local, "an object's bucket and key: files have no versions")
+            place = _place(f)
             return cls(
                 format=file_format,
-                delimiter=f.text("delimiter", FORMATS[file_format]),
+                delimiter=f.text("delimiter", DELIMITERS.get(file_format, AUTO)),
                 quote=quote or None,
+                escape=f.optional_text("escape"),
+                comment=f.optional_text("comment"),
+                skip_lines=f.whole("skip_lines", 0),
                 # Names given and nothing said of a header: the file has none.
                 header=f.flag("header", columns is None),
                 columns=columns,
                 encoding=_encoding(f),
-                bucket=None if local else f.text("bucket"),
-                key=None if local else f.text("key"),
-                version_id=f.optional_text("version_id"),
-                etag=f.optional_text("etag"),
-                path=local,
+                compression=f.choice("compression", (*COMPRESSIONS, AUTO), AUTO),
+                max_expansion=f.whole("max_expansion", DEFAULT_MAX_EXPANSION, least=1),
+                **place,
             )
+
+
+_PLACES = ("bucket", "key", "prefix", "glob", "path", "manifest")
+
+
+def _place(f: Fields) -> dict[str, str | None]:
+    """Where the source is: exactly one of the ways to say it."""
+    local = f.optional_path("path")
+    place = {name: f.optional_text(name) for name in ("bucket", "key", "glob", "manifest")}
+    # All objects of a bucket have the prefix "".
+    prefix = f.raw("prefix")
+    if prefix is not None and prefix != "":
+        prefix = f.text("prefix")
+    version = {name: f.optional_text(name) for name in ("version_id", "etag")}
+    place |= {"path": local, "prefix": prefix}
+    given = [name for name in _PLACES[1:] if place[name] is not None]
+    if local and any(version.values()):
+        raise f.wrong("path", local, "an object's bucket and key: files have no versions")
+    if len(given) > 1:
+        raise InvalidPayload(
+            f"{f.path(given[0])!r} and {f.path(given[1])!r} are two sources; give one"
+        )
+    in_bucket = not given or given[0] in ("key", "prefix", "glob")
+    if in_bucket:
+        f.text("bucket")
+        if not given:
+            f.text("key")
+    elif place["bucket"] is not None:
+        raise InvalidPayload(
+            f"{f.path('bucket')!r} and {f.path(given[0])!r} are two sources; give one"
+        )
+    if given != ["key"] and any(version.values()):
+        named = "version_id" if version["version_id"] else "etag"
+        raise f.wrong(named, version[named], "left out: only one object has a version")
+    return place | version
 
 
 def _encoding(f: Fields) -> str:
     name = f.text("encoding", "utf-8")
     plain = name.lower().replace("_", "-")
-    if plain in ("utf8", "utf-8", "utf-8-sig"):
-        return "utf-8"
-    raise f.wrong("encoding", name, f"one of {', '.join(ENCODINGS)} (convert it with iconv)")
+    return "utf-8" if plain in ("utf8", "utf-8", "utf-8-sig") else plain
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMapping(Message):
+    """Which attributes columns become."""
+
+    rename: Mapping[str, str] = field(default_factory=dict)
+    """The names of columns, and those of their attributes."""
+    drop: tuple[str, ...] = ()
+    """Columns that become none."""
+    set: Mapping[str, str] = field(default_factory=dict)
+    """Attributes of their own: constants, or composed (`USER#{id}`)."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"rename": dict(self.rename), "drop": list(self.drop), "set": dict(self.set)}
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "mapping") -> Self:
+        with Fields(value, path) as f:
+            drop = f.texts("drop") if f.has("drop") else ()
+            f.raw("drop")
+            return cls(f.text_map("rename"), drop, f.text_map("set"))
+
+    def __bool__(self) -> bool:
+        return bool(self.rename or self.drop or self.set)
+
+
+@dataclass(frozen=True, slots=True)
+class Nulls(Message):
+    """What is no value, and what becomes of it."""
+
+    policy: str = OMIT
+    """`omit`: no attribute. `null`: one of type NULL. `empty`: an empty string. `reject`."""
+    markers: tuple[str, ...] = ()
+    """Texts that stand for no value, besides the empty one."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"policy": self.policy, "markers": list(self.markers)}
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "nulls") -> Self:
+        with Fields(value, path) as f:
+            markers = f.texts("markers") if f.has("markers") else ()
+            f.raw("markers")
+            return cls(f.choice("policy", NULL_POLICIES, OMIT), markers)
+
+    def __bool__(self) -> bool:
+        return self != Nulls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +317,13 @@ class Payload(Message):
     source: Source
     table: str
     types: Mapping[str, str] = field(default_factory=dict)
+    """Of attributes, so of columns after the mapping."""
     options: Options = field(default_factory=Options)
     run: str | None = None
+    infer_types: bool = False
+    """Whether attributes without a declared type get one from the first rows."""
+    mapping: ColumnMapping = field(default_factory=ColumnMapping)
+    nulls: Nulls = field(default_factory=Nulls)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -214,6 +331,9 @@ class Payload(Message):
             "source": self.source.to_json(),
             "target": {"table": self.table},
             "types": dict(self.types),
+            "infer_types": self.infer_types,
+            "mapping": self.mapping.to_json(),
+            "nulls": self.nulls.to_json(),
             "options": self.options.to_json(),
         }
 
@@ -243,7 +363,7 @@ class Payload(Message):
                         " digits, '.', '_' or '-'",
                     )
             types = f.text_map("types")
-            options = f.raw("options")
+            mapping, nulls, options = (f.raw(name) for name in ("mapping", "nulls", "options"))
             for column, kind in types.items():
                 if kind not in TYPES:
                     shown = f"types.{column}"
@@ -252,6 +372,9 @@ class Payload(Message):
                 source=Source.from_json(f.required("source")),
                 table=table,
                 types=types,
+                infer_types=f.flag("infer_types", default=False),
+                mapping=ColumnMapping.from_json({} if mapping is None else mapping),
+                nulls=Nulls.from_json({} if nulls is None else nulls),
                 options=Options.from_json({} if options is None else options),
                 run=None if given is None else run_id(given),
             )
@@ -263,6 +386,9 @@ def _refuse_force(run: Fields) -> None:
             "'run.force' is not supported by this version; to load a source again, give another"
             " run id"
         )
+
+
+_WHAT = ("source", "target", "types", "infer_types", "mapping", "nulls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +410,7 @@ class Resume:
                 earlier = run_id(fields_of_run.text("resume_of"))
                 given = fields_of_run.optional_text("id")
                 _refuse_force(fields_of_run)
-            more = [name for name in ("source", "target", "types") if f.raw(name)]
+            more = [name for name in _WHAT if f.raw(name)]
             if more or given not in (None, earlier):
                 named = repr(more[0] if more else "run.id")
                 raise InvalidPayload(
@@ -299,7 +425,7 @@ class Resume:
         earlier, pinned = record.payload, record.pinned
         options = Options.from_json({**earlier.options.to_json(), **self.options})
         source = earlier.source
-        if source.path is None:
+        if source.key is not None:
             source = replace(source, version_id=pinned.get("version_id"), etag=pinned.get("etag"))
         return replace(earlier, source=source, options=options)
 
@@ -349,12 +475,15 @@ class RunRecord(Message):
     payload: Payload
     pinned: Mapping[str, Any]
     """The source's version: what `source` needs to notice another one."""
-    size: int
+    size: int | None
+    """Bytes that are read; None where only reading says how many they are."""
     data_start: Cursor
-    """Where the rows begin: after the byte order mark and the header."""
+    """Where the rows begin: after the byte order mark and the header. Of several objects only
+    their rows count, so that these begin at 0."""
     columns: tuple[str, ...]
+    """Of delimited text; JSON has none."""
     types: tuple[str, ...]
-    """One type a column, the table's key types included."""
+    """One type an attribute that the columns become, the table's key types included."""
     table: Table
     chunk_bytes: int
     """As asked for, or more: a run has at most 20,000 chunks."""
@@ -362,12 +491,15 @@ class RunRecord(Message):
     """Chunks imported at once."""
     created: float
     """Seconds since the epoch."""
+    objects: int | None = None
+    """How many there are, where the source is several; None: it is one."""
 
     @property
     def configuration(self) -> str:
         """A hash of what determines the items, and of nothing else (SHA-256, hexadecimal)."""
-        source = self.payload.source
-        decisive = {
+        payload = self.payload
+        source = payload.source
+        decisive: dict[str, Any] = {
             "source": dict(self.pinned),
             "format": source.format,
             "delimiter": source.delimiter,
@@ -376,12 +508,20 @@ class RunRecord(Message):
             "encoding": source.encoding,
             "columns": list(self.columns),
             "types": list(self.types),
-            "mode": self.payload.options.mode,
+            "mode": payload.options.mode,
             "table": self.table.id,
         }
         # Left out where there is none: runs that began before it was known keep their hashes.
-        if self.payload.options.position_attribute is not None:
-            decisive["position_attribute"] = self.payload.options.position_attribute
+        later: dict[str, Any] = {
+            "position_attribute": payload.options.position_attribute,
+            "escape": source.escape,
+            "comment": source.comment,
+            "skip_lines": source.skip_lines,
+            "mapping": payload.mapping.to_json() if payload.mapping else None,
+            "nulls": payload.nulls.to_json() if payload.nulls else None,
+            "declared": None if source.delimited else dict(payload.types),
+        }
+        decisive |= {name: value for name, value in later.items() if value}
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
     def with_options(self, later: RunRecord) -> Self:
@@ -402,6 +542,7 @@ class RunRecord(Message):
             "chunk_bytes": self.chunk_bytes,
             "workers": self.workers,
             "created": self.created,
+            "objects": self.objects,
             "configuration": self.configuration,
         }
 
@@ -413,7 +554,7 @@ class RunRecord(Message):
                 run=f.text("run"),
                 payload=Payload.from_json(f.required("payload")),
                 pinned=f.mapping("pinned"),
-                size=f.whole("size"),
+                size=f.optional_whole("size"),
                 data_start=Cursor.from_json(f.required("data_start")),
                 columns=f.texts("columns"),
                 types=f.texts("types"),
@@ -421,10 +562,42 @@ class RunRecord(Message):
                 chunk_bytes=f.whole("chunk_bytes", least=1),
                 workers=f.whole("workers", least=1),
                 created=f.number("created"),
+                objects=f.optional_whole("objects"),
             )
             if record.configuration != configuration:
                 raise f.wrong("configuration", configuration, "that of this record")
             return record
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Message):
+    """An object, or the whole source, as a chunk reads it."""
+
+    pinned: Mapping[str, Any]
+    base: int
+    """Where its first row begins, among the rows of all objects."""
+    skip: int
+    """Bytes of it before that row: byte order mark, skipped lines, header."""
+    line: int
+    """That row's line."""
+    size: int
+    """Bytes of its rows."""
+
+    @property
+    def end(self) -> int:
+        """Where its rows end, among the rows of all objects."""
+        return self.base + self.size
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "part") -> Self:
+        with Fields(value, path) as f:
+            return cls(
+                pinned=f.mapping("pinned"),
+                base=f.whole("base"),
+                skip=f.whole("skip"),
+                line=f.whole("line", least=1),
+                size=f.whole("size"),
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -517,9 +690,15 @@ class Segment(Message):
 class PreflightCursor(WholeNumbers):
     """Where a scan goes on: the first row of the next chunk, and that chunk's number."""
 
+    LATER = frozenset({"object", "base"})
+
     byte: int
     line: int
     chunk: int
+    object: int = 0
+    """Which of several objects the row stands in, counted from 0."""
+    base: int = 0
+    """Where that object's rows begin, among the rows of all."""
 
 
 @dataclass(frozen=True, slots=True)

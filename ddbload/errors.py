@@ -108,6 +108,10 @@ class BadHeader(DdbloadError):
     """The header row cannot be read: bad quoting or bad encoding."""
 
 
+class HeaderMismatch(DdbloadError):
+    """One of several objects has other columns than the first."""
+
+
 class DuplicateColumn(DdbloadError):
     """Two columns share a name; one of them would be lost."""
 

@@ -9,12 +9,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 MODES = PUT, INSERT, LAST_WINS, DELETE = ("put", "insert", "last-wins", "delete")
 
 POSITION_LENGTH = 44
 """Characters of a position, all of them ASCII."""
 _POSITION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{6}Z/[0-9]{16}", re.ASCII)
+
+
+class Deletion(dict[str, Any]):
+    """The key of an item that is to be deleted, among items that are to be put."""
 
 
 @dataclass(frozen=True, slots=True)

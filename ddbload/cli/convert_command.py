@@ -9,7 +9,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
@@ -21,7 +21,7 @@ from ddbload.cli.convert_outcome import Outcome
 from ddbload.cli.import_command import rejects_file, same_file, spooled
 from ddbload.cli.options import aws_options
 from ddbload.cli.output import tell
-from ddbload.cli.payload import object_named, payload_of, source_options
+from ddbload.cli.payload import manifest_option, payload_of, place_named, source_options
 from ddbload.cli.progress import live_progress
 from ddbload.contracts import Counts, Failure
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
@@ -42,6 +42,7 @@ _REJECTS_IN_MEMORY = 1024 * 1024
 @click.command("convert", short_help="The items as DynamoDB JSON lines, to a file, '-' or S3.")
 @click.argument("source")
 @click.argument("out")
+@manifest_option
 @source_options
 @click.option(
     "--table", metavar="NAME", help="Have the keys that this table has: their types and limits."
@@ -85,6 +86,7 @@ _REJECTS_IN_MEMORY = 1024 * 1024
 @click.option("--quiet", is_flag=True, help="No progress and no summary.")
 def convert_command(
     source: str,
+    manifest: bool,
     out: str,
     table: str | None,
     out_compression: str | None,
@@ -112,8 +114,7 @@ def convert_command(
     from ddbload.pipeline.outputs import Wanted
 
     _check_out(out, source, out_compression)
-    place = object_named(source) if source.startswith("s3://") else {"path": source}
-    payload = payload_of(source, place, table or _NO_TABLE, None, 1, given)
+    payload = payload_of(place_named(source, manifest=manifest), table or _NO_TABLE, None, 1, given)
     wanted = Wanted(out, out_compression, part_mib << 20, seed)
     context = _context(AwsSettings(profile, region, endpoint_url))
     with rejects_file(rejects, source) as kept, spooled(source, payload):
@@ -140,19 +141,29 @@ def _convert(
     *,
     show_progress: bool,
 ) -> Outcome:
-    from ddbload.pipeline.convert import Converted, convert, prepare
+    from ddbload.pipeline.convert import Converted, convert, convertible
     from ddbload.pipeline.outputs import open_sink
+    from ddbload.pipeline.scratch import scratch_ledger
 
     converted, started = Converted(), time.monotonic()
     sink: Sink | None = None
     failure = None
     try:
-        record, file = prepare(contracts.Payload.from_json(payload), table, context)
-        with closing(file), _Rejects(kept) as rejects:
+        with scratch_ledger() as ledger, _Rejects(kept) as rejects:
+            checked = contracts.Payload.from_json(payload)
+            record = convertible(checked, table, ledger, context)
             sink = open_sink(wanted, context)
             with _whole_or_nothing(sink), live_progress(enabled=show_progress) as draw:
                 try:
-                    convert(record, file, sink, converted, reject=rejects.add, watch=draw)
+                    convert(
+                        record,
+                        ledger,
+                        context,
+                        sink,
+                        converted,
+                        reject=rejects.add,
+                        watch=draw,
+                    )
                 finally:
                     rejects.keep(converted.rows)
                 sink.finish()

@@ -17,7 +17,13 @@ import click
 
 from ddbload.cli.options import aws_options, cores, ledger_option
 from ddbload.cli.output import Result, tell
-from ddbload.cli.payload import limit_options, object_named, payload_of, reading_options
+from ddbload.cli.payload import (
+    limit_options,
+    manifest_option,
+    payload_of,
+    place_named,
+    reading_options,
+)
 from ddbload.cli.progress import live_progress
 from ddbload.cli.signals import stop_on_interrupt
 from ddbload.contracts import Failure
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
 @click.command("import", short_help="Import a file, an S3 object or '-' into a table.")
 @click.argument("source")
 @click.argument("table")
+@manifest_option
 @reading_options
 @click.option("--processes", type=click.IntRange(1, 256), help="[default: one a core]")
 @limit_options
@@ -44,6 +51,7 @@ if TYPE_CHECKING:
 def import_command(
     source: str,
     table: str,
+    manifest: bool,
     processes: int | None,
     rejects: str | None,
     run_id: str | None,
@@ -66,8 +74,8 @@ def import_command(
     from ddbload.pipeline.local import LocalSettings, default_ledger
 
     count = processes or cores()
-    place = object_named(source) if source.startswith("s3://") else {"path": source}
-    payload = payload_of(source, place, table, run_id, count, given)
+    place = place_named(source, manifest=manifest)
+    payload = payload_of(place, table, run_id, count, given)
     settings = LocalSettings(
         ledger=ledger or default_ledger(),
         aws=AwsSettings(profile, region, endpoint_url),

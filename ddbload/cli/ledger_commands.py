@@ -50,7 +50,7 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
         value |= {"table": record.table.name, "execution": execution and execution.arn}
         click.echo(json.dumps(value))
         return 0
-    share = 100 * now.bytes // max(1, record.size)
+    share = 100 * now.bytes // max(1, now.size)
     lines = [
         f"run {run}: {state}",
         f"  from      {record.payload.source.uri}",

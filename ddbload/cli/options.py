@@ -6,12 +6,12 @@ import csv
 import io
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
-from ddbload.contracts import run_id
+from ddbload.contracts import TYPES, run_id
 from ddbload.errors import InvalidPayload, InvalidUsage
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,15 +78,35 @@ def names_list(text: str) -> list[str]:
 
 def types_map(text: str) -> dict[str, str]:
     """`year=N,ok=BOOL`."""
-    types: dict[str, str] = {}
+    types = names_map(text, "--types", "column=TYPE")
+    known = {kind.upper(): kind for kind in TYPES}
+    return {name: known.get(kind.upper(), kind) for name, kind in types.items()}
+
+
+def names_map(text: str, option: str, form: str) -> dict[str, str]:
+    """`a=b,c=d`: names, and what each is given. `option` and `form` are for messages."""
+    found: dict[str, str] = {}
     for entry in names_list(text):
-        name, equals, kind = entry.rpartition("=")
+        name, equals, value = entry.rpartition("=")
+        if not equals or not name or not value:
+            raise InvalidUsage(f"{option}: {entry!r} is not of the form {form}")
+        if name in found:
+            raise InvalidUsage(f"{option} names {name!r} twice")
+        found[name] = value
+    return found
+
+
+def settings_map(texts: Sequence[str]) -> dict[str, str]:
+    """`pk=USER#{id}`, one by one: names, and what they are set to."""
+    found: dict[str, str] = {}
+    for each in texts:
+        name, equals, value = each.partition("=")
         if not equals or not name:
-            raise InvalidUsage(f"--types: {entry!r} is not of the form column=TYPE")
-        if name in types:
-            raise InvalidUsage(f"--types names {name!r} twice")
-        types[name] = kind.upper()
-    return types
+            raise InvalidUsage(f"--set: {each!r} is not of the form attribute=text")
+        if name in found:
+            raise InvalidUsage(f"--set names {name!r} twice")
+        found[name] = value
+    return found
 
 
 def cores() -> int:

@@ -8,8 +8,14 @@ from typing import Any, TypeVar
 import click
 
 from ddbload import contracts, modes
-from ddbload.cli.options import as_usage, character, names_list, types_map
-from ddbload.contracts import format_of
+from ddbload.cli.options import (
+    as_usage,
+    character,
+    names_list,
+    names_map,
+    settings_map,
+    types_map,
+)
 from ddbload.errors import InvalidPayload, InvalidUsage
 from ddbload.fields import is_text
 
@@ -24,12 +30,28 @@ _READING = (
     click.option(
         "--format",
         "format_",
-        type=click.Choice(list(contracts.FORMATS)),
-        help="[default: tsv for names that end in .tsv or .tab, otherwise csv]",
+        type=click.Choice([contracts.AUTO, *contracts.FORMATS]),
+        default=contracts.AUTO,
+        show_default=True,
+        help="json: one object a line. auto: by the first bytes, and the name.",
     ),
-    click.option("--delimiter", metavar="CHAR", help=r"Between fields; \t for a tab."),
+    click.option(
+        "--delimiter",
+        metavar="TEXT",
+        help=r"Between fields, of any length; \t for a tab. [default: found out; for tsv a tab]",
+    ),
     click.option(
         "--quote", metavar="CHAR", default='"', help="'none' for none.", show_default=True
+    ),
+    click.option(
+        "--escape",
+        metavar="CHAR",
+        help=r"Has the next character stand for itself, such as \. [default: none; quotes are"
+        " doubled]",
+    ),
+    click.option("--comment", metavar="TEXT", help="What lines begin with that are no rows."),
+    click.option(
+        "--skip-lines", type=click.IntRange(0), default=0, help="Lines before the header."
     ),
     click.option(
         "--header/--no-header",
@@ -40,10 +62,56 @@ _READING = (
         "--columns", metavar="A,B,...", help="Names; without a header, c1,c2,... otherwise."
     ),
     click.option(
-        "--types", metavar="A=N,...", help="S, N or BOOL; keys are as the table has them."
+        "--encoding",
+        default=contracts.AUTO,
+        show_default=True,
+        help="UTF-8, UTF-16, Latin-1, ... auto: by the byte order mark, else UTF-8.",
     ),
     click.option(
-        "--encoding", default="utf-8", show_default=True, help="UTF-8, with or without BOM."
+        "--compression",
+        type=click.Choice([contracts.AUTO, *contracts.COMPRESSIONS]),
+        default=contracts.AUTO,
+        show_default=True,
+    ),
+    click.option(
+        "--max-expansion",
+        type=click.IntRange(1),
+        default=contracts.DEFAULT_MAX_EXPANSION,
+        show_default=True,
+        help="Bytes that one of compressed data may become, on the average, at most.",
+    ),
+    click.option(
+        "--types",
+        metavar="A=N,...",
+        help=f"{', '.join(contracts.TYPES)}; keys are as the table has them.",
+    ),
+    click.option(
+        "--infer-types",
+        is_flag=True,
+        help="Find out from the first rows which columns hold numbers or booleans.",
+    ),
+    click.option("--rename", metavar="OLD=NEW,...", help="Columns' names, and attributes'."),
+    click.option("--drop", metavar="A,B,...", help="Columns that become no attributes."),
+    click.option(
+        "--set",
+        "set_",
+        metavar="NAME=TEXT",
+        multiple=True,
+        help="An attribute of its own, such as kind=book or pk=USER#{id}; may be repeated.",
+    ),
+    click.option(
+        "--null",
+        "nulls",
+        metavar="TEXT",
+        multiple=True,
+        help=r"What stands for no value, such as \N, besides nothing at all; may be repeated.",
+    ),
+    click.option(
+        "--null-policy",
+        type=click.Choice(contracts.NULL_POLICIES),
+        default=contracts.OMIT,
+        show_default=True,
+        help="No value: no attribute, one of type NULL, an empty string, or a reject.",
     ),
 )
 _WRITING = (
@@ -107,26 +175,43 @@ def source_options(command: F) -> F:
     return _decorated(command, _READING)
 
 
+def manifest_option(command: F) -> F:
+    """--manifest."""
+    return click.option(
+        "--manifest", is_flag=True, help="SOURCE lists what is to be read, a path or URI a line."
+    )(command)
+
+
 def limit_options(command: F) -> F:
     """How large chunks are, and what a run may use up."""
     return _decorated(command, _LIMITS)
 
 
 def payload_of(
-    source: str, place: dict[str, str], table: str, run: str | None, workers: int, given: Any
+    place: dict[str, str], table: str, run: str | None, workers: int, given: Any
 ) -> dict[str, Any]:
     """The payload of these options, checked. Raises `InvalidUsage`.
 
-    `source`: as it was written; `place`: where that is; `given`: the options of this module.
+    `place`: where the source is; `given`: the options of this module.
     """
-    delimiter, quote, columns = given["delimiter"], given["quote"], given["columns"]
+    columns, encoding = given["columns"], given["encoding"]
     reading = {
-        "format": given["format_"] or format_of(source),
-        "delimiter": None if delimiter is None else character(delimiter),
-        "quote": None if quote in ("", "none") else character(quote),
+        "format": given["format_"],
+        "delimiter": _delimiter(given),
+        "quote": None if given["quote"] in ("", "none") else character(given["quote"]),
+        "escape": given["escape"] or None,
+        "comment": given["comment"] or None,
+        "skip_lines": given["skip_lines"],
         "header": given["header"],
         "columns": None if columns is None else names_list(columns),
-        "encoding": given["encoding"],
+        "encoding": contracts.AUTO if encoding.lower() == contracts.AUTO else encoding,
+        "compression": given["compression"],
+        "max_expansion": given["max_expansion"],
+    }
+    mapping = {
+        "rename": names_map(given["rename"] or "", "--rename", "old=new"),
+        "drop": names_list(given["drop"] or ""),
+        "set": settings_map(given["set_"]),
     }
     # A command that writes to no table has not all of them.
     limits = {name: given[name] for name in LIMITS if name in given}
@@ -134,28 +219,54 @@ def payload_of(
         "run": {"id": run},
         "source": {**reading, **place},
         "target": {"table": table},
-        "types": {} if given["types"] is None else types_map(given["types"]),
+        "types": types_map(given["types"] or ""),
+        "infer_types": given["infer_types"],
+        "mapping": mapping,
+        "nulls": {"policy": given["null_policy"], "markers": list(given["nulls"])},
         "options": {"workers": workers, **limits},
     }
     _check(payload)
     return payload
 
 
-def object_named(source: str) -> dict[str, str]:
-    """The bucket and key of s3://bucket/key. Raises `InvalidUsage`."""
+def place_named(source: str, *, manifest: bool = False) -> dict[str, str]:
+    """Where a source is: an object, a prefix (its end is a slash), a glob, or a path.
+
+    `manifest`: the source lists what is to be read. Raises `InvalidUsage`.
+    """
+    if manifest:
+        return {"manifest": source}
+    if not source.startswith("s3://"):
+        return {"path": source}
     bucket, _, key = source.removeprefix("s3://").partition("/")
-    if not bucket or not key:
-        raise InvalidUsage(f"{source} names no object; write s3://bucket/key")
     if not is_text(source):
         raise InvalidUsage("that bucket and key are not text in UTF-8, so S3 has no such object")
+    if not bucket or (not key and not source.endswith("/")):
+        raise InvalidUsage(
+            f"{source} names no object; write s3://bucket/key, or s3://bucket/prefix/"
+        )
+    if key == "" or key.endswith("/"):
+        return {"bucket": bucket, "prefix": key}
+    if any(character in key for character in "*?["):
+        return {"bucket": bucket, "glob": key}
     return {"bucket": bucket, "key": key}
 
 
+def _delimiter(given: Any) -> str | None:
+    if given["delimiter"] is not None:
+        return character(given["delimiter"])
+    # What a format has is its own; otherwise it is found out.
+    return contracts.DELIMITERS["tsv"] if given["format_"] == contracts.TSV else contracts.AUTO
+
+
 def _check(payload: dict[str, Any]) -> None:
-    from ddbload.rows.dialect import Dialect
+    from ddbload.pipeline.resolving import check_dialect
+    from ddbload.rows.layout import changes_of
 
     try:
-        Dialect.of(contracts.Payload.from_json(payload).source)
+        checked = contracts.Payload.from_json(payload)
+        check_dialect(checked.source)
+        changes_of(checked.mapping)
     except InvalidPayload as error:
         raise as_usage(error) from None
 

@@ -14,7 +14,13 @@ import click
 from ddbload.cli.import_command import spooled
 from ddbload.cli.options import aws_options
 from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, EXIT_REJECTS, tell
-from ddbload.cli.payload import limit_options, object_named, payload_of, reading_options
+from ddbload.cli.payload import (
+    limit_options,
+    manifest_option,
+    payload_of,
+    place_named,
+    reading_options,
+)
 from ddbload.errors import InvalidUsage
 
 if TYPE_CHECKING:
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     metavar="ROWS|P%",
     help="Read the first so many rows, or so much of the file, and estimate the rest.",
 )
+@manifest_option
 @reading_options
 @limit_options
 @aws_options
@@ -36,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--quiet", is_flag=True, help="No progress.")
 def plan_command(
     source: str,
+    manifest: bool,
     table: str,
     sample: str | None,
     profile: str | None,
@@ -61,8 +69,9 @@ def plan_command(
     from ddbload.pipeline.store import FolderStore
 
     wanted = _sample(sample)
-    place = object_named(source) if source.startswith("s3://") else {"path": source}
-    payload = payload_of(source, place, table, None, DEFAULT_WORKERS, given)
+    payload = payload_of(
+        place_named(source, manifest=manifest), table, None, DEFAULT_WORKERS, given
+    )
     context = Context(
         # Nothing is written, and so no ledger kept.
         store=FolderStore(Path()),

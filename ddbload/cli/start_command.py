@@ -12,7 +12,13 @@ import click
 from ddbload import contracts
 from ddbload.cli.options import aws_options, run_argument, stack_option
 from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, Result, tell
-from ddbload.cli.payload import limit_options, object_named, payload_of, reading_options
+from ddbload.cli.payload import (
+    limit_options,
+    manifest_option,
+    payload_of,
+    place_named,
+    reading_options,
+)
 from ddbload.cli.progress import live_progress
 from ddbload.contracts import Failure
 from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage, RunNotFound
@@ -32,6 +38,7 @@ _MAX_NAME = 80
 @click.command("start", short_help="Import an S3 object on the deployed stack, and follow it.")
 @click.argument("source")
 @click.argument("table")
+@manifest_option
 @reading_options
 @click.option(
     "--workers",
@@ -50,6 +57,7 @@ _MAX_NAME = 80
 def start_command(
     source: str,
     table: str,
+    manifest: bool,
     workers: int,
     run_id: str | None,
     detach: bool,
@@ -61,7 +69,7 @@ def start_command(
     quiet: bool,
     **given: Any,
 ) -> int:
-    """Import SOURCE (s3://bucket/key) into TABLE on the deployed state machine.
+    """Import SOURCE (s3://bucket/key, a prefix/, a glob) into TABLE on the deployed state machine.
 
     The stack must have been deployed with leave to read the bucket and to write the table.
     Progress comes from the run's ledger, so reading the work bucket must be allowed here.
@@ -77,7 +85,7 @@ def start_command(
             " ddbload import"
         )
     run = run_id or new_run_id()
-    payload = payload_of(source, object_named(source), table, run, workers, given)
+    payload = payload_of(place_named(source, manifest=manifest), table, run, workers, given)
     there = deployed(stack, AwsSettings(profile, region, endpoint_url))
     try:
         arn = there.executions.start(run, payload)

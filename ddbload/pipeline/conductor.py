@@ -192,7 +192,7 @@ class _Tally:
 
     def begin(self, record: RunRecord) -> None:
         """The header is read; the rest is to come."""
-        self.size, self._bytes = record.size, record.data_start.byte
+        self.size, self._bytes = record.size or 0, record.data_start.byte
 
     def progress(self, now: Progress) -> None:
         """A worker's word about a chunk."""

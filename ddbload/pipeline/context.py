@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ddbload.contracts import Counts, Payload, RunRecord, Source, Work
-from ddbload.errors import BucketNotAllowed, TableNotAllowed
+from ddbload.contracts import Counts, Payload, Source, Work
+from ddbload.errors import BucketNotAllowed, SourceNotFound, SourceUnreadable, TableNotAllowed
 from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.store import Store
 from ddbload.source.base import ByteSource
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from ddbload.aws_http.identity import Identity
+    from ddbload.aws_http.s3_identity import S3Identity
 
 
 class ClientSet(Protocol):
@@ -40,6 +42,9 @@ class ClientSet(Protocol):
     def s3(self) -> S3Client:
         """S3."""
 
+    def s3_identity(self, bucket: str) -> S3Identity | None:
+        """A bucket, by requests of one's own; None where only `s3` can reach it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Permitted:
@@ -53,18 +58,24 @@ class Permitted:
     def check(self, payload: Payload) -> None:
         """Raise `BucketNotAllowed` or `TableNotAllowed`."""
         source = payload.source
-        if source.path is not None:
-            if not self.paths:
-                raise BucketNotAllowed("'source.path' is a file of another machine; name an object")
-        elif self.buckets is not None and source.bucket not in self.buckets:
-            allowed = ", ".join(sorted(self.buckets)) or "none"
-            raise BucketNotAllowed(
-                f"bucket {source.bucket} is not among those this deployment reads: {allowed}"
-            )
+        self.check_place(source.manifest or source.path or source.uri)
         if self.tables is not None and payload.table not in self.tables:
             allowed = ", ".join(sorted(self.tables)) or "none"
             raise TableNotAllowed(
                 f"table {payload.table} is not among those this deployment writes: {allowed}"
+            )
+
+    def check_place(self, place: str) -> None:
+        """Raise `BucketNotAllowed` for a path or an s3:// URI that may not be read."""
+        if not place.startswith("s3://"):
+            if not self.paths:
+                raise BucketNotAllowed(f"{place} is a file of another machine; name an object")
+            return
+        bucket = place.removeprefix("s3://").partition("/")[0]
+        if self.buckets is not None and bucket not in self.buckets:
+            allowed = ", ".join(sorted(self.buckets)) or "none"
+            raise BucketNotAllowed(
+                f"bucket {bucket} is not among those this deployment reads: {allowed}"
             )
 
 
@@ -117,16 +128,41 @@ class Context:
             give_up=self.must_end,
         )
 
+    def open_place(self, place: str) -> ByteSource:
+        """Open and pin a path or an s3:// URI."""
+        if not place.startswith("s3://"):
+            return open_local(place)
+        bucket, _, key = place.removeprefix("s3://").partition("/")
+        return self.open(Source(bucket=bucket, key=key))
+
+    def read(self, place: str, most_bytes: int = 256 * 1024 * 1024) -> bytes | None:
+        """All that a small file has, or None where there is none. Raises `SourceUnreadable`."""
+        self.permitted.check_place(place)
+        try:
+            raw = self.open_place(place)
+        except SourceNotFound:
+            return None
+        with closing(raw):
+            if raw.size > most_bytes:
+                raise SourceUnreadable(
+                    f"{place} has {raw.size} bytes, more than is taken as a list"
+                )
+            return b"".join(raw.stream(0, raw.size, 1024 * 1024))
+
     def must_end(self) -> bool:
         """Whether the deadline is reached, or somebody asked to stop."""
         return self.clock() >= self.deadline or self.should_stop()
 
-    def reopen(self, record: RunRecord) -> ByteSource:
+    def reopen(self, pinned: Mapping[str, Any]) -> ByteSource:
         """Open the version that a run is pinned to. Raises `SourceChanged`."""
-        pinned = record.pinned
-        if record.payload.source.path is not None:
+        if "path" in pinned:
             # As it was pinned: a later attempt may run in another folder.
-            return open_local(str(pinned["path"]), pinned)
+            return open_local(str(pinned["path"]), _without_items(pinned))
         return S3Object(
             self.clients.s3, pinned, sleep=self.sleep, rng=self.rng, give_up=self.must_end
         )
+
+
+def _without_items(pinned: Mapping[str, Any]) -> Mapping[str, Any]:
+    # How many items an export says there are is no part of the version.
+    return {name: value for name, value in pinned.items() if name != "items"}

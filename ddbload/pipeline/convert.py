@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 
 from ddbload.contracts import Counts, Payload, RunRecord, Table, Work
 from ddbload.errors import TooManyRejects
+from ddbload.pipeline.beginning import prepare
 from ddbload.pipeline.conductor import Totals
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.intake import PIECE_BYTES, Reading
-from ddbload.pipeline.preflight import record_of
+from ddbload.pipeline.intake import PIECE_BYTES
+from ddbload.pipeline.ledger import Ledger
+from ddbload.pipeline.objects import expected_bytes
+from ddbload.pipeline.reading import Reading
 from ddbload.pipeline.sinks import Sink
-from ddbload.pipeline.tables import check_names, describe
+from ddbload.pipeline.tables import describe
 from ddbload.pipeline.walk import Walked, walk
-from ddbload.rows.dialect import Dialect
-from ddbload.rows.encode import put_of
+from ddbload.rows.encode import request_of
 from ddbload.rows.parse import Defect
-from ddbload.rows.rejects import reject_line
-from ddbload.source.base import ByteSource
 
 NO_TABLE = Table(name="none", id="", keys=())
 """Stands where items are made for no table in particular: nothing is a key."""
@@ -47,8 +47,8 @@ class Converted:
         return Counts(read=self.read, written=self.written, rejected=self.causes.total())
 
 
-def prepare(payload: Payload, table: str | None, context: Context) -> tuple[RunRecord, ByteSource]:
-    """Open a source, and find out how its rows are to be read. The caller closes it.
+def convertible(payload: Payload, table: str | None, ledger: Ledger, context: Context) -> RunRecord:
+    """Find out how a source's rows are to be read.
 
     `table`: whose keys the items are to have, if they are meant for one. Raises what preflight
     raises.
@@ -57,20 +57,13 @@ def prepare(payload: Payload, table: str | None, context: Context) -> tuple[RunR
     if table is not None:
         dynamodb = context.clients.dynamodb
         target = describe(dynamodb, table, sleep=context.sleep, rng=context.rng)
-    Dialect.of(payload.source)
-    if payload.source.columns is not None:
-        check_names(payload.source.columns)
-    file = context.open(payload.source)
-    try:
-        return record_of("convert", payload, file, target, context.now()), file
-    except BaseException:
-        file.close()
-        raise
+    return prepare("convert", payload, ledger, context, table=target).record
 
 
 def convert(
     record: RunRecord,
-    source: ByteSource,
+    ledger: Ledger,
+    context: Context,
     sink: Sink,
     converted: Converted,
     *,
@@ -79,12 +72,13 @@ def convert(
 ) -> None:
     """Write all rows' items to a sink, in the source's order, and count them in `converted`.
 
+    `ledger`: that the record was prepared with.
     `reject` gets the line of each reject. Finishing the sink is left to the caller. Raises
     `TooManyRejects`, and what reading and writing raise.
     """
     limit = record.payload.options.max_rejects
     converted.bytes = record.data_start.byte
-    for walked in walk(Reading(record), source, piece_bytes=PIECE_BYTES):
+    for walked in walk(Reading(record), ledger, context, piece_bytes=PIECE_BYTES):
         lines = _lines(walked, record, converted, reject)
         converted.read += walked.count
         converted.written += len(lines)
@@ -95,7 +89,7 @@ def convert(
                 " (--rejects keeps them), then mend the file, or allow more (--max-rejects)"
             )
         sink.write(lines)
-        watch(Totals(converted.rows, Work(), converted.bytes, record.size, 0))
+        watch(Totals(converted.rows, Work(), converted.bytes, expected_bytes(record), 0))
 
 
 def _lines(
@@ -111,7 +105,7 @@ def _lines(
     for row in range(len(window)):
         line = _line(walked, row)
         if isinstance(line, Defect):
-            reject(reject_line(walked.places, row, line, record.columns))
+            reject(walked.reject_line(row, line))
             converted.causes[line.cause, line.column_of(record.columns)] += 1
         else:
             lines.append(line)
@@ -124,7 +118,7 @@ def _line(walked: Walked, row: int) -> str | Defect:
         built = walked.build(row)
         if isinstance(built, Defect):
             return built
-        put = put_of(built.attributes)
+        put = request_of(built)
     if not put.startswith(_PUT):
         return _DELETION
     line = put[_ITEM]

@@ -47,7 +47,9 @@ class _Gathering:
 
     def totals(self) -> Totals | None:
         """How far the run is; None while it has not begun."""
-        self._record = self._record or self._ledger.find_record()
+        if self._record is None or self._record.size is None:
+            # Of some sources preflight knows at its end only how large they are.
+            self._record = self._ledger.find_record()
         if self._record is None:
             # So whatever comes is this execution's.
             self._adopted_rows = 0
@@ -61,7 +63,11 @@ class _Gathering:
             self._adopted_rows = self._rows.read
         begun = self._record.data_start.byte
         return Totals(
-            self._rows, self._work, begun + self._bytes, self._record.size, self._adopted_rows
+            self._rows,
+            self._work,
+            begun + self._bytes,
+            self._record.size or 0,
+            self._adopted_rows,
         )
 
     def _new_segments(self) -> list[Segment]:

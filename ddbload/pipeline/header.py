@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ddbload.contracts import Cursor, Source
 from ddbload.errors import BadHeader
-from ddbload.rows.blocks import Block, BlockCutter
+from ddbload.pipeline.reading import blocks, size_of
+from ddbload.rows.blocks import BlockCutter
 from ddbload.rows.dialect import BYTE_ORDER_MARK, LONGEST_SIGNATURE, Dialect, refuse_other_kinds
 from ddbload.rows.parse import Defect, RowParser, Rows
 from ddbload.rows.split import row_ends
-from ddbload.source.base import ByteSource
+from ddbload.source.decoded import Decoded
 
 PIECE_BYTES = 256 * 1024
+_LINE_END = re.compile(rb"\r\n?|\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """`columns` is empty for a file without any row."""
+    """`columns` is empty for a file without any row, and for lines of JSON."""
 
     columns: tuple[str, ...]
     data_start: Cursor
+    empty: bool = False
+    """Whether there is no row, not even a header."""
 
 
-def read_header(file: ByteSource, source: Source, max_row_bytes: int) -> Header:
+def read_header(file: Decoded, source: Source, max_row_bytes: int) -> Header:
     """Read as far as the first row.
 
-    Raises `BadHeader`, `RowTooLong`, `UnsupportedFormat` and what `ByteSource.stream` raises.
+    Raises `BadHeader`, `RowTooLong`, `UnsupportedFormat` and what `Decoded.stream` raises.
     """
-    first = b"".join(file.stream(0, min(file.size, LONGEST_SIGNATURE), LONGEST_SIGNATURE))
-    refuse_other_kinds(first)
-    start = Cursor(len(BYTE_ORDER_MARK) if first.startswith(BYTE_ORDER_MARK) else 0, 1)
-    rows = _first_rows(file, source, start, max_row_bytes)
-    if rows is None:
-        return Header(source.columns or (), Cursor(file.size, 1))
+    start, is_end = _first_line(file, source.skip_lines)
+    if not source.delimited:
+        return Header((), start, is_end)
+    rows = start if is_end else _first_rows(file, source, start, max_row_bytes)
+    if isinstance(rows, Cursor):
+        return Header(source.columns or (), Cursor(rows.byte, 1), empty=True)
     record = rows.records[0]
     if not source.header and source.columns is not None:
         return Header(source.columns, start)
@@ -53,17 +59,50 @@ def read_header(file: ByteSource, source: Source, max_row_bytes: int) -> Header:
     return Header(source.columns or tuple(record), rows.after(0))
 
 
-def _first_rows(file: ByteSource, source: Source, start: Cursor, max_row_bytes: int) -> Rows | None:
+def _first_line(file: Decoded, skip_lines: int) -> tuple[Cursor, bool]:
+    """Where rows may begin: after a byte order mark and so many lines. Whether that is the end."""
+    pieces = file.stream(0, None, PIECE_BYTES)
+    first = b""
+    for piece in pieces:
+        first += piece
+        if len(first) >= LONGEST_SIGNATURE:
+            break
+    refuse_other_kinds(first)
+    begin = len(BYTE_ORDER_MARK) if first.startswith(BYTE_ORDER_MARK) else 0
+    if not skip_lines:
+        return Cursor(begin, 1), len(first) == begin
+    return _after_lines(first[begin:], begin, pieces, skip_lines)
+
+
+def _after_lines(
+    held: bytes, byte: int, pieces: Iterator[bytes], skip_lines: int
+) -> tuple[Cursor, bool]:
+    line = 1
+    while line <= skip_lines:
+        found = _LINE_END.search(held)
+        # After a CR an LF may follow in the next piece.
+        if found is not None and (found.end() < len(held) or found.group() != b"\r"):
+            held, byte, line = held[found.end() :], byte + found.end(), line + 1
+            continue
+        piece = next(pieces, None)
+        if piece is None:
+            ended = found is not None or held
+            return Cursor(byte + len(held), line + bool(ended)), True
+        held += piece
+    return Cursor(byte, line), not held and next(pieces, None) is None
+
+
+def _first_rows(file: Decoded, source: Source, start: Cursor, max_row_bytes: int) -> Rows | Cursor:
+    """The first rows, or the end where there are none."""
     dialect = Dialect.of(source)
     ends = row_ends(dialect)
     parser = RowParser(dialect, ends)
     cutter = BlockCutter(ends, start, max_row_bytes)
-    position = start.byte
-    for piece in file.stream(position, file.size, min(PIECE_BYTES, cutter.piece_bytes)):
-        position += len(piece)
-        block: Block | None = cutter.feed(piece, final=position == file.size)
+    end = size_of(file)
+    pieces = file.stream(start.byte, end, min(PIECE_BYTES, cutter.piece_bytes))
+    for block in blocks(pieces, cutter, None if end is None else end - start.byte):
         if block is not None:
             rows = parser.parse(block)
             if rows.records:
                 return rows
-    return None
+    return cutter.at

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from ddbload.contracts import Cursor
 from ddbload.rows.attributes import Attributes
 from ddbload.rows.blocks import Block
-from ddbload.rows.columns import ColumnReader
-from ddbload.rows.encode import Window, item_of, put_of
+from ddbload.rows.encode import Window, item_of, request_of
+from ddbload.rows.formats import RowFormat
 from ddbload.rows.items import Item
 from ddbload.rows.parse import Defect
 from ddbload.rows.places import Places
-from ddbload.rows.shapes import Shape
 
 
 @dataclass(slots=True)
@@ -43,10 +42,10 @@ class HeldWindow:
 class Holding:
     """Rows by handle: 0, 1, 2, … in the order in which they stand in the source."""
 
-    def __init__(self, reader: ColumnReader, shape: Shape) -> None:
+    def __init__(self, rows: RowFormat) -> None:
         self.rows = 0
         """How many came: the next handle."""
-        self._reader, self._shape = reader, shape
+        self._format = rows
         self._blocks: deque[HeldBlock] = deque()
         self._windows: deque[HeldWindow] = deque()
 
@@ -57,10 +56,7 @@ class Holding:
 
     def add(self, block: Block, since: int) -> None:
         """Take a block's rows. They join a window that begins at the handle `since`, or later."""
-        # Of columns nothing is kept: a row's JSON takes less than its cells do.
-        columns = self._reader.read(block)
-        places = Places(block, self._reader.ends, columns.count)
-        window = self._shape.examine(columns, places)
+        places, window = self._format.read(block)
         self._blocks.append(HeldBlock(self.rows, places))
         last = self._windows[-1] if self._windows else None
         if last is None or last.first < since:
@@ -80,7 +76,7 @@ class Holding:
 
     def body(self, handles: Sequence[int]) -> bytes:
         """The body of the request that writes these rows."""
-        return self._shape.body(self._puts(handles))
+        return self._format.body(self._puts(handles))
 
     def items(self, handles: Sequence[int]) -> list[Attributes]:
         """The items of these rows, or the keys that are to be deleted."""
@@ -90,8 +86,7 @@ class Holding:
         """A row's item, or why there is none."""
         block = self._block(handle)
         places, row = block.places, handle - block.first
-        record = self._reader.parse_row(places.data(row))
-        return record if isinstance(record, Defect) else self._shape.build(record, places.byte(row))
+        return self._format.build(places.data(row), places.byte(row))
 
     def position(self, handle: int) -> Cursor:
         """Where a row begins in the source. Raises `SplitMismatch`."""
@@ -127,4 +122,4 @@ class Holding:
             return held.window.puts[place]
         built = self.build(handle)
         assert isinstance(built, Item), f"row {handle} was offered, and is none"  # noqa: S101
-        return put_of(built.attributes)
+        return request_of(built)

@@ -25,8 +25,10 @@ from ddbload.errors import (
 )
 from ddbload.pipeline.collector import rare_collections
 from ddbload.pipeline.context import Context, Progress
-from ddbload.pipeline.intake import Intake, Reading
+from ddbload.pipeline.intake import Intake
 from ddbload.pipeline.ledger import Ledger
+from ddbload.pipeline.objects import chunk_parts, open_parts
+from ddbload.pipeline.reading import Reading
 from ddbload.write.driver import Job
 from ddbload.write.engines import concurrency_of, driver_of, transport_of
 from ddbload.write.pacing import Pacing
@@ -115,6 +117,8 @@ class _Import:
         options = self._record.payload.options
         self._tell_at = float("-inf")
         self._requests = requests_of(options, self._record.table)
+        parts = chunk_parts(self._record, task.chunk, ledger)
+        self._parts = [part for part in parts if part.end > start.byte]
         self._intake = Intake(reading, task.chunk, start, options.max_rejects)
         self._scheduler = Scheduler(
             concurrency=concurrency_of(options),
@@ -145,8 +149,9 @@ class _Import:
 
     def _run(self) -> Segment | None:
         context, intake = self._context, self._intake
-        with closing(context.reopen(self._record)) as source, rare_collections():
-            intake.attach(source, self._scheduler)
+        parts = open_parts(self._parts, self._record, context)
+        with closing(parts), rare_collections():
+            intake.attach(parts, self._scheduler)
             self._drive()
         self._tell()
         segment = self._segment()

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
-from ddbload.contracts import Chunk, Cursor, RunRecord
+from ddbload.contracts import Chunk, Cursor, Part
 from ddbload.errors import DdbloadError, SplitMismatch
 from ddbload.pipeline.holding import HeldWindow, Holding
+from ddbload.pipeline.reading import Reading
 from ddbload.rows.attributes import Attributes
-from ddbload.rows.blocks import Block, BlockCutter
-from ddbload.rows.columns import ColumnReader
-from ddbload.rows.dialect import Dialect
+from ddbload.rows.blocks import Block
 from ddbload.rows.encode import MAX_ROW_BYTES
-from ddbload.rows.parse import Defect, RowParser
-from ddbload.rows.shapes import shape_of
-from ddbload.rows.split import row_ends
-from ddbload.source.base import ByteSource
+from ddbload.rows.parse import Defect
+from ddbload.source.decoded import Decoded
 from ddbload.write import limits
 from ddbload.write.scheduler import Scheduler
 
@@ -29,17 +27,6 @@ MAX_REJECT_BYTES = 32 * 1024 * 1024
 """Rejects that one segment holds: with more, the segment ends and the next one goes on."""
 
 
-class Reading:
-    """What all chunks of a run share: made once, used for each."""
-
-    def __init__(self, record: RunRecord) -> None:
-        dialect = Dialect.of(record.payload.source)
-        self.record = record
-        self.ends = row_ends(dialect)
-        self.reader = ColumnReader(RowParser(dialect, self.ends), len(record.columns))
-        self.shape = shape_of(record)
-
-
 class Intake:
     """Feeds a scheduler with one byte range, from a cursor on."""
 
@@ -49,13 +36,11 @@ class Intake:
         self._reading = reading
         self._chunk = chunk
         self._max_rejects = max_rejects
-        self._cutter = BlockCutter(
-            reading.ends, start, reading.record.payload.options.max_row_bytes
-        )
         self._start = start
-        # Not the cutter's place: a block that is cut, and then refused, is not read.
+        # A block that is cut, and then refused, is not read.
         self._reached = start
-        self._held = Holding(reading.reader, reading.shape)
+        self._held = Holding(reading.rows)
+        self._parts: list[tuple[Part, str]] = []
         # The handle of the first row that the scheduler was not told of.
         self._told = 0
         self._late: DdbloadError | None = None
@@ -65,9 +50,9 @@ class Intake:
         self._at_end = False
         self._scheduler: Scheduler | None = None
 
-    def attach(self, source: ByteSource, scheduler: Scheduler) -> None:
+    def attach(self, parts: Iterator[tuple[Part, Decoded]], scheduler: Scheduler) -> None:
         """Say where rows come from and where they go."""
-        self._blocks = self._read(source)
+        self._blocks = self._read(parts)
         self._scheduler = scheduler
 
     def detach(self) -> None:
@@ -131,19 +116,23 @@ class Intake:
         """The reject lines of the rows before a handle, in order."""
         return [line for handle, line in sorted(self._rejects.items()) if handle < frontier]
 
-    def _read(self, source: ByteSource) -> Iterator[Block]:
-        position, end = self._start.byte, self._chunk.end
-        piece_bytes = min(PIECE_BYTES, self._cutter.piece_bytes)
-        for piece in source.stream(position, end, piece_bytes):
-            position += len(piece)
-            block = self._cutter.feed(piece, final=position == end)
-            if block is not None and not block.terminated and end != self._reading.record.size:
-                raise SplitMismatch(
-                    f"chunk {self._chunk.chunk} should end with a row at byte {end}, and does not:"
-                    " the manifest does not fit the source; start a new run"
-                )
-            self._at_end = position == end
-            if block is not None:
+    def _read(self, parts: Iterator[tuple[Part, Decoded]]) -> Iterator[Block]:
+        at = self._start
+        for part, file in parts:
+            self._parts.append((part, file.name))
+            end = min(self._chunk.end, part.end)
+            if at.byte <= part.base:
+                at = Cursor(part.base, part.line)
+            for block in self._reading.blocks(file, part, at, end, PIECE_BYTES):
+                if block is None:
+                    continue
+                if not block.terminated and end != part.end:
+                    raise SplitMismatch(
+                        f"chunk {self._chunk.chunk} should end with a row at byte {end}, and does"
+                        " not: the manifest does not fit the source; start a new run"
+                    )
+                at = block.end
+                self._at_end = at.byte == self._chunk.end
                 yield block
 
     def _gather(self, scheduler: Scheduler) -> None:
@@ -165,7 +154,7 @@ class Intake:
             if block is None:
                 return
             held.add(block, self._told)
-            self._reached = self._cutter.at
+            self._reached = block.end
 
     def _tell(self, scheduler: Scheduler, held: HeldWindow, count: int) -> None:
         first = scheduler.know(count)
@@ -203,11 +192,14 @@ class Intake:
         group.offer()
 
     def _reject(self, handle: int, defect: Defect) -> None:
+        record = self._reading.record
         at = self._held.position(handle)
-        line = {
+        part, name = next(each for each in reversed(self._parts) if each[0].base <= at.byte)
+        line: dict[str, Any] = {} if record.objects is None else {"source": name}
+        line |= {
             "line": at.line,
-            "byte": at.byte,
-            "column": defect.column_of(self._reading.record.columns),
+            "byte": at.byte - part.base + part.skip,
+            "column": defect.column_of(record.columns),
             "cause": defect.cause,
             "detail": defect.detail,
             "raw": self._held.raw(handle),

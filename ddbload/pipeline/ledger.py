@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ddbload.contracts import Chunk, Failure, PreflightCursor, Report, RunRecord, Segment
+from ddbload.contracts import Chunk, Failure, Part, PreflightCursor, Report, RunRecord, Segment
 from ddbload.errors import TAKE_UP, DdbloadError, LedgerDamaged, RunNotFound
 from ddbload.pipeline.store import Store
 
@@ -72,6 +72,31 @@ class Ledger:
     def find_execution(self) -> str | None:
         """The last execution that worked on the run; None when none of a state machine did."""
         return self._read("execution.json", lambda value: str(value["execution"]))
+
+    # Of several objects.
+
+    def put_listing(self, page: int, objects: Sequence[Mapping[str, Any]]) -> None:
+        """Write which objects there are: a page of them, each pinned."""
+        self._store.put(self._root + _page_name(page), _encode(list(objects)))
+
+    def listing(self, page: int) -> list[dict[str, Any]]:
+        """A page of the objects. Raises `LedgerDamaged`."""
+        found = self._read(_page_name(page), lambda value: [dict(each) for each in value])
+        if found is None:
+            raise LedgerDamaged(f"{self._uri(_page_name(page))} is missing; start a new run")
+        return found
+
+    def put_parts(self, chunk: Chunk, parts: Sequence[Part]) -> None:
+        """Write which objects a chunk reads. The same range has always the same."""
+        self._store.put(self._root + _parts_name(chunk), _encode([p.to_json() for p in parts]))
+
+    def parts(self, chunk: Chunk) -> list[Part]:
+        """The objects that a chunk reads. Raises `LedgerDamaged`."""
+        name = _parts_name(chunk)
+        found = self._read(name, lambda value: [Part.from_json(each) for each in value])
+        if not found:
+            raise LedgerDamaged(f"{self._uri(name)} is missing or empty; start a new run")
+        return found
 
     # The manifest.
 
@@ -257,6 +282,14 @@ def _chunks(value: Any) -> tuple[Chunk, ...]:
 
 def _part_name(byte: int) -> str:
     return f"manifest/{byte}.json"
+
+
+def _page_name(page: int) -> str:
+    return f"listing/{page:05d}.json"
+
+
+def _parts_name(chunk: Chunk) -> str:
+    return f"parts/{chunk.start}-{chunk.end}.json"
 
 
 def _segment_name(chunk: int, start: int) -> str:

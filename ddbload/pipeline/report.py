@@ -147,7 +147,7 @@ def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
         rows=rows,
         work=work,
         bytes=record.data_start.byte + sum(s.end.byte - s.start.byte for s in segments),
-        size=record.size,
+        size=record.size or 0,
         chunks=len(chunks or ()),
         chunks_done=sum(done),
         seconds=max(0.0, seconds),
@@ -211,7 +211,7 @@ def _incomplete(
         if (chunk.chunk, chunk.start) != (number, position) or chunk.end <= chunk.start:
             return f"the manifest does not tile the source at byte {position}; start a new run"
         position = chunk.end
-    if position != record.size:
+    if record.size is not None and position != record.size:
         return f"the manifest ends at byte {position} of {record.size}; start a new run"
     for chunk, chain in zip(chunks, chains, strict=True):
         reached = chain[-1].end.byte if chain else chunk.start

@@ -160,13 +160,23 @@ def column_types(
                 f"{shown(key.name)} is a key of type {key.type} in table {table.name}; from text"
                 f" ddbload makes keys of type {', '.join(KEY_TYPES)}"
             )
-        wanted = types.setdefault(key.name, key.type)
-        if attribute_type(wanted) != key.type:
-            raise KeyTypeMismatch(
-                f"{shown(key.name)} is declared {wanted}, and is a key of type {key.type} in table"
-                f" {table.name} or one of its indexes"
-            )
+        _require_type(types.setdefault(key.name, key.type), key, table)
     return tuple(types.get(name) or (inferred or {}).get(name, "S") for name in columns)
+
+
+def check_document_types(declared: Mapping[str, str], table: Table) -> None:
+    """Raise `KeyTypeMismatch` where a declared type is not the one of a key."""
+    for key in (*table.keys, *table.index_keys):
+        if key.name in declared:
+            _require_type(declared[key.name], key, table)
+
+
+def _require_type(declared: str, key: KeyAttribute, table: Table) -> None:
+    if attribute_type(declared) != key.type:
+        raise KeyTypeMismatch(
+            f"{shown(key.name)} is declared {declared}, and is a key of type {key.type} in table"
+            f" {table.name} or one of its indexes"
+        )
 
 
 def check_position(name: str | None, columns: Sequence[str], table: Table) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from ddbload.contracts import Message, format_of
+from ddbload.contracts import AUTO, Message
 from ddbload.errors import ExecutionExists
 from ddbload.fields import Fields
 from ddbload.pipeline.context import Context
@@ -122,7 +122,8 @@ def _outcome(ledger: Ledger) -> str:
 
 def _payload(upload: Upload, rule: UploadRule) -> dict[str, Any]:
     source = {
-        "format": format_of(upload.key),
+        "format": AUTO,
+        "encoding": AUTO,
         **rule.source,
         "bucket": upload.bucket,
         "key": upload.key,

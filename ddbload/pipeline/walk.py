@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
-from ddbload.contracts import Cursor
+from ddbload.contracts import Cursor, Part
 from ddbload.errors import UnterminatedQuote
-from ddbload.pipeline.intake import Reading
-from ddbload.pipeline.preflight import refuse_unterminated
-from ddbload.rows.blocks import Block, BlockCutter
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.cutting import refuse_unterminated
+from ddbload.pipeline.ledger import Ledger
+from ddbload.pipeline.objects import listed, naming, open_each, part_of
+from ddbload.pipeline.reading import Reading, readable
+from ddbload.rows.blocks import BLOCK_BYTES, Block
 from ddbload.rows.columns import Columns
 from ddbload.rows.encode import Window
+from ddbload.rows.formats import DelimitedText
 from ddbload.rows.items import Item
 from ddbload.rows.parse import Defect
 from ddbload.rows.places import Places
-from ddbload.source.base import ByteSource
+from ddbload.rows.rejects import reject_line
+
+Line = bytes
+"""A line of JSON, with its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +31,9 @@ class Walked:
     """Rows that were read together."""
 
     reading: Reading
+    name: str
+    """Of the object that they stand in."""
+    part: Part
     places: Places
     window: Window
     """What the import would send of them. Of its odd rows nothing means anything."""
@@ -38,53 +49,68 @@ class Walked:
 
     def build(self, row: int) -> Item | Defect:
         """A row's item, or why there is none. What the window calls odd has to be asked for."""
-        reading, places = self.reading, self.places
-        record = reading.reader.parse_row(places.data(row))
-        if isinstance(record, Defect):
-            return record
-        return reading.shape.build(record, places.byte(row))
+        return self.reading.rows.build(self.places.data(row), self.places.byte(row))
 
     def column_of(self, defect: Defect) -> str | None:
         """The name of the column that a defect is in."""
         return defect.column_of(self.reading.record.columns)
 
+    def reject_line(self, row: int, defect: Defect) -> Line:
+        """What is told of a row that is rejected. Raises `SplitMismatch`."""
+        record = self.reading.record
+        offset = self.part.skip - self.part.base
+        name = None if record.objects is None else self.name
+        return reject_line(self.places, row, defect, record.columns, offset, name)
+
 
 def walk(
     reading: Reading,
-    source: ByteSource,
+    ledger: Ledger,
+    context: Context,
     *,
-    piece_bytes: int | None = None,
+    piece_bytes: int = BLOCK_BYTES,
     must_end: Callable[[], bool] = lambda: False,
 ) -> Iterator[Walked]:
     """Every row of a run's source, until it ends, or `must_end` says so between two pieces.
 
-    Raises what preflight raises for the rows: `RowTooLong`, `UnterminatedQuote`; and
-    `SplitMismatch`, and what `ByteSource.stream` raises.
+    Of several objects the `ledger` has the listing. Raises what preflight raises for the rows,
+    `RowTooLong`, `UnterminatedQuote` and `HeaderMismatch`; `SplitMismatch`; and what keeps the
+    source from being read.
     """
     record = reading.record
-    start: Cursor = record.data_start
-    cutter = BlockCutter(reading.ends, start, record.payload.options.max_row_bytes)
-    most = cutter.piece_bytes if piece_bytes is None else min(piece_bytes, cutter.piece_bytes)
-    position = start.byte
-    for piece in source.stream(position, record.size, most):
-        position += len(piece)
-        block = cutter.feed(piece, final=position == record.size)
-        if block is not None:
-            try:
-                refuse_unterminated(reading.ends, block)
-            except UnterminatedQuote:
-                # The rows before it are rows all the same.
-                whole = reading.ends.last(block.data, final=True)
-                if whole:
-                    yield _walked(reading, Block(block.data[:whole], block.start))
-                raise
-            yield _walked(reading, block)
-        if position < record.size and must_end():
-            return
+    base = record.data_start.byte
+    objects = listed(record, ledger, 0)
+    with closing(open_each(objects, record, context)) as each:
+        for pinned, raw in each:
+            if base > record.data_start.byte and must_end():
+                return
+            with naming(raw, record):
+                part = part_of(record, raw, base)
+                file = readable(raw, record.payload.source, pinned.get("items"))
+                end = part.end if file.plain else None
+                start = Cursor(part.base, part.line)
+                offset = part.skip - part.base
+                for block in reading.blocks(file, part, start, end, piece_bytes):
+                    if block is not None:
+                        base = block.end.byte
+                        try:
+                            refuse_unterminated(reading.ends, block, offset)
+                        except UnterminatedQuote:
+                            # The rows before it are rows all the same.
+                            whole = reading.ends.last(block.data, final=True)
+                            if whole:
+                                before = Block(block.data[:whole], block.start)
+                                yield _walked(reading, raw.name, part, before)
+                            raise
+                        yield _walked(reading, raw.name, part, block)
+                    if (end is None or base < end) and must_end():
+                        return
 
 
-def _walked(reading: Reading, block: Block) -> Walked:
-    columns = reading.reader.read(block)
-    places = Places(block, reading.ends, columns.count)
-    window = reading.shape.examine(columns, places)
-    return Walked(reading, places, window, columns, len(block.data))
+def _walked(reading: Reading, name: str, part: Part, block: Block) -> Walked:
+    columns = None
+    if isinstance(reading.rows, DelimitedText):
+        columns, places, window = reading.rows.read_columns(block)
+    else:
+        places, window = reading.rows.read(block)
+    return Walked(reading, name, part, places, window, columns, len(block.data))

@@ -10,8 +10,8 @@ from ddbload.contracts import ImportResult, ImportTask
 from ddbload.errors import DdbloadError, unexpected
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.import_chunk import import_chunk, worker_pacing
-from ddbload.pipeline.intake import Reading
 from ddbload.pipeline.local import LocalSettings
+from ddbload.pipeline.reading import Reading
 from ddbload.write.engines import driver_of
 
 Finished = tuple[ImportTask, ImportResult | DdbloadError]

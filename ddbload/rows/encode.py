@@ -15,6 +15,7 @@ from itertools import pairwise
 from json.encoder import encode_basestring as quoted
 
 from ddbload.contracts import Table
+from ddbload.modes import Deletion
 from ddbload.rows.attributes import Attributes
 from ddbload.rows.cells import FILLER, PLAIN_LENGTH, READERS, Form, identities
 from ddbload.rows.columns import Columns, octets, text
@@ -211,10 +212,10 @@ def request_of(item: Item) -> str:
 
 def item_of(put: str) -> Attributes:
     """The item that a request puts, or the key that it deletes."""
-    ((_, request),) = json.loads(text(put)).items()
+    ((verb, request),) = json.loads(text(put)).items()
     ((_, item),) = request.items()
     attributes: Attributes = item
-    return attributes
+    return Deletion(attributes) if verb == "DeleteRequest" else attributes
 
 
 def _filled(column: Sequence[str], odd: set[int]) -> Sequence[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from ddbload.contracts import ColumnMapping
 from ddbload.errors import (
     ColumnNameTooLong,
     DuplicateColumn,
@@ -158,6 +159,11 @@ class Changes:
             **dict.fromkeys(self.rename, "to be renamed"),
             **dict.fromkeys(self.drop, "to be dropped"),
         }
+
+
+def changes_of(mapping: ColumnMapping) -> Changes:
+    """A payload's mapping. Raises what `Changes.of` raises."""
+    return Changes.of(mapping.rename, mapping.drop, mapping.set)
 
 
 def _check_name(name: str) -> None:

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from ddbload.rows.parse import Defect
 from ddbload.rows.places import Places
 
 
-def reject_line(places: Places, row: int, defect: Defect, columns: Sequence[str]) -> bytes:
-    """Where the row stands, what is wrong with it, and the row. Raises `SplitMismatch`."""
+def reject_line(
+    places: Places,
+    row: int,
+    defect: Defect,
+    columns: Sequence[str],
+    offset: int = 0,
+    source: str | None = None,
+) -> bytes:
+    """Where the row stands, what is wrong with it, and the row. Raises `SplitMismatch`.
+
+    `source`: the name of the object, where there are several; `offset`: from a place among the
+    rows of all to one in it.
+    """
     at = places.position(row)
-    line = {
+    line: dict[str, Any] = {} if source is None else {"source": source}
+    line |= {
         "line": at.line,
-        "byte": at.byte,
+        "byte": at.byte + offset,
         "column": defect.column_of(columns),
         "cause": defect.cause,
         "detail": defect.detail,

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ddbload.aws_http.failures import Kind, Meaning
 from ddbload.contracts import Options, Table
-from ddbload.modes import DELETE, INSERT, Condition, condition_of, is_position
+from ddbload.modes import DELETE, INSERT, Condition, Deletion, condition_of, is_position
 from ddbload.write.answers import consumed, failed
 from ddbload.write.attributes import same_item, write_units
 from ddbload.write.driver import PutItem
@@ -60,11 +60,11 @@ class Batches:
     def __init__(self, table: str, key_names: Sequence[str], *, deletes: bool = False) -> None:
         self._table = table
         self._key_names = tuple(key_names)
-        self._verb, self._member = ("DeleteRequest", "Key") if deletes else ("PutRequest", "Item")
+        self._all_deleted = deletes
 
     def parameters(self, items: Sequence[PutItem]) -> dict[str, Any]:
         """Of the operation."""
-        requests = [{self._verb: {self._member: item}} for item in items]
+        requests = [self._request(item) for item in items]
         return {"RequestItems": {self._table: requests}, "ReturnConsumedCapacity": "TOTAL"}
 
     def accepted(self, response: Any, items: Items) -> Answer:
@@ -74,14 +74,15 @@ class Batches:
             return Unsure("an answer without UnprocessedItems")
         places: list[int] = []
         if returned:
-            sent = {self._key(item): place for place, item in enumerate(items())}
-            verb, member = self._verb, self._member
+            sent = {
+                (self._deletes(item), *self._key(item)): place for place, item in enumerate(items())
+            }
             try:
                 # Whatever is not a row of this request for this table: KeyError.
                 ((table, requests),) = returned.items()
                 if table != self._table:
                     raise KeyError(table)
-                places = [sent[self._key(request[verb][member])] for request in requests]
+                places = [sent[self._key_of(request)] for request in requests]
             except (AttributeError, LookupError, ValueError, TypeError, DecimalException):
                 return Unsure("an answer that returns items which were not sent")
         return Accepted(places, consumed(response))
@@ -90,7 +91,20 @@ class Batches:
         """What a failure comes to."""
         return failed(meant, self._table)
 
-    def _key(self, item: Mapping[str, Any]) -> Hashable:
+    def _request(self, item: PutItem) -> dict[str, Any]:
+        if self._deletes(item):
+            return {"DeleteRequest": {"Key": item}}
+        return {"PutRequest": {"Item": item}}
+
+    def _deletes(self, item: PutItem) -> bool:
+        return self._all_deleted or isinstance(item, Deletion)
+
+    def _key_of(self, request: Mapping[str, Any]) -> tuple[Hashable, ...]:
+        ((verb, found),) = request.items()
+        deletes = {"DeleteRequest": True, "PutRequest": False}[verb]
+        return (deletes, *self._key(found["Key" if deletes else "Item"]))
+
+    def _key(self, item: Mapping[str, Any]) -> tuple[Hashable, ...]:
         return tuple(_identity(item[name]) for name in self._key_names)
 
 

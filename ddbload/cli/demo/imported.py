@@ -8,11 +8,10 @@ from typing import Any
 
 import click
 
-from ddbload.cli.demo.outcome import proven, show_rejects
+from ddbload.cli.demo.outcome import proven, show_rejects, text_format
 from ddbload.cli.demo.server import dynalite
 from ddbload.cli.demo.table import TABLE, Keys, create
 from ddbload.cli.options import cores
-from ddbload.contracts import format_of
 
 
 def import_and_prove(path: Path, keys: Keys, folder: Path) -> int:
@@ -37,7 +36,7 @@ def _import(path: Path, keys: Keys, endpoint: str, ledger: Path) -> int:
     client = Clients(aws).dynamodb
     create(client, keys)
     payload: dict[str, Any] = {
-        "source": {"path": str(path), "format": format_of(path.name)},
+        "source": {"path": str(path), "format": text_format(path.name)},
         "target": {"table": TABLE},
         # Small chunks, so that there is something to hand to each worker.
         "options": {"workers": cores(), "chunk_bytes": 64 * 1024},

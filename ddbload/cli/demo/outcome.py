@@ -13,10 +13,15 @@ import click
 from ddbload.cli.demo.proof import prove
 from ddbload.cli.demo.table import TABLE, Keys
 from ddbload.cli.output import EXIT_FAILED, tell
-from ddbload.contracts import FORMATS, format_of
+from ddbload.contracts import CSV, DELIMITERS, TSV
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+
+def text_format(name: str) -> str:
+    """The format of delimited text that a file's name ends with."""
+    return TSV if name.lower().endswith((".tsv", ".tab")) else CSV
 
 
 def show_rejects(lines: Sequence[bytes]) -> None:
@@ -36,7 +41,7 @@ def proven(
     client: DynamoDBClient, keys: Keys, path: Path, rejects: Sequence[bytes], *, otherwise: int
 ) -> int:
     """Compare the table with the file, and say so: EXIT_FAILED, or else `otherwise`."""
-    proof = prove(client, TABLE, keys, path, FORMATS[format_of(path.name)], rejects)
+    proof = prove(client, TABLE, keys, path, DELIMITERS[text_format(path.name)], rejects)
     if not proof.holds:
         tell(f"NOT PROVEN: {proof.items:,} items for {proof.keys:,} keys, {proof.wrong:,} wrong")
         return EXIT_FAILED

@@ -7,6 +7,7 @@ from typing import Any
 
 from ddbload.contracts import DEFAULT_WORKERS, RunRecord
 from ddbload.modes import DELETE
+from ddbload.pipeline.objects import expected_bytes
 from ddbload.pipeline.plan import price
 from ddbload.pipeline.plan.capacity import (
     HOT_TABLE,
@@ -74,7 +75,7 @@ def figures(
 
 def chunks_of(record: RunRecord) -> int:
     """How many chunks its import has."""
-    return -(-(record.size - record.data_start.byte) // record.chunk_bytes)
+    return -(-(expected_bytes(record) - record.data_start.byte) // record.chunk_bytes)
 
 
 def _load(survey: Survey, scale: float) -> Load:
@@ -163,11 +164,11 @@ def _price(
         own = price.capacity(provisioned, lasts, replicas=replicas, infrequent=infrequent)
     lines = [
         own,
-        *price.Work(record.size, max(1, chunks_of(record)), workers, lasts).lines(),
+        *price.Work(expected_bytes(record), max(1, chunks_of(record)), workers, lasts).lines(),
     ]
     reads = 0.0
     if record.payload.source.path is None:
-        reads = 2 * math.ceil(record.size / RANGE_BYTES) * price.S3_READ
+        reads = 2 * math.ceil(expected_bytes(record) / RANGE_BYTES) * price.S3_READ
     stored = price.STORED_GB_MONTH_IA if infrequent else price.STORED_GB_MONTH
     entries = sum(
         each.sizes.bytes + price.INDEX_OVERHEAD * each.sizes.count for each in survey.indexes

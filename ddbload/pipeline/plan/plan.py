@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ddbload.contracts import Failure, Payload, RunRecord
 from ddbload.errors import DdbloadError, Interrupted, TooManyRejects, unexpected
+from ddbload.pipeline.beginning import prepare
 from ddbload.pipeline.collector import rare_collections
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.intake import Reading
+from ddbload.pipeline.ledger import Ledger
+from ddbload.pipeline.objects import expected_bytes
 from ddbload.pipeline.plan.figures import chunks_of, figures
 from ddbload.pipeline.plan.survey import Survey
 from ddbload.pipeline.plan.table import TableFacts, ask_more, facts_of
-from ddbload.pipeline.preflight import record_of
-from ddbload.pipeline.tables import check_names, described
+from ddbload.pipeline.reading import Reading
+from ddbload.pipeline.scratch import scratch_ledger
+from ddbload.pipeline.tables import described
 from ddbload.pipeline.walk import walk
-from ddbload.rows.dialect import Dialect
-from ddbload.source.base import ByteSource
 
 PIECE_BYTES = 256 * 1024
 """How much is read together: enough for speed, little enough for memory."""
@@ -63,7 +63,8 @@ class Plan:
         """All rows for each that was read, about."""
         if self.complete or self.survey is None or self.record is None or not self.survey.bytes:
             return 1.0
-        return max(1.0, (self.record.size - self.record.data_start.byte) / self.survey.bytes)
+        rows_bytes = expected_bytes(self.record) - self.record.data_start.byte
+        return max(1.0, rows_bytes / self.survey.bytes)
 
     def to_json(self) -> dict[str, Any]:
         """The plan's object. Parts that could not be found out are null, or empty lists.
@@ -172,12 +173,8 @@ def make_plan(
     plan = Plan(asked, now=context.now())
     try:
         context.permitted.check(asked)
-        Dialect.of(asked.source)
-        if asked.source.columns is not None:
-            check_names(asked.source.columns)
-        with closing(context.open(asked.source)) as file, rare_collections():
-            plan.size = file.size
-            _examine(plan, file, context, sample or Sample(), watch)
+        with scratch_ledger() as ledger, rare_collections():
+            _examine(plan, ledger, context, sample or Sample(), watch)
     except Interrupted:
         raise
     except DdbloadError as error:
@@ -190,7 +187,7 @@ def make_plan(
 
 def _examine(
     plan: Plan,
-    file: ByteSource,
+    ledger: Ledger,
     context: Context,
     sample: Sample,
     watch: Callable[[int, int, int], None],
@@ -205,12 +202,13 @@ def _examine(
         time_to_live=more.time_to_live,
         unknown=tuple(more.unknown),
     )
-    record = record_of("plan", asked, file, table, plan.now)
+    record = prepare("plan", asked, ledger, context, table=table).record
     plan.record = record
+    plan.size = expected_bytes(record)
     survey = Survey(record, plan.facts.indexes)
     plan.survey = survey
     enough = math.inf if sample.rows is None else sample.rows
-    whole = record.size - record.data_start.byte
+    whole = plan.size - record.data_start.byte
     bytes_enough = math.inf if sample.share is None else sample.share * whole
     ended = False
 
@@ -222,10 +220,12 @@ def _examine(
         return ended
 
     # A file without any row has no columns to read by.
-    if record.columns:
-        for walked in walk(Reading(record), file, piece_bytes=PIECE_BYTES, must_end=must_end):
+    if record.columns or not record.payload.source.delimited:
+        for walked in walk(
+            Reading(record), ledger, context, piece_bytes=PIECE_BYTES, must_end=must_end
+        ):
             survey.add(walked)
-            watch(record.data_start.byte + survey.bytes, record.size, survey.rows)
+            watch(record.data_start.byte + survey.bytes, plan.size, survey.rows)
     plan.complete = not ended
     limit = record.payload.options.max_rejects
     if survey.rejected > limit:

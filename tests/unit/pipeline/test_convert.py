@@ -19,7 +19,8 @@ from ddbload.errors import (
     UnterminatedQuote,
 )
 from ddbload.pipeline.context import Permitted
-from ddbload.pipeline.convert import Converted, convert, prepare
+from ddbload.pipeline.convert import Converted, convert, convertible
+from ddbload.pipeline.scratch import scratch_ledger
 from ddbload.pipeline.sinks import StreamSink
 from tests.unit.pipeline.world import TABLE, World
 
@@ -49,18 +50,16 @@ class Conversion:
         self.converted, out = Converted(), io.BytesIO()
         self.watched: list[Counts] = []
         self.out = out
-        record, file = prepare(Payload.from_json(value), table, context)
-        try:
+        with scratch_ledger() as ledger:
             convert(
-                record,
-                file,
+                convertible(Payload.from_json(value), table, ledger, context),
+                ledger,
+                context,
                 StreamSink(out, "out"),
                 self.converted,
                 reject=lambda line: self.rejects.append(json.loads(line)),
                 watch=lambda totals: self.watched.append(totals.rows),
             )
-        finally:
-            file.close()
 
     @property
     def items(self) -> list[Any]:
@@ -153,7 +152,8 @@ def test_a_file_without_rows(tmp_path: Path, data: str) -> None:
 def test_an_object(tmp_path: Path) -> None:
     world = World(b"a\n1\n")
     source = Source(bucket="bucket", key="in/file.csv")
-    record, file = prepare(Payload(source, "none"), None, world.context())
-    out = io.BytesIO()
-    convert(record, file, StreamSink(out, "out"), Converted())
+    context, out = world.context(), io.BytesIO()
+    with scratch_ledger() as ledger:
+        record = convertible(Payload(source, "none"), None, ledger, context)
+        convert(record, ledger, context, StreamSink(out, "out"), Converted())
     assert out.getvalue() == b'{"Item":{"a":{"S":"1"}}}\n'

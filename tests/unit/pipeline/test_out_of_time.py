@@ -21,6 +21,7 @@ DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(100))
 def _small_steps(monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 50)
     monkeypatch.setattr("ddbload.source.s3.RANGE_BYTES", 50)
+    monkeypatch.setattr("ddbload.source.remembered.FIRST_BYTES", 50)
     # Rows are written while others are read, as in files of more than a few thousand.
     monkeypatch.setattr(limits, "READY_ROWS", 5)
 
@@ -92,7 +93,7 @@ def test_preflight_hands_on_where_a_read_took_the_rest_of_its_time():
 
 def test_preflight_that_read_nothing_in_its_time_says_why():
     world = World(DATA)
-    world.s3.faults.add("get_object", None, None, stalling(world, 60.0))
+    world.s3.faults.add("get_object", None, stalling(world, 60.0))
     with pytest.raises(errors.ServiceUnavailable):
         world.preflight_step(context=world.context(30.0))
 

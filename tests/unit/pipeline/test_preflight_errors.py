@@ -42,11 +42,14 @@ def assert_refused(world: World, error: type[DdbloadError], words: str, **change
         ({"sauce": {}}, "unknown field 'sauce'"),
         ({"source": {**PLACE, "headers": True}}, "'source.headers'"),
         ({"source": {"bucket": "b"}}, "'source.key' is missing"),
-        ({"source": {"path": "/f", "bucket": "b"}}, "unknown field 'source.bucket'"),
+        ({"source": {"path": "/f", "bucket": "b"}}, "'source.bucket' and 'source.path' are two"),
+        ({"source": {**PLACE, "prefix": "in/"}}, "'source.key' and 'source.prefix' are two"),
+        ({"source": {"manifest": "m", "key": "k"}}, "'source.key' and 'source.manifest' are two"),
+        ({"source": {"bucket": "b", "glob": "*", "etag": "x"}}, "'source.etag'"),
         ({"source": None}, "'source' is missing"),
         ({"source": "s3://b/k"}, "'source' must be a JSON object, not a string"),
         ({"source": {**PLACE, "format": "xml"}}, "'source.format'"),
-        ({"source": {**PLACE, "encoding": "latin-1"}}, "'source.encoding'"),
+        ({"source": {**PLACE, "encoding": "klingon"}}, "'source.encoding'"),
         ({"source": {**PLACE, "columns": []}}, "'source.columns'"),
         ({"source": {**PLACE, "header": "yes"}}, "'source.header'"),
         ({"source": {**PLACE, "delimiter": "\n"}}, "'source.delimiter'"),
@@ -255,7 +258,7 @@ def test_what_may_be_a_row_is_not_told():
 )
 @pytest.mark.parametrize("source", [{}, {"columns": ["id", "x"]}, {"header": False}])
 def test_other_kinds_of_file(start, words, source):
-    world = World(start + b"x" * 100, source=source)
+    world = World(start + b"x" * 100, source={**source, "compression": "none"})
     assert_refused(world, errors.UnsupportedFormat, words)
 
 
@@ -269,7 +272,8 @@ def test_another_version_than_the_one_asked_for():
     assert_refused(world, errors.SourceChanged, "its ETag is not the one that was asked for")
 
 
-def test_an_object_overwritten_while_its_header_is_read():
+def test_an_object_overwritten_while_its_header_is_read(monkeypatch):
+    monkeypatch.setattr("ddbload.source.remembered.FIRST_BYTES", 4)
     world = World(FILE)
     overwrite = S3Fault(before=lambda: world.overwrite(FILE + b"b2,2000,y\n"))
     world.s3.faults.add("get_object", None, overwrite)

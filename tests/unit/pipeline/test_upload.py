@@ -175,7 +175,7 @@ def test_a_rule_says_how_to_read_and_the_name_which_format(trigger):
     )
     trigger(event(key="in/a.tsv"))
     payload = Payload.from_json(trigger.inputs()[0])
-    assert (payload.source.format, payload.source.quote) == ("tsv", None)
+    assert (payload.source.format, payload.source.quote) == ("auto", None)
     assert payload.source.columns == ("id", "n")
     assert (dict(payload.types), payload.options.max_rejects) == ({"n": "N"}, 5)
     trigger.rules = (UploadRule("in/", TABLE, source={"format": "csv"}),)

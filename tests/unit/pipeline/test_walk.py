@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 
 from ddbload.contracts import Payload
 from ddbload.errors import UnterminatedQuote
-from ddbload.pipeline.intake import Reading
-from ddbload.pipeline.preflight import record_of
-from ddbload.pipeline.tables import describe
+from ddbload.pipeline.beginning import prepare
+from ddbload.pipeline.reading import Reading
 from ddbload.pipeline.walk import Walked, walk
 from ddbload.rows.encode import item_of
 from ddbload.rows.items import Item
-from tests.unit.pipeline.world import RUN, TABLE, World
+from tests.unit.pipeline.world import RUN, World
 
 ROWS = "".join(f'{n},"name\n{n}"\n' for n in range(50))
 BAD = '\n,none\nx,1,2\n7,"a"b\n'
@@ -28,13 +26,12 @@ def walked(world: World, **options) -> list[Walked]:
 def walking(world: World, **options) -> Iterator[Walked]:
     context = world.context()
     payload = Payload.from_json(world.payload)
-    with closing(context.open(payload.source)) as file:
-        table = describe(world.dynamodb, TABLE)
-        reading = Reading(record_of(RUN, payload, file, table, 0.0))
-        yield from walk(reading, file, **options)
+    ledger = context.ledger(RUN)
+    reading = Reading(prepare(RUN, payload, ledger, context).record)
+    yield from walk(reading, ledger, context, **options)
 
 
-@pytest.mark.parametrize("piece_bytes", [1, 7, 1000, None])
+@pytest.mark.parametrize("piece_bytes", [1, 7, 1000, 1_000_000])
 def test_it_sees_what_the_import_sees(piece_bytes):
     world = World(f"id,name\n{ROWS}{BAD}".encode())
     items, defects = [], []

@@ -80,10 +80,13 @@ class MemoryStore:
 
 @dataclass
 class FakeClients:
-    """Both clients."""
+    """Both clients, and nothing that sends requests of one's own."""
 
     dynamodb: Any
     s3: Any
+
+    def s3_identity(self, bucket: str) -> None:
+        """A bucket is reached by the client."""
 
 
 @dataclass

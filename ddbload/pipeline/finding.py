@@ -1,0 +1,148 @@
+"""What a source names: one object, or several."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ddbload.contracts import AUTO, DYNAMODB_EXPORT, Source
+from ddbload.errors import InvalidPayload, SourceNotFound
+from ddbload.pipeline.context import Context
+from ddbload.source.exports import DataFile, find_exports, is_of_export, read_export
+from ddbload.source.folder import find_files
+from ddbload.source.globs import Glob, has_wildcards
+from ddbload.source.listing import list_objects
+from ddbload.source.manifests import MOST_BYTES, Entry, read_manifest
+from ddbload.source.many import pinned_of
+
+Pinned = Mapping[str, Any]
+T = TypeVar("T")
+
+_AT_ONCE = 16
+"""Objects that are looked at side by side, where only their names are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Several objects, in their order."""
+
+    objects: Iterator[Pinned]
+    format: str | None = None
+    """Where what names them says it."""
+
+
+def find_objects(source: Source, context: Context) -> Found | None:
+    """What a source's objects are; None where it is one.
+
+    Empty ones are none. Raises `SourceNotFound`, `SourceUnreadable`, `BadManifest`,
+    `DamagedExport` and what keeps places from being listed.
+    """
+    if source.manifest is not None:
+        return _manifested(source.manifest, context)
+    if source.path is not None:
+        return _files(source, source.path, context)
+    if source.key is not None:
+        is_export = source.format == DYNAMODB_EXPORT and is_of_export(source.key)
+        return _exported(source.uri, context) if is_export else None
+    return _listed(source, context)
+
+
+def _listed(source: Source, context: Context) -> Found:
+    bucket = source.bucket or ""
+    glob = None if source.glob is None else Glob(source.glob)
+    prefix = (source.prefix or "") if glob is None else glob.prefix
+    found = list_objects(
+        context.clients.s3,
+        bucket,
+        prefix,
+        identity=context.clients.s3_identity(bucket),
+        sleep=context.sleep,
+        rng=context.rng,
+        give_up=context.must_end,
+    )
+    objects = (
+        pinned_of(bucket, each.key, each.etag, each.size)
+        for each in found
+        if each.size and not each.key.endswith("/") and (glob is None or glob.matches(each.key))
+    )
+    if glob is not None or source.format not in (AUTO, DYNAMODB_EXPORT):
+        return Found(objects)
+    # An export's folder has its summary among its first objects: its data lie below `data/`.
+    first = list(itertools.islice(objects, 1000))
+    export = _only_export(source, [f"s3://{bucket}/{each['key']}" for each in first])
+    if export is not None:
+        found.close()
+        return _exported(export, context)
+    return Found(itertools.chain(first, objects))
+
+
+def _files(source: Source, path: str, context: Context) -> Found | None:
+    if source.format == DYNAMODB_EXPORT and is_of_export(path):
+        return _exported(path, context)
+    one = not os.path.isdir(path) and (os.path.lexists(path) or not has_wildcards(path))  # noqa: PTH112
+    if one:
+        return None
+    files = find_files(path).files
+    if source.format in (AUTO, DYNAMODB_EXPORT):
+        export = _only_export(source, files)
+        if export is not None:
+            return _exported(export, context)
+    return Found(_pin(context, file) for file in files)
+
+
+def _only_export(source: Source, names: Iterable[str]) -> str | None:
+    exports = find_exports(names)
+    if len(exports) > 1:
+        raise InvalidPayload(
+            f"{source.uri} has {len(exports)} exports of tables; name one of them, such as"
+            f" {exports[0]}"
+        )
+    if exports:
+        return exports[0]
+    return source.uri if source.format == DYNAMODB_EXPORT else None
+
+
+def _exported(place: str, context: Context) -> Found:
+    export = read_export(place, context.read)
+
+    def pin(file: DataFile) -> Pinned | None:
+        pinned = _pin(context, file.place)
+        return pinned if file.items is None else {**pinned, "items": file.items}
+
+    return Found(_side_by_side(pin, export.files), DYNAMODB_EXPORT)
+
+
+def _manifested(place: str, context: Context) -> Found:
+    data = context.read(place, MOST_BYTES)
+    if data is None:
+        raise SourceNotFound(f"{place}: no such manifest")
+
+    def pin(entry: Entry) -> Pinned | None:
+        context.permitted.check_place(entry.place)
+        try:
+            return _pin(context, entry.place)
+        except SourceNotFound:
+            if entry.optional:
+                return None
+            raise
+
+    return Found(_side_by_side(pin, read_manifest(data, place)))
+
+
+def _pin(context: Context, place: str) -> Pinned:
+    with closing(context.open_place(place)) as raw:
+        return raw.pinned
+
+
+def _side_by_side(pin: Callable[[T], Pinned | None], found: Sequence[T]) -> Iterator[Pinned]:
+    """Those that are there, and not empty, in their order."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for first in range(0, len(found), _AT_ONCE * 8):
+            for pinned in pool.map(pin, found[first : first + _AT_ONCE * 8]):
+                if pinned is not None and pinned["size"]:
+                    yield pinned

@@ -1,0 +1,204 @@
+"""The objects of a source: found, listed in the ledger, and opened for a chunk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from ddbload.contracts import Chunk, Part, RunRecord
+from ddbload.errors import (
+    BadHeader,
+    HeaderMismatch,
+    RowTooLong,
+    SourceNotFound,
+    UnsupportedFormat,
+    UnterminatedQuote,
+)
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.header import read_header
+from ddbload.pipeline.ledger import Ledger
+from ddbload.pipeline.reading import readable
+from ddbload.source.base import ByteSource
+from ddbload.source.decoded import Decoded
+from ddbload.source.held import Held
+from ddbload.source.many import read_objects
+from ddbload.source.remembered import Remembered
+
+PAGE_OBJECTS = 1000
+"""Objects of one page of the listing."""
+SMALL_BYTES = 1024 * 1024
+"""Objects up to this size are read as a whole, many at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a source of several objects is."""
+
+    pinned: Mapping[str, Any]
+    """Tells it from another: how many objects and bytes, and a hash of all their versions."""
+    first: Mapping[str, Any]
+    """The first object's version."""
+    format: str | None = None
+    """Where what names the objects says it."""
+
+    @property
+    def bytes(self) -> int:
+        """Of all objects, as they are kept."""
+        return int(self.pinned["bytes"])
+
+    @property
+    def objects(self) -> int:
+        """How many there are."""
+        return int(self.pinned["objects"])
+
+
+def list_objects(
+    objects: Iterator[Mapping[str, Any]], ledger: Ledger, name: str, format_: str | None
+) -> Listing:
+    """Write which objects there are into the ledger. Raises `SourceNotFound` where there is none.
+
+    `name`: the source's.
+    """
+    digest = hashlib.sha256()
+    first: Mapping[str, Any] | None = None
+    page: list[Mapping[str, Any]] = []
+    count = size = 0
+    for each in objects:
+        first = first or each
+        page.append(each)
+        digest.update(json.dumps(each, sort_keys=True).encode())
+        count += 1
+        size += each["size"]
+        if len(page) == PAGE_OBJECTS:
+            ledger.put_listing((count - 1) // PAGE_OBJECTS, page)
+            page = []
+    if first is None:
+        raise SourceNotFound(f"{name}: no object, or none but empty ones")
+    if page:
+        ledger.put_listing((count - 1) // PAGE_OBJECTS, page)
+    pinned = {"objects": count, "bytes": size, "sha256": digest.hexdigest()}
+    return Listing(pinned, first, format_)
+
+
+def listed(record: RunRecord, ledger: Ledger, first: int) -> Iterator[Mapping[str, Any]]:
+    """The versions that a run reads, from an object on: those listed, or the one."""
+    if record.objects is None:
+        yield record.pinned
+        return
+    for number in range(first, record.objects):
+        if number == first or number % PAGE_OBJECTS == 0:
+            page = ledger.listing(number // PAGE_OBJECTS)
+        yield page[number % PAGE_OBJECTS]
+
+
+def part_of(record: RunRecord, raw: ByteSource, base: int) -> Part:
+    """What an object is in the whole, where its rows begin at `base` among those of all.
+
+    Of decoded text the size is yet to be found out. Raises `HeaderMismatch` and what reading a
+    header raises.
+    """
+    if record.objects is None:
+        start = record.data_start
+        return Part(raw.pinned, start.byte, start.byte, start.line, raw.size - start.byte)
+    payload = record.payload
+    file = readable(raw, payload.source)
+    header = read_header(file, payload.source, payload.options.max_row_bytes)
+    if payload.source.delimited and not header.empty and header.columns != record.columns:
+        raise HeaderMismatch(
+            f"{raw.name} has other columns than the first object, or the same in another order:"
+            " import it by itself; or name the columns of all with --columns"
+        )
+    skip = header.data_start.byte
+    return Part(raw.pinned, base, skip, header.data_start.line, max(0, raw.size - skip))
+
+
+def open_each(
+    objects: Iterator[Mapping[str, Any]], record: RunRecord, context: Context
+) -> Generator[tuple[Mapping[str, Any], ByteSource], None, None]:
+    """Objects, opened one after the other; small ones of S3 are read ahead, side by side.
+
+    Each is closed when the next one is asked for.
+    """
+    for is_small, group in groupby(objects, lambda pinned: _is_small(pinned, record)):
+        if is_small:
+            yield from _held(group, context)
+            continue
+        for pinned in group:
+            with closing(context.reopen(pinned)) as raw:
+                # Of several the header is looked at, and then each is read from its start.
+                yield pinned, raw if record.objects is None else Remembered(raw)
+
+
+def _is_small(pinned: Mapping[str, Any], record: RunRecord) -> bool:
+    return record.objects is not None and "path" not in pinned and pinned["size"] <= SMALL_BYTES
+
+
+def _held(
+    objects: Iterator[Mapping[str, Any]], context: Context
+) -> Generator[tuple[Mapping[str, Any], ByteSource], None, None]:
+    asked: deque[Mapping[str, Any]] = deque()
+
+    def noted() -> Iterator[Mapping[str, Any]]:
+        for pinned in objects:
+            asked.append(pinned)
+            yield pinned
+
+    found = read_objects(
+        noted(),
+        context.clients.s3,
+        identities=context.clients.s3_identity,
+        sleep=context.sleep,
+        rng=context.rng,
+        give_up=context.must_end,
+    )
+    with closing(found):
+        for _, data in found:
+            pinned = asked.popleft()
+            yield pinned, Held(f"s3://{pinned['bucket']}/{pinned['key']}", pinned, data)
+
+
+@contextmanager
+def naming(raw: ByteSource, record: RunRecord) -> Iterator[None]:
+    """Have what is wrong in one of several objects say in which."""
+    try:
+        yield
+    except (BadHeader, RowTooLong, UnsupportedFormat, UnterminatedQuote) as error:
+        if record.objects is None:
+            raise
+        raise type(error)(f"{raw.name}: {error.message}") from None
+
+
+def expected_bytes(record: RunRecord) -> int:
+    """Bytes that there are to be read; as they are kept, where only reading says more."""
+    if record.size is not None:
+        return record.size
+    return int(record.pinned["bytes" if record.objects is not None else "size"])
+
+
+def chunk_parts(record: RunRecord, chunk: Chunk, ledger: Ledger) -> list[Part]:
+    """What a chunk reads."""
+    if record.objects is not None:
+        return ledger.parts(chunk)
+    start = record.data_start
+    return [Part(record.pinned, start.byte, start.byte, start.line, _size(record) - start.byte)]
+
+
+def _size(record: RunRecord) -> int:
+    assert record.size is not None, "preflight came to its end"  # noqa: S101
+    return record.size
+
+
+def open_parts(
+    parts: list[Part], record: RunRecord, context: Context
+) -> Generator[tuple[Part, Decoded], None, None]:
+    """Each part with what it is read from, closed when the next one is asked for."""
+    waiting = iter(parts)
+    with closing(open_each((part.pinned for part in parts), record, context)) as objects:
+        for part, (_, raw) in zip(waiting, objects, strict=True):
+            yield part, readable(raw, record.payload.source)

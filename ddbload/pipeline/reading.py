@@ -1,0 +1,97 @@
+"""From an object to blocks of whole rows: what each step that reads does the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+
+from ddbload.contracts import AUTO, Cursor, Part, RunRecord, Source
+from ddbload.rows.blocks import Block, BlockCutter
+from ddbload.rows.encodings import is_single_byte
+from ddbload.rows.formats import RowFormat, ends_of, format_of
+from ddbload.source.base import ByteSource
+from ddbload.source.compression import LONGEST_SIGNATURE, compression_of
+from ddbload.source.decoded import Decoded
+from ddbload.source.exports import ExportedFile
+
+
+class Reading:
+    """What all chunks of a run share: made once, used for each."""
+
+    def __init__(self, record: RunRecord) -> None:
+        self.record = record
+        self.ends = ends_of(record.payload.source)
+
+    @cached_property
+    def rows(self) -> RowFormat:
+        """What rows are made requests by. A source without any has no columns for it."""
+        return format_of(self.record)
+
+    def blocks(
+        self, file: Decoded, part: Part, start: Cursor, end: int | None, piece_bytes: int
+    ) -> Iterator[Block | None]:
+        """The rows of an object between two places among the rows of all; see `blocks`."""
+        limit = self.record.payload.options.max_row_bytes
+        offset = part.skip - part.base
+        begin = start.byte + offset
+        # What is wrong is told of by its place in the object.
+        cutter = BlockCutter(self.ends, Cursor(begin, start.line), limit)
+        stop = None if end is None else end + offset
+        pieces = file.stream(begin, stop, min(piece_bytes, cutter.piece_bytes))
+        for block in blocks(pieces, cutter, None if stop is None else stop - begin):
+            if block is not None and offset:
+                at = Cursor(block.start.byte - offset, block.start.line)
+                yield replace(block, start=at)
+            else:
+                yield block
+
+
+def blocks(
+    pieces: Iterator[bytes], cutter: BlockCutter, size: int | None
+) -> Iterator[Block | None]:
+    """Blocks of whole rows, one for each piece, or None where no row ends in it.
+
+    `size`: of all pieces; None where only their end says so. The last block may end with a row
+    that has no line end. Raises `RowTooLong`.
+    """
+    if size is not None:
+        for piece in pieces:
+            size -= len(piece)
+            yield cutter.feed(piece, final=size == 0)
+        return
+    # One piece ahead: only then is the last one known for what it is.
+    held = next(pieces, None)
+    while held is not None:
+        following = next(pieces, None)
+        yield cutter.feed(held, final=following is None)
+        held = following
+
+
+def compression_in(raw: ByteSource, source: Source) -> str:
+    """How an object is compressed: as it is said to be, or as its first bytes say."""
+    if source.compression != AUTO:
+        return source.compression
+    size = min(raw.size, LONGEST_SIGNATURE)
+    return compression_of(b"".join(raw.stream(0, size, LONGEST_SIGNATURE)))
+
+
+def readable(raw: ByteSource, source: Source, items: int | None = None) -> Decoded:
+    """The bytes that rows are read from. `items`: how many an export says that there are.
+
+    Text in an encoding of one byte a character is not decoded before its rows are found: any
+    range of it can be read by itself, which cannot be said of what is decoded here.
+    """
+    if items is not None:
+        return ExportedFile(raw, items, max_expansion=source.max_expansion)
+    return Decoded(
+        raw,
+        compression=compression_in(raw, source),
+        encoding=None if is_single_byte(source.encoding) else source.encoding,
+        max_expansion=source.max_expansion,
+    )
+
+
+def size_of(file: Decoded) -> int | None:
+    """How many bytes there are to read; None where only reading says so."""
+    return file.inner.size if file.plain else None

@@ -1,0 +1,126 @@
+"""How a source is read, where it was left open: found out from its first bytes, and its name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from ddbload.contracts import AUTO, CSV, PARQUET, Source, Table
+from ddbload.errors import InvalidPayload
+from ddbload.pipeline.reading import compression_in
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.encodings import known_codec
+from ddbload.rows.layout import Changes
+from ddbload.rows.sniff import SAMPLE_BYTES, sniff
+from ddbload.source.base import ByteSource
+from ddbload.source.decoded import Decoded
+from ddbload.source.transcode import LONGEST_MARK, encoding_of
+
+_PARQUET_MAGIC = b"PAR1"
+_MOST_BYTES = 4 * SAMPLE_BYTES
+_PIECE_BYTES = SAMPLE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A source without anything left open, and how sure that is."""
+
+    source: Source
+    sure: float = 1.0
+    why: str | None = None
+    """None where nothing was guessed."""
+
+
+def resolve(raw: ByteSource, source: Source, wanted: Collection[str]) -> Resolved:
+    """Settle each `AUTO` of a source by its first, or only, object.
+
+    `wanted`: the columns that the table's keys are made of. Raises what reading raises.
+    """
+    compression = compression_in(raw, source)
+    plain = replace(source, compression=compression)
+    if source.format in (AUTO, PARQUET) and _begins(raw) == _PARQUET_MAGIC:
+        return Resolved(replace(plain, format=PARQUET, delimiter=",", encoding="utf-8"))
+    plain = _with_encoding(raw, plain)
+    if AUTO not in (source.format, source.delimiter) or source.format not in (AUTO, CSV):
+        return Resolved(plain)
+    file = Decoded(
+        raw,
+        compression=compression,
+        encoding=plain.encoding,
+        max_expansion=source.max_expansion,
+    )
+    start, whole = _sample(file, source.skip_lines)
+    found = sniff(
+        start,
+        name=raw.name,
+        whole=whole,
+        wanted=wanted,
+        header=source.header,
+        count=None if source.columns is None else len(source.columns),
+        dialect=Dialect.of(replace(plain, delimiter=_other_than(source.quote), encoding="utf-8")),
+        format_=None if source.format == AUTO else source.format,
+    )
+    given = source.delimiter
+    delimiter = (found.delimiter or ",") if given == AUTO else given
+    settled = replace(plain, format=found.format, delimiter=delimiter)
+    return Resolved(settled, found.sure, found.why)
+
+
+def check_dialect(source: Source) -> None:
+    """Raise `InvalidPayload` where delimited text cannot be read as it is said to be."""
+    if source.encoding != AUTO and known_codec(source.encoding) is None:
+        raise InvalidPayload(
+            f"'source.encoding' must be an encoding of text, such as utf-16 or latin-1, not"
+            f" {json.dumps(source.encoding)}"
+        )
+    if source.delimited or source.format == AUTO:
+        guessed = source.delimiter == AUTO
+        Dialect.of(replace(source, delimiter=_other_than(source.quote)) if guessed else source)
+
+
+def wanted_columns(table: Table, changes: Changes) -> list[str]:
+    """The columns that the table's keys are made of."""
+    before = {new: old for old, new in changes.rename.items()}
+    wanted: list[str] = []
+    for key in table.keys:
+        template = changes.templates.get(key.name)
+        wanted += [before.get(key.name, key.name)] if template is None else template.names
+    return wanted
+
+
+def _other_than(quote: str | None) -> str:
+    return "," if quote != "," else ";"
+
+
+def _begins(raw: ByteSource) -> bytes:
+    size = min(raw.size, len(_PARQUET_MAGIC))
+    return b"".join(raw.stream(0, size, size or 1))
+
+
+def _with_encoding(raw: ByteSource, source: Source) -> Source:
+    if source.encoding != AUTO:
+        return source
+    file = Decoded(raw, compression=source.compression, max_expansion=source.max_expansion)
+    start = _first(file.stream(0, None, LONGEST_MARK), LONGEST_MARK)
+    return replace(source, encoding=encoding_of(start) or "utf-8")
+
+
+def _sample(file: Decoded, skip_lines: int) -> tuple[bytes, bool]:
+    """The first bytes after the lines to be skipped, and whether they are all."""
+    start = _first(file.stream(0, None, _PIECE_BYTES), _MOST_BYTES)
+    whole = len(start) < _MOST_BYTES
+    for _ in range(skip_lines):
+        _, found, start = start.replace(b"\r\n", b"\n").replace(b"\r", b"\n").partition(b"\n")
+        if not found:
+            break
+    return start, whole
+
+
+def _first(pieces: Iterator[bytes], size: int) -> bytes:
+    held = b""
+    for piece in pieces:
+        held += piece
+        if len(held) >= size:
+            break
+    return held[:size]
