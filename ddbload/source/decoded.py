@@ -59,8 +59,6 @@ class Decoded:
         Raises what `ByteSource.stream` raises, `DamagedCompression`, `ExpansionTooLarge`,
         `UnsupportedFormat`, and `ExtraMissing`.
         """
-        if end is not None and end <= start:
-            return
         inner = self.inner
         if self.plain:
             position = min(start, inner.size)
@@ -69,19 +67,7 @@ class Decoded:
         else:
             position = 0
             pieces = self._decode(inner.stream(0, inner.size, READ_BYTES))
-        for piece in pieces:
-            begin = max(0, start - position)
-            stop = len(piece) if end is None else min(len(piece), end - position)
-            for place in range(begin, stop, piece_bytes):
-                yield piece[place : min(stop, place + piece_bytes)]
-            position += len(piece)
-            if end is not None and position >= end:
-                return
-        if position < (start if end is None else end):
-            raise SourceChanged(
-                f"{self.name} ends at byte {position} of what is in it, and did not when this run"
-                " began with it; start a new run"
-            )
+        yield from part_of(pieces, position, start, end, piece_bytes, self.name)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -93,3 +79,32 @@ class Decoded:
         if self._encoding is not None:
             pieces = transcode(pieces, self._encoding, self.name)
         return pieces
+
+
+def part_of(
+    pieces: Iterator[bytes],
+    position: int,
+    start: int,
+    end: int | None,
+    piece_bytes: int,
+    name: str,
+) -> Iterator[bytes]:
+    """What of these pieces, the first of which stands at `position`, lies in a range.
+
+    Raises `SourceChanged` where they end before it does: preflight has been there.
+    """
+    if end is not None and end <= start:
+        return
+    for piece in pieces:
+        begin = max(0, start - position)
+        stop = len(piece) if end is None else min(len(piece), end - position)
+        for place in range(begin, stop, piece_bytes):
+            yield piece[place : min(stop, place + piece_bytes)]
+        position += len(piece)
+        if end is not None and position >= end:
+            return
+    if position < (start if end is None else end):
+        raise SourceChanged(
+            f"{name} ends at byte {position} of what is read of it, and did not when this run"
+            " began with it; start a new run"
+        )

@@ -1,0 +1,153 @@
+"""Parquet, as lines of DynamoDB JSON: one `{"Item": {...}}` a row, in the order of the file.
+
+The lines are the same whenever they are made, so that places in them can be gone back to.
+Row groups stand by themselves: each can be read without those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ddbload.errors import (
+    DamagedParquet,
+    DdbloadError,
+    DuplicateColumn,
+    ExtraMissing,
+    UnsupportedFormat,
+)
+from ddbload.source.base import ByteSource
+from ddbload.source.decoded import part_of
+from ddbload.source.ranges import RandomAccess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIGNATURE = b"PAR1"
+
+# Of what is read at once: cells, and bytes as the file says that they are.
+_BATCH_CELLS = 32 * 1024
+_BATCH_BYTES = 4 * 1024 * 1024
+_BATCH_ROWS = 4096
+# Of a column's compressed pages, how much is asked for at once.
+_BUFFER_BYTES = 64 * 1024
+
+
+class ParquetLines:
+    """The rows of a Parquet file as lines of DynamoDB JSON. Offsets count these lines' bytes.
+
+    `group`: only the rows of this row group, counted from 0; None: those of all. Null is
+    `{"NULL": true}`; a number that DynamoDB has not, like NaN, and text that is not UTF-8 stand
+    in their line as they are, for its reader to reject.
+
+    Raises `DamagedParquet`, `DuplicateColumn`, `UnsupportedFormat`, `ExtraMissing`, and what
+    the inner source raises.
+    """
+
+    def __init__(self, inner: ByteSource, group: int | None = None) -> None:
+        self.inner = inner
+        self._group = group
+        self._access = RandomAccess(inner)
+        self._file: Any = self._call(self._open)
+        schema = self._call(lambda: self._file.schema_arrow)
+        self.columns: tuple[str, ...] = tuple(schema.names)
+        """Names of the top-level columns, which become attributes."""
+        twice = next((name for name in self.columns if self.columns.count(name) > 1), None)
+        if twice is not None:
+            raise DuplicateColumn(f"{self.name}: two columns are called {twice!r}")
+        metadata = self._file.metadata
+        self.rows: int = metadata.num_rows
+        """In the whole file."""
+        self.groups: int = metadata.num_row_groups
+        """Row groups, in the whole file."""
+        self._access.expect_readers(metadata.num_columns)
+
+    @property
+    def name(self) -> str:
+        """As people write it: a path or an s3:// URI."""
+        return self.inner.name
+
+    @property
+    def pinned(self) -> Mapping[str, Any]:
+        """What tells the file's version from another."""
+        return self.inner.pinned
+
+    def stream(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
+        """The bytes from `start` up to, not with, `end`, in pieces of at most `piece_bytes`.
+
+        `end` None: to the end. What comes before `start` is made, too, and left out.
+        """
+        yield from part_of(self._lines(), 0, start, end, piece_bytes, self.name)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close(force=True)
+        self.inner.close()
+
+    def _open(self) -> Any:
+        try:
+            from pyarrow import parquet  # type: ignore[import-untyped]
+        except ImportError:
+            raise ExtraMissing(
+                f"{self.name} is a Parquet file, and the package that reads it is not installed:"
+                " pip install 'ddbload[parquet]'"
+            ) from None
+        return parquet.ParquetFile(
+            self._access,
+            # Not a whole row group at once, which may be a gigabyte.
+            pre_buffer=False,
+            buffer_size=_BUFFER_BYTES,
+            # As nanoseconds, which is the default, years before 1678 would come out wrong.
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
+        )
+
+    def _lines(self) -> Iterator[bytes]:
+        from ddbload.source.parquet_values import lines
+
+        groups = range(self.groups) if self._group is None else [self._group]
+        for group in groups:
+            batches = self._file.iter_batches(
+                batch_size=self._batch_rows(group), row_groups=[group], use_threads=False
+            )
+            left = self._file.metadata.row_group(group).num_rows
+            while True:
+                batch = self._call(lambda: next(batches, None), group)  # noqa: B023 - used at once
+                if batch is None:
+                    break
+                left -= batch.num_rows
+                yield self._call(lambda: lines(batch), group)  # noqa: B023
+            if left:
+                # A page whose header is damaged may be taken for none.
+                raise DamagedParquet(
+                    f"{self.name}, row group {group} has other rows than it says: it is damaged;"
+                    " write it again"
+                )
+
+    def _batch_rows(self, group: int) -> int:
+        found = self._file.metadata.row_group(group)
+        row_bytes: int = found.total_byte_size // max(1, found.num_rows)
+        cells: int = _BATCH_CELLS // max(1, found.num_columns)
+        return max(1, min(_BATCH_ROWS, cells, _BATCH_BYTES // max(1, row_bytes)))
+
+    def _call(self, what: Callable[[], Any], group: int | None = None) -> Any:
+        """Do it, and give what goes wrong its name."""
+        try:
+            return what()
+        except DdbloadError:
+            raise
+        except Exception as error:  # noqa: BLE001 - pyarrow raises many
+            # What went wrong below pyarrow is wrapped by it.
+            if self._access.failure is not None:
+                raise self._access.failure from None
+            where = self.name if group is None else f"{self.name}, row group {group}"
+            # The text may hold what is in the file: only of its outside it is told.
+            words = type(error).__name__ if group is not None else f"{error!s:.200}"
+            if isinstance(error, NotImplementedError):
+                raise UnsupportedFormat(
+                    f"{where}: Parquet of a kind that pyarrow does not read ({words})"
+                ) from None
+            raise DamagedParquet(
+                f"{where} cannot be read as Parquet ({words}): it is damaged, cut short or"
+                " encrypted; write it again"
+            ) from None

@@ -1,0 +1,222 @@
+"""Arrow's arrays as DynamoDB JSON, exactly: no number goes through a float that was none."""
+
+from __future__ import annotations
+
+import binascii
+import datetime as dt
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from json.encoder import encode_basestring
+from typing import Any
+
+# pyarrow has no types of its own; what stands between here and there is Any.
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyarrow import types as kinds
+
+_NULL = '{"NULL":true}'
+_EPOCH = dt.date(1970, 1, 1).toordinal()
+_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+def lines(batch: Any) -> bytes:
+    """The rows of a record batch, one `{"Item": {...}}` a line.
+
+    Text that is no UTF-8 comes out as it is. Raises `NotImplementedError` for a column of a
+    type that is not known.
+    """
+    names = [encode_basestring(name).replace("%", "%%") for name in batch.schema.names]
+    template = '{"Item":{' + ",".join(f"{name}:%s" for name in names) + "}}\n"
+    columns = [values(column) for column in batch.columns]
+    rows: Iterable[tuple[str, ...]] = (
+        zip(*columns, strict=True) if columns else [()] * batch.num_rows
+    )
+    return "".join([template % row for row in rows]).encode("utf-8", "surrogateescape")
+
+
+def values(array: Any) -> list[str]:
+    """Each element as an attribute value's JSON."""
+    kind = array.type
+    if kinds.is_dictionary(kind):
+        return values(array.dictionary_decode())
+    if isinstance(kind, pa.BaseExtensionType):
+        return _extended(array)
+    for known, convert in _KINDS:
+        if known(kind):
+            return convert(array)
+    raise NotImplementedError(f"a column of type {kind}")
+
+
+def _extended(array: Any) -> list[str]:
+    if array.type.extension_name == "arrow.uuid":
+        texts = (None if raw is None else raw.hex() for raw in array.storage.to_pylist())
+        return [
+            _NULL if x is None else f'{{"S":"{x[:8]}-{x[8:12]}-{x[12:16]}-{x[16:20]}-{x[20:]}"}}'
+            for x in texts
+        ]
+    return values(array.storage)
+
+
+def _nulls(array: Any) -> list[str]:
+    return [_NULL] * len(array)
+
+
+def _booleans(array: Any) -> list[str]:
+    written = {None: _NULL, True: '{"BOOL":true}', False: '{"BOOL":false}'}
+    return [written[value] for value in array.to_pylist()]
+
+
+def _numbers(array: Any) -> list[str]:
+    # Arrow writes floats as short as they come back the same, and decimals with all digits.
+    texts = array.cast(pa.string()).to_pylist()
+    return [_NULL if text is None else f'{{"N":"{text}"}}' for text in texts]
+
+
+def _texts(array: Any) -> list[str]:
+    try:
+        found = array.to_pylist()
+    except UnicodeDecodeError:
+        large = kinds.is_large_string(array.type)
+        raw = array.cast(pa.large_binary() if large else pa.binary()).to_pylist()
+        found = [None if x is None else x.decode("utf-8", "surrogateescape") for x in raw]
+    return [_NULL if text is None else f'{{"S":{encode_basestring(text)}}}' for text in found]
+
+
+def _binaries(array: Any) -> list[str]:
+    encode = binascii.b2a_base64
+    return [
+        _NULL if raw is None else f'{{"B":"{encode(raw, newline=False).decode()}"}}'
+        for raw in array.to_pylist()
+    ]
+
+
+def _dates(array: Any) -> list[str]:
+    if kinds.is_date32(array.type):
+        days = array.view(pa.int32()).to_pylist()
+    else:
+        milliseconds = array.view(pa.int64()).to_pylist()
+        days = [None if one is None else one // 86_400_000 for one in milliseconds]
+    return [_NULL if day is None else f'{{"S":"{_date(day)}"}}' for day in days]
+
+
+def _times(array: Any) -> list[str]:
+    digits = _DIGITS[array.type.unit]
+    whole = pa.int32() if kinds.is_time32(array.type) else pa.int64()
+    found = array.view(whole).to_pylist()
+    return [_NULL if one is None else f'{{"S":"{_time(one, digits)}"}}' for one in found]
+
+
+def _timestamps(array: Any) -> list[str]:
+    """ISO 8601, as many digits as the column's unit has: so they sort as texts, too."""
+    digits = _DIGITS[array.type.unit]
+    zone = "" if array.type.tz is None else "Z"
+    a_day = 86_400 * 10**digits
+    made = []
+    for one in array.view(pa.int64()).to_pylist():
+        if one is None:
+            made.append(_NULL)
+            continue
+        day, rest = divmod(one, a_day)
+        made.append(f'{{"S":"{_date(day)}T{_time(rest, digits)}{zone}"}}')
+    return made
+
+
+def _durations(array: Any) -> list[str]:
+    return _numbers(array.view(pa.int64()))
+
+
+def _lists(array: Any) -> list[str]:
+    if kinds.is_fixed_size_list(array.type):
+        array = array.cast(pa.list_(array.type.value_type))
+    offsets = array.offsets.to_pylist()
+    first = offsets[0]
+    elements = values(array.values.slice(first, offsets[-1] - first))
+    made = [
+        f'{{"L":[{",".join(elements[begin - first : end - first])}]}}'
+        for begin, end in pairwise(offsets)
+    ]
+    return _with_nulls(array, made)
+
+
+def _structs(array: Any) -> list[str]:
+    names = [encode_basestring(array.type.field(n).name) for n in range(array.type.num_fields)]
+    template = '{"M":{' + ",".join(f"{name.replace('%', '%%')}:%s" for name in names) + "}}"
+    columns = [values(column) for column in array.flatten()]
+    rows: Iterable[tuple[str, ...]] = zip(*columns, strict=True) if columns else [()] * len(array)
+    return _with_nulls(array, [template % row for row in rows])
+
+
+def _maps(array: Any) -> list[str]:
+    offsets = array.offsets.to_pylist()
+    first = offsets[0]
+    count = offsets[-1] - first
+    keys = _names(array.keys.slice(first, count))
+    elements = values(array.items.slice(first, count))
+    members = [f"{key}:{element}" for key, element in zip(keys, elements, strict=True)]
+    made = [
+        f'{{"M":{{{",".join(members[begin - first : end - first])}}}}}'
+        for begin, end in pairwise(offsets)
+    ]
+    return _with_nulls(array, made)
+
+
+def _names(keys: Any) -> list[str]:
+    """A map's keys as names: texts as they are, of all others what stands in their value."""
+    if kinds.is_boolean(keys.type):
+        return ['"true"' if key else '"false"' for key in keys.to_pylist()]
+    found = values(keys)
+    if any(not key.startswith(('{"S":"', '{"N":"', '{"B":"')) for key in found):
+        raise NotImplementedError(f"a map with keys of type {keys.type}")
+    return [key[len('{"S":') : -1] for key in found]
+
+
+def _with_nulls(array: Any, made: list[str]) -> list[str]:
+    if not array.null_count:
+        return made
+    nulls = array.is_null().to_pylist()
+    return [_NULL if null else one for null, one in zip(nulls, made, strict=True)]
+
+
+def _date(day: int) -> str:
+    """A day counted from 1970-01-01, ISO 8601; years beyond 1 to 9999 with their sign."""
+    try:
+        return dt.date.fromordinal(day + _EPOCH).isoformat()
+    except (ValueError, OverflowError):
+        # The calendar repeats itself every 400 years.
+        cycles, within = divmod(day + _EPOCH - 1, 146_097)
+        found = dt.date.fromordinal(within + 1)
+        return f"{found.year + 400 * cycles:+07d}{found.isoformat()[4:]}"
+
+
+def _time(count: int, digits: int) -> str:
+    seconds, fraction = divmod(count, 10**digits)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    text = f"{hour:02d}:{minute:02d}:{second:02d}"
+    return f"{text}.{fraction:0{digits}d}" if digits else text
+
+
+_KINDS: Sequence[tuple[Callable[[Any], bool], Callable[[Any], list[str]]]] = (
+    (lambda kind: kinds.is_string(kind) or kinds.is_large_string(kind), _texts),
+    (lambda kind: kinds.is_integer(kind) or kinds.is_floating(kind), _numbers),
+    (kinds.is_decimal, _numbers),
+    (kinds.is_boolean, _booleans),
+    (kinds.is_timestamp, _timestamps),
+    (kinds.is_date, _dates),
+    (kinds.is_time, _times),
+    (
+        lambda kind: (
+            kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_fixed_size_binary(kind)
+        ),
+        _binaries,
+    ),
+    (kinds.is_map, _maps),
+    (
+        lambda kind: (
+            kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)
+        ),
+        _lists,
+    ),
+    (kinds.is_struct, _structs),
+    (kinds.is_duration, _durations),
+    (kinds.is_null, _nulls),
+)

@@ -1,0 +1,422 @@
+"""Parquet as lines of DynamoDB JSON, checked by the Python values that went in."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import decimal
+import io
+import json
+import random
+import subprocess
+import sys
+import uuid
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from ddbload.errors import (
+    DamagedParquet,
+    DuplicateColumn,
+    ExtraMissing,
+    SourceChanged,
+    SourceUnavailable,
+    UnsupportedFormat,
+)
+from ddbload.source import parquet as reading
+from ddbload.source.parquet import ParquetLines
+from ddbload.source.parquet_values import values
+from ddbload.source.ranges import RandomAccess
+from tests.unit.source.test_decoded import Bytes
+
+D = decimal.Decimal
+
+
+def packed(table: pa.Table, **options) -> bytes:
+    buffer = io.BytesIO()
+    parquet.write_table(table, buffer, **options)
+    return buffer.getvalue()
+
+
+def read(data: bytes, start: int = 0, end: int | None = None, piece_bytes: int = 4096, **options):
+    source = ParquetLines(Bytes(data), **options)
+    pieces = list(source.stream(start, end, piece_bytes))
+    assert all(1 <= len(piece) <= piece_bytes for piece in pieces)
+    source.close()
+    return b"".join(pieces)
+
+
+def items(array: pa.Array, **options) -> list:
+    lines = read(packed(pa.table({"x": array}), **options)).split(b"\n")
+    assert lines.pop() == b""
+    return [json.loads(line)["Item"]["x"] for line in lines]
+
+
+NULL = {"NULL": True}
+
+# One value of each kind, and how it is written.
+KINDS = {
+    "int8": (pa.int8(), [-128, 127], [{"N": "-128"}, {"N": "127"}]),
+    "int64": (pa.int64(), [-(2**63), 2**63 - 1], [{"N": str(-(2**63))}, {"N": str(2**63 - 1)}]),
+    "uint64": (pa.uint64(), [2**64 - 1], [{"N": "18446744073709551615"}]),
+    "float32": (pa.float32(), [0.1, 16777216.0], [{"N": "0.1"}, {"N": "16777216"}]),
+    "float16": (pa.float16(), [0.5], [{"N": "0.5"}]),
+    "bool": (pa.bool_(), [True, False], [{"BOOL": True}, {"BOOL": False}]),
+    "string": (pa.string(), ['"\\\n\x00%s', "é😀"], [{"S": '"\\\n\x00%s'}, {"S": "é😀"}]),
+    "large string": (pa.large_string(), ["", "x"], [{"S": ""}, {"S": "x"}]),
+    "binary": (pa.binary(), [b"\xff\0", b""], [{"B": "/wA="}, {"B": ""}]),
+    "large binary": (pa.large_binary(), [b"a"], [{"B": "YQ=="}]),
+    "fixed binary": (pa.binary(2), [b"ab"], [{"B": "YWI="}]),
+    "decimal": (
+        pa.decimal128(38, 2),
+        [D("1.20"), D("-0.05"), D(10) ** 35],
+        [{"N": "1.20"}, {"N": "-0.05"}, {"N": "1" + "0" * 35 + ".00"}],
+    ),
+    "wide decimal": (pa.decimal256(70, 0), [D("1" * 60)], [{"N": "1" * 60}]),
+    "whole seconds": (pa.timestamp("s"), [0, -1], None),
+    "milliseconds": (pa.timestamp("ms"), [1, -1], None),
+    "microseconds": (pa.timestamp("us"), [1, 10**15, -1], None),
+    "nanoseconds": (
+        pa.timestamp("ns"),
+        [1, -1],
+        [{"S": "1970-01-01T00:00:00.000000001"}, {"S": "1969-12-31T23:59:59.999999999"}],
+    ),
+    "with a zone": (
+        pa.timestamp("us", "Europe/Berlin"),
+        [10**15 + 1],
+        [{"S": "2001-09-09T01:46:40.000001Z"}],
+    ),
+    "far away": (
+        pa.timestamp("ms"),
+        [253402300799999, 253402300800000, -62135596800001, -62167219200001],
+        [
+            {"S": "9999-12-31T23:59:59.999"},
+            {"S": "+010000-01-01T00:00:00.000"},
+            {"S": "+000000-12-31T23:59:59.999"},
+            {"S": "-000001-12-31T23:59:59.999"},
+        ],
+    ),
+    "date32": (pa.date32(), [0, 59, -1, 19782], None),
+    "date64": (pa.date64(), [0, 86_400_000, -86_400_000], None),
+    "far dates": (
+        pa.date32(),
+        [2932896, 2932897, -719163],
+        [{"S": "9999-12-31"}, {"S": "+010000-01-01"}, {"S": "+000000-12-31"}],
+    ),
+    "time32": (pa.time32("ms"), [0, 86_399_999], [{"S": "00:00:00.000"}, {"S": "23:59:59.999"}]),
+    "time64": (pa.time64("ns"), [3_600_000_000_001], [{"S": "01:00:00.000000001"}]),
+    "duration": (pa.duration("s"), [5], [{"N": "5"}]),
+    "dictionary": (pa.dictionary(pa.int8(), pa.string()), ["x", "y", "x"], None),
+    "list": (
+        pa.list_(pa.int64()),
+        [[1, None], [], [2]],
+        [{"L": [{"N": "1"}, NULL]}, {"L": []}, {"L": [{"N": "2"}]}],
+    ),
+    "large list": (pa.large_list(pa.string()), [["a"]], [{"L": [{"S": "a"}]}]),
+    "fixed list": (pa.list_(pa.int8(), 2), [[1, 2]], [{"L": [{"N": "1"}, {"N": "2"}]}]),
+    "list of lists": (
+        pa.list_(pa.list_(pa.bool_())),
+        [[[True], None, []]],
+        [{"L": [{"L": [{"BOOL": True}]}, NULL, {"L": []}]}],
+    ),
+    "struct": (
+        pa.struct([("a", pa.int64()), ('"%', pa.list_(pa.string()))]),
+        [{"a": 1, '"%': None}, {"a": None, '"%': ["x"]}],
+        [{"M": {"a": {"N": "1"}, '"%': NULL}}, {"M": {"a": NULL, '"%': {"L": [{"S": "x"}]}}}],
+    ),
+    "map": (
+        pa.map_(pa.string(), pa.int32()),
+        [[("k", 1), ('"', None)], []],
+        [{"M": {"k": {"N": "1"}, '"': NULL}}, {"M": {}}],
+    ),
+    "map by number": (
+        pa.map_(pa.int32(), pa.date32()),
+        [[(-1, dt.date(2020, 1, 1))]],
+        [{"M": {"-1": {"S": "2020-01-01"}}}],
+    ),
+    "map by truth": (pa.map_(pa.bool_(), pa.int8()), [[(True, 1)]], [{"M": {"true": {"N": "1"}}}]),
+}
+
+
+def _iso(kind: pa.DataType, value: int) -> dict:
+    """The same by Arrow and the standard library."""
+    if pa.types.is_dictionary(kind):
+        return {"S": value}
+    found = pa.scalar(value, kind).as_py()
+    if isinstance(found, dt.datetime):
+        unit = {"s": "seconds", "ms": "milliseconds", "us": "microseconds"}[kind.unit]
+        return {"S": found.isoformat(timespec=unit)}
+    return {"S": found.isoformat()}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_values_of_each_kind(name):
+    kind, given, expected = KINDS[name]
+    expected = expected or [_iso(kind, value) for value in given]
+    array = pa.array([*given, None], kind)
+    assert [json.loads(text) for text in values(array)] == [*expected, NULL]
+    # A part of an array has its elements elsewhere.
+    several = pa.array([*given, None, *given], kind).slice(len(given))
+    assert [json.loads(text) for text in values(several)] == [NULL, *expected]
+    assert values(array.slice(0, 0)) == []
+    if name not in ("float16", "fixed list", "whole seconds"):
+        assert items(array) == [*expected, NULL]
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_floats_come_back_as_they_were(kind):
+    some = random.Random(1)
+    given = [some.uniform(-1, 1) * 10.0 ** some.randrange(-30, 30) for _ in range(2000)]
+    array = pa.array([*given, 5e-324, 1.7976931348623157e308, 0.0, -0.0, 0.1, 1.0], kind)
+    written = [json.loads(text)["N"] for text in values(array)]
+    assert pa.array([float(text) for text in written], kind) == array
+    assert max(len(text.lstrip("-0.").split("e")[0]) for text in written) <= 18
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_what_dynamodb_has_no_number_for_stands_as_it_is(value):
+    assert items(pa.array([1.5, value])) == [{"N": "1.5"}, {"N": str(value)}]
+
+
+def test_text_that_is_no_utf8_stands_as_it_is():
+    raw = pa.array([b"a\xff", None, b"b"])
+    column = pa.Array.from_buffers(pa.string(), 3, raw.buffers())
+    lines = read(packed(pa.table({"x": column}))).splitlines()
+    assert lines == [
+        b'{"Item":{"x":{"S":"a\xff"}}}',
+        b'{"Item":{"x":{"NULL":true}}}',
+        b'{"Item":{"x":{"S":"b"}}}',
+    ]
+
+
+def test_old_timestamps_do_not_overflow():
+    texts = ["1066-10-14T09:30:00.000000", "2024-01-02T03:04:05.678901"]
+    given = [dt.datetime.fromisoformat(text) for text in texts]
+    array = pa.array(given, pa.timestamp("us"))
+    found = items(array, use_deprecated_int96_timestamps=True)
+    assert found == [{"S": text} for text in texts]
+
+
+def test_uuids_are_texts():
+    given = [uuid.UUID(int=7), uuid.UUID("12345678-9abc-def0-1234-56789abcdef0")]
+    column = pa.array([one.bytes for one in given] + [None], pa.binary(16))
+    found = items(pa.ExtensionArray.from_storage(pa.uuid(), column))
+    assert found == [*({"S": str(one)} for one in given), NULL]
+
+
+def test_a_column_of_nothing():
+    assert items(pa.nulls(2)) == [NULL, NULL]
+
+
+def test_a_row_is_an_item():
+    table = pa.table({"b": [1, 2], "%s\n": ["x", None], "a": [[True], []]})
+    lines = read(packed(table)).splitlines()
+    assert lines[0] == b'{"Item":{"b":{"N":"1"},"%s\\n":{"S":"x"},"a":{"L":[{"BOOL":true}]}}}'
+    assert json.loads(lines[1]) == {"Item": {"b": {"N": "2"}, "%s\n": NULL, "a": {"L": []}}}
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.map_(pa.list_(pa.int8()), pa.int8()), pa.month_day_nano_interval()]
+)
+def test_a_kind_that_dynamodb_cannot_have_is_named(kind):
+    with pytest.raises(NotImplementedError):
+        values(pa.array([[([1], 2)]] if pa.types.is_map(kind) else [(1, 2, 3)], kind))
+
+
+def test_in_a_file_it_is_an_unsupported_format():
+    data = packed(pa.table({"x": pa.array([[([1], 2)]], pa.map_(pa.list_(pa.int8()), pa.int8()))}))
+    with pytest.raises(UnsupportedFormat, match="row group 0"):
+        read(data)
+
+
+# Ranges and row groups.
+
+
+def table(rows: int = 1000) -> pa.Table:
+    some = random.Random(rows)
+    return pa.table(
+        {
+            "id": list(range(rows)),
+            "name": [some.choice(["é", "x" * 20, None]) for _ in range(rows)],
+            "raw": [some.randbytes(3) for _ in range(rows)],
+        }
+    )
+
+
+def expected_lines(rows: int) -> bytes:
+    lines = []
+    for row in table(rows).to_pylist():
+        name = NULL if row["name"] is None else {"S": row["name"]}
+        raw = {"B": base64.b64encode(row["raw"]).decode()}
+        item = {"id": {"N": str(row["id"])}, "name": name, "raw": raw}
+        lines.append(json.dumps({"Item": item}, separators=(",", ":"), ensure_ascii=False) + "\n")
+    return "".join(lines).encode()
+
+
+LINES = expected_lines(1000)
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "lz4", "brotli"])
+def test_however_it_is_compressed(compression):
+    assert read(packed(table(), compression=compression)) == LINES
+
+
+@pytest.mark.parametrize("options", [{}, {"row_group_size": 1}, {"row_group_size": 300}])
+@pytest.mark.parametrize("batch", [1, 7, 4096])
+def test_the_bytes_do_not_depend_on_how_they_are_read(options, batch, monkeypatch):
+    monkeypatch.setattr(reading, "_BATCH_ROWS", batch)
+    assert read(packed(table(50), **options), piece_bytes=11) == expected_lines(50)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [(0, 1), (5, 5), (100, 20_000), (30_000, None), (len(LINES), None)]
+)
+def test_a_range_comes_whole_and_once(start, end):
+    data = packed(table(), row_group_size=300)
+    assert read(data, start, end, 999) == LINES[start:end]
+
+
+def test_more_than_there_is_is_not_made_up():
+    with pytest.raises(SourceChanged, match=f"ends at byte {len(LINES)}"):
+        read(packed(table()), 0, len(LINES) + 1)
+
+
+def test_row_groups_stand_by_themselves():
+    data = packed(table(), row_group_size=300)
+    source = ParquetLines(Bytes(data))
+    assert (source.groups, source.rows, source.columns) == (4, 1000, ("id", "name", "raw"))
+    assert (source.name, source.pinned) == ("some file", {"size": len(data)})
+    parts = [read(data, group=group) for group in range(4)]
+    assert b"".join(parts) == LINES
+    assert [part.count(b"\n") for part in parts] == [300, 300, 300, 100]
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_files_of_no_rows_and_of_no_columns(rows):
+    assert read(packed(table(0))) == b""
+    empty = pa.table({"x": list(range(rows))}).select([])
+    assert read(packed(empty)) in (b"", b'{"Item":{}}\n' * rows)
+
+
+def test_two_columns_of_one_name_are_refused():
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
+    with pytest.raises(DuplicateColumn, match="'x'"):
+        read(packed(twice))
+
+
+def test_many_columns():
+    wide = pa.table({f"c{n}": [n, None] for n in range(500)})
+    found = [json.loads(line)["Item"] for line in read(packed(wide)).splitlines()]
+    assert found == [{f"c{n}": {"N": str(n)} for n in range(500)}, dict.fromkeys(found[0], NULL)]
+
+
+# What goes wrong.
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"PAR1", b"PAR1PAR1", b"PAR1\0\0\0\0PAR1", b"a,b\n1,2\n", bytes(100)]
+)
+def test_what_is_no_parquet_is_named(data):
+    with pytest.raises(DamagedParquet, match="some file"):
+        read(data)
+
+
+def test_cut_anywhere_it_is_damaged():
+    data = packed(table(20))
+    for length in range(0, len(data), 7):
+        with pytest.raises(DamagedParquet):
+            read(data[:length])
+
+
+def test_no_changed_bit_goes_unseen():
+    data = packed(table(50), write_page_checksum=True, compression="none")
+    pages = parquet.read_metadata(io.BytesIO(data)).row_group(0).total_byte_size
+    some = random.Random(2)
+    damaged = 0
+    for _ in range(150):
+        changed = bytearray(data)
+        changed[some.randrange(4, pages)] ^= 1 << some.randrange(8)
+        try:
+            # What a page's header says twice, or for statistics, changes no row.
+            assert read(bytes(changed)) == expected_lines(50)
+        except (DamagedParquet, UnsupportedFormat):
+            damaged += 1
+    assert damaged > 100
+
+
+def test_what_is_in_a_file_is_not_in_the_message():
+    data = bytearray(packed(pa.table({"x": ["secret"] * 50}), write_page_checksum=True))
+    data[30] ^= 255
+    with pytest.raises(DamagedParquet) as caught:
+        read(bytes(data))
+    assert "secret" not in caught.value.message
+
+
+@pytest.mark.parametrize("reads", [0, 1, 2])
+def test_a_read_that_fails_keeps_its_name(reads):
+    class Failing(Bytes):
+        left = reads
+
+        def stream(self, start, end, piece_bytes):
+            if not self.left:
+                raise SourceUnavailable("no more")
+            self.left -= 1
+            return super().stream(start, end, piece_bytes)
+
+    # The end, twice, and then each 64 KiB.
+    data = packed(pa.table({"x": [random.Random(n).randbytes(900) for n in range(900)]}))
+    source = Failing(data)
+    with pytest.raises(SourceUnavailable, match="no more"):
+        list(ParquetLines(source).stream(0, None, 4096))
+
+
+def test_without_the_extra_the_error_says_which(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ExtraMissing, match=r"ddbload\[parquet\]"):
+        ParquetLines(Bytes(b"PAR1"))
+
+
+def test_the_extra_is_loaded_only_where_it_is_used():
+    asked = "import sys, ddbload.source.parquet; print('pyarrow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+# Reading here and there.
+
+
+def test_random_access_is_that_of_a_file():
+    some = random.Random(4)
+    data = some.randbytes(300_000)
+    file = RandomAccess(Bytes(data))
+    file.expect_readers(1000)
+    other = io.BytesIO(data)
+    for _ in range(500):
+        place = some.choice([(some.randrange(310_000), 0), (-some.randrange(9), 2), (3, 1)])
+        assert file.seek(*place) == other.seek(*place)
+        count = some.choice([0, 1, 100, 65_536, 200_000, -1])
+        assert file.read(count) == other.read(count)
+        assert file.tell() == other.tell()
+
+
+def test_what_is_read_by_turns_is_read_once():
+    data = bytes(4 * 1024 * 1024)
+    inner = Bytes(data)
+    file = RandomAccess(inner)
+    file.expect_readers(10)
+    for step in range(0, len(data) // 10, 10_000):
+        for reader in range(10):
+            file.seek(reader * len(data) // 10 + step)
+            file.read(10_000)
+    assert inner.read <= 2 * len(data)
+
+
+def test_what_is_held_is_bounded():
+    inner = Bytes(bytes(64 * 1024 * 1024))
+    file = RandomAccess(inner)
+    file.expect_readers(1)
+    for place in range(0, inner.size, 1024 * 1024):
+        file.seek(place)
+        file.read(1)
+    assert sum(map(len, file._held.values())) <= 16 * 1024 * 1024
