@@ -109,6 +109,10 @@ bench-scan: setup ## Measure how fast row ends are found, beside csv.reader
 bench-listing: setup ## Measure how fast a prefix is listed, beside boto3's paginator
 	$(BIN)/python -m bench.listing $(ARGS)
 
+.PHONY: bench-objects
+bench-objects: setup ## Measure how fast many small objects are read, beside boto3 in threads
+	$(BIN)/python -m bench.objects $(ARGS)
+
 .PHONY: bench-table
 bench-table: setup ## Measure how a simulated table's capacity is used, beside plain batch writers
 	$(BIN)/python -m bench.table $(ARGS)

@@ -5,7 +5,7 @@
 It listens on 127.0.0.1, prints one line of JSON ({"endpoint": ...}) when it is ready, and ends when
 its standard input does. It knows ListObjectsV2 and GetObject. POST /reset takes {"shape": name,
 "objects": count, "bytes": size, "latency": seconds} and forgets what was counted; GET /counters
-says what has been asked since.
+says what has been asked since, GET /etag what all objects have.
 """
 
 from __future__ import annotations
@@ -154,6 +154,8 @@ class Connection(asyncio.Protocol):
         if target == "/reset":
             bucket.reset(json.loads(body))
             status, more, answer = 200, "", b"{}"
+        elif target == "/etag":
+            status, more, answer = 200, "", json.dumps({"etag": f'"{bucket.etag}"'}).encode()
         elif target == "/counters":
             status, more, answer = 200, "", json.dumps(bucket.asked).encode()
         else:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from ddbload.aws_http.s3_identity import S3Identity
 
-CONCURRENCY = 64
-"""Requests under way at once. At 20 ms each that is 3,200 objects a second."""
+CONCURRENCY = 128
+"""Requests under way at once. At 20 ms each that is 6,400 objects a second, if there is CPU."""
 BYTES_AHEAD = 64 * 1024 * 1024
 """So much may have come, or be on its way, before it is taken."""
 

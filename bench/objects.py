@@ -1,0 +1,153 @@
+"""How fast many small objects are read, beside one boto3 client shared by ten threads, in one run.
+
+    python -m bench.objects [--objects 100000] [--latency 20] [--rounds 3]
+
+Each round is a process of its own: seconds on the clock and CPU seconds from the first request to
+the last body, and by how much its memory grew after the first tenth of the objects. Slow variants
+read a share of the objects; rates are what to compare. Whoever does not get every byte is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from bench.bucket import BUCKET, keys_of
+from bench.listing import ask, in_a_process, served
+
+BYTES = 1024
+SHAPE = "hashed"
+
+
+def by_boto3(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
+    """As boto3's manual says for several threads."""
+    import boto3
+
+    client = boto3.client("s3")
+
+    def read(each: dict[str, Any]) -> bytes:
+        answer = client.get_object(Bucket=each["bucket"], Key=each["key"])
+        return bytes(answer["Body"].read())
+
+    yield b""
+    with ThreadPoolExecutor(10) as pool:
+        yield from pool.map(read, pinned)
+
+
+def by_threads(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
+    """`ddbload.source.many` through a botocore client."""
+    from ddbload.aws_http.clients import Clients
+    from ddbload.source.many import CONCURRENCY, read_objects
+
+    client = Clients(connections=CONCURRENCY).s3
+    yield b""
+    for _, data in read_objects(pinned, client):
+        yield data
+
+
+def by_loop(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
+    """`ddbload.source.many` by requests of its own."""
+    from ddbload.aws_http.clients import Clients
+    from ddbload.source.many import read_objects
+
+    clients = Clients()
+    clients.s3_identity(BUCKET)
+    yield b""
+    for _, data in read_objects(pinned, clients.s3, identities=clients.s3_identity):
+        yield data
+
+
+VARIANTS = {
+    "boto3, 10 threads": (by_boto3, 0.05),
+    "ddbload, threads": (by_threads, 0.05),
+    "ddbload, async": (by_loop, 1.0),
+}
+
+
+def measured(name: str, count: int, etag: str) -> dict[str, Any]:
+    """One reading, in this process."""
+    variant = VARIANTS[name][0]
+    pinned = [
+        {"bucket": BUCKET, "key": key, "version_id": None, "etag": etag, "size": BYTES}
+        for key in keys_of(SHAPE, count)
+    ]
+    bodies = variant(pinned)
+    next(bodies)
+    read = size = early = 0
+    began, used = time.perf_counter(), time.process_time()
+    for data in bodies:
+        read += 1
+        size += len(data)
+        if read == count // 10:
+            early = _peak()
+    return {
+        "objects": read,
+        "bytes": size,
+        "seconds": time.perf_counter() - began,
+        "cpu": time.process_time() - used,
+        "grown": (_peak() - early) / 1e6,
+    }
+
+
+def _peak() -> int:
+    """Bytes of memory this process had at most."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description="How fast many small objects are read.")
+    parser.add_argument("--objects", type=int, default=100_000)
+    parser.add_argument("--latency", type=float, default=20.0, help="milliseconds an object")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one:
+        name, count, etag = asked.one
+        print(json.dumps(measured(name, int(count), etag)))
+        return
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    print(f"{python}, {platform.machine()}, {os.cpu_count()} cores, {asked.latency:g} ms an object")
+    heads = f"{'objects':>9}{'a second':>10}{'CPU us each':>13}{'MB grown':>10}{'faster':>8}"
+    print(f"{'variant':20}{heads}")
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in VARIANTS}
+    names = list(VARIANTS)
+    with served() as endpoint:
+        for turn in range(asked.rounds):
+            for name in names[turn % len(names) :] + names[: turn % len(names)]:
+                found[name].append(one_round(endpoint, name, asked))
+    plain = 0.0
+    for name in names:
+        each = found[name]
+        rate = statistics.median(one["objects"] / one["seconds"] for one in each)
+        cpu = statistics.median(one["cpu"] / one["objects"] for one in each)
+        grown = max(one["grown"] for one in each)
+        plain = plain or rate
+        count = each[0]["objects"]
+        print(f"{name:20}{count:9}{rate:10.0f}{cpu * 1e6:13.0f}{grown:10.1f}{rate / plain:8.1f}")
+
+
+def one_round(endpoint: str, name: str, asked: Any) -> dict[str, Any]:
+    """One round of a variant."""
+    count = max(100, int(asked.objects * VARIANTS[name][1]))
+    said = {"shape": SHAPE, "objects": count, "bytes": BYTES, "latency": asked.latency / 1000}
+    ask(endpoint, "/reset", said)
+    etag = ask(endpoint, "/etag")["etag"]
+    result = in_a_process("bench.objects", name, endpoint, str(count), etag)
+    if (result["objects"], result["bytes"]) != (count, count * BYTES):
+        sys.exit(f"refused: {name} did not get every byte")
+    return result
+
+
+if __name__ == "__main__":
+    main()
