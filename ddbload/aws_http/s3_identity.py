@@ -15,7 +15,7 @@ from ddbload.aws_http.endpoint import Endpoint
 from ddbload.aws_http.loop import HttpLoop, Timeouts
 from ddbload.aws_http.signatory import Signatory, has_proxy
 from ddbload.aws_http.sigv4_s3 import GetSigner, encoded_path, encoded_query
-from ddbload.errors import AwsConfiguration
+from ddbload.errors import AwsConfiguration, SourceNotFound
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -92,8 +92,8 @@ def s3_identity(clients: Clients, bucket: str) -> S3Identity | None:
     """Who signs requests for a bucket.
 
     None where only botocore knows how: behind a proxy, for directory buckets (S3 Express), for
-    multi-region access points, and without a signature. Raises `AccessDenied`, and
-    `AwsConfiguration`, as for a bucket's name that is none.
+    multi-region access points, and without a signature. Raises `AccessDenied`, `AwsConfiguration`,
+    and `SourceNotFound` for what cannot be a bucket's name.
     """
     place = _place(clients.s3, bucket)
     return None if place is None else S3Identity(clients, bucket, place)
@@ -104,7 +104,7 @@ def _place(client: S3Client, bucket: str) -> Place | None:
 
     It knows that for each bucket only: virtual hosts, access points, FIPS and dual-stack endpoints.
     """
-    from botocore.exceptions import BotoCoreError
+    from botocore.exceptions import BotoCoreError, ParamValidationError
 
     found: list[Any] = []
 
@@ -118,6 +118,8 @@ def _place(client: S3Client, bucket: str) -> Place | None:
     client.meta.events.register_first(event, hook)
     try:
         client.get_object(Bucket=bucket, Key="k")
+    except ParamValidationError:
+        raise SourceNotFound(f"s3://{bucket}: no such bucket; that is no bucket's name") from None
     except BotoCoreError as error:
         raise failures.configuration(error) from None
     finally:

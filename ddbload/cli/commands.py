@@ -13,6 +13,7 @@ from ddbload.cli.convert_command import convert_command
 from ddbload.cli.demo.command import demo
 from ddbload.cli.import_command import import_command
 from ddbload.cli.ledger_commands import report_command, status_command
+from ddbload.cli.ls_command import ls_command
 from ddbload.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, tell, telling
 from ddbload.cli.plan_command import plan_command
 from ddbload.cli.rejects_command import rejects_command
@@ -40,6 +41,7 @@ commands.add_command(status_command)
 commands.add_command(report_command)
 commands.add_command(rejects_command)
 commands.add_command(convert_command)
+commands.add_command(ls_command)
 commands.add_command(demo)
 
 

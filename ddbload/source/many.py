@@ -6,7 +6,6 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,8 @@ from ddbload.source.requesting import Retries
 from ddbload.source.s3 import Pinned, S3Object
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from mypy_boto3_s3 import S3Client
 
     from ddbload.aws_http.s3_identity import S3Identity
@@ -78,6 +79,8 @@ def _by_threads(
     max_bytes_ahead: int,
     retries: Retries,
 ) -> Generator[bytes]:
+    from concurrent.futures import ThreadPoolExecutor
+
     is_over = False
 
     def give_up() -> bool:

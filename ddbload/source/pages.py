@@ -10,7 +10,6 @@ import re
 from operator import lt
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
-from xml.etree import ElementTree as ET
 
 from ddbload.aws_http.http1 import Response
 
@@ -138,6 +137,8 @@ def _decoded(key: str) -> str:
 
 
 def _parsed(body: bytes) -> Page:
+    from xml.etree import ElementTree as ET
+
     try:
         root = ET.fromstring(body)  # noqa: S314 - from the endpoint that is to be trusted with data
     except (ET.ParseError, ValueError, LookupError):
