@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from ddbload.contracts import AUTO, Cursor, Part, RunRecord, Source
+from ddbload.contracts import AUTO, PARQUET, Cursor, Part, RunRecord, Source
 from ddbload.rows.blocks import Block, BlockCutter
 from ddbload.rows.encodings import is_single_byte
 from ddbload.rows.formats import RowFormat, ends_of, format_of
@@ -82,6 +82,10 @@ def readable(raw: ByteSource, source: Source, items: int | None = None) -> Decod
     Text in an encoding of one byte a character is not decoded before its rows are found: any
     range of it can be read by itself, which cannot be said of what is decoded here.
     """
+    if source.format == PARQUET:
+        from ddbload.source.parquet import ParquetLines
+
+        return ParquetLines(raw)
     if items is not None:
         return ExportedFile(raw, items, max_expansion=source.max_expansion)
     return Decoded(

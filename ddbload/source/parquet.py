@@ -6,7 +6,7 @@ Row groups stand by themselves: each can be read without those before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ddbload.errors import (
@@ -17,7 +17,8 @@ from ddbload.errors import (
     UnsupportedFormat,
 )
 from ddbload.source.base import ByteSource
-from ddbload.source.decoded import part_of
+from ddbload.source.compression import LONGEST_SIGNATURE, compression_of
+from ddbload.source.decoded import Decoded, part_of
 from ddbload.source.ranges import RandomAccess
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _BATCH_ROWS = 4096
 _BUFFER_BYTES = 64 * 1024
 
 
-class ParquetLines:
+class ParquetLines(Decoded):
     """The rows of a Parquet file as lines of DynamoDB JSON. Offsets count these lines' bytes.
 
     `group`: only the rows of this row group, counted from 0; None: those of all. Null is
@@ -45,7 +46,15 @@ class ParquetLines:
     """
 
     def __init__(self, inner: ByteSource, group: int | None = None) -> None:
-        self.inner = inner
+        super().__init__(inner)
+        start = b"".join(inner.stream(0, min(inner.size, LONGEST_SIGNATURE), LONGEST_SIGNATURE))
+        packed = compression_of(start)
+        if packed != "none":
+            # It is read from its end on, and here and there.
+            raise UnsupportedFormat(
+                f"{self.name} is Parquet within {packed}: decompress it first; Parquet compresses"
+                " what is in it by itself"
+            )
         self._group = group
         self._access = RandomAccess(inner)
         self._file: Any = self._call(self._open)
@@ -63,14 +72,9 @@ class ParquetLines:
         self._access.expect_readers(metadata.num_columns)
 
     @property
-    def name(self) -> str:
-        """As people write it: a path or an s3:// URI."""
-        return self.inner.name
-
-    @property
-    def pinned(self) -> Mapping[str, Any]:
-        """What tells the file's version from another."""
-        return self.inner.pinned
+    def plain(self) -> bool:
+        """No range can be read without what comes before it in its row groups."""
+        return False
 
     def stream(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
         """The bytes from `start` up to, not with, `end`, in pieces of at most `piece_bytes`.

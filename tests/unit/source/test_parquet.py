@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import decimal
+import gzip
 import io
 import json
 import random
@@ -322,6 +323,11 @@ def test_what_is_no_parquet_is_named(data):
         read(data)
 
 
+def test_within_gzip_it_is_refused_by_name():
+    with pytest.raises(UnsupportedFormat, match="within gzip: decompress it"):
+        read(gzip.compress(packed(table(1))))
+
+
 def test_cut_anywhere_it_is_damaged():
     data = packed(table(20))
     for length in range(0, len(data), 7):
@@ -364,7 +370,7 @@ def test_a_read_that_fails_keeps_its_name(reads):
             self.left -= 1
             return super().stream(start, end, piece_bytes)
 
-    # The end, twice, and then each 64 KiB.
+    # The start, the end, and then each 64 KiB.
     data = packed(pa.table({"x": [random.Random(n).randbytes(900) for n in range(900)]}))
     source = Failing(data)
     with pytest.raises(SourceUnavailable, match="no more"):
