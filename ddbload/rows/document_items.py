@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from ddbload.contracts import Table
+from ddbload.contracts import KeyAttribute, Table
 from ddbload.modes import DELETE, LAST_WINS, PUT, position
 from ddbload.rows.attributes import (
     Attributes,
@@ -25,6 +26,8 @@ from ddbload.rows.json_values import Json, Members, attribute, parse, plain
 from ddbload.rows.layout import Changes, Template
 from ddbload.rows.types import BadValue, number
 from ddbload.rows.values import OMIT, REFUSED, TEXT_READERS, attribute_type, null_of
+
+Given = TypeVar("Given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,8 @@ class Rules:
         return {**{key.name: key.type for key in keys}, **self.types}
 
 
-class _Named(Exception):
-    """A defect of an attribute."""
+class Misnamed(Exception):
+    """A defect of an attribute, with its name."""
 
     def __init__(self, name: str, bad: BadValue) -> None:
         super().__init__(bad.detail)
@@ -72,12 +75,12 @@ class DocumentBuilder:
         self.rules = rules
         table = rules.table
         self.meant = rules.meant
-        self._keys = {key.name: key for key in table.keys}
+        self.key_names = [key.name for key in table.keys]
         self._indexed = {key.name for key in table.index_keys}
         # What is not there is in no index: their limits do not matter.
         kept = () if rules.mode == DELETE else table.index_keys
-        self._checked = [*table.keys, *kept]
-        self._position = rules.position_attribute if rules.mode == LAST_WINS else None
+        self.checked_keys = [*table.keys, *kept]
+        self.position_attribute = rules.position_attribute if rules.mode == LAST_WINS else None
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """The item of a line that begins at `byte`. A `Defect` names its attribute."""
@@ -86,21 +89,38 @@ class DocumentBuilder:
         except UnicodeDecodeError as error:
             bad = data[error.start]
             return Defect("bad_encoding", f"byte 0x{bad:02X} is not UTF-8 here")
-        except _Named as bad:
+        except Misnamed as bad:
             return bad.defect
         except BadValue as bad:
             return Defect(bad.cause, bad.detail)
 
-    def null_of(self, name: str) -> AttributeValue | None:
-        """What stands for an attribute that has no value; None: nothing. Raises `BadValue`."""
-        kind = self.meant.get(name, "S")
-        value = null_of(kind, self.rules.nulls, name in self._indexed)
-        if value is REFUSED:
-            raise BadValue("null_value", "no value, and nulls are to be rejected")
-        return None if value is None else value.attribute
+    def attribute_of(self, name: str, value: Json) -> AttributeValue | None:
+        """An attribute, of its value in the row. None where there is none. Raises `BadValue`."""
+        return self._or_null(name, self._value_of(name, value))
 
-    def value_of(self, name: str, value: Json) -> AttributeValue | None:
-        """An attribute's value. None where there is none. Raises `BadValue`."""
+    def composed(
+        self, name: str, template: Template, values: Mapping[str, Json]
+    ) -> AttributeValue | None:
+        """An attribute, of a template and a row's values. Raises `BadValue`."""
+        text = template.fill([self._part(values.get(part)) for part in template.names])
+        found = converted({"S": text}, self.meant.get(name)) if text else None
+        return self._or_null(name, found)
+
+    def check_key(self, name: str, value: AttributeValue) -> None:
+        """Raise `BadValue` where an attribute is a key, and no such value can be."""
+        for key in self.checked_keys:
+            if key.name == name:
+                check_key(key, value)
+
+    def _or_null(self, name: str, value: AttributeValue | None) -> AttributeValue | None:
+        if value is not None or name in self.key_names:
+            return value
+        null = null_of(self.meant.get(name, "S"), self.rules.nulls, name in self._indexed)
+        if null is REFUSED:
+            raise BadValue("null_value", "no value, and nulls are to be rejected")
+        return None if null is None else null.attribute
+
+    def _value_of(self, name: str, value: Json) -> AttributeValue | None:
         if self.rules.typed:
             found = checked(plain_within(value))
             if "NULL" in found:
@@ -128,63 +148,57 @@ class DocumentBuilder:
                 "deletion", f"a deletion, and mode {self.rules.mode} deletes nothing; use mode put"
             )
         attributes = self._attributes(row.members, keys_only=deletes or row.deleted)
-        if row.deleted and self.rules.changes.none and len(row.members) > len(self._keys):
+        if row.deleted and self.rules.changes.none and len(row.members) > len(self.key_names):
             return Defect("bad_export", "Keys has other attributes than the table's keys")
-        if self._position is not None:
-            if self._position in attributes:
+        if self.position_attribute is not None:
+            if self.position_attribute in attributes:
                 return Defect(
-                    "duplicate_name", "the row has the position attribute itself", self._position
+                    "duplicate_name",
+                    "the row has the position attribute itself",
+                    self.position_attribute,
                 )
-            attributes[self._position] = {"S": position(self.rules.started, byte)}
+            attributes[self.position_attribute] = {"S": position(self.rules.started, byte)}
         return self._item(attributes, deleted=row.deleted and not deletes)
 
     def _attributes(self, members: Members, *, keys_only: bool) -> Attributes:
+        values = dict(members)
         made: Attributes = {}
-        for name, source in self._sources(members).items():
-            if keys_only and name not in self._keys:
+        for name, source in self.sources(members).items():
+            if keys_only and name not in self.key_names:
                 continue
             try:
                 value = (
-                    self._composed(name, source, members)
+                    self.composed(name, source, values)
                     if isinstance(source, Template)
-                    else self.value_of(name, source)
+                    else self.attribute_of(name, source)
                 )
-                if value is None and name not in self._keys:
-                    value = self.null_of(name)
             except BadValue as bad:
-                raise _Named(name, bad) from None
+                raise Misnamed(name, bad) from None
             if value is not None:
                 made[name] = value
         return made
 
-    def _sources(self, members: Members) -> dict[str, Json | Template]:
-        """What each attribute is made of."""
+    def sources(self, members: Iterable[tuple[str, Given]]) -> dict[str, Given | Template]:
+        """What each attribute is made of. Raises `BadValue` and `Misnamed`."""
         changes = self.rules.changes
-        sources: dict[str, Json | Template] = {}
+        sources: dict[str, Given | Template] = {}
         seen: set[str] = set()
         for name, value in members:
             check_name(name)
             if name in seen:
                 bad = BadValue("duplicate_name", "the name stands twice in the row")
-                raise _Named(name, bad)
+                raise Misnamed(name, bad)
             seen.add(name)
             if name in changes.drop:
                 continue
             to = changes.rename.get(name, name)
             if to in sources and to not in changes.templates:
                 bad = BadValue("duplicate_name", "another name is renamed to this one")
-                raise _Named(to, bad)
+                raise Misnamed(to, bad)
             sources[to] = changes.templates.get(to, value)
         for name, template in changes.templates.items():
             sources.setdefault(name, template)
         return sources
-
-    def _composed(self, name: str, template: Template, members: Members) -> AttributeValue | None:
-        values = dict(members)
-        text = template.fill([self._part(values.get(part)) for part in template.names])
-        if not text:
-            return None
-        return converted({"S": text}, self.meant.get(name))
 
     def _part(self, value: Json) -> str:
         """A value as a part of a text; empty where there is none."""
@@ -203,30 +217,33 @@ class DocumentBuilder:
         return text
 
     def _item(self, attributes: Attributes, *, deleted: bool) -> Item | Defect:
-        for key in self._checked:
-            value = attributes.get(key.name)
-            is_key = key.name in self._keys
-            if value is None:
-                if is_key:
-                    return Defect("empty_key", "the key attribute is missing, or null", key.name)
-                continue
-            ((kind, content),) = value.items()
-            if kind != key.type:
-                return Defect(
-                    "wrong_type", f"of type {kind}; the key attribute is of {key.type}", key.name
-                )
-            if not content:
-                return Defect("empty_key", "the key attribute is empty", key.name)
-            size = size_of(value) if kind != "N" else 0
-            if size > key.max_bytes:
-                detail = f"{size} bytes; a key here takes {key.max_bytes}"
-                return Defect("key_too_long", detail, key.name)
+        for name in self.key_names:
+            if name not in attributes:
+                return Defect("empty_key", "the key attribute is missing, or null", name)
+        for key in self.checked_keys:
+            if key.name in attributes:
+                try:
+                    check_key(key, attributes[key.name])
+                except BadValue as bad:
+                    raise Misnamed(key.name, bad) from None
         size = item_size(attributes)
         if size > MAX_ITEM_BYTES:
             return Defect("item_too_large", f"{size} bytes; DynamoDB's limit is {MAX_ITEM_BYTES}")
-        key_values = tuple(identity(attributes[name]) for name in self._keys)
+        key_values = tuple(identity(attributes[name]) for name in self.key_names)
         wire_bytes = len(json.dumps(attributes)) + 40
         return Item(attributes, key_values, size, wire_bytes, deleted=deleted)
+
+
+def check_key(key: KeyAttribute, value: AttributeValue) -> None:
+    """Raise `BadValue` for what DynamoDB does not take as a key, of a table or of an index."""
+    ((kind, content),) = value.items()
+    if kind != key.type:
+        raise BadValue("wrong_type", f"of type {kind}; the key attribute is of {key.type}")
+    if not content:
+        raise BadValue("empty_key", "the key attribute is empty")
+    size = size_of(value) if kind != "N" else 0
+    if size > key.max_bytes:
+        raise BadValue("key_too_long", f"{size} bytes; a key here takes {key.max_bytes}")
 
 
 def identity(value: AttributeValue) -> Hashable:

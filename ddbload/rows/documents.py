@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from ddbload.modes import DELETE, condition_of
+from ddbload.modes import DELETE, condition_of, position
 from ddbload.rows.blocks import Block
 from ddbload.rows.defects import Defect
 from ddbload.rows.document_items import DocumentBuilder, Rules
+from ddbload.rows.document_parts import Made, Part, of_strings
 from ddbload.rows.encode import MAX_ROW_BYTES, Window, request_of
 from ddbload.rows.items import Item
-from ddbload.rows.json_lines import JsonLineEnds
+from ddbload.rows.json_lines import WHITE_SPACE, JsonLineEnds
 from ddbload.rows.layout import Layout
 from ddbload.rows.places import Places
+from ddbload.rows.plain_documents import PlainDocuments
 from ddbload.rows.shapes import Conditional, Keys, Positioned, Shape
 
 
@@ -22,25 +24,32 @@ class DocumentRows:
     def __init__(self, rules: Rules) -> None:
         self.ends = JsonLineEnds()
         self._builder = DocumentBuilder(rules)
+        self._started = rules.started
+        keys_only = rules.mode == DELETE
+        self._reader = None if rules.typed else PlainDocuments(self._builder, keys_only=keys_only)
         self._shape = _shape(rules)
 
     def read(self, block: Block) -> tuple[Places, Window]:
         """The rows of a block: where they stand, and the request of each."""
-        places = Places(block, self.ends, len(self.ends.spans(block.data)))
-        count = places.count
-        puts: list[str] = [""] * count
-        keys: list[tuple[Hashable, ...]] = [()] * count
-        units = [1] * count
-        odd: set[int] = set()
-        for row in range(count):
-            built = self._builder.build(places.data(row), places.byte(row))
-            if isinstance(built, Defect) or built.wire_bytes > MAX_ROW_BYTES:
-                odd.add(row)
-                continue
-            puts[row], keys[row] = request_of(built), built.key
-            units[row] = max(1, -(-built.size // 1024))
-        row_bytes = -(-sum(map(len, puts)) // max(1, count - len(odd)))
-        return places, Window(puts, keys, units, row_bytes, odd)
+        lines, sound = _lines(block.data)
+        places = Places(block, self.ends, len(lines))
+        gathered = Gathered(len(lines))
+
+        def more(rows: Sequence[int]) -> Part | None:
+            name = self._builder.position_attribute
+            if name is None:
+                return None
+            at = [position(self._started, places.byte(row)) for row in rows]
+            return of_strings(name, at, set())
+
+        if self._reader is not None:
+            for rows, made in self._reader.read(lines, more):
+                gathered.take(rows, made)
+        # Of them nothing else may be told, whatever else there is to tell.
+        gathered.left |= {row for row, is_sound in enumerate(sound) if not is_sound}
+        for row in gathered.left:
+            gathered.put(row, self._builder.build(places.data(row), places.byte(row)))
+        return places, gathered.window()
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """What is sent of one row, which begins at `byte`; or why it is none."""
@@ -49,6 +58,77 @@ class DocumentRows:
     def body(self, puts: Sequence[str]) -> bytes:
         """The body of the request that sends rows of windows."""
         return self._shape.body(puts)
+
+
+class Gathered:
+    """A window, as it comes to be of rows that come in any order."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._puts = [""] * count
+        self._keys: list[tuple[Hashable, ...]] = [()] * count
+        self._units: list[int] | None = None
+        self._odd: set[int] = set()
+        self.left = set(range(count))
+        """Rows that did not come."""
+
+    def take(self, rows: Sequence[int], made: Made) -> None:
+        """Take rows that were made together."""
+        if len(rows) == self._count:
+            self._puts, self._keys, self._units = made.puts, made.keys, made.units
+            self.left = set(made.left)
+            return
+        puts, keys = self._puts, self._keys
+        for row, put, key in zip(rows, made.puts, made.keys, strict=True):
+            puts[row] = put
+            keys[row] = key
+        if made.units is not None:
+            if self._units is None:
+                self._units = [1] * self._count
+            for row, units in zip(rows, made.units, strict=True):
+                self._units[row] = units
+        self.left.difference_update(rows)
+        self.left.update([rows[place] for place in made.left])
+
+    def put(self, row: int, built: Item | Defect) -> None:
+        """Take what the builder made of a row."""
+        if isinstance(built, Defect) or built.wire_bytes > MAX_ROW_BYTES:
+            self._odd.add(row)
+            self._puts[row], self._keys[row] = "", ()
+            return
+        self._puts[row], self._keys[row] = request_of(built), built.key
+        units = max(1, -(-built.size // 1024))
+        if units > 1 and self._units is None:
+            self._units = [1] * self._count
+        if self._units is not None:
+            self._units[row] = units
+
+    def window(self) -> Window:
+        """The window, once all rows came."""
+        size = sum(map(len, self._puts))
+        good = max(1, self._count - len(self._odd))
+        return Window(self._puts, self._keys, self._units, -(-size // good), self._odd)
+
+
+def _lines(data: bytes) -> tuple[list[str], Sequence[bool]]:
+    """The lines that are rows, and whether each is UTF-8, unless all are."""
+    unsound = False
+    try:
+        said = data.decode()
+    except UnicodeDecodeError:
+        unsound = True
+        said = data.decode(errors="surrogateescape")
+    lines = said.split("\n")
+    rows = [line for line in lines if line and (line[0] == "{" or line.strip(WHITE_SPACE))]
+    return rows, [_is_sound(line) for line in rows] if unsound else ()
+
+
+def _is_sound(line: str) -> bool:
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _shape(rules: Rules) -> Shape:

@@ -292,7 +292,7 @@ def test_an_item_of_400_kb_and_not_a_byte_more() -> None:
     assert _defect({"id": "k", "text": most + "x"}) == Defect(
         "item_too_large", "409601 bytes; DynamoDB's limit is 409600"
     )
-    deep = {"id": "k", "l": [0] * 300_000}
+    deep = {"id": "k", "l": [True] * 250_000}
     assert _defect(deep).cause == "item_too_large"
 
 
