@@ -16,6 +16,7 @@ from ddbload.rows.layout import Layout
 from ddbload.rows.places import Places
 from ddbload.rows.plain_documents import PlainDocuments
 from ddbload.rows.shapes import Conditional, Keys, Positioned, Shape
+from ddbload.rows.typed_documents import TypedDocuments
 
 
 class DocumentRows:
@@ -25,8 +26,7 @@ class DocumentRows:
         self.ends = JsonLineEnds()
         self._builder = DocumentBuilder(rules)
         self._started = rules.started
-        keys_only = rules.mode == DELETE
-        self._reader = None if rules.typed else PlainDocuments(self._builder, keys_only=keys_only)
+        self._reader = (TypedDocuments if rules.typed else PlainDocuments)(self._builder)
         self._shape = _shape(rules)
 
     def read(self, block: Block) -> tuple[Places, Window]:
@@ -42,9 +42,8 @@ class DocumentRows:
             at = [position(self._started, places.byte(row)) for row in rows]
             return of_strings(name, at, set())
 
-        if self._reader is not None:
-            for rows, made in self._reader.read(lines, more):
-                gathered.take(rows, made)
+        for rows, made in self._reader.read(lines, more):
+            gathered.take(rows, made)
         # Of them nothing else may be told, whatever else there is to tell.
         gathered.left |= {row for row, is_sound in enumerate(sound) if not is_sound}
         for row in gathered.left:

@@ -7,6 +7,7 @@ from itertools import chain
 from json.decoder import JSONDecodeError
 from operator import itemgetter
 
+from ddbload.modes import DELETE
 from ddbload.rows.attributes import AttributeValue
 from ddbload.rows.document_items import DocumentBuilder, Misnamed
 from ddbload.rows.document_parts import (
@@ -39,9 +40,9 @@ _name, _value = itemgetter(0), itemgetter(1)
 class PlainDocuments:
     """Reads lines that are objects of any names and values."""
 
-    def __init__(self, builder: DocumentBuilder, *, keys_only: bool) -> None:
+    def __init__(self, builder: DocumentBuilder) -> None:
         self._builder = builder
-        self._keys_only = keys_only
+        self._keys_only = builder.rules.mode == DELETE
         self._plans: dict[Names, Sources | None] = {}
 
     def read(
