@@ -127,6 +127,9 @@ class DocumentBuilder:
                 return self._null_of_typed()
         elif value is None:
             return None
+        elif isinstance(value, bytes) and self.meant.get(name) == "S":
+            # Text takes any number, DynamoDB's numbers do not.
+            return {"S": value.decode()}
         else:
             found = attribute(value)
         if self.rules.markers and found.get("S") in self.rules.markers:
@@ -204,6 +207,8 @@ class DocumentBuilder:
         """A value as a part of a text; empty where there is none."""
         if value is None:
             return ""
+        if isinstance(value, bytes) and not self.rules.typed:
+            return value.decode()
         ((kind, content),) = (
             checked(plain_within(value)) if self.rules.typed else attribute(value)
         ).items()

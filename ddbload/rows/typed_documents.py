@@ -165,9 +165,9 @@ class TypedDocuments:
                     check_sketch(source)
         except (BadValue, JSONDecodeError, Misnamed, RecursionError, StopIteration):
             return None
-        if row.deleted and not deletes:
+        if row.deleted:
             has_others = rules.changes.none and len(row.members) > len(keys)
-            if rules.mode != PUT or has_others:
+            if has_others or rules.mode not in (PUT, DELETE):
                 return None
         return Kind(dict(sources), dict(row.members), row.deleted and not deletes)
 
