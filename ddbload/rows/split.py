@@ -2,9 +2,13 @@
 
 Everything here works on buffers that begin at a row's start, and is exact for any input:
 a quote counts only where it opens or closes a quoted field, so bare quotes inside unquoted
-fields (`5" disk`) mislead nobody. Where a stretch holds nothing but well-formed fields one
-regular expression skips it, at the speed of counting quotes; the walk from quoted field to
-quoted field is left for what follows it.
+fields (`5" disk`) mislead nobody.
+
+Nor need all be looked at. A quote that follows text, and is followed by a delimiter or a line
+end, ends a field whatever stands before: either it closes a quoted one, or it is a bare quote at
+the end of an unquoted one. So the state after it is known, and a row's end near an offset is
+found from the nearest such quote before it. From there one regular expression skips what is
+well-formed, and the walk from quoted field to quoted field is left for what follows.
 """
 
 from __future__ import annotations
@@ -19,6 +23,9 @@ from ddbload.rows.general import GeneralEnds
 __all__ = ["PlainEnds", "RowEnds", "count_line_ends", "row_ends"]
 
 _LINE_END = re.compile(rb"\r\n?|\n")
+NEAR_BYTES = 1024
+"""How far back the end of a field is looked for first."""
+_FARTHER = 8
 
 
 def row_ends(dialect: Dialect) -> RowEnds:
@@ -29,8 +36,9 @@ def row_ends(dialect: Dialect) -> RowEnds:
 class PlainEnds(RowEnds):
     """Row ends of plain dialects: a delimiter and a quote of one character each, and no more."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, near_bytes: int = NEAR_BYTES) -> None:
         self.encoding = dialect.encoding
+        self._near_bytes = near_bytes
         self._quote = None if dialect.quote is None else dialect.quote.encode(self.encoding)
         if self._quote is None:
             return
@@ -46,6 +54,11 @@ class PlainEnds(RowEnds):
         opening = rb"%b(?:(?<=%b%b)|(?<=[\r\n]%b))" % (quote, delimiter, quote, quote)
         self._opening = re.compile(opening)
         self._inside = re.compile(inside)
+        self._field_end = re.compile(
+            rb"%b(?<![\r\n]%b)(?<!%b%b)(?<!%b%b)(?<!\A%b)(?=%b|[\r\n])"
+            % (quote, quote, quote, quote, delimiter, quote, quote, delimiter)
+        )
+        self._context = len(self._quote) + len(dialect.delimiter.encode(self.encoding))
         self._well_formed = re.compile(
             repeated(rb"%b%b%b(?=%b|[\r\n])" % (plain, opening, inside, delimiter))
         )
@@ -69,11 +82,19 @@ class PlainEnds(RowEnds):
     def last(self, data: bytes, *, final: bool) -> int:
         if b"\n" not in data and b"\r" not in data:
             return 0
-        skipped = self._skip_well_formed(data, 0, len(data))
-        return self._last_from(data, skipped, final) or self._last_before(data, skipped)
+        quote = -1 if self._quote is None else data.rfind(self._quote)
+        if quote < 0:
+            return self._last_between(data, 0, len(data), final)
+        for position in self._outside(data, 0, min(len(data), quote + self._context)):
+            skipped = self._skip_well_formed(data, position, len(data))
+            found = self._last_from(data, skipped, final)
+            if found or (found := self._last_before(data, position, skipped)):
+                return found
+        return 0
 
     def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:
-        position = self._skip_well_formed(data, start, max(start, offset - 1))
+        position = next(self._outside(data, start, max(start, offset - 1)))
+        position = self._skip_well_formed(data, position, max(start, offset - 1))
         found: re.Match[bytes] | None = None
         while True:
             # One byte back: a line end that ends just at `offset` begins before it.
@@ -91,12 +112,26 @@ class PlainEnds(RowEnds):
     def closes(self, data: bytes) -> bool:
         if self._quote is None:
             return True
-        position = self._skip_well_formed(data, 0, len(data))
+        position = next(self._outside(data, 0, len(data)))
+        position = self._skip_well_formed(data, position, len(data))
         while (quoted := self._next_quoted(data, position, len(data))) is not None:
             opened, position = quoted
             if position == len(data):
                 return self._inside.match(data, opened + len(self._quote)) is not None
         return True
+
+    def _outside(self, data: bytes, start: int, limit: int) -> Iterator[int]:
+        """Offsets up to `limit` outside of quoted fields, each farther back; the last is `start`.
+
+        `start` is a row's.
+        """
+        back = self._near_bytes
+        while self._quote is not None and limit - back > start:
+            found = self._field_end.search(data, limit - back, limit)
+            if found is not None:
+                yield found.end()
+            back *= _FARTHER
+        yield start
 
     def _skip_well_formed(self, data: bytes, start: int, limit: int) -> int:
         """An offset up to `limit` where unquoted text begins: `start`, or after a quoted field."""
@@ -112,19 +147,24 @@ class PlainEnds(RowEnds):
         return start if found is None else found.end()
 
     def _last_from(self, data: bytes, start: int, final: bool) -> int:
+        """The last row end outside quoted fields, from `start` (itself outside) on."""
         last = 0
         for begin, stop in self._unquoted(data, start):
-            if stop == len(data) and not final and data.endswith(b"\r"):
-                stop -= 1
-            last = max(last, data.rfind(b"\n", begin, stop) + 1, data.rfind(b"\r", begin, stop) + 1)
+            last = max(last, self._last_between(data, begin, stop, final))
         return last
 
-    def _last_before(self, data: bytes, stop: int) -> int:
-        # Up to `stop`, itself outside, every quote is one of a quoted field: each turns from
-        # outside to inside or back, and the two of a doubled one turn there and back again.
+    @staticmethod
+    def _last_between(data: bytes, start: int, stop: int, final: bool) -> int:
+        if stop == len(data) and not final and data.endswith(b"\r"):
+            stop -= 1
+        return max(data.rfind(b"\n", start, stop), data.rfind(b"\r", start, stop)) + 1
+
+    def _last_before(self, data: bytes, start: int, stop: int) -> int:
+        # Between the two, themselves outside, every quote is one of a quoted field: each turns
+        # from outside to inside or back, and the two of a doubled one turn there and back again.
         outside = True
-        while stop > 0 and self._quote is not None:
-            quote = max(0, data.rfind(self._quote, 0, stop))
+        while stop > start and self._quote is not None:
+            quote = max(start, data.rfind(self._quote, start, stop))
             if outside:
                 end = max(data.rfind(b"\n", quote, stop), data.rfind(b"\r", quote, stop)) + 1
                 if end:
