@@ -55,8 +55,8 @@ class PlainEnds(RowEnds):
         self._opening = re.compile(opening)
         self._inside = re.compile(inside)
         self._field_end = re.compile(
-            rb"%b(?<![\r\n]%b)(?<!%b%b)(?<!%b%b)(?<!\A%b)(?=%b|[\r\n])"
-            % (quote, quote, quote, quote, delimiter, quote, quote, delimiter)
+            rb"%b(?<![\r\n]%b)(?<!%b%b)(?<!%b%b)(?=%b|[\r\n])"
+            % (quote, quote, quote, quote, delimiter, quote, delimiter)
         )
         self._context = len(self._quote) + len(dialect.delimiter.encode(self.encoding))
         self._well_formed = re.compile(
