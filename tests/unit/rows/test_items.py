@@ -167,6 +167,12 @@ def test_an_item_says_how_much_of_a_request_it_takes(fields: list[str]) -> None:
     assert len(json.dumps(item.attributes)) <= item.wire_bytes < 7 * 409_600
 
 
+@pytest.mark.parametrize("member", ['""', "0", "null", "true", "[]", "{}", '"\\u0001"'])
+def test_a_document_says_how_much_of_a_request_it_takes(member: str) -> None:
+    item = _item(_builder("id=S,list=L").build(["k", f"[{','.join([member] * 3000)}]"]))
+    assert len(json.dumps(item.attributes)) <= item.wire_bytes
+
+
 def test_names_that_need_escapes_take_their_share() -> None:
     name = "\x01" * 60
     table = _table((name, "N"))
