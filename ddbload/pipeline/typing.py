@@ -13,7 +13,7 @@ from ddbload.rows.blocks import BlockCutter
 from ddbload.rows.columns import ColumnReader, Columns
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.infer import infer, inferred_types
-from ddbload.rows.layout import Layout, changes_of
+from ddbload.rows.layout import layout_of
 from ddbload.rows.parse import RowParser
 from ddbload.rows.split import row_ends
 from ddbload.source.decoded import Decoded
@@ -34,7 +34,7 @@ def attribute_types(
         check_document_types(payload.types, table)
         check_position(payload.options.position_attribute, (), table)
         return ()
-    layout = Layout.of(header.columns, changes_of(payload.mapping), payload.nulls.markers)
+    layout = layout_of(header.columns, payload)
     check_position(payload.options.position_attribute, layout.attributes, table)
     if not header.columns:
         # A file without any row has nothing to contradict the table.
@@ -42,14 +42,16 @@ def attribute_types(
     inferred = None
     if payload.infer_types:
         inferred = inferred_types(infer(layout, _sample(file, header, payload)))
-    return column_types(layout.attributes, payload.types, table, inferred)
+    types = column_types(layout.attributes, payload.types, table, inferred)
+    layout.check_constants(types)
+    return types
 
 
 def _sample(file: Decoded, header: Header, payload: Payload) -> Iterator[Columns]:
     """The cells of the first rows."""
     dialect = Dialect.of(payload.source)
     ends = row_ends(dialect)
-    reader = ColumnReader(RowParser(dialect, ends), len(header.columns))
+    reader = ColumnReader(RowParser(dialect, ends, payload.nulls.markers), len(header.columns))
     start, end = header.data_start, size_of(file)
     cutter = BlockCutter(ends, start, payload.options.max_row_bytes)
     pieces = file.stream(start.byte, end, min(_PIECE_BYTES, cutter.piece_bytes))

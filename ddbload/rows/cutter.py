@@ -35,7 +35,11 @@ def octets(text: str) -> str:
 
 
 class FieldCutter:
-    """Takes blocks of one dialect apart. `markers`: unquoted fields that stay as written."""
+    """Takes blocks of one dialect apart.
+
+    `markers`: unquoted fields that are null. Those with an escape in them become empty here; the
+    others may stay as they are.
+    """
 
     def __init__(self, dialect: Dialect, ends: RowEnds, markers: Collection[str] = ()) -> None:
         self._dialect = dialect
@@ -118,7 +122,9 @@ class FieldCutter:
             value = unquoted
             if quoted:
                 value = escapes.quoted(quoted[marks:-marks])
-            elif escape is not None and escape in unquoted and unquoted not in self._markers:
+            elif unquoted in self._markers:
+                value = ""
+            elif escape is not None and escape in unquoted:
                 value = escapes.unquoted(unquoted)
             # What the last row ends with, the parser knows better.
             if unclosed or (quoted and unquoted) or (not end and value != unquoted):

@@ -63,7 +63,8 @@ class DelimitedText:
     def __init__(self, record: RunRecord) -> None:
         dialect = Dialect.of(record.payload.source)
         self.ends = row_ends(dialect)
-        self._reader = ColumnReader(RowParser(dialect, self.ends), len(record.columns))
+        parser = RowParser(dialect, self.ends, record.payload.nulls.markers)
+        self._reader = ColumnReader(parser, len(record.columns))
         self._shape = shape_of(record)
 
     def read(self, block: Block) -> tuple[Places, Window]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from ddbload.contracts import ColumnMapping
+from ddbload.contracts import ColumnMapping, Payload
 from ddbload.errors import (
     ColumnNameTooLong,
     DuplicateColumn,
@@ -164,6 +164,14 @@ class Changes:
 def changes_of(mapping: ColumnMapping) -> Changes:
     """A payload's mapping. Raises what `Changes.of` raises."""
     return Changes.of(mapping.rename, mapping.drop, mapping.set)
+
+
+def layout_of(columns: Sequence[str], payload: Payload) -> Layout:
+    """The layout of a run's file. Raises what `changes_of` and `Layout.of` raise."""
+    escape = payload.source.escape
+    # Of those with an escape in them the parser knows which are text, and which are markers.
+    markers = [each for each in payload.nulls.markers if escape is None or escape not in each]
+    return Layout.of(columns, changes_of(payload.mapping), markers)
 
 
 def _check_name(name: str) -> None:

@@ -31,8 +31,9 @@ Record = list[str] | Defect
 class RowParser:
     r"""Parses blocks of one dialect.
 
-    `markers`: an unquoted field that is written like one of these stays as it is written, so
-    that the `\N` of a dialect that escapes by backslashes is not taken for an N.
+    `markers`: an unquoted field that is written like one of these is null, and becomes empty, so
+    that the `\N` of a dialect that escapes by backslashes is neither an N nor the text `\\N`. A
+    marker without an escape in it may as well stay as it is: nothing else is written like it.
     """
 
     def __init__(self, dialect: Dialect, ends: RowEnds, markers: Collection[str] = ()) -> None:

@@ -40,7 +40,7 @@ class Escapes:
 
 
 class Fields:
-    """Takes rows apart. `markers`: unquoted fields that stay as they are written."""
+    """Takes rows apart. `markers`: unquoted fields that are null, and so become empty."""
 
     def __init__(self, dialect: Dialect, markers: Collection[str] = ()) -> None:
         self._delimiter = dialect.delimiter
@@ -92,6 +92,8 @@ class Fields:
                         "bad_escape", "the last row ends with an escape", len(fields)
                     )
                 rest = self._escapes.unquoted(rest)
+            else:
+                rest = ""
             fields.append(value + rest)
             if not text.startswith(self._delimiter, position):
                 return fields, defect

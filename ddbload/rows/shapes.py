@@ -16,7 +16,7 @@ from ddbload.modes import DELETE, POSITION_LENGTH, Condition, condition_of, posi
 from ddbload.rows.columns import Columns, octets
 from ddbload.rows.encode import Encoder, Window
 from ddbload.rows.items import Item, ItemBuilder, field_count
-from ddbload.rows.layout import Layout, changes_of
+from ddbload.rows.layout import Layout, layout_of
 from ddbload.rows.parse import Defect
 from ddbload.rows.places import Places
 from ddbload.rows.values import OMIT
@@ -155,9 +155,7 @@ def shape_of(record: RunRecord) -> Shape:
     """What a run makes of its rows."""
     options, table, types = record.payload.options, record.table, record.types
     nulls = record.payload.nulls.policy
-    layout = Layout.of(
-        record.columns, changes_of(record.payload.mapping), record.payload.nulls.markers
-    )
+    layout = layout_of(record.columns, record.payload)
     if options.mode == DELETE:
         return Keys(layout, types, table)
     key = table.keys[0].name if table.keys else ""

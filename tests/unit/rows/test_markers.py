@@ -1,0 +1,56 @@
+"""Null markers in dialects that escape: what is null, and what only looks like it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ddbload.contracts import ColumnMapping, Cursor, Nulls, Payload, Source
+from ddbload.rows.blocks import Block
+from ddbload.rows.columns import ColumnReader, text
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.layout import layout_of
+from ddbload.rows.parse import RowParser
+from ddbload.rows.split import row_ends
+
+BACKSLASHES = Source(delimiter="\t", quote=None, escape="\\", path="x")
+QUOTES = Source(escape="\\", path="x")
+
+
+def laid_out(source: Source, data: str, *markers: str) -> list[list[str]]:
+    """The rows' texts, found together; one by one they must be the same."""
+    payload = Payload(source, "table", nulls=Nulls(markers=markers), mapping=ColumnMapping())
+    dialect = Dialect.of(source)
+    parser = RowParser(dialect, row_ends(dialect), markers)
+    layout = layout_of(["a", "b"], payload)
+    columns = layout.apply(ColumnReader(parser, 2).read(Block(data.encode(), Cursor(0, 1))))
+    together = [[*map(text, row)] for row in zip(*columns.cells, strict=True)]
+    alone = []
+    for line in data.splitlines(keepends=True):
+        record = parser.parse_row(line.encode())
+        assert isinstance(record, list)
+        alone.append([*layout.row(record)])
+    assert together == alone
+    return together
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_a_null_and_the_text_that_is_escaped_to_look_like_it(end: str) -> None:
+    data = "\\N\t\\\\N\na\\\\b\tN\n\\NN\t\\N" + end
+    found = laid_out(BACKSLASHES, data, "\\N")
+    assert found == [["", "\\N"], ["a\\b", "N"], ["NN", ""]]
+
+
+def test_without_markers_an_escape_is_one() -> None:
+    assert laid_out(BACKSLASHES, "\\N\tx\n") == [["N", "x"]]
+
+
+def test_what_is_quoted_is_no_marker_that_has_an_escape() -> None:
+    found = laid_out(QUOTES, '\\N,"\\N"\n"\\\\N",NULL\n"NULL",x\n', "\\N", "NULL")
+    assert found == [["", "N"], ["\\N", ""], ["", "x"]]
+
+
+def test_without_an_escape_a_backslash_is_text() -> None:
+    found = laid_out(replace(QUOTES, escape=None), '\\N,"\\N"\n\\\\N,x\n', "\\N")
+    assert found == [["", ""], ["\\\\N", "x"]]
