@@ -654,8 +654,33 @@ class Work(Message):
             )
 
 
+def _without_null(value: dict[str, Any], name: str) -> dict[str, Any]:
+    """Without a field that earlier versions do not know, where it says nothing."""
+    return {key: each for key, each in value.items() if key != name or each is not None}
+
+
 def _values(message: Counts | Work) -> list[Any]:
     return [getattr(message, each.name) for each in fields(message)]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned(WholeNumbers):
+    """What rows would come to that mode `plan` did not send."""
+
+    items: int = 0
+    item_bytes: int = 0
+    write_units: int = 0
+    """Of the table, without its indexes."""
+    largest_item: int = 0
+    """Bytes."""
+
+    def __add__(self, other: Planned) -> Planned:
+        return Planned(
+            self.items + other.items,
+            self.item_bytes + other.item_bytes,
+            self.write_units + other.write_units,
+            max(self.largest_item, other.largest_item),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -671,6 +696,11 @@ class Segment(Message):
     work: Work
     rejects: str | None
     """The ledger's name of this segment's rejects, where there are any."""
+    planned: Planned | None = None
+    """What the rows would come to, where nothing was sent."""
+
+    def to_json(self) -> dict[str, Any]:
+        return _without_null(asdict(self), "planned")
 
     @classmethod
     def from_json(cls, value: object, path: str = "segment") -> Self:
@@ -683,6 +713,9 @@ class Segment(Message):
                 rows=Counts.from_json(f.required("rows")),
                 work=Work.from_json(f.required("work")),
                 rejects=f.optional_text("rejects"),
+                planned=Planned.from_json(f.raw("planned"), "planned")
+                if f.has("planned")
+                else f.raw("planned"),
             )
 
 
@@ -883,6 +916,11 @@ class Report(Message):
     error: Failure | None
     failures: tuple[Failure, ...] = ()
     """Every chunk that is not imported and left word why."""
+    planned: Planned | None = None
+    """What the rows would come to, where mode `plan` sent none."""
+
+    def to_json(self) -> dict[str, Any]:
+        return _without_null(asdict(self), "planned")
 
     @classmethod
     def from_json(cls, value: object) -> Self:
@@ -900,4 +938,7 @@ class Report(Message):
                 rejects=f.optional_text("rejects"),
                 error=Failure.from_json(f.raw("error")) if f.has("error") else f.raw("error"),
                 failures=tuple(Failure.from_json(each) for each in f.items("failures")),
+                planned=Planned.from_json(f.raw("planned"), "planned")
+                if f.has("planned")
+                else f.raw("planned"),
             )

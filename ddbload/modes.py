@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-MODES = PUT, INSERT, LAST_WINS, DELETE = ("put", "insert", "last-wins", "delete")
+MODES = PUT, INSERT, LAST_WINS, DELETE, PLAN = ("put", "insert", "last-wins", "delete", "plan")
 
 POSITION_LENGTH = 44
 """Characters of a position, all of them ASCII."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ddbload.contracts import Counts, Failure, Report, Work
+from ddbload.contracts import Counts, Failure, Planned, Report, Work
 from ddbload.errors import DdbloadError, Interrupted
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Result:
     rows_per_second: float
     rejects: str | None
     error: Failure | None
+    planned: Planned | None = None
 
     @classmethod
     def of(
@@ -77,6 +78,7 @@ class Result:
             rows_per_second=fresh / taken if taken > 0 else 0.0,
             rejects=rejects or report.rejects,
             error=report.error,
+            planned=report.planned,
         )
 
     @classmethod
@@ -125,18 +127,23 @@ class Result:
             "retries": self.work.retries,
             "rejects": self.rejects,
             "error": error,
+            **({} if self.planned is None else {"planned": self.planned.to_json()}),
         }
 
     def lines(self) -> list[str]:
         """The same for a terminal."""
         rows, work = self.rows, self.work
+        planned = self.planned
+        skipped = "skipped because another item was there"
+        if planned is not None:
+            skipped = "would be written (mode plan sends nothing)"
         parts = [f"{rows.written:,} written"]
         parts += [
             f"{count:,} {what}"
             for count, what in (
                 (rows.rejected, "rejected"),
                 (rows.superseded, "superseded by a later row of the same key"),
-                (rows.skipped, "skipped because another item was there"),
+                (rows.skipped, skipped),
             )
             if count
         ]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Any
 
-from ddbload.contracts import Cursor, Payload, RunRecord, Source, Table
+from ddbload.contracts import PARQUET, Cursor, Payload, RunRecord, Source, Table
 from ddbload.errors import RunMismatch, SourceChanged
 from ddbload.modes import DELETE
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.finding import find_objects
 from ddbload.pipeline.header import read_header
 from ddbload.pipeline.ledger import Ledger
-from ddbload.pipeline.objects import Listing, list_objects, listed
+from ddbload.pipeline.objects import Listing, list_objects, listed, listed_from, row_groups
 from ddbload.pipeline.reading import readable, size_of
 from ddbload.pipeline.resolving import Resolved, check_dialect, resolve, wanted_columns
 from ddbload.pipeline.tables import check_names, describe
@@ -78,6 +80,8 @@ def prepare(
             asked = replace(asked, format=listing.format)
         resolved = resolve(raw, asked, wanted_columns(checked, changes))
         source = resolved.source
+        if source.format == PARQUET and existing is None:
+            listing = _by_row_group(raw, listing, ledger, context)
         file = readable(raw, source)
         header = read_header(file, source, options.max_row_bytes)
         check_names(header.columns)
@@ -113,6 +117,21 @@ def prepare(
         objects=None if listing is None else listing.objects,
     )
     return Prepared(record, resolved)
+
+
+def _by_row_group(
+    raw: ByteSource, listing: Listing | None, ledger: Ledger, context: Context
+) -> Listing | None:
+    """The objects' row groups in their places. None where there is one, or none."""
+    if listing is None:
+        files: list[Mapping[str, Any]] = [raw.pinned]
+    else:
+        # Read before its pages are written anew.
+        files = list(listed_from(ledger, 0, listing.objects))
+    groups = list(row_groups(files, context))
+    if listing is None and len(groups) <= 1:
+        return None
+    return list_objects(iter(groups), ledger, raw.name, PARQUET)
 
 
 def _open(

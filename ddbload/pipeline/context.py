@@ -46,6 +46,11 @@ class ClientSet(Protocol):
         """A bucket, by requests of one's own; None where only `s3` can reach it."""
 
 
+KNOWN_BESIDES = ("items", "row_group", "bytes")
+"""What a listing says of an object besides its version: how many items an export has there, which
+row group of a Parquet file is meant, and how many bytes that is, about."""
+
+
 @dataclass(frozen=True, slots=True)
 class Permitted:
     """What a deployment may touch. None: whatever the credentials allow."""
@@ -157,12 +162,12 @@ class Context:
         """Open the version that a run is pinned to. Raises `SourceChanged`."""
         if "path" in pinned:
             # As it was pinned: a later attempt may run in another folder.
-            return open_local(str(pinned["path"]), _without_items(pinned))
+            return open_local(str(pinned["path"]), _version(pinned))
         return S3Object(
             self.clients.s3, pinned, sleep=self.sleep, rng=self.rng, give_up=self.must_end
         )
 
 
-def _without_items(pinned: Mapping[str, Any]) -> Mapping[str, Any]:
-    # How many items an export says there are is no part of the version.
-    return {name: value for name, value in pinned.items() if name != "items"}
+def _version(pinned: Mapping[str, Any]) -> Mapping[str, Any]:
+    # What else is known of an object is no part of its version.
+    return {name: value for name, value in pinned.items() if name not in KNOWN_BESIDES}

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ddbload.contracts import (
+    Chunk,
     Counts,
     Cursor,
     Failure,
@@ -23,6 +24,7 @@ from ddbload.errors import (
     NoProgress,
     TooManyRejects,
 )
+from ddbload.modes import PLAN
 from ddbload.pipeline.collector import rare_collections
 from ddbload.pipeline.context import Context, Progress
 from ddbload.pipeline.intake import Intake
@@ -64,8 +66,12 @@ def import_chunk(
         segment = ledger.find_segment(chunk.chunk, start.byte)
         if segment is not None:
             return _result(task, segment, adopted=True)
-        work = _Import(task, start, reading or Reading(ledger.record()), ledger, context)
-        segment = work.run()
+        reading = reading or Reading(ledger.record())
+        if reading.record.payload.options.mode == PLAN:
+            segment, work = _planned(chunk, start, reading, ledger, context), None
+        else:
+            work = _Import(task, start, reading, ledger, context)
+            segment = work.run()
         if segment is None:
             return _stalled(task, start, context, work)
         return _result(task, segment)
@@ -81,10 +87,22 @@ def _result(task: ImportTask, segment: Segment, *, adopted: bool = False) -> Imp
     return ImportResult(task.run, task.chunk, cursor, 0, segment, adopted)
 
 
-def _stalled(task: ImportTask, start: Cursor, context: Context, work: _Import) -> ImportResult:
+def _planned(
+    chunk: Chunk, start: Cursor, reading: Reading, ledger: Ledger, context: Context
+) -> Segment | None:
+    # An import has no use for what this needs.
+    from ddbload.pipeline.plan.chunk import plan_chunk
+
+    return plan_chunk(chunk, start, reading, ledger, context)
+
+
+def _stalled(
+    task: ImportTask, start: Cursor, context: Context, work: _Import | None
+) -> ImportResult:
     # Who waited for a budget and sent nothing has not tried: a row may take minutes of it.
-    tried = not (context.should_stop() or work.only_waited)
-    stalled, trouble = task.stalled + tried, work.trouble
+    waited = work is not None and work.only_waited
+    tried = not (context.should_stop() or waited)
+    stalled, trouble = task.stalled + tried, None if work is None else work.trouble
     if stalled >= MAX_STALLED:
         last = f" (the last answer: {trouble})" if trouble else ""
         raise NoProgress(

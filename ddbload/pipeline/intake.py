@@ -7,8 +7,9 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from ddbload.contracts import Chunk, Cursor, Part
-from ddbload.errors import DdbloadError, SplitMismatch
+from ddbload.errors import DdbloadError
 from ddbload.pipeline.holding import HeldWindow, Holding
+from ddbload.pipeline.objects import chunk_blocks
 from ddbload.pipeline.reading import Reading
 from ddbload.rows.attributes import Attributes
 from ddbload.rows.blocks import Block
@@ -117,23 +118,12 @@ class Intake:
         return [line for handle, line in sorted(self._rejects.items()) if handle < frontier]
 
     def _read(self, parts: Iterator[tuple[Part, Decoded]]) -> Iterator[Block]:
-        at = self._start
-        for part, file in parts:
-            self._parts.append((part, file.name))
-            end = min(self._chunk.end, part.end)
-            if at.byte <= part.base:
-                at = Cursor(part.base, part.line)
-            for block in self._reading.blocks(file, part, at, end, PIECE_BYTES):
-                if block is None:
-                    continue
-                if not block.terminated and end != part.end:
-                    raise SplitMismatch(
-                        f"chunk {self._chunk.chunk} should end with a row at byte {end}, and does"
-                        " not: the manifest does not fit the source; start a new run"
-                    )
-                at = block.end
-                self._at_end = at.byte == self._chunk.end
-                yield block
+        found = chunk_blocks(self._reading, self._chunk, self._start, parts, PIECE_BYTES)
+        for part, name, block in found:
+            if not self._parts or self._parts[-1][0] is not part:
+                self._parts.append((part, name))
+            self._at_end = block.end.byte == self._chunk.end
+            yield block
 
     def _gather(self, scheduler: Scheduler) -> None:
         """Read blocks, until there are enough rows to be spread; raises what it meets first."""

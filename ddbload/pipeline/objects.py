@@ -5,25 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from ddbload.contracts import Chunk, Part, RunRecord
+from ddbload.contracts import Chunk, Cursor, Part, RunRecord
 from ddbload.errors import (
     BadHeader,
     HeaderMismatch,
     RowTooLong,
     SourceNotFound,
+    SplitMismatch,
     UnsupportedFormat,
     UnterminatedQuote,
 )
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.header import read_header
 from ddbload.pipeline.ledger import Ledger
-from ddbload.pipeline.reading import readable
+from ddbload.pipeline.reading import Reading, readable
+from ddbload.rows.blocks import Block
 from ddbload.source.base import ByteSource
 from ddbload.source.decoded import Decoded
 from ddbload.source.held import Held
@@ -74,7 +76,7 @@ def list_objects(
         page.append(each)
         digest.update(json.dumps(each, sort_keys=True).encode())
         count += 1
-        size += each["size"]
+        size += each.get("bytes", each["size"])
         if len(page) == PAGE_OBJECTS:
             ledger.put_listing((count - 1) // PAGE_OBJECTS, page)
             page = []
@@ -90,24 +92,43 @@ def listed(record: RunRecord, ledger: Ledger, first: int) -> Iterator[Mapping[st
     """The versions that a run reads, from an object on: those listed, or the one."""
     if record.objects is None:
         yield record.pinned
-        return
-    for number in range(first, record.objects):
+    else:
+        yield from listed_from(ledger, first, record.objects)
+
+
+def listed_from(ledger: Ledger, first: int, end: int) -> Iterator[Mapping[str, Any]]:
+    """The objects of a listing from number `first` up to, not with, number `end`."""
+    for number in range(first, end):
         if number == first or number % PAGE_OBJECTS == 0:
             page = ledger.listing(number // PAGE_OBJECTS)
         yield page[number % PAGE_OBJECTS]
 
 
-def part_of(record: RunRecord, raw: ByteSource, base: int) -> Part:
+def row_groups(
+    objects: Iterable[Mapping[str, Any]], context: Context
+) -> Iterator[Mapping[str, Any]]:
+    """Parquet files, each as often as it has row groups: these are read like objects."""
+    from ddbload.source.parquet import ParquetLines
+
+    for pinned in objects:
+        with closing(context.reopen(pinned)) as raw:
+            groups = ParquetLines(raw).groups
+        for group in range(groups):
+            yield {**pinned, "row_group": group, "bytes": -(-pinned["size"] // groups)}
+
+
+def part_of(record: RunRecord, pinned: Mapping[str, Any], raw: ByteSource, base: int) -> Part:
     """What an object is in the whole, where its rows begin at `base` among those of all.
 
+    `pinned`: what is known of it.
     Of decoded text the size is yet to be found out. Raises `HeaderMismatch` and what reading a
     header raises.
     """
     if record.objects is None:
         start = record.data_start
-        return Part(raw.pinned, start.byte, start.byte, start.line, raw.size - start.byte)
+        return Part(pinned, start.byte, start.byte, start.line, raw.size - start.byte)
     payload = record.payload
-    file = readable(raw, payload.source)
+    file = readable(raw, payload.source, pinned)
     header = read_header(file, payload.source, payload.options.max_row_bytes)
     if payload.source.delimited and not header.empty and header.columns != record.columns:
         raise HeaderMismatch(
@@ -115,7 +136,7 @@ def part_of(record: RunRecord, raw: ByteSource, base: int) -> Part:
             " import it by itself; or name the columns of all with --columns"
         )
     skip = header.data_start.byte
-    return Part(raw.pinned, base, skip, header.data_start.line, max(0, raw.size - skip))
+    return Part(pinned, base, skip, header.data_start.line, max(0, raw.size - skip))
 
 
 def open_each(
@@ -194,11 +215,39 @@ def _size(record: RunRecord) -> int:
     return record.size
 
 
+def chunk_blocks(
+    reading: Reading,
+    chunk: Chunk,
+    start: Cursor,
+    parts: Iterator[tuple[Part, Decoded]],
+    piece_bytes: int,
+) -> Iterator[tuple[Part, str, Block]]:
+    """A chunk's rows from a cursor on: each block with its part and that object's name.
+
+    Raises `RowTooLong`, `SplitMismatch`, and what keeps the source from being read.
+    """
+    at = start
+    for part, file in parts:
+        end = min(chunk.end, part.end)
+        if at.byte <= part.base:
+            at = Cursor(part.base, part.line)
+        for block in reading.blocks(file, part, at, end, piece_bytes):
+            if block is None:
+                continue
+            if not block.terminated and end != part.end:
+                raise SplitMismatch(
+                    f"chunk {chunk.chunk} should end with a row at byte {end}, and does not: the"
+                    " manifest does not fit the source; start a new run"
+                )
+            at = block.end
+            yield part, file.name, block
+
+
 def open_parts(
     parts: list[Part], record: RunRecord, context: Context
 ) -> Generator[tuple[Part, Decoded], None, None]:
     """Each part with what it is read from, closed when the next one is asked for."""
     waiting = iter(parts)
     with closing(open_each((part.pinned for part in parts), record, context)) as objects:
-        for part, (_, raw) in zip(waiting, objects, strict=True):
-            yield part, readable(raw, record.payload.source)
+        for part, (pinned, raw) in zip(waiting, objects, strict=True):
+            yield part, readable(raw, record.payload.source, pinned)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from ddbload.contracts import AUTO, PARQUET, Cursor, Part, RunRecord, Source
 from ddbload.rows.blocks import Block, BlockCutter
@@ -76,18 +77,19 @@ def compression_in(raw: ByteSource, source: Source) -> str:
     return compression_of(b"".join(raw.stream(0, size, LONGEST_SIGNATURE)))
 
 
-def readable(raw: ByteSource, source: Source, items: int | None = None) -> Decoded:
-    """The bytes that rows are read from. `items`: how many an export says that there are.
+def readable(raw: ByteSource, source: Source, pinned: Mapping[str, Any] | None = None) -> Decoded:
+    """The bytes that rows are read from. `pinned`: what is known of the object.
 
     Text in an encoding of one byte a character is not decoded before its rows are found: any
     range of it can be read by itself, which cannot be said of what is decoded here.
     """
+    known = pinned or {}
     if source.format == PARQUET:
         from ddbload.source.parquet import ParquetLines
 
-        return ParquetLines(raw)
-    if items is not None:
-        return ExportedFile(raw, items, max_expansion=source.max_expansion)
+        return ParquetLines(raw, known.get("row_group"))
+    if "items" in known:
+        return ExportedFile(raw, known["items"], max_expansion=source.max_expansion)
     return Decoded(
         raw,
         compression=compression_in(raw, source),

@@ -10,6 +10,7 @@ from ddbload.contracts import (
     Counts,
     Failure,
     Outcome,
+    Planned,
     Report,
     ReportTask,
     RunRecord,
@@ -26,6 +27,7 @@ from ddbload.errors import (
     RunNotFound,
     TooManyRejects,
 )
+from ddbload.modes import PLAN
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.ledger import Ledger, in_order
 
@@ -135,8 +137,11 @@ def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
     chains = chunk_segments(ledger, chunks or ())
     segments = [segment for chain in chains for segment in chain]
     rows, work = Counts(), Work()
+    planned = Planned() if record.payload.options.mode == PLAN else None
     for segment in segments:
         rows, work = rows + segment.rows, work + segment.work
+        if planned is not None and segment.planned is not None:
+            planned += segment.planned
     done = [bool(chain) and chain[-1].proven for chain in chains]
     open_chunks = {chunk.chunk for chunk, ok in zip(chunks or (), done, strict=True) if not ok}
     failures = [each for each in ledger.failures() if each.chunk in open_chunks]
@@ -154,6 +159,7 @@ def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
         rejects=ledger.rejects_uri if rows.rejected else None,
         error=error,
         failures=tuple(failures),
+        planned=planned,
     )
 
 

@@ -85,8 +85,8 @@ def walk(
             if base > record.data_start.byte and must_end():
                 return
             with naming(raw, record):
-                part = part_of(record, raw, base)
-                file = readable(raw, record.payload.source, pinned.get("items"))
+                part = part_of(record, pinned, raw, base)
+                file = readable(raw, record.payload.source, pinned)
                 end = part.end if file.plain else None
                 start = Cursor(part.base, part.line)
                 offset = part.skip - part.base
@@ -100,14 +100,15 @@ def walk(
                             whole = reading.ends.last(block.data, final=True)
                             if whole:
                                 before = Block(block.data[:whole], block.start)
-                                yield _walked(reading, raw.name, part, before)
+                                yield walked_of(reading, raw.name, part, before)
                             raise
-                        yield _walked(reading, raw.name, part, block)
+                        yield walked_of(reading, raw.name, part, block)
                     if (end is None or base < end) and must_end():
                         return
 
 
-def _walked(reading: Reading, name: str, part: Part, block: Block) -> Walked:
+def walked_of(reading: Reading, name: str, part: Part, block: Block) -> Walked:
+    """The rows of a block, which stand in the object of this name."""
     columns = None
     if isinstance(reading.rows, DelimitedText):
         columns, places, window = reading.rows.read_columns(block)

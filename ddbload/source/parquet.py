@@ -47,6 +47,7 @@ class ParquetLines(Decoded):
 
     def __init__(self, inner: ByteSource, group: int | None = None) -> None:
         super().__init__(inner)
+        self._group = group
         start = b"".join(inner.stream(0, min(inner.size, LONGEST_SIGNATURE), LONGEST_SIGNATURE))
         packed = compression_of(start)
         if packed != "none":
@@ -55,7 +56,6 @@ class ParquetLines(Decoded):
                 f"{self.name} is Parquet within {packed}: decompress it first; Parquet compresses"
                 " what is in it by itself"
             )
-        self._group = group
         self._access = RandomAccess(inner)
         self._file: Any = self._call(self._open)
         schema = self._call(lambda: self._file.schema_arrow)
@@ -75,6 +75,12 @@ class ParquetLines(Decoded):
     def plain(self) -> bool:
         """No range can be read without what comes before it in its row groups."""
         return False
+
+    @property
+    def name(self) -> str:
+        """As people write it: a path or an s3:// URI; and which row group, where it is one."""
+        group = "" if self._group is None else f", row group {self._group}"
+        return f"{self.inner.name}{group}"
 
     def stream(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
         """The bytes from `start` up to, not with, `end`, in pieces of at most `piece_bytes`.
