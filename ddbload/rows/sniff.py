@@ -218,7 +218,7 @@ class _Sample:
                 names = _names(self._wanted)
                 sure = min(0.3, self._agreement(chosen))
                 return _sniffed(chosen, sure, f"under no delimiter does the header have {names}")
-        chosen = self._best(having or able, preferred)
+        chosen = self._doubled(self._best(having or able, preferred))
         return _sniffed(chosen, self._sure(chosen, able, having), self._why(chosen, having))
 
     def holds_wanted(self, delimiter: str | None) -> bool:
@@ -252,6 +252,16 @@ class _Sample:
             better = [each for each in able if self._columns(each) == self._count] or better
         return max(better, key=self._agreement) if better else first
 
+    def _doubled(self, delimiter: str) -> str:
+        """The delimiter, or twice as much of it where every second column would be nameless."""
+        tried = self._try(delimiter)
+        if not self._header or tried is None or len(tried.header) < 3 or any(tried.header[1::2]):
+            return delimiter
+        twice = self._try(2 * delimiter)
+        if twice is None or twice.share < 1 or twice.header != tried.header[::2]:
+            return delimiter
+        return 2 * delimiter
+
     def _columns(self, delimiter: str) -> int:
         tried = self._try(delimiter)
         return 0 if tried is None else tried.columns
@@ -274,7 +284,7 @@ class _Sample:
             if each != chosen and self._columns(each) > 1 and self._agreement(each) == 1
         ]
         tried = self._try(chosen)
-        if rivals or tried is None or tried.rows < 2:
+        if rivals or tried is None or tried.rows < 2 or tried.columns == 1:
             # Nothing to compare, or more than one right answer.
             return round(min(sure, 0.5), 2)
         return round(min(sure, 0.9), 2)

@@ -83,6 +83,14 @@ def test_no_delimiter_is_better_than_the_comma_where_none_has_what_is_needed() -
     assert found.why == "under no delimiter does the header have 'id'"
 
 
+def test_a_delimiter_that_is_written_twice() -> None:
+    assert guess("id||name||note\n1||a|b||\n2||||c\n", "-", "id") == ("csv", "||")
+    assert guess("id||name\n1||a\n") == ("csv", "||")
+    # A column without a name is one, and to be told of.
+    assert guess("id||name\n1|2|a\n") == ("csv", "|")
+    assert guess("id,,\n1,2,3\n") == ("csv", ",")
+
+
 def test_delimiters_in_quoted_fields_are_none() -> None:
     assert guess('id;"a,b,c"\n1;"d,e"\n2;"f"\n') == ("csv", ";")
     assert guess('"a;b","c;d"\n"1;2","3;4"\n') == ("csv", ",")
