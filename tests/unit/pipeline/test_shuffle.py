@@ -53,6 +53,13 @@ def test_lines_that_are_longer_than_any_file_may_be(tmp_path: Path) -> None:
     assert Counter(shuffled(tmp_path, lines)) == Counter(line.encode() for line in lines)
 
 
+def test_lines_of_one_file_are_shuffled(tmp_path: Path) -> None:
+    made = Shuffle(tmp_path, random.Random(1))
+    made.add([f"{number:05d}" for number in range(3000)])
+    found = list(made.shuffled())
+    assert sum(lines != sorted(lines) for lines in found) > len(found) // 2
+
+
 def test_nothing(tmp_path: Path) -> None:
     assert shuffled(tmp_path, []) == []
 

@@ -88,6 +88,7 @@ def test_a_delimiter_that_is_written_twice() -> None:
     assert guess("id||name\n1||a\n") == ("csv", "||")
     # A column without a name is one, and to be told of.
     assert guess("id||name\n1|2|a\n") == ("csv", "|")
+    assert guess("id||name|\n1||a|\n") == ("csv", "|")
     assert guess("id,,\n1,2,3\n") == ("csv", ",")
 
 
@@ -116,6 +117,27 @@ def test_how_many_columns_there_are_may_be_known() -> None:
     assert two.delimiter == ";"
     three = sniff(b"1,5;2,5\n", name="", whole=True, header=False, count=3)
     assert three.delimiter == ","
+    # Also where the first row is not like the others.
+    text = b"1,2,3,4;5\n1;2,3\n1;2,3\n"
+    found = sniff(text, name="", whole=True, header=False, count=2)
+    assert (found.delimiter, found.sure) == (";", 0.9)
+
+
+def test_without_a_header_its_names_do_not_matter() -> None:
+    assert (
+        sniff(b"id|b;c\n1;2\n", name="", whole=True, wanted=["id"], header=False).delimiter == ";"
+    )
+
+
+def test_a_file_that_nearly_agrees_stays_with_the_comma() -> None:
+    # All rows but one have as many commas; and all have the same number of semicolons, two more.
+    rows = "a,b;c;d;e\n" + "1,2;3;4;5\n" * 30
+    assert guess(rows + "1,2,3;4;5;6\n") == ("csv", ",")
+    assert guess(rows + "1,2,3;4;5;6\n" * 30) == ("csv", ";")
+
+
+def test_the_most_consistent_of_many() -> None:
+    assert guess("a;b|c\n1;2|3\n1;2;3|4\n") == ("csv", "|")
 
 
 @pytest.mark.parametrize(
@@ -167,6 +189,7 @@ ITEM = {"id": {"S": "a"}, "tags": {"SS": ["x"]}, "m": {"M": {"n": {"N": "1"}}}}
         ({"Metadata": {"W": {"N": "1"}}, "Keys": ITEM, "NewImage": ITEM}, "dynamodb-export"),
         ({"Metadata": {"W": {"N": "1"}}, "Keys": ITEM}, "dynamodb-export"),
         ({"Keys": ITEM}, "json"),
+        ({"Keys": ITEM, "id": ITEM}, "json"),
         ({"Keys": ["id"], "NewImage": 1}, "json"),
     ],
 )
@@ -174,6 +197,10 @@ def test_kinds_of_json_lines(value: object, kind: str) -> None:
     line = json.dumps(value)
     assert guess(f"{line}\n{line}\n") == (kind, None)
     assert guess(f"\n \n{line}", "x.csv") == (kind, None)
+
+
+def test_objects_here_and_there_are_cells() -> None:
+    assert guess('a;b\n1;2\n{"c": 1}\n3;4\n') == ("csv", ";")
 
 
 def test_json_that_is_bad_here_and_there() -> None:
@@ -198,6 +225,14 @@ def test_a_row_that_is_longer_than_the_sample() -> None:
     assert guess(f'{{"a": "{long}', whole=False) == ("json", None)
     assert guess(f"id;{long}\n1;2\n3;4", "-", "id", whole=False) == ("csv", ";")
     assert guess(f"id;{long}", "-", "id", whole=False) == ("csv", ";")
+    # What is cut off is no row then, and is not counted.
+    found = sniff(f"id;{long}\n1;2\n3".encode(), name="", whole=False, wanted=["id"])
+    assert found.sure == 1
+
+
+def test_a_line_of_json_that_the_sample_cuts_is_none() -> None:
+    found = sniff(b'{"a": 1}\n{"a": 2}\n{"a"', name="", whole=False)
+    assert (found.format, found.sure) == ("json", 1)
 
 
 def test_the_row_that_the_sample_cuts_is_not_counted() -> None:
@@ -212,7 +247,8 @@ def test_rows_that_do_not_fit_the_header_are_no_reason_to_take_it_for_one_column
 
 
 def test_bytes_that_are_no_text_change_nothing() -> None:
-    assert guess(b"id;b\n1;\xff\n2;c\n") == ("csv", ";")
+    found = sniff(b"id;b\n1;\xff\n2;c\n", name="", whole=True, wanted=["id"])
+    assert (found.delimiter, found.sure) == (";", 1)
     assert guess(b"\xff\xfe\x00\n\x00\x01") == ("csv", ",")
 
 
