@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws_http.calls import call
@@ -133,24 +133,25 @@ def column_types(
     declared: Mapping[str, str],
     table: Table,
     inferred: Mapping[str, str] | None = None,
+    gone: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Each attribute's type: declared, or as keys of the table and indexes are, or inferred, or S.
 
-    `columns`: the attributes, after what is renamed, dropped and set.
+    `columns`: the attributes, after what is renamed, dropped and set; `gone`: the file's columns.
     Raises `UnknownColumn`, `KeyColumnMissing`, `KeyTypeMismatch` and `UnsupportedKeyType`.
     """
     known = set(columns)
     for name in declared:
         if name not in known:
             raise UnknownColumn(
-                f"a type is declared for {shown(name)}, which is {missing(name, columns)}"
+                f"a type is declared for {shown(name)}, which is {missing(name, columns, gone)}"
             )
     types = dict(declared)
     for key in table.keys:
         if key.name not in known:
             raise KeyColumnMissing(
                 f"table {table.name} is keyed by {shown(key.name)}, which is"
-                f" {missing(key.name, columns)}"
+                f" {missing(key.name, columns, gone)}"
             )
     for key in (*table.keys, *table.index_keys):
         if key.name not in known:

@@ -42,7 +42,7 @@ def attribute_types(
     inferred = None
     if payload.infer_types:
         inferred = inferred_types(infer(layout, _sample(file, header, payload)))
-    types = column_types(layout.attributes, payload.types, table, inferred)
+    types = column_types(layout.attributes, payload.types, table, inferred, header.columns)
     layout.check_constants(types)
     return types
 

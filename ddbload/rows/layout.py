@@ -7,7 +7,7 @@ marker, such as `\N`, becomes the empty text that an absent value is everywhere 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -33,8 +33,12 @@ def shown(name: str) -> str:
     return repr(name if len(name) <= 60 else name[:57] + "...")
 
 
-def missing(name: str, columns: Sequence[str]) -> str:
-    """What a message says of a name that is no column's."""
+def missing(name: str, columns: Sequence[str], gone: Collection[str] = ()) -> str:
+    """What a message says of a name that is no column's. `gone`: columns before the mapping."""
+    if name in gone:
+        return (
+            "a column that the mapping renames or drops: types and keys are of what comes out of it"
+        )
     # The names are not told: where a file lacks its header they are a row.
     told = f"none of the file's {len(columns)} columns"
     alike = [column for column in columns if column.strip().casefold() == name.strip().casefold()]

@@ -102,6 +102,8 @@ class World:
     permitted: Permitted = field(default_factory=Permitted)
     request_seconds: float = 0.0
     make_table: bool = True
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Of the payload: `mapping`, `nulls`, `infer_types`."""
 
     def __post_init__(self) -> None:
         self.clock = Clock()
@@ -143,6 +145,7 @@ class World:
             "target": {"table": TABLE},
             "types": dict(self.types),
             "options": {"engine": "sync", **self.options},
+            **self.more,
         }
 
     @property
