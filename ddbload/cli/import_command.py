@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from ddbload.cli.options import aws_options, cores, ledger_option
-from ddbload.cli.output import Result, tell
+from ddbload.cli.output import USUAL, Result, inferred_types, read_as, tell
 from ddbload.cli.payload import (
     limit_options,
     manifest_option,
@@ -30,6 +30,7 @@ from ddbload.contracts import Failure
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept, SourceUnreadable
 
 if TYPE_CHECKING:
+    from ddbload.contracts import RunRecord
     from ddbload.pipeline.conductor import Totals
 
 
@@ -134,6 +135,7 @@ def run_and_tell(
                 processes=processes,
                 should_stop=should_stop,
                 watch=watch,
+                begun=lambda record: _tell_guesses(record) if show_progress else None,
             )
     except InvalidUsage:
         raise
@@ -143,6 +145,7 @@ def run_and_tell(
         result = Result.of(
             ended.report, seconds=time.monotonic() - started, adopted_rows=ended.adopted_rows
         )
+        result = replace(result, read_as=read_as(ended.record))
         result = _with_rejects(result, settings, rejects)
     if result.error is not None:
         tell(f"ddbload: {result.error.name}: {result.error.message}")
@@ -150,6 +153,14 @@ def run_and_tell(
         again = f"the same command with --run-id {run} goes on from here"
         tell(f"ddbload: interrupted; {again if resumable else 'start again'}")
     return result
+
+
+def _tell_guesses(record: RunRecord) -> None:
+    """Say what was found out that is not the usual, before it is used."""
+    if read_as(record) != USUAL:
+        tell(f"ddbload: reading it as {read_as(record)}")
+    if record.payload.infer_types:
+        tell(f"ddbload: types found out: {inferred_types(record)}")
 
 
 def _with_rejects(result: Result, settings: Any, file: BinaryIO | None) -> Result:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ddbload.contracts import Counts, Failure, Planned, Report, Work
+from ddbload.contracts import AUTO, Counts, Failure, Planned, Report, RunRecord, Work
 from ddbload.errors import DdbloadError, Interrupted
 
 if TYPE_CHECKING:
@@ -41,6 +41,42 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
+USUAL = "csv, ',' between fields"
+"""How most sources are read: nothing needs to be said of it."""
+_SPELLED = {"\t": "a tab", " ": "a space"}
+
+
+def read_as(record: RunRecord) -> str:
+    """How a run's source is read, in words."""
+    source = record.payload.source
+    words = [source.format]
+    if source.delimited:
+        delimiter = source.delimiter
+        words.append(f"{_SPELLED.get(delimiter, repr(delimiter))} between fields")
+    if source.encoding != "utf-8":
+        words.append(source.encoding)
+    if source.compression not in ("none", AUTO):
+        words.append(source.compression)
+    if record.objects is not None:
+        words.append(f"{record.objects:,} objects")
+    return ", ".join(words)
+
+
+def inferred_types(record: RunRecord) -> str:
+    """The types that nobody declared, in words: `year N, ok BOOL`; the others are texts."""
+    from ddbload.rows.layout import Layout, changes_of
+
+    payload = record.payload
+    layout = Layout.of(record.columns, changes_of(payload.mapping))
+    keys = {key.name for key in (*record.table.keys, *record.table.index_keys)}
+    found = [
+        f"{name} {kind}"
+        for name, kind in zip(layout.attributes, record.types, strict=True)
+        if kind != "S" and name not in payload.types and name not in keys
+    ]
+    return ", ".join(found) or "all are texts (S)"
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """A run's outcome as the command line tells it."""
@@ -55,6 +91,8 @@ class Result:
     rejects: str | None
     error: Failure | None
     planned: Planned | None = None
+    read_as: str | None = None
+    """How the source was read, in words."""
 
     @classmethod
     def of(
@@ -147,8 +185,10 @@ class Result:
             )
             if count
         ]
+        source = [] if self.read_as in (None, USUAL) else [f"  read as   {self.read_as}"]
         lines = [
             f"run {self.run}: {self.status}",
+            *source,
             f"  rows      {rows.read:,} read: {', '.join(parts)}",
             (
                 f"  time      {self.seconds:,.1f} s, {self.rows_per_second:,.0f} rows/s,"

@@ -50,6 +50,7 @@ class Ended:
 
     report: Report
     adopted_rows: int
+    record: RunRecord
 
 
 def new_run_id(now: datetime | None = None) -> str:
@@ -66,8 +67,11 @@ def run_import(
     processes: int = 1,
     should_stop: Callable[[], bool] = lambda: False,
     watch: Callable[[Totals], None] = lambda _: None,
+    begun: Callable[[RunRecord], None] = lambda _: None,
 ) -> Ended:
     """Import as the deployed state machine does, with `processes` in place of its Map.
+
+    `begun` is told what the run is, before any row is written.
 
     Raises what preflight raises, `Interrupted` when it was stopped before there was anything
     to report, and what keeps the ledger from being read or written. A chunk that fails for
@@ -83,6 +87,7 @@ def run_import(
         raise Interrupted(f"stopped during preflight; --run-id {run} continues it")
     ledger = context.ledger(run)
     record = ledger.record()
+    begun(record)
     tally.begin(record)
     tasks = _what_is_left(run, ledger, tally)
     count = min(processes, len(tasks))
@@ -102,7 +107,7 @@ def run_import(
         finally:
             crew.close()
     final = report(run, context, interrupted=should_stop() and not failed)
-    return Ended(final, tally.adopted_rows)
+    return Ended(final, tally.adopted_rows, record)
 
 
 def _what_is_left(run: str, ledger: Ledger, tally: _Tally) -> deque[ImportTask]:

@@ -93,10 +93,10 @@ class Holding:
         block = self._block(handle)
         return block.places.position(handle - block.first)
 
-    def raw(self, handle: int) -> str:
-        """A row as it stands there. Raises `SplitMismatch`."""
+    def place(self, handle: int) -> tuple[Places, int]:
+        """The places of the rows that a row was read with, and its number among them."""
         block = self._block(handle)
-        return block.places.raw(handle - block.first)
+        return block.places, handle - block.first
 
     def forget(self, frontier: int) -> None:
         """Let go of what stands before a handle, by the block and by the window."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
 
 from ddbload.contracts import Chunk, Cursor, Part
 from ddbload.errors import DdbloadError
@@ -15,6 +13,7 @@ from ddbload.rows.attributes import Attributes
 from ddbload.rows.blocks import Block
 from ddbload.rows.encode import MAX_ROW_BYTES
 from ddbload.rows.parse import Defect
+from ddbload.rows.rejects import reject_line
 from ddbload.source.decoded import Decoded
 from ddbload.write import limits
 from ddbload.write.scheduler import Scheduler
@@ -183,18 +182,11 @@ class Intake:
 
     def _reject(self, handle: int, defect: Defect) -> None:
         record = self._reading.record
-        at = self._held.position(handle)
-        part, name = next(each for each in reversed(self._parts) if each[0].base <= at.byte)
-        line: dict[str, Any] = {} if record.objects is None else {"source": name}
-        line |= {
-            "line": at.line,
-            "byte": at.byte - part.base + part.skip,
-            "column": defect.column_of(record.columns),
-            "cause": defect.cause,
-            "detail": defect.detail,
-            "raw": self._held.raw(handle),
-        }
-        data = json.dumps(line).encode() + b"\n"
+        places, row = self._held.place(handle)
+        byte = places.byte(row)
+        part, name = next(each for each in reversed(self._parts) if each[0].base <= byte)
+        source = None if record.objects is None else name
+        data = reject_line(places, row, defect, record.columns, part.skip - part.base, source)
         self._rejects[handle] = data
         self._reject_bytes += len(data)
 
