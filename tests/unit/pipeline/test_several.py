@@ -1,0 +1,177 @@
+"""Several objects are read as one: every row once, wherever chunks and invocations end."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ddbload import errors
+from tests.unit.pipeline.expected import outcome
+from tests.unit.pipeline.world import BUCKET, RUN, World
+
+HEADER = b"id,a\n"
+PREFIX = {"key": None, "prefix": "many/"}
+
+
+@dataclass
+class Many(World):
+    """Files under a prefix; the clock ticks with each request."""
+
+    data: bytes = b""
+    files: dict[str, bytes] = field(default_factory=dict)
+    ticks: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.source = {**PREFIX, **self.source}
+        for name, content in self.files.items():
+            self.put(name, content)
+        self.s3.faults.decide = self._tick
+
+    def put(self, name: str, content: bytes) -> None:
+        """Make an object of the source."""
+        self.s3.put_object(Bucket=BUCKET, Key=f"many/{name}", Body=content)
+
+    def _tick(self, operation: str, _: Any) -> None:
+        if operation == "get_object":
+            self.clock.sleep(self.ticks)
+
+
+def files_of(seed: int, count: int, *, compressed: bool = False) -> dict[str, bytes]:
+    """Files with keys of their own, some rows bad, some without a last line end, some empty."""
+    rng = random.Random(seed)
+    files = {}
+    for number in range(count):
+        rows = [
+            rng.choice((b"%d-%d,x\n", b'%d-%d,"y\n"\r\n', b"%d-%d,a,b\n", b"\n%d-%d,\n"))
+            % (number, row)
+            for row in range(rng.choice((0, 1, 3, 40)))
+        ]
+        content = HEADER + b"".join(rows)
+        if rng.random() < 0.5:
+            content = content.removesuffix(b"\n")
+        if rng.random() < 0.1:
+            content = b""
+        packed = compressed and rng.random() < 0.5
+        files[f"{number:03d}.csv"] = gzip.compress(content) if packed else content
+    return files
+
+
+def expected(files: dict[str, bytes]) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Keys that are written, and rejects with their places."""
+    keys, rejects = [], []
+    for name, content in sorted(files.items()):
+        plain = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+        for row in outcome(plain).rows:
+            if row.item is None:
+                rejects.append((f"s3://{BUCKET}/many/{name}", row.line, row.byte, row.raw))
+            else:
+                keys.append(row.item["id"][1])
+    return sorted(keys), rejects
+
+
+def found(world: World) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """What an import came to, in the same words."""
+    rejects = [
+        tuple(each[name] for name in ("source", "line", "byte", "raw")) for each in world.rejects()
+    ]
+    return sorted(item["id"]["S"] for item in world.items), rejects
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_row_is_read_once_wherever_chunks_end(seed):
+    rng = random.Random(seed)
+    files = files_of(seed, rng.choice((1, 2, 12)), compressed=rng.random() < 0.5)
+    if not any(files.values()):
+        files["999.csv"] = HEADER
+    world = Many(files=files, options={"chunk_bytes": rng.choice((1, 10, 60, 500, 10**6))})
+    report = world.run()
+    assert (report.status, report.error) == ("SUCCEEDED", None)
+    assert found(world) == expected(files)
+    assert report.rows.read == len(expected(files)[0]) + len(expected(files)[1])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_row_is_read_once_wherever_invocations_end(seed, monkeypatch):
+    monkeypatch.setattr("ddbload.rows.blocks.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.source.s3.RANGE_BYTES", 32)
+    monkeypatch.setattr("ddbload.pipeline.cutting.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.pipeline.objects.PIECE_BYTES", 32, raising=False)
+    monkeypatch.setattr(
+        "ddbload.pipeline.objects.SMALL_BYTES", random.Random(seed).choice((0, 50, 10**6))
+    )
+    rng = random.Random(seed)
+    files = files_of(seed, 8, compressed=rng.random() < 0.3)
+    world = Many(files=files, options={"chunk_bytes": rng.choice((20, 200, 10**6))}, ticks=0.2)
+    report = world.run(rng.choice((12.5, 20.5, 60.5)))
+    assert (report.status, report.error) == ("SUCCEEDED", None)
+    assert found(world) == expected(files)
+
+
+def test_small_objects_share_chunks_and_large_ones_are_cut(monkeypatch):
+    monkeypatch.setattr("ddbload.pipeline.cutting.MAX_OBJECTS", 30)
+    small = {f"a{number:03d}.csv": HEADER + b"%d,x\n" % number for number in range(100)}
+    large = {"b.csv": HEADER + b"".join(b"b%d,x\n" % row for row in range(1000))}
+    world = Many(files=small | large, options={"chunk_bytes": 2000})
+    world.run()
+    chunks = world.manifest
+    parts = [world.ledger.parts(chunk) for chunk in chunks]
+    assert [len(each) for each in parts[:4]] == [30, 30, 30, 10]
+    assert all(len(each) == 1 for each in parts[4:])
+    assert len(chunks) == 8
+    assert found(world) == expected(small | large)
+
+
+def test_another_header_is_refused_by_the_name_of_its_object():
+    world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": b"a,id\nx,2\n"})
+    with pytest.raises(errors.HeaderMismatch, match=r"s3://bucket/many/2\.csv has other columns"):
+        world.preflight()
+    assert world.items == []
+
+
+def test_what_is_wrong_in_one_object_names_it_and_the_place_in_it():
+    world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b'2,"x\n'})
+    words = r"s3://bucket/many/2\.csv: the row at line 2, byte 5 has a quoted field"
+    with pytest.raises(errors.UnterminatedQuote, match=words):
+        world.preflight()
+
+
+def test_a_run_goes_on_with_the_objects_that_it_began_with():
+    world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
+    world.preflight()
+    world.put("3.csv", HEADER + b"3,x\n")
+    assert world.run().rows.written == 2
+
+
+def test_an_object_that_changed_since_is_an_error():
+    world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
+    world.preflight()
+    world.put("2.csv", HEADER + b"3,x\n")
+    (chunk,) = world.manifest
+    with pytest.raises(errors.SourceChanged):
+        world.import_one(chunk)
+
+
+def test_nothing_under_the_prefix_is_no_source():
+    with pytest.raises(errors.SourceNotFound, match="s3://bucket/many/: no object"):
+        Many(files={"1.csv": b"", "folder/": b""}).preflight()
+
+
+def test_a_pattern_means_some_of_them():
+    files = {"1.csv": HEADER + b"1,x\n", "2.txt": HEADER + b"2,x\n", "a/3.csv": HEADER + b"3,x\n"}
+    world = Many(files=files, source={"prefix": None, "glob": "many/*.csv"})
+    assert world.run().rows.written == 1
+    assert [item["id"]["S"] for item in world.items] == ["1"]
+
+
+def test_a_ledger_that_lost_its_parts_is_damaged():
+    world = Many(files={"1.csv": HEADER + b"1,x\n"})
+    world.preflight()
+    (name,) = world.in_ledger("parts/")
+    del world.store.objects[f"runs/{RUN}/{name}"]
+    with pytest.raises(errors.LedgerDamaged, match="missing or empty"):
+        world.import_one(world.manifest[0])
