@@ -12,17 +12,12 @@ from dataclasses import dataclass, field
 
 from ddbload.rows.blocks import Block
 from ddbload.rows.cells import ESCAPED, FILLER, has_none_of
-from ddbload.rows.cutter import octets
+from ddbload.rows.cutter import octets, text
 from ddbload.rows.defects import Defect
 from ddbload.rows.parse import Record, RowParser
 from ddbload.rows.split import RowEnds
 
 __all__ = ["ColumnReader", "Columns", "octets", "text"]
-
-
-def text(cell: str) -> str:
-    """The text of octets."""
-    return cell if cell.isascii() else cell.encode("latin-1").decode()
 
 
 @dataclass(slots=True)
@@ -67,7 +62,7 @@ class ColumnReader:
             return self._read(block)
         except (UnicodeDecodeError, csv.Error):
             pass
-        records = self._parser.parse(block).records
+        records = self._parser.parse_rows(block)
         return self._columns(
             [
                 [] if isinstance(record, Defect) else [octets(cell) for cell in record]
@@ -77,21 +72,21 @@ class ColumnReader:
 
     def _read(self, block: Block) -> Columns:
         cutter = self._cutter
-        text = cutter.text(block.data)
-        if not cutter.is_bare(text):
-            return self._columns(cutter.fields(text))
-        if "\r" in text:
-            text = text.replace("\r\n", "\n")
-            if "\r" in text:
-                return self._columns(cutter.fields(text))
-        text = cutter.replaced(text)
-        lines = text.split("\n")
+        said = cutter.octets(block.data)
+        if not cutter.is_bare(said):
+            return self._columns(cutter.fields(said))
+        if "\r" in said:
+            said = said.replace("\r\n", "\n")
+            if "\r" in said:
+                return self._columns(cutter.fields(said))
+        said = cutter.replaced(said)
+        lines = said.split("\n")
         longest = max(map(len, lines))
-        cells = self._flat(text, len(lines) - 1) if text.endswith("\n") else None
+        cells = self._flat(said, len(lines) - 1) if said.endswith("\n") else None
         if cells is None:
             return self._columns([line.split(cutter.delimiter) for line in lines if line])
-        # Whatever makes another text of a block makes it longer or shorter.
-        data = block.data if len(text) == len(block.data) else text.encode("latin-1")
+        # Whatever changes a block makes it longer or shorter.
+        data = block.data if len(said) == len(block.data) else said.encode("latin-1")
         plain = has_none_of(self._special, data)
         return Columns(len(lines) - 1, cells, longest=longest, plain=plain)
 

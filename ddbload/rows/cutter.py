@@ -34,6 +34,11 @@ def octets(text: str) -> str:
     return text if text.isascii() else text.encode().decode("latin-1")
 
 
+def text(cell: str) -> str:
+    """The text of octets."""
+    return cell if cell.isascii() else cell.encode("latin-1").decode()
+
+
 class FieldCutter:
     """Takes blocks of one dialect apart.
 
@@ -70,8 +75,8 @@ class FieldCutter:
                 self._unsure.append(octets(dialect.escape + dialect.delimiter[0]))
         self._pattern: re.Pattern[str] | None = None
 
-    def text(self, data: bytes) -> str:
-        """A block in octets, without comments. Raises `UnicodeDecodeError`."""
+    def octets(self, data: bytes) -> str:
+        """A block's text, without comments. Raises `UnicodeDecodeError`."""
         if self._comment and self._comment in data:
             data = b"".join(data[start:end] for start, end in self._ends.spans(data))
         if self._dialect.encoding != UTF_8:
@@ -80,23 +85,23 @@ class FieldCutter:
             data.decode()
         return data.decode("latin-1")
 
-    def is_bare(self, text: str) -> bool:
+    def is_bare(self, said: str) -> bool:
         """Whether nothing is quoted or escaped there: lines are rows."""
         _, quote, escape = self._marks
-        return (quote is None or quote not in text) and (escape is None or escape not in text)
+        return (quote is None or quote not in said) and (escape is None or escape not in said)
 
-    def replaced(self, text: str) -> str:
-        """The text with a delimiter of one character."""
+    def replaced(self, said: str) -> str:
+        """The octets with a delimiter of one character."""
         for mark, other in self._replaced:
-            text = text.replace(mark, other)
-        return text
+            said = said.replace(mark, other)
+        return said
 
-    def fields(self, text: str) -> list[list[str]]:
+    def fields(self, said: str) -> list[list[str]]:
         """The fields of each row, empty lines left out. Raises `csv.Error` for a bad row."""
-        if any(each in text for each in self._unsure):
-            return self._by_pattern(text)
-        rows = read_fields(self.replaced(text), self.delimiter, self._quote, self._escape)
-        if self._replaced and not self.is_bare(text):
+        if any(each in said for each in self._unsure):
+            return self._by_pattern(said)
+        rows = _read_fields(self.replaced(said), self.delimiter, self._quote, self._escape)
+        if self._replaced and not self.is_bare(said):
             for row in rows:
                 whole = "".join(row)
                 if any(other in whole for _, other in self._replaced):
@@ -108,7 +113,7 @@ class FieldCutter:
             cell = cell.replace(other, mark)
         return cell
 
-    def _by_pattern(self, text: str) -> list[list[str]]:
+    def _by_pattern(self, said: str) -> list[list[str]]:
         if self._pattern is None:
             grammar = Grammar(replace(self._dialect, encoding=UTF_8))
             one = rb"%b(%b)(%b|\r\n?+|\n|\Z)|(.)"
@@ -118,7 +123,7 @@ class FieldCutter:
         escapes, marks = Escapes(quote, escape), len(quote or "")
         rows: list[list[str]] = []
         row: list[str] = []
-        for quoted, unquoted, end, unclosed in self._pattern.findall(text):
+        for quoted, unquoted, end, unclosed in self._pattern.findall(said):
             value = unquoted
             if quoted:
                 value = escapes.quoted(quoted[marks:-marks])
@@ -137,15 +142,11 @@ class FieldCutter:
         return rows
 
 
-def read_fields(
-    text: str, delimiter: str, quote: str | None, escape: str | None = None
+def _read_fields(
+    said: str, delimiter: str, quote: str | None, escape: str | None
 ) -> list[list[str]]:
-    """The fields of well-formed rows, empty lines left out. Raises `csv.Error` for others.
-
-    The marks must be of one character.
-    """
     reader = csv.reader(
-        io.StringIO(text, newline=""),
+        io.StringIO(said, newline=""),
         delimiter=delimiter,
         quotechar=quote,
         escapechar=escape,

@@ -87,13 +87,12 @@ class Dialect:
 
         What is in no encoding that can be split has been made UTF-8 before it is read.
         """
-        # Sources of earlier versions lack these.
         encoding = known_codec(source.encoding) or UTF_8
         return cls(
             source.delimiter,
             source.quote,
-            getattr(source, "escape", None),
-            getattr(source, "comment", None),
+            source.escape,
+            source.comment,
             encoding if is_single_byte(encoding) else UTF_8,
         )
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection
 
 from ddbload.rows.blocks import Block
-from ddbload.rows.cutter import FieldCutter, read_fields
+from ddbload.rows.cutter import FieldCutter, text
 from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.encodings import UTF_8
@@ -44,17 +44,20 @@ class RowParser:
 
     def parse(self, block: Block) -> Rows:
         """The block's rows, in order, empty lines and comments left out."""
-        data, dialect = block.data, self.dialect
+        cutter = self.cutter
         try:
-            if dialect.is_plain:
-                text = data.decode(dialect.encoding)
-                fields = read_fields(text, dialect.delimiter, dialect.quote)
-                return Rows(block, self.ends, [*fields])
+            said = cutter.octets(block.data)
+            fields = cutter.fields(said)
         except (UnicodeDecodeError, csv.Error):
-            pass
-        spans = Places(block, self.ends, 0).spans
-        records: list[Record] = [self.parse_row(data[start:end]) for start, end in spans]
-        return Rows(block, self.ends, records)
+            return Rows(block, self.ends, self.parse_rows(block))
+        if not said.isascii():
+            fields = [list(map(text, row)) for row in fields]
+        return Rows(block, self.ends, [*fields])
+
+    def parse_rows(self, block: Block) -> list[Record]:
+        """The same row by row, for a block with a bad one."""
+        data = block.data
+        return [self.parse_row(data[start:end]) for start, end in self.ends.spans(data)]
 
     def parse_row(self, data: bytes) -> Record:
         """One row by itself, with its line end or without."""

@@ -1,0 +1,138 @@
+"""Fields in dialects with more than a delimiter and a quote of one character each."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.contracts import Cursor
+from ddbload.rows.blocks import Block
+from ddbload.rows.columns import ColumnReader, text
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.parse import Defect, Record, RowParser, Rows
+from ddbload.rows.split import row_ends
+
+BACKSLASH = Dialect(escape="\\")
+START = Cursor(1000, 50)
+
+
+def _rows(data: str | bytes, dialect: Dialect, *markers: str) -> Rows:
+    data = data.encode(dialect.encoding) if isinstance(data, str) else data
+    rows = RowParser(dialect, row_ends(dialect), markers).parse(Block(data, START))
+    assert rows.records == RowParser(dialect, rows.ends, markers).parse_rows(rows.block)
+    return rows
+
+
+def _records(data: str | bytes, dialect: Dialect, *markers: str) -> list[Record]:
+    return _rows(data, dialect, *markers).records
+
+
+def _columns(data: str, dialect: Dialect, *markers: str) -> list[list[str]]:
+    reader = ColumnReader(RowParser(dialect, row_ends(dialect), markers), 2)
+    columns = reader.read(Block(data.encode(dialect.encoding), START))
+    assert not columns.odd
+    return [[text(cell) for cell in cells] for cells in columns.cells]
+
+
+def test_an_escape_takes_the_meaning_of_what_follows() -> None:
+    assert _records('a\\,b,\\"c\n"d\\"e\\\\","f""\ng\\\n"\n', BACKSLASH) == [
+        ["a,b", '"c'],
+        ['d"e\\', 'f"\ng\n'],
+    ]
+    assert _records("a\\\nb,\\é\\\r\n", BACKSLASH) == [["a\nb", "é\r"]]
+    assert _records("a^|b|^^\n", Dialect("|", None, "^")) == [["a|b", "^"]]
+
+
+@pytest.mark.parametrize(
+    ("data", "cause", "column"),
+    [
+        ("a,b\\", "bad_escape", 1),
+        ("a,b\\\n", "bad_escape", 1),
+        ("a\\\r,\\\r", "bad_escape", 1),
+        ('a,"b\\"', "unterminated_quote", 1),
+        ('a,"b"\\c', "bad_quote", 1),
+    ],
+)
+def test_an_escape_of_nothing_is_a_defect(data: str, cause: str, column: int) -> None:
+    first, last = _records("x,y\\\\\n" + data, BACKSLASH)
+    assert first == ["x", "y\\"]
+    assert isinstance(last, Defect)
+    assert (last.cause, last.column) == (cause, column)
+
+
+def test_a_quote_that_escapes_is_one_that_is_doubled() -> None:
+    assert Dialect(escape='"') == Dialect()
+
+
+def test_a_delimiter_of_several_characters() -> None:
+    assert _records('a||b|c\n"x||""y"||z|||\n|\n', Dialect("||")) == [
+        ["a", "b|c"],
+        ['x||"y', "z", "|"],
+        ["|"],
+    ]
+    assert _records("1, 2,3\n", Dialect(", ")) == [["1", "2,3"]]
+    assert _records('1é€"a""é€"\n', Dialect("é€")) == [["1", 'a"é€']]
+
+
+def test_a_delimiter_may_be_escaped_by_half() -> None:
+    dialect = Dialect("||", None, "\\")
+    assert _records("a\\|||b\\\\||c\n", dialect) == [["a|", "b\\", "c"]]
+
+
+def test_comments_are_no_rows() -> None:
+    dialect = Dialect(comment="#")
+    rows = _rows('#"x\na,#1\n\n# y\r\n"#\n#",2\n#z', dialect)
+    assert rows.records == [["a", "#1"], ["#\n#", "2"]]
+    assert [rows.position(row) for row in range(2)] == [Cursor(1004, 51), Cursor(1015, 54)]
+    assert [rows.raw(row) for row in range(2)] == ["a,#1", '"#\n#",2']
+    assert _columns("#a\n1,2\n#b,c\n", dialect) == [["1"], ["2"]]
+
+
+def test_a_bad_row_among_comments_has_its_place() -> None:
+    rows = _rows('#"x\n"a"b\n#\nc\n', Dialect(comment="#"))
+    assert isinstance(rows.records[0], Defect)
+    assert rows.records[1] == ["c"]
+    assert rows.position(1) == Cursor(1011, 53)
+
+
+@pytest.mark.parametrize(
+    ("data", "dialect"),
+    [
+        ("a\t\\N\nb\\\tc\t\\\\N\n", Dialect("\t", None, "\\")),
+        ('"a",\\N\n"b,c"', BACKSLASH),
+        ("a||\\N\nb||c\n", Dialect("||", '"', "\\")),
+    ],
+)
+def test_a_marker_is_told_apart_before_it_is_unescaped(data: str, dialect: Dialect) -> None:
+    assert _records(data, dialect, "\\N")[0] == ["a", ""]
+    assert _records(data, dialect)[0] == ["a", "N"]
+
+
+def test_a_marker_is_a_whole_field_without_quotes() -> None:
+    data = 'x\\N,"\\N"\n\\N\\N,\\M\n\\N,1\n'
+    assert _records(data, BACKSLASH, "\\N") == [["xN", "N"], ["NN", "M"], ["", "1"]]
+    assert _columns(data, BACKSLASH, "\\N") == [["xN", "NN", ""], ["N", "M", "1"]]
+
+
+def test_single_byte_encodings_are_read_by_their_bytes() -> None:
+    dialect = Dialect("€", "«", encoding="cp1252")
+    rows = _rows(b"caf\xe9\x80\xabx\x80\xab\xab\n\xab\n\x81\x80y\n", dialect)
+    assert rows.records == [
+        ["café", "x€«\n"],
+        Defect("bad_encoding", "byte 0x81 is not cp1252 here", 0),
+    ]
+    assert rows.raw(0) == "café€«x€««\n«"
+    assert rows.raw(1) == "\udc81€y"
+    assert _columns("café€«x€«\n", dialect) == [["café"], ["x€"]]
+
+
+def test_ascii_is_not_utf_8() -> None:
+    (record,) = _records("é\n".encode(), Dialect(encoding="ascii"))
+    assert record == Defect("bad_encoding", "byte 0xC3 is not ascii here", 0)
+
+
+def test_a_long_field_with_escapes_is_no_deep_recursion() -> None:
+    inside = 'a\\"b\\\n' * 300_000
+    data = f'1||"{inside}"\n2||b\\|\n'
+    (first, second) = _records(data, Dialect("||", '"', "\\"))
+    assert first == ["1", 'a"b\n' * 300_000]
+    assert second == ["2", "b|"]

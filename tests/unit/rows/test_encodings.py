@@ -1,0 +1,70 @@
+"""Encodings by their names."""
+
+from __future__ import annotations
+
+import codecs
+import encodings
+import pkgutil
+
+import pytest
+
+from ddbload.rows.encodings import is_single_byte, known_codec
+
+EVERY = sorted({module.name for module in pkgutil.iter_modules(encodings.__path__)})
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        *(("utf8", "utf-8"), ("UTF_8", "utf-8"), ("utf-8-sig", "utf-8"), ("U8", "utf-8")),
+        *(("latin1", "iso8859-1"), ("Latin-1", "iso8859-1"), ("cp1252", "cp1252")),
+        *(("windows-1252", "cp1252"), ("utf-16", "utf-16"), ("SJIS", "shift-jis")),
+        *(("us-ascii", "ascii"), ("utf-7", "utf-7"), ("cp500", "cp500")),
+    ],
+)
+def test_an_encoding_has_one_name(name: str, known: str) -> None:
+    assert known_codec(name) == known
+    assert codecs.lookup(known)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", " ", "utf-9", "a\0b", "é", "\udc80", "../ascii", "encodings.ascii", "x" * 10_000),
+        *("rot13", "base64", "hex", "zlib", "bz2", "uu", "quopri", "idna", "punycode"),
+        *("undefined", "unicode_escape", "raw-unicode-escape", "charmap", "mbcs"),
+    ],
+)
+def test_what_no_text_is_written_in_is_no_encoding(name: str) -> None:
+    assert known_codec(name) is None
+    assert not is_single_byte(name)
+
+
+@pytest.mark.parametrize("name", ["latin-1", "cp1252", "ascii", "koi8-r", "cp437", "mac-roman"])
+def test_encodings_that_can_be_split(name: str) -> None:
+    assert is_single_byte(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    # EBCDIC; halves of characters that look like commas; ASCII with two commas.
+    ["utf-8", "utf-16", "utf-7", "cp500", "shift_jis", "gb18030", "hz", "iso2022_jp", "mac_arabic"],
+)
+def test_encodings_that_cannot(name: str) -> None:
+    assert not is_single_byte(name)
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if is_single_byte(name)])
+def test_bytes_of_a_single_byte_encoding_are_characters_wherever_they_stand(name: str) -> None:
+    characters = {byte: bytes([byte]).decode(name, "surrogateescape") for byte in range(256)}
+    data = bytes(range(256)) + bytes(range(255, -1, -1))
+    assert data.decode(name, "surrogateescape") == "".join(characters[byte] for byte in data)
+    assert {characters[byte]: byte for byte in range(128)} == {
+        chr(byte): byte for byte in range(128)
+    }
+    for byte, character in characters.items():
+        assert character.encode(name, "surrogateescape") == bytes([byte])
+
+
+def test_there_are_many() -> None:
+    assert sum(map(is_single_byte, EVERY)) > 50
