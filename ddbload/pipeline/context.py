@@ -46,9 +46,9 @@ class ClientSet(Protocol):
         """A bucket, by requests of one's own; None where only `s3` can reach it."""
 
 
-KNOWN_BESIDES = ("items", "row_group", "bytes")
+KNOWN_BESIDES = ("items", "row_groups", "bytes")
 """What a listing says of an object besides its version: how many items an export has there, which
-row group of a Parquet file is meant, and how many bytes that is, about."""
+row groups of a Parquet file are meant, and how many bytes these are, about."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,14 +107,16 @@ def listed_from(ledger: Ledger, first: int, end: int) -> Iterator[Mapping[str, A
 def row_groups(
     objects: Iterable[Mapping[str, Any]], context: Context
 ) -> Iterator[Mapping[str, Any]]:
-    """Parquet files, each as often as it has row groups: these are read like objects."""
+    """Parquet files, each as often as it has row groups, or some of them that are small: these
+    are read like objects.
+    """
     from ddbload.source.parquet import ParquetLines
 
     for pinned in objects:
         with closing(context.reopen(pinned)) as raw:
-            groups = ParquetLines(raw).groups
-        for group in range(groups):
-            yield {**pinned, "row_group": group, "bytes": -(-pinned["size"] // groups)}
+            portions = list(ParquetLines(raw).portions())
+        for first, after, size in portions:
+            yield {**pinned, "row_groups": [first, after], "bytes": size}
 
 
 def part_of(record: RunRecord, pinned: Mapping[str, Any], raw: ByteSource, base: int) -> Part:
@@ -136,7 +138,8 @@ def part_of(record: RunRecord, pinned: Mapping[str, Any], raw: ByteSource, base:
             " import it by itself; or name the columns of all with --columns"
         )
     skip = header.data_start.byte
-    return Part(pinned, base, skip, header.data_start.line, max(0, raw.size - skip))
+    line = header.data_start.line + file.rows_before
+    return Part(pinned, base, skip, line, max(0, raw.size - skip))
 
 
 def open_each(

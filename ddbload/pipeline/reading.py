@@ -87,7 +87,7 @@ def readable(raw: ByteSource, source: Source, pinned: Mapping[str, Any] | None =
     if source.format == PARQUET:
         from ddbload.source.parquet import ParquetLines
 
-        return ParquetLines(raw, known.get("row_group"))
+        return ParquetLines(raw, known.get("row_groups"))
     if "items" in known:
         return ExportedFile(raw, known["items"], max_expansion=source.max_expansion)
     return Decoded(

@@ -50,6 +50,11 @@ class Decoded:
         """Whether the bytes are the file's own, so that any range can be read by itself."""
         return self._compression == "none" and self._encoding is None
 
+    @property
+    def rows_before(self) -> int:
+        """Rows of the file before its first byte that is read: where only some are."""
+        return 0
+
     def stream(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
         """The bytes from `start` up to, not with, `end`, in pieces of at most `piece_bytes`.
 

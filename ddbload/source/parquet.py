@@ -6,7 +6,8 @@ Row groups stand by themselves: each can be read without those before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ddbload.errors import (
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 SIGNATURE = b"PAR1"
 
+PORTION_BYTES = 4 * 1024 * 1024
+"""Of a file's columns, decompressed: less than this is not worth to be opened for."""
+
 # Of what is read at once: cells, and bytes as the file says that they are.
 _BATCH_CELLS = 32 * 1024
 _BATCH_BYTES = 4 * 1024 * 1024
@@ -33,11 +37,17 @@ _BATCH_ROWS = 4096
 # Of a column's compressed pages, how much is asked for at once.
 _BUFFER_BYTES = 64 * 1024
 
+_TELLING = ("bucket", "key", "version_id", "etag", "path", "size", "mtime_ns", "inode")
+
+# That of the file that was opened last: it is opened again for each portion of it.
+_FOOTERS: dict[str | None, Any] = {}
+
 
 class ParquetLines(Decoded):
     """The rows of a Parquet file as lines of DynamoDB JSON. Offsets count these lines' bytes.
 
-    `group`: only the rows of this row group, counted from 0; None: those of all. Null is
+    `groups`: the first row group to read, counted from 0, and the first one not to read; None:
+    all. Null is
     `{"NULL": true}`; a number that DynamoDB has not, like NaN, and text that is not UTF-8 stand
     in their line as they are, for its reader to reject.
 
@@ -45,9 +55,8 @@ class ParquetLines(Decoded):
     the inner source raises.
     """
 
-    def __init__(self, inner: ByteSource, group: int | None = None) -> None:
+    def __init__(self, inner: ByteSource, groups: Sequence[int] | None = None) -> None:
         super().__init__(inner)
-        self._group = group
         start = b"".join(inner.stream(0, min(inner.size, LONGEST_SIGNATURE), LONGEST_SIGNATURE))
         packed = compression_of(start)
         if packed != "none":
@@ -69,6 +78,8 @@ class ParquetLines(Decoded):
         """In the whole file."""
         self.groups: int = metadata.num_row_groups
         """Row groups, in the whole file."""
+        self._first: int = 0 if groups is None else groups[0]
+        self._after: int = self.groups if groups is None else groups[1]
         self._access.expect_readers(metadata.num_columns)
 
     @property
@@ -77,10 +88,24 @@ class ParquetLines(Decoded):
         return False
 
     @property
-    def name(self) -> str:
-        """As people write it: a path or an s3:// URI; and which row group, where it is one."""
-        group = "" if self._group is None else f", row group {self._group}"
-        return f"{self.inner.name}{group}"
+    def rows_before(self) -> int:
+        """Rows in the row groups before those that are read."""
+        metadata = self._file.metadata
+        return sum(metadata.row_group(group).num_rows for group in range(self._first))
+
+    def portions(self, least_bytes: int = PORTION_BYTES) -> Iterator[tuple[int, int, int]]:
+        """Row groups that are worth being read by themselves: the first, the first one after
+        them, and how many bytes of the file they are, about.
+        """
+        metadata = self._file.metadata
+        sizes = [metadata.row_group(group).total_byte_size for group in range(self.groups)]
+        whole = max(1, sum(sizes))
+        first = held = 0
+        for group, size in enumerate(sizes, 1):
+            held += size
+            if held >= least_bytes or group == self.groups:
+                yield first, group, self.inner.size * held // whole
+                first, held = group, 0
 
     def stream(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
         """The bytes from `start` up to, not with, `end`, in pieces of at most `piece_bytes`.
@@ -102,8 +127,11 @@ class ParquetLines(Decoded):
                 f"{self.name} is a Parquet file, and the package that reads it is not installed:"
                 " pip install 'ddbload[parquet]'"
             ) from None
-        return parquet.ParquetFile(
+        version = _version(self.inner)
+        known = _FOOTERS.get(version)
+        file = parquet.ParquetFile(
             self._access,
+            metadata=known,
             # Not a whole row group at once, which may be a gigabyte.
             pre_buffer=False,
             buffer_size=_BUFFER_BYTES,
@@ -111,12 +139,15 @@ class ParquetLines(Decoded):
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,
         )
+        if version is not None and known is None:
+            _FOOTERS.clear()
+            _FOOTERS[version] = file.metadata
+        return file
 
     def _lines(self) -> Iterator[bytes]:
         from ddbload.source.parquet_values import lines
 
-        groups = range(self.groups) if self._group is None else [self._group]
-        for group in groups:
+        for group in range(self._first, self._after):
             batches = self._file.iter_batches(
                 batch_size=self._batch_rows(group), row_groups=[group], use_threads=False
             )
@@ -161,3 +192,11 @@ class ParquetLines(Decoded):
                 f"{where} cannot be read as Parquet ({words}): it is damaged, cut short or"
                 " encrypted; write it again"
             ) from None
+
+
+def _version(source: ByteSource) -> str | None:
+    """What tells this version of a file from all others; None where nothing does."""
+    pinned = source.pinned
+    if "etag" not in pinned and "mtime_ns" not in pinned:
+        return None
+    return json.dumps([pinned.get(name) for name in _TELLING])

@@ -61,8 +61,8 @@ class RandomAccess(io.RawIOBase):
             found = b""
             while len(found) < count:
                 at = start + len(found)
-                block = self._get(at // self._block)
-                some = block[at % self._block :][: count - len(found)]
+                number, begin = divmod(at, self._block)
+                some = self._get(number)[begin : begin + count - len(found)]
                 found = found + some if found else some
             return found
         except DdbloadError as error:

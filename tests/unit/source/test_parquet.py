@@ -12,6 +12,7 @@ import random
 import subprocess
 import sys
 import uuid
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -288,9 +289,44 @@ def test_row_groups_stand_by_themselves():
     source = ParquetLines(Bytes(data))
     assert (source.groups, source.rows, source.columns) == (4, 1000, ("id", "name", "raw"))
     assert (source.name, source.pinned) == ("some file", {"size": len(data)})
-    parts = [read(data, group=group) for group in range(4)]
+    parts = [read(data, groups=(group, group + 1)) for group in range(4)]
     assert b"".join(parts) == LINES
     assert [part.count(b"\n") for part in parts] == [300, 300, 300, 100]
+
+
+@pytest.mark.parametrize("least", [1, 5000, 10**9])
+def test_portions_are_all_row_groups_once(least):
+    data = packed(table(), row_group_size=100)
+    source = ParquetLines(Bytes(data))
+    portions = list(source.portions(least))
+    assert len(portions) == {1: 10, 5000: 4, 10**9: 1}[least]
+    assert portions[0][0] == 0
+    assert portions[-1][1] == 10
+    assert all(one[1] == other[0] for one, other in pairwise(portions))
+    assert 0.99 * len(data) < sum(size for _, _, size in portions) <= len(data)
+    assert b"".join(read(data, groups=portion[:2]) for portion in portions) == LINES
+    before = [ParquetLines(Bytes(data), portion[:2]).rows_before for portion in portions]
+    assert before == [100 * first for first, _, _ in portions]
+
+
+def test_a_file_without_rows_has_one_portion_or_none():
+    assert len(list(ParquetLines(Bytes(packed(table(0)))).portions())) <= 1
+
+
+def test_the_end_of_a_file_is_read_once_for_each_version():
+    class Versions(Bytes):
+        def __init__(self, data, etag):
+            super().__init__(data)
+            self.pinned = {"bucket": "b", "key": "k", "size": len(data), "etag": etag}
+
+    one, other = packed(table(50)), packed(table(60))
+    for data, etag, count in ((one, "1", 50), (one, "1", 50), (other, "2", 60), (one, "1", 50)):
+        source = ParquetLines(Versions(data, etag))
+        assert source.rows == count
+        assert b"".join(source.stream(0, None, 999)) == expected_lines(count)
+    again = Versions(one, "1")
+    ParquetLines(again)
+    assert again.read == 4
 
 
 @pytest.mark.parametrize("rows", [0, 3])
