@@ -17,7 +17,6 @@ from ddbload.pipeline.plan.capacity import (
     hot_index,
     of_capacity,
 )
-from ddbload.pipeline.plan.evidence import Evidence
 from ddbload.pipeline.plan.survey import Survey
 from ddbload.pipeline.plan.table import TableFacts
 
@@ -145,13 +144,13 @@ def _keys(record: RunRecord, survey: Survey, limits: Sequence[Limit]) -> Iterato
 def _indexes(record: RunRecord, survey: Survey, limits: Sequence[Limit]) -> Iterator[Warned]:
     if record.payload.options.mode == DELETE:
         return
-    columns = set(record.columns)
+    known = survey.types.keys()
     for each in survey.indexes:
-        name, missing = each.index.name, [key for key in each.index.keys if key not in columns]
-        if survey.evidence and missing:
+        name, missing = each.index.name, [key for key in each.index.keys if key not in known]
+        if known and missing and not survey.members.more:
             yield Warned(
                 "index_without_column",
-                f"index {name} gets none of the rows: the file has no column {missing[0]!r}",
+                f"index {name} gets none of the rows: there is no attribute {missing[0]!r}",
             )
             continue
         absent = survey.sizes.count - each.sizes.count
@@ -187,10 +186,9 @@ def _time_to_live(
     name = facts.time_to_live
     if name is None or record.payload.options.mode == DELETE:
         return
-    if name not in record.columns:
+    kind = survey.types.get(name)
+    if kind is None:
         return
-    kind = record.types[record.columns.index(name)]
-    seen = survey.evidence.get(name, Evidence())
     if kind not in ("N", "epoch"):
         yield Warned(
             "time_to_live_type",
@@ -198,7 +196,7 @@ def _time_to_live(
             f" will not expire; declare its type ({name}=epoch reads dates and milliseconds, too)",
         )
         return
-    low, high = seen.range
+    low, high = survey.range_of(name)
     if kind == "N" and high >= MILLISECONDS:
         yield Warned(
             "time_to_live_milliseconds",

@@ -69,6 +69,10 @@ class Evidence(Guess):
         }
 
 
-def _shown(octets: str) -> str:
-    text = octets.encode("latin-1").decode(errors="replace")
+def cut(text: str) -> str:
+    """A text that is short enough to be shown."""
     return text if len(text) <= EXAMPLE_LENGTH else text[: EXAMPLE_LENGTH - 1] + "…"
+
+
+def _shown(octets: str) -> str:
+    return cut(octets.encode("latin-1").decode(errors="replace"))

@@ -49,7 +49,7 @@ def figures(
         "keys": _keys(record, survey),
         "items": _items(survey, scale),
         "write_units": {
-            "table": round(survey.sizes.units * scale),
+            "table": round((survey.sizes.units + survey.deletions) * scale),
             "indexes": [
                 {
                     "name": each.index.name,
@@ -80,14 +80,14 @@ def chunks_of(record: RunRecord) -> int:
 
 def _load(survey: Survey, scale: float) -> Load:
     local = sum(each.sizes.units for each in survey.indexes if not each.index.is_global)
-    units = (survey.sizes.units + local) * scale
+    units = (survey.sizes.units + survey.deletions + local) * scale
     across = [each for each in survey.indexes if each.index.is_global]
     hot = [(HOT_TABLE, survey.hot.standing_out * units)]
     hot += [
         (hot_index(each.index), each.hot.standing_out * each.sizes.units * scale) for each in across
     ]
     return Load(
-        rows=round(survey.sizes.count * scale),
+        rows=round((survey.sizes.count + survey.deletions) * scale),
         table_units=round(units),
         index_units=tuple((each.index, round(each.sizes.units * scale)) for each in across),
         hot=tuple(hot),
@@ -131,6 +131,7 @@ def _items(survey: Survey, scale: float) -> dict[str, Any]:
     mean = sizes.bytes / sizes.count if sizes.count else 0.0
     return {
         "count": round(sizes.count * scale),
+        "deleted": round(survey.deletions * scale),
         "bytes": round(sizes.bytes * scale),
         "smallest": sizes.smallest,
         "mean": round(mean, 1),

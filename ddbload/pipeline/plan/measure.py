@@ -13,12 +13,17 @@ from ddbload.modes import INSERT, PUT
 from ddbload.pipeline.plan.indexes import Index
 from ddbload.pipeline.walk import Walked
 from ddbload.rows.attributes import Attributes, item_size
-from ddbload.rows.columns import octets
+from ddbload.rows.columns import Columns, octets
+from ddbload.rows.encode import item_of
 from ddbload.rows.items import Item
+from ddbload.rows.layout import Layout
 from ddbload.rows.parse import Defect
 from ddbload.rows.types import number
+from ddbload.rows.values import OMIT
 
 _PLAIN_TYPES = frozenset({"S", "N", "BOOL"})
+_DELETION = '{"DeleteRequest"'
+"""How the request begins that a change in an export is, when it deletes."""
 
 
 @dataclass(slots=True)
@@ -34,31 +39,46 @@ class Measured:
     """Of each index: the partition keys of the rows that are in it."""
     rejected: list[tuple[int, Defect]] = field(default_factory=list)
     """Rows by their number among those that were read, and why they are none."""
+    deletions: int = 0
+    """Rows that delete an item, among others that put one. They have keys, and no size."""
+    cells: Columns | None = None
+    """The texts of the attributes, where rows are delimited text."""
+    items: list[Attributes] = field(default_factory=list)
+    """The items, where they are not."""
 
 
 class Measure:
     """Measures the rows of one run."""
 
     def __init__(
-        self, columns: Sequence[str], types: Sequence[str], mode: str, indexes: Sequence[Index]
+        self,
+        layout: Layout,
+        types: Sequence[str],
+        indexes: Sequence[Index],
+        *,
+        mode: str = PUT,
+        nulls: str = OMIT,
     ) -> None:
-        self._columns = list(columns)
+        """`layout` and `types`: of delimited text's attributes."""
+        names = layout.attributes
+        self._layout = layout
         self._types = list(types)
         self._indexes = list(indexes)
-        self._names = [len(name.encode()) for name in columns]
-        self._by_column = mode in (PUT, INSERT) and set(types) <= _PLAIN_TYPES
+        self._names = [len(name.encode()) for name in names]
+        plain = mode in (PUT, INSERT) and nulls == OMIT and set(types) <= _PLAIN_TYPES
+        self._by_column = plain
         self._number_sizes: dict[str, int] = {}
-        known = set(columns)
-        # An index that a column is missing for has no entries.
+        known = set(names)
+        # An index that an attribute is missing for has no entries.
         self._live = [set(index.keys) <= known for index in indexes]
         self._keys = [
-            [columns.index(name) for name in index.keys] if live else []
+            [names.index(name) for name in index.keys] if live else []
             for index, live in zip(indexes, self._live, strict=True)
         ]
         self._projected = [
             None
             if index.projected is None
-            else [place for place, name in enumerate(columns) if name in index.projected]
+            else [place for place, name in enumerate(names) if name in index.projected]
             for index in indexes
         ]
 
@@ -67,22 +87,22 @@ class Measure:
         measured = Measured(
             entries=[[] for _ in self._indexes], partitions=[[] for _ in self._indexes]
         )
-        odd = walked.window.odd
-        if self._by_column and walked.columns is not None:
-            self._columnwise(walked, measured)
+        if walked.columns is not None:
+            measured.cells = self._layout.apply(walked.columns)
+        if self._by_column and measured.cells is not None:
+            self._columnwise(walked, measured.cells, measured)
         else:
             self._item_by_item(walked, measured)
-        for row in sorted(odd):
+        for row in sorted(walked.window.odd):
             built = walked.build(row)
             if isinstance(built, Defect):
                 measured.rejected.append((row, built))
             else:
-                self._add(built.attributes, built.key, built.size, measured)
+                self._add(built, measured)
         return measured
 
-    def _columnwise(self, walked: Walked, measured: Measured) -> None:
-        assert walked.columns is not None  # noqa: S101 - asked before
-        cells: list[Sequence[str]] = walked.columns.cells
+    def _columnwise(self, walked: Walked, columns: Columns, measured: Measured) -> None:
+        cells: list[Sequence[str]] = columns.cells
         odd = walked.window.odd
         keys = walked.window.keys
         if odd:
@@ -134,20 +154,25 @@ class Measure:
         return [name + known[cell] if cell else 0 for cell in column]
 
     def _item_by_item(self, walked: Walked, measured: Measured) -> None:
+        window = walked.window
         for row in range(walked.count):
-            if row in walked.window.odd:
+            if row in window.odd:
                 continue
-            built = walked.build(row)
-            if isinstance(built, Item):
-                self._add(built.attributes, built.key, built.size, measured)
-            else:
-                measured.rejected.append((row, built))
+            put = window.puts[row]
+            item = item_of(put)
+            deleted = put.startswith(_DELETION)
+            size = 0 if deleted else item_size(item)
+            self._add(Item(item, window.keys[row], size, 0, deleted), measured)
 
-    def _add(
-        self, item: Attributes, key: tuple[Hashable, ...], size: int, measured: Measured
-    ) -> None:
-        measured.sizes.append(size)
-        measured.keys.append(key)
+    def _add(self, built: Item, measured: Measured) -> None:
+        measured.keys.append(built.key)
+        if built.deleted:
+            measured.deletions += 1
+            return
+        item = built.attributes
+        measured.sizes.append(built.size)
+        if measured.cells is None:
+            measured.items.append(item)
         for place, index in enumerate(self._indexes):
             if not all(name in item for name in index.keys):
                 measured.entries[place].append(0)
@@ -157,7 +182,7 @@ class Measure:
                 if index.projected is None
                 else {name: value for name, value in item.items() if name in index.projected}
             )
-            measured.entries[place].append(size if held is item else item_size(held))
+            measured.entries[place].append(built.size if held is item else item_size(held))
             parts = tuple(octets(str(*item[name].values())) for name in index.partition)
             measured.partitions[place].append(parts[0] if len(parts) == 1 else parts)
 

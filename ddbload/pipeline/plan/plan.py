@@ -14,6 +14,7 @@ from ddbload.pipeline.collector import rare_collections
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.objects import expected_bytes
+from ddbload.pipeline.plan.evidence import Evidence
 from ddbload.pipeline.plan.figures import chunks_of, figures
 from ddbload.pipeline.plan.survey import Survey
 from ddbload.pipeline.plan.table import TableFacts, ask_more, facts_of
@@ -140,19 +141,33 @@ class Plan:
 
     def _columns(self) -> list[dict[str, Any]]:
         record, survey = self.record, self.survey
-        if record is None:
+        if record is None or survey is None:
             return []
         roles = dict(zip((key.name for key in record.table.keys), ("partition", "sort")))  # noqa: B905
-        seen = survey.evidence if survey is not None else {}
-        return [
-            {
+
+        def column(name: str, kind: str, origin: str | None) -> dict[str, Any]:
+            return {
                 "name": name,
+                "column": origin,
                 "type": kind,
                 "declared": name in record.payload.types,
                 "key": roles.get(name),
-                **(seen[name].to_json() if name in seen else {}),
             }
-            for name, kind in zip(record.columns, record.types, strict=True)
+
+        if not record.columns:
+            return [
+                {**column(name, member.type, None), **member.to_json(survey.sizes.count)}
+                for name, member in survey.members.known.items()
+            ]
+        layout = survey.layout
+        return [
+            {
+                **column(name, kind, record.columns[origin] if isinstance(origin, int) else None),
+                **survey.evidence.get(name, Evidence()).to_json(),
+            }
+            for name, kind, origin in zip(
+                layout.attributes, record.types, layout.origins, strict=True
+            )
         ]
 
 

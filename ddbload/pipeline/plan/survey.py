@@ -13,8 +13,10 @@ from ddbload.pipeline.plan.evidence import Evidence
 from ddbload.pipeline.plan.hot import Hot, HotKeys, Order
 from ddbload.pipeline.plan.indexes import Index
 from ddbload.pipeline.plan.measure import Measure, Measured
+from ddbload.pipeline.plan.members import Members
 from ddbload.pipeline.plan.sizes import Sizes
 from ddbload.pipeline.walk import Walked
+from ddbload.rows.layout import Layout
 from ddbload.rows.parse import Defect
 
 MOST_KINDS = 1000
@@ -66,12 +68,18 @@ class Survey:
         self.hot = HotKeys()
         self.order = Order()
         self.indexes = [IndexSurvey(index, Sizes(), HotKeys()) for index in indexes]
+        self.deletions = 0
+        """Rows that delete an item: changes of an export."""
         self.evidence: dict[str, Evidence] = {}
+        """Of delimited text's attributes."""
+        self.members = Members()
+        """Of documents' attributes."""
         self.longest_stretch = 0.0
         """The largest share of one partition key among rows that are read together."""
         self._record = record
+        self.layout = layout_of(record)
         self._measure = Measure(
-            record.columns, record.types, record.payload.options.mode, list(indexes)
+            self.layout, record.types, indexes, mode=record.payload.options.mode
         )
         self._census = KeyCensus(exact_rows)
         self._numeric = record.table.keys[0].type == "N"
@@ -92,7 +100,8 @@ class Survey:
             each.hot.add(Counter(partitions))
         for row, defect in measured.rejected:
             self._reject(walked, row, defect)
-        self._look(walked, measured)
+        self.deletions += measured.deletions
+        self._look(measured)
 
     @property
     def keys(self) -> Keys:
@@ -136,16 +145,34 @@ class Survey:
                 defect.cause, column, 1, at, defect.detail
             )
 
-    def _look(self, walked: Walked, measured: Measured) -> None:  # noqa: ARG002 - documents' items
-        columns = walked.columns
+    def _look(self, measured: Measured) -> None:
+        columns = measured.cells
         if columns is None:
+            self.members.add(measured.items)
             return
         cells: Iterable[Sequence[str]] = columns.cells
         if columns.odd:
             kept = [row for row in range(columns.count) if row not in columns.odd]
             cells = [[column[row] for row in kept] for column in columns.cells]
-        for name, column in zip(self._record.columns, cells, strict=True):
+        for name, column in zip(self.layout.attributes, cells, strict=True):
             self.evidence.setdefault(name, Evidence()).add(column)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The type of each attribute; of documents' the most frequent."""
+        if self.evidence:
+            return dict(zip(self.layout.attributes, self._record.types, strict=True))
+        return {name: member.type for name, member in self.members.known.items()}
+
+    def range_of(self, name: str) -> tuple[float, float]:
+        """The least and the greatest number of an attribute, where its values are such."""
+        found = self.evidence.get(name) or self.members.known.get(name) or Evidence()
+        return found.range
+
+
+def layout_of(record: RunRecord) -> Layout:
+    """What a run's columns become."""
+    return Layout.of(record.columns)
 
 
 def _as_bytes(keys: Sequence[tuple[Hashable, ...]], *, single: bool) -> list[bytes]:

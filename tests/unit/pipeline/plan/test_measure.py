@@ -16,6 +16,7 @@ from ddbload.pipeline.plan.table import indexes_of
 from ddbload.pipeline.preflight import record_of
 from ddbload.pipeline.tables import described
 from ddbload.pipeline.walk import walk
+from ddbload.rows.layout import Layout
 from tests.fakes.dynamodb_values import item_size
 from tests.unit.pipeline.world import TABLE, World
 
@@ -91,7 +92,7 @@ def measured(world: World, *, by_item: bool) -> list[Measured]:
         table, answer = described(world.dynamodb, TABLE)
         record = record_of("r", payload, file, table, 0.0)
         indexes = indexes_of(table, answer, on_demand=True)
-        measure = Measure(record.columns, record.types, "put", indexes)
+        measure = Measure(Layout.of(record.columns), record.types, indexes)
         if by_item:
             measure._by_column = False
         parts = walk(Reading(record), file, piece_bytes=900)
