@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,9 @@ def _facts(plan: Value) -> RenderableType:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     grid.add_row("outcome", _verdict(plan))
-    grid.add_row("source", Text(_source(plan)))
+    if plan["dialect"] is not None:
+        grid.add_row("source", Text(_source(plan["source"])))
+        grid.add_row("dialect", Text(_dialect(plan["dialect"])))
     if plan["keys"] is not None:
         grid.add_row("keys", Text(_keys(plan["keys"])))
     if plan["items"] is not None and plan["items"]["count"]:
@@ -106,22 +109,30 @@ def _facts(plan: Value) -> RenderableType:
     return grid
 
 
-def _source(plan: Value) -> str:
-    source, dialect = plan["source"], plan["dialect"]
+def _source(source: Value) -> str:
+    said = [] if source["bytes"] is None else [_bytes(source["bytes"])]
+    if source["objects"] and source["objects"] > 1:
+        said.append(f"{source['objects']:,} objects")
+    if source["chunks"]:
+        one = "one chunk, since it cannot be split" if not source["splits"] else "one chunk"
+        said.append(one if source["chunks"] == 1 else f"{source['chunks']:,} chunks")
+    if not source["complete"] and source["bytes"]:
+        said.append(f"{_bytes(source['bytes_read'])} were read")
+    return ", ".join(said)
+
+
+def _dialect(dialect: Value) -> str:
     said: str = dialect["format"]
     if dialect["delimiter"] is not None:
         said += f" delimited by {_shown(dialect['delimiter'])}"
         said += f", quoted by {_shown(dialect['quote'])}" if dialect["quote"] else ", no quotes"
+        said += f", escaped by {_shown(dialect['escape'])}" if dialect["escape"] else ""
         said += ", with a header" if dialect["header"] else ", no header"
     said += f", {dialect['encoding']}"
-    if dialect["sure"] < 1:
-        said += f" ({dialect['sure']:.0%} sure: {dialect['why']})"
-    size = "" if source["bytes"] is None else f"{_bytes(source['bytes'])}, "
-    if source["chunks"]:
-        said += f"; {source['chunks']:,} chunk{'s' if source['chunks'] != 1 else ''}"
-    if not source["complete"] and source["bytes"]:
-        said += f"; {_bytes(source['bytes_read'])} were read"
-    return size + said
+    if dialect["compression"] not in ("none", "auto"):
+        said += f", {dialect['compression']}"
+    sure = math.floor(100 * dialect["sure"])
+    return f"{said} ({sure}% sure: {printable(dialect['why'])})"
 
 
 def _keys(keys: Value) -> str:
@@ -179,10 +190,17 @@ def _rejects(rejects: Sequence[Value]) -> RenderableType:
             f"{each['rows']:,}",
             each["cause"],
             Text(printable(each["column"] or "the row")),
-            f"line {each['first']['line']:,}",
+            Text(_first(each["first"])),
             Text(printable(each["detail"])),
         )
     return _with_more(table, len(rejects) - REJECTS_SHOWN)
+
+
+def _first(place: Value) -> str:
+    line = f"line {place['line']:,}"
+    if "source" not in place:
+        return line
+    return f"{printable(place['source'].rpartition('/')[2])}, {line}"
 
 
 def _columns(columns: Sequence[Value]) -> RenderableType:

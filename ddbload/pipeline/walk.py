@@ -21,6 +21,7 @@ from ddbload.rows.items import Item
 from ddbload.rows.parse import Defect
 from ddbload.rows.places import Places
 from ddbload.rows.rejects import reject_line
+from ddbload.source.metered import Metered
 
 Line = bytes
 """A line of JSON, with its end."""
@@ -41,6 +42,8 @@ class Walked:
     """Their cells, where the format has such."""
     bytes: int
     """Of the source, with the line ends and empty lines between the rows."""
+    kept: int
+    """How far reading is, in bytes of the source as it is kept: compressed, or not."""
 
     @property
     def count(self) -> int:
@@ -79,6 +82,7 @@ def walk(
     """
     record = reading.record
     base = record.data_start.byte
+    before = 0
     objects = listed(record, ledger, 0)
     with closing(open_each(objects, record, context)) as each:
         for pinned, raw in each:
@@ -86,7 +90,8 @@ def walk(
                 return
             with naming(raw, record):
                 part = part_of(record, pinned, raw, base)
-                file = readable(raw, record.payload.source, pinned)
+                metered = Metered(raw)
+                file = readable(metered, record.payload.source, pinned)
                 end = part.end if file.plain else None
                 start = Cursor(part.base, part.line)
                 offset = part.skip - part.base
@@ -99,19 +104,22 @@ def walk(
                             # The rows before it are rows all the same.
                             whole = reading.ends.last(block.data, final=True)
                             if whole:
-                                before = Block(block.data[:whole], block.start)
-                                yield walked_of(reading, raw.name, part, before)
+                                good = Block(block.data[:whole], block.start)
+                                yield walked_of(
+                                    reading, raw.name, part, good, before + metered.read
+                                )
                             raise
-                        yield walked_of(reading, raw.name, part, block)
+                        yield walked_of(reading, raw.name, part, block, before + metered.read)
                     if (end is None or base < end) and must_end():
                         return
+            before += raw.size
 
 
-def walked_of(reading: Reading, name: str, part: Part, block: Block) -> Walked:
-    """The rows of a block, which stand in the object of this name."""
+def walked_of(reading: Reading, name: str, part: Part, block: Block, kept: int = 0) -> Walked:
+    """The rows of a block, which stand in the object of this name. `kept`: see `Walked`."""
     columns = None
     if isinstance(reading.rows, DelimitedText):
         columns, places, window = reading.rows.read_columns(block)
     else:
         places, window = reading.rows.read(block)
-    return Walked(reading, name, part, places, window, columns, len(block.data))
+    return Walked(reading, name, part, places, window, columns, len(block.data), kept)

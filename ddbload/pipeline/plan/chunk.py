@@ -6,7 +6,6 @@ from contextlib import closing
 
 from ddbload.contracts import Chunk, Counts, Cursor, Planned, Segment, Work
 from ddbload.errors import DdbloadError
-from ddbload.modes import PUT
 from ddbload.pipeline.context import Context, Progress
 from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.objects import chunk_blocks, chunk_parts, open_parts
@@ -54,7 +53,7 @@ class _Plan:
         self._chunk, self._start, self._end = chunk, start, start
         self._context = context
         record = reading.record
-        self._measure = Measure(record.columns, record.types, PUT, ())
+        self._measure = Measure.of(record)
         self._rows, self._sizes = Counts(), Sizes()
         self._lines: list[bytes] = []
 

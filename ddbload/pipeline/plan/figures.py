@@ -73,8 +73,15 @@ def figures(
     }
 
 
+def splits(record: RunRecord) -> bool:
+    """Whether an object is cut into byte ranges: not what is compressed, or of wide characters."""
+    return record.size is not None
+
+
 def chunks_of(record: RunRecord) -> int:
-    """How many chunks its import has."""
+    """How many chunks its import has; of several objects about."""
+    if record.objects is None and not splits(record):
+        return 1
     return -(-(expected_bytes(record) - record.data_start.byte) // record.chunk_bytes)
 
 
@@ -165,11 +172,18 @@ def _price(
         own = price.capacity(provisioned, lasts, replicas=replicas, infrequent=infrequent)
     lines = [
         own,
-        *price.Work(expected_bytes(record), max(1, chunks_of(record)), workers, lasts).lines(),
+        *price.Work(
+            expected_bytes(record),
+            max(1, chunks_of(record)),
+            workers,
+            lasts,
+            record.objects or 1,
+        ).lines(),
     ]
     reads = 0.0
-    if record.payload.source.path is None:
-        reads = 2 * math.ceil(expected_bytes(record) / RANGE_BYTES) * price.S3_READ
+    if record.payload.source.bucket is not None:
+        requests = max(math.ceil(expected_bytes(record) / RANGE_BYTES), record.objects or 1)
+        reads = 2 * requests * price.S3_READ
     stored = price.STORED_GB_MONTH_IA if infrequent else price.STORED_GB_MONTH
     entries = sum(
         each.sizes.bytes + price.INDEX_OVERHEAD * each.sizes.count for each in survey.indexes

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
-from ddbload.modes import INSERT, PUT
+from ddbload.contracts import RunRecord
+from ddbload.modes import INSERT, PLAN, PUT
 from ddbload.pipeline.plan.indexes import Index
 from ddbload.pipeline.walk import Walked
 from ddbload.rows.attributes import Attributes, item_size
 from ddbload.rows.columns import Columns, octets
 from ddbload.rows.encode import item_of
 from ddbload.rows.items import Item
-from ddbload.rows.layout import Layout
+from ddbload.rows.layout import Layout, changes_of
 from ddbload.rows.parse import Defect
 from ddbload.rows.types import number
 from ddbload.rows.values import OMIT
@@ -61,11 +63,11 @@ class Measure:
     ) -> None:
         """`layout` and `types`: of delimited text's attributes."""
         names = layout.attributes
-        self._layout = layout
+        self.layout = layout
         self._types = list(types)
         self._indexes = list(indexes)
         self._names = [len(name.encode()) for name in names]
-        plain = mode in (PUT, INSERT) and nulls == OMIT and set(types) <= _PLAIN_TYPES
+        plain = mode in (PUT, INSERT, PLAN) and nulls == OMIT and set(types) <= _PLAIN_TYPES
         self._by_column = plain
         self._number_sizes: dict[str, int] = {}
         known = set(names)
@@ -82,13 +84,25 @@ class Measure:
             for index in indexes
         ]
 
+    @classmethod
+    def of(cls, record: RunRecord, indexes: Sequence[Index] = ()) -> Self:
+        """For a run's rows, and these indexes of its table."""
+        payload = record.payload
+        return cls(
+            Layout.of(record.columns, changes_of(payload.mapping), payload.nulls.markers),
+            record.types,
+            indexes,
+            mode=payload.options.mode,
+            nulls=payload.nulls.policy,
+        )
+
     def measure(self, walked: Walked) -> Measured:
         """What the rows come to."""
         measured = Measured(
             entries=[[] for _ in self._indexes], partitions=[[] for _ in self._indexes]
         )
         if walked.columns is not None:
-            measured.cells = self._layout.apply(walked.columns)
+            measured.cells = self.layout.apply(walked.columns)
         if self._by_column and measured.cells is not None:
             self._columnwise(walked, measured.cells, measured)
         else:

@@ -15,10 +15,11 @@ from ddbload.pipeline.context import Context
 from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.objects import expected_bytes
 from ddbload.pipeline.plan.evidence import Evidence
-from ddbload.pipeline.plan.figures import chunks_of, figures
+from ddbload.pipeline.plan.figures import chunks_of, figures, splits
 from ddbload.pipeline.plan.survey import Survey
 from ddbload.pipeline.plan.table import TableFacts, ask_more, facts_of
 from ddbload.pipeline.reading import Reading
+from ddbload.pipeline.resolving import Resolved
 from ddbload.pipeline.scratch import scratch_ledger
 from ddbload.pipeline.tables import described
 from ddbload.pipeline.walk import walk
@@ -45,6 +46,8 @@ class Plan:
     record: RunRecord | None = None
     facts: TableFacts | None = None
     survey: Survey | None = None
+    resolved: Resolved | None = None
+    """How the source is read, and how sure that is."""
     size: int | None = None
     complete: bool = False
     """Whether all rows were read."""
@@ -62,10 +65,13 @@ class Plan:
     @property
     def scale(self) -> float:
         """All rows for each that was read, about."""
-        if self.complete or self.survey is None or self.record is None or not self.survey.bytes:
+        record, survey = self.record, self.survey
+        if self.complete or survey is None or record is None or not survey.bytes:
             return 1.0
-        rows_bytes = expected_bytes(self.record) - self.record.data_start.byte
-        return max(1.0, rows_bytes / self.survey.bytes)
+        if record.size is None:
+            expansion = survey.expansion or survey.bytes / max(1, survey.kept)
+            return max(1.0, expected_bytes(record) * expansion / survey.bytes)
+        return max(1.0, (record.size - record.data_start.byte) / survey.bytes)
 
     def to_json(self) -> dict[str, Any]:
         """The plan's object. Parts that could not be found out are null, or empty lists.
@@ -108,24 +114,39 @@ class Plan:
         record = self.record
         return {
             "uri": self.payload.source.uri,
+            "objects": None if record is None else record.objects or 1,
             "bytes": self.size,
             "bytes_read": 0
             if self.survey is None or record is None
             else record.data_start.byte + self.survey.bytes,
             "complete": self.complete,
+            "splits": None if record is None else record.objects is not None or splits(record),
             "chunks": None if record is None else chunks_of(record),
         }
 
-    def _dialect(self) -> dict[str, Any]:
-        source = (self.record.payload if self.record is not None else self.payload).source
-        return {
+    def _dialect(self) -> dict[str, Any] | None:
+        if self.record is None:
+            return None
+        source, found = self.record.payload.source, self.resolved
+        guessed = found is not None and found.why is not None
+        value: dict[str, Any] = {
             "format": source.format,
             "delimiter": source.delimiter,
             "quote": source.quote,
+            "escape": source.escape,
+            "comment": source.comment,
             "header": source.header,
+        }
+        if not source.delimited:
+            # Lines of JSON have none of these.
+            value = {**dict.fromkeys(value), "format": source.format}
+        return {
+            **value,
+            "skip_lines": source.skip_lines,
             "encoding": source.encoding,
-            "sure": 1.0,
-            "why": "as it was asked for, or by the file's name",
+            "compression": source.compression,
+            "sure": found.sure if found is not None and guessed else 1.0,
+            "why": found.why if found is not None and guessed else "as it was asked for",
         }
 
     def _rows(self) -> dict[str, Any]:
@@ -217,21 +238,25 @@ def _examine(
         time_to_live=more.time_to_live,
         unknown=tuple(more.unknown),
     )
-    record = prepare("plan", asked, ledger, context, table=table).record
-    plan.record = record
+    prepared = prepare("plan", asked, ledger, context, table=table)
+    plan.record, plan.resolved = prepared.record, prepared.resolved
+    record = prepared.record
     plan.size = expected_bytes(record)
     survey = Survey(record, plan.facts.indexes)
     plan.survey = survey
-    enough = math.inf if sample.rows is None else sample.rows
-    whole = plan.size - record.data_start.byte
-    bytes_enough = math.inf if sample.share is None else sample.share * whole
+    rows_enough = math.inf if sample.rows is None else sample.rows
+    bytes_enough = math.inf if sample.share is None else sample.share * plan.size
     ended = False
 
     def must_end() -> bool:
         nonlocal ended
         if context.should_stop():
             raise Interrupted("stopped while reading; nothing was written")
-        ended = survey.rows >= enough or survey.bytes >= bytes_enough or context.must_end()
+        enough = survey.rows >= rows_enough or survey.kept >= bytes_enough
+        if enough and record.size is None:
+            # Of what is compressed, as much as tells how it expands; or the little that is left.
+            enough = survey.expansion is not None and survey.kept < expected_bytes(record)
+        ended = enough or context.must_end()
         return ended
 
     # A file without any row has no columns to read by.
@@ -240,7 +265,7 @@ def _examine(
             Reading(record), ledger, context, piece_bytes=PIECE_BYTES, must_end=must_end
         ):
             survey.add(walked)
-            watch(record.data_start.byte + survey.bytes, plan.size, survey.rows)
+            watch(survey.kept, plan.size, survey.rows)
     plan.complete = not ended
     limit = record.payload.options.max_rejects
     if survey.rejected > limit:

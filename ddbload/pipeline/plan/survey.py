@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ddbload.contracts import Cursor, RunRecord
+from ddbload.contracts import RunRecord
 from ddbload.pipeline.plan.census import EXACT_ROWS, KeyCensus, Keys
 from ddbload.pipeline.plan.evidence import Evidence
 from ddbload.pipeline.plan.hot import Hot, HotKeys, Order
@@ -16,7 +17,6 @@ from ddbload.pipeline.plan.measure import Measure, Measured
 from ddbload.pipeline.plan.members import Members
 from ddbload.pipeline.plan.sizes import Sizes
 from ddbload.pipeline.walk import Walked
-from ddbload.rows.layout import Layout
 from ddbload.rows.parse import Defect
 
 MOST_KINDS = 1000
@@ -30,8 +30,8 @@ class Rejected:
     cause: str
     column: str | None
     rows: int
-    first: Cursor
-    """Where the first of them begins."""
+    first: Mapping[str, Any]
+    """Where the first of them begins: line, byte, and the object where there are several."""
     detail: str
     """What is wrong with that one."""
 
@@ -41,7 +41,7 @@ class Rejected:
             "cause": self.cause,
             "column": self.column,
             "rows": self.rows,
-            "first": self.first.to_json(),
+            "first": dict(self.first),
             "detail": self.detail,
         }
 
@@ -64,6 +64,10 @@ class Survey:
         self.rows = 0
         self.rejected = 0
         self.bytes = 0
+        self.kept = 0
+        """How far reading is, in bytes of the source as it is kept."""
+        self.expansion: float | None = None
+        """Bytes of rows for each that is kept; None before that is known."""
         self.sizes = Sizes()
         self.hot = HotKeys()
         self.order = Order()
@@ -77,10 +81,8 @@ class Survey:
         self.longest_stretch = 0.0
         """The largest share of one partition key among rows that are read together."""
         self._record = record
-        self.layout = layout_of(record)
-        self._measure = Measure(
-            self.layout, record.types, indexes, mode=record.payload.options.mode
-        )
+        self._measure = Measure.of(record, indexes)
+        self.layout = self._measure.layout
         self._census = KeyCensus(exact_rows)
         self._numeric = record.table.keys[0].type == "N"
         self._single = len(record.table.keys) == 1
@@ -90,7 +92,11 @@ class Survey:
         """Take rows."""
         measured = self._measure.measure(walked)
         self.rows += walked.count
+        if walked.kept > self.kept > 0:
+            # What was read before is used up, or nothing more would have been read.
+            self.expansion = self.bytes / self.kept
         self.bytes += walked.bytes
+        self.kept = walked.kept
         self._add_keys(measured.keys)
         self.sizes.add(measured.sizes)
         for each, entries, partitions in zip(
@@ -140,7 +146,8 @@ class Survey:
         if known is not None:
             known.rows += 1
         elif len(self._rejects) < MOST_KINDS:
-            at = walked.places.position(row)
+            told = json.loads(walked.reject_line(row, defect))
+            at = {name: told[name] for name in ("source", "line", "byte") if name in told}
             self._rejects[defect.cause, column] = Rejected(
                 defect.cause, column, 1, at, defect.detail
             )
@@ -168,11 +175,6 @@ class Survey:
         """The least and the greatest number of an attribute, where its values are such."""
         found = self.evidence.get(name) or self.members.known.get(name) or Evidence()
         return found.range
-
-
-def layout_of(record: RunRecord) -> Layout:
-    """What a run's columns become."""
-    return Layout.of(record.columns)
 
 
 def _as_bytes(keys: Sequence[tuple[Hashable, ...]], *, single: bool) -> list[bytes]:

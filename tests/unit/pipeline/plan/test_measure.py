@@ -5,18 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import random
-from contextlib import closing
 
 import pytest
 
 from ddbload.contracts import Payload
-from ddbload.pipeline.intake import Reading
+from ddbload.pipeline.beginning import prepare
 from ddbload.pipeline.plan.measure import Measure, Measured
 from ddbload.pipeline.plan.table import indexes_of
-from ddbload.pipeline.preflight import record_of
+from ddbload.pipeline.reading import Reading
 from ddbload.pipeline.tables import described
 from ddbload.pipeline.walk import walk
-from ddbload.rows.layout import Layout
 from tests.fakes.dynamodb_values import item_size
 from tests.unit.pipeline.world import TABLE, World
 
@@ -87,16 +85,17 @@ def file_of(seed: int) -> bytes:
 
 
 def measured(world: World, *, by_item: bool) -> list[Measured]:
+    context = world.context()
     payload = Payload.from_json(world.payload)
-    with closing(world.context().open(payload.source)) as file:
-        table, answer = described(world.dynamodb, TABLE)
-        record = record_of("r", payload, file, table, 0.0)
-        indexes = indexes_of(table, answer, on_demand=True)
-        measure = Measure(Layout.of(record.columns), record.types, indexes)
-        if by_item:
-            measure._by_column = False
-        parts = walk(Reading(record), file, piece_bytes=900)
-        return [measure.measure(part) for part in parts]
+    ledger = context.ledger("plan")
+    table, answer = described(world.dynamodb, TABLE)
+    record = prepare("plan", payload, ledger, context, table=table).record
+    indexes = indexes_of(table, answer, on_demand=True)
+    measure = Measure.of(record, indexes)
+    if by_item:
+        measure._by_column = False
+    parts = walk(Reading(record), ledger, context, piece_bytes=900)
+    return [measure.measure(part) for part in parts]
 
 
 def joined(parts: list[Measured]) -> dict:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import random
 
 import pytest
 
 from ddbload.pipeline.plan.plan import Sample, make_plan
 from tests.fakes.dynamodb_values import item_size
-from tests.unit.pipeline.world import World
+from tests.unit.pipeline.world import BUCKET, World
 
 HEAD = "id,name,year,team\n"
 GOOD = "".join(f'{n},"Name, {n}",{1900 + n}.0,t{n % 3}\n' for n in range(200))
@@ -129,6 +131,84 @@ def test_a_sample_is_scaled(sample):
     assert plan["rows"]["total"] == pytest.approx(rows, rel=0.01)
     assert plan["write_units"]["total"] == pytest.approx(rows, rel=0.01)
     assert "sample" in [each["code"] for each in plan["warnings"]]
+
+
+@pytest.mark.parametrize("sample", [Sample(rows=1000), Sample(share=0.1)])
+def test_a_sample_of_what_is_compressed(sample):
+    rng = random.Random(2)
+    rows = [f'{{"id": "{n}", "x": "{rng.randbytes(40).hex()}"}}\n' for n in range(40_000)]
+    data = gzip.compress("".join(rows).encode(), 1)
+    plan = plan_of(World(data, source={"format": "json"}), sample=sample)
+    assert plan["dialect"]["compression"] == "gzip"
+    assert plan["source"]["splits"] is False
+    assert plan["source"]["chunks"] == 1
+    assert plan["rows"]["estimated"] is True
+    assert plan["rows"]["read"] < 20_000
+    assert plan["rows"]["total"] == pytest.approx(40_000, rel=0.15)
+
+
+def test_a_small_compressed_file_is_read_to_its_end():
+    data = gzip.compress(b"".join(b'{"id": "%d"}\n' % n for n in range(5000)))
+    plan = plan_of(World(data, source={"format": "json"}), sample=Sample(rows=10))
+    assert (plan["rows"]["read"], plan["rows"]["estimated"]) == (5000, False)
+
+
+def test_several_objects():
+    world = World(b"id,name\n1,a\n", source={"key": None, "prefix": "in/"})
+    world.s3.put_object(Bucket=BUCKET, Key="in/two.csv", Body=b"id,name\n2,b\n,c\n1,d\n")
+    plan = plan_of(world)
+    assert plan["source"]["objects"] == 2
+    assert plan["rows"]["read"] == 4
+    assert plan["keys"]["extra_rows"] == 1
+    (reject,) = plan["rejects"]
+    assert reject["first"] == {"source": f"s3://{BUCKET}/in/two.csv", "line": 3, "byte": 12}
+
+
+def test_documents():
+    rows = [
+        '{"id": "a", "n": 7, "tags": ["x", null]}',
+        '{"id": "b", "n": "none"}',
+        "{}",
+        "nonsense",
+        '{"id": "a"}',
+    ]
+    world = World("\n".join(rows).encode(), source={"format": "json"})
+    plan = plan_of(world)
+    report = world.run()
+    assert plan["rows"]["rejected"] == report.rows.rejected == 2
+    assert plan["keys"]["distinct"] == len(world.items) == 2
+    assert plan["dialect"]["delimiter"] is None
+    columns = {each["name"]: each for each in plan["columns"]}
+    assert columns["n"]["notes"] == ["not of one type: N 1, S 1"]
+    assert columns["tags"]["type"] == "L"
+    assert columns["id"]["key"] == "partition"
+    put = [
+        {"id": {"S": "a"}, "n": {"N": "7"}, "tags": {"L": [{"S": "x"}, {"NULL": True}]}},
+        {"id": {"S": "b"}, "n": {"S": "none"}},
+        {"id": {"S": "a"}},
+    ]
+    assert plan["items"]["bytes"] == sum(map(item_size, put))
+
+
+def test_a_mapping_and_nulls():
+    world = World(b"a,b,c\n1,x,NULL\n2,NULL,y\n")
+    more = {
+        "mapping": {"rename": {"a": "n"}, "drop": ["c"], "set": {"id": "USER#{a}"}},
+        "nulls": {"policy": "null", "markers": ["NULL"]},
+    }
+    made = make_plan({**world.payload, **more}, world.context()).to_json()
+    assert made["status"] == "FINE"
+    assert [(each["name"], each["column"]) for each in made["columns"]] == [
+        ("n", "a"),
+        ("b", "b"),
+        ("id", None),
+    ]
+    assert made["columns"][1]["empty"] == 1
+    put = [
+        {"n": {"S": "1"}, "b": {"S": "x"}, "id": {"S": "USER#1"}},
+        {"n": {"S": "2"}, "b": {"NULL": True}, "id": {"S": "USER#2"}},
+    ]
+    assert made["items"]["bytes"] == sum(map(item_size, put))
 
 
 def test_a_sample_of_everything_is_no_estimate():
