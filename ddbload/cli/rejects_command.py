@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ddbload.cli.places import Place
 
+_COLUMNS = ("line", "byte", "column", "cause", "row")
 SHOWN = 50
 """Rows of the table. Whoever wants to see more wants a file of them."""
 
@@ -101,19 +102,28 @@ def _draw(lines: Iterable[bytes]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("line", "byte", "column", "cause", "row", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     causes: Counter[str] = Counter()
     for line in lines:
         reject = json.loads(line)
         causes[told(reject["cause"], reject["column"])] += 1
+        # Of one object nobody need be told its name.
+        source = reject.get("source")
+        if not table.columns:
+            for name in (*([] if source is None else ["source"]), *_COLUMNS):
+                table.add_column(name)
         if table.row_count < SHOWN:
             table.add_row(
+                *([] if source is None else [Text(printable(source), overflow="fold")]),
                 f"{reject['line']:,}",
                 f"{reject['byte']:,}",
                 Text(printable(reject["column"] or "-")),
                 reject["cause"],
                 Text(printable(reject["raw"][:60]), overflow="ellipsis", no_wrap=True),
             )
+    if not causes:
+        click.echo("no row was rejected")
+        return
     console = Console()
     console.print(table)
     more = sum(causes.values()) - table.row_count

@@ -7,13 +7,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import IO
 
-from ddbload.contracts import Cursor, Payload, RunRecord
+from ddbload.contracts import (
+    DYNAMODB_JSON,
+    EMPTY,
+    NULL,
+    OMIT,
+    PARQUET,
+    Cursor,
+    Payload,
+    RunRecord,
+    Source,
+)
 from ddbload.errors import BadRetryFile
 from ddbload.rows.blocks import Block
-from ddbload.rows.dialect import Dialect
+from ddbload.rows.ends import RowEnds
+from ddbload.rows.formats import ends_of
+from ddbload.rows.layout import Layout, changes_of
 from ddbload.rows.places import Places
-from ddbload.rows.split import RowEnds, row_ends
 
+_NULL = {"NULL": True}
 _LINE_ENDS = ("\r\n", "\n", "\r")
 
 
@@ -24,9 +36,11 @@ def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: 
     file, for messages. Raises `BadRetryFile` where a line is no reject, and where its row is not
     exactly one: an open quote would swallow the next one.
     """
-    ends = row_ends(Dialect.of(record.payload.source))
+    ends = ends_of(_source_of(record))
     count = 0
     for number, raw in _raws(lines, name):
+        if record.payload.source.format == PARQUET:
+            raw = _native(raw, record.payload.nulls.policy)
         row = f"{_without_line_end(raw)}\n".encode(errors="surrogateescape")
         if not _is_one_row(row, ends):
             raise BadRetryFile(
@@ -42,18 +56,39 @@ def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: 
 def payload_for(record: RunRecord, path: str) -> Payload:
     """What loads these rows, read and typed as that run's were, from a file at `path`."""
     earlier = record.payload
-    source = replace(
-        earlier.source,
+    types = earlier.types
+    if earlier.source.delimited:
+        mapping, markers = changes_of(earlier.mapping), earlier.nulls.markers
+        layout = Layout.of(record.columns, mapping, markers)
+        # All of them, so that none is found out anew, from other rows.
+        types = dict(zip(layout.attributes, record.types, strict=True))
+    elif earlier.source.format == PARQUET:
+        # Keys of Parquet are made what the table has; those of DynamoDB's JSON are what they are.
+        keys = (*record.table.index_keys, *record.table.keys)
+        types = {**{key.name: key.type for key in keys}, **types}
+    source = replace(_source_of(record), path=path)
+    return replace(earlier, source=source, types=types, infer_types=False, run=None)
+
+
+def _source_of(record: RunRecord) -> Source:
+    """How the rows are read when they lie in a file of text, one after the other."""
+    source = record.payload.source
+    return replace(
+        source,
+        format=DYNAMODB_JSON if source.format == PARQUET else source.format,
+        skip_lines=0,
+        header=not source.delimited,
+        columns=record.columns if source.delimited else None,
+        encoding="utf-8",
+        compression="none",
         bucket=None,
         key=None,
         version_id=None,
         etag=None,
-        path=path,
-        header=False,
-        columns=record.columns,
+        prefix=None,
+        glob=None,
+        manifest=None,
     )
-    types = dict(zip(record.columns, record.types, strict=True))
-    return replace(earlier, source=source, types=types, run=None)
 
 
 def _raws(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
@@ -77,6 +112,28 @@ def _raws(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
                 f"{name}, line {number}: its 'raw' is no text that UTF-8 can hold"
             ) from None
         yield number, raw
+
+
+def _native(raw: str, policy: str) -> str:
+    """A row of Parquet as DynamoDB's JSON, where nulls are values, whatever the policy."""
+    try:
+        # Numbers stay text: what stands in a row is not to be changed.
+        value = json.loads(raw, parse_int=str, parse_float=str)
+        item = dict(value["Item"])
+    except (ValueError, RecursionError, LookupError, TypeError):
+        # It is a reject once more, and says why.
+        return raw
+    if policy == NULL or _NULL not in item.values():
+        return raw
+    for name in [name for name, attribute in item.items() if attribute == _NULL]:
+        if policy == OMIT:
+            del item[name]
+        elif policy == EMPTY:
+            item[name] = {"S": ""}
+        else:
+            # Nothing that a table takes: so it is a reject once more.
+            item[name] = {}
+    return json.dumps({**value, "Item": item}, ensure_ascii=False)
 
 
 def _without_line_end(raw: str) -> str:

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
-from ddbload.contracts import Cursor, KeyAttribute, Payload, RunRecord, Source, Table
+from ddbload.contracts import (
+    ColumnMapping,
+    Cursor,
+    KeyAttribute,
+    Nulls,
+    Payload,
+    RunRecord,
+    Source,
+    Table,
+)
 from ddbload.errors import BadRetryFile
 from ddbload.pipeline.retry import payload_for, write_rows
 
@@ -89,6 +99,82 @@ def test_the_payload_is_the_runs_with_another_source() -> None:
     assert (source.path, source.header, source.columns) == ("rows", False, ("id", "year"))
     assert (source.bucket, source.key, source.version_id, source.etag) == (None,) * 4
     assert (payload.table, payload.types) == ("books", {"id": "N", "year": "N"})
+    assert not payload.infer_types
     assert payload.run is None
     # As a worker process, or a later attempt, gets it.
     assert Payload.from_json(payload.to_json()) == payload
+
+
+def test_types_are_those_of_attributes() -> None:
+    begun = record()
+    mapping = ColumnMapping({"year": "y"}, ("id",), {"pk": "BOOK#{id}"})
+    begun = replace(begun, payload=replace(begun.payload, mapping=mapping), types=("N", "S"))
+    assert payload_for(begun, "rows").types == {"y": "N", "pk": "S"}
+
+
+def test_what_the_file_was_does_not_matter_to_its_rows() -> None:
+    read = Source(
+        bucket="b",
+        prefix="in/",
+        encoding="latin-1",
+        compression="gzip",
+        skip_lines=3,
+        escape="\\",
+        comment="#",
+    )
+    assert rows("é,2", source=read) == "é,2\n".encode()
+    source = payload_for(record(read), "rows").source
+    assert source == Source(
+        path="rows",
+        header=False,
+        columns=("id", "year"),
+        compression="none",
+        escape="\\",
+        comment="#",
+    )
+    for raw in ("#1,2", "1,2\\"):
+        with pytest.raises(BadRetryFile):
+            rows(raw, source=read)
+    assert rows("1,a\\\nb", source=read) == b"1,a\\\nb\n"
+
+
+@pytest.mark.parametrize("kind", ["json", "dynamodb-json", "dynamodb-export"])
+def test_lines_of_json(kind: str) -> None:
+    read = Source(kind, path="a", columns=None)
+    begun = replace(record(read), columns=(), types=())
+    out = io.BytesIO()
+    line = json.dumps({"raw": '{"id": 1.50}'}).encode()
+    assert write_rows(begun, [line], out, "file") == 1
+    assert out.getvalue() == b'{"id": 1.50}\n'
+    payload = payload_for(begun, "rows")
+    assert payload.source == Source(kind, path="rows", compression="none")
+    assert payload.types == {"year": "N"}
+    for raw in ("{}\n{}", "", " "):
+        with pytest.raises(BadRetryFile):
+            write_rows(begun, [json.dumps({"raw": raw}).encode()], out, "file")
+
+
+@pytest.mark.parametrize(
+    ("policy", "item"),
+    [
+        ("omit", {"id": {"N": "1.50"}}),
+        ("null", {"id": {"N": "1.50"}, "x": {"NULL": True}}),
+        ("empty", {"id": {"N": "1.50"}, "x": {"S": ""}}),
+        ("reject", {"id": {"N": "1.50"}, "x": {}}),
+    ],
+)
+def test_rows_of_parquet_are_items_of_their_own(policy: str, item: object) -> None:
+    begun = record(Source("parquet", path="a"))
+    begun = replace(
+        begun, payload=replace(begun.payload, nulls=Nulls(policy)), columns=(), types=()
+    )
+    out = io.BytesIO()
+    raw = '{"Item": {"id": {"N": "1.50"}, "x": {"NULL": true}}}'
+    write_rows(begun, [json.dumps({"raw": raw}).encode()], out, "file")
+    assert json.loads(out.getvalue()) == {"Item": item}
+    payload = payload_for(begun, "rows")
+    assert payload.source.format == "dynamodb-json"
+    assert payload.types == {"id": "N", "year": "N"}
+    for bad in ("{", "[]", "1", '{"Item": 1}', '{"Item": [1]}', "{}"):
+        write_rows(begun, [json.dumps({"raw": bad}).encode()], out, "file")
+        assert out.getvalue().endswith(f"{bad}\n".encode())
