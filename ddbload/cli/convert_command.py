@@ -18,9 +18,9 @@ import click
 from ddbload import contracts
 from ddbload.cli.causes import ranked
 from ddbload.cli.convert_outcome import Outcome
-from ddbload.cli.import_command import rejects_file, same_file, spooled
+from ddbload.cli.import_command import rejects_file, same_file, spooled, tell_guesses
 from ddbload.cli.options import aws_options
-from ddbload.cli.output import tell
+from ddbload.cli.output import read_as, tell
 from ddbload.cli.payload import manifest_option, payload_of, place_named, source_options
 from ddbload.cli.progress import live_progress
 from ddbload.contracts import Counts, Failure
@@ -147,11 +147,13 @@ def _convert(
 
     converted, started = Converted(), time.monotonic()
     sink: Sink | None = None
-    failure = None
+    record = failure = None
     try:
         with scratch_ledger() as ledger, _Rejects(kept) as rejects:
             checked = contracts.Payload.from_json(payload)
             record = convertible(checked, table, ledger, context)
+            if show_progress:
+                tell_guesses(record)
             sink = open_sink(wanted, context)
             with _whole_or_nothing(sink), live_progress(enabled=show_progress) as draw:
                 try:
@@ -174,6 +176,7 @@ def _convert(
     rows = converted.rows
     return Outcome(
         out=wanted.out,
+        read_as=None if record is None else read_as(record),
         rows=rows,
         causes=ranked(converted.causes),
         bytes=converted.bytes,

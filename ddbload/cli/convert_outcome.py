@@ -15,6 +15,8 @@ class Outcome:
     """What a conversion came to."""
 
     out: str
+    read_as: str | None
+    """How the source was read, in words."""
     rows: Counts
     causes: Ranked
     bytes: int
@@ -36,6 +38,7 @@ class Outcome:
         rate = self.rows.read / self.seconds if self.seconds > 0 else 0.0
         return {
             "status": "SUCCEEDED" if self.error is None else "FAILED",
+            "read_as": self.read_as,
             "rows": self.rows.to_json(),
             "causes": as_json(self.causes),
             "bytes": self.bytes,
@@ -56,6 +59,7 @@ class Outcome:
         rejected = f", {rows.rejected:,} rejected" if rows.rejected else ""
         lines = [
             f"{source}: {'converted' if self.error is None else 'not converted'}",
+            f"  read as   {self.read_as}",
             f"  rows      {rows.read:,} read: {rows.written:,} items{rejected}",
             f"  time      {self.seconds:,.1f} s, {rate:,.0f} rows/s, {self.bytes:,} bytes",
         ]

@@ -135,7 +135,7 @@ def run_and_tell(
                 processes=processes,
                 should_stop=should_stop,
                 watch=watch,
-                begun=lambda record: _tell_guesses(record) if show_progress else None,
+                begun=lambda record: tell_guesses(record) if show_progress else None,
             )
     except InvalidUsage:
         raise
@@ -155,7 +155,7 @@ def run_and_tell(
     return result
 
 
-def _tell_guesses(record: RunRecord) -> None:
+def tell_guesses(record: RunRecord) -> None:
     """Say what was found out that is not the usual, before it is used."""
     if read_as(record) != USUAL:
         tell(f"ddbload: reading it as {read_as(record)}")

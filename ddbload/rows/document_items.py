@@ -151,7 +151,9 @@ class DocumentBuilder:
                 "deletion", f"a deletion, and mode {self.rules.mode} deletes nothing; use mode put"
             )
         attributes = self._attributes(row.members, keys_only=deletes or row.deleted)
-        if row.deleted and self.rules.changes.none and len(row.members) > len(self.key_names):
+        # Without a table nothing is a key, and it is for others to say what becomes of deletions.
+        keys = len(self.key_names) or len(row.members)
+        if row.deleted and self.rules.changes.none and len(row.members) > keys:
             return Defect("bad_export", "Keys has other attributes than the table's keys")
         if self.position_attribute is not None:
             if self.position_attribute in attributes:

@@ -40,7 +40,13 @@ _WEAK_DELIMITERS = (":", " ")
 """Texts are full of these: only a header that has what is needed makes them delimiters."""
 _JSON_LINES = 100
 _JSON_OBJECT = re.compile(rb'\s*\{\s*(?:\}|"|\Z)')
-_TYPES = {"S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"}
+_CONTENTS: dict[str, type] = {
+    **dict.fromkeys(("S", "N", "B"), str),
+    **dict.fromkeys(("BOOL", "NULL"), bool),
+    **dict.fromkeys(("L", "SS", "NS", "BS"), list),
+    "M": dict,
+}
+"""What stands after a type in DynamoDB's JSON."""
 _CHANGE = {"Metadata", "Keys", "NewImage", "OldImage"}
 _LINE = re.compile(rb"[^\r\n]+")
 _UNUSUAL = 0.9
@@ -142,20 +148,25 @@ _SAID = {
 
 def _kind(value: dict[str, object]) -> str:
     item = value.get("Item")
-    if len(value) == 1 and isinstance(item, dict) and all(map(_is_typed, item.values())):
+    if (len(value) == 1 and _is_item(item)) or (value and _is_item(value)):
         return "dynamodb-json"
     if "Keys" in value and len(value) > 1 and value.keys() <= _CHANGE:
-        images = [each for name, each in value.items() if name != "Metadata"]
-        typed = [each for each in images if isinstance(each, dict)]
-        if len(typed) == len(images) and all(
-            _is_typed(attribute) for image in typed for attribute in image.values()
-        ):
+        images = [image for name, image in value.items() if name != "Metadata" and image]
+        if all(map(_is_item, images)):
             return "dynamodb-export"
     return "json"
 
 
+def _is_item(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_is_typed, value.values()))
+
+
 def _is_typed(value: object) -> bool:
-    return isinstance(value, dict) and len(value) == 1 and value.keys() <= _TYPES
+    """Whether it is a value of DynamoDB's, as far as can be seen from outside."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return False
+    ((kind, content),) = value.items()
+    return isinstance(content, _CONTENTS.get(kind, ()))
 
 
 def _lines(data: bytes, whole: bool) -> Iterator[bytes]:
