@@ -149,12 +149,14 @@ class Functions(Construct):
     def _allow_preflight(self, storage: Storage) -> None:
         role = self.preflight.role
         cut = ("runs/*/manifest.json", "runs/*/manifest/*", "runs/*/run.json")
-        allow(role, "ReadLedger", ["s3:GetObject"], objects(storage.work, *cut))
+        # Of a source of several objects: which they are, and which of them a chunk reads.
+        listed, parts = "runs/*/listing/*", "runs/*/parts/*"
+        allow(role, "ReadLedger", ["s3:GetObject"], objects(storage.work, listed, *cut))
         allow(
             role,
             "WriteLedger",
             ["s3:PutObject"],
-            objects(storage.work, "runs/*/execution.json", *cut),
+            objects(storage.work, "runs/*/execution.json", listed, *cut, parts),
         )
         # What may be long comes last: CDK moves what does not fit into policies of its own.
         allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
@@ -166,7 +168,10 @@ class Functions(Construct):
             role,
             "ReadLedger",
             ["s3:GetObject"],
-            objects(storage.work, "runs/*/chunks/*", "runs/*/rejects/*", "runs/*/run.json"),
+            objects(
+                storage.work,
+                *("runs/*/chunks/*", "runs/*/parts/*", "runs/*/rejects/*", "runs/*/run.json"),
+            ),
         )
         allow(
             role,
@@ -196,9 +201,10 @@ class Functions(Construct):
         )
         allow(
             role,
-            "TellMissingFromForbidden",
-            # Without it S3 calls an object that is not there forbidden. No condition on the
-            # prefix: GetObject has none, so it would never be met.
+            "ListSources",
+            # Preflight lists them. And without it S3 calls an object that is not there forbidden,
+            # to import_chunk too. No condition on the prefix: GetObject has none, so it would
+            # never be met.
             ["s3:ListBucket"],
             [*buckets, storage.work.bucket_arn],
         )

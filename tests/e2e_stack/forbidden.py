@@ -12,8 +12,10 @@ from tests.e2e_stack.granted import MACHINE, STEPS, Granted
 LEDGER = (
     "runs/r/run.json",
     "runs/r/execution.json",
+    "runs/r/listing/00000.json",
     "runs/r/manifest.json",
     "runs/r/manifest/0.json",
+    "runs/r/parts/0-9.json",
     "runs/r/chunks/00000/1.json",
     "runs/r/rejects/00000/1-2.jsonl",
     "runs/r/failures/00000.json",
@@ -153,9 +155,15 @@ def _on_the_rest(granted: Granted, role: str) -> set[Call]:
 # What only some may do, by role: files of the ledger, by how they are used.
 
 READ = {
-    "preflight": {"runs/r/run.json", "runs/r/manifest.json", "runs/r/manifest/0.json"},
+    "preflight": {
+        "runs/r/run.json",
+        "runs/r/listing/00000.json",
+        "runs/r/manifest.json",
+        "runs/r/manifest/0.json",
+    },
     "import_chunk": {
         "runs/r/run.json",
+        "runs/r/parts/0-9.json",
         "runs/r/chunks/00000/1.json",
         "runs/r/rejects/00000/1-2.jsonl",
     },
@@ -167,8 +175,10 @@ WRITTEN = {
     "preflight": {
         "runs/r/run.json",
         "runs/r/execution.json",
+        "runs/r/listing/00000.json",
         "runs/r/manifest.json",
         "runs/r/manifest/0.json",
+        "runs/r/parts/0-9.json",
     },
     "import_chunk": {
         "runs/r/chunks/00000/1.json",

@@ -29,6 +29,7 @@ ALLOWED = {
         "ReadLedger": (
             ["s3:GetObject"],
             [
+                f"{WORK}/runs/*/listing/*",
                 f"{WORK}/runs/*/manifest.json",
                 f"{WORK}/runs/*/manifest/*",
                 f"{WORK}/runs/*/run.json",
@@ -38,27 +39,34 @@ ALLOWED = {
             ["s3:PutObject"],
             [
                 f"{WORK}/runs/*/execution.json",
+                f"{WORK}/runs/*/listing/*",
                 f"{WORK}/runs/*/manifest.json",
                 f"{WORK}/runs/*/manifest/*",
                 f"{WORK}/runs/*/run.json",
+                f"{WORK}/runs/*/parts/*",
             ],
         ),
         "ReadSources": READ_SOURCES,
-        "TellMissingFromForbidden": LIST_SOURCES,
+        "ListSources": LIST_SOURCES,
     },
     "FunctionsImportChunkRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityImportChunk.Arn}"]),
         "WriteTables": (["dynamodb:BatchWriteItem", "dynamodb:PutItem"], TABLES),
         "ReadLedger": (
             ["s3:GetObject"],
-            [f"{WORK}/runs/*/chunks/*", f"{WORK}/runs/*/rejects/*", f"{WORK}/runs/*/run.json"],
+            [
+                f"{WORK}/runs/*/chunks/*",
+                f"{WORK}/runs/*/parts/*",
+                f"{WORK}/runs/*/rejects/*",
+                f"{WORK}/runs/*/run.json",
+            ],
         ),
         "WriteLedger": (
             ["s3:PutObject"],
             [f"{WORK}/runs/*/chunks/*", f"{WORK}/runs/*/failures/*", f"{WORK}/runs/*/rejects/*"],
         ),
         "ReadSources": READ_SOURCES,
-        "TellMissingFromForbidden": LIST_SOURCES,
+        "ListSources": LIST_SOURCES,
     },
     "FunctionsReportRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityReport.Arn}"]),
