@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ddbload.contracts import AUTO, DYNAMODB_EXPORT, Source
-from ddbload.errors import InvalidPayload, SourceNotFound
+from ddbload.errors import InvalidPayload, SourceChanged, SourceNotFound
 from ddbload.pipeline.context import Context
-from ddbload.source.exports import DataFile, find_exports, is_of_export, read_export
+from ddbload.source.exports import DataFile, find_exports, is_of_export, lost, read_export
 from ddbload.source.folder import find_files
 from ddbload.source.globs import Glob, has_wildcards
 from ddbload.source.listing import list_objects
@@ -23,6 +23,7 @@ from ddbload.source.many import pinned_of
 Pinned = Mapping[str, Any]
 T = TypeVar("T")
 
+_EXPORTS = (AUTO, DYNAMODB_EXPORT)
 _AT_ONCE = 16
 """Objects that are looked at side by side, where only their names are known."""
 
@@ -47,7 +48,7 @@ def find_objects(source: Source, context: Context) -> Found | None:
     if source.path is not None:
         return _files(source, source.path, context)
     if source.key is not None:
-        is_export = source.format == DYNAMODB_EXPORT and is_of_export(source.key)
+        is_export = source.format in _EXPORTS and is_of_export(source.key)
         return _exported(source.uri, context) if is_export else None
     return _listed(source, context)
 
@@ -70,7 +71,7 @@ def _listed(source: Source, context: Context) -> Found:
         for each in found
         if each.size and not each.key.endswith("/") and (glob is None or glob.matches(each.key))
     )
-    if glob is not None or source.format not in (AUTO, DYNAMODB_EXPORT):
+    if glob is not None or source.format not in _EXPORTS:
         return Found(objects)
     # An export's folder has its summary among its first objects: its data lie below `data/`.
     first = list(itertools.islice(objects, 1000))
@@ -82,13 +83,13 @@ def _listed(source: Source, context: Context) -> Found:
 
 
 def _files(source: Source, path: str, context: Context) -> Found | None:
-    if source.format == DYNAMODB_EXPORT and is_of_export(path):
+    if source.format in _EXPORTS and is_of_export(path):
         return _exported(path, context)
     one = not os.path.isdir(path) and (os.path.lexists(path) or not has_wildcards(path))  # noqa: PTH112
     if one:
         return None
     files = find_files(path).files
-    if source.format in (AUTO, DYNAMODB_EXPORT):
+    if source.format in _EXPORTS:
         export = _only_export(source, files)
         if export is not None:
             return _exported(export, context)
@@ -111,7 +112,10 @@ def _exported(place: str, context: Context) -> Found:
     export = read_export(place, context.read)
 
     def pin(file: DataFile) -> Pinned | None:
-        pinned = _pin(context, file.place)
+        try:
+            pinned = _pin(context, file.place)
+        except SourceNotFound:
+            raise lost(file.place) from None
         return pinned if file.items is None else {**pinned, "items": file.items}
 
     return Found(_side_by_side(pin, export.files), DYNAMODB_EXPORT)
@@ -125,11 +129,17 @@ def _manifested(place: str, context: Context) -> Found:
     def pin(entry: Entry) -> Pinned | None:
         context.permitted.check_place(entry.place)
         try:
-            return _pin(context, entry.place)
+            pinned = _pin(context, entry.place)
         except SourceNotFound:
             if entry.optional:
                 return None
             raise
+        if entry.size is not None and pinned["size"] != entry.size:
+            raise SourceChanged(
+                f"{entry.place} has {pinned['size']} bytes, and {place} says {entry.size}: it is"
+                " not what the manifest was written for"
+            )
+        return pinned
 
     return Found(_side_by_side(pin, read_manifest(data, place)))
 

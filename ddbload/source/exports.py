@@ -88,6 +88,11 @@ def read_export(place: str, read: Callable[[str], bytes | None]) -> Export:
     return Export(folder, kind == "INCREMENTAL_EXPORT", table, items, files)
 
 
+def lost(place: str) -> DamagedExport:
+    """For a data file that is not where it should be."""
+    return DamagedExport(f"{place}: the export has this data file, and it is not there; {_WHOLE}")
+
+
 class ExportedFile(Decoded):
     """A data file, which has at least as many lines as the manifest says there are items."""
 

@@ -1,0 +1,257 @@
+"""Exports, manifests and Parquet from beginning to end: every file that is meant, and no other."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from ddbload import errors
+from ddbload.contracts import Source
+from ddbload.pipeline.finding import find_objects
+from ddbload.source.parquet import ParquetLines
+from tests.unit.pipeline.world import BUCKET, TABLE, World
+
+ID = "01693685827463-2d8752fd"
+
+
+@dataclass
+class Files(World):
+    """Objects by their keys, and a source that names them."""
+
+    data: bytes = b""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    keys: Any = (("id", "N"),)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.source = {"key": None, "format": "auto", **self.source}
+        for key, content in self.files.items():
+            self.s3.put_object(Bucket=BUCKET, Key=key, Body=content)
+
+    @property
+    def ids(self) -> list[int]:
+        """Of the items in the table."""
+        return sorted(int(item["id"]["N"]) for item in self.items)
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        payload = super().payload
+        if "manifest" in self.source:
+            payload["source"].pop("bucket")
+        return payload
+
+
+def exported(*data: list[dict[str, Any]], incremental: bool = False) -> dict[str, bytes]:
+    """The objects of an export, as the developer guide has them."""
+    folder = f"2020-Nov/AWSDynamoDB/{ID}/"
+    beside = "2020-Nov/AWSDynamoDB/" if incremental else folder
+    files, lines = {}, []
+    for number, rows in enumerate(data):
+        key = f"{beside}data/f{number}.json.gz"
+        files[key] = gzip.compress(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+        lines.append({"itemCount": len(rows), "md5Checksum": "", "dataFileS3Key": key})
+    summary = {
+        "version": "2023-08-01",
+        "manifestFilesS3Key": f"{folder}manifest-files.json",
+        "itemCount": sum(map(len, data)),
+        "outputFormat": "DYNAMODB_JSON",
+        "exportType": "INCREMENTAL_EXPORT" if incremental else "FULL_EXPORT",
+    }
+    files[f"{folder}manifest-summary.json"] = json.dumps(summary).encode()
+    files[f"{folder}manifest-files.json"] = "\n".join(map(json.dumps, lines)).encode()
+    files[f"{folder}_started"] = b""
+    return files
+
+
+def item(number: int) -> dict[str, Any]:
+    return {"id": {"N": str(number)}, "of": {"M": {"a": {"L": [{"NULL": True}]}}}}
+
+
+FULL = exported([{"Item": item(1)}, {"Item": item(2)}], [], [{"Item": item(3)}])
+# In the same folder, and not of the export.
+FULL |= {f"2020-Nov/AWSDynamoDB/{ID}/data/other.json.gz": gzip.compress(b'{"Item":{}}\n')}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"prefix": "2020-Nov/"},
+        {"prefix": f"2020-Nov/AWSDynamoDB/{ID}/"},
+        {"key": f"2020-Nov/AWSDynamoDB/{ID}/manifest-summary.json"},
+        {"key": f"2020-Nov/AWSDynamoDB/{ID}/manifest-files.json", "format": "dynamodb-export"},
+        {"prefix": f"2020-Nov/AWSDynamoDB/{ID}/", "format": "dynamodb-export"},
+    ],
+)
+def test_a_full_export_is_what_its_manifest_names(source):
+    world = Files(files=FULL, source=source)
+    report = world.run()
+    assert report.status == "SUCCEEDED"
+    assert world.ids == [1, 2, 3]
+    assert item(2) in world.items
+
+
+def test_an_incremental_export_puts_and_deletes():
+    changes = [
+        {"Keys": {"id": {"N": "1"}}, "NewImage": item(1), "Metadata": {}},
+        {"Keys": {"id": {"N": "2"}}, "OldImage": item(2)},
+        {"Keys": {"id": {"N": "3"}}},
+    ]
+    for change in changes:
+        change["Metadata"] = {"WriteTimestampMicros": {"N": "1680000000000000"}}
+    world = Files(files=exported(changes, incremental=True), source={"prefix": "2020-Nov/"})
+    for number in (2, 3, 4):
+        world.dynamodb.put_item(TableName=TABLE, Item=item(number))
+    report = world.run()
+    assert report.status == "SUCCEEDED"
+    assert report.rows.read == 3
+    assert world.ids == [1, 4]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"data/f0.json.gz": None}, errors.DamagedExport, "f0.json.gz.*not there"),
+        (
+            {"data/f0.json.gz": gzip.compress(b'{"Item":{"id":{"N":"1"}}}\n')},
+            errors.DamagedExport,
+            "has 1 items, and 2 were exported",
+        ),
+        ({"data/f2.json.gz": b"\x1f\x8b\x08"}, errors.DamagedCompression, "end too early"),
+        ({"manifest-files.json": None}, errors.DamagedExport, "has no manifest-files.json"),
+        ({"manifest-files.json": b"{}"}, errors.DamagedExport, "line 1 names no data file"),
+    ],
+)
+def test_a_damaged_export_is_refused_before_anything_is_written(change, error, words):
+    files: dict[str, bytes] = dict(FULL)
+    for name, content in change.items():
+        key = f"2020-Nov/AWSDynamoDB/{ID}/{name}"
+        files.pop(key)
+        if content is not None:
+            files[key] = content
+    world = Files(files=files, source={"prefix": "2020-Nov/"})
+    with pytest.raises(error, match=words):
+        world.preflight()
+    assert world.items == []
+
+
+def test_two_exports_are_one_too_many():
+    files = {f"{folder}/{key}": data for folder in "ab" for key, data in FULL.items()}
+    world = Files(files=files, source={"prefix": ""})
+    with pytest.raises(errors.InvalidPayload, match=r"2 exports.*name one"):
+        world.preflight()
+
+
+# Manifests.
+
+ROWS = {"in/1.csv": b"id,a\n1,x\n", "in/2.csv": b"id,a\n2,x\n", "in/3.csv": b"id,a\n3,x\n"}
+
+
+def manifested(manifest: bytes) -> Files:
+    source = {"manifest": f"s3://{BUCKET}/in/list"}
+    return Files(files={**ROWS, "in/list": manifest}, source=source)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        b"1.csv\n3.csv\n",
+        f"s3://{BUCKET}/in/3.csv\ns3://{BUCKET}/in/1.csv".encode(),
+        json.dumps({"entries": [{"url": f"s3://{BUCKET}/in/{n}.csv"} for n in (1, 3)]}).encode(),
+        b'["1.csv", {"url": "gone.csv", "mandatory": false}, "3.csv"]',
+        b'[{"url": "1.csv", "meta": {"content_length": 9}}, "3.csv"]',
+    ],
+)
+def test_a_manifest_is_what_it_names(manifest):
+    world = manifested(manifest)
+    assert world.run().status == "SUCCEEDED"
+    assert world.ids == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "error", "words"),
+    [
+        (b"1.csv\ngone.csv", errors.SourceNotFound, "gone.csv"),
+        (b'[{"url": "1.csv", "meta": {"content_length": 8}}]', errors.SourceChanged, "9 bytes"),
+        (b"", errors.BadManifest, "names no file"),
+        (b"s3://other/x.csv", errors.BucketNotAllowed, "other"),
+    ],
+)
+def test_a_manifest_that_cannot_be_followed_is_named(manifest, error, words):
+    world = manifested(manifest)
+    world.permitted = type(world.permitted)(buckets=frozenset([BUCKET]))
+    with pytest.raises(error, match=words):
+        world.preflight()
+
+
+def test_a_folder_of_this_machine(tmp_path):
+    for name, content in {**ROWS, "in/.hidden": b"?", "in/empty.csv": b""}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    world = Files()
+    world.permitted = type(world.permitted)(paths=True)
+    world.source = {"bucket": None, "key": None, "path": str(tmp_path / "in")}
+    assert world.run().status == "SUCCEEDED"
+    assert world.ids == [1, 2, 3]
+
+
+def test_one_object_is_no_list():
+    world = Files(files=ROWS)
+    assert find_objects(Source(bucket=BUCKET, key="in/1.csv"), world.context()) is None
+
+
+# Parquet.
+
+
+def packed(rows: int, **options: Any) -> bytes:
+    numbers = list(range(rows))
+    floats = [float("nan") if n % 10 == 9 else n / 2 for n in numbers]
+    table = pa.table({"id": numbers, "f": floats, "tags": [["é"] * (n % 3) for n in numbers]})
+    buffer = io.BytesIO()
+    parquet.write_table(table, buffer, **options)
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def _each_group(monkeypatch) -> None:
+    original = ParquetLines.portions
+    monkeypatch.setattr(ParquetLines, "portions", lambda self: original(self, 1))
+
+
+@pytest.mark.usefixtures("_each_group")
+@pytest.mark.parametrize("group", [1, 7, 100])
+@pytest.mark.parametrize("source", [{"key": "in/x.parquet"}, {"prefix": "in/"}])
+def test_parquet_in_row_groups(group, source):
+    files = {"in/x.parquet": packed(40, row_group_size=group)}
+    world = Files(files=files, source=source, options={"chunk_bytes": 100})
+    report = world.run()
+    assert (report.status, report.rows.rejected) == ("SUCCEEDED", 4)
+    assert world.ids == [n for n in range(40) if n % 10 != 9]
+    assert {"id": {"N": "5"}, "f": {"N": "2.5"}, "tags": {"L": [{"S": "é"}] * 2}} in world.items
+    found = [(each["line"], each["cause"]) for each in world.rejects()]
+    assert found == [(n, "not_a_number") for n in (10, 20, 30, 40)]
+    assert (len(world.manifest) > 1) == (group < 40)
+
+
+def test_parquet_continued_within_a_row_group():
+    world = Files(
+        files={"in/x.parquet": packed(5000)}, source={"key": "in/x.parquet"}, request_seconds=1.0
+    )
+    world.preflight()
+    (chunk,) = world.manifest
+    assert world.import_one(chunk, seconds=20) > 3
+    assert world.report().rows.written == 4500
+    assert len(world.ids) == 4500
+
+
+def test_a_damaged_parquet_file_is_refused():
+    world = Files(files={"x.parquet": packed(9)[:-9]}, source={"key": "x.parquet"})
+    with pytest.raises(errors.DamagedParquet, match=f"s3://{BUCKET}/x.parquet"):
+        world.preflight()
