@@ -33,12 +33,14 @@ ASSIGNED = re.compile(r"(?:^| )(\w+)=\$\(")
 INSTALLS = {"pipx install ."}
 """What test_wheel.py does with the same wheel."""
 REJECTS = re.compile(
-    r"(cat books.csv \| )?ddbload (import (books.csv|s3://my-bucket/in/books.csv|-)|start|resume"
-    r"|report) "
+    r"(cat books.csv \| )?ddbload (import (books.csv|s3://my-bucket/in/books.csv|'s3://.*|-)"
+    r"|start|resume|report|plan) "
 )
 """What ends with 3: the README's own file has a row without a key."""
-TELLS = re.compile(r"node_modules/\.bin/cdk |ddbload (start|resume) ")
-"""What says on stderr how it gets on."""
+TELLS = re.compile(
+    r"node_modules/\.bin/cdk |ddbload (start|resume) |ddbload import (things|words|'s3:)"
+)
+"""What says on stderr how it gets on, or what it found out."""
 BOOKS = (
     "isbn,title,year\n0439023483,The Hunger Games,2008\n"
     '0439554934,"Harry Potter, 1",1997\n,No ISBN,2001\n'

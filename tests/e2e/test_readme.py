@@ -24,10 +24,11 @@ DEPLOY = (ROOT / "docs" / "deploy.md").read_text("utf-8")
 
 @pytest.fixture(scope="module")
 def account() -> Iterator[LocalAws]:
-    """An account that has what the pages speak of: two tables and a bucket."""
+    """An account that has what the pages speak of: three tables and a bucket."""
     with LocalAws() as aws:
         make_table(client(aws, "dynamodb"), "books", "isbn:S")
         make_table(client(aws, "dynamodb"), "words", "word:S", "year:N")
+        make_table(client(aws, "dynamodb"), "things", "id:S")
         client(aws, "s3").create_bucket(Bucket="my-bucket")
         yield aws
 
@@ -79,7 +80,7 @@ def test_the_page_on_deploying(reader, account):
     assert client(account, "stepfunctions").list_state_machines()["stateMachines"] == []
     assert client(account, "logs").describe_log_groups()["logGroups"] == []
     assert client(account, "sqs").list_queues().get("QueueUrls", []) == []
-    assert sorted(client(account, "dynamodb").list_tables()["TableNames"]) == ["books", "words"]
+    assert sorted(client(account, "dynamodb").list_tables()["TableNames"]) == ["books", "things", "words"]
 
 
 def test_the_pages_are_read_at_all():
