@@ -133,6 +133,11 @@ class Source(Message):
         return f"s3://{self.bucket}/{self.key or self.prefix or self.glob or ''}"
 
     @property
+    def place(self) -> tuple[str | None, ...]:
+        """Where it is: equal for sources that name the same."""
+        return tuple(getattr(self, name) for name in _PLACES)
+
+    @property
     def delimited(self) -> bool:
         """Whether it is delimited text, with columns; not so before `AUTO` is resolved."""
         return self.format in DELIMITERS

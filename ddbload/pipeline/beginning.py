@@ -140,6 +140,11 @@ def _open(
     """The source, or its first object and what is known of the others."""
     if existing is not None and existing.objects is not None:
         # The run goes on with what it began with, whatever came to be there since.
+        if source.place != existing.payload.source.place:
+            raise RunMismatch(
+                f"run {existing.run} began with {existing.payload.source.uri}; give the same source,"
+                " or another run id"
+            )
         first = next(listed(existing, ledger, 0))
         known = Listing(existing.pinned, first, existing.payload.source.format)
         return Remembered(context.reopen(first)), known

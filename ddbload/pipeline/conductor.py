@@ -128,7 +128,8 @@ def _preflight(
     """How many chunks there are; None when it was stopped."""
     cursor = None
     while True:
-        deadline = context.clock() + settings.segment_seconds
+        reached = 0 if cursor is None else cursor.byte - cursor.base
+        deadline = context.clock() + settings.step_seconds(reached)
         task = PreflightTask(payload, run, cursor)
         try:
             result = preflight(task, replace(context, deadline=deadline))

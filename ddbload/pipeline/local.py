@@ -15,6 +15,8 @@ from ddbload.pipeline.store import BucketStore, FolderStore, Store
 
 SEGMENT_SECONDS = 60.0
 """How long one step may work: so much is done again, at most, after a crash."""
+_SKIPPED_BYTES = 20e6
+"""Bytes a second that are surely decoded where they are only skipped, and time to do more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,14 @@ class LocalSettings:
     aws: AwsSettings = field(default_factory=AwsSettings)
     concurrency: int = DEFAULT_CONCURRENCY
     segment_seconds: float = SEGMENT_SECONDS
+
+    def step_seconds(self, byte: int) -> float:
+        """How long a step may work that goes on at a byte.
+
+        What is compressed is read from its beginning, however far that is: the step would else
+        end where it began.
+        """
+        return self.segment_seconds + byte / _SKIPPED_BYTES
 
     def context(
         self,

@@ -9,7 +9,7 @@ from typing import Any
 
 from ddbload.contracts import AUTO, PARQUET, Cursor, Part, RunRecord, Source
 from ddbload.rows.blocks import Block, BlockCutter
-from ddbload.rows.encodings import is_single_byte
+from ddbload.rows.encodings import UTF_8, is_single_byte
 from ddbload.rows.formats import RowFormat, ends_of, format_of
 from ddbload.source.base import ByteSource
 from ddbload.source.compression import LONGEST_SIGNATURE, compression_of
@@ -23,6 +23,19 @@ class Reading:
     def __init__(self, record: RunRecord) -> None:
         self.record = record
         self.ends = ends_of(record.payload.source)
+
+    @property
+    def is_ranged(self) -> bool:
+        """Whether a range can be read without what comes before it, as far as that is known.
+
+        Of several objects each may be compressed or not.
+        """
+        source = self.record.payload.source
+        return (
+            source.format != PARQUET
+            and source.compression in ("none", AUTO)
+            and (source.encoding == UTF_8 or is_single_byte(source.encoding))
+        )
 
     @cached_property
     def rows(self) -> RowFormat:

@@ -32,7 +32,9 @@ class Worker:
     def step(self, task: ImportTask) -> ImportResult | DdbloadError:
         """One step, with a deadline of its own. Errors are returned, unexpected ones named."""
         context = self._context
-        deadline = context.clock() + self._settings.segment_seconds
+        start = task.chunk.start if task.cursor is None else task.cursor.byte
+        skipped = start - (task.chunk.start if self._reading.is_ranged else 0)
+        deadline = context.clock() + self._settings.step_seconds(skipped)
         try:
             return import_chunk(task, replace(context, deadline=deadline), self._reading)
         except DdbloadError as error:

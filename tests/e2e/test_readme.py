@@ -80,7 +80,11 @@ def test_the_page_on_deploying(reader, account):
     assert client(account, "stepfunctions").list_state_machines()["stateMachines"] == []
     assert client(account, "logs").describe_log_groups()["logGroups"] == []
     assert client(account, "sqs").list_queues().get("QueueUrls", []) == []
-    assert sorted(client(account, "dynamodb").list_tables()["TableNames"]) == ["books", "things", "words"]
+    assert sorted(client(account, "dynamodb").list_tables()["TableNames"]) == [
+        "books",
+        "things",
+        "words",
+    ]
 
 
 def test_the_pages_are_read_at_all():
