@@ -52,6 +52,11 @@ def read_header(file: Decoded, source: Source, max_row_bytes: int) -> Header:
         )
     if not source.header:
         return Header(tuple(f"c{place}" for place in range(1, len(record) + 1)), start)
+    if any("\0" in name for name in record):
+        raise BadHeader(
+            "the header has NUL characters in it, which text has not: if it is UTF-16 without a"
+            " byte order mark, say so (--encoding utf-16)"
+        )
     if source.columns is not None and len(source.columns) != len(record):
         raise BadHeader(
             f"{len(source.columns)} columns are named, and the header has {len(record)}"

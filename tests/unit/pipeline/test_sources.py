@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -254,4 +255,29 @@ def test_parquet_continued_within_a_row_group():
 def test_a_damaged_parquet_file_is_refused():
     world = Files(files={"x.parquet": packed(9)[:-9]}, source={"key": "x.parquet"})
     with pytest.raises(errors.DamagedParquet, match=f"s3://{BUCKET}/x.parquet"):
+        world.preflight()
+
+
+# What is no text.
+
+
+@pytest.mark.parametrize("order", ["le", "be"])
+def test_utf16_without_a_mark_loads_no_garbage(order):
+    data = "id,a\n1,x\n".encode(f"utf-16-{order}")
+    world = Files(files={"x.csv": data}, source={"key": "x.csv", "format": "csv"})
+    with pytest.raises(errors.BadHeader, match="--encoding utf-16"):
+        world.preflight()
+    told = Files(files={"x.csv": data}, source={"key": "x.csv", "encoding": "utf-16"})
+    assert told.run().status == "SUCCEEDED"
+    assert told.ids == [1]
+
+
+def test_a_tape_archive_loads_no_garbage():
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        member = tarfile.TarInfo("x.csv")
+        member.size = len(ROWS["in/1.csv"])
+        archive.addfile(member, io.BytesIO(ROWS["in/1.csv"]))
+    world = Files(files={"x.tar.gz": buffer.getvalue()}, source={"key": "x.tar.gz"})
+    with pytest.raises(errors.UnsupportedFormat, match="tar"):
         world.preflight()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
+import lzma
+
 import pytest
 
 from ddbload.contracts import Source
@@ -49,6 +52,13 @@ def test_a_dialect_that_cannot_be(delimiter: str, quote: str | None, message: st
         (b"PAR1\x15", "Parquet"),
         ("\ufeffid".encode("utf-16-le"), "UTF-16"),
         ("\ufeffid".encode("utf-16-be"), "UTF-16"),
+        (bz2.compress(b"id\n1\n"), "bzip2"),
+        (bz2.compress(b""), "bzip2"),
+        (lzma.compress(b"id\n"), "xz"),
+        (b"Obj\x01\x04\x14avro.codec", "Avro"),
+        (b"SQLite format 3\0", "SQLite"),
+        (b"x.csv".ljust(257, b"\0") + b"ustar\x0000", "tar"),
+        (b"x.csv".ljust(257, b"\0") + b"ustar  \0", "tar"),
     ],
 )
 def test_other_kinds_are_refused_by_name(start: bytes, kind: str) -> None:
@@ -56,6 +66,9 @@ def test_other_kinds_are_refused_by_name(start: bytes, kind: str) -> None:
         refuse_other_kinds(start[:LONGEST_SIGNATURE])
 
 
-@pytest.mark.parametrize("start", [b"", b"P", b"PK,name\n", b"\xef\xbb\xbfid\n", b"PAR,1"])
+@pytest.mark.parametrize(
+    "start",
+    [b"", b"P", b"PK,name\n", b"\xef\xbb\xbfid\n", b"PAR,1", b"BZh9,x\n", b"ORC\n1", b"ORC,x"],
+)
 def test_text_is_not(start: bytes) -> None:
     refuse_other_kinds(start)
