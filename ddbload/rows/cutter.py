@@ -50,7 +50,6 @@ class FieldCutter:
         self._dialect = dialect
         self._ends = ends
         self._comment = (dialect.comment or "").encode(dialect.encoding)
-        self._markers = frozenset(map(octets, markers))
         self._marks = [
             None if mark is None else octets(mark)
             for mark in (dialect.delimiter, dialect.quote, dialect.escape)
@@ -67,12 +66,10 @@ class FieldCutter:
             for mark, other in zip(self._marks, single, strict=True)
             if mark is not None and other is not None and mark != other
         ]
-        self._unsure: list[str] = []
-        if dialect.escape is not None:
-            self._unsure = [octets(each) for each in markers if dialect.escape in each]
-            if len(dialect.delimiter) > 1:
-                # What is escaped may be a part of it only.
-                self._unsure.append(octets(dialect.escape + dialect.delimiter[0]))
+        self._markers = _Markers(dialect, markers)
+        # Where a delimiter is escaped, a part of it may be.
+        several = dialect.escape is not None and len(dialect.delimiter) > 1
+        self._torn = [octets(f"{dialect.escape}{dialect.delimiter[0]}")] if several else []
         self._pattern: re.Pattern[str] | None = None
 
     def octets(self, data: bytes) -> str:
@@ -98,8 +95,10 @@ class FieldCutter:
 
     def fields(self, said: str) -> list[list[str]]:
         """The fields of each row, empty lines left out. Raises `csv.Error` for a bad row."""
-        if any(each in said for each in self._unsure):
+        bare = self._markers.dropped(said)
+        if bare is None or any(each in said for each in self._torn):
             return self._by_pattern(said)
+        said = bare
         rows = _read_fields(self.replaced(said), self.delimiter, self._quote, self._escape)
         if self._replaced and not self.is_bare(said):
             for row in rows:
@@ -121,25 +120,64 @@ class FieldCutter:
             self._pattern = re.compile(pattern.decode("latin-1"), re.DOTALL)
         delimiter, quote, escape = self._marks
         escapes, marks = Escapes(quote, escape), len(quote or "")
+        # No unquoted field has a line end that is not escaped.
+        escape = escape or "\n"
         rows: list[list[str]] = []
         row: list[str] = []
         for quoted, unquoted, end, unclosed in self._pattern.findall(said):
             value = unquoted
             if quoted:
+                if unquoted:
+                    raise csv.Error
                 value = escapes.quoted(quoted[marks:-marks])
-            elif unquoted in self._markers:
-                value = ""
-            elif escape is not None and escape in unquoted:
-                value = escapes.unquoted(unquoted)
-            # What the last row ends with, the parser knows better.
-            if unclosed or (quoted and unquoted) or (not end and value != unquoted):
-                raise csv.Error
+            elif escape in unquoted:
+                if not end:
+                    # What the last row ends with, the parser knows better.
+                    raise csv.Error
+                value = "" if unquoted in self._markers.texts else escapes.unquoted(unquoted)
             if end == delimiter:
                 row.append(value)
+            elif unclosed:
+                raise csv.Error
             elif row or quoted or unquoted:
-                rows.append([*row, value])
+                row.append(value)
+                rows.append(row)
                 row = []
         return rows
+
+
+class _Markers:
+    """Null markers with an escape in them: they are no longer there when that is resolved."""
+
+    def __init__(self, dialect: Dialect, markers: Collection[str]) -> None:
+        escape = dialect.escape
+        self.texts = frozenset(octets(each) for each in markers if escape and escape in each)
+        marks = dialect.delimiter, "\r", "\n"
+        self._unsure = [octets(f"{escape}{mark}") for mark in marks]
+        if dialect.quote is not None:
+            self._unsure.append(octets(dialect.quote))
+        self._line = self._between(r"\r\n")
+        self._field = self._between(rf"{re.escape(octets(dialect.delimiter))}\r\n")
+        self._is_sure = len(octets(dialect.delimiter)) == 1
+
+    def _between(self, ends: str) -> re.Pattern[str]:
+        # Markers first: a search for a text that a pattern begins with is fast.
+        texts = [re.escape(each) for each in self.texts]
+        either = "|".join(rf"{each}(?<![^{ends}]{each})" for each in texts)
+        return re.compile(rf"(?:{either})(?![^{ends}])")
+
+    def dropped(self, said: str) -> str | None:
+        """The octets without the markers. None where what is a field only the pattern knows."""
+        if not any(each in said for each in self.texts):
+            return said
+        # A row of nothing but a marker would be none.
+        if (
+            not self._is_sure
+            or any(each in said for each in self._unsure)
+            or self._line.search(said) is not None
+        ):
+            return None
+        return self._field.sub("", said)
 
 
 def _read_fields(
