@@ -130,27 +130,37 @@ def test_what_is_told_of_the_columns_is_still_true(case: Mapped) -> None:
                 assert json.dumps(cell, ensure_ascii=False) == f'"{cell}"'
 
 
-def _shape(mode: str, layout: Layout, table: Table) -> Shape:
+ABSENT: dict[str, dict[str, Any]] = {"null": {"NULL": True}, "empty": {"S": ""}}
+
+
+def _shape(mode: str, layout: Layout, table: Table, nulls: str = "omit") -> Shape:
     types = ["S"] * len(layout.attributes)
     if mode == "put":
-        return Shape(layout, types, table)
+        return Shape(layout, types, table, nulls)
     if mode == "delete":
         return Keys(layout, types, table)
     condition = condition_of(mode, table.keys[0].name, "at" if mode == LAST_WINS else None)
     assert condition is not None
     if mode == INSERT:
-        return Conditional(layout, types, table, condition)
-    return Positioned(layout, types, table, condition, STARTED)
+        return Conditional(layout, types, table, condition, nulls)
+    return Positioned(layout, types, table, condition, STARTED, nulls)
 
 
-@given(mapped(), st.sampled_from(["put", "delete", INSERT, LAST_WINS]), st.randoms())
-def test_every_mode_sends_what_the_mapping_makes(case: Mapped, mode: str, rng: Any) -> None:
+@given(
+    mapped(),
+    st.sampled_from(["put", "delete", INSERT, LAST_WINS]),
+    st.sampled_from(["omit", "null", "empty"]),
+    st.randoms(),
+)
+def test_every_mode_sends_what_the_mapping_makes(
+    case: Mapped, mode: str, nulls: str, rng: Any
+) -> None:
     layout = case.layout
     if not layout.attributes:
         return
     keys = rng.sample(layout.attributes, min(len(layout.attributes), rng.randint(1, 2)))
     table = Table("t", "id", tuple(KeyAttribute(key, "S", 9) for key in keys))
-    shape = _shape(mode, layout, table)
+    shape = _shape(mode, layout, table, nulls)
     # Places are all that modes want to know of the text.
     block = Block(b"x\n" * len(case.rows), Cursor(1000, 7))
     window = shape.examine(case.cells, Places(block, row_ends(Dialect()), len(case.rows)))
@@ -163,7 +173,11 @@ def test_every_mode_sends_what_the_mapping_makes(case: Mapped, mode: str, rng: A
             said = [octets(expected[key]) for key in keys]
             assert not all(said) or max(map(len, said)) > 9
             continue
-        attributes = {name: {"S": said} for name, said in expected.items() if said}
+        attributes = {
+            name: {"S": said} if said else ABSENT[nulls]
+            for name, said in expected.items()
+            if said or nulls in ABSENT
+        }
         if mode == "delete":
             attributes = {name: attributes[name] for name in keys}
         if mode == LAST_WINS:
