@@ -14,8 +14,10 @@ DEPTH = 64
 """Places of a key that are looked at, behind the prefix that all have."""
 _PRECISE = 10**15
 """As exact as a guess need be."""
+_DIGITS = frozenset(string.digits)
 _LETTERS = (string.ascii_lowercase, string.ascii_uppercase)
-_HEX_LETTERS = 6
+_HEX_LETTERS = frozenset("abcdef")
+_HEX = _DIGITS | _HEX_LETTERS
 
 
 class Alphabets:
@@ -25,7 +27,8 @@ class Alphabets:
         self.first = len(prefix)
         """The first place that is not the prefix's."""
         self._seen: list[set[str]] = []
-        self._known: dict[int, str] = {}
+        self._denied: set[tuple[int, str]] = set()
+        self._known: dict[tuple[int, bool], str] = {}
 
     def see(self, key: str) -> None:
         """Take note of a key."""
@@ -35,19 +38,36 @@ class Alphabets:
         for number, character in enumerate(rest):
             if character not in self._seen[number]:
                 self._seen[number].add(character)
-                self._known.pop(self.first + number, None)
+                for beyond in (False, True):
+                    self._known.pop((self.first + number, beyond), None)
 
-    def at(self, place: int) -> str:
+    def deny(self, cut: str) -> None:
+        """Take note that nothing begins like a cut: what it ends with may stand there nowhere."""
+        self._denied.add((len(cut) - 1, cut[-1]))
+        self._known.pop((len(cut) - 1, True), None)
+
+    def at(self, place: int, *, beyond: bool) -> str:
         """What may stand at this place, in order; empty where nothing was seen.
 
-        One character alone is taken for a constant. Of several, their kin are thought to come too.
+        One character alone is taken for a constant. Of several, their kin are thought to come too;
+        `beyond`: also those before the first and after the last that were seen.
         """
-        known = self._known.get(place)
+        known = self._known.get((place, beyond))
         if known is None:
             number = place - self.first
             seen = self._seen[number] if number < len(self._seen) else set()
-            known = self._known[place] = "".join(sorted(_kin(seen)))
+            found = _kin(seen, is_hex=beyond and self._is_hex())
+            if seen and not beyond:
+                found = {each for each in found if min(seen) <= each <= max(seen)}
+            found = {each for each in found if each in seen or (place, each) not in self._denied}
+            known = self._known[place, beyond] = "".join(sorted(found))
         return known
+
+    def _is_hex(self) -> bool:
+        """Whether there are places where hexadecimal digits stand, and nothing else."""
+        return any(
+            seen <= _HEX and len(seen & _HEX_LETTERS) > 1 and seen & _DIGITS for seen in self._seen
+        )
 
 
 class Span(NamedTuple):
@@ -67,14 +87,18 @@ def climb(span: Span, alphabets: Alphabets, count: int) -> list[str]:
     """Up to `count` cuts, each behind all keys that begin as the last one does, for less and less
     of it. What lies behind them tells how much of the key counts up, and how far.
     """
-    top = alphabets.first
-    places = range(top, min(_common(span.first, span.last) + 1, len(span.last), top + DEPTH))
+    top, last = alphabets.first, span.last
+    lowest = min(_common(span.first, last), len(last) - 1, top + DEPTH)
+    # It is digits that count up; names do so rarely, and are part of what the first place tells.
+    places = [
+        place
+        for place in range(top, lowest + 1)
+        if place in (top, lowest) or last[place] in string.digits
+    ]
     if len(places) > count:
         step = len(places) / count
-        places_taken = [places[int(number * step)] for number in range(count)]
-    else:
-        places_taken = list(places)
-    found = (_behind(span.last[: place + 1]) for place in reversed(places_taken))
+        places = [places[int(number * step)] for number in range(count)]
+    found = (_behind(last[: place + 1]) for place in reversed(places))
     return [cut for cut in found if cut is not None and _is_within(cut, span)]
 
 
@@ -112,11 +136,17 @@ class _Scale:
         self._text = span.last
         self._from = alphabets.first if until is None else _common(span.first, until)
         self._digits: list[str] = []
-        precise = 1
+        precise, is_fixed = 1, True
         while precise < _PRECISE and len(self._digits) < DEPTH:
-            digits = alphabets.at(self._from + len(self._digits))
+            # What counts up slowest goes on to wherever; what is behind it has been all round.
+            digits = alphabets.at(self._from + len(self._digits), beyond=is_fixed)
             if not digits:
                 break
+            if not self._digits and until is not None:
+                now, end = span.last[self._from : self._from + 1], until[self._from]
+                is_fixed = sum(now <= each < end for each in digits) < 2
+            else:
+                is_fixed = is_fixed and len(digits) == 1
             self._digits.append(digits)
             if len(self._digits) > 1:
                 precise *= len(digits)
@@ -156,17 +186,17 @@ class _Scale:
         return None
 
 
-def _kin(seen: set[str]) -> set[str]:
+def _kin(seen: set[str], *, is_hex: bool) -> set[str]:
     if len(seen) < 2:
         return seen
     found = set(seen)
-    if seen & set(string.digits):
-        found.update(string.digits)
+    if seen & _DIGITS:
+        found |= _DIGITS
+    if seen <= _HEX and (is_hex or seen & _HEX_LETTERS):
+        return found | _HEX_LETTERS
     for letters in _LETTERS:
-        of_these = seen & set(letters)
-        if of_these:
-            is_hex = of_these <= set(letters[:_HEX_LETTERS])
-            found.update(letters[:_HEX_LETTERS] if is_hex else letters)
+        if seen & set(letters):
+            found.update(letters)
     return found
 
 

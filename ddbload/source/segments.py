@@ -26,10 +26,13 @@ PAGES_AHEAD = 96
 """So many may have come before they are taken: some 30 MB."""
 _PAGES_EACH = 6.0
 """How long a part may be. Parts far ahead would only wait, for what comes before them."""
+_PAGES_LEAST = 2.0
 _PAGES_FIRST = 2
 """So many are listed before anything is divided: short listings are not worth it."""
-_WORTH_CUTTING = 1.5
-"""Pages."""
+_WORTH_CUTTING = 3.0
+"""Pages that are left. On the average a part asks for half a page too much."""
+_SAMPLES = 8
+"""Keys of a page whose characters are looked at."""
 _VAIN = 24
 """So many parts may turn out empty, and one more for two pages that did not, before no more are
 made."""
@@ -209,21 +212,32 @@ class Walk:
         """Make parts for connections that have nothing to do, of what comes soonest."""
         if self._vain > _VAIN + self._useful // 2:
             return
-        number = 0
-        while free > 0 and number < len(self._parts):
-            part = self._parts[number]
-            if part.taken and not part.is_done and self._may_hold(number, held):
-                made = self._cut(part, free)
+        left: list[tuple[float, _Part]] = []
+        if free > 0:
+            left = [(self._left(part), part) for part in self._parts if part.taken]
+        # The longest first, so that what is short is cut only when there is nothing else to do.
+        for pages, part in sorted(left, key=itemgetter(0), reverse=True):
+            number = self._parts.index(part)
+            if free <= 0 or pages < _WORTH_CUTTING:
+                return
+            if self._may_hold(number, held):
+                made = self._cut(part, free, pages)
                 for place, (cut, until) in enumerate(made):
                     fresh = _Part(cut, until, climbed=part.climbed)
                     self._parts.insert(number + 1 + place, fresh)
                     self._send(fresh)
                 free -= len(made)
                 held += len(made)
-                number += len(made)
-            number += 1
 
-    def _cut(self, part: _Part, count: int) -> list[tuple[str, str | None]]:
+    def _left(self, part: _Part) -> float:
+        """About how many pages of a part nobody has asked for."""
+        if part.is_done:
+            return 0.0
+        if part.until is None and not part.climbed:
+            return math.inf
+        return pages_left(part.span(), self._alphabets) - (part.asked - part.taken)
+
+    def _cut(self, part: _Part, count: int, pages: float) -> list[tuple[str, str | None]]:
         """Cut a part short; the ranges of those that follow it."""
         span = part.span()
         if part.until is None and not part.climbed:
@@ -231,10 +245,7 @@ class Walk:
             found = climb(span, self._alphabets, count)
         else:
             on_its_way = part.asked - part.taken
-            left = pages_left(span, self._alphabets) - on_its_way
-            if left < _WORTH_CUTTING:
-                return []
-            most = min(count, math.ceil(left) - 1)
+            most = min(count, math.ceil(pages / _PAGES_LEAST) - 1)
             found = cuts(span, self._alphabets, most, _PAGES_EACH, on_its_way)
         if not found:
             return []
@@ -268,13 +279,14 @@ class Walk:
     def _add(self, part: _Part, page: Page) -> None:
         """Take a part's next page."""
         objects = page.objects
+        start = objects[0].key if objects else ""
         is_last = page.token is None
         if objects and not self._is_next(part, objects):
             return
         if self._skipped is not None:
             objects = objects[bisect_right(objects, self._skipped, key=itemgetter(0)) :]
             page = page._replace(objects=objects)
-        if objects and part.until is not None and objects[-1].key > part.until:
+        if objects and part.until is not None and objects[-1].key >= part.until:
             objects = objects[: bisect_right(objects, part.until, key=itemgetter(0))]
             page = page._replace(objects=objects)
             is_last = True
@@ -283,10 +295,12 @@ class Walk:
             self._useful += 1
             part.first = part.first or objects[0].key
             part.last = objects[-1].key
-            for key in (objects[0].key, part.last):
-                self._alphabets.see(key)
+            for each in (*objects[:: 1 + len(objects) // _SAMPLES], objects[-1]):
+                self._alphabets.see(each.key)
         elif not part.first:
             self._vain += 1
+            if part.after and not start.startswith(part.after):
+                self._alphabets.deny(part.after)
         if objects or page.folders:
             part.pages.append(page)
         if is_last:
