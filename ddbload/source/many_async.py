@@ -60,8 +60,9 @@ class _Read(Job):
     def take_part(self, part: Response) -> None:
         """Go on from where the body broke off."""
         headers, data, at = part.headers, part.body, len(self.data)
-        length = headers.get("content-length", "")
-        told = headers.get("etag"), headers.get("content-range"), int(length) if length else None
+        # One that comes in chunks does not say how long it would have been.
+        length = int(headers.get("content-length", self._end - at))
+        told = headers.get("etag"), headers.get("content-range"), length
         try:
             require_range(self.pinned, *told, (at, self._end))
         except BrokenRead:

@@ -35,6 +35,7 @@ class Lister:
     """Its keys, in pages of `size`. Answers come in a random order, some tokens before them.
 
     `ignores_after`: it knows of no start-after. `order`: how it sorts.
+    `is_prompt`: all answers come together, so that `rounds` is how often somebody waited.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Lister:
         connections: int = 6,
         ignores_after: bool = False,
         order: Any = None,
+        is_prompt: bool = False,
     ) -> None:
         self.keys = sorted(set(keys), key=order or str.encode)
         self.rng = random.Random(seed)
@@ -53,7 +55,8 @@ class Lister:
         self.ignores_after = ignores_after
         self.order = order
         self.asked: list[dict[str, str]] = []
-        self.at_once = 0
+        self.at_once = self.rounds = 0
+        self.is_prompt = is_prompt
         self._under_way: list[Job] = []
         self._glimpsed: set[int] = set()
 
@@ -72,11 +75,16 @@ class Lister:
 
     def wait(self) -> tuple[list[tuple[Job, Any]], list[tuple[Job, Response]]]:
         assert self._under_way, "nothing is asked for, so nothing will come"
+        self.rounds += 1
         glimpses, answers = [], []
-        for job in self.rng.sample(self._under_way, self.rng.randint(1, len(self._under_way))):
+        count = len(self._under_way)
+        for job in self.rng.sample(
+            self._under_way, count if self.is_prompt else self.rng.randint(1, count)
+        ):
             assert isinstance(job, PageJob)
             body, token = self.page(job.query)
-            if token is not None and id(job) not in self._glimpsed and self.rng.random() < 0.5:
+            is_glimpse = not self.is_prompt and self.rng.random() < 0.5
+            if token is not None and is_glimpse and id(job) not in self._glimpsed:
                 self._glimpsed.add(id(job))
                 glimpses.append((job, token))
                 continue

@@ -1,0 +1,339 @@
+"""Objects and listings by requests of one's own, over real sockets that fail."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ddbload.aws_http import clients as clients_module
+from ddbload.aws_http import signatory
+from ddbload.aws_http.clients import AwsSettings, Clients
+from ddbload.errors import (
+    AccessDenied,
+    AwsConfiguration,
+    DdbloadError,
+    ServiceUnavailable,
+    SourceChanged,
+    SourceNotFound,
+)
+from ddbload.source import many_async
+from ddbload.source.listing import list_level, list_objects
+from ddbload.source.many import read_objects
+from tests.faults.bucket import BUCKET, BucketServer
+
+ODD = "in/a b+ü%&<'\"~\n/.//../c.csv"
+OBJECTS = {
+    **{f"in/{number:02d}.csv": bytes([number]) * (97 * number) for number in range(24)},
+    ODD: b"odd",
+}
+BROKEN = ["short", "reset", "reset_before", "chunked_short"]
+PASSING = ["slow_down", "internal", "timeout", "html", "garbage", *BROKEN]
+
+
+class Eager(random.Random):
+    """Nobody waits for a retry."""
+
+    def uniform(self, a: float, b: float) -> float:
+        assert 0.0 == a <= b
+        return 0.0
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[BucketServer]:
+    with BucketServer(OBJECTS) as running:
+        yield running
+
+
+@pytest.fixture
+def bucket(server) -> BucketServer:
+    server.reset(OBJECTS)
+    return server
+
+
+@pytest.fixture(scope="module")
+def clients(server) -> Iterator[Clients]:
+    """Made once: a client of botocore's takes its time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "first")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
+        patch.delenv("AWS_PROFILE", raising=False)
+        made = Clients(AwsSettings(region="us-east-1", endpoint_url=server.endpoint), 32)
+        made.s3.list_objects_v2(Bucket=BUCKET)
+        yield made
+        made.s3.close()
+
+
+def read(clients: Clients, pinned: Any, **how: Any) -> list[bytes]:
+    how = {"identities": clients.s3_identity, "rng": Eager(), "sleep": lambda _: None, **how}
+    found = list(read_objects(pinned, clients.s3, **how))
+    assert [number for number, _ in found] == list(range(len(found)))
+    return [data for _, data in found]
+
+
+def keys(clients: Clients, prefix: str = "in/", **how: Any) -> list[str]:
+    found = list_objects(
+        clients.s3, BUCKET, prefix, identity=clients.s3_identity(BUCKET), rng=Eager(), **how
+    )
+    return [each.key for each in found]
+
+
+def test_objects_come_whole_and_in_order(bucket, clients):
+    for concurrency in (1, 2, 7, 64):
+        assert read(clients, bucket.pinned(), concurrency=concurrency) == list(OBJECTS.values())
+
+
+def test_threads_read_the_same(bucket, clients):
+    assert read(clients, bucket.pinned(), identities=None) == list(OBJECTS.values())
+
+
+@pytest.mark.parametrize(
+    ("fault", "way"),
+    [
+        *((fault, "async") for fault in (*PASSING, "chunked")),
+        *((fault, "threads") for fault in ("slow_down", "short", "reset")),
+    ],
+)
+def test_what_passes_is_tried_again(bucket, clients, fault, way):
+    asked: set[str] = set()
+
+    def once(target: str) -> str | None:
+        is_new = target not in asked
+        asked.add(target)
+        return fault if is_new else None
+
+    bucket.decide = once
+    identities = clients.s3_identity if way == "async" else None
+    # Of one connection, so that it is met in all places.
+    found = read(clients, bucket.pinned(), identities=identities, concurrency=3)
+    assert found == list(OBJECTS.values())
+
+
+@pytest.mark.parametrize("fault", ["short", "reset", "chunked_short"])
+def test_a_body_that_breaks_off_goes_on_where_it_stopped(bucket, clients, fault):
+    data = bytes(range(250)) * 40
+    bucket.objects = {"k": data}
+    bucket.faults.extend([fault, fault])
+    assert read(clients, bucket.pinned()) == [data]
+    ranges = [headers.get("range") for _, headers in bucket.targets]
+    assert ranges == [None, "bytes=5000-9999", "bytes=7500-9999"]
+    assert all(headers["if-match"] for _, headers in bucket.targets)
+
+
+def test_a_body_that_stalls_goes_on(bucket, clients, monkeypatch):
+    monkeypatch.setattr(clients_module, "READ_SECONDS", 0.2)
+    bucket.objects = {"k": b"0123456789"}
+    bucket.faults.append("stall")
+    assert read(clients, bucket.pinned()) == [b"0123456789"]
+    assert bucket.targets[-1][1]["range"] == "bytes=5-9"
+
+
+def test_large_objects_are_read_in_ranges(bucket, clients, monkeypatch):
+    monkeypatch.setattr(many_async, "RANGE_BYTES", 700)
+    bucket.faults.extend(["short", None, "reset", "ignores_range"])
+    assert read(clients, bucket.pinned(), concurrency=2) == list(OBJECTS.values())
+    assert len(bucket.targets) > 2 * len(OBJECTS)
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 500, 5000])
+def test_no_more_is_held_than_was_said(bucket, clients, ahead):
+    read_ahead = []
+
+    def watched() -> Iterator[dict[str, Any]]:
+        for number, each in enumerate(bucket.pinned()):
+            read_ahead.append((number, each["size"]))
+            yield each
+
+    found = read_objects(
+        watched(),
+        clients.s3,
+        identities=clients.s3_identity,
+        max_bytes_ahead=ahead,
+    )
+    for number, data in found:
+        assert data == list(OBJECTS.values())[number]
+        # The last one is known, and not asked for yet.
+        begun = [size for place, size in read_ahead[:-1] if place > number]
+        assert len(begun) <= 1 or sum(begun) <= ahead
+
+
+def test_it_is_read_lazily_and_left_at_once(bucket, clients):
+    taken = []
+
+    def endless() -> Iterator[dict[str, Any]]:
+        while True:
+            taken.append(1)
+            yield bucket.pinned()[5]
+
+    found = read_objects(endless(), clients.s3, identities=clients.s3_identity, concurrency=4)
+    assert next(found)[0] == 0
+    found.close()
+    assert len(taken) < 40
+
+
+@pytest.mark.parametrize("way", ["async", "threads"])
+@pytest.mark.parametrize("change", ["overwritten", "gone", "no_if_match", "longer"])
+def test_another_version_is_not_read(bucket, clients, change, way):
+    pinned = bucket.pinned()
+    match change:
+        case "overwritten":
+            bucket.objects["in/07.csv"] = b"new"
+        case "gone":
+            del bucket.objects["in/07.csv"]
+        case "no_if_match":
+            bucket.objects["in/07.csv"] = b"n" * 97 * 7
+            bucket.decide = lambda _: "no_if_match"
+        case "longer":
+            bucket.objects["in/07.csv"] += b"more"
+    identities = clients.s3_identity if way == "async" else None
+    with pytest.raises(SourceChanged, match=f"s3://{BUCKET}/in/07.csv"):
+        read(clients, pinned, identities=identities)
+
+
+@pytest.mark.parametrize(
+    "fault", [fault for fault in PASSING if fault not in ("short", "reset", "chunked_short")]
+)
+def test_what_does_not_pass_is_given_up(bucket, clients, fault):
+    """Bodies that break off are left out: each try brings more of them."""
+    bucket.decide = lambda target: fault if "07" in target else None
+    with pytest.raises(ServiceUnavailable, match=r"reading s3://bucket/in/07.csv from byte \d+"):
+        read(clients, bucket.pinned())
+
+
+def test_nobody_waits_once_it_is_to_end(bucket, clients):
+    bucket.decide = lambda _: "slow_down"
+    with pytest.raises(ServiceUnavailable):
+        read(clients, bucket.pinned(), concurrency=1, give_up=lambda: True)
+    assert len(bucket.targets) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "said"),
+    [
+        ("denied", AccessDenied, "not allowed: s3:GetObject"),
+        ("moved", AwsConfiguration, "the bucket bucket is in eu-west-1, and not in us-east-1"),
+        ("malformed", AwsConfiguration, "give --region eu-west-1"),
+    ],
+)
+def test_refusals_are_named(bucket, clients, fault, error, said):
+    bucket.decide = lambda _: fault
+    with pytest.raises(error, match=said):
+        read(clients, bucket.pinned())
+    with pytest.raises(error, match=said):
+        keys(clients)
+
+
+def test_a_clock_that_is_wrong_is_set(bucket, clients):
+    bucket.ahead = 3600.0
+    assert read(clients, bucket.pinned()) == list(OBJECTS.values())
+    assert keys(clients) == sorted(OBJECTS)
+
+
+def test_credentials_that_end_are_replaced(bucket, clients, monkeypatch):
+    # Who looks for newer ones is of no more use to other tests.
+    clients = Clients(clients._settings)
+    monkeypatch.setattr(signatory, "LOOK_SECONDS", 0.0)
+    bucket.keys = {"first"}
+    found = read_objects(
+        iter(bucket.pinned() * 3),
+        clients.s3,
+        identities=clients.s3_identity,
+        concurrency=2,
+        rng=Eager(),
+    )
+    for number, data in found:
+        assert data == list(OBJECTS.values())[number % len(OBJECTS)]
+        if number == 10:
+            bucket.keys = {"second"}
+            monkeypatch.setenv("AWS_ACCESS_KEY_ID", "second")
+    signed_by = [headers["authorization"] for _, headers in bucket.targets]
+    assert any("=first/" in each for each in signed_by)
+    assert "=second/" in signed_by[-1]
+
+
+def test_requests_are_signed_when_they_are_sent(bucket, clients, monkeypatch):
+    """Not all at once: the last ones would be too old."""
+    bucket.has_clock = False
+    began = now = int(time.time())
+    identity = clients.s3_identity(BUCKET)
+    assert identity is not None
+    monkeypatch.setattr(identity, "_clock", lambda: now)
+    for _, _ in read_objects(
+        bucket.pinned(), clients.s3, identities=lambda _: identity, max_bytes_ahead=1
+    ):
+        now += 200
+    stamps = [headers["x-amz-date"] for _, headers in bucket.targets]
+    moments = (time.gmtime(began + 200 * number) for number in range(1, len(OBJECTS)))
+    assert stamps == [time.strftime("%Y%m%dT%H%M%SZ", moment) for moment in moments]
+
+
+# Listings
+
+
+def test_listings_come_in_order(bucket, clients):
+    for page in (1, 3, 25, 26):
+        bucket.page = page
+        assert keys(clients) == sorted(OBJECTS)
+    assert keys(clients, after="in/11.csv") == sorted(key for key in OBJECTS if key > "in/11.csv")
+    assert keys(clients, "in/1") == [f"in/1{digit}.csv" for digit in range(10)]
+    assert keys(clients, "in/nothing") == []
+
+
+@pytest.mark.parametrize("fault", [*PASSING, "chunked"])
+@pytest.mark.parametrize("requests", [1, 16])
+def test_pages_that_pass_are_asked_for_again(bucket, clients, fault, requests):
+    asked: set[str] = set()
+
+    def once(target: str) -> str | None:
+        is_new = target not in asked
+        asked.add(target)
+        return fault if is_new else None
+
+    bucket.decide = once
+    bucket.page = 2
+    assert keys(clients, requests=requests) == sorted(OBJECTS)
+
+
+def test_the_next_page_is_asked_for_before_this_one_is_whole(bucket, clients):
+    bucket.page = 5
+    pages = -(-len(OBJECTS) // bucket.page)
+    bucket.faults.extend(["trickle"] * (pages - 1))
+    assert keys(clients, requests=1) == sorted(OBJECTS)
+    assert bucket.waited_in_vain == 0
+    assert len(bucket.targets) == pages
+
+
+@pytest.mark.parametrize("fault", ["slow_down", "garbage"])
+def test_pages_that_do_not_pass(bucket, clients, fault):
+    bucket.decide = lambda _: fault
+    with pytest.raises(ServiceUnavailable, match=r"listing s3://bucket/in/:"):
+        keys(clients)
+
+
+def test_a_bucket_that_is_not_there(bucket, clients):
+    bucket.decide = lambda _: "no_bucket"
+    with pytest.raises(SourceNotFound, match=r"^s3://bucket: no such bucket$"):
+        keys(clients)
+
+
+def test_ways_agree(bucket, clients):
+    own = keys(clients)
+    by_client = [each.key for each in list_objects(clients.s3, BUCKET, "in/")]
+    assert own == by_client
+    level = list_level(clients.s3, BUCKET, "in/", identity=clients.s3_identity(BUCKET))
+    assert [each[0] for each in level] == own
+
+
+def test_a_listing_that_is_left_closes_its_connections(bucket, clients):
+    found = list_objects(clients.s3, BUCKET, "in/", identity=clients.s3_identity(BUCKET))
+    assert next(found).key == "in/00.csv"
+    found.close()
+
+
+def test_any_error_has_a_name(bucket, clients):
+    bucket.decide = lambda _: "denied"
+    with pytest.raises(DdbloadError):
+        read(clients, bucket.pinned())

@@ -1,0 +1,165 @@
+"""Requests for a bucket go where botocore sends them; errors of S3's are understood."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.aws_http.clients import AwsSettings, Clients
+from ddbload.aws_http.endpoint import Endpoint
+from ddbload.aws_http.failures import Kind
+from ddbload.aws_http.http1 import Response
+from ddbload.aws_http.s3_failures import moved, of_s3_response
+from ddbload.aws_http.s3_identity import S3Identity, _place, s3_identity
+from ddbload.errors import AccessDenied, AwsConfiguration, SourceNotFound
+from tests.unit.aws_http.canned import CREDENTIALS, isolate
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch) -> None:
+    isolate(monkeypatch, **CREDENTIALS, AWS_REGION="eu-central-1")
+    for name in (*PROXIES, "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str | None, Clients]:
+    """Clients are slow to make."""
+    return {}
+
+
+def of(bucket: str, known: dict[str | None, Clients], endpoint: str | None) -> S3Identity | None:
+    if endpoint not in known:
+        known[endpoint] = Clients(AwsSettings(endpoint_url=endpoint))
+    return s3_identity(known[endpoint], bucket)
+
+
+REGIONAL = "s3.eu-central-1.amazonaws.com"
+POINT = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine"
+
+
+@pytest.mark.parametrize(
+    ("bucket", "endpoint", "host", "port", "path"),
+    [
+        ("bucket", None, f"bucket.{REGIONAL}", 443, "/in/a%20b"),
+        ("dotted.bucket", None, REGIONAL, 443, "/dotted.bucket/in/a%20b"),
+        ("bucket", "http://127.0.0.1:9000", "127.0.0.1", 9000, "/bucket/in/a%20b"),
+        ("bucket", "https://store.example/s3/", "store.example", 443, "/s3/bucket/in/a%20b"),
+    ],
+)
+def test_requests_go_where_botocore_sends_them(known, bucket, endpoint, host, port, path):
+    identity = of(bucket, known, endpoint)
+    assert identity is not None
+    scheme = "http" if port == 9000 else "https"
+    assert identity.endpoint == Endpoint(scheme, host, port, "eu-central-1")
+    request, generation = identity.get("in/a b", {})
+    assert request.startswith(f"GET {path} HTTP/1.1\r\nhost: {host}".encode())
+    assert b"/eu-central-1/s3/aws4_request," in request
+    assert generation == 0
+    request, _ = identity.get("k", {"if-match": '"e"'}, "v/1")
+    assert b"/k?versionId=v%2F1 HTTP/1.1\r\n" in request
+    request, _ = identity.list({"prefix": "a/", "list-type": "2"})
+    there = path.removesuffix("/in/a%20b") or "/"
+    assert request.startswith(f"GET {there}?list-type=2&prefix=a%2F HTTP/1.1\r\n".encode())
+
+
+def test_an_access_point_is_asked_in_its_own_region(known, monkeypatch):
+    monkeypatch.setenv("AWS_S3_USE_ARN_REGION", "true")
+    clients = Clients(AwsSettings())
+    identity = s3_identity(clients, POINT)
+    assert identity is not None
+    assert identity.endpoint.host == "mine-123456789012.s3-accesspoint.eu-west-1.amazonaws.com"
+    assert identity.endpoint.region == "eu-west-1"
+
+
+def test_what_only_botocore_knows_is_left_to_it(known, monkeypatch):
+    assert of("b--euc1-az1--x-s3", known, None) is None
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy.example:3128")
+    assert of("bucket", known, None) is None
+    monkeypatch.setenv("NO_PROXY", REGIONAL)
+    assert of("bucket", known, None) is not None
+
+
+def test_what_is_no_bucket(known):
+    with pytest.raises(SourceNotFound, match="s3://no bucket!: no such bucket"):
+        of("no bucket!", known, None)
+
+
+def test_settings_that_are_none(monkeypatch):
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    with pytest.raises(AccessDenied, match="signing requests to S3: no AWS credentials"):
+        s3_identity(Clients(AwsSettings()), "bucket")
+    with pytest.raises(AwsConfiguration):
+        _place(Clients(AwsSettings(endpoint_url="ftp://x")).s3, "bucket")
+
+
+def answer(status: int, body: str = "", **headers: str) -> Response:
+    return Response(
+        status, {k.replace("_", "-"): v for k, v in headers.items()}, body.encode(), True
+    )
+
+
+def error(code: str, message: str = "", more: str = "") -> str:
+    return (
+        f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{message}</Message>{more}</Error>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("response", "kind", "code", "text"),
+    [
+        (answer(503, error("SlowDown", "Reduce.")), Kind.THROTTLED, "SlowDown", "Reduce."),
+        (answer(500, error("InternalError")), Kind.UNSURE, "InternalError", "InternalError"),
+        (answer(400, error("RequestTimeout", "x")), Kind.UNSURE, "RequestTimeout", "x"),
+        (answer(404, error("NoSuchKey", "a &lt;&quot;")), Kind.FATAL, "NoSuchKey", 'a <"'),
+        (answer(403, "<html>no</html>"), Kind.FATAL, "403", "HTTP status 403"),
+        (answer(429, ""), Kind.THROTTLED, "429", "HTTP status 429"),
+        (answer(502, "\xff"), Kind.UNSURE, "502", "HTTP status 502"),
+        (answer(400, error("a b c")), Kind.FATAL, "400", "HTTP status 400"),
+    ],
+)
+def test_what_answers_mean(response, kind, code, text):
+    meant = of_s3_response(response)
+    assert meant is not None
+    assert (meant.kind, meant.code, meant.text, meant.status) == (kind, code, text, response.status)
+
+
+def test_answers_that_are_to_be_read():
+    assert of_s3_response(answer(200)) is None
+    assert of_s3_response(answer(206)) is None
+    meant = of_s3_response(answer(403, x_amz_request_id="R1"))
+    assert meant is not None
+    assert meant.request_id == "R1"
+
+
+HERE, THERE = {"x_amz_bucket_region": "us-east-1"}, {"x_amz_bucket_region": "eu-west-1"}
+REGION = "<Region>eu-west-1</Region>"
+
+
+@pytest.mark.parametrize(
+    ("response", "said"),
+    [
+        (
+            answer(301, error("PermanentRedirect"), x_amz_bucket_region="eu-west-1"),
+            "--region eu-west",
+        ),
+        (
+            answer(307, error("TemporaryRedirect"), x_amz_bucket_region="us-east-1"),
+            "--endpoint-url",
+        ),
+        (answer(301, ""), "--endpoint-url"),
+        (answer(301, "", x_amz_bucket_region="a\r\nb"), "--endpoint-url"),
+        (answer(400, error("AuthorizationHeaderMalformed", more=REGION)), "--region eu-west-1"),
+        (answer(400, error("AuthorizationHeaderMalformed")), None),
+        (answer(403, error("AccessDenied"), x_amz_bucket_region="eu-west-1"), None),
+        (answer(200, REGION, x_amz_bucket_region="eu-west-1"), None),
+    ],
+)
+def test_buckets_of_other_regions(response, said):
+    found = moved(response, "b", "us-east-1")
+    assert (found is None) == (said is None)
+    if found is not None:
+        assert said in found.message
+        assert "bucket b " in found.message
