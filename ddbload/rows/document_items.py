@@ -27,6 +27,10 @@ from ddbload.rows.layout import Changes, Template
 from ddbload.rows.types import BadValue, number
 from ddbload.rows.values import OMIT, REFUSED, TEXT_READERS, attribute_type, null_of
 
+MAX_VALUES = 1_000_000
+"""Commas in a row. Of each an item of 400 KB has a byte at least, and an export has two images; a
+row with more would take hundreds of megabytes to be read."""
+
 Given = TypeVar("Given")
 
 
@@ -141,9 +145,12 @@ class DocumentBuilder:
         return {"NULL": True} if self.rules.native and self.rules.nulls == OMIT else None
 
     def _build(self, data: bytes, byte: int) -> Item | Defect:
+        if len(data) > MAX_VALUES and data.count(b",") > MAX_VALUES:
+            return Defect("item_too_large", f"more than {MAX_VALUES} values; no item has as many")
         value = parse(data.decode())
         if not isinstance(value, tuple):
-            return Defect("not_an_object", "JSON, and no object: a row is {...}")
+            hint = "; `jq -c '.[]'` makes rows of a list" if isinstance(value, list) else ""
+            return Defect("not_an_object", f"JSON, and no object: a row is {{...}}{hint}")
         row = self.rules.envelope(value)
         deletes = self.rules.mode == DELETE
         if row.deleted and not deletes and self.rules.mode != PUT:

@@ -18,6 +18,9 @@ from ddbload.rows.plain_documents import PlainDocuments
 from ddbload.rows.shapes import Conditional, Keys, Positioned, Shape
 from ddbload.rows.typed_documents import TypedDocuments
 
+LONGEST_LINE = 500_000
+"""Characters of a line that is read with others."""
+
 
 class DocumentRows:
     """Rows that are lines of JSON, each with names of its own."""
@@ -119,6 +122,9 @@ def _lines(data: bytes) -> tuple[list[str], Sequence[bool]]:
         said = data.decode(errors="surrogateescape")
     lines = said.split("\n")
     rows = [line for line in lines if line and (line[0] == "{" or line.strip(WHITE_SPACE))]
+    if len(data) > LONGEST_LINE:
+        # By themselves: the builder first looks whether it is worth while.
+        rows = [line if len(line) <= LONGEST_LINE else "" for line in rows]
     return rows, [_is_sound(line) for line in rows] if unsound else ()
 
 

@@ -12,7 +12,7 @@ from json.scanner import make_scanner
 from typing import Any, NoReturn
 
 from ddbload.rows.attributes import MAX_DEPTH, AttributeValue, check_name, too_deep, utf8_size
-from ddbload.rows.types import BadValue, number
+from ddbload.rows.types import MAX_DIGITS, BadValue, number
 
 Members = tuple[tuple[str, "Json"], ...]
 """An object's names and values, as they stand: two may have one name."""
@@ -48,7 +48,11 @@ def attribute(value: Json, depth: int = 0) -> AttributeValue:
         utf8_size(value)
         return {"S": value}
     if isinstance(value, bytes):
-        return {"N": number(value.decode()).text}
+        text = value.decode()
+        # So short, and without an exponent, it can be neither too long nor out of range.
+        if len(text) > MAX_DIGITS or "e" in text or "E" in text:
+            text = number(text).text
+        return {"N": text}
     if value is None:
         return {"NULL": True}
     if isinstance(value, bool):
@@ -110,4 +114,6 @@ Raises what `parse` makes `BadValue` of: `JSONDecodeError`, `StopIteration`, `Re
 def _told(text: str, error: JSONDecodeError) -> str:
     if text.startswith("\ufeff"):
         return "not JSON: a byte order mark, which stands only where a file begins"
+    if error.pos >= len(text.rstrip()):
+        return "not JSON: it ends too soon; a value stands on one line (`jq -c .` makes lines)"
     return f"not JSON, from character {error.pos + 1} on: {error.msg}"

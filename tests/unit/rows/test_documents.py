@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ddbload.modes import position
+from ddbload.rows.blocks import Block
 from ddbload.rows.defects import Defect
 from ddbload.rows.document_items import Rules
 from ddbload.rows.documents import DocumentRows
@@ -296,12 +298,52 @@ def test_an_item_of_400_kb_and_not_a_byte_more() -> None:
     assert _defect(deep).cause == "item_too_large"
 
 
+def test_a_row_with_more_values_than_an_item_has_is_not_even_read() -> None:
+    row = '{"id":"k","l":[' + "1," * 1_000_001 + "1]}"
+    found = DocumentRows(JSON).build(row.encode(), 0)
+    assert found == Defect("item_too_large", "more than 1000000 values; no item has as many")
+    data = lines('{"id":"a"}', row, '{"id":"b"}')
+    tracemalloc.start()
+    try:
+        rows = DocumentRows(JSON)
+        _, window = rows.read(Block(data, START))
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(data)
+    finally:
+        tracemalloc.stop()
+    assert window.odd == {1}
+
+
 @pytest.mark.parametrize("size", [1, 900, 1000, 1024, 1100, 5000, 100_000, 150_000, 300_000])
 @pytest.mark.parametrize("text", ["x", "é", '"', "\x01", "漢"])
 def test_rows_of_any_size(size: int, text: str) -> None:
     said = text * (size // len(text.encode()))
     for row in ({"id": "k", "x": said}, {"id": "k", "x": [said]}):
         assert "x" in _one(row)
+
+
+def test_bad_values_are_found_among_nulls() -> None:
+    index = [("x", "S", 8)]
+    rules = Rules(table(("id", "S"), index_keys=index))
+    good, null = '{"id":"a","x":"b"}', '{"id":"a","x":null}'
+    for bad, cause in (
+        ('{"id":"a","x":"\\ud800"}', "lone_surrogate"),
+        ('{"id":"a","x":"123456789"}', "key_too_long"),
+        ('{"id":"a","x":""}', "empty_key"),
+        ('{"id":"a","x":[1]}', "wrong_type"),
+    ):
+        item = {"id": {"S": "a"}, "x": {"S": "b"}}
+        found = items(lines(null, good, bad, null, good), rules)
+        assert found == [{"id": {"S": "a"}}, item, (cause, "x"), {"id": {"S": "a"}}, item]
+    for bad, cause in (("1" * 39, "number_too_long"), ("1e126", "number_out_of_range")):
+        found = items(lines(null, null, f'{{"id":"a","x":{bad}}}'), JSON)
+        assert found == [{"id": {"S": "a"}}] * 2 + [(cause, "x")]
+    keys = items(lines('{"id":null}', '{"id":"a"}', '{"id":1}', '{"id":null}'), JSON)
+    assert keys == [
+        ("empty_key", "id"),
+        {"id": {"S": "a"}},
+        {"id": {"S": "1"}},
+        ("empty_key", "id"),
+    ]
 
 
 def test_many_kinds_of_rows_are_told_apart() -> None:
@@ -325,8 +367,6 @@ def test_modes_make_what_they_send() -> None:
 
     def body(rules: Rules, *, count: int = 1) -> bytes:
         rows = DocumentRows(rules)
-        from ddbload.rows.blocks import Block
-
         _, window = rows.read(Block(data, START))
         return rows.body(window.puts[:count])
 

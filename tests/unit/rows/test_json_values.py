@@ -201,3 +201,19 @@ def test_a_defect_does_not_tell_the_data() -> None:
         with pytest.raises(BadValue) as caught:
             attribute_of_json(text)
         assert "s3cret" not in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a": 1 "b"}', "from character 9 on"),
+        ("[1,", "ends too soon"),
+        ("{\n", "ends too soon"),
+        ('\ufeff{"a": 1}', "a byte order mark"),
+        ("NaN", "NaN is no JSON"),
+    ],
+)
+def test_a_defect_says_where(text: str, words: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        parse(text)
+    assert words in caught.value.detail
