@@ -16,7 +16,7 @@ from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.objects import expected_bytes
 from ddbload.pipeline.plan.evidence import Evidence
 from ddbload.pipeline.plan.figures import chunks_of, figures, splits
-from ddbload.pipeline.plan.survey import Survey
+from ddbload.pipeline.plan.survey import MOST_COLUMNS, Survey
 from ddbload.pipeline.plan.table import TableFacts, ask_more, facts_of
 from ddbload.pipeline.reading import Reading
 from ddbload.pipeline.resolving import Resolved
@@ -181,10 +181,11 @@ class Plan:
                 for name, member in survey.members.known.items()
             ]
         layout = survey.layout
+        looked = survey.evidence or dict.fromkeys(layout.attributes[:MOST_COLUMNS], Evidence())
         return [
             {
                 **column(name, kind, record.columns[origin] if isinstance(origin, int) else None),
-                **survey.evidence.get(name, Evidence()).to_json(),
+                **(looked[name].to_json() if name in looked else {}),
             }
             for name, kind, origin in zip(
                 layout.attributes, record.types, layout.origins, strict=True

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from ddbload.contracts import RunRecord
@@ -19,6 +20,8 @@ from ddbload.pipeline.plan.sizes import Sizes
 from ddbload.pipeline.walk import Walked
 from ddbload.rows.parse import Defect
 
+MOST_COLUMNS = 10_000
+"""Columns whose texts are looked at: what is known of one takes a kilobyte."""
 MOST_KINDS = 1000
 """Kinds of rejects, by cause and column, that are told apart."""
 
@@ -161,7 +164,8 @@ class Survey:
         if columns.odd:
             kept = [row for row in range(columns.count) if row not in columns.odd]
             cells = [[column[row] for row in kept] for column in columns.cells]
-        for name, column in zip(self.layout.attributes, cells, strict=True):
+        looked_at = islice(zip(self.layout.attributes, cells, strict=True), MOST_COLUMNS)
+        for name, column in looked_at:
             self.evidence.setdefault(name, Evidence()).add(column)
 
     @property

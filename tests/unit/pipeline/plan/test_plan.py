@@ -8,6 +8,7 @@ import random
 
 import pytest
 
+from ddbload.pipeline.plan import survey
 from ddbload.pipeline.plan.plan import Sample, make_plan
 from tests.fakes.dynamodb_values import item_size
 from tests.unit.pipeline.world import BUCKET, World
@@ -209,6 +210,39 @@ def test_a_mapping_and_nulls():
         {"n": {"S": "2"}, "b": {"NULL": True}, "id": {"S": "USER#2"}},
     ]
     assert made["items"]["bytes"] == sum(map(item_size, put))
+
+
+@pytest.mark.parametrize(
+    "options", [{"mode": "insert"}, {"mode": "last-wins", "position_attribute": "at"}]
+)
+def test_modes_that_put(options):
+    world = World((HEAD + GOOD).encode(), options=dict(options), indexes=[[("team", "S")]])
+    plan = plan_of(world)
+    report = world.run()
+    assert plan["items"]["bytes"] == sum(map(item_size, world.items))
+    assert plan["write_units"]["total"] == report.work.consumed_wcu
+
+
+def test_the_mode_that_deletes():
+    world = World(b"id,name\n1,a\n2,b\n,c\n", options={"mode": "delete"})
+    plan = plan_of(world)
+    report = world.run()
+    assert plan["rows"]["rejected"] == report.rows.rejected == 1
+    assert plan["write_units"]["total"] == report.work.consumed_wcu == 2
+    assert plan["price"]["storage_month"] == 0
+    assert "deletes" in plan["write_units"]["assumed"]
+
+
+def test_types_that_are_inferred_are_those_of_the_import():
+    world = World(b"id,year,zip\n1,1999,01234\n2,2001,20500\n")
+    made = make_plan({**world.payload, "infer_types": True}, world.context()).to_json()
+    assert [each["type"] for each in made["columns"]] == ["S", "N", "S"]
+
+
+def test_of_very_many_columns_the_first_are_looked_at(monkeypatch):
+    monkeypatch.setattr(survey, "MOST_COLUMNS", 2)
+    columns = plan_of(World((HEAD + GOOD).encode()))["columns"]
+    assert [("examples" in each) for each in columns] == [True, True, False, False]
 
 
 def test_a_sample_of_everything_is_no_estimate():
