@@ -142,8 +142,8 @@ def _open(
         # The run goes on with what it began with, whatever came to be there since.
         if source.place != existing.payload.source.place:
             raise RunMismatch(
-                f"run {existing.run} began with {existing.payload.source.uri}; give the same source,"
-                " or another run id"
+                f"run {existing.run} began with {existing.payload.source.uri}; give the same"
+                " source, or another run id"
             )
         first = next(listed(existing, ledger, 0))
         known = Listing(existing.pinned, first, existing.payload.source.format)
