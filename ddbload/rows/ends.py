@@ -11,6 +11,11 @@ from ddbload.rows.encodings import UTF_8
 _LOSES_ITS_PLACE = sys.version_info < (3, 11, 5)
 """`(?:...)*+` may go on from where its last try failed (CPython gh-100061 and gh-106052)."""
 
+NEAR_BYTES = 1024
+"""How far back from an offset a place of which all is known is looked for first."""
+FARTHER = 8
+"""How much farther then, each time."""
+
 
 class RowEnds(ABC):
     """Finds row ends in buffers that begin at a row's start. Offsets are relative to the buffer.

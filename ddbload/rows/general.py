@@ -1,14 +1,20 @@
 """Where rows end in dialects with escapes, comments, or delimiters of several characters.
 
 One pattern matches one row, from its start, and nothing but it: everything is seen from there.
+
+As in plain dialects, not all starts need be looked at. A row surely ends where a quote follows
+text, and is followed by a line end, or by a delimiter and a line end without quotes and escapes
+between the two: if the quote closes a field it is so, if it is text it is so, and in a comment,
+too. Where nothing is quoted at all any line end is one that is not escaped.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.ends import RowEnds, repeated
+from ddbload.rows.ends import FARTHER, NEAR_BYTES, RowEnds, repeated
 
 _SURE_END = rb"(?:\r\n|\n|\r(?!\Z))"
 """A line end, but for a CR that an LF may follow."""
@@ -18,8 +24,9 @@ _FINAL_END = rb"(?:\r\n?+|\n)"
 class GeneralEnds(RowEnds):
     """Row ends of any dialect."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, near_bytes: int = NEAR_BYTES) -> None:
         self.encoding = dialect.encoding
+        self._near_bytes = near_bytes
         self._comment = None if dialect.comment is None else dialect.comment.encode(self.encoding)
         grammar = Grammar(dialect)
         sure, final = grammar.row + _SURE_END, grammar.row + _FINAL_END
@@ -28,6 +35,11 @@ class GeneralEnds(RowEnds):
         # What no row matches is one with a field that is not closed: it takes all there is.
         self._line = _compiled(rb"%b(?:%b|\Z)|.+" % (grammar.row, _FINAL_END))
         self._closed = _compiled(grammar.row)
+        quote, escape = dialect.quote, dialect.escape
+        self._quote = None if quote is None else quote.encode(self.encoding)
+        self._escape = None if escape is None else escape.encode(self.encoding)
+        self._end_of_bare = _compiled(grammar.end_of_bare)
+        self._end_of_quoted = _compiled(grammar.end_of_quoted)
 
     def all(self, data: bytes) -> list[int]:
         ends = [found.end() for found in self._line.finditer(data)]
@@ -47,17 +59,34 @@ class GeneralEnds(RowEnds):
         ]
 
     def last(self, data: bytes, *, final: bool) -> int:
-        return _end(self._final_rows if final else self._sure_rows, data, 0, len(data))
+        if b"\n" not in data and b"\r" not in data:
+            return 0
+        position = next(self._row_ends_near(data, 0, len(data)))
+        return _end(self._final_rows if final else self._sure_rows, data, position, len(data))
 
     def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:
         # Rows that surely end in a part end there in the whole.
-        position = _end(self._sure_rows, data, start, max(start, offset - 1))
+        before = max(start, offset - 1)
+        position = next(self._row_ends_near(data, start, before))
+        position = _end(self._sure_rows, data, position, before)
         row = self._final_row if final else self._sure_row
         while (found := row.match(data, position)) is not None:
             position = found.end()
             if position >= offset:
                 return position
         return 0
+
+    def _row_ends_near(self, data: bytes, start: int, limit: int) -> Iterator[int]:
+        """Where rows surely end up to `limit`, the nearest first; the last is `start`, a row's."""
+        is_bare = self._quote is None or data.find(self._quote, start, limit) < 0
+        pattern = self._end_of_bare if is_bare else self._end_of_quoted
+        back = self._near_bytes
+        while limit - back > start:
+            found = pattern.search(data, limit - back, limit)
+            if found is not None:
+                yield found.end()
+            back *= FARTHER
+        yield start
 
     def closes(self, data: bytes) -> bool:
         position = self.last(data, final=True)
@@ -90,6 +119,20 @@ class Grammar:
             field = rb"(?:%b|(?!%b))%b" % (quoted, mark, self.unquoted)
         self.row = field + repeated(self.delimiter + field)
         """A row, an empty line or a comment, without its line end."""
+        safe = b"" if escape is None else rb"(?<!%b)" % re.escape(escape[-1:])
+        self.end_of_bare = safe + _SURE_END
+        """A line end that ends a row, where nothing is quoted."""
+        self.end_of_quoted = self.end_of_bare
+        """The last of a row that ends wherever it may have begun."""
+        if quote is not None:
+            mark = re.escape(quote)
+            before = b"".join(
+                rb"(?<!%b%b)" % (re.escape(each), mark)
+                for each in (quote[-1:], delimiter[-1:], (escape or b"\n")[-1:], b"\r", b"\n")
+            )
+            firsts = re.escape(quote[:1]) + re.escape((escape or b"")[:1])
+            rest = rb"(?:%b[^%b\r\n]*+)?+" % (self.delimiter, firsts)
+            self.end_of_quoted = mark + before + rest + _SURE_END
         if comment is not None:
             self.row = rb"(?>%b[^\r\n]*+|%b)" % (re.escape(comment), self.row)
 

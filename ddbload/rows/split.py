@@ -17,15 +17,12 @@ import re
 from collections.abc import Iterator
 
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.ends import RowEnds, count_line_ends, repeated
+from ddbload.rows.ends import FARTHER, NEAR_BYTES, RowEnds, count_line_ends, repeated
 from ddbload.rows.general import GeneralEnds
 
 __all__ = ["PlainEnds", "RowEnds", "count_line_ends", "row_ends"]
 
 _LINE_END = re.compile(rb"\r\n?|\n")
-NEAR_BYTES = 1024
-"""How far back the end of a field is looked for first."""
-_FARTHER = 8
 
 
 def row_ends(dialect: Dialect) -> RowEnds:
@@ -130,7 +127,7 @@ class PlainEnds(RowEnds):
             found = self._field_end.search(data, limit - back, limit)
             if found is not None:
                 yield found.end()
-            back *= _FARTHER
+            back *= FARTHER
         yield start
 
     def _skip_well_formed(self, data: bytes, start: int, limit: int) -> int:
