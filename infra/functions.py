@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aws_cdk import Duration
@@ -41,6 +41,7 @@ class Function(Construct):
         log_group: logs.ILogGroup,
         timeout: Duration,
         environment: Mapping[str, str],
+        layers: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, name)
         # Without the managed policy AWSLambdaBasicExecutionRole, which lets a function write
@@ -69,6 +70,10 @@ class Function(Construct):
             memory_size=settings.memory_mb[module],
             timeout=timeout,
             environment=environment,
+            layers=[
+                lambda_.LayerVersion.from_layer_version_arn(self, f"Layer{number}", arn)
+                for number, arn in enumerate(layers, 1)
+            ],
         )
 
 
@@ -101,6 +106,7 @@ class Functions(Construct):
                 "Checks a run's input and its table, and cuts the source into chunks",
                 timeout=step_timeout,
                 more=stops_early,
+                layers=settings.layers,
             )
             # With the first function the asset was copied into cdk.out.
         self.import_chunk = self.make(
@@ -109,6 +115,7 @@ class Functions(Construct):
             "Imports one chunk of a run",
             timeout=step_timeout,
             more=stops_early,
+            layers=settings.layers,
         )
         self.report = self.make(
             self,
@@ -128,8 +135,12 @@ class Functions(Construct):
         *,
         timeout: Duration,
         more: Mapping[str, str] | None = None,
+        layers: Sequence[str] = (),
     ) -> Function:
-        """A function from the one asset, with the environment that all have, and more."""
+        """A function from the one asset, with the environment that all have, and more.
+
+        `layers`: for those that read sources.
+        """
         return Function(
             scope,
             module.title().replace("_", ""),
@@ -140,6 +151,7 @@ class Functions(Construct):
             log_group=self._log_groups[module],
             timeout=timeout,
             environment={**self._environment, **(more or {})},
+            layers=layers,
         )
 
     @property

@@ -36,6 +36,11 @@ TIMEOUT_SECONDS = range(2, 901)
 _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}", re.ASCII)
 _TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
+_LAYER = re.compile(
+    r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:layer:[A-Za-z0-9_-]+:[0-9]+", re.ASCII
+)
+MOST_LAYERS = 5
+"""Lambda's limit."""
 _DEFAULT_MEMORY = {"preflight": 1769, "import_chunk": 1769, "report": 1769, "on_upload": 512}
 """1,769 MB is where Lambda gives one whole core."""
 
@@ -70,6 +75,8 @@ class Settings:
     tables: tuple[str, ...] = ()
     """Names of tables that may be written. They exist already."""
     uploads: tuple[Upload, ...] = ()
+    layers: tuple[str, ...] = ()
+    """ARNs of layers' versions, with what Parquet and Zstandard are read with."""
     runtime: str = "python3.13"
     architecture: str = "arm64"
     memory_mb: Mapping[str, int] = field(default_factory=lambda: dict(_DEFAULT_MEMORY))
@@ -96,6 +103,7 @@ class Settings:
             source_buckets=buckets,
             tables=tables,
             uploads=_uploads(given.get("uploads", ()), tables, buckets),
+            layers=tuple(_layers(given.get("layers", ()))),
             runtime=one_of("runtime", given.get("runtime", "python3.13"), RUNTIMES),
             architecture=one_of("architecture", given.get("architecture", "arm64"), ARCHITECTURES),
             memory_mb=_memory(given.get("memory_mb", {})),
@@ -164,6 +172,18 @@ def _bucket(where: str, name: object) -> str:
     if not isinstance(name, str) or not _BUCKET.fullmatch(name):
         raise wrong(where, name, "a bucket's name, without s3://, arn: or a prefix")
     return name
+
+
+def _layers(value: object) -> Iterable[str]:
+    names = _texts("layers", value)
+    if len(names) > MOST_LAYERS:
+        raise wrong("layers", value, f"at most {MOST_LAYERS}, which is Lambda's limit")
+    for name in names:
+        if not _LAYER.fullmatch(name):
+            raise wrong(
+                "layers", name, "the ARN of a layer's version, arn:aws:lambda:...:layer:NAME:1"
+            )
+        yield name
 
 
 def _memory(value: object) -> dict[str, int]:

@@ -22,6 +22,7 @@ STACK = "ddbload"
 CONTEXT = {
     "source_buckets": ["other-source", "third.source"],
     "tables": ["books", "films"],
+    "layers": ["arn:aws:lambda:eu-west-1:123456789012:layer:formats:3"],
     "uploads": [
         {"prefix": "books/", "table": "books", "types": {"year": "N"}},
         {"prefix": "films/", "table": "films", "source": {"format": "tsv"}},

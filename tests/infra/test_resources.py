@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tests.infra.synthesis import Synthesized
+from tests.infra.synthesis import CONTEXT, Synthesized
 from tests.infra.template import Template, listed
 
 INBOX = "${StorageInbox}"
@@ -169,6 +169,9 @@ def test_functions(template: Template, name: str):
     assert code == template.resources["FunctionsPreflightFunction"]["Properties"]["Code"]
     assert function.pop("Description")
     variables = function.pop("Environment")["Variables"]
+    # Only what reads sources needs what some of them are read with.
+    layers = CONTEXT["layers"] if module in ("preflight", "import_chunk") else None
+    assert function.pop("Layers", None) == layers
     assert function == {
         "Architectures": ["arm64"],
         "Handler": f"lambdas.{module}.handler",

@@ -75,6 +75,8 @@ SAID = {
 }
 """What may stand in each field of a mapping, and much that may not."""
 
+LAYER = "arn:aws:lambda:eu-west-1:123456789012:layer:formats:3"
+
 
 def test_every_field_of_a_mapping_is_tried():
     assert set(SAID["source"]) == set(SOURCE_FIELDS)
@@ -154,6 +156,8 @@ def test_options_come_through_javascript_and_stay_whole():
         ({"tables": " books , films,"}, {"tables": ("books", "films")}),
         ({"tables": ""}, {"tables": ()}),
         ({"tables": ["books", "books"]}, {"tables": ("books",)}),
+        ({"layers": LAYER}, {"layers": (LAYER,)}),
+        ({"layers": [LAYER, LAYER]}, {"layers": (LAYER,)}),
         ({"source_buckets": "a-b,c.d"}, {"source_buckets": ("a-b", "c.d")}),
         ({"memory_mb": "2048"}, {"memory_mb": dict.fromkeys(FUNCTIONS, 2048)}),
         ({"memory_mb": 2048.0}, {"memory_mb": dict.fromkeys(FUNCTIONS, 2048)}),
@@ -216,6 +220,9 @@ def test_knobs(context: dict[str, Any], expected: dict[str, Any]):
         ({"reserve_seconds": 0}, "InvalidSetting", "from 1 to 899"),
         ({"reserve_seconds": 1.5}, "InvalidSetting", "a whole number"),
         ({"log_retention_days": 31}, "InvalidSetting", "one of 1, 3, 5"),
+        ({"layers": LAYER.rpartition(":")[0]}, "InvalidSetting", "ARN of a layer's version"),
+        ({"layers": "pyarrow"}, "InvalidSetting", "ARN of a layer's version"),
+        ({"layers": [f"{LAYER}{n}" for n in range(6)]}, "InvalidSetting", "at most 5"),
         ({"retain_runs_days": 0}, "InvalidSetting", "retain_runs_days is 0"),
         ({"runtime": "python3.8"}, "InvalidSetting", "one of python3.11"),
         ({"architecture": "arm"}, "InvalidSetting", "one of arm64, x86_64"),
