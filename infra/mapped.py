@@ -1,7 +1,8 @@
-"""What an upload's mapping may say of a run: its types, its source and its options.
+"""What an upload's mapping may say of a run: its types, its options, and what becomes of nulls.
 
-The same as `ddbload.contracts` and `ddbload.rows.dialect` take, which a test compares: what
-they refuse would otherwise be found out by the first upload.
+The same as `ddbload.contracts` takes, which a test compares: what it refuses would otherwise be
+found out by the first upload. How objects are written, and which attributes their columns become,
+have modules of their own (`mapped_source`, `mapped_columns`).
 """
 
 from __future__ import annotations
@@ -10,21 +11,19 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from infra.values import an_object, one_of, refuse_others, whole, wrong
+from infra.values import a_name, an_object, is_text, one_of, refuse_others, texts, whole, wrong
 
-TYPES = ("S", "N", "BOOL")
-SOURCE_FIELDS = ("format", "delimiter", "quote", "header", "columns", "encoding")
+TYPES = ("S", "N", "BOOL", "B", "SS", "NS", "BS", "M", "L", "NULL", "epoch")
 OPTION_FIELDS = (
     *("mode", "position_attribute", "engine", "workers", "concurrency", "chunk_bytes"),
     *("max_wcu", "max_rejects", "max_row_bytes"),
 )
+NULL_FIELDS = ("policy", "markers")
+NULL_POLICIES = ("omit", "null", "empty", "reject")
 
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
-"""The formats, and each one's delimiter where none is named."""
-_ENCODINGS = ("utf-8", "utf8", "utf-8-sig")
 _POSITIONED = "last-wins"
 _WORDS = {
-    "mode": ("put", "insert", _POSITIONED, "delete"),
+    "mode": ("put", "insert", _POSITIONED, "delete", "plan"),
     "engine": ("sync", "threads", "async"),
 }
 _MOST = 2**53
@@ -38,37 +37,30 @@ _NUMBERS = {
 
 
 def types(where: str, value: object) -> Mapping[str, str]:
-    """A type for some of the columns."""
+    """A type for some of the attributes."""
     found = an_object(where, value)
-    for column, name in found.items():
-        one_of(f"{where}.{column}", name, TYPES)
+    for name, said in found.items():
+        if not is_text(name):
+            raise wrong(where, name, "an object, whose names are text that UTF-8 can write")
+        one_of(f"{where}.{name}", said, TYPES)
     return found
 
 
-def source(where: str, value: object) -> Mapping[str, Any]:
-    """How the objects are written. null is as if the field were not there, but for `quote`."""
+def infer_types(where: str, value: object) -> bool:
+    """Whether the other attributes get a type by their first values; null is no."""
+    if value is not None and not isinstance(value, bool):
+        raise wrong(where, value, "true or false")
+    return bool(value)
+
+
+def nulls(where: str, value: object) -> Mapping[str, Any]:
+    """What is no value, and what becomes of it; null is as if the field were not there."""
     found = an_object(where, value)
-    refuse_others(where, found, SOURCE_FIELDS)
-    given = {name: each for name, each in found.items() if each is not None}
-    name = one_of(f"{where}.format", given.get("format", "csv"), list(_DELIMITERS))
-    delimiter = given.get("delimiter", _DELIMITERS[name])
-    _character(f"{where}.delimiter", delimiter)
-    quote = found.get("quote", '"')
-    # Neither null nor '' quotes anything.
-    if quote not in (None, ""):
-        _character(f"{where}.quote", quote)
-    if delimiter == quote:
-        raise wrong(f"{where}.quote", quote, "another character than delimiter")
-    if not isinstance(given.get("header", True), bool):
-        raise wrong(f"{where}.header", given["header"], "true or false")
-    columns = given.get("columns", ("some",))
-    texts = isinstance(columns, list | tuple) and all(isinstance(each, str) for each in columns)
-    if not texts or not columns:
-        raise wrong(f"{where}.columns", columns, "a list of at least one name")
-    encoding = given.get("encoding", "utf-8")
-    plain = encoding.lower().replace("_", "-") if isinstance(encoding, str) else ""
-    if plain not in _ENCODINGS:
-        raise wrong(f"{where}.encoding", encoding, "utf-8 (convert the objects with iconv)")
+    refuse_others(where, found, NULL_FIELDS)
+    if found.get("policy") is not None:
+        one_of(f"{where}.policy", found["policy"], NULL_POLICIES)
+    if found.get("markers") is not None:
+        texts(f"{where}.markers", found["markers"])
     return found
 
 
@@ -83,12 +75,9 @@ def options(where: str, value: object) -> Mapping[str, Any]:
         if name in _WORDS:
             one_of(place, each, _WORDS[name])
         elif name == "position_attribute":
-            _name(place, each)
+            a_name(place, each)
         elif name in _NUMBERS:
-            allowed = _NUMBERS[name]
-            if isinstance(each, str):
-                raise wrong(place, each, f"a whole number of at least {allowed.start}")
-            found[name] = whole(place, each, allowed)
+            found[name] = whole(place, each, _NUMBERS[name], from_text=False)
         elif isinstance(each, bool) or not isinstance(each, int | float) or not _wcu(each):
             raise wrong(place, each, "a number of at least 1")
     _check_mode(where, found)
@@ -102,20 +91,5 @@ def _check_mode(where: str, found: Mapping[str, Any]) -> None:
         raise wrong(f"{where}.position_attribute", name, wanted)
 
 
-def _name(where: str, value: object) -> None:
-    if not isinstance(value, str) or not value or any("\ud800" <= c <= "\udfff" for c in value):
-        raise wrong(where, value, "the name of an attribute")
-
-
 def _wcu(number: float) -> bool:
     return 1 <= number <= sys.float_info.max
-
-
-def _character(where: str, value: object) -> None:
-    if (
-        not isinstance(value, str)
-        or len(value) != 1
-        or value in "\r\n"
-        or "\ud800" <= value <= "\udfff"
-    ):
-        raise wrong(where, value, "one character, and no line end")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from infra import mapped
 from infra.errors import (
     AmbiguousUpload,
     BucketNotListed,
@@ -18,7 +19,8 @@ from infra.errors import (
     TableNotListed,
     UnknownSetting,
 )
-from infra.mapped import options, source, types
+from infra.mapped_columns import columns
+from infra.mapped_source import source
 from infra.values import decoded, matching, one_of, refuse_others, whole, wrong
 
 FUNCTIONS = ("preflight", "import_chunk", "report", "on_upload")
@@ -56,13 +58,16 @@ class Upload:
     types: Mapping[str, str] = field(default_factory=dict)
     source: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    infer_types: bool = False
+    mapping: Mapping[str, Any] = field(default_factory=dict)
+    nulls: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self, bucket: str) -> dict[str, Any]:
         """As on_upload reads it, with what was left out left out."""
-        optional = {"types": self.types, "source": self.source, "options": self.options}
-        return {"bucket": bucket, "prefix": self.prefix, "table": self.table} | {
-            name: dict(value) for name, value in optional.items() if value
-        }
+        optional = ("types", "source", "options", "mapping", "nulls")
+        given = {name: dict(value) for name in optional if (value := getattr(self, name))}
+        inferred = {"infer_types": True} if self.infer_types else {}
+        return {"bucket": bucket, "prefix": self.prefix, "table": self.table, **given, **inferred}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +247,10 @@ def _upload(where: str, value: object) -> Upload:
         prefix=prefix,
         table=_table(f"{where}.table", value.get("table")),
         bucket=None if bucket is None else _bucket(f"{where}.bucket", bucket),
-        types=types(f"{where}.types", value.get("types")),
+        types=mapped.types(f"{where}.types", value.get("types")),
         source=source(f"{where}.source", value.get("source")),
-        options=options(f"{where}.options", value.get("options")),
+        options=mapped.options(f"{where}.options", value.get("options")),
+        infer_types=mapped.infer_types(f"{where}.infer_types", value.get("infer_types")),
+        mapping=columns(f"{where}.mapping", value.get("mapping")),
+        nulls=mapped.nulls(f"{where}.nulls", value.get("nulls")),
     )

@@ -34,10 +34,29 @@ def one_of(where: str, value: object, choices: Collection[str]) -> str:
     return str(value)
 
 
-def whole(where: str, value: object, allowed: range) -> int:
-    """A whole number, as text too: from `-c` comes nothing else."""
+def is_text(value: object) -> bool:
+    """Whether it is text that UTF-8 can write: JSON can say half a surrogate pair, too."""
+    return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+def a_name(where: str, value: object, wanted: str = "the name of an attribute") -> str:
+    """Text that is not empty."""
+    if not value or not is_text(value):
+        raise wrong(where, value, wanted)
+    return str(value)
+
+
+def texts(where: str, value: object) -> list[str]:
+    """A list of texts."""
+    if not isinstance(value, list | tuple) or not all(is_text(each) for each in value):
+        raise wrong(where, value, "a list of texts")
+    return list(value)
+
+
+def whole(where: str, value: object, allowed: range, *, from_text: bool = True) -> int:
+    """A whole number. `from_text`: as text too, because from `-c` comes nothing else."""
     number = value
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value, re.ASCII):
+    if from_text and isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value, re.ASCII):
         number = int(value)
     if isinstance(number, float) and number.is_integer():
         # JavaScript, through which the context comes, has one kind of number.

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import posixpath
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from ddbload.contracts import AUTO, Message
+from ddbload.contracts import AUTO, DYNAMODB_EXPORT, Message
 from ddbload.errors import ExecutionExists
 from ddbload.fields import Fields
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.report import SUCCEEDED, last_report
+from ddbload.source.exports import FILES, SUMMARY
 
 STARTED = "started"
 STARTED_BEFORE = "started before"
 LOADED_BEFORE = "loaded before"
 NOT_MAPPED = "not mapped"
+OF_AN_EXPORT = "part of an export"
 RUN_PREFIX = "upload-"
+
+_EXPORT = re.compile(r"(?:^|/)AWSDynamoDB/[^/]+/")
+"""In the key of what DynamoDB exports: of the manifests, of the data, and of what it leaves."""
+_NEVER_ROWS = {SUMMARY, FILES, "manifest-summary.md5", "manifest-files.md5", "_started"}
+"""What lies in an export's folder besides its data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,9 @@ class UploadRule(Message):
     types: Mapping[str, Any] = field(default_factory=dict)
     source: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    infer_types: bool = False
+    mapping: Mapping[str, Any] = field(default_factory=dict)
+    nulls: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, value: object, path: str = "upload") -> Self:
@@ -45,11 +57,56 @@ class UploadRule(Message):
                 types=f.raw("types") or {},
                 source=f.raw("source") or {},
                 options=f.raw("options") or {},
+                infer_types=f.raw("infer_types") or False,
+                mapping=f.raw("mapping") or {},
+                nulls=f.raw("nulls") or {},
             )
 
     def covers(self, upload: Upload) -> bool:
         """Whether it is this rule's bucket and prefix."""
         return self.bucket in (None, upload.bucket) and upload.key.startswith(self.prefix)
+
+    def payload(self, upload: Upload) -> dict[str, Any] | None:
+        """What to load for an upload; None for what is not to be read by itself."""
+        format_ = self._format_of(upload.key)
+        if format_ is None:
+            return None
+        # null is as if the field were not there, but for `quote`: no quotes.
+        said = {name: v for name, v in self.source.items() if v is not None or name == "quote"}
+        source = {
+            "encoding": AUTO,
+            **said,
+            "format": format_,
+            "bucket": upload.bucket,
+            "key": upload.key,
+            "version_id": upload.version_id,
+            "etag": upload.etag,
+        }
+        return {
+            "run": {"id": upload.run},
+            "source": source,
+            "target": {"table": self.table},
+            "types": self.types,
+            "infer_types": self.infer_types,
+            "mapping": self.mapping,
+            "nulls": self.nulls,
+            "options": self.options,
+        }
+
+    def _format_of(self, key: str) -> str | None:
+        """How an upload is read.
+
+        A table's export is many objects and one source. Its summary is written when all others
+        are there; so that starts the run. A rule that says another format means each data file.
+        """
+        given = self.source.get("format")
+        said: str = AUTO if given is None else given
+        if said != DYNAMODB_EXPORT and not _EXPORT.search(key):
+            return said
+        name = posixpath.basename(key)
+        if said in (AUTO, DYNAMODB_EXPORT):
+            return DYNAMODB_EXPORT if name == SUMMARY else None
+        return None if name in _NEVER_ROWS else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +161,14 @@ def on_upload(
         # What ends in a slash is a folder that a console made.
         return {"outcome": NOT_MAPPED, "run": None, "execution": None}
     rule = max(covering, key=lambda each: (each.bucket is not None, len(each.prefix)))
+    payload = rule.payload(upload)
+    if payload is None:
+        return {"outcome": OF_AN_EXPORT, "run": None, "execution": None}
     ledger = context.ledger(upload.run)
     if ledger.find_record() is not None:
         return {"outcome": _outcome(ledger), "run": upload.run, "execution": None}
     try:
-        started = executions.start(upload.run, _payload(upload, rule))
+        started = executions.start(upload.run, payload)
     except ExecutionExists:
         return {"outcome": STARTED_BEFORE, "run": upload.run, "execution": None}
     return {"outcome": STARTED, "run": upload.run, "execution": started}
@@ -118,22 +178,3 @@ def _outcome(ledger: Ledger) -> str:
     report = last_report(ledger)
     loaded = report is not None and report.status == SUCCEEDED
     return LOADED_BEFORE if loaded else STARTED_BEFORE
-
-
-def _payload(upload: Upload, rule: UploadRule) -> dict[str, Any]:
-    source = {
-        "format": AUTO,
-        "encoding": AUTO,
-        **rule.source,
-        "bucket": upload.bucket,
-        "key": upload.key,
-        "version_id": upload.version_id,
-        "etag": upload.etag,
-    }
-    return {
-        "run": {"id": upload.run},
-        "source": source,
-        "target": {"table": rule.table},
-        "types": dict(rule.types),
-        "options": dict(rule.options),
-    }

@@ -9,11 +9,17 @@ from typing import Any
 import pytest
 
 from ddbload import contracts
-from ddbload.errors import InvalidPayload
-from ddbload.rows.dialect import Dialect
+from ddbload.errors import DdbloadError
+from ddbload.pipeline.resolving import check_dialect
+from ddbload.pipeline.tables import check_names
+from ddbload.pipeline.upload import Upload as Uploaded
+from ddbload.pipeline.upload import UploadRule
+from ddbload.rows.layout import changes_of
 from infra.checkout import ROOT
 from infra.errors import DeploymentError, InvalidSetting
-from infra.mapped import OPTION_FIELDS, SOURCE_FIELDS, TYPES
+from infra.mapped import NULL_FIELDS, NULL_POLICIES, OPTION_FIELDS, TYPES
+from infra.mapped_columns import COLUMN_FIELDS
+from infra.mapped_source import SOURCE_FIELDS
 from infra.settings import FUNCTIONS, Settings, Upload
 
 BOOKS = {"prefix": "books/", "table": "books"}
@@ -41,25 +47,63 @@ def test_cdk_json_reaches_out_to_nobody():
 
 
 def test_what_an_upload_may_say_is_what_the_contracts_read():
-    where = {"bucket", "key", "version_id", "etag", "path"}
-    assert set(SOURCE_FIELDS) == {each.name for each in fields(contracts.Source)} - where
-    assert set(OPTION_FIELDS) == {each.name for each in fields(contracts.Options)}
+    where = {"bucket", "key", "version_id", "etag", "prefix", "glob", "path", "manifest"}
+    assert set(SOURCE_FIELDS) == names_of(contracts.Source) - where
+    assert set(OPTION_FIELDS) == names_of(contracts.Options)
+    assert set(COLUMN_FIELDS) == names_of(contracts.ColumnMapping)
+    assert set(NULL_FIELDS) == names_of(contracts.Nulls)
     assert contracts.TYPES == TYPES
+    assert contracts.NULL_POLICIES == NULL_POLICIES
+    # What a rule says besides where uploads come from is what a payload says besides its source.
+    assert names_of(Upload) == names_of(UploadRule)
+    assert names_of(Upload) - {"prefix", "bucket"} == names_of(contracts.Payload) - {"run"}
+
+
+def names_of(message: type) -> set[str]:
+    return {each.name for each in fields(message)}
 
 
 def whole_numbers(most: int) -> list[Any]:
     return [-1, 0, 1, most, most + 1, 1.5, True, "1", None, [], {}]
 
 
-SAID = {
+SAID: dict[str, dict[str, list[Any]]] = {
     "types": {"year": [*contracts.TYPES, "Q", "s", "", 1, None, ["S"], {}]},
     "source": {
-        "format": [*contracts.FORMATS, "json", "CSV", "", 1, None, []],
-        "delimiter": [";", "\t", "\u2028", '"', "", ";;", "\n", "\r", "\ud800", 1, None, []],
-        "quote": ["'", '"', "", None, ",", "''", "\n", "\r", "\udfff", 1, True, []],
+        "format": [*contracts.FORMATS, "auto", "xlsx", "CSV", "", 1, None, []],
+        "delimiter": [
+            *(";", "\t", "\u2028", "||", "auto", 'a"', '"', "", ";\n", "\n", "\r", "\ud800"),
+            *(1, None, []),
+        ],
+        "quote": ["'", '"', "", None, ",", ";", "''", "\n", "\r", "\udfff", 1, True, []],
+        "escape": ["\\", '"', ",", ";", "", None, "\\\\", "\n", "\udfff", 1, True, []],
+        "comment": ["#", "--", '"', ",", "", None, "#\n", "\r", "\udfff", 1, True, []],
+        "skip_lines": whole_numbers(2**53),
         "header": [True, False, None, 0, 1, "true", []],
-        "columns": [["a"], ["a", ""], [], ["a", 1], "a", None, {}, 1],
-        "encoding": ["utf-8", "UTF8", "utf_8_sig", "latin-1", "", None, 8, []],
+        "columns": [["a"], ["a", ""], ["a", "a"], ["\ud800"], [], ["a", 1], "a", None, {}, 1],
+        "encoding": [
+            *("utf-8", "UTF8", "utf_8_sig", "latin-1", "UTF-16", "shift_jis", "utf-7", "auto"),
+            *("rot13", "base64", "idna", "unicode_escape", "utf-88", "\0", "", None, 8, []),
+        ],
+        "compression": [*contracts.COMPRESSIONS, "auto", "bzip2", "", 1, None, []],
+        "max_expansion": whole_numbers(2**53),
+    },
+    "mapping": {
+        "rename": [
+            *({"a": "b"}, {"a": "b", "c": "d"}, {"": "a"}, {}, None),
+            *({"a": ""}, {"a": "b", "c": "b"}, {"a": 1}, {"a": "\ud800"}, {"\ud800": "a"}),
+            *(["a"], "a", 1, False),
+        ],
+        "drop": [["a"], ["a", "a"], [""], [], None, ["\ud800"], [1], "a", {}, 0, False],
+        "set": [
+            *({"pk": "USER#{id}"}, {"pk": "{a}{b}"}, {"pk": "{{}}"}, {"pk": ""}, {}, None),
+            *({"pk": "{"}, {"pk": "}"}, {"pk": "{}"}, {"pk": "{a{b}}"}, {"pk": "\ud800"}),
+            *({"": "a"}, {"\ud800": "a"}, {"pk": 1}, ["a"], 0),
+        ],
+    },
+    "nulls": {
+        "policy": [*contracts.NULL_POLICIES, "drop", "", 1, None, []],
+        "markers": [["-"], ["", "NULL"], [], None, ["\ud800"], [1], "-", {}, 0],
     },
     "options": {
         "mode": [*contracts.MODES, "update", "", 1, None, []],
@@ -81,6 +125,11 @@ LAYER = "arn:aws:lambda:eu-west-1:123456789012:layer:formats:3"
 def test_every_field_of_a_mapping_is_tried():
     assert set(SAID["source"]) == set(SOURCE_FIELDS)
     assert set(SAID["options"]) == set(OPTION_FIELDS)
+    assert set(SAID["mapping"]) == set(COLUMN_FIELDS)
+    assert set(SAID["nulls"]) == set(NULL_FIELDS)
+
+
+UPLOADED = Uploaded(bucket="inbox", key="books/manifest-summary.json", version_id=None, etag="e")
 
 
 def accepted(upload: dict[str, Any]) -> bool:
@@ -93,18 +142,13 @@ def accepted(upload: dict[str, Any]) -> bool:
 
 def taken(upload: dict[str, Any]) -> bool:
     """By the contracts, as on_upload and the workers read it."""
-    where = {"bucket": "inbox", "key": "books/a"}
     try:
-        payload = contracts.Payload.from_json(
-            {
-                "source": {**upload.get("source", {}), **where},
-                "target": {"table": upload["table"]},
-                "types": upload.get("types"),
-                "options": upload.get("options"),
-            }
-        )
-        Dialect.of(payload.source)
-    except InvalidPayload:
+        rule = UploadRule.from_json(upload)
+        payload = contracts.Payload.from_json(rule.payload(UPLOADED))
+        check_dialect(payload.source)
+        check_names(payload.source.columns or ())
+        changes_of(payload.mapping)
+    except DdbloadError:
         return False
     return True
 
@@ -137,11 +181,69 @@ def test_one_mode_has_a_position_attribute(mode: str | None, name: Any):
         ({"delimiter": "|", "quote": "|"}, False),
         ({"delimiter": '"', "quote": None}, True),
         ({"delimiter": '"', "quote": ""}, True),
+        ({"delimiter": "a,b", "quote": ","}, False),
+        ({"delimiter": "auto", "quote": ","}, True),
+        ({"format": "csv", "quote": ","}, False),
+        ({"format": "csv", "delimiter": "auto", "quote": ","}, True),
+        ({"escape": '"', "quote": '"'}, True),
+        ({"escape": "'", "quote": '"'}, True),
+        ({"escape": "|", "delimiter": "||"}, False),
+        ({"comment": "|", "delimiter": "|"}, False),
+        ({"comment": "|", "delimiter": "||"}, True),
+        ({"delimiter": "€", "encoding": "latin-1"}, False),
+        ({"delimiter": "€", "encoding": "cp1252"}, True),
+        # What is no delimited text has no marks.
+        ({"format": "json", "delimiter": '"', "quote": '"'}, True),
+        ({"format": "json", "delimiter": "a\n"}, True),
+        ({"format": "json", "delimiter": ""}, False),
+        ({"format": "parquet", "encoding": "rot13"}, False),
     ],
 )
-def test_delimiter_and_quote_are_two_characters(source: dict[str, Any], right: bool):
+def test_marks_are_told_apart(source: dict[str, Any], right: bool):
     upload = {**BOOKS, "source": source}
     assert accepted(upload) == taken(upload) == right
+
+
+@pytest.mark.parametrize(
+    ("mapping", "right"),
+    [
+        ({"rename": {"a": "b"}, "drop": ["a"]}, False),
+        ({"rename": {"a": "b"}, "drop": ["b"]}, True),
+        ({"rename": {"a": "b"}, "set": {"b": "x"}}, False),
+        ({"rename": {"a": "b"}, "set": {"a": "x"}}, True),
+        ({"rename": {"a": "b"}, "move": {}}, False),
+        (None, True),
+        ([], False),
+    ],
+)
+def test_columns_become_one_attribute_each(mapping: Any, right: bool):
+    assert accepted({**BOOKS, "mapping": mapping}) == right
+    if isinstance(mapping, dict):
+        assert taken({**BOOKS, "mapping": mapping}) == right
+
+
+@pytest.mark.parametrize("value", [True, False, None, 0, 1, "true", {}])
+def test_whether_types_are_inferred(value: Any):
+    right = value is None or isinstance(value, bool)
+    assert accepted({**BOOKS, "infer_types": value}) == right
+
+
+def test_all_that_an_upload_says_reaches_its_runs():
+    said = {
+        "types": {"year": "epoch"},
+        "source": {"format": "csv", "escape": "\\", "skip_lines": 2.0},
+        "options": {"mode": "plan"},
+        "infer_types": True,
+        "mapping": {"set": {"pk": "USER#{id}"}},
+        "nulls": {"policy": "null"},
+    }
+    (upload,) = settings(tables="books", uploads=[{**BOOKS, **said}]).uploads
+    written = json.loads(json.dumps(upload.to_json("inbox")))
+    assert written == {**BOOKS, "bucket": "inbox", **said}
+    assert json.dumps(written["source"]["skip_lines"]) == "2"
+    assert UploadRule.from_json(written).to_json() == written
+    (upload,) = settings(tables="books", uploads=[BOOKS]).uploads
+    assert upload.to_json("inbox") == {**BOOKS, "bucket": "inbox"}
 
 
 def test_options_come_through_javascript_and_stay_whole():
@@ -263,7 +365,7 @@ def test_wrong_knobs(context: dict[str, Any], error: str, says: str):
             'uploads[1].options.workers is "x"',
         ),
         (
-            {**BOOKS, "prefix": "x", "source": {"delimiter": "::"}},
+            {**BOOKS, "prefix": "x", "source": {"delimiter": ":\n"}},
             "InvalidSetting",
             "uploads[1].source.delimiter is",
         ),

@@ -14,6 +14,7 @@ from ddbload.pipeline.preflight import preflight
 from ddbload.pipeline.upload import (
     LOADED_BEFORE,
     NOT_MAPPED,
+    OF_AN_EXPORT,
     STARTED,
     STARTED_BEFORE,
     Upload,
@@ -181,6 +182,80 @@ def test_a_rule_says_how_to_read_and_the_name_which_format(trigger):
     trigger.rules = (UploadRule("in/", TABLE, source={"format": "csv"}),)
     trigger(event(key="in/b.tsv"))
     assert trigger.inputs()[1]["source"]["format"] == "csv"
+
+
+def test_all_that_a_rule_says_of_the_items_is_passed_on(trigger):
+    said = {
+        "types": {"n": "epoch"},
+        "infer_types": True,
+        "mapping": {"rename": {"a": "n"}, "drop": ["b"], "set": {"pk": "USER#{id}"}},
+        "nulls": {"policy": "null", "markers": ["-"]},
+        "options": {"mode": "plan"},
+    }
+    trigger.rules = (UploadRule.from_json({"prefix": "in/", "table": TABLE, **said}),)
+    trigger(event())
+    (given,) = trigger.inputs()
+    assert {name: given[name] for name in said} == said
+    payload = Payload.from_json(given)
+    assert (payload.infer_types, payload.nulls.markers) == (True, ("-",))
+    assert payload.mapping.set == {"pk": "USER#{id}"}
+
+
+def test_null_is_as_if_it_were_not_there(trigger):
+    said = {"format": None, "delimiter": None, "encoding": None, "quote": None}
+    trigger.rules = (UploadRule("in/", TABLE, source=said),)
+    trigger(event())
+    source = Payload.from_json(trigger.inputs()[0]).source
+    assert (source.format, source.delimiter, source.encoding) == ("auto",) * 3
+    assert source.quote is None
+
+
+EXPORT = "in/AWSDynamoDB/01693685827463-2d8752fd"
+SUMMARY = f"{EXPORT}/manifest-summary.json"
+
+
+@pytest.mark.parametrize("said", [None, "auto", "dynamodb-export"])
+def test_an_export_starts_one_run_when_it_is_whole(trigger, said):
+    trigger.rules = (UploadRule("in/", TABLE, source={"format": said}),)
+    for name in (
+        f"{EXPORT}/_started",
+        f"{EXPORT}/data/asdl123dasas.json.gz",
+        # Of an incremental one.
+        "in/AWSDynamoDB/data/mv3x2lk2g4r.json.gz",
+        f"{EXPORT}/manifest-files.json",
+        f"{EXPORT}/manifest-files.md5",
+        f"{EXPORT}/manifest-summary.md5",
+    ):
+        done = trigger(event(key=name))
+        assert done == {"outcome": OF_AN_EXPORT, "run": None, "execution": None}
+    assert trigger(event(key=SUMMARY))["outcome"] == STARTED
+    (given,) = trigger.inputs()
+    assert (given["source"]["key"], given["source"]["format"]) == (SUMMARY, "dynamodb-export")
+
+
+def test_a_copy_of_an_export_is_one_where_the_rule_says_so(trigger):
+    keys = [f"in/mine/{name}" for name in ("data/a.json.gz", "manifest-files.json")]
+    trigger.rules = (UploadRule("in/", TABLE, source={"format": "dynamodb-export"}),)
+    for key in keys:
+        assert trigger(event(key=key))["outcome"] == OF_AN_EXPORT
+    assert trigger(event(key="in/mine/manifest-summary.json"))["outcome"] == STARTED
+
+
+def test_data_files_of_an_export_are_read_one_by_one_where_the_rule_says_so(trigger):
+    trigger.rules = (UploadRule("in/", TABLE, source={"format": "dynamodb-json"}),)
+    for name in ("_started", "manifest-files.json", "manifest-summary.json"):
+        assert trigger(event(key=f"{EXPORT}/{name}"))["outcome"] == OF_AN_EXPORT
+    assert trigger(event(key=f"{EXPORT}/data/a.json.gz"))["outcome"] == STARTED
+    (given,) = trigger.inputs()
+    assert given["source"]["format"] == "dynamodb-json"
+
+
+@pytest.mark.parametrize(
+    "key", ["in/manifest-summary.json", "in/AWSDynamoDB/a.csv", "in/myAWSDynamoDB/x/a.csv"]
+)
+def test_what_only_resembles_an_export_is_a_file(trigger, key):
+    assert trigger(event(key=key))["outcome"] == STARTED
+    assert trigger.inputs()[0]["source"]["format"] == "auto"
 
 
 def test_a_rule_cannot_send_a_run_elsewhere(trigger):
