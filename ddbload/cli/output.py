@@ -58,7 +58,7 @@ def read_as(record: RunRecord) -> str:
     if source.compression not in ("none", AUTO):
         words.append(source.compression)
     if record.objects is not None:
-        words.append(f"{record.objects:,} objects")
+        words.append("1 object" if record.objects == 1 else f"{record.objects:,} objects")
     return ", ".join(words)
 
 

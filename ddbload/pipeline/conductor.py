@@ -24,7 +24,7 @@ from ddbload.contracts import (
 from ddbload.errors import DdbloadError, Interrupted
 from ddbload.pipeline.context import Context, Progress
 from ddbload.pipeline.ledger import Ledger
-from ddbload.pipeline.local import LocalSettings
+from ddbload.pipeline.local import LocalSettings, step_seconds
 from ddbload.pipeline.preflight import preflight
 from ddbload.pipeline.report import chunk_segments, report
 from ddbload.pipeline.workers import Alone, Crew
@@ -129,7 +129,7 @@ def _preflight(
     cursor = None
     while True:
         reached = 0 if cursor is None else cursor.byte - cursor.base
-        deadline = context.clock() + settings.step_seconds(reached)
+        deadline = context.clock() + step_seconds(settings.segment_seconds, reached)
         task = PreflightTask(payload, run, cursor)
         try:
             result = preflight(task, replace(context, deadline=deadline))

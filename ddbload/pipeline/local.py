@@ -29,14 +29,6 @@ class LocalSettings:
     concurrency: int = DEFAULT_CONCURRENCY
     segment_seconds: float = SEGMENT_SECONDS
 
-    def step_seconds(self, byte: int) -> float:
-        """How long a step may work that goes on at a byte.
-
-        What is compressed is read from its beginning, however far that is: the step would else
-        end where it began.
-        """
-        return self.segment_seconds + byte / _SKIPPED_BYTES
-
     def context(
         self,
         *,
@@ -52,6 +44,15 @@ class LocalSettings:
             should_stop=should_stop,
             progress=progress,
         )
+
+
+def step_seconds(segment_seconds: float, skipped: int) -> float:
+    """How long a step may work that reads so many bytes for nothing before it goes on.
+
+    What is compressed is read from its beginning, however far that is: the step would else end
+    where it began.
+    """
+    return segment_seconds + skipped / _SKIPPED_BYTES
 
 
 def default_ledger() -> str:

@@ -10,7 +10,7 @@ from ddbload.contracts import ImportResult, ImportTask
 from ddbload.errors import DdbloadError, unexpected
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.import_chunk import import_chunk, worker_pacing
-from ddbload.pipeline.local import LocalSettings
+from ddbload.pipeline.local import LocalSettings, step_seconds
 from ddbload.pipeline.reading import Reading
 from ddbload.write.engines import driver_of
 
@@ -34,7 +34,7 @@ class Worker:
         context = self._context
         start = task.chunk.start if task.cursor is None else task.cursor.byte
         skipped = start - (task.chunk.start if self._reading.is_ranged else 0)
-        deadline = context.clock() + self._settings.step_seconds(skipped)
+        deadline = context.clock() + step_seconds(self._settings.segment_seconds, skipped)
         try:
             return import_chunk(task, replace(context, deadline=deadline), self._reading)
         except DdbloadError as error:

@@ -226,6 +226,9 @@ class _Sample:
             having = [each for each in _WEAK_DELIMITERS if self._splits_well(each)]
             if not having:
                 chosen = self._best(able, preferred)
+                if self._columns(chosen) == 1 and not self._has_header(preferred):
+                    # What is wrong with the header is to be told of as what it is.
+                    chosen = preferred
                 names = _names(self._wanted)
                 sure = min(0.3, self._agreement(chosen))
                 return _sniffed(chosen, sure, f"under no delimiter does the header have {names}")
@@ -272,6 +275,10 @@ class _Sample:
         if twice is None or twice.share < 1 or twice.header != tried.header[::2]:
             return delimiter
         return 2 * delimiter
+
+    def _has_header(self, delimiter: str) -> bool:
+        tried = self._try(delimiter)
+        return tried is not None and bool(tried.header)
 
     def _columns(self, delimiter: str) -> int:
         tried = self._try(delimiter)
