@@ -64,10 +64,10 @@ def read_as(record: RunRecord) -> str:
 
 def inferred_types(record: RunRecord) -> str:
     """The types that nobody declared, in words: `year N, ok BOOL`; the others are texts."""
-    from ddbload.rows.layout import Layout, changes_of
+    from ddbload.rows.layout import layout_of
 
     payload = record.payload
-    layout = Layout.of(record.columns, changes_of(payload.mapping))
+    layout = layout_of(record.columns, payload)
     keys = {key.name for key in (*record.table.keys, *record.table.index_keys)}
     found = [
         f"{name} {kind}"

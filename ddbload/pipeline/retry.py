@@ -22,7 +22,7 @@ from ddbload.errors import BadRetryFile
 from ddbload.rows.blocks import Block
 from ddbload.rows.ends import RowEnds
 from ddbload.rows.formats import ends_of
-from ddbload.rows.layout import Layout, changes_of
+from ddbload.rows.layout import layout_of
 from ddbload.rows.places import Places
 
 _NULL = {"NULL": True}
@@ -58,8 +58,7 @@ def payload_for(record: RunRecord, path: str) -> Payload:
     earlier = record.payload
     types = earlier.types
     if earlier.source.delimited:
-        mapping, markers = changes_of(earlier.mapping), earlier.nulls.markers
-        layout = Layout.of(record.columns, mapping, markers)
+        layout = layout_of(record.columns, earlier)
         # All of them, so that none is found out anew, from other rows.
         types = dict(zip(layout.attributes, record.types, strict=True))
     elif earlier.source.format == PARQUET:

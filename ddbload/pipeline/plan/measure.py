@@ -18,7 +18,7 @@ from ddbload.rows.attributes import Attributes, item_size
 from ddbload.rows.columns import Columns, octets
 from ddbload.rows.encode import item_of
 from ddbload.rows.items import Item
-from ddbload.rows.layout import Layout, changes_of
+from ddbload.rows.layout import Layout, layout_of
 from ddbload.rows.parse import Defect
 from ddbload.rows.types import number
 from ddbload.rows.values import OMIT
@@ -89,7 +89,7 @@ class Measure:
         """For a run's rows, and these indexes of its table."""
         payload = record.payload
         return cls(
-            Layout.of(record.columns, changes_of(payload.mapping), payload.nulls.markers),
+            layout_of(record.columns, payload),
             record.types,
             indexes,
             mode=payload.options.mode,
