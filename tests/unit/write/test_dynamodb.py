@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ddbload.errors import AccessDenied, RequestRefused, TableNotFound
-from ddbload.modes import INSERT, condition_of
+from ddbload.modes import INSERT, Deletion, condition_of
 from ddbload.write.dynamodb import ClientWriter
 from ddbload.write.requests import Batches, ConditionalPuts
 from ddbload.write.settlement import Outcome
@@ -101,6 +101,20 @@ def test_a_request_is_one_table_and_asks_for_its_use(dynamodb):
 
 def test_units_are_those_of_the_answer(dynamodb):
     assert send(dynamodb, made(2, text={"S": "x" * 5000})) == Accepted([], 10.0)
+
+
+def test_what_is_deleted_stands_among_what_is_put(dynamodb):
+    first, second, third = made(3)
+    dynamodb.put_item(TableName=TABLE, Item=first)
+    items = [Deletion(first), second, third]
+    assert send(dynamodb, items, processed_first(0)) == Accepted([0, 1, 2], 0.0)
+    assert send(dynamodb, items, processed_first(1)) == Accepted([1, 2], 1.0)
+    assert dynamodb.items(TABLE) == []
+
+
+def test_a_deletion_that_comes_back_is_no_put(dynamodb):
+    answer = send(dynamodb, [Deletion(made(1)[0])], returned(put(**made(1)[0])))
+    assert isinstance(answer, Unsure)
 
 
 # What comes back
