@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal, DecimalException
 from typing import Any
 
+from ddbload.modes import Deletion
+
 _UNIT_BYTES = 1024
 _MAY_HOLD_BINARY = frozenset({"B", "BS", "L", "M"})
 
@@ -65,7 +67,8 @@ def to_client(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """An item of DynamoDB's JSON as a boto3 client wants it: binary as bytes, and not as base64."""
     if _MAY_HOLD_BINARY.isdisjoint(kind for value in item.values() for kind in value):
         return item
-    return {name: _with_bytes(value) for name, value in item.items()}
+    made = {name: _with_bytes(value) for name, value in item.items()}
+    return Deletion(made) if isinstance(item, Deletion) else made
 
 
 def of_client(answer: Any) -> Any:

@@ -177,6 +177,19 @@ def test_binary_keys_are_known(dynamodb):
     assert dynamodb.items("binaries") == [{"id": {"B": b"\x00"}}]
 
 
+def test_what_is_deleted_by_a_binary_key_is_not_put(dynamodb):
+    dynamodb.create_table(
+        TableName="binaries",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "B"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    writer = ClientWriter(dynamodb, Batches("binaries", ["id"]))
+    assert isinstance(writer.send([{"id": {"B": "AA=="}}, {"id": {"B": "/w=="}}]), Accepted)
+    assert isinstance(writer.send([Deletion({"id": {"B": "AA=="}})]), Accepted)
+    assert dynamodb.items("binaries") == [{"id": {"B": b"\xff"}}]
+
+
 def test_binary_is_bytes_however_deep_it_stands(dynamodb):
     nested = {"M": {"a": {"L": [{"B": "/w=="}, {"BS": ["AA==", "AQ=="]}, {"S": "AA=="}]}}}
     assert isinstance(send(dynamodb, made(1, nested=nested)), Accepted)
