@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -73,7 +73,7 @@ def walk(
     *,
     piece_bytes: int = BLOCK_BYTES,
     must_end: Callable[[], bool] = lambda: False,
-) -> Iterator[Walked]:
+) -> Generator[Walked, None, None]:
     """Every row of a run's source, until it ends, or `must_end` says so between two pieces.
 
     Of several objects the `ledger` has the listing. Raises what preflight raises for the rows,

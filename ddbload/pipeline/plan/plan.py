@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
-from ddbload.contracts import Failure, Payload, RunRecord
+from ddbload.contracts import ColumnMapping, Failure, Options, Payload, RunRecord, Table
 from ddbload.errors import DdbloadError, Interrupted, TooManyRejects, unexpected
 from ddbload.pipeline.beginning import prepare
 from ddbload.pipeline.collector import rare_collections
@@ -26,6 +28,8 @@ from ddbload.pipeline.walk import walk
 
 PIECE_BYTES = 256 * 1024
 """How much is read together: enough for speed, little enough for memory."""
+
+NO_TABLE = Table(name="none", id="", keys=())
 
 FINE, REJECTS, FAILS = "FINE", "REJECTS", "FAILS"
 
@@ -211,7 +215,13 @@ def make_plan(
     try:
         context.permitted.check(asked)
         with scratch_ledger() as ledger, rare_collections():
-            _examine(plan, ledger, context, sample or Sample(), watch)
+            try:
+                _examine(plan, ledger, context, sample or Sample(), watch)
+            except DdbloadError:
+                if plan.record is None:
+                    with suppress(DdbloadError):
+                        _glance(plan, ledger, context)
+                raise
     except Interrupted:
         raise
     except DdbloadError as error:
@@ -274,3 +284,21 @@ def _examine(
             f"{survey.rejected:,} rows would be rejected, and {limit:,} may be (max_rejects): mend"
             " the file, or allow more (--max-rejects)"
         )
+
+
+def _glance(plan: Plan, ledger: Ledger, context: Context) -> None:
+    """See what the source's first rows are like, where it does not fit the table, or there is none.
+
+    That may well tell why.
+    """
+    bare = replace(plan.payload, types={}, mapping=ColumnMapping(), options=Options())
+    prepared = prepare("plan", bare, ledger, context, table=NO_TABLE)
+    record = prepared.record
+    survey = Survey(record, ())
+    if record.columns or not record.payload.source.delimited:
+        rows = walk(Reading(record), ledger, context, piece_bytes=PIECE_BYTES)
+        with closing(rows):
+            for walked in islice(rows, 1):
+                survey.add(walked)
+    plan.record, plan.resolved, plan.survey = record, prepared.resolved, survey
+    plan.size = expected_bytes(record)

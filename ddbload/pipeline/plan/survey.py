@@ -81,14 +81,14 @@ class Survey:
         """Of delimited text's attributes."""
         self.members = Members()
         """Of documents' attributes."""
-        self.longest_stretch = 0.0
-        """The largest share of one partition key among rows that are read together."""
         self._record = record
         self._measure = Measure.of(record, indexes)
         self.layout = self._measure.layout
         self._census = KeyCensus(exact_rows)
-        self._numeric = record.table.keys[0].type == "N"
-        self._single = len(record.table.keys) == 1
+        keys = record.table.keys
+        self._keyed = bool(keys)
+        self._numeric = self._keyed and keys[0].type == "N"
+        self._single = len(keys) == 1
         self._rejects: dict[tuple[str, str | None], Rejected] = {}
 
     def add(self, walked: Walked) -> None:
@@ -130,15 +130,11 @@ class Survey:
         return self.hot.hottest()
 
     def _add_keys(self, keys: Sequence[tuple[Hashable, ...]]) -> None:
-        if not keys:
+        if not keys or not self._keyed:
             return
         partitions = [key[0] for key in keys]
         self._census.add(_as_bytes(keys, single=self._single))
-        counted = Counter(partitions)
-        self.hot.add(counted)
-        if len(keys) >= 1000:
-            ((_, most),) = counted.most_common(1)
-            self.longest_stretch = max(self.longest_stretch, most / len(keys))
+        self.hot.add(Counter(partitions))
         texts = [str(each) for each in partitions]
         self.order.add(_numbers(texts) if self._numeric else texts)
 

@@ -88,7 +88,22 @@ def test_what_the_import_would_fail_of_is_its_error():
     assert plan["status"] == "FAILS"
     assert plan["error"]["name"] == "TableNotFound"
     assert plan["price"] is None
-    assert plan["columns"] == []
+    assert plan["table"] is None
+    # What the file has is told all the same: that may well be why.
+    assert [each["name"] for each in plan["columns"]] == ["id", "name"]
+
+
+def test_why_a_key_is_missing_can_be_seen():
+    world = World(b"Id;name\n1;a\n2;b\n", source={"format": "auto"})
+    plan = plan_of(world)
+    assert plan["error"]["name"] == "KeyColumnMissing"
+    assert plan["dialect"]["delimiter"] == ";"
+    assert [(each["name"], each["examples"]) for each in plan["columns"]] == [
+        ("Id", ["1", "2"]),
+        ("name", ["a", "b"]),
+    ]
+    assert (plan["source"]["complete"], plan["rows"]["rejected"]) == (False, 0)
+    assert plan["keys"] is None
 
 
 @pytest.mark.parametrize(
