@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,11 +19,13 @@ from ddbload.source.globs import Glob, has_wildcards
 from ddbload.source.listing import list_objects
 from ddbload.source.manifests import MOST_BYTES, Entry, read_manifest
 from ddbload.source.many import pinned_of
+from ddbload.source.pages import Listed
 
 Pinned = Mapping[str, Any]
 T = TypeVar("T")
 
 _EXPORTS = (AUTO, DYNAMODB_EXPORT)
+_FIRST = 1000
 _AT_ONCE = 16
 """Objects that are looked at side by side, where only their names are known."""
 
@@ -57,15 +59,19 @@ def _listed(source: Source, context: Context) -> Found:
     bucket = source.bucket or ""
     glob = None if source.glob is None else Glob(source.glob)
     prefix = (source.prefix or "") if glob is None else glob.prefix
-    found = list_objects(
-        context.clients.s3,
-        bucket,
-        prefix,
-        identity=context.clients.s3_identity(bucket),
-        sleep=context.sleep,
-        rng=context.rng,
-        give_up=context.must_end,
-    )
+
+    def list_all() -> Generator[Listed]:
+        return list_objects(
+            context.clients.s3,
+            bucket,
+            prefix,
+            identity=context.clients.s3_identity(bucket),
+            sleep=context.sleep,
+            rng=context.rng,
+            give_up=context.must_end,
+        )
+
+    found = list_all()
     objects = (
         pinned_of(bucket, each.key, each.etag, each.size)
         for each in found
@@ -73,9 +79,12 @@ def _listed(source: Source, context: Context) -> Found:
     )
     if glob is not None or source.format not in _EXPORTS:
         return Found(objects)
-    # An export's folder has its summary among its first objects: its data lie below `data/`.
-    first = list(itertools.islice(objects, 1000))
-    export = _only_export(source, [f"s3://{bucket}/{each['key']}" for each in first])
+    first = list(itertools.islice(objects, _FIRST))
+    names = [each["key"] for each in first]
+    if len(first) == _FIRST and any("data/" in name for name in names):
+        # An export's summary stands after its data, which may be many.
+        names += [each.key for each in list_all() if is_of_export(each.key)]
+    export = _only_export(source, [f"s3://{bucket}/{name}" for name in names])
     if export is not None:
         found.close()
         return _exported(export, context)
@@ -96,13 +105,22 @@ def _files(source: Source, path: str, context: Context) -> Found | None:
     return Found(_pin(context, file) for file in files)
 
 
-def _only_export(source: Source, names: Iterable[str]) -> str | None:
+def _only_export(source: Source, names: Sequence[str]) -> str | None:
     exports = find_exports(names)
     if len(exports) > 1:
         raise InvalidPayload(
             f"{source.uri} has {len(exports)} exports of tables; name one of them, such as"
             f" {exports[0]}"
         )
+    if exports and source.format == AUTO:
+        # What an export consists of lies in its folder, or beside it.
+        beside = exports[0][: exports[0].rstrip("/").rfind("/") + 1]
+        other = next((name for name in names if not name.startswith(beside)), None)
+        if other is not None:
+            raise InvalidPayload(
+                f"{source.uri} has the export of a table, {exports[0]}, and other files, such as"
+                f" {other}: name what is to be read, or say its format"
+            )
     if exports:
         return exports[0]
     return source.uri if source.format == DYNAMODB_EXPORT else None

@@ -150,6 +150,23 @@ def test_two_exports_are_one_too_many():
         world.preflight()
 
 
+def test_the_summary_of_many_data_files_is_found():
+    # Listed, it stands after all of them.
+    data = [[{"Item": item(number)}] for number in range(1100)]
+    world = Files(files=exported(*data), source={"prefix": "2020-Nov/"})
+    world.run()
+    assert world.ids == list(range(1100))
+
+
+def test_an_export_among_other_files_is_not_taken_for_all_of_them():
+    world = Files(files={**FULL, "2020-Nov/a.csv": b"id\n9\n"}, source={"prefix": "2020-Nov/"})
+    with pytest.raises(errors.InvalidPayload, match=r"2020-Nov/a\.csv"):
+        world.preflight()
+    world.source = {**world.source, "format": "dynamodb-export"}
+    world.run()
+    assert world.ids == [1, 2, 3]
+
+
 # Manifests.
 
 ROWS = {"in/1.csv": b"id,a\n1,x\n", "in/2.csv": b"id,a\n2,x\n", "in/3.csv": b"id,a\n3,x\n"}
