@@ -26,9 +26,9 @@ OF_AN_EXPORT = "part of an export"
 RUN_PREFIX = "upload-"
 
 _EXPORT = re.compile(r"(?:^|/)AWSDynamoDB/[^/]+/")
-"""In the key of what DynamoDB exports: of the manifests, of the data, and of what it leaves."""
-_NEVER_ROWS = {SUMMARY, FILES, "manifest-summary.md5", "manifest-files.md5", "_started"}
-"""What lies in an export's folder besides its data."""
+"""In the key of whatever DynamoDB exports: manifests, data, and an empty `_started`."""
+_MANIFESTS = (SUMMARY, FILES, "manifest-summary.md5", "manifest-files.md5")
+_STARTED = "_started"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,14 @@ class UploadRule(Message):
         """
         given = self.source.get("format")
         said: str = AUTO if given is None else given
-        if said != DYNAMODB_EXPORT and not _EXPORT.search(key):
-            return said
         name = posixpath.basename(key)
-        if said in (AUTO, DYNAMODB_EXPORT):
+        in_its_folder = _EXPORT.search(key) is not None
+        if said not in (AUTO, DYNAMODB_EXPORT):
+            return None if in_its_folder and name in (*_MANIFESTS, _STARTED) else said
+        # A copy may lie anywhere: then its manifests tell it.
+        if said == DYNAMODB_EXPORT or in_its_folder or name in _MANIFESTS:
             return DYNAMODB_EXPORT if name == SUMMARY else None
-        return None if name in _NEVER_ROWS else said
+        return said
 
 
 @dataclass(frozen=True, slots=True)

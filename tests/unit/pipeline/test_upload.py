@@ -233,12 +233,14 @@ def test_an_export_starts_one_run_when_it_is_whole(trigger, said):
     assert (given["source"]["key"], given["source"]["format"]) == (SUMMARY, "dynamodb-export")
 
 
-def test_a_copy_of_an_export_is_one_where_the_rule_says_so(trigger):
-    keys = [f"in/mine/{name}" for name in ("data/a.json.gz", "manifest-files.json")]
-    trigger.rules = (UploadRule("in/", TABLE, source={"format": "dynamodb-export"}),)
-    for key in keys:
-        assert trigger(event(key=key))["outcome"] == OF_AN_EXPORT
+@pytest.mark.parametrize(("said", "data"), [("auto", STARTED), ("dynamodb-export", OF_AN_EXPORT)])
+def test_a_copy_of_an_export_lies_anywhere(trigger, said, data):
+    """Its manifests are told by their names, its data only where the rule says that there are."""
+    trigger.rules = (UploadRule("in/", TABLE, source={"format": said}),)
+    assert trigger(event(key="in/mine/data/a.json.gz"))["outcome"] == data
+    assert trigger(event(key="in/mine/manifest-files.json"))["outcome"] == OF_AN_EXPORT
     assert trigger(event(key="in/mine/manifest-summary.json"))["outcome"] == STARTED
+    assert trigger.inputs()[-1]["source"]["format"] == "dynamodb-export"
 
 
 def test_data_files_of_an_export_are_read_one_by_one_where_the_rule_says_so(trigger):
@@ -250,12 +252,17 @@ def test_data_files_of_an_export_are_read_one_by_one_where_the_rule_says_so(trig
     assert given["source"]["format"] == "dynamodb-json"
 
 
-@pytest.mark.parametrize(
-    "key", ["in/manifest-summary.json", "in/AWSDynamoDB/a.csv", "in/myAWSDynamoDB/x/a.csv"]
-)
-def test_what_only_resembles_an_export_is_a_file(trigger, key):
+@pytest.mark.parametrize("key", ["in/_started", "in/AWSDynamoDB/a.csv", "in/myAWSDynamoDB/x/a.csv"])
+@pytest.mark.parametrize("said", ["auto", "json"])
+def test_what_only_resembles_an_export_is_a_file(trigger, key, said):
+    trigger.rules = (UploadRule("in/", TABLE, source={"format": said}),)
     assert trigger(event(key=key))["outcome"] == STARTED
-    assert trigger.inputs()[0]["source"]["format"] == "auto"
+    assert trigger.inputs()[0]["source"]["format"] == said
+
+
+def test_a_manifest_s_name_is_no_other_format_s(trigger):
+    trigger.rules = (UploadRule("in/", TABLE, source={"format": "json"}),)
+    assert trigger(event(key="in/manifest-files.json"))["outcome"] == STARTED
 
 
 def test_a_rule_cannot_send_a_run_elsewhere(trigger):
