@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
 from rich.console import Console, Group
 from rich.padding import Padding
 from rich.table import Table
@@ -34,7 +34,7 @@ def show(plan: Value) -> None:
     with console.capture() as drawn:
         console.print(page(plan))
     # Cells are filled up with spaces, which nobody wants in a file.
-    click.echo(_TRAILING.sub("", drawn.get()), nl=False)
+    sys.stdout.write(_TRAILING.sub("", drawn.get()))
 
 
 def page(plan: Value) -> RenderableType:

@@ -133,3 +133,39 @@ def test_rejects_without_colour_and_in_ascii(rejected):
     assert (ended.code, ended.err) == (0, "")
     assert not COLOUR.search(ended.out)
     assert r'x,"\xe9\n\x1b[2J",a' in ended.out
+
+
+HOSTILE = 'id,"na\x1b[5mme",ö\n1,\x1b[2J,é\nx,\x1b[2J,b\n'
+
+
+def test_a_plan_is_a_page_on_a_terminal(console, table):
+    console.write("bad.csv", HOSTILE)
+    ended = on_terminal(console, "plan", "bad.csv", table, streams="out")
+    assert (ended.code, ended.err) == (3, "")
+    assert COLOUR.search(ended.out)
+    shown = plain(ended.out)
+    assert "outcome  1 of 2 rows would be rejected" in shown
+    assert r"na\x1b[5mme" in shown
+    assert max(map(len, shown.splitlines())) <= 100
+    # Nothing in the file moves the terminal.
+    assert "\x1b[2J" not in ended.out
+    assert "\x1b[5m" not in ended.out
+
+
+def test_a_plan_without_colour_and_in_ascii(console, table):
+    console.write("bad.csv", HOSTILE)
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    ended = on_terminal(
+        console, "plan", "bad.csv", table, streams="out", NO_COLOR="1", **ascii_only
+    )
+    assert ended.code == 3
+    assert ended.out.isascii()
+    assert not COLOUR.search(ended.out)
+
+
+def test_a_plan_draws_how_far_it_is(console, table):
+    console.write("books.csv", "id,name\n" + "".join(f"{n},name {n}\n" for n in range(60_000)))
+    ended = on_terminal(console, "plan", "books.csv", table, "--json", streams="err")
+    assert ended.out.startswith('{"status": "FINE"')
+    assert re.search(r"[\d,]+ rows", plain(ended.err))
+    assert ended.err.count("\x1b[?25l") == ended.err.count("\x1b[?25h") == 1
