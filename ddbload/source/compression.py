@@ -28,6 +28,7 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 # What a Zstandard file may begin with as well: a frame for others than the decompressor.
 _SKIPPABLE = tuple(bytes([0x50 + low]) + b"\x2a\x4d\x18" for low in range(16))
 
+_AFTER = "after the end of the gzip data there is something else"
 # What goes into zlib at once. It copies what it leaves over, once for each member.
 _FEED_BYTES = 8 * 1024
 # What comes out of it at once, at most.
@@ -114,6 +115,8 @@ def _gunzip(pieces: Iterator[bytes], meter: _Meter) -> Iterator[bytes]:
                 members += 1
             if given:
                 yield meter.give(given)
+    if member is not None and members:
+        raise meter.damaged(f"{_AFTER}, or a further part that ends too early")
     if member is not None:
         raise meter.damaged("the gzip data end too early")
 
@@ -129,7 +132,7 @@ def _words(error: zlib.error, members: int) -> str:
     if "header check" not in words:
         return f"the gzip data are damaged ({words})"
     if members:
-        return "after the end of the gzip data there is something else"
+        return _AFTER
     return "this is no gzip data"
 
 

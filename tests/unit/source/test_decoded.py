@@ -77,6 +77,9 @@ PACKED = {
 }
 
 
+NAMES = {"gzip": "gzip", "zstd": "Zstandard"}
+
+
 # Any range, however it comes.
 
 
@@ -254,7 +257,7 @@ def test_no_changed_bit_goes_unseen(kind):
     ],
 )
 def test_something_else_after_the_end_is_damage(after, kind):
-    with pytest.raises(DamagedCompression, match=r"something else|too early"):
+    with pytest.raises(DamagedCompression, match=f"after the end of the {NAMES[kind]} data"):
         read(Decoded(Bytes(PACKED[kind] + after), compression=kind))
 
 
@@ -263,6 +266,14 @@ def test_something_else_after_the_end_is_damage(after, kind):
 def test_what_is_not_compressed_is_named(data, kind):
     with pytest.raises(DamagedCompression, match=r"no (gzip|Zstandard) data"):
         read(Decoded(Bytes(data), compression=kind))
+
+
+def test_a_dictionary_that_is_not_there_is_named():
+    samples = [f"sample {n} hello world {n * 7}".encode() for n in range(3000)]
+    known = zstandard.train_dictionary(4096, samples)
+    packed = zst(samples[0] * 10, dict_data=known)
+    with pytest.raises(DamagedCompression, match="Dictionary mismatch"):
+        read(Decoded(Bytes(packed), compression="zstd"))
 
 
 def test_a_window_beyond_reason_is_refused():
@@ -377,6 +388,12 @@ def test_the_mark_is_left_out_once(encoding):
     data = "\ufeff\ufeffa".encode(encoding.removesuffix("-sig"))
     expected = "a" if encoding == "utf-8-sig" else "\ufeffa"
     assert read(Decoded(Bytes(data, 1), encoding=encoding)).decode() == expected
+
+
+def test_a_mark_is_text_wherever_else_it_stands():
+    # Right where what is decoded together begins anew, too.
+    text = "a" * 32 * 1024 + "\ufeffb"
+    assert read(Decoded(Bytes(text.encode("utf-16-le")), encoding="utf-16-le")) == text.encode()
 
 
 @pytest.mark.parametrize("most", [1, 10**9])

@@ -91,6 +91,7 @@ def test_many_stars_come_to_an_end():
         ("in/*.csv", "out/", False),
         ("in/*.csv", "in/a/", False),
         ("in/*/x", "in/a/", True),
+        ("in/*", "in/a/", False),
         ("in/b*/x", "in/a/", False),
         ("in/**", "in/a/b/c/", True),
         ("in/**", "out/", False),
