@@ -45,7 +45,8 @@ def open_sink(wanted: Wanted, context: Context) -> Sink:
         )
     if _is_special(out):
         try:
-            return StreamSink(Path(out).open("wb"), out, own=True)
+            # Where a shell has it append to a file, what the file has is to stay.
+            return StreamSink(Path(out).open("ab"), out, own=True)
         except OSError as error:
             raise OutputUnwritable(f"{out}: {error.strerror}") from None
     return FileSink(out, wanted.compression)
@@ -61,7 +62,9 @@ def _target(out: str, context: Context) -> Target:
 
 
 def _is_special(path: str) -> bool:
-    """Whether something is there that cannot be replaced by a file."""
+    """Whether something is there that cannot, or should not, be replaced by a file."""
+    if path.startswith(("/dev/", "/proc/")):
+        return True
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - one call for all kinds
     except (OSError, ValueError):

@@ -63,6 +63,10 @@ def test_parts_in_s3_are_what_is_imported(console: Console, dynamodb, s3, object
     assert [item["id"]["N"] for item in converted] != [str(n) for n in range(3000)]
     uploads = s3.list_multipart_uploads(Bucket="convert").get("Uploads", ())
     assert list(uploads) == []
+    # What is written is read again as it was.
+    make_table(dynamodb, "again", "id:N")
+    assert console.ddbload("import", "s3://convert/out/", "again", "--quiet").code == 0
+    assert sorted_items(items(dynamodb, "again")) == sorted_items(converted)
     # A second time there would be twice as many.
     again = console.ddbload(*command)
     assert again.code == 1
