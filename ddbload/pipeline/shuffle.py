@@ -10,7 +10,6 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-BUCKETS = 256
 HELD_BYTES = 8 * 1024 * 1024
 """Lines that wait in memory to be written to their files."""
 BUCKET_BYTES = 12 * 1024 * 1024
@@ -22,21 +21,21 @@ _DEEPEST = 4
 class Shuffle:
     """Takes lines, and gives them back in an order that the seed, and nothing else, decides."""
 
-    def __init__(self, folder: Path, rng: random.Random, depth: int = 0) -> None:
-        """`folder`: an empty one, for itself alone."""
+    def __init__(self, folder: Path, rng: random.Random, depth: int = 0, bits: int = 8) -> None:
+        """`folder`: an empty one, for itself alone. `bits`: of the number of its files."""
         self.bytes = 0
         """Of all lines, line ends included."""
-        self._folder, self._rng, self._depth = folder, rng, depth
-        self._buckets: list[list[str]] = [[] for _ in range(BUCKETS)]
-        self._sizes = [0] * BUCKETS
+        self._folder, self._rng, self._depth, self._bits = folder, rng, depth, bits
+        self._buckets: list[list[str]] = [[] for _ in range(2**bits)]
+        self._sizes = [0] * 2**bits
         self._held = 0
 
     def add(self, lines: Sequence[str]) -> None:
         """Take lines, in octets, without line ends. Raises `OSError`."""
-        buckets, choose = self._buckets, self._rng.getrandbits
+        buckets, choose, bits = self._buckets, self._rng.getrandbits, self._bits
         for line in lines:
             # Not by the window: the order may not depend on how lines come together.
-            buckets[choose(8)].append(line)
+            buckets[choose(bits)].append(line)
         size = sum(map(len, lines)) + len(lines)
         self.bytes += size
         self._held += size
@@ -57,12 +56,14 @@ class Shuffle:
                 self._rng.shuffle(lines)
                 yield lines
             else:
-                yield from self._dealt_again(path)
+                yield from self._dealt_again(path, size)
 
-    def _dealt_again(self, path: Path) -> Iterator[list[bytes]]:
+    def _dealt_again(self, path: Path, size: int) -> Iterator[list[bytes]]:
         folder = path.with_suffix(".d")
         folder.mkdir()
-        more = Shuffle(folder, self._rng, self._depth + 1)
+        # As few files as will do: to open one takes as long as to write some.
+        bits = min(8, (size // BUCKET_BYTES).bit_length())
+        more = Shuffle(folder, self._rng, self._depth + 1, bits)
         with path.open("rb") as file:
             rest = b""
             while piece := file.read(_READ_BYTES):

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ClientError
 
 from ddbload.errors import AccessDenied, OutputUnwritable, RequestRefused, ServiceUnavailable
 from ddbload.pipeline.part_targets import BucketTarget, FolderTarget
 from ddbload.pipeline.parts import PartsSink
+from tests.fakes.client import read_timeout
 
 LINES = [f'{{"Item":{{"id":{{"N":"{number}"}}}}}}' for number in range(1000)]
 
@@ -254,7 +255,7 @@ def test_throttling_passes() -> None:
 def test_an_answer_that_is_lost_is_no_failure() -> None:
     client = Uploads()
     made = sink(bucket(client))
-    client.fail["answer"] = [ReadTimeoutError(endpoint_url="x")]
+    client.fail["answer"] = [read_timeout()]
     made.finish()
     assert len(client.objects) == made.parts
 
