@@ -40,10 +40,10 @@ def read_objects(
     """Each object's number in `objects`, counted from 0, and its bytes: all of them, in order.
 
     With `identities` (`Clients.s3_identity`) by requests of one's own over connections that do not
-    block, in this thread; without it, or where it gives None, by `client` in threads. Requests are
-    signed when they are sent. `objects` is read as its objects' turn comes, and no more than
-    `max_bytes_ahead` are held, or one object where that is larger. Close the iterator if it is not
-    read to its end.
+    block, in this thread; without it, or where it gives None, by `client` in threads, as many as
+    that keeps connections, at most. Requests are signed when they are sent. `objects` is read as
+    its objects' turn comes, and no more than `max_bytes_ahead` are held, or one object where that
+    is larger. Close the iterator if it is not read to its end.
 
     Each read is of the pinned version, or fails: `SourceChanged`, `SourceNotFound`,
     `AccessDenied`, `RequestRefused`, `AwsConfiguration`, or `ServiceUnavailable` after several
@@ -81,6 +81,9 @@ def _by_threads(
 ) -> Generator[bytes]:
     from concurrent.futures import ThreadPoolExecutor
 
+    # More threads would only wait for a connection, or open one for each object.
+    config = getattr(client.meta, "config", None)
+    threads = min(concurrency, getattr(config, "max_pool_connections", concurrency))
     is_over = False
 
     def give_up() -> bool:
@@ -92,7 +95,7 @@ def _by_threads(
 
     ahead: deque[tuple[int, Future[bytes]]] = deque()
     bytes_ahead = 0
-    pool = ThreadPoolExecutor(concurrency, thread_name_prefix="objects")
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="objects")
     try:
         following = next(objects, None)
         while following is not None or ahead:

@@ -159,6 +159,11 @@ def expected(meant: Meaning, pinned: Pinned) -> Exception | None:
         return SourceChanged(
             f"{uri_of(pinned)}: the version that this run began with is gone; start a new run"
         )
+    if meant.code == "InvalidObjectState":
+        # As if it were forbidden: who only listed an object does not know.
+        return SourceUnreadable(
+            f"{uri_of(pinned)}: the object is archived; restore it first (aws s3api restore-object)"
+        )
     return None
 
 

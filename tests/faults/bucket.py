@@ -125,6 +125,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return 400, _error("RequestTimeout", "Your socket connection was not read."), {}
             case "html":
                 return 502, b"<html>Bad Gateway</html>", {}
+            case "archived":
+                return 403, _error("InvalidObjectState", "The operation is not valid"), {}
             case "denied":
                 return 403, _error("AccessDenied", "User: x is not allowed: s3:GetObject"), {}
             case "moved":

@@ -19,6 +19,7 @@ from ddbload.errors import (
     ServiceUnavailable,
     SourceChanged,
     SourceNotFound,
+    SourceUnreadable,
 )
 from ddbload.source import many_async
 from ddbload.source.listing import list_level, list_objects
@@ -224,6 +225,13 @@ def test_refusals_are_named(bucket, clients, fault, error, said):
         read(clients, bucket.pinned())
     with pytest.raises(error, match=said):
         keys(clients)
+
+
+def test_what_is_archived(bucket, clients):
+    bucket.decide = lambda _: "archived"
+    for identities in (clients.s3_identity, None):
+        with pytest.raises(SourceUnreadable, match=r"in/.*csv: the object is archived; restore"):
+            read(clients, bucket.pinned(), identities=identities)
 
 
 def test_a_clock_that_is_wrong_is_set(bucket, clients):
