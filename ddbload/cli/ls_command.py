@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ddbload.cli.options import aws_options
-from ddbload.cli.output import EXIT_DONE, printable
+from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, printable, tell
 from ddbload.errors import InvalidUsage
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ def ls_command(
         if only_count:
             click.echo(_counted(found, as_json))
         elif as_json:
-            _write(json.dumps(_object(each), ensure_ascii=False) for each in found)
+            return _write(json.dumps(_object(each), ensure_ascii=False) for each in found)
         else:
-            _write(_lines(found, f"s3://{bucket}/", is_long))
+            return _write(_lines(found, f"s3://{bucket}/", is_long))
     finally:
         found.close()
     return EXIT_DONE
@@ -136,11 +137,19 @@ def _lines(found: Iterable[Listed | Folder], start: str, is_long: bool) -> Itera
             yield f"{'folder':>15}  {'':24}  {'':12}  {uri}"
 
 
-def _write(lines: Iterator[str]) -> None:
+def _write(lines: Iterator[str]) -> int:
+    """Write them; the exit status."""
     # The first line need not wait for others.
     size = 1
     while some := list(islice(lines, size)):
-        sys.stdout.write("\n".join([*some, ""]))
-        if size == 1:
+        try:
+            sys.stdout.write("\n".join([*some, ""]))
             sys.stdout.flush()
+        except OSError as error:
+            # Nor may what is left in the buffer fail at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if not isinstance(error, BrokenPipeError):
+                tell(f"ddbload: standard output: {error.strerror}")
+            return EXIT_FAILED
         size = _AT_ONCE
+    return EXIT_DONE

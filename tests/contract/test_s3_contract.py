@@ -255,6 +255,27 @@ def test_listings_start_after(s3, bucket):
     assert [entry["Key"] for entry in response["Contents"]] == ["b", "c"]
 
 
+def test_folders_are_listed_once(s3, bucket):
+    for key in ("p/a", "p/b/1", "p/b/2", "p/b/c/3", "p/c", "p/d/4", "q/e"):
+        put(s3, bucket, key=key)
+    response = s3.list_objects_v2(Bucket=bucket, Prefix="p/", Delimiter="/")
+    assert [entry["Key"] for entry in response["Contents"]] == ["p/a", "p/c"]
+    assert response["CommonPrefixes"] == [{"Prefix": "p/b/"}, {"Prefix": "p/d/"}]
+    assert (response["IsTruncated"], response["KeyCount"]) == (False, 4)
+    response = s3.list_objects_v2(Bucket=bucket, Delimiter="/")
+    assert response["CommonPrefixes"] == [{"Prefix": "p/"}, {"Prefix": "q/"}]
+    assert "Contents" not in response
+    found, token = [], {}
+    while True:
+        page = s3.list_objects_v2(Bucket=bucket, Prefix="p/", Delimiter="/", MaxKeys=1, **token)
+        found += [entry["Key"] for entry in page.get("Contents", ())]
+        found += [entry["Prefix"] for entry in page.get("CommonPrefixes", ())]
+        if not page["IsTruncated"]:
+            break
+        token = {"ContinuationToken": page["NextContinuationToken"]}
+    assert found == ["p/a", "p/b/", "p/c", "p/d/"]
+
+
 def test_an_empty_listing_has_no_contents(s3, bucket):
     response = s3.list_objects_v2(Bucket=bucket, Prefix="none/")
     assert "Contents" not in response

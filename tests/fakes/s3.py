@@ -162,19 +162,24 @@ class FakeS3(FakeClient):
         most = min(params.get("MaxKeys", 1000), 1000)
         token = params.get("ContinuationToken")
         after = params.get("StartAfter", "") if token is None else key_of(token)
-        entries, is_truncated = bucket.page(prefix, after, most)
+        delimiter = params.get("Delimiter", "")
+        entries, last = bucket.page(prefix, after, most, delimiter)
         response: Answer = {
             "ResponseMetadata": self._metadata(200),
-            "IsTruncated": is_truncated,
+            "IsTruncated": last is not None,
             "Name": params["Bucket"],
             "Prefix": prefix,
             "MaxKeys": most,
             "KeyCount": len(entries),
         }
-        if entries:  # S3 leaves an empty list out of its answer, and botocore with it
-            response["Contents"] = entries
-        if is_truncated:
-            response["NextContinuationToken"] = token_for(entries[-1]["Key"])
+        if delimiter:
+            response["Delimiter"] = delimiter
+        # S3 leaves empty lists out of its answer, and botocore with it.
+        for name, member in (("Contents", "Key"), ("CommonPrefixes", "Prefix")):
+            if found := [entry for entry in entries if member in entry]:
+                response[name] = found
+        if last is not None:
+            response["NextContinuationToken"] = token_for(last)
         return response
 
     def _bucket(self, params: Params) -> Bucket:
@@ -215,7 +220,7 @@ KNOWN = {
     "get_object": _READ | {"Range"},
     "delete_object": frozenset({"Bucket", "Key", "VersionId"}),
     "list_objects_v2": frozenset(
-        {"Bucket", "Prefix", "MaxKeys", "StartAfter", "ContinuationToken"}
+        {"Bucket", "Prefix", "Delimiter", "MaxKeys", "StartAfter", "ContinuationToken"}
     ),
 }
 

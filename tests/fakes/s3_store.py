@@ -92,18 +92,30 @@ class Bucket:
                 return version
         raise refused("NoSuchVersion", 404, "The specified version does not exist.", Key=key)
 
-    def page(self, prefix: str, after: str, most: int) -> tuple[list[dict[str, Any]], bool]:
-        """Up to ``most`` entries after the key ``after``, and whether there are more."""
+    def page(
+        self, prefix: str, after: str, most: int, delimiter: str = ""
+    ) -> tuple[list[dict[str, Any]], str | None]:
+        """Up to ``most`` entries after the key ``after``; where to go on, if there are more.
+
+        What has ``delimiter`` behind the prefix is one entry with the others of its kind.
+        """
         # S3 orders keys by their UTF-8 bytes.
         entries: list[dict[str, Any]] = []
+        last = ""
         for key in sorted(self.keys, key=str.encode):
             version = self.current(key)
             if version is None or not key.startswith(prefix) or key.encode() <= after.encode():
                 continue
+            end = key.find(delimiter, len(prefix)) if delimiter else -1
+            folder = {"Prefix": key[: end + len(delimiter)]} if end >= 0 else None
+            if folder is not None and entries and entries[-1] == folder:
+                last = key
+                continue
             if len(entries) == most:
-                return entries, most > 0
-            entries.append(version.listed(key))
-        return entries, False
+                return entries, last if most else None
+            entries.append(folder or version.listed(key))
+            last = key
+        return entries, None
 
 
 def span(header: str | None, size: int) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ddbload.errors import ServiceUnavailable, SourceChanged, SourceNotFound
-from ddbload.source.listing import list_objects
+from ddbload.source.listing import list_level, list_objects
 from ddbload.source.many import pinned_of, read_objects
 from tests.fakes.s3 import FakeS3
 from tests.fakes.s3_faults import ends_after, resets_after, slow_down
@@ -82,6 +82,14 @@ def test_no_more_is_read_than_is_wanted(s3):
     assert taken == 11
     found.close()
     assert threading.active_count() == before
+
+
+def test_one_level_through_a_client(s3):
+    for key in ("in/a", "in/b/1", "in/b/2", "in/c", "in/d/e/f"):
+        s3.put_object(Bucket="b", Key=key, Body=b"x")
+    found = [each[0] for each in list_level(s3, "b", "in/")]
+    assert found == ["in/a", "in/b/", "in/c", "in/d/"]
+    assert [each[0] for each in list_level(s3, "b", "in")] == ["in/"]
 
 
 def test_a_listing_through_a_client(s3):
