@@ -114,7 +114,7 @@ def row_groups(
 
     for pinned in objects:
         with closing(context.reopen(pinned)) as raw:
-            portions = list(ParquetLines(raw).portions())
+            portions = list(ParquetLines(raw, max_expansion=None).portions())
         for first, after, size in portions:
             yield {**pinned, "row_groups": [first, after], "bytes": size}
 

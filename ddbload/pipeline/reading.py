@@ -100,7 +100,7 @@ def readable(raw: ByteSource, source: Source, pinned: Mapping[str, Any] | None =
     if source.format == PARQUET:
         from ddbload.source.parquet import ParquetLines
 
-        return ParquetLines(raw, known.get("row_groups"))
+        return ParquetLines(raw, known.get("row_groups"), max_expansion=source.max_expansion)
     if "items" in known:
         return ExportedFile(raw, known["items"], max_expansion=source.max_expansion)
     return Decoded(

@@ -10,15 +10,17 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ddbload.contracts import DEFAULT_MAX_EXPANSION
 from ddbload.errors import (
     DamagedParquet,
     DdbloadError,
     DuplicateColumn,
+    ExpansionTooLarge,
     ExtraMissing,
     UnsupportedFormat,
 )
 from ddbload.source.base import ByteSource
-from ddbload.source.compression import LONGEST_SIGNATURE, compression_of
+from ddbload.source.compression import LONGEST_SIGNATURE, UNJUDGED_BYTES, compression_of
 from ddbload.source.decoded import Decoded, part_of
 from ddbload.source.ranges import RandomAccess
 
@@ -51,12 +53,19 @@ class ParquetLines(Decoded):
     `{"NULL": true}`; a number that DynamoDB has not, like NaN, and text that is not UTF-8 stand
     in their line as they are, for its reader to reject.
 
-    Raises `DamagedParquet`, `DuplicateColumn`, `UnsupportedFormat`, `ExtraMissing`, and what
-    the inner source raises.
+    Raises `DamagedParquet`, `DuplicateColumn`, `UnsupportedFormat`, `ExpansionTooLarge` (what the
+    columns decompress to, before their rows are made JSON), `ExtraMissing`, and what the inner
+    source raises.
     """
 
-    def __init__(self, inner: ByteSource, groups: Sequence[int] | None = None) -> None:
-        super().__init__(inner)
+    def __init__(
+        self,
+        inner: ByteSource,
+        groups: Sequence[int] | None = None,
+        *,
+        max_expansion: int | None = DEFAULT_MAX_EXPANSION,
+    ) -> None:
+        super().__init__(inner, max_expansion=max_expansion)
         start = b"".join(inner.stream(0, min(inner.size, LONGEST_SIGNATURE), LONGEST_SIGNATURE))
         packed = compression_of(start)
         if packed != "none":
@@ -80,6 +89,7 @@ class ParquetLines(Decoded):
         """Row groups, in the whole file."""
         self._first: int = 0 if groups is None else groups[0]
         self._after: int = self.groups if groups is None else groups[1]
+        self._refuse_bomb(metadata, max_expansion)
         self._access.expect_readers(metadata.num_columns)
 
     @property
@@ -118,6 +128,15 @@ class ParquetLines(Decoded):
         """Let go of the file."""
         self._file.close(force=True)
         self.inner.close()
+
+    def _refuse_bomb(self, metadata: Any, most: int | None) -> None:
+        whole = sum(metadata.row_group(group).total_byte_size for group in range(self.groups))
+        if most is not None and whole > max(UNJUDGED_BYTES, most * self.inner.size):
+            raise ExpansionTooLarge(
+                f"{self.name}: its columns decompress to more than {most} times the file's size,"
+                " which is what bombs do; if the data are sound, allow more (--max-expansion; in a"
+                " payload, max_expansion)"
+            )
 
     def _open(self) -> Any:
         try:

@@ -21,6 +21,7 @@ from pyarrow import parquet
 from ddbload.errors import (
     DamagedParquet,
     DuplicateColumn,
+    ExpansionTooLarge,
     ExtraMissing,
     SourceChanged,
     SourceUnavailable,
@@ -411,6 +412,18 @@ def test_a_read_that_fails_keeps_its_name(reads):
     source = Failing(data)
     with pytest.raises(SourceUnavailable, match="no more"):
         list(ParquetLines(source).stream(0, None, 4096))
+
+
+def test_a_bomb_is_refused():
+    zeros = pa.table({"x": pa.nulls(500_000, pa.int64()).fill_null(0)})
+    data = packed(zeros, compression="zstd", use_dictionary=False)
+    assert 200 * len(data) < 4_000_000
+    with pytest.raises(ExpansionTooLarge, match="--max-expansion"):
+        read(data)
+    source = ParquetLines(Bytes(data), max_expansion=None)
+    assert sum(map(len, source.stream(0, 10**6, 4096))) == 10**6
+    # Of what is written once and meant often nothing expands.
+    assert read(packed(zeros)).count(b"\n") == 500_000
 
 
 def test_without_the_extra_the_error_says_which(monkeypatch):
