@@ -14,7 +14,7 @@ from ddbload.contracts import RunRecord
 from ddbload.modes import INSERT, PLAN, PUT
 from ddbload.pipeline.plan.indexes import Index
 from ddbload.pipeline.walk import Walked
-from ddbload.rows.attributes import Attributes, item_size
+from ddbload.rows.attributes import Attributes, size_of
 from ddbload.rows.columns import Columns, octets
 from ddbload.rows.encode import item_of
 from ddbload.rows.items import Item
@@ -24,6 +24,8 @@ from ddbload.rows.types import number
 from ddbload.rows.values import OMIT
 
 _PLAIN_TYPES = frozenset({"S", "N", "BOOL"})
+MOST_REMEMBERED = 100_000
+"""Sizes of numbers and names that are kept."""
 _DELETION = '{"DeleteRequest"'
 """How the request begins that a change in an export is, when it deletes."""
 
@@ -70,6 +72,7 @@ class Measure:
         plain = mode in (PUT, INSERT, PLAN) and nulls == OMIT and set(types) <= _PLAIN_TYPES
         self._by_column = plain
         self._number_sizes: dict[str, int] = {}
+        self._name_sizes: dict[str, int] = {}
         known = set(names)
         # An index that an attribute is missing for has no entries.
         self._live = [set(index.keys) <= known for index in indexes]
@@ -159,23 +162,50 @@ class Measure:
         if kind == "BOOL":
             return [name + 1 if cell else 0 for cell in column]
         known = self._number_sizes
-        if len(known) > 100_000:
-            known.clear()
+        self._forget()
         for cell in set(column) - known.keys():
             known[cell] = number(cell).size if cell else 0
         if all(column):
             return [name + known[cell] for cell in column]
         return [name + known[cell] if cell else 0 for cell in column]
 
+    def _forget(self) -> None:
+        # What is remembered is bounded, whatever the rows hold.
+        for known in (self._number_sizes, self._name_sizes):
+            if len(known) > MOST_REMEMBERED:
+                known.clear()
+
+    def _size(self, item: Attributes) -> int:
+        """Bytes of an item, as `item_size` has them, with what comes again remembered."""
+        names, numbers = self._name_sizes, self._number_sizes
+        size = 0
+        for name, value in item.items():
+            length = names.get(name)
+            if length is None:
+                length = names[name] = len(name.encode())
+            size += length
+            if "S" in value:
+                text: str = value["S"]
+                size += len(text) if text.isascii() else len(text.encode())
+            elif "N" in value:
+                found = numbers.get(value["N"])
+                if found is None:
+                    found = numbers[value["N"]] = number(value["N"]).size
+                size += found
+            else:
+                size += size_of(value)
+        return size
+
     def _item_by_item(self, walked: Walked, measured: Measured) -> None:
         window = walked.window
+        self._forget()
         for row in range(walked.count):
             if row in window.odd:
                 continue
             put = window.puts[row]
             item = item_of(put)
             deleted = put.startswith(_DELETION)
-            size = 0 if deleted else item_size(item)
+            size = 0 if deleted else self._size(item)
             self._add(Item(item, window.keys[row], size, 0, deleted), measured)
 
     def _add(self, built: Item, measured: Measured) -> None:
@@ -196,7 +226,7 @@ class Measure:
                 if index.projected is None
                 else {name: value for name, value in item.items() if name in index.projected}
             )
-            measured.entries[place].append(built.size if held is item else item_size(held))
+            measured.entries[place].append(built.size if held is item else self._size(held))
             parts = tuple(octets(str(*item[name].values())) for name in index.partition)
             measured.partitions[place].append(parts[0] if len(parts) == 1 else parts)
 

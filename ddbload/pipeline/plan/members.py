@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from ddbload.pipeline.plan.evidence import cut
-from ddbload.rows.attributes import Attributes, AttributeValue, size_of
+from ddbload.rows.attributes import Attributes, AttributeValue
 from ddbload.rows.infer import EXAMPLES
 
 MOST_NAMES = 1000
@@ -20,24 +21,30 @@ class Member:
 
     def __init__(self) -> None:
         self.filled = 0
-        self.longest = 0
         self.types: Counter[str] = Counter()
         self.examples: list[str] = []
         self._low, self._high = float("inf"), float("-inf")
 
-    def add(self, value: AttributeValue) -> None:
-        """Look at a value."""
-        ((kind, content),) = value.items()
-        self.filled += 1
-        self.types[kind] += 1
-        self.longest = max(self.longest, size_of(value))
-        if kind == "N":
-            found = float(content)
-            self._low, self._high = min(self._low, found), max(self._high, found)
+    def add(self, values: Sequence[AttributeValue], *, ranged: bool = False) -> None:
+        """Look at values. `ranged`: at the least and the greatest number, too."""
+        self.filled += len(values)
+        # A value's only name is its type.
+        self.types.update(chain.from_iterable(values))
         if len(self.examples) < EXAMPLES:
+            self._example(values)
+        if ranged:
+            numbers = [float(value["N"]) for value in values if "N" in value]
+            self._low = min(self._low, *numbers, float("inf"))
+            self._high = max(self._high, *numbers, float("-inf"))
+
+    def _example(self, values: Sequence[AttributeValue]) -> None:
+        for value in values[:200]:
+            (content,) = value.values()
             text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
             if text not in self.examples:
                 self.examples.append(text)
+                if len(self.examples) == EXAMPLES:
+                    return
 
     @property
     def type(self) -> str:
@@ -46,7 +53,7 @@ class Member:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The least and the greatest number."""
+        """The least and the greatest number, where that was asked for."""
         return self._low, self._high
 
     def to_json(self, rows: int) -> dict[str, Any]:
@@ -59,7 +66,7 @@ class Member:
             "inferred": {"type": self.type, "why": why},
             "filled": self.filled,
             "empty": rows - self.filled,
-            "longest_bytes": self.longest,
+            "longest_bytes": None,
             "examples": [cut(each) for each in self.examples],
             "notes": notes,
         }
@@ -68,20 +75,28 @@ class Member:
 class Members:
     """All attributes of documents, by name, in the order in which they first came."""
 
-    def __init__(self) -> None:
+    def __init__(self, ranged: str | None = None) -> None:
+        """`ranged`: the attribute whose least and greatest number are wanted."""
         self.known: dict[str, Member] = {}
         self.more = False
         """Whether there are others, too."""
+        self._ranged = ranged
 
     def add(self, items: Iterable[Attributes]) -> None:
         """Look at items."""
         known = self.known
+        found: dict[str, list[AttributeValue]] = {}
         for item in items:
             for name, value in item.items():
-                member = known.get(name)
-                if member is None:
-                    if len(known) == MOST_NAMES:
-                        self.more = True
-                        continue
-                    member = known[name] = Member()
-                member.add(value)
+                if name in found:
+                    found[name].append(value)
+                else:
+                    found[name] = [value]
+        for name, values in found.items():
+            member = known.get(name)
+            if member is None:
+                if len(known) == MOST_NAMES:
+                    self.more = True
+                    continue
+                member = known[name] = Member()
+            member.add(values, ranged=name == self._ranged)

@@ -253,7 +253,7 @@ def _examine(
     plan.record, plan.resolved = prepared.record, prepared.resolved
     record = prepared.record
     plan.size = expected_bytes(record)
-    survey = Survey(record, plan.facts.indexes)
+    survey = Survey(record, plan.facts.indexes, expires=plan.facts.time_to_live)
     plan.survey = survey
     rows_enough = math.inf if sample.rows is None else sample.rows
     bytes_enough = math.inf if sample.share is None else sample.share * plan.size

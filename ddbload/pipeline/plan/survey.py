@@ -62,8 +62,14 @@ class Survey:
     """Takes rows as they are read, and knows in bounded memory what they come to."""
 
     def __init__(
-        self, record: RunRecord, indexes: Sequence[Index], exact_rows: int = EXACT_ROWS
+        self,
+        record: RunRecord,
+        indexes: Sequence[Index],
+        *,
+        expires: str | None = None,
+        exact_rows: int = EXACT_ROWS,
     ) -> None:
+        """`expires`: the attribute that items expire by."""
         self.rows = 0
         self.rejected = 0
         self.bytes = 0
@@ -79,7 +85,7 @@ class Survey:
         """Rows that delete an item: changes of an export."""
         self.evidence: dict[str, Evidence] = {}
         """Of delimited text's attributes."""
-        self.members = Members()
+        self.members = Members(expires)
         """Of documents' attributes."""
         self._record = record
         self._measure = Measure.of(record, indexes)

@@ -156,6 +156,12 @@ def test_items_that_expire(expires, types, code):
     assert codes(data, expires="another", world={"types": types}) == []
 
 
+def test_documents_expire_alike():
+    data = f'{{"id": "a", "end": {NOW - 5}}}\n{{"id": "b"}}\n'
+    found = codes(data, expires="end", world={"source": {"format": "json"}})
+    assert found == ["time_to_live_past"]
+
+
 def test_every_code_is_documented():
     root = Path(planning.__file__).parents[3]
     page = (root / "docs" / "plan.md").read_text("utf-8")
