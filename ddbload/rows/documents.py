@@ -75,7 +75,7 @@ class Gathered:
         """Rows that did not come."""
 
     def take(self, rows: Sequence[int], made: Made) -> None:
-        """Take rows that were made together."""
+        """Take rows that were made together, in their order."""
         if len(rows) == self._count:
             self._puts, self._keys, self._units = made.puts, made.keys, made.units
             self.left = set(made.left)

@@ -26,6 +26,7 @@ from ddbload.rows.document_parts import (
 from ddbload.rows.json_lines import WHITE_SPACE
 from ddbload.rows.json_values import Json, Members, scan
 from ddbload.rows.layout import Template
+from ddbload.rows.plain_rows import PlainRows
 from ddbload.rows.types import BadValue
 
 Names = tuple[str, ...]
@@ -33,6 +34,9 @@ Sources = dict[str, int | Template]
 
 MAX_PLANS, MAX_NAMES = 1000, 1000
 """Of how many kinds of rows is remembered what becomes of them, and names these have at most."""
+
+FEW_ROWS = 4
+"""To look at fewer together takes longer than one by one."""
 
 _name, _value = itemgetter(0), itemgetter(1)
 
@@ -43,20 +47,28 @@ class PlainDocuments:
     def __init__(self, builder: DocumentBuilder) -> None:
         self._builder = builder
         self._keys_only = builder.rules.mode == DELETE
+        self._rows = PlainRows(builder)
         self._plans: dict[Names, Sources | None] = {}
 
     def read(
         self, lines: Sequence[str], more: Callable[[Sequence[int]], Part | None]
     ) -> Iterator[tuple[Sequence[int], Made]]:
-        """The requests of rows, kind by kind, with the rows' places; not of all rows.
+        """The requests of rows, kind by kind, with the rows' places in order; not of all rows.
 
         `more`: gives the rows at some places one attribute more.
         """
         rows = list(map(_members, lines))
+        alone: list[int] = []
         for names, places in _kinds(rows).items():
-            if len(names) <= MAX_NAMES:
+            if len(places) < FEW_ROWS and self._rows.possible:
+                alone += places
+            elif len(names) <= MAX_NAMES:
                 columns = _columns([rows[place] for place in places], len(names))
                 yield places, self._made(names, columns, len(places), more(places))
+
+        if alone:
+            alone.sort()
+            yield alone, self._rows.made([rows[place] or () for place in alone])
 
     def _made(
         self, names: Names, columns: Sequence[Sequence[Json]], count: int, more: Part | None

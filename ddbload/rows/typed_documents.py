@@ -69,7 +69,7 @@ class TypedDocuments:
     def read(
         self, lines: Sequence[str], more: Callable[[Sequence[int]], Part | None]
     ) -> Iterator[tuple[Sequence[int], Made]]:
-        """The requests of rows, kind by kind, with the rows' places; not of all rows.
+        """The requests of rows, kind by kind, with the rows' places in order; not of all rows.
 
         `more`: gives the rows at some places one attribute more.
         """
