@@ -21,8 +21,11 @@ from ddbload.rows.json_lines import WHITE_SPACE
 from ddbload.rows.json_values import scan
 from ddbload.rows.layout import Template
 from ddbload.rows.typed_parts import Sketch, TypedParts, check_sketch, sketch
+from ddbload.rows.typed_rows import Form, form_of
 from ddbload.rows.types import BadValue
 
+FEW_ROWS = 4
+"""To look at fewer together takes longer than one by one."""
 MAX_KINDS, LONGEST_FRAME = 2000, 20_000
 """Kinds that are remembered, and characters that one has outside of strings."""
 
@@ -43,6 +46,8 @@ class Kind:
     values: dict[str, Sketch]
     """What templates are filled with."""
     deleted: bool
+    form: Form | None
+    """What a few rows are made by."""
 
 
 @dataclass(slots=True)
@@ -53,8 +58,12 @@ class Frame:
     """Those of a line's pieces that are names."""
     texts: Pick
     """And those that are values."""
-    kinds: dict[tuple[str, ...], Kind | None] = field(default_factory=dict)
-    """By their names. None: of them the builder has to tell."""
+    kinds: dict[tuple[str, ...], Kind] = field(default_factory=dict)
+    """By their names."""
+    once: set[tuple[str, ...]] = field(default_factory=set)
+    """Names of lines that came once at least."""
+    seen: set[tuple[str, ...]] = field(default_factory=set)
+    """Names of lines of which the builder has to tell."""
 
 
 class TypedDocuments:
@@ -87,10 +96,9 @@ class TypedDocuments:
             if frame is None:
                 continue
             names = frame.names(pieces)
-            if names not in frame.kinds:
-                self._known += 1
-                frame.kinds[names] = self._kind(line)
-            kind = frame.kinds[names]
+            kind = frame.kinds.get(names)
+            if kind is None:
+                kind = self._new_kind(frame, names, line)
             if kind is None:
                 continue
             texts = frame.texts(pieces)
@@ -106,6 +114,9 @@ class TypedDocuments:
                 known[0].append(row)
                 known[1].append(texts)
         for kind, (rows, texts_of_rows) in found.items():
+            if len(rows) < FEW_ROWS and kind.form is not None:
+                yield rows, kind.form.made(texts_of_rows)
+                continue
             columns = list(zip(*texts_of_rows, strict=True))
             yield rows, self._made(kind, columns, len(rows), more(rows))
 
@@ -131,6 +142,21 @@ class TypedDocuments:
                 return left_all(count)
             parts.append(more)
         return made_of(self._builder, parts, count, left, deleted=kind.deleted)
+
+    def _new_kind(self, frame: Frame, names: tuple[str, ...], line: str) -> Kind | None:
+        """A kind, from the second line on that is of it: many lines may be of a kind alone."""
+        if names in frame.seen:
+            return None
+        if names not in frame.once:
+            frame.once.add(names)
+            self._known += 1
+            return None
+        kind = self._kind(line)
+        if kind is None:
+            frame.seen.add(names)
+        else:
+            frame.kinds[names] = kind
+        return kind
 
     def _frame(self, between: str, pieces: Sequence[str]) -> Frame | None:
         """The frame of a line in these pieces; None for what is unlike any JSON, or too long."""
@@ -169,7 +195,9 @@ class TypedDocuments:
             has_others = rules.changes.none and len(row.members) > len(keys)
             if has_others or rules.mode not in (PUT, DELETE):
                 return None
-        return Kind(dict(sources), dict(row.members), row.deleted and not deletes)
+        deleted = row.deleted and not deletes
+        form = form_of(self._builder, sources, deleted=deleted)
+        return Kind(dict(sources), dict(row.members), deleted, form)
 
 
 def _pick(places: Sequence[int]) -> Pick:

@@ -83,7 +83,8 @@ def _different(slot: Slot, kind: str) -> str:
     return str(slot.number)
 
 
-def _least(slot: Slot, kind: str) -> str:  # noqa: ARG001 - as the other
+def least(slot: Slot, kind: str) -> str:  # noqa: ARG001 - as the other
+    """A text for a slot that counts no more than what one of any length counts besides."""
     # A number of one digit counts for two bytes.
     return "0" if kind.startswith("N") else ""
 
@@ -172,8 +173,8 @@ class TypedParts:
         value = ((kind, content),)
         cells: list[Sequence[str]] = []
         form = _form(value, columns, cells, left)
-        least = size_of(plain(filled(value, _least)))
-        part = Part(name, named(name) + form, cells, len(octets(name)) + least)
+        size = len(octets(name)) + size_of(plain(filled(value, least)))
+        part = Part(name, named(name) + form, cells, size)
         if kind == "B":
             part.kind, part.texts = "B", cells[0]
         return part

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts import Cursor, KeyAttribute, Table
+from ddbload.rows import plain_documents, typed_documents
 from ddbload.rows.defects import Defect
 from ddbload.rows.document_items import Rules
 from ddbload.rows.documents import DocumentRows
@@ -37,12 +39,25 @@ class Found(NamedTuple):
 def read(data: bytes, rules: Rules, chunk_bytes: int, piece_bytes: list[int]) -> list[Found]:
     """Every row, as the pipeline comes by it."""
     rows = DocumentRows(rules)
+    few = len(piece_bytes)
+    with (
+        patch.object(plain_documents, "FEW_ROWS", few),
+        patch.object(typed_documents, "FEW_ROWS", few),
+    ):
+        return _read(data, rows, chunk_bytes, piece_bytes)
+
+
+def _read(data: bytes, rows: DocumentRows, chunk_bytes: int, piece_bytes: list[int]) -> list[Found]:
     start = Cursor(1000, 7)
     found: list[Found] = []
     for chunk in chunks_of(data, rows.ends, start, chunk_bytes):
         part = data[chunk.start - start.byte : chunk.end - start.byte]
         at = Cursor(chunk.start, chunk.first_line)
         for block in blocks_of(part, rows.ends, at, piece_bytes):
+            if chunk_bytes % 2:
+                # Again: of rows that came before more is known.
+                rows.read(block)
+                rows.read(block)
             places, window = rows.read(block)
             for row in range(places.count):
                 built = rows.build(places.data(row), places.byte(row))

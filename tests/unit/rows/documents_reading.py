@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+from unittest.mock import patch
 
 from ddbload.contracts import Cursor, KeyAttribute, Table
+from ddbload.rows import plain_documents, typed_documents
 from ddbload.rows.attributes import item_size
 from ddbload.rows.blocks import Block
 from ddbload.rows.columns import text
@@ -59,8 +61,20 @@ def lines(*rows: Any) -> bytes:
 
 def read(data: bytes, rules: Rules) -> list[Item | Defect]:
     """Every row. What windows say of rows is what the builder says of them one by one."""
+    with patch.object(plain_documents, "FEW_ROWS", 0), patch.object(typed_documents, "FEW_ROWS", 0):
+        found = _read(data, rules)
+    if len(data) < 50_000:
+        assert _read(data, rules) == found
+    return found
+
+
+def _read(data: bytes, rules: Rules) -> list[Item | Defect]:
     rows = DocumentRows(rules)
     block = Block(data, START, terminated=data.endswith(b"\n"), count_lines=rows.ends.count_lines)
+    if rules.typed:
+        # Again: of rows that came before more is known.
+        rows.read(block)
+        rows.read(block)
     places, window = rows.read(block)
     assert places.count == len(places.spans) == len(window) == len(window.keys)
     assert window.units is None or len(window.units) == len(window)

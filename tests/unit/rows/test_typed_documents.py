@@ -101,6 +101,36 @@ def test_a_bad_value_is_named_and_spoils_no_other(value: str, cause: str) -> Non
 
 
 @pytest.mark.parametrize(
+    "text", ["a\tb", "a\x01b", "a\\x", "\\u12", '"', 'a" "b', '\\ud800"', "\\"]
+)
+def test_a_text_that_is_no_jsons_spoils_no_other(text: str) -> None:
+    good = '{"Item":{"id":{"S":"b"},"x":{"S":"c\\\\"}}}'
+    row = f'{{"Item":{{"id":{{"S":"a"}},"x":{{"S":"{text}"}}}}}}'
+    item = {"id": {"S": "b"}, "x": {"S": "c\\"}}
+    assert items(lines(good, good, row, row, good), TYPED) == [
+        item,
+        item,
+        ("bad_json", None),
+        ("bad_json", None),
+        item,
+    ]
+
+
+def test_many_kinds_of_rows_are_told_apart() -> None:
+    rows = [
+        {"id": {"S": f"é{number}"}}
+        | {f"n{number % 7}": {"N": str(number)}}
+        | ({"x%s": {"L": [{"S": '"'}, {"M": {"%": {"BOOL": True}}}]}} if number % 3 else {})
+        | ({"z": {"NULL": True}} if number % 5 else {"z": {"SS": ["a", str(number)]}})
+        for number in range(400)
+    ]
+    assert items(lines(*rows), TYPED) == rows
+    parquet = items(lines(*rows), PARQUET)
+    for row, item in zip(rows, parquet, strict=True):
+        assert item == {name: value for name, value in row.items() if "NULL" not in value}
+
+
+@pytest.mark.parametrize(
     ("text", "plain"), [("+1", "1"), ("1E2", "1E2"), ("01", "01"), ("0" * 300 + "1", "1.0E0")]
 )
 def test_numbers_are_sent_as_dynamodb_takes_them(text: str, plain: str) -> None:
@@ -160,6 +190,28 @@ def test_a_null_of_dynamodbs_is_a_value_unless_the_run_says_otherwise() -> None:
         (replace(PARQUET, nulls="reject"), ("null_value", "x")),
     ):
         assert items(lines({"Item": row}, {"Item": row}), rules) == [expected] * 2
+
+
+def test_a_string_that_stands_for_no_value_is_none() -> None:
+    row = {"id": {"S": "a"}, "x": {"S": "\\N"}, "l": {"L": [{"S": "\\N"}]}}
+    other = row | {"x": {"S": "b"}}
+    rules = replace(TYPED, markers=frozenset({"\\N"}))
+    without = {name: value for name, value in row.items() if name != "x"}
+    assert items(lines(row, other, row), rules) == [without, other, without]
+    assert items(lines({"id": {"S": "\\N"}}), rules) == [("empty_key", "id")]
+
+
+def test_positions_come_last_and_are_no_attributes_of_the_row() -> None:
+    rules = replace(TYPED, mode="last-wins", position_attribute="at", started=1.5)
+    row, own = {"id": {"S": "a"}}, {"id": {"S": "a"}, "at": {"S": "b"}}
+    found = items(lines(row, own, own, row), rules)
+    assert [list(item) if isinstance(item, dict) else item for item in found] == [
+        ["id", "at"],
+        ("duplicate_name", "at"),
+        ("duplicate_name", "at"),
+        ["id", "at"],
+    ]
+    assert found[0]["at"] != found[3]["at"]
 
 
 def test_a_parquet_files_keys_have_the_tables_type() -> None:

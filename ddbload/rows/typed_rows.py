@@ -1,0 +1,149 @@
+"""Lines of DynamoDB's JSON that have few like them, one by one: a form, and texts to fill in."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from json.encoder import encode_basestring as quoted
+
+from ddbload.contracts import KeyAttribute
+from ddbload.rows.attributes import size_of, utf8_size
+from ddbload.rows.columns import octets
+from ddbload.rows.document_items import DocumentBuilder
+from ddbload.rows.document_parts import LONGEST_PUT, Made, escaped
+from ddbload.rows.json_values import plain
+from ddbload.rows.layout import Template
+from ddbload.rows.typed_parts import Sketch, filled, least
+from ddbload.rows.types import MAX_DIGITS, BadValue, number
+from ddbload.rows.valued import to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the requests of rows of one kind are made by."""
+
+    text: str
+    """The request, with a `%s` for each slot; percents doubled."""
+    slots: tuple[tuple[int, bool], ...]
+    """Of each, which of a row's texts it is, and whether that is a number."""
+    keys: tuple[tuple[int, KeyAttribute], ...]
+    """Of each key of the table or of an index, which of a row's texts it is."""
+    key_count: int
+    """How many of these are the table's: the first."""
+    size: int
+    """What is to be added to a request's length to have bytes that DynamoDB counts, or more."""
+
+    def made(self, rows: Sequence[Sequence[str]]) -> Made:
+        """The requests of rows, of their texts."""
+        made = Made([], [], [], set())
+        units: list[int] = []
+        for place, texts in enumerate(rows):
+            try:
+                put, key = self._encoded(texts)
+            except (BadValue, UnicodeEncodeError):
+                put, key = "", ()
+            if not put or len(put) > LONGEST_PUT:
+                made.left.add(place)
+            made.puts.append(put)
+            made.keys.append(key)
+            units.append(max(1, -(-(len(put) + self.size) // 1024)))
+        made.units = units if max(units, default=1) > 1 else None
+        return made
+
+    def _encoded(self, texts: Sequence[str]) -> tuple[str, tuple[Hashable, ...]]:
+        """A row's request and key; nothing of what the builder has to look at.
+
+        Raises `BadValue` and `UnicodeEncodeError` for the same.
+        """
+        key: list[Hashable] = []
+        for slot, attribute in self.keys:
+            text = texts[slot]
+            if attribute.type == "N":
+                key.append(number(text).value)
+                continue
+            if not 0 < utf8_size(text) <= attribute.max_bytes:
+                return "", ()
+            key.append(octets(text))
+        cells = tuple(
+            [
+                quoted(text)
+                if not is_number
+                else f'"{text}"'
+                if len(text) <= MAX_DIGITS and text.isdigit() and text.isascii()
+                else f'"{number(text).text}"'
+                for slot, is_number in self.slots
+                for text in (texts[slot],)
+            ]
+        )
+        return octets(self.text % cells), tuple(key[: self.key_count])
+
+
+def form_of(
+    builder: DocumentBuilder, sources: Mapping[str, Sketch | Template], *, deleted: bool
+) -> Form | None:
+    """What rows with these attributes are made by; None where it takes more than a form."""
+    if builder.rules.markers or builder.position_attribute is not None:
+        return None
+    attributes: list[str] = []
+    slots: list[tuple[int, bool]] = []
+    size = 0
+    for name, source in sources.items():
+        if isinstance(source, Template):
+            return None
+        ((kind, content),) = source
+        if kind == "NULL":
+            try:
+                null = builder.attribute_of(name, source)
+            except BadValue:
+                return None
+            if null is None:
+                continue
+            attributes.append(escaped(f"{quoted(name)}:{to_json(null)}"))
+            size += utf8_size(name) + size_of(null)
+            continue
+        form = _form(source, slots) if builder.meant.get(name, kind) == kind else None
+        if form is None:
+            return None
+        attributes.append(f"{escaped(quoted(name))}:{form}")
+        size += utf8_size(name) + size_of(plain(filled(source, least)))
+    keys: list[tuple[int, KeyAttribute]] = []
+    for key in builder.checked_keys:
+        if key.name in sources:
+            ((kind, content),) = _sketch(sources[key.name])
+            if kind != key.type or kind not in ("S", "N"):
+                return None
+            keys.append((content.number, key))
+        elif key.name in builder.key_names:
+            return None
+    begin, end = (
+        ('{"DeleteRequest":{"Key":{', "}}}") if deleted else ('{"PutRequest":{"Item":{', "}}}")
+    )
+    text = f"{begin}{','.join(attributes)}{end}"
+    # A slot's quotes are the cell's.
+    size -= len(octets(text)) - text.count("%%")
+    return Form(text, tuple(slots), tuple(keys), len(builder.key_names), size)
+
+
+def _sketch(source: Sketch | Template) -> Sketch:
+    return source
+
+
+def _form(value: Sketch, slots: list[tuple[int, bool]]) -> str | None:
+    ((kind, content),) = value
+    match kind:
+        case "S" | "N":
+            slots.append((content.number, kind == "N"))
+            return f'{{"{kind}":%s}}'
+        case "BOOL" | "NULL":
+            return to_json({kind: content})
+        case "L":
+            members = [_form(member, slots) for member in content]
+            return None if None in members else f'{{"L":[{",".join(map(str, members))}]}}'
+        case "M":
+            forms = [(name, _form(member, slots)) for name, member in content]
+            if any(form is None for _, form in forms):
+                return None
+            said = ",".join(f"{escaped(quoted(name))}:{form}" for name, form in forms)
+            return f'{{"M":{{{said}}}}}'
+        case _:
+            return None
