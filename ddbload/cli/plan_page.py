@@ -90,7 +90,8 @@ def _facts(plan: Value) -> RenderableType:
         grid.add_row("source", Text(_source(plan["source"])))
         grid.add_row("dialect", Text(_dialect(plan["dialect"])))
     if plan["keys"] is not None:
-        grid.add_row("keys", Text(_keys(plan["keys"])))
+        sampled = " among the rows read" if plan["rows"]["estimated"] else ""
+        grid.add_row("keys", Text(_keys(plan["keys"], sampled)))
     if plan["items"] is not None and plan["items"]["count"]:
         grid.add_row("items", Text(_items(plan["items"])))
     if plan["write_units"] is not None:
@@ -135,9 +136,9 @@ def _dialect(dialect: Value) -> str:
     return f"{said} ({sure}% sure: {printable(dialect['why'])})"
 
 
-def _keys(keys: Value) -> str:
+def _keys(keys: Value, sampled: str) -> str:
     about = "" if keys["exact"] else "about "
-    said = f"{', '.join(keys['attributes'])}: {about}{keys['distinct']:,} different"
+    said = f"{', '.join(keys['attributes'])}: {about}{keys['distinct']:,} different{sampled}"
     if keys["repeated"]:
         said += f"; keys that come more than once: {about}{keys['repeated']:,}, with"
         said += f" {about}{keys['extra_rows']:,} rows too many"

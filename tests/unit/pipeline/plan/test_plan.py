@@ -206,6 +206,25 @@ def test_documents():
     assert plan["items"]["bytes"] == sum(map(item_size, put))
 
 
+def test_changes_that_delete():
+    key = {"id": {"S": "a"}}
+    rows = [
+        {"Metadata": {}, "Keys": key, "NewImage": {**key, "x": {"S": "y" * 2000}}},
+        {"Metadata": {}, "Keys": {"id": {"S": "gone"}}, "OldImage": {"id": {"S": "gone"}}},
+        {"Metadata": {}, "Keys": {}, "NewImage": {}},
+    ]
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    world = World(data, source={"format": "dynamodb-export"}, indexes=[[("x", "S")]])
+    plan = plan_of(world)
+    report = world.run()
+    assert plan["rows"]["rejected"] == report.rows.rejected == 1
+    assert (plan["items"]["count"], plan["items"]["deleted"]) == (1, 1)
+    assert plan["items"]["smallest"] == plan["items"]["bytes"] == item_size(world.items[0])
+    assert plan["keys"]["distinct"] == 2
+    assert plan["write_units"]["table"] == 2 + 1
+    assert plan["write_units"]["total"] == report.work.consumed_wcu
+
+
 def test_a_mapping_and_nulls():
     world = World(b"a,b,c\n1,x,NULL\n2,NULL,y\n")
     more = {
