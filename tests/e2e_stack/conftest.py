@@ -40,6 +40,7 @@ UPLOADS: list[dict[str, Any]] = [
         "table": "up-slowly",
         "options": {"chunk_bytes": 500, "workers": 1, "max_wcu": 20},
     },
+    {"prefix": "exports/", "table": "up-changes"},
     {"bucket": SOURCES, "prefix": "uploads/", "table": "up-sources"},
 ]
 

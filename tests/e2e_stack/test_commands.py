@@ -149,7 +149,7 @@ def test_a_payload_that_cannot_be_taken_up(stack, ddbload):
         (["resume", "nobodys"], 1, "RunNotFound: there is no run nobodys in stack ddbload"),
         (["status", "asked", "--stack", "nobodys"], 1, "StackNotFound: there is no stack nobodys"),
         (["resume", "asked", "--stack", "CDKToolkit"], 1, "StackNotFound: stack CDKToolkit in"),
-        (["start", f"s3://{SOURCES}/a", "t01", "--delimiter", ";;"], 2, "delimiter"),
+        (["start", f"s3://{SOURCES}/a", "t01", "--delimiter", ";\n"], 2, "delimiter"),
         (["start", b"s3://bucket/\xff", "t01"], 2, "are not text in UTF-8"),
         (["status", "asked", "--stack", b"\xff"], 2, "the stack's name is not text in UTF-8"),
         (["start", f"s3://{FORBIDDEN}/a", "t01"], 1, f"BucketNotAllowed: bucket {FORBIDDEN}"),

@@ -17,6 +17,8 @@ FILES = {
     "unclosed.csv": (HEADER + rows(3) + f'{MARKER}-4,"never closed,\n' + rows(3, 5)).encode(),
     "long.csv": f"{HEADER}{MARKER},{'x' * 500},\n".encode(),
     "utf-16.csv": plain(3).decode().encode("utf-16"),
+    "a.parquet": b"PAR1" + bytes(100) + b"PAR1",
+    "list": f"s3://{SOURCES}/good.csv\ns3://{FORBIDDEN}/secret.csv\n".encode(),
     "bad.csv": (HEADER + bad_rows(3)).encode(),
 }
 
@@ -83,7 +85,9 @@ BAD = {
     "no-workers": (given(options={"workers": 0}), "InvalidPayload", "'options.workers' must be"),
     "mode": (given(options={"mode": "upsert"}), "InvalidPayload", "'options.mode' must be one of"),
     "format": (given(source__format="xlsx"), "InvalidPayload", "'source.format' must be one of"),
-    "delimiter": (given(source__delimiter=";;"), "InvalidPayload", "delimiter"),
+    "delimiter": (given(source__delimiter=";\n"), "InvalidPayload", "delimiter"),
+    "encoding": (given(source__encoding="rot13"), "InvalidPayload", "'source.encoding' must be"),
+    "two-places": (given(source__prefix="in/"), "InvalidPayload", "are two sources; give one"),
     "type": (given(types={"name": "X"}), "InvalidPayload", "'types.name' must be one of"),
     "run-id": (given(run={"id": "../up"}), "InvalidPayload", "a run id has 1 to 80 letters"),
     "force": (given(run={"force": True}), "InvalidPayload", "'run.force' is not supported"),
@@ -125,6 +129,26 @@ BAD = {
     "unnamed-column": (given(source__key="unnamed.csv"), "EmptyColumnName", "column"),
     "bad-header": (given(source__key="bad-header.csv"), "BadHeader", ""),
     "utf-16": (given(source__key="utf-16.csv"), "UnsupportedFormat", "UTF-16"),
+    # The stack of these tests has no layer with pyarrow.
+    "parquet": (
+        given(source__key="a.parquet", source__format="auto"),
+        *("ExtraMissing", "the package that reads it is not installed"),
+    ),
+    "nothing-there": (
+        given(source={"bucket": SOURCES, "prefix": "nothing/"}),
+        *("SourceNotFound", f"s3://{SOURCES}/nothing/: no object"),
+    ),
+    "a-prefix-not-allowed": (
+        *(given(source={"bucket": FORBIDDEN, "prefix": ""}), "BucketNotAllowed", FORBIDDEN),
+    ),
+    "a-manifest-not-allowed": (
+        given(source={"manifest": f"s3://{FORBIDDEN}/list"}),
+        *("BucketNotAllowed", FORBIDDEN),
+    ),
+    "a-manifest-of-what-is-not-allowed": (
+        given(source={"manifest": f"s3://{SOURCES}/list"}),
+        *("BucketNotAllowed", FORBIDDEN),
+    ),
 }
 # The scan finds these: the run has begun then, and has a report.
 BAD_FILES = {

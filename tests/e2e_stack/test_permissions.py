@@ -51,6 +51,7 @@ def exercised(stack):
     load(stack, bad, run="permitted", chunk_bytes=300).succeeds()
     resume_of_a_lost_segment(stack, "permitted")
     load(stack, plain(5), run="permitted-insert", mode="insert").succeeds()
+    several(stack, "permitted-several")
     load(stack, bad, run="permitted-failing", chunk_bytes=300, max_rejects=0).fails(
         "TooManyRejects"
     )
@@ -68,6 +69,16 @@ def exercised(stack):
     assert uploaded.ended.status == "SUCCEEDED"
     again = deliver(stack, event(stack, "permitted/a.csv", version))
     assert again["outcome"] == "loaded before"
+
+
+def several(stack, run):
+    """A source of more than one object."""
+    for number in range(2):
+        stack.put(plain(2, number), f"permitted/{number}.csv")
+    source = {"bucket": SOURCES, "prefix": "permitted/"}
+    payload = {"source": source, "target": {"table": stack.cloud.table()}}
+    ended = Run(stack, run, stack.start(payload, run)).ended
+    assert ended.status == "SUCCEEDED", ended.cause
 
 
 def resume_of_a_lost_segment(stack, run):
@@ -180,6 +191,7 @@ DONE = {
         "s3:GetObject": {
             "inbox/*",
             "sources/*",
+            "work/runs/*/listing/*",
             "work/runs/*/manifest.json",
             "work/runs/*/manifest/*",
             "work/runs/*/run.json",
@@ -188,8 +200,10 @@ DONE = {
         "s3:ListBucket": {"inbox", "sources", "work"},
         "s3:PutObject": {
             "work/runs/*/execution.json",
+            "work/runs/*/listing/*",
             "work/runs/*/manifest.json",
             "work/runs/*/manifest/*",
+            "work/runs/*/parts/*",
             "work/runs/*/run.json",
         },
     },
@@ -199,6 +213,7 @@ DONE = {
         "s3:GetObject": {
             "sources/*",
             "work/runs/*/chunks/*",
+            "work/runs/*/parts/*",
             "work/runs/*/rejects/*",
             "work/runs/*/run.json",
         },
