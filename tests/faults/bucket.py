@@ -213,19 +213,22 @@ class _Handler(BaseHTTPRequestHandler):
                 owner.stopping.wait(SECONDS)
                 self.close_connection = True
                 return
-            case "trickle":
+            case "trickle" | "trickle_slowly" | "trickle_and_reset":
                 # No more than its beginning, until something else was asked for.
                 self.wfile.write(head + body[:half])
-                self._wait_for_another()
-                self.wfile.write(body[half:])
+                self._wait_for_others(4 if fault == "trickle_slowly" else 1)
+                if fault == "trickle_and_reset":
+                    self._reset()
+                else:
+                    self.wfile.write(body[half:])
                 return
         self.wfile.write(head + body)
 
-    def _wait_for_another(self) -> None:
+    def _wait_for_others(self, count: int) -> None:
         owner: Any = self.server.owner
         with owner.more:
             have = len(owner.targets)
-            if not owner.more.wait_for(lambda: len(owner.targets) > have, 5.0):
+            if not owner.more.wait_for(lambda: len(owner.targets) >= have + count, 5.0):
                 owner.waited_in_vain += 1
 
     def _reset(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -312,6 +313,20 @@ def test_the_next_page_is_asked_for_before_this_one_is_whole(bucket, clients):
     assert keys(clients, requests=1) == sorted(OBJECTS)
     assert bucket.waited_in_vain == 0
     assert len(bucket.targets) == pages
+
+
+def test_a_page_that_is_lost_when_the_next_is_asked_for(bucket, clients):
+    """Its token comes once more, and asks for nothing any more."""
+    bucket.page = 2
+    times = iter(["trickle_and_reset", "trickle_slowly"])
+
+    def first_page(target: str) -> str | None:
+        return None if "token" in target or "after" in target else next(times)
+
+    bucket.decide = first_page
+    assert keys(clients, requests=3) == sorted(OBJECTS)
+    asked = Counter(target for target, _ in bucket.targets)
+    assert sorted(asked.values())[-2:] == [1, 2]
 
 
 @pytest.mark.parametrize("fault", ["slow_down", "garbage"])

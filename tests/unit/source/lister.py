@@ -58,7 +58,6 @@ class Lister:
         self.at_once = self.rounds = 0
         self.is_prompt = is_prompt
         self._under_way: list[Job] = []
-        self._glimpsed: set[int] = set()
 
     def free(self) -> int:
         return self.connections - len(self._under_way)
@@ -84,12 +83,11 @@ class Lister:
             assert isinstance(job, PageJob)
             body, token = self.page(job.query)
             is_glimpse = not self.is_prompt and self.rng.random() < 0.5
-            if token is not None and is_glimpse and id(job) not in self._glimpsed:
-                self._glimpsed.add(id(job))
+            if token is not None and is_glimpse:
+                # Again and again, as where a page is lost and sent anew.
                 glimpses.append((job, token))
                 continue
             self._under_way.remove(job)
-            self._glimpsed.discard(id(job))
             answers.append((job, Response(200, {}, body, keep_alive=True)))
         return glimpses, answers
 
