@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from ddbload.aws_http.clients import AwsSettings, Clients
@@ -11,7 +13,7 @@ from ddbload.aws_http.http1 import Response
 from ddbload.aws_http.s3_failures import moved, of_s3_response
 from ddbload.aws_http.s3_identity import S3Identity, _place, s3_identity
 from ddbload.errors import AccessDenied, AwsConfiguration, SourceNotFound
-from tests.unit.aws_http.canned import CREDENTIALS, isolate
+from tests.unit.aws_http.canned import CREDENTIALS, Canned, isolate
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
@@ -163,3 +165,25 @@ def test_buckets_of_other_regions(response, said):
     if found is not None:
         assert said in found.message
         assert "bucket b " in found.message
+
+
+def test_others_who_use_the_client_meanwhile_get_their_answers(monkeypatch):
+    clients = Clients(AwsSettings(endpoint_url="http://canned.invalid:8000"))
+    canned = Canned()
+    clients.s3.meta.events.register("before-send.s3", canned.on_request)
+    found: list[bytes] = []
+
+    def other() -> None:
+        canned.say(b"body")
+        found.append(clients.s3.get_object(Bucket="bucket", Key="other")["Body"].read())
+
+    def meanwhile(**_: object) -> None:
+        if threading.current_thread() is threading.main_thread():
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+
+    clients.s3.meta.events.register("before-parameter-build.s3.GetObject", meanwhile)
+    assert s3_identity(clients, "bucket") is not None
+    assert found == [b"body"]
+    assert len(canned.requests) == 1
