@@ -32,8 +32,10 @@ from ddbload.rows.types import BadValue
 Names = tuple[str, ...]
 Sources = dict[str, int | Template]
 
-MAX_PLANS, MAX_NAMES = 1000, 1000
-"""Of how many kinds of rows is remembered what becomes of them, and names these have at most."""
+MAX_NAMES = 1000
+"""Names that rows have which are read together."""
+MAX_PLANS, LONGEST_NAMES = 1000, 20_000
+"""Of how many kinds of rows is remembered what becomes of them, and characters of their names."""
 
 FEW_ROWS = 4
 """To look at fewer together takes longer than one by one."""
@@ -94,21 +96,22 @@ class PlainDocuments:
 
     def _sources(self, names: Names) -> Sources | None:
         """What rows with these names are made of; None: of that the builder has to tell."""
-        if names not in self._plans:
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
-            try:
-                sources = self._builder.sources((name, place) for place, name in enumerate(names))
-            except (BadValue, Misnamed):
-                self._plans[names] = None
-            else:
+        if names in self._plans:
+            return self._plans[names]
+        sources: Sources | None = None
+        try:
+            sources = self._builder.sources((name, place) for place, name in enumerate(names))
+        except (BadValue, Misnamed):
+            pass
+        else:
+            if self._keys_only:
                 keys = self._builder.key_names
-                self._plans[names] = {
-                    name: source
-                    for name, source in sources.items()
-                    if not self._keys_only or name in keys
-                }
-        return self._plans[names]
+                sources = {name: source for name, source in sources.items() if name in keys}
+        if len(self._plans) >= MAX_PLANS:
+            self._plans.clear()
+        if sum(map(len, names)) <= LONGEST_NAMES:
+            self._plans[names] = sources
+        return sources
 
     def _part(self, name: str, column: Sequence[Json], left: set[int]) -> Part | None:
         kinds = set(map(type, column))

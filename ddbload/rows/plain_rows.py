@@ -104,5 +104,7 @@ class PlainRows:
             self._names.clear()
         bare = f"{quoted(name)}:"
         known = Name(bare, f'{bare}{{"S":', f'{bare}{{"N":"', name in self._special)
-        self._names[name] = known
+        # All together then take a few megabytes, whatever comes.
+        if len(name) <= 100:
+            self._names[name] = known
         return known

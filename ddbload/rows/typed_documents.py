@@ -27,7 +27,7 @@ from ddbload.rows.types import BadValue
 FEW_ROWS = 4
 """To look at fewer together takes longer than one by one."""
 MAX_KINDS, LONGEST_FRAME = 2000, 20_000
-"""Kinds that are remembered, and characters that one has outside of strings."""
+"""Kinds that are remembered, and characters that one has outside of strings, and in names."""
 
 _CONTROL = bytes(range(0x20))
 _CONTROLS = re.compile("[\x00-\x1f]")
@@ -145,7 +145,7 @@ class TypedDocuments:
 
     def _new_kind(self, frame: Frame, names: tuple[str, ...], line: str) -> Kind | None:
         """A kind, from the second line on that is of it: many lines may be of a kind alone."""
-        if names in frame.seen:
+        if names in frame.seen or sum(map(len, names)) > LONGEST_FRAME:
             return None
         if names not in frame.once:
             frame.once.add(names)
