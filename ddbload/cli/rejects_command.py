@@ -19,6 +19,7 @@ from ddbload.cli.options import aws_options, ledger_option, run_argument, stack_
 from ddbload.cli.output import EXIT_DONE, printable
 from ddbload.cli.places import place_given
 from ddbload.errors import BadRetryFile, InvalidUsage, SourceUnreadable
+from ddbload.modes import PLAN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -157,6 +158,8 @@ def _retry(
     if run_id == run:
         raise InvalidUsage(f"--run-id {run} is the run that rejected them; they need one anew")
     record = there.context.ledger(run).record()
+    if record.payload.options.mode == PLAN:
+        raise InvalidUsage(f"run {run} was a plan, and imported nothing: mend its source instead")
     # Not as the run's own: they are read again only within this command.
     with _opened(mended) as lines, tempfile.NamedTemporaryFile(prefix="ddbload-retry-") as rows:
         try:

@@ -28,7 +28,7 @@ def record(source: Source | None = None) -> RunRecord:
     read = source or Source(bucket="b", key="k", version_id="v", etag="e")
     return RunRecord(
         run="r",
-        payload=Payload(read, "books", {"year": "N"}, run="r"),
+        payload=Payload(read, "books", {"year": "N"}, run="r", infer_types=True),
         pinned={},
         size=1,
         data_start=Cursor(0, 1),
