@@ -32,9 +32,13 @@ class File:
     @property
     def marks(self) -> tuple[str | None, ...]:
         """The dialect as the oracle takes it."""
-        dialect = self.dialect
-        more = dialect.escape, dialect.comment, dialect.encoding
-        return dialect.delimiter, dialect.quote, *more
+        return marks_of(self.dialect)
+
+
+def marks_of(dialect: Dialect) -> tuple[str | None, ...]:
+    """A dialect as the oracle takes it."""
+    more = dialect.escape, dialect.comment, dialect.encoding
+    return dialect.delimiter, dialect.quote, *more
 
 
 _character = st.characters(codec="utf-8", exclude_characters="\r\n")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from ddbload.errors import UnterminatedQuote
+from tests.property.rows_files import marks_of
 from tests.unit.pipeline.expected import (
     assert_rejects_are,
     assert_segments_tell_the_truth,
@@ -97,7 +98,7 @@ def test_a_file_is_refused_exactly_when_it_ends_within_quotes(
     case: Case, chunk_bytes: int, at_once: Sizes
 ) -> None:
     world = case.world(chunk_bytes)
-    if not ends_within_quotes(case.data, case.dialect.delimiter, case.dialect.quote):
+    if not ends_within_quotes(case.data, *marks_of(case.dialect)):
         with at_once():
             world.preflight()
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -72,26 +73,43 @@ def outcome(
     header: bool = True,
     keys: Sequence[str] = ("id",),
     types: Mapping[str, str] | None = None,
-    delimiter: str = ",",
-    quote: str | None = '"',
+    marks: Sequence[str | None] = (",", '"', None, None, "utf-8"),
 ) -> Outcome:
-    """What the rows of a file are. `columns` None: as the header names them."""
-    rows = read_rows(data, delimiter, quote)
+    """What the rows of a file are. `columns` None: as the header names them.
+
+    `marks`: its dialect, as the oracle takes it.
+    """
+    rows = read_rows(data, *marks)
     if header and rows:
         columns = columns or rows[0].fields
         rows = rows[1:]
     kinds = {name: (types or {}).get(name, "S") for name in columns or ()}
-    return Outcome([_expected(data, row, kinds, keys) for row in rows])
+    return Outcome([_expected(row, _raw(data, row, marks), kinds, keys) for row in rows])
 
 
-def ends_within_quotes(data: bytes, delimiter: str, quote: str | None) -> bool:
+def ends_within_quotes(data: bytes, *marks: str | None) -> bool:
     """Whether what a file ends with is a quoted field that is not closed."""
-    # Outside of quotes a line end, and whatever follows it, begins a row.
-    return read_rows(data + b"\nx", delimiter, quote)[-1].byte <= len(data)
+    # Outside of quotes a line end that is not escaped, and whatever follows it, begins a row.
+    escaped = b"z" * (marks[2] is not None)
+    return read_rows(data + escaped + b"\nx", *marks)[-1].byte <= len(data)
 
 
-def _expected(data: bytes, row: Row, kinds: Mapping[str, str], keys: Sequence[str]) -> Expected:
-    raw = data[row.byte : row.end_byte].decode(errors="surrogateescape").rstrip("\r\n")
+def _raw(data: bytes, row: Row, marks: Sequence[str | None]) -> str:
+    """A row as it stands, without its line end."""
+    _, _, escape, _, encoding = marks
+    text = data[row.byte : row.end_byte].decode(encoding or "", "surrogateescape")
+    found = re.search(r"(?:\r\n|\r|\n)\Z", text)
+    if found is None:
+        return text
+    without = text[: found.start()]
+    if escape is not None and found.group() != "\r\n":
+        escapes = len(without) - len(without.rstrip(escape))
+        # A line end that is escaped is the field's, and the last row's at most.
+        return text if escapes % 2 else without
+    return without
+
+
+def _expected(row: Row, raw: str, kinds: Mapping[str, str], keys: Sequence[str]) -> Expected:
     why = frozenset(_causes(row, kinds, keys))
     if why:
         return Expected(row.line, row.byte, raw, None, None, why)
@@ -114,8 +132,8 @@ def _causes(row: Row, kinds: Mapping[str, str], keys: Sequence[str]) -> set[tupl
     found: set[tuple[str, str | None]] = set()
     if True in broken:
         found.add(("bad_encoding", name(broken.index(True))))
-    if row.defect == "unterminated_quote":
-        found.add(("unterminated_quote", name(len(row.fields) - 1)))
+    if row.defect in ("unterminated_quote", "bad_escape"):
+        found.add((row.defect, name(len(row.fields) - 1)))
     if row.defect == "bad_quote":
         found |= {("bad_quote", name(column)) for column in range(len(row.fields))}
     if found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from unittest import mock
 
@@ -14,7 +14,7 @@ from ddbload.rows import blocks
 from ddbload.rows.dialect import BYTE_ORDER_MARK, Dialect
 from ddbload.source import s3
 from ddbload.write import limits
-from tests.property.rows_files import LINE_ENDS, NOT_UTF8, TEXTS, dialects
+from tests.property.rows_files import LINE_ENDS, NOT_UTF8, TEXTS, all_dialects, marks_of
 from tests.unit.pipeline.expected import Outcome, ends_within_quotes, outcome
 from tests.unit.pipeline.world import World
 
@@ -45,8 +45,7 @@ class Case:
             header=self.header,
             keys=[name for name, _ in self.keys],
             types={**dict(self.keys), **self.types},
-            delimiter=self.dialect.delimiter,
-            quote=self.dialect.quote,
+            marks=marks_of(self.dialect),
         )
 
     @property
@@ -61,8 +60,7 @@ class Case:
         `mode`: the options that say what is done with its rows.
         """
         source: dict[str, Any] = {
-            "delimiter": self.dialect.delimiter,
-            "quote": self.dialect.quote,
+            **asdict(self.dialect),
             "header": self.header,
         }
         if self.named:
@@ -92,14 +90,14 @@ def cases() -> st.SearchStrategy[Case]:
 
 def open_cases() -> st.SearchStrategy[Case]:
     """The same; but the file may end within quotes."""
-    return st.builds(case, dialects(), recipes(8))
+    return st.builds(case, all_dialects(), recipes(8))
 
 
 def closed(case: Case) -> Case:
     """The same file, with a quote at its end where it lacks one."""
-    data, marks = case.data, (case.dialect.delimiter, case.dialect.quote)
+    data, marks = case.data, marks_of(case.dialect)
     while ends_within_quotes(data, *marks):
-        data += (case.dialect.quote or "").encode()
+        data += (case.dialect.quote or "").encode(case.dialect.encoding)
     return replace(case, data=data)
 
 
@@ -120,7 +118,7 @@ def case(dialect: Dialect, recipe: bytes) -> Case:
     writer = _Writer(dialect, [first, *types.values()], recipe, equal_keys=bool(equal_keys))
     data = writer.rows()
     if header:
-        some = b"y" if dialect.delimiter == "x" else b"x"
+        some = b"y" if "x" in dialect.delimiter else b"x"
         row = [some] * width if named else [name.encode() for name in NAMES[:width]]
         data = writer.row(row, quoted=not named) + b"\n" + data
     if marked:
@@ -134,8 +132,11 @@ class _Writer:
     def __init__(
         self, dialect: Dialect, kinds: Sequence[str], recipe: bytes, *, equal_keys: bool
     ) -> None:
-        self._delimiter = dialect.delimiter.encode()
-        self._quote = None if dialect.quote is None else dialect.quote.encode()
+        encoding = dialect.encoding
+        self._delimiter = dialect.delimiter.encode(encoding)
+        self._quote = None if dialect.quote is None else dialect.quote.encode(encoding)
+        self._escape = (dialect.escape or "").encode(encoding)
+        self._comment = (dialect.comment or "").encode(encoding)
         self._kinds = kinds
         self._codes = iter(recipe)
         self._equal_keys = equal_keys
@@ -164,6 +165,8 @@ class _Writer:
             return b""
         if kind == 1:
             return self._scraps()
+        if kind == 5 and self._comment:
+            return self._comment + (self._quote or b"")
         cells = [self._value(place, of) for place, of in enumerate(self._kinds)]
         if kind == 2:
             cells = cells[1:] if code < 128 else [*cells, b"more"]
@@ -194,11 +197,20 @@ class _Writer:
     def _quoted(self, content: bytes) -> bytes:
         if self._quote is None:
             return content
-        return self._quote + content.replace(self._quote, self._quote * 2) + self._quote
+        if self._escape:
+            content = content.replace(self._escape, self._escape * 2)
+        by = self._escape if self._escape and self._next() % 2 else self._quote
+        return self._quote + content.replace(self._quote, by + self._quote) + self._quote
 
     def _scraps(self) -> bytes:
         quote = self._quote or b'"'
         symbols = [quote, quote * 2, self._delimiter, *LINE_ENDS, *TEXTS, *NOT_UTF8]
+        symbols += [
+            self._escape,
+            self._escape + b"\n",
+            b"\n" + self._comment,
+            self._comment + quote,
+        ]
         return b"".join(symbols[self._next() % len(symbols)] for _ in range(self._next() % 9))
 
 

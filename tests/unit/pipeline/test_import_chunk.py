@@ -60,8 +60,7 @@ def test_awkward_files(golden: Golden, engine, monkeypatch):
         columns=columns,
         header=False,
         keys=["c1"],
-        delimiter=golden.delimiter,
-        quote=golden.quote,
+        marks=(golden.delimiter, golden.quote, None, None, "utf-8"),
     )
     world = World(
         golden.data,
