@@ -49,7 +49,7 @@ def export_line(members: Members) -> Row:
             "not a line of a DynamoDB export: those have an Item; or Metadata, Keys, and a"
             " NewImage unless the item was deleted",
         )
-    if parts.get("NewImage") is None:
+    if "NewImage" not in parts:
         return Row(_object(parts["Keys"], "Keys"), deleted=True)
     return Row(_object(parts["NewImage"], "NewImage"))
 

@@ -406,6 +406,17 @@ def test_a_deletion_looks_at_keys_alone() -> None:
     assert _one('{"id":"a","n":1E400,"m":{"":1}}', rules) == {"id": {"S": "a"}}
 
 
+def test_what_is_no_utf8_is_a_reject_wherever_it_stands() -> None:
+    rules = replace(JSON, mode="delete")
+    good, bad = b'{"id":"a","x":"b"}', b'{"id":"a","x":"\xff"}'
+    assert items(lines(good, bad, b'{"x":1}', bad), rules) == [
+        {"id": {"S": "a"}},
+        ("bad_encoding", None),
+        ("empty_key", "id"),
+        ("bad_encoding", None),
+    ]
+
+
 def test_a_table_without_keys_takes_everything() -> None:
     rules = Rules(table())
     assert items(lines({}, {"a": 1}, {"a": None, "b": "c"}, {"b": "c", "a": None}), rules) == [

@@ -282,6 +282,8 @@ def test_an_incremental_export_puts_and_deletes() -> None:
         ({"Keys": {"id": {"S": "a"}, "x": {"S": "a"}}}, ("bad_export", None)),
         ({"Keys": {}}, ("empty_key", "id")),
         ({"Keys": {"id": {"S": "a"}}, "NewImage": "x"}, ("bad_export", None)),
+        # Nothing is deleted for what is not said.
+        ({"Keys": {"id": {"S": "a"}}, "NewImage": None}, ("bad_export", None)),
         ('{"Keys":{"id":{"S":"a"}},"Keys":{"id":{"S":"a"}}}', ("duplicate_name", None)),
         ({"Item": {"id": {"S": "a"}, "x": 1}}, ("bad_attribute", "x")),
     ],
