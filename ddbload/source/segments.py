@@ -22,7 +22,7 @@ from ddbload.source.requesting import Job, broken
 if TYPE_CHECKING:
     from ddbload.aws_http.s3_identity import S3Identity
 
-PAGES_AHEAD = 96
+PAGES_AHEAD = 64
 """So many may have come before they are taken: some 30 MB."""
 _PAGES_EACH = 6.0
 """How long a part may be. Parts far ahead would only wait, for what comes before them."""
