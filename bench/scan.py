@@ -51,8 +51,15 @@ def read(data: bytes, dialect: Dialect) -> int:
 
 
 def csv_reader(data: bytes, dialect: Dialect) -> int:
-    """The rival: csv.reader over decoded text, as a plain importer would. Gives the lines."""
-    reader = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=dialect.delimiter)
+    """The rival: csv.reader over decoded text, as a plain importer would. Gives the lines.
+
+    It knows no comments, and delimiters of one character: of longer ones it gets the first.
+    """
+    reader = csv.reader(
+        io.StringIO(data.decode(), newline=""),
+        delimiter=dialect.delimiter[0],
+        escapechar=dialect.escape,
+    )
     for _ in reader:
         pass
     return reader.line_num
@@ -76,10 +83,20 @@ def _wide(rng: random.Random, number: int) -> str:
     return ",".join([str(number), *(f"{rng.random():.8f}" for _ in range(19))]) + "\n"
 
 
+def _escaped(rng: random.Random, number: int) -> str:
+    return _quoted(rng, number).replace('""', '\\"')
+
+
+def _long(rng: random.Random, number: int) -> str:
+    return _quoted(rng, number).replace(",", "||")
+
+
 SHAPES = {
     "narrow": (_narrow, Dialect("\t")),
     "quoted": (_quoted, Dialect()),
     "wide": (_wide, Dialect()),
+    "escaped": (_escaped, Dialect(escape="\\", comment="#")),
+    "long": (_long, Dialect("||")),
 }
 VARIANTS: dict[str, Measured] = {
     "cut into blocks (preflight)": cut,
