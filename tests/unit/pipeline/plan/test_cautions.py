@@ -89,11 +89,28 @@ def test_what_the_table_has(more, code, words):
 
 
 def test_a_replica_is_paid_for():
-    world = World(b"id\n1\n")
+    world = World(("id\n" + "".join(f"{n}\n" for n in range(1000))).encode())
     world.dynamodb = Told(world.dynamodb, {"Replicas": [{"RegionName": "x"}]}, "ENABLED", None)
     plan = make_plan(world.payload, world.context()).to_json()
     assert plan["write_units"]["regions"] == 2
-    assert plan["price"]["services"]["DynamoDB"] == pytest.approx(2 * 0.625e-6, abs=1e-6)
+    assert plan["price"]["services"]["DynamoDB"] == pytest.approx(2 * 1000 * 0.625e-6)
+
+
+def test_local_indexes_take_of_the_table():
+    local = {
+        "IndexName": "local",
+        "KeySchema": [
+            {"AttributeName": "id", "KeyType": "HASH"},
+            {"AttributeName": "name", "KeyType": "RANGE"},
+        ],
+        "Projection": {"ProjectionType": "KEYS_ONLY"},
+    }
+    world = World(b"id,name\n1,a\n2,b\n3,\n", indexes=[[("name", "S")]])
+    world.dynamodb = Told(world.dynamodb, {"LocalSecondaryIndexes": [local]}, "ENABLED", None)
+    plan = make_plan(world.payload, world.context()).to_json()
+    assert plan["write_units"]["total"] == 3 + 2 + 2
+    limits = {each["what"]: each["units"] for each in plan["time"]["limits"]}
+    assert (limits["table"], limits["index index-0"]) == (3 + 2, 2)
 
 
 def test_an_earlier_table_class_costs_more():
@@ -129,6 +146,12 @@ ONE = "".join(f"0,{n}\n" for n in range(6000))
 def test_partition_keys(rows, found):
     world = {"keys": (("id", "S"), ("n", "N"))}
     assert codes(f"id,n\n{rows}", world=world) == found
+
+
+def test_what_capacity_holds_up_more_is_not_hot():
+    given = {"BillingModeSummary": {}, "ProvisionedThroughput": {"WriteCapacityUnits": 5}}
+    world = {"keys": (("id", "S"), ("n", "N"))}
+    assert codes(f"id,n\n{ONE}", world=world, **given) == ["provisioned_low", "keys_together"]
 
 
 def test_indexes():

@@ -119,6 +119,8 @@ def test_errors_of_the_file(data, name):
     plan = plan_of(World(data))
     assert plan["status"] == "FAILS"
     assert name is None or plan["error"]["name"] == name
+    assert plan["price"] is None
+    assert plan["time"] is None
 
 
 def test_too_many_rejects_fail_it_with_all_of_them_counted(world):
@@ -126,6 +128,9 @@ def test_too_many_rejects_fail_it_with_all_of_them_counted(world):
     plan = plan_of(world)
     assert plan["error"]["name"] == "TooManyRejects"
     assert plan["rows"]["rejected"] == 3
+    assert plan["price"]["total"] > 0
+    world.options["max_rejects"] = 3
+    assert plan_of(world)["status"] == "REJECTS"
 
 
 def test_a_file_without_rows_is_fine():
