@@ -142,7 +142,8 @@ def _unzstd(pieces: Iterator[bytes], meter: _Meter) -> Iterator[bytes]:
     except ImportError:
         raise ExtraMissing(
             f"{meter.name} is compressed with Zstandard, and the package that reads it is not"
-            " installed: pip install 'ddbload[zstd]'"
+            " installed: pip install 'ddbload[zstd]' (on the deployed stack: a layer that has"
+            " zstandard)"
         ) from None
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
     taker = Taker(pieces)

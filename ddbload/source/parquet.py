@@ -144,7 +144,7 @@ class ParquetLines(Decoded):
         except ImportError:
             raise ExtraMissing(
                 f"{self.name} is a Parquet file, and the package that reads it is not installed:"
-                " pip install 'ddbload[parquet]'"
+                " pip install 'ddbload[parquet]' (on the deployed stack: a layer that has pyarrow)"
             ) from None
         version = _version(self.inner)
         known = _FOOTERS.get(version)

@@ -132,7 +132,7 @@ BAD = {
     # The stack of these tests has no layer with pyarrow.
     "parquet": (
         given(source__key="a.parquet", source__format="auto"),
-        *("ExtraMissing", "the package that reads it is not installed"),
+        *("ExtraMissing", "a layer that has pyarrow"),
     ),
     "nothing-there": (
         given(source={"bucket": SOURCES, "prefix": "nothing/"}),
