@@ -215,6 +215,18 @@ def test_a_null_is_what_the_policy_says(policy: str, expected: object) -> None:
     }
 
 
+def test_each_rule_holds_by_itself() -> None:
+    row = {"id": "a", "x": "b", "y": None, "z": 1}
+    item = {"id": {"S": "a"}, "x": {"S": "b"}, "z": {"N": "1"}}
+    without = {"id": {"S": "a"}, "z": {"N": "1"}}
+    assert _one(row) == item
+    assert _one(row, replace(JSON, markers=frozenset("b"))) == without
+    assert _one(row, replace(JSON, nulls="null")) == item | {"y": {"NULL": True}}
+    assert _one(row, replace(JSON, changes=changes({}, ["x"]))) == without
+    assert _one(row, replace(JSON, changes=changes({"x": "v"}))) == without | {"v": {"S": "b"}}
+    assert _one(row, replace(JSON, changes=changes(set={"x": "{id}"}))) == item | {"x": {"S": "a"}}
+
+
 def test_a_declared_type_is_made_of_text_and_of_numbers() -> None:
     types = {
         "n": "N",
@@ -296,6 +308,15 @@ def test_an_item_of_400_kb_and_not_a_byte_more() -> None:
     )
     deep = {"id": "k", "l": [True] * 250_000}
     assert _defect(deep).cause == "item_too_large"
+
+
+@pytest.mark.parametrize("value", [[], {}, 1, "", True, [0], {"a": 0}, [[]], [None]])
+@pytest.mark.parametrize("count", [90, 130, 180, 260, 400])
+def test_rows_of_many_small_values(value: object, count: int) -> None:
+    row = {"id": "k"} | {f"n{number:03}": value for number in range(count)}
+    assert len(_one(row)) == count + 1
+    typed = replace(JSON, typed=True, native=True)
+    assert len(_one(_one(row), typed)) == count + 1
 
 
 def test_a_row_with_more_values_than_an_item_has_is_not_even_read() -> None:

@@ -214,6 +214,23 @@ def test_positions_come_last_and_are_no_attributes_of_the_row() -> None:
     assert found[0]["at"] != found[3]["at"]
 
 
+def test_each_rule_holds_by_itself() -> None:
+    row = {"id": {"S": "a"}, "x": {"S": "b"}, "y": {"NULL": True}, "z": {"N": "1"}}
+
+    def one(**rules: Any) -> Any:
+        first, second = items(lines(row, row), replace(TYPED, **rules))
+        assert first == second
+        return first
+
+    assert one() == row
+    assert one(markers=frozenset("b")) == {k: v for k, v in row.items() if k != "x"}
+    assert one(types={"z": "S"}) == row | {"z": {"S": "1"}}
+    assert one(nulls="empty") == row | {"y": {"S": ""}}
+    assert one(changes=changes({}, ["x"])) == {k: v for k, v in row.items() if k != "x"}
+    assert one(changes=changes(set={"x": "{id}"})) == row | {"x": {"S": "a"}}
+    assert one(table=table(("id", "S"), index_keys=[("x", "N", 9)])) == ("wrong_type", "x")
+
+
 def test_a_parquet_files_keys_have_the_tables_type() -> None:
     assert items(lines({"Item": {"id": {"N": "1"}}}), PARQUET) == [{"id": {"S": "1"}}]
     assert items(lines({"Item": {"id": {"NULL": True}}}), PARQUET) == [("empty_key", "id")]
