@@ -100,11 +100,12 @@ def by_loop(
                 if not read.is_done:
                     requesting.send(read)
                 following = next(objects, None)
-            while ahead and ahead[0].is_done:
+            if ahead[0].is_done:
                 read = ahead.popleft()
                 bytes_ahead -= read.size
+                # One at a time: what makes room is used before the next one is given.
                 yield read.data
-            if ahead and not ahead[0].is_done:
+            else:
                 _wait(requesting)
     finally:
         requesting.close()

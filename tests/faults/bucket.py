@@ -152,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         found = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
         status, told = 200, {"ETag": etag}
-        if found and fault != "ignores_range":
+        if found and not (fault or "").startswith("ignores_range"):
             start, end = int(found[1]), min(int(found[2]) + 1, len(data))
             told["Content-Range"] = f"bytes {start}-{end - 1}/{len(data)}"
             status, data = 206, data[start:end]
@@ -196,7 +196,11 @@ class _Handler(BaseHTTPRequestHandler):
             case "chunked_short":
                 body = b"%X\r\n%b\r\n" % (half, body[:half])
                 self.close_connection = True
-            case "short":
+            case "more":
+                # Than the range that the head tells.
+                body += b"more"
+                head = re.sub(rb"(Content-Length: )\d+", rb"\g<1>%d" % len(body), head)
+            case "short" | "ignores_range_short":
                 body = body[:half]
                 self.close_connection = True
             case "reset":
@@ -215,8 +219,9 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             case "trickle" | "trickle_slowly" | "trickle_and_reset":
                 # No more than its beginning, until something else was asked for.
+                have = len(owner.targets)
                 self.wfile.write(head + body[:half])
-                self._wait_for_others(4 if fault == "trickle_slowly" else 1)
+                self._wait_for(have + (4 if fault == "trickle_slowly" else 1))
                 if fault == "trickle_and_reset":
                     self._reset()
                 else:
@@ -224,11 +229,10 @@ class _Handler(BaseHTTPRequestHandler):
                 return
         self.wfile.write(head + body)
 
-    def _wait_for_others(self, count: int) -> None:
+    def _wait_for(self, count: int) -> None:
         owner: Any = self.server.owner
         with owner.more:
-            have = len(owner.targets)
-            if not owner.more.wait_for(lambda: len(owner.targets) >= have + count, 5.0):
+            if not owner.more.wait_for(lambda: len(owner.targets) >= count, 5.0):
                 owner.waited_in_vain += 1
 
     def _reset(self) -> None:
