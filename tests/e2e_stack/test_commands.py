@@ -53,6 +53,31 @@ def test_start_and_import_give_the_same_table(stack, ddbload):
     assert ddbload("rejects", "same-start").out == started_ones
 
 
+def test_start_with_many_objects_and_other_attributes(stack, ddbload):
+    """First as a plan, which leaves the table as it is."""
+    for number in range(3):
+        text = f"id;n;rest\n{MARKER}-{number};{number};{MARKER}\n"
+        stack.put(text, f"globbed/{number}.csv")
+    stack.put("no;csv\n", "globbed/no.txt")
+    table = stack.cloud.table("pk:S")
+    words = ("start", f"s3://{SOURCES}/globbed/*.csv", table, "--rename", "n=number")
+    words += ("--types", "number=N", "--drop", "rest", "--set", "pk=ROW#{id}")
+    shown = ddbload(*words, "--mode", "plan", "--run-id", "planned")
+    assert "run planned: SUCCEEDED" in shown.out
+    assert stack.cloud.items(table) == []
+    found = json.loads(ddbload(*words, "--json").out)
+    assert (found["rows"]["written"], found["error"]) == (3, None)
+    items = sorted(stack.cloud.items(table), key=lambda item: item["pk"]["S"])
+    assert items == [
+        {
+            "pk": {"S": f"ROW#{MARKER}-{number}"},
+            "id": {"S": f"{MARKER}-{number}"},
+            "number": {"N": str(number)},
+        }
+        for number in range(3)
+    ]
+
+
 def test_what_a_run_is_asked_for(stack, ddbload):
     data = (HEADER + rows(50) + bad_rows(1)).encode()
     uri, table = f"s3://{SOURCES}/{stack.put(data)}", stack.cloud.table()
