@@ -78,8 +78,6 @@ class BlockCutter:
                 line = self.at.line + self._ends.count_lines(data, 0, start)
                 raise RowTooLong(
                     f"the row at line {line}, byte {self.at.byte + start} is longer than"
-                    f" {self._max_row_bytes} bytes (max_row_bytes); most often a quote is not"
-                    " closed: if the file does not quote its fields, say so (--quote none; in a"
-                    " payload, quote null)"
+                    f" {self._max_row_bytes} bytes (max_row_bytes); {self._ends.LONG_ROWS}"
                 )
             start = end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from typing import AnyStr
+from typing import AnyStr, ClassVar
 
 from ddbload.rows.encodings import UTF_8
 
@@ -22,6 +22,12 @@ class RowEnds(ABC):
 
     An empty line, or a comment, is no row; but it ends where it ends, as rows do.
     """
+
+    LONG_ROWS: ClassVar[str] = (
+        "most often a quote is not closed: if the file does not quote its fields, say so (--quote"
+        " none; in a payload, quote null)"
+    )
+    """What makes rows too long, most often, and what to do."""
 
     encoding = UTF_8
     """What the buffers' text is written in."""

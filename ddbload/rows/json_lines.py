@@ -14,6 +14,10 @@ _WHITE_SPACE = WHITE_SPACE.encode()
 class JsonLineEnds(RowEnds):
     """Finds the ends of lines, of which those with nothing but white space are no rows."""
 
+    LONG_ROWS = (
+        "each row is one line: if the file is an array of JSON, make lines of it (jq -c '.[]')"
+    )
+
     def all(self, data: bytes) -> list[int]:
         """The end of every line."""
         lengths = [len(line) + 1 for line in data.split(b"\n")]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
 from ddbload.contracts import Cursor
+from ddbload.errors import RowTooLong
 from ddbload.rows.blocks import BlockCutter
 from ddbload.rows.json_lines import JsonLineEnds
 from ddbload.rows.places import Places
@@ -70,3 +73,9 @@ def test_any_pieces_give_the_same_rows() -> None:
         (127, 15, ":3}"),
         (133, 17, '{"d":4}'),
     ]
+
+
+def test_a_line_that_is_too_long_is_told_of_as_one_of_json():
+    cutter = BlockCutter(JsonLineEnds(), Cursor(0, 1), 4)
+    with pytest.raises(RowTooLong, match="line 1, byte 0 .* jq -c"):
+        cutter.feed(b"[1,2]\n", final=True)
