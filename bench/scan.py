@@ -84,7 +84,7 @@ def _wide(rng: random.Random, number: int) -> str:
 
 
 def _escaped(rng: random.Random, number: int) -> str:
-    return _quoted(rng, number).replace('""', '\\"')
+    return _quoted(rng, number).replace('""gamma""', '\\"gamma\\"')
 
 
 def _long(rng: random.Random, number: int) -> str:
