@@ -80,8 +80,8 @@ def test_a_source_that_changed_is_an_error_however_late_it_is():
 
 def test_preflight_hands_on_where_a_read_took_the_rest_of_its_time():
     world = World(DATA, options={"chunk_bytes": 10})
-    # Two reads for the header, two for rows.
-    world.s3.faults.add("get_object", None, None, None, None, stalling(world, 60.0))
+    # Reads for the header, which looks for what is no text in some hundred bytes, and two for rows.
+    world.s3.faults.add("get_object", *[None] * 8, stalling(world, 60.0))
     result = world.preflight_step(context=world.context(30.0))
     assert result.cursor is not None
     assert result.cursor.byte > 5
