@@ -1,4 +1,4 @@
-"""The functions' one asset: ddbload, the handlers, and what they need besides boto3.
+"""The functions' one asset: the handlers, what they use of ddbload, and what else besides boto3.
 
 Made by copying, so that it needs neither Docker nor network, is the same for each architecture
 and Python, and has the same hash each time. The distributions come from the environment that
@@ -12,13 +12,12 @@ import hashlib
 import re
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, PackagePath, distribution
+from modulefinder import ModuleFinder
 from pathlib import Path
 
 from infra.checkout import REQUIREMENTS, ROOT
 from infra.errors import DistributionDamaged, DistributionMissing, DistributionNotPure
 
-_LEFT_OUT = ("ddbload/cli/", "ddbload/__main__.py")
-"""The command line: click and rich are not there."""
 _COMPILED = (".so", ".pyd", ".dylib", ".dll")
 _METADATA = re.compile(r"METADATA|WHEEL|LICEN[CS]E.*|NOTICE.*|licenses/.+")
 """Of a distribution's .dist-info. What the installer wrote differs between machines."""
@@ -29,14 +28,23 @@ def bundle(to: Path) -> None:
 
     Raises `DistributionMissing`, `DistributionDamaged` or `DistributionNotPure`.
     """
-    for package in ("ddbload", "lambdas"):
-        for source in sorted((ROOT / package).rglob("*.py")):
-            part = source.relative_to(ROOT).as_posix()
-            if not part.startswith(_LEFT_OUT):
-                _write(to / part, source.read_bytes())
+    for source in _reached():
+        _write(to / source.relative_to(ROOT), source.read_bytes())
     for name, version in pins(REQUIREMENTS.read_text("utf-8")).items():
         for path, data in _installed(name, version):
             _write(to / path, data)
+
+
+def _reached() -> list[Path]:
+    """The modules that handlers import, when they are loaded or later; in order.
+
+    Not the command line, nor what only one machine does: conversion, prices, processes.
+    """
+    finder = ModuleFinder([str(ROOT)])
+    for handler in sorted((ROOT / "lambdas").glob("[!_]*.py")):
+        finder.import_hook(f"lambdas.{handler.stem}")
+    files = (getattr(each, "__file__", None) for each in finder.modules.values())
+    return sorted(Path(file) for file in files if file is not None)
 
 
 def pins(requirements: str) -> dict[str, str]:

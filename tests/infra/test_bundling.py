@@ -82,8 +82,30 @@ def test_it_has_ddbload_and_the_handlers_and_not_the_command_line(asset: Path):
     }
     assert (asset / "ddbload" / "pipeline" / "preflight.py").is_file()
     assert not (asset / "ddbload" / "cli").exists()
+    assert not (asset / "ddbload" / "__main__.py").exists()
     for module in MODULES:
         assert (asset / "lambdas" / f"{module}.py").is_file()
+
+
+def test_it_has_what_is_imported_later_and_nothing_that_is_not(asset: Path):
+    pipeline, source = asset / "ddbload" / "pipeline", asset / "ddbload" / "source"
+    there = {path.name for path in (pipeline / "plan").iterdir()}
+    # Of a plan, what mode `plan` needs.
+    assert {"chunk.py", "measure.py"} < there
+    assert not there & {"plan.py", "price.py", "survey.py"}
+    assert not (pipeline / "convert.py").exists()
+    assert (source / "parquet_values.py").is_file()
+    imported = {
+        name
+        for path in (*asset.glob("ddbload/**/*.py"), *asset.glob("lambdas/*.py"))
+        for name in re.findall(
+            r"^ *(?:from|import) (ddbload[\w.]*)", path.read_text(), re.MULTILINE
+        )
+    }
+    assert len(imported) > 80
+    for name in imported:
+        place = asset.joinpath(*name.split("."))
+        assert place.with_suffix(".py").is_file() or (place / "__init__.py").is_file(), name
 
 
 def test_licences_go_with_what_they_are_for(asset: Path):
@@ -95,7 +117,7 @@ def test_licences_go_with_what_they_are_for(asset: Path):
 def test_it_is_small(asset: Path):
     sizes = [path.stat().st_size for path in asset.rglob("*") if path.is_file()]
     assert sum(sizes) < 5_000_000
-    assert len(sizes) < 800
+    assert len(sizes) < 600
 
 
 @pytest.mark.parametrize("python", [sys.executable, "python3.13"], ids=["this", "3.13"])
