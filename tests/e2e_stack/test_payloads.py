@@ -145,6 +145,9 @@ BAD = {
         given(source={"manifest": f"s3://{FORBIDDEN}/list"}),
         *("BucketNotAllowed", FORBIDDEN),
     ),
+    "a-manifest-on-another-machine": (
+        *(given(source={"manifest": "/etc/passwd"}), "BucketNotAllowed", "of another machine"),
+    ),
     "a-manifest-of-what-is-not-allowed": (
         given(source={"manifest": f"s3://{SOURCES}/list"}),
         *("BucketNotAllowed", FORBIDDEN),
