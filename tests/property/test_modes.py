@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ddbload import modes
@@ -254,6 +254,8 @@ def test_keys_and_items_are_the_builder_s(case: Shaped) -> None:
 
 @given(shaped())
 def test_a_body_is_the_plain_one_to_the_byte(case: Shaped) -> None:
+    # Of what has no keys no requests are made.
+    assume(case.sheet.table.keys)
     requests = requests_of(case.options, case.sheet.table)
     items, puts = [], []
     for place, built in enumerate(case.built):
