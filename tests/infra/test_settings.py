@@ -222,6 +222,12 @@ def test_columns_become_one_attribute_each(mapping: Any, right: bool):
         assert taken({**BOOKS, "mapping": mapping}) == right
 
 
+def test_types_are_of_attributes_that_have_a_name_in_text():
+    for name, right in (("größe", True), ("\ud800", False)):
+        upload = {**BOOKS, "types": {name: "N"}}
+        assert accepted(upload) == taken(upload) == right
+
+
 @pytest.mark.parametrize("value", [True, False, None, 0, 1, "true", {}])
 def test_whether_types_are_inferred(value: Any):
     right = value is None or isinstance(value, bool)
