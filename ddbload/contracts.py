@@ -498,6 +498,8 @@ class RunRecord(Message):
     """Seconds since the epoch."""
     objects: int | None = None
     """How many there are, where the source is several; None: it is one."""
+    listing: str | None = None
+    """The name of their listing in the ledger."""
 
     @property
     def configuration(self) -> str:
@@ -548,6 +550,7 @@ class RunRecord(Message):
             "workers": self.workers,
             "created": self.created,
             "objects": self.objects,
+            "listing": self.listing,
             "configuration": self.configuration,
         }
 
@@ -568,6 +571,7 @@ class RunRecord(Message):
                 workers=f.whole("workers", least=1),
                 created=f.number("created"),
                 objects=f.optional_whole("objects"),
+                listing=f.optional_text("listing"),
             )
             if record.configuration != configuration:
                 raise f.wrong("configuration", configuration, "that of this record")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any
 
 from ddbload.contracts import PARQUET, Cursor, Payload, RunRecord, Source, Table
@@ -115,6 +116,7 @@ def prepare(
         workers=max(1, min(options.workers, most, -(-total // chunk_bytes))),
         created=context.now(),
         objects=None if listing is None else listing.objects,
+        listing=None if listing is None else listing.name,
     )
     return Prepared(record, resolved)
 
@@ -124,14 +126,16 @@ def _by_row_group(
 ) -> Listing | None:
     """The objects' row groups in their places. None where there is one, or none."""
     if listing is None:
-        files: list[Mapping[str, Any]] = [raw.pinned]
+        files: Iterable[Mapping[str, Any]] = [raw.pinned]
     else:
-        # Read before its pages are written anew.
-        files = list(listed_from(ledger, 0, listing.objects))
-    groups = list(row_groups(files, context))
-    if listing is None and len(groups) <= 1:
-        return None
-    return list_objects(iter(groups), ledger, raw.name, PARQUET)
+        files = listed_from(ledger, listing.name, 0, listing.objects)
+    groups = row_groups(files, context)
+    if listing is None:
+        first = list(islice(groups, 2))
+        if len(first) <= 1:
+            return None
+        groups = chain(first, groups)
+    return list_objects(groups, ledger, raw.name, PARQUET)
 
 
 def _open(
@@ -146,7 +150,8 @@ def _open(
                 " source, or another run id"
             )
         first = next(listed(existing, ledger, 0))
-        known = Listing(existing.pinned, first, existing.payload.source.format)
+        format_ = existing.payload.source.format
+        known = Listing(existing.pinned, first, existing.listing or "", format_)
         return Remembered(context.reopen(first)), known
     found = find_objects(source, context)
     if found is None:

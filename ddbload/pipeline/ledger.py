@@ -75,15 +75,20 @@ class Ledger:
 
     # Of several objects.
 
-    def put_listing(self, page: int, objects: Sequence[Mapping[str, Any]]) -> None:
-        """Write which objects there are: a page of them, each pinned."""
-        self._store.put(self._root + _page_name(page), _encode(list(objects)))
+    def put_listing(self, name: str, page: int, objects: Sequence[Mapping[str, Any]]) -> None:
+        """Write which objects there are: a page of them, each pinned.
 
-    def listing(self, page: int) -> list[dict[str, Any]]:
-        """A page of the objects. Raises `LedgerDamaged`."""
-        found = self._read(_page_name(page), lambda value: [dict(each) for each in value])
+        `name`: of the listing. Each invocation that lists has one of its own, for the record
+        that counts must go with the listing that it was made of.
+        """
+        self._store.put(self._root + _page_name(name, page), _encode(list(objects)))
+
+    def listing(self, name: str, page: int) -> list[dict[str, Any]]:
+        """A page of the objects of a listing. Raises `LedgerDamaged`."""
+        path = _page_name(name, page)
+        found = self._read(path, lambda value: [dict(each) for each in value])
         if found is None:
-            raise LedgerDamaged(f"{self._uri(_page_name(page))} is missing; start a new run")
+            raise LedgerDamaged(f"{self._uri(path)} is missing; start a new run")
         return found
 
     def put_parts(self, chunk: Chunk, parts: Sequence[Part]) -> None:
@@ -284,8 +289,8 @@ def _part_name(byte: int) -> str:
     return f"manifest/{byte}.json"
 
 
-def _page_name(page: int) -> str:
-    return f"listing/{page:05d}.json"
+def _page_name(listing: str, page: int) -> str:
+    return f"listing/{listing}/{page:05d}.json"
 
 
 def _parts_name(chunk: Chunk) -> str:

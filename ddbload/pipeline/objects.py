@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -46,6 +47,8 @@ class Listing:
     """Tells it from another: how many objects and bytes, and a hash of all their versions."""
     first: Mapping[str, Any]
     """The first object's version."""
+    name: str
+    """In the ledger."""
     format: str | None = None
     """Where what names the objects says it."""
 
@@ -67,6 +70,7 @@ def list_objects(
 
     `name`: the source's.
     """
+    listing = secrets.token_hex(4)
     digest = hashlib.sha256()
     first: Mapping[str, Any] | None = None
     page: list[Mapping[str, Any]] = []
@@ -78,14 +82,14 @@ def list_objects(
         count += 1
         size += each.get("bytes", each["size"])
         if len(page) == PAGE_OBJECTS:
-            ledger.put_listing((count - 1) // PAGE_OBJECTS, page)
+            ledger.put_listing(listing, (count - 1) // PAGE_OBJECTS, page)
             page = []
     if first is None:
         raise SourceNotFound(f"{name}: no object, or none but empty ones")
     if page:
-        ledger.put_listing((count - 1) // PAGE_OBJECTS, page)
+        ledger.put_listing(listing, (count - 1) // PAGE_OBJECTS, page)
     pinned = {"objects": count, "bytes": size, "sha256": digest.hexdigest()}
-    return Listing(pinned, first, format_)
+    return Listing(pinned, first, listing, format_)
 
 
 def listed(record: RunRecord, ledger: Ledger, first: int) -> Iterator[Mapping[str, Any]]:
@@ -93,14 +97,14 @@ def listed(record: RunRecord, ledger: Ledger, first: int) -> Iterator[Mapping[st
     if record.objects is None:
         yield record.pinned
     else:
-        yield from listed_from(ledger, first, record.objects)
+        yield from listed_from(ledger, record.listing or "", first, record.objects)
 
 
-def listed_from(ledger: Ledger, first: int, end: int) -> Iterator[Mapping[str, Any]]:
+def listed_from(ledger: Ledger, name: str, first: int, end: int) -> Iterator[Mapping[str, Any]]:
     """The objects of a listing from number `first` up to, not with, number `end`."""
     for number in range(first, end):
         if number == first or number % PAGE_OBJECTS == 0:
-            page = ledger.listing(number // PAGE_OBJECTS)
+            page = ledger.listing(name, number // PAGE_OBJECTS)
         yield page[number % PAGE_OBJECTS]
 
 

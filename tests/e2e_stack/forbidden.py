@@ -12,7 +12,7 @@ from tests.e2e_stack.granted import MACHINE, STEPS, Granted
 LEDGER = (
     "runs/r/run.json",
     "runs/r/execution.json",
-    "runs/r/listing/00000.json",
+    "runs/r/listing/l/00000.json",
     "runs/r/manifest.json",
     "runs/r/manifest/0.json",
     "runs/r/parts/0-9.json",
@@ -157,7 +157,7 @@ def _on_the_rest(granted: Granted, role: str) -> set[Call]:
 READ = {
     "preflight": {
         "runs/r/run.json",
-        "runs/r/listing/00000.json",
+        "runs/r/listing/l/00000.json",
         "runs/r/manifest.json",
         "runs/r/manifest/0.json",
     },
@@ -175,7 +175,7 @@ WRITTEN = {
     "preflight": {
         "runs/r/run.json",
         "runs/r/execution.json",
-        "runs/r/listing/00000.json",
+        "runs/r/listing/l/00000.json",
         "runs/r/manifest.json",
         "runs/r/manifest/0.json",
         "runs/r/parts/0-9.json",

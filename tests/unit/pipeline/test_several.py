@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from ddbload import errors
+from ddbload.contracts import Payload
+from ddbload.pipeline.beginning import prepare
 from tests.unit.pipeline.expected import outcome
 from tests.unit.pipeline.world import BUCKET, RUN, World
 
@@ -145,6 +147,22 @@ def test_a_run_goes_on_with_the_objects_that_it_began_with():
     world.preflight()
     world.put("3.csv", HEADER + b"3,x\n")
     assert world.run().rows.written == 2
+
+
+def test_a_run_reads_the_objects_that_its_record_counts_whoever_lists_beside_it():
+    world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
+
+    def list_once_more(moment: str, name: str, _: bytes) -> None:
+        if (moment, name) == ("put_new", f"runs/{RUN}/run.json"):
+            world.store.hook = lambda *_: None
+            world.put("0.csv", HEADER + b"0,x\n")
+            context = world.context()
+            prepare(RUN, Payload.from_json(world.payload), context.ledger(RUN), context)
+
+    world.store.hook = list_once_more
+    report = world.run()
+    assert (report.status, report.error) == ("SUCCEEDED", None)
+    assert sorted(item["id"]["S"] for item in world.items) == ["1", "2"]
 
 
 def test_an_object_that_changed_since_is_an_error():
