@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import posixpath
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -13,7 +14,15 @@ from typing import Any, TypeVar
 from ddbload.contracts import AUTO, DYNAMODB_EXPORT, Source
 from ddbload.errors import InvalidPayload, SourceChanged, SourceNotFound
 from ddbload.pipeline.context import Context
-from ddbload.source.exports import DataFile, find_exports, is_of_export, lost, read_export
+from ddbload.source.exports import (
+    STARTED,
+    DataFile,
+    fewer,
+    find_exports,
+    is_of_export,
+    lost,
+    read_export,
+)
 from ddbload.source.folder import find_files
 from ddbload.source.globs import Glob, has_wildcards
 from ddbload.source.listing import list_objects
@@ -71,11 +80,20 @@ def _listed(source: Source, context: Context) -> Found:
             give_up=context.must_end,
         )
 
+    started: list[str] = []
+
+    def there() -> Iterator[Listed]:
+        for each in found:
+            if each.size and not each.key.endswith("/"):
+                yield each
+            elif posixpath.basename(each.key) == STARTED:
+                started.append(each.key)
+
     found = list_all()
     objects = (
         pinned_of(bucket, each.key, each.etag, each.size)
-        for each in found
-        if each.size and not each.key.endswith("/") and (glob is None or glob.matches(each.key))
+        for each in there()
+        if glob is None or glob.matches(each.key)
     )
     if glob is not None or source.format not in _EXPORTS:
         return Found(objects)
@@ -84,7 +102,8 @@ def _listed(source: Source, context: Context) -> Found:
     if len(first) == _FIRST and any("data/" in name for name in names):
         # An export's summary stands after its data, which may be many.
         names += [each.key for each in list_all() if is_of_export(each.key)]
-    export = _only_export(source, [f"s3://{bucket}/{name}" for name in names])
+    begun = [f"s3://{bucket}/{name}" for name in started]
+    export = _only_export(source, [f"s3://{bucket}/{name}" for name in names], begun)
     if export is not None:
         found.close()
         return _exported(export, context)
@@ -97,16 +116,17 @@ def _files(source: Source, path: str, context: Context) -> Found | None:
     one = not os.path.isdir(path) and (os.path.lexists(path) or not has_wildcards(path))  # noqa: PTH112
     if one:
         return None
-    files = find_files(path).files
+    found = find_files(path)
+    files = found.files
     if source.format in _EXPORTS:
-        export = _only_export(source, files)
+        export = _only_export(source, files, found.empty)
         if export is not None:
             return _exported(export, context)
     return Found(_pin(context, file) for file in files)
 
 
-def _only_export(source: Source, names: Sequence[str]) -> str | None:
-    exports = find_exports(names)
+def _only_export(source: Source, names: Sequence[str], empty: Sequence[str]) -> str | None:
+    exports = find_exports([*names, *empty])
     if len(exports) > 1:
         raise InvalidPayload(
             f"{source.uri} has {len(exports)} exports of tables; name one of them, such as"
@@ -134,6 +154,9 @@ def _exported(place: str, context: Context) -> Found:
             pinned = _pin(context, file.place)
         except SourceNotFound:
             raise lost(file.place) from None
+        if file.items and not pinned["size"]:
+            # It would be left out, as all that are empty are, and nobody would count its items.
+            raise fewer(file.place, 0, file.items)
         return pinned if file.items is None else {**pinned, "items": file.items}
 
     return Found(_side_by_side(pin, export.files), DYNAMODB_EXPORT)

@@ -17,6 +17,7 @@ from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.report import SUCCEEDED, last_report
 from ddbload.source.exports import FILES, SUMMARY
+from ddbload.source.exports import STARTED as EXPORT_STARTED
 
 STARTED = "started"
 STARTED_BEFORE = "started before"
@@ -28,7 +29,6 @@ RUN_PREFIX = "upload-"
 _EXPORT = re.compile(r"(?:^|/)AWSDynamoDB/[^/]+/")
 """In the key of whatever DynamoDB exports: manifests, data, and an empty `_started`."""
 _MANIFESTS = (SUMMARY, FILES, "manifest-summary.md5", "manifest-files.md5")
-_STARTED = "_started"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class UploadRule(Message):
         name = posixpath.basename(key)
         in_its_folder = _EXPORT.search(key) is not None
         if said not in (AUTO, DYNAMODB_EXPORT):
-            return None if in_its_folder and name in (*_MANIFESTS, _STARTED) else said
+            return None if in_its_folder and name in (*_MANIFESTS, EXPORT_STARTED) else said
         # A copy may lie anywhere: then its manifests tell it.
         if said == DYNAMODB_EXPORT or in_its_folder or name in _MANIFESTS:
             return DYNAMODB_EXPORT if name == SUMMARY else None

@@ -23,6 +23,8 @@ from ddbload.source.relative import S3_SCHEME
 
 SUMMARY = "manifest-summary.json"
 FILES = "manifest-files.json"
+STARTED = "_started"
+"""Empty, and there from an export's beginning."""
 
 _ROOT = "AWSDynamoDB/"
 _WHOLE = "export again, or copy the whole folder of the export, with both manifests"
@@ -54,9 +56,21 @@ class Export:
 
 
 def find_exports(names: Iterable[str]) -> list[str]:
-    """The folders of the exports among these names, each ending with `/`; in order."""
-    found = {name[: -len(SUMMARY)] for name in names if posixpath.basename(name) == SUMMARY}
-    return sorted(found)
+    """The folders of the exports among these names, each ending with `/`; in order.
+
+    Also of those that have not ended, failed, or lack a manifest.
+    """
+    found, started, with_data = set[str](), set[str](), set[str]()
+    for name in names:
+        cut = name.rfind("/") + 1
+        folder, file = name[:cut], name[cut:]
+        if file in (SUMMARY, FILES):
+            found.add(folder)
+        elif file == STARTED:
+            started.add(folder)
+        elif folder.endswith("/data/"):
+            with_data.add(folder.removesuffix("data/"))
+    return sorted(found | (started & with_data))
 
 
 def is_of_export(place: str) -> bool:
@@ -93,6 +107,11 @@ def lost(place: str) -> DamagedExport:
     return DamagedExport(f"{place}: the export has this data file, and it is not there; {_WHOLE}")
 
 
+def fewer(place: str, items: int, exported: int) -> DamagedExport:
+    """For a data file that does not hold all that it should."""
+    return DamagedExport(f"{place} has {items} items, and {exported} were exported to it; {_WHOLE}")
+
+
 class ExportedFile(Decoded):
     """A data file, which has at least as many lines as the manifest says there are items."""
 
@@ -112,9 +131,7 @@ class ExportedFile(Decoded):
             yield piece
         lines += last != b"\n"
         if start == 0 and end is None and self._items is not None and lines < self._items:
-            raise DamagedExport(
-                f"{self.name} has {lines} items, and {self._items} were exported to it; {_WHOLE}"
-            )
+            raise fewer(self.name, lines, self._items)
 
 
 def _summary(folder: str, read: Callable[[str], bytes | None]) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ class FoundFiles:
     files: list[str] = field(default_factory=list)
     hidden: int = 0
     """Files and folders whose names begin with a dot."""
-    empty: int = 0
+    empty: list[str] = field(default_factory=list)
     """Files without a byte."""
 
 
@@ -41,7 +41,7 @@ def find_files(path: str) -> FoundFiles:
         return found
     left_out = [
         f"{count} {what}"
-        for count, what in ((found.empty, "empty"), (found.hidden, "hidden"))
+        for count, what in ((len(found.empty), "empty"), (found.hidden, "hidden"))
         if count
     ]
     raise SourceNotFound(
@@ -55,8 +55,9 @@ def _look(base: str, glob: Glob | None) -> FoundFiles:
         if size:
             found.files.append(path)
         else:
-            found.empty += 1
+            found.empty.append(path)
     found.files.sort(key=os.fsencode)
+    found.empty.sort(key=os.fsencode)
     return found
 
 

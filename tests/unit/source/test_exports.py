@@ -204,9 +204,14 @@ def test_exports_are_found_among_names():
         "b/manifest-summary.json",
         "a/data/x",
         "a/manifest-summary.json",
-        "manifest-files.json",
+        "files/manifest-files.json",
+        "begun/_started",
+        "begun/data/x",
+        "elsewhere/_started",
+        "elsewhere/x",
+        "data/x",
     ]
-    assert find_exports(names) == ["a/", "b/"]
+    assert find_exports(names) == ["a/", "b/", "begun/", "files/"]
     assert find_exports(["manifest-summary.json", "xmanifest-summary.json"]) == [""]
     assert is_of_export("s3://b/x/manifest-files.json")
     assert not is_of_export("s3://b/x/manifest-files.checksum")

@@ -28,7 +28,7 @@ ALL = ["Z.csv", "a.csv", "a/deep/x.tsv", "a/z.csv", "b.csv", "é.csv"]
 def test_a_folder_is_all_its_files_by_name(folder, name):
     found = find_files(name)
     base = name.rstrip("/") + "/"
-    assert found == FoundFiles([base + file for file in ALL], hidden=2, empty=1)
+    assert found == FoundFiles([base + file for file in ALL], hidden=2, empty=[base + "empty.csv"])
 
 
 def test_a_whole_path_stays_whole(folder):
@@ -67,7 +67,7 @@ def test_a_pattern_is_what_matches(folder, pattern, files):
 
 def test_a_pattern_counts_what_it_leaves_out(folder):
     assert find_files("in/*.csv") == FoundFiles(
-        ["in/Z.csv", "in/a.csv", "in/b.csv", "in/é.csv"], hidden=1, empty=1
+        ["in/Z.csv", "in/a.csv", "in/b.csv", "in/é.csv"], hidden=1, empty=["in/empty.csv"]
     )
 
 
