@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ddbload.contracts import (
@@ -38,6 +39,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
         cursor = PreflightCursor(first.byte, first.line, 0)
         whole = ledger.find_manifest()
         if whole is not None:
+            record = _counted(record, whole, ledger)
             return _result(record, None, ledger, len(whole))
     else:
         ledger = context.ledger(run_id(task.run))
@@ -65,7 +67,7 @@ def _result(
 
 
 def _join(record: RunRecord, ledger: Ledger) -> RunRecord:
-    """Write the whole manifest. What only reading said of the source is known now."""
+    """Write the whole manifest."""
     chunks: list[Chunk] = []
     byte = record.data_start.byte
     while (part := ledger.find_part(byte)) is not None:
@@ -73,10 +75,21 @@ def _join(record: RunRecord, ledger: Ledger) -> RunRecord:
         if part.cursor is None:
             break
         byte = part.cursor.byte
-    if record.size is None:
-        size = chunks[-1].end if chunks else record.data_start.byte
-        workers = max(1, min(record.payload.options.workers, len(chunks)))
-        record = replace(record, size=size, workers=workers)
-        ledger.put_record(record)
+    record = _counted(record, chunks, ledger)
     ledger.put_manifest(chunks)
     return record
+
+
+def _counted(record: RunRecord, chunks: Sequence[Chunk], ledger: Ledger) -> RunRecord:
+    """The record, with what only all chunks tell: how many workers they are for, and the size.
+
+    Of compressed sources neither is known before, nor guessed well.
+    """
+    size = record.size
+    if size is None:
+        size = chunks[-1].end if chunks else record.data_start.byte
+    workers = max(1, min(record.payload.options.workers, len(chunks)))
+    counted = replace(record, size=size, workers=workers)
+    if counted != record:
+        ledger.put_record(counted)
+    return counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -147,6 +147,20 @@ def test_a_run_goes_on_with_the_objects_that_it_began_with():
     world.preflight()
     world.put("3.csv", HEADER + b"3,x\n")
     assert world.run().rows.written == 2
+
+
+def test_a_run_that_is_taken_up_has_as_many_workers_as_before():
+    rows = b"".join(b"%d,%s\n" % (row, b"x" * 1000) for row in range(20))
+    files = {f"{number}.csv": gzip.compress(HEADER + rows, mtime=0) for number in range(9)}
+    world = Many(files=files, options={"chunk_bytes": 10_000})
+    workers = world.preflight().workers
+    assert workers == len(world.manifest) == 9
+    # As it was until all chunks were there.
+    world.ledger.put_record(replace(world.ledger.record(), size=None, workers=1))
+    assert world.preflight().workers == world.ledger.record().workers == workers
+    assert world.ledger.record().size == world.manifest[-1].end
+    world.options["workers"] = 2
+    assert world.preflight().workers == world.ledger.record().workers == 2
 
 
 def test_a_run_reads_the_objects_that_its_record_counts_whoever_lists_beside_it():
