@@ -134,15 +134,19 @@ class Context:
         )
 
     def open_place(self, place: str) -> ByteSource:
-        """Open and pin a path or an s3:// URI."""
+        """Open and pin a path or an s3:// URI. Raises `BucketNotAllowed`."""
+        # Whoever names it, a payload or a file that names files.
+        self.permitted.check_place(place)
         if not place.startswith("s3://"):
             return open_local(place)
         bucket, _, key = place.removeprefix("s3://").partition("/")
         return self.open(Source(bucket=bucket, key=key))
 
     def read(self, place: str, most_bytes: int = 256 * 1024 * 1024) -> bytes | None:
-        """All that a small file has, or None where there is none. Raises `SourceUnreadable`."""
-        self.permitted.check_place(place)
+        """All that a small file has, or None where there is none.
+
+        Raises `SourceUnreadable` and `BucketNotAllowed`.
+        """
         try:
             raw = self.open_place(place)
         except SourceNotFound:

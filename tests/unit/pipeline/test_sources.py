@@ -217,6 +217,14 @@ def test_a_manifest_that_cannot_be_followed_is_named(manifest, error, words):
         world.preflight()
 
 
+@pytest.mark.parametrize("place", ["s3://other/in/list", "/etc/passwd"])
+def test_no_place_is_opened_that_may_not_be_read(place):
+    world = manifested(b"")
+    world.permitted = type(world.permitted)(buckets=frozenset([BUCKET]))
+    with pytest.raises(errors.BucketNotAllowed):
+        world.context().open_place(place)
+
+
 def test_a_folder_of_this_machine(tmp_path):
     for name, content in {**ROWS, "in/.hidden": b"?", "in/empty.csv": b""}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
