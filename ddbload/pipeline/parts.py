@@ -7,6 +7,7 @@ partitions, whatever order the source is in.
 from __future__ import annotations
 
 import contextlib
+import io
 import random
 import shutil
 import tempfile
@@ -35,17 +36,23 @@ class PartsSink:
     ) -> None:
         """`part_bytes`: of a part before it is compressed, at most about so many.
 
-        Raises `OutputUnwritable`.
+        Raises `OutputUnwritable` and `ExtraMissing`, and then has discarded the target.
         """
         self.bytes = 0
         self.parts = 0
         self._target = target
         self._compression = compression
         self._part_bytes = part_bytes
-        with _disk():
-            self._folder = Path(tempfile.mkdtemp(prefix="ddbload-convert-"))
-            lines = self._folder / "lines"
-            lines.mkdir()
+        try:
+            # Whether that is installed is better known before everything is read.
+            compressing(io.BytesIO(), compression).close()
+            with _disk():
+                self._folder = Path(tempfile.mkdtemp(prefix="ddbload-convert-"))
+                lines = self._folder / "lines"
+                lines.mkdir()
+        except DdbloadError:
+            target.discard()
+            raise
         self._shuffle = Shuffle(lines, random.Random(seed))
 
     def write(self, lines: Sequence[str]) -> None:

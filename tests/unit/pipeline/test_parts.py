@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from ddbload.errors import AccessDenied, OutputUnwritable, RequestRefused, ServiceUnavailable
+from ddbload.errors import (
+    AccessDenied,
+    ExtraMissing,
+    OutputUnwritable,
+    RequestRefused,
+    ServiceUnavailable,
+)
 from ddbload.pipeline.part_targets import BucketTarget, FolderTarget
 from ddbload.pipeline.parts import PartsSink
 from tests.fakes.client import read_timeout
@@ -282,3 +289,11 @@ def test_a_full_disk_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(OutputUnwritable, match=r"temporary files, .* No space left on device"):
         made.finish()
     made.abandon()
+
+
+def test_what_parts_need_is_looked_for_before_anything_is_read(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    target = FolderTarget(str(tmp_path / "out"))
+    with pytest.raises(ExtraMissing):
+        PartsSink(target, compression="zstd", seed=0)
+    assert [path.name for path in tmp_path.iterdir()] == ["tmp"]
