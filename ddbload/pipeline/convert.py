@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ddbload.contracts import Counts, Payload, RunRecord, Table, Work
+from ddbload.contracts import Counts, Payload, RunRecord, Work
 from ddbload.errors import TooManyRejects
 from ddbload.pipeline.beginning import prepare
 from ddbload.pipeline.conductor import Totals
@@ -16,13 +16,10 @@ from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.objects import expected_bytes
 from ddbload.pipeline.reading import Reading
 from ddbload.pipeline.sinks import Sink
-from ddbload.pipeline.tables import describe
+from ddbload.pipeline.tables import NO_TABLE, describe
 from ddbload.pipeline.walk import Walked, walk
 from ddbload.rows.encode import request_of
 from ddbload.rows.parse import Defect
-
-NO_TABLE = Table(name="none", id="", keys=())
-"""Stands where items are made for no table in particular: nothing is a key."""
 
 _PUT, _ITEM = '{"PutRequest":', slice(len('{"PutRequest":'), -1)
 _EMPTY = '{"Item":{}}'

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 KEY_TYPES = ("S", "N", "B")
+NO_TABLE = Table(name="none", id="", keys=())
+"""Stands where items are made for no table in particular: nothing is a key."""
+
 _KEY_BYTES = {"HASH": 2048, "RANGE": 1024}
 
 

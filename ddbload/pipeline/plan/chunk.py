@@ -7,6 +7,7 @@ from contextlib import closing
 from ddbload.contracts import Chunk, Counts, Cursor, Planned, Segment, Work
 from ddbload.errors import DdbloadError
 from ddbload.pipeline.context import Context, Progress
+from ddbload.pipeline.intake import MAX_REJECT_BYTES
 from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.objects import chunk_blocks, chunk_parts, open_parts
 from ddbload.pipeline.plan.measure import Measure
@@ -15,8 +16,6 @@ from ddbload.pipeline.reading import Reading
 from ddbload.pipeline.walk import Walked, walked_of
 
 PIECE_BYTES = 256 * 1024
-MAX_REJECT_BYTES = 32 * 1024 * 1024
-"""Rejects that one segment holds: with more, the segment ends and the next one goes on."""
 
 
 def plan_chunk(

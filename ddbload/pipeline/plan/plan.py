@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ddbload.contracts import ColumnMapping, Failure, Options, Payload, RunRecord, Table
+from ddbload.contracts import ColumnMapping, Failure, Options, Payload, RunRecord
 from ddbload.errors import DdbloadError, Interrupted, TooManyRejects, unexpected
 from ddbload.pipeline.beginning import prepare
 from ddbload.pipeline.collector import rare_collections
@@ -23,13 +23,11 @@ from ddbload.pipeline.plan.table import TableFacts, ask_more, facts_of
 from ddbload.pipeline.reading import Reading
 from ddbload.pipeline.resolving import Resolved
 from ddbload.pipeline.scratch import scratch_ledger
-from ddbload.pipeline.tables import described
+from ddbload.pipeline.tables import NO_TABLE, described
 from ddbload.pipeline.walk import walk
 
 PIECE_BYTES = 256 * 1024
 """How much is read together: enough for speed, little enough for memory."""
-
-NO_TABLE = Table(name="none", id="", keys=())
 
 FINE, REJECTS, FAILS = "FINE", "REJECTS", "FAILS"
 
