@@ -134,12 +134,14 @@ class Context:
         )
 
     def open_place(self, place: str) -> ByteSource:
-        """Open and pin a path or an s3:// URI. Raises `BucketNotAllowed`."""
+        """Open and pin a path or an s3:// URI. Raises `BucketNotAllowed`, `SourceUnreadable`."""
         # Whoever names it, a payload or a file that names files.
         self.permitted.check_place(place)
         if not place.startswith("s3://"):
             return open_local(place)
         bucket, _, key = place.removeprefix("s3://").partition("/")
+        if not bucket or not key:
+            raise SourceUnreadable(f"{place} names no object: write s3://bucket/key")
         return self.open(Source(bucket=bucket, key=key))
 
     def read(self, place: str, most_bytes: int = 256 * 1024 * 1024) -> bytes | None:
