@@ -77,8 +77,9 @@ class Cutting:
         self._first = self._now = (cursor.object, cursor.base)
         record = self._record
         objects = listed(record, self._ledger, cursor.object)
+        several = record.objects is not None
         try:
-            with closing(open_each(objects, record, self._context)) as each:
+            with closing(open_each(objects, self._context, several=several)) as each:
                 for number, (pinned, raw) in enumerate(each, cursor.object):
                     with naming(raw, record):
                         whole = self._cut_object(number, pinned, raw, cursor)

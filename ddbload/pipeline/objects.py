@@ -116,11 +116,10 @@ def row_groups(
     """
     from ddbload.source.parquet import ParquetLines
 
-    for pinned in objects:
-        with closing(context.reopen(pinned)) as raw:
-            portions = list(ParquetLines(raw, max_expansion=None).portions())
-        for first, after, size in portions:
-            yield {**pinned, "row_groups": [first, after], "bytes": size}
+    with closing(open_each(iter(objects), context, several=True)) as each:
+        for pinned, raw in each:
+            for first, after, size in ParquetLines(raw, max_expansion=None).portions():
+                yield {**pinned, "row_groups": [first, after], "bytes": size}
 
 
 def part_of(record: RunRecord, pinned: Mapping[str, Any], raw: ByteSource, base: int) -> Part:
@@ -147,24 +146,25 @@ def part_of(record: RunRecord, pinned: Mapping[str, Any], raw: ByteSource, base:
 
 
 def open_each(
-    objects: Iterator[Mapping[str, Any]], record: RunRecord, context: Context
+    objects: Iterator[Mapping[str, Any]], context: Context, *, several: bool
 ) -> Generator[tuple[Mapping[str, Any], ByteSource], None, None]:
     """Objects, opened one after the other; small ones of S3 are read ahead, side by side.
 
-    Each is closed when the next one is asked for.
+    `several`: whether they are of a source that has more than one. Each is closed when the
+    next one is asked for.
     """
-    for is_small, group in groupby(objects, lambda pinned: _is_small(pinned, record)):
-        if is_small:
+    for is_small, group in groupby(objects, _is_small):
+        if several and is_small:
             yield from _held(group, context)
             continue
         for pinned in group:
             with closing(context.reopen(pinned)) as raw:
                 # Of several the header is looked at, and then each is read from its start.
-                yield pinned, raw if record.objects is None else Remembered(raw)
+                yield pinned, Remembered(raw) if several else raw
 
 
-def _is_small(pinned: Mapping[str, Any], record: RunRecord) -> bool:
-    return record.objects is not None and "path" not in pinned and pinned["size"] <= SMALL_BYTES
+def _is_small(pinned: Mapping[str, Any]) -> bool:
+    return "path" not in pinned and pinned["size"] <= SMALL_BYTES
 
 
 def _held(
@@ -255,6 +255,8 @@ def open_parts(
 ) -> Generator[tuple[Part, Decoded], None, None]:
     """Each part with what it is read from, closed when the next one is asked for."""
     waiting = iter(parts)
-    with closing(open_each((part.pinned for part in parts), record, context)) as objects:
+    pinned_each = (part.pinned for part in parts)
+    several = record.objects is not None
+    with closing(open_each(pinned_each, context, several=several)) as objects:
         for part, (pinned, raw) in zip(waiting, objects, strict=True):
             yield part, readable(raw, record.payload.source, pinned)

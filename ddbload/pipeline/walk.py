@@ -84,7 +84,7 @@ def walk(
     base = record.data_start.byte
     before = 0
     objects = listed(record, ledger, 0)
-    with closing(open_each(objects, record, context)) as each:
+    with closing(open_each(objects, context, several=record.objects is not None)) as each:
         for pinned, raw in each:
             if base > record.data_start.byte and must_end():
                 return

@@ -225,6 +225,13 @@ def test_no_place_is_opened_that_may_not_be_read(place):
         world.context().open_place(place)
 
 
+def test_a_bucket_is_no_manifest():
+    world = manifested(b"")
+    world.source = {"key": None, "manifest": f"s3://{BUCKET}"}
+    with pytest.raises(errors.SourceUnreadable, match="names no object: write s3://bucket/key"):
+        world.preflight()
+
+
 def test_a_folder_of_this_machine(tmp_path):
     for name, content in {**ROWS, "in/.hidden": b"?", "in/empty.csv": b""}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -272,6 +279,17 @@ def test_parquet_in_row_groups(group, source):
     found = [(each["line"], each["cause"]) for each in world.rejects()]
     assert found == [(n, "not_a_number") for n in (10, 20, 30, 40)]
     assert (len(world.manifest) > 1) == (group < 40)
+
+
+def test_small_parquet_files_are_read_whole_to_be_listed_and_to_be_cut():
+    world = Files(files={f"in/{n:02}.parquet": packed(9) for n in range(20)})
+    world.source = {"key": None, "prefix": "in/", "format": "auto"}
+    asked: list[str] = []
+    world.s3.faults.decide = lambda operation, _: asked.append(operation)
+    world.preflight()
+    # The first one is looked at before.
+    assert asked.count("get_object") <= 2 * 20 + 5
+    assert len(world.ledger.parts(world.manifest[0])) == 20
 
 
 def test_parquet_continued_within_a_row_group():
