@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from ddbload.contracts import AUTO, CSV, PARQUET, Source, Table
+from ddbload.contracts import AUTO, CSV, PARQUET, TSV, Source, Table
 from ddbload.errors import InvalidPayload
 from ddbload.pipeline.reading import compression_in
 from ddbload.rows.dialect import Dialect
@@ -42,6 +42,9 @@ def resolve(raw: ByteSource, source: Source, wanted: Collection[str]) -> Resolve
     if source.format in (AUTO, PARQUET) and _begins(raw) == _PARQUET_MAGIC:
         return Resolved(replace(plain, format=PARQUET, delimiter=",", encoding="utf-8"))
     plain = _with_encoding(raw, plain)
+    if source.delimiter != AUTO and source.format == AUTO:
+        # Only delimited text has a delimiter, and with it there is nothing left to guess.
+        return Resolved(replace(plain, format=TSV if source.delimiter == "\t" else CSV))
     if AUTO not in (source.format, source.delimiter) or source.format not in (AUTO, CSV):
         return Resolved(plain)
     file = Decoded(
@@ -61,9 +64,7 @@ def resolve(raw: ByteSource, source: Source, wanted: Collection[str]) -> Resolve
         dialect=Dialect.of(replace(plain, delimiter=_other_than(source.quote), encoding="utf-8")),
         format_=None if source.format == AUTO else source.format,
     )
-    given = source.delimiter
-    delimiter = (found.delimiter or ",") if given == AUTO else given
-    settled = replace(plain, format=found.format, delimiter=delimiter)
+    settled = replace(plain, format=found.format, delimiter=found.delimiter or ",")
     return Resolved(settled, found.sure, found.why)
 
 

@@ -93,9 +93,13 @@ def sniff(
     else:
         if data.startswith(_PARQUET):
             return Sniffed("parquet", None, 1.0, "it begins as Parquet does")
-        found = _sniff_json(data, whole)
-        if found is not None:
-            return found
+        if header and count is None:
+            found = _sniff_json(data, whole)
+            if found is not None:
+                return found
+        elif usual is not None and usual[1] is None:
+            # Only delimited text has columns to be named, or no header.
+            usual = None
     preferred = "," if usual is None or usual[1] is None else usual[1]
     sample = _Sample(data, whole, dialect or Dialect(), wanted, header, count)
     judged = sample.judge(preferred)

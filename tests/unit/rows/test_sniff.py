@@ -29,6 +29,14 @@ def test_a_delimiter_that_makes_columns(delimiter: str) -> None:
     assert guess(text, header=False) == (kind, delimiter)
 
 
+@pytest.mark.parametrize("name", ["-", "x.csv", "x.jsonl"])
+def test_what_has_named_columns_or_no_header_is_delimited(name: str) -> None:
+    cells = b'{"a":1}\n{"a":2}\n'
+    assert sniff(cells, name=name, whole=True, header=False).format == "csv"
+    assert sniff(cells, name=name, whole=True, header=False, count=1).format == "csv"
+    assert sniff(b"id\n" + cells, name=name, whole=True, count=1).format == "csv"
+
+
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
 def test_whatever_lines_end_with(end: str) -> None:
     assert guess("id;b\n1;2\n".replace("\n", end)) == ("csv", ";")

@@ -106,6 +106,21 @@ def test_why_a_key_is_missing_can_be_seen():
     assert plan["keys"] is None
 
 
+def test_a_delimiter_that_is_given_is_no_guess():
+    plan = plan_of(World(b"id^name\n1^a\n", source={"format": "auto", "delimiter": "^"}))
+    assert plan["status"] == "FINE"
+    read = plan["dialect"]
+    assert (read["format"], read["delimiter"]) == ("csv", "^")
+    assert (read["sure"], read["why"]) == (1.0, "as it was asked for")
+
+
+@pytest.mark.parametrize("data", [b'{"id": "1"}\n', b'{"id": {"S": "1"}}\n'])
+def test_what_has_a_delimiter_is_no_json(data):
+    plan = plan_of(World(data, source={"format": "auto", "delimiter": ";"}))
+    assert plan["dialect"]["format"] == "csv"
+    assert plan["error"]["name"] == "KeyColumnMissing"
+
+
 @pytest.mark.parametrize(
     ("data", "name"),
     [
