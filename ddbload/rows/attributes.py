@@ -13,6 +13,7 @@ from typing import Any
 from ddbload.rows.types import BadValue, number
 
 MAX_DEPTH = 32
+"""Levels of a value: the lists and maps that something stands in, and that itself."""
 """Lists and maps that a value may stand in, one within the other."""
 MAX_NAME_BYTES = 64 * 1024 - 1
 """UTF-8 of an attribute's name."""
@@ -29,7 +30,7 @@ def checked(value: object, depth: int = 0) -> AttributeValue:
 
     `depth`: how many lists and maps it stands in. Raises `BadValue`.
     """
-    if depth > MAX_DEPTH:
+    if depth >= MAX_DEPTH:
         raise too_deep()
     if not isinstance(value, dict) or len(value) != 1:
         raise BadValue(
@@ -132,7 +133,9 @@ def base64(text: str) -> str:
 def too_deep() -> BadValue:
     """For what is nested deeper than DynamoDB keeps it."""
     return BadValue(
-        "nested_too_deep", f"lists and maps within one another; DynamoDB keeps {MAX_DEPTH} levels"
+        "nested_too_deep",
+        f"lists and maps within one another; DynamoDB keeps {MAX_DEPTH} levels, and the innermost"
+        " value is one of them",
     )
 
 

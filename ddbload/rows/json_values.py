@@ -42,7 +42,7 @@ def attribute(value: Json, depth: int = 0) -> AttributeValue:
 
     `depth`: how many lists and maps it stands in. Raises `BadValue`.
     """
-    if depth > MAX_DEPTH:
+    if depth >= MAX_DEPTH:
         raise too_deep()
     if isinstance(value, str):
         utf8_size(value)

@@ -73,7 +73,7 @@ def stored(value: Value, depth: int = 0) -> Value:
             else "Supplied AttributeValue has more than one datatypes set, must contain exactly one"
             " of the supported datatypes"
         )
-    if depth > MAX_DEPTH:
+    if depth >= MAX_DEPTH:
         raise invalid("Nesting Levels have exceeded supported limits")
     ((kind, content),) = value.items()
     match kind:

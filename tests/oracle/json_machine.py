@@ -209,7 +209,7 @@ class Reader:
 
 def attribute(value: Any, depth: int = 0) -> dict[str, Any]:
     """DynamoDB's value of JSON's. Raises `Bad`."""
-    if depth > 32:
+    if depth >= 32:
         raise Bad("nested_too_deep")
     if isinstance(value, Number):
         return {"N": check_number(value)}
@@ -248,7 +248,7 @@ def check_number(text: str) -> str:
 
 def typed(value: Any, depth: int = 0) -> dict[str, Any]:
     """The same of DynamoDB's JSON; sets and binary are not looked into. Raises `Bad`."""
-    if depth > 32:
+    if depth >= 32:
         raise Bad("nested_too_deep")
     if isinstance(value, Twice):
         raise Bad("duplicate_name")

@@ -117,7 +117,7 @@ def test_a_row_is_an_object(text: str) -> None:
         ('{"id":"a","x":1E400}', "number_out_of_range", "x"),
         ('{"id":"a","x":[' + "1" * 39 + "]}", "number_too_long", "x"),
         ('{"id":"a","x":' + "1" * 20_000 + "}", "number_too_long", "x"),
-        ('{"id":"a","x":' + "[" * 34 + "]" * 34 + "}", "nested_too_deep", "x"),
+        ('{"id":"a","x":' + "[" * 33 + "]" * 33 + "}", "nested_too_deep", "x"),
         ('{"id":"a","x":' + "[" * 500 + "]" * 500 + "}", "nested_too_deep", "x"),
         ("[" * 100_000, "nested_too_deep", None),
         ('{"id":' * 100_000, "nested_too_deep", None),

@@ -84,7 +84,7 @@ def test_an_item_is_what_its_line_says(
         ('{"M":{"a":{"S":"b"},"a":{"S":"b"}}}', "duplicate_name"),
         ('{"M":{"":{"S":"b"}}}', "bad_name"),
         ('{"S":"\\udc00"}', "lone_surrogate"),
-        ('{"L":[' * 33 + '{"S":""}' + "]}" * 33, "nested_too_deep"),
+        ('{"L":[' * 32 + '{"S":""}' + "]}" * 32, "nested_too_deep"),
         ('{"M":{"a":' * 300 + '{"S":""}' + "}}" * 300, "nested_too_deep"),
     ],
 )
