@@ -36,8 +36,8 @@ from tests.oracle import csv_machine, json_machine
 from tests.property.document_files import Maker
 
 GROUPS = 20
-CASES = settings.default.max_examples * 20 // GROUPS
-"""Of a group: 11,000 files together, and as many times more as `make property` has cases."""
+CASES = settings.default.max_examples * 40 // GROUPS
+"""Of a group: 12,000 files together, and as many times more as `make property` has cases."""
 COLUMNS = ("id", "a")
 TABLE = Table("t", "id", (KeyAttribute("id", "S", 2048),))
 
