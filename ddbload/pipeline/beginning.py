@@ -170,12 +170,16 @@ def _require_same(existing: RunRecord, record: RunRecord) -> None:
             " source); start a new run for this one"
         )
     then, now = existing.payload.options, record.payload.options
+    both = (existing, record)
+    # Documents have no columns: their types are those that were declared.
+    is_delimited = any(each.payload.source.delimited for each in both)
+    types, other_types = (each.types if is_delimited else each.payload.types for each in both)
     differing = [
         name
         for name, one, other in (
             ("table", existing.table.id, record.table.id),
             ("columns", existing.columns, record.columns),
-            ("types", existing.types, record.types),
+            ("types", types, other_types),
             ("mapping", existing.payload.mapping, record.payload.mapping),
             ("nulls", existing.payload.nulls, record.payload.nulls),
             ("mode", then.mode, now.mode),

@@ -374,6 +374,14 @@ def test_another_reading_is_another_run(source, types, named):
     assert world.store.objects == before
 
 
+def test_other_declared_types_of_documents_are_another_run():
+    world = World(b'{"id":"1","a":"2"}\n', source={"format": "json"})
+    world.preflight()
+    world.types = {"a": "N"}
+    with pytest.raises(errors.RunMismatch, match="began with another types;"):
+        world.preflight()
+
+
 def test_another_version_is_another_run():
     world = World(ROWS)
     world.preflight()
