@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -15,7 +15,7 @@ from ddbload.pipeline.context import Context
 from ddbload.pipeline.finding import find_objects
 from ddbload.pipeline.header import read_header
 from ddbload.pipeline.ledger import Ledger
-from ddbload.pipeline.objects import Listing, list_objects, listed, listed_from, row_groups
+from ddbload.pipeline.objects import Listing, list_objects, listed_from, row_groups
 from ddbload.pipeline.reading import readable, size_of
 from ddbload.pipeline.resolving import Resolved, check_dialect, resolve, wanted_columns
 from ddbload.pipeline.tables import check_names, describe
@@ -69,22 +69,27 @@ def prepare(
     if asked.columns is not None:
         check_names(asked.columns)
     changes = changes_of(payload.mapping)
-    raw, listing = _open(asked, ledger, context, existing)
-    with closing(raw):
+    listing = _listing(asked, ledger, context, existing)
+    if listing is not None and listing.format is not None:
+        asked = replace(asked, format=listing.format)
+    with closing(_opened(asked, listing, ledger, context)) as objects:
+        first = next(objects)
         if table is None:
             table = describe(
                 context.clients.dynamodb, payload.table, sleep=context.sleep, rng=context.rng
             )
         # What is not there is in no index: their limits do not matter.
         checked = replace(table, index_keys=()) if options.mode == DELETE else table
-        if listing is not None and listing.format is not None:
-            asked = replace(asked, format=listing.format)
-        resolved = resolve(raw, asked, wanted_columns(checked, changes))
-        source = resolved.source
+        for raw in chain([first], objects):
+            resolved = resolve(raw, asked, wanted_columns(checked, changes))
+            source = resolved.source
+            file = readable(raw, source)
+            header = read_header(file, source, options.max_row_bytes)
+            # What has no row, as compressed nothing has none, does not tell what others are like.
+            if not header.empty:
+                break
         if source.format == PARQUET and existing is None:
             listing = _by_row_group(raw, listing, ledger, context)
-        file = readable(raw, source)
-        header = read_header(file, source, options.max_row_bytes)
         check_names(header.columns)
         payload = replace(payload, source=source, run=run)
         types = attribute_types(file, header, payload, checked)
@@ -138,10 +143,10 @@ def _by_row_group(
     return list_objects(groups, ledger, raw.name, PARQUET)
 
 
-def _open(
+def _listing(
     source: Source, ledger: Ledger, context: Context, existing: RunRecord | None
-) -> tuple[ByteSource, Listing | None]:
-    """The source, or its first object and what is known of the others."""
+) -> Listing | None:
+    """What is known of the source's objects; None where it is one."""
     if existing is not None and existing.objects is not None:
         # The run goes on with what it began with, whatever came to be there since.
         if source.place != existing.payload.source.place:
@@ -149,15 +154,26 @@ def _open(
                 f"run {existing.run} began with {existing.payload.source.uri}; give the same"
                 " source, or another run id"
             )
-        first = next(listed(existing, ledger, 0))
         format_ = existing.payload.source.format
-        known = Listing(existing.pinned, first, existing.listing or "", format_)
-        return Remembered(context.reopen(first)), known
+        return Listing(existing.pinned, existing.listing or "", format_)
     found = find_objects(source, context)
     if found is None:
-        return Remembered(context.open(source)), None
-    listing = list_objects(found.objects, ledger, source.uri, found.format)
-    return Remembered(context.reopen(listing.first)), listing
+        return None
+    return list_objects(found.objects, ledger, source.uri, found.format)
+
+
+def _opened(
+    source: Source, listing: Listing | None, ledger: Ledger, context: Context
+) -> Generator[ByteSource]:
+    """The source, or its objects, each closed when the next one is asked for."""
+    if listing is None:
+        opened = iter([context.open(source)])
+    else:
+        objects = listed_from(ledger, listing.name, 0, listing.objects)
+        opened = map(context.reopen, objects)
+    for raw in opened:
+        with closing(raw):
+            yield Remembered(raw)
 
 
 def _require_same(existing: RunRecord, record: RunRecord) -> None:

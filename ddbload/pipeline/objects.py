@@ -45,8 +45,6 @@ class Listing:
 
     pinned: Mapping[str, Any]
     """Tells it from another: how many objects and bytes, and a hash of all their versions."""
-    first: Mapping[str, Any]
-    """The first object's version."""
     name: str
     """In the ledger."""
     format: str | None = None
@@ -72,11 +70,9 @@ def list_objects(
     """
     listing = secrets.token_hex(4)
     digest = hashlib.sha256()
-    first: Mapping[str, Any] | None = None
     page: list[Mapping[str, Any]] = []
     count = size = 0
     for each in objects:
-        first = first or each
         page.append(each)
         digest.update(json.dumps(each, sort_keys=True).encode())
         count += 1
@@ -84,12 +80,12 @@ def list_objects(
         if len(page) == PAGE_OBJECTS:
             ledger.put_listing(listing, (count - 1) // PAGE_OBJECTS, page)
             page = []
-    if first is None:
+    if not count:
         raise SourceNotFound(f"{name}: no object, or none but empty ones")
     if page:
         ledger.put_listing(listing, (count - 1) // PAGE_OBJECTS, page)
     pinned = {"objects": count, "bytes": size, "sha256": digest.hexdigest()}
-    return Listing(pinned, first, listing, format_)
+    return Listing(pinned, listing, format_)
 
 
 def listed(record: RunRecord, ledger: Ledger, first: int) -> Iterator[Mapping[str, Any]]:

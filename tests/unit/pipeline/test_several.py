@@ -149,6 +149,17 @@ def test_a_run_goes_on_with_the_objects_that_it_began_with():
     assert world.run().rows.written == 2
 
 
+@pytest.mark.parametrize("first", [gzip.compress(b""), b"\xef\xbb\xbf", b"\n\r\n"])
+@pytest.mark.parametrize("format_", ["csv", "auto"])
+def test_columns_are_those_of_the_first_object_that_has_any(first, format_):
+    files = {"0.csv": first, "1.csv": first, "2.csv": b"id;a\n1;x\n", "3.csv": first}
+    source = {"format": format_, "delimiter": ";" if format_ == "csv" else "auto"}
+    world = Many(files=files, source=source)
+    assert world.run().rows.written == 1
+    assert world.items == [{"id": {"S": "1"}, "a": {"S": "x"}}]
+    assert world.preflight().cursor is None
+
+
 def test_a_run_that_is_taken_up_has_as_many_workers_as_before():
     rows = b"".join(b"%d,%s\n" % (row, b"x" * 1000) for row in range(20))
     files = {f"{number}.csv": gzip.compress(HEADER + rows, mtime=0) for number in range(9)}
