@@ -12,6 +12,7 @@ import pytest
 from ddbload import errors
 from ddbload.contracts import Payload
 from ddbload.pipeline.beginning import prepare
+from tests.unit.pipeline.chaos import Chaos, plan
 from tests.unit.pipeline.expected import outcome
 from tests.unit.pipeline.world import BUCKET, RUN, World
 
@@ -112,6 +113,25 @@ def test_every_row_is_read_once_wherever_invocations_end(seed, monkeypatch):
     report = world.run(rng.choice((12.5, 20.5, 60.5)))
     assert (report.status, report.error) == ("SUCCEEDED", None)
     assert found(world) == expected(files)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_every_row_is_counted_once_whatever_dies_or_comes_twice(seed, monkeypatch):
+    rng = random.Random(seed)
+    monkeypatch.setattr("ddbload.rows.blocks.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.pipeline.cutting.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.pipeline.cutting.MAX_OBJECTS", rng.choice((2, 400)))
+    monkeypatch.setattr("ddbload.pipeline.objects.SMALL_BYTES", rng.choice((0, 50, 10**6)))
+    monkeypatch.setattr("ddbload.pipeline.objects.PAGE_OBJECTS", rng.choice((2, 1000)))
+    files = files_of(seed, 8, compressed=rng.random() < 0.5)
+    world = Many(files=files, options={"chunk_bytes": rng.choice((20, 200, 10**6))})
+    chaos = Chaos(world, plan(rng.randbytes(1 + 3 * 16)))
+    chaos.run()
+    chaos.finish()
+    report = world.report()
+    assert (report.status, report.error) == ("SUCCEEDED", None)
+    assert found(world) == expected(files)
+    assert report.rows.read == len(expected(files)[0]) + len(expected(files)[1])
 
 
 def test_small_objects_share_chunks_and_large_ones_are_cut(monkeypatch):
