@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ddbload.pipeline.conductor import Totals
 
 
-@click.command("import", short_help="Import a file, an S3 object or '-' into a table.")
+@click.command("import", short_help="Import files, S3 objects or '-' into a table.")
 @click.argument("source")
 @click.argument("table")
 @manifest_option
@@ -64,7 +64,10 @@ def import_command(
     quiet: bool,
     **given: Any,
 ) -> int:
-    """Import SOURCE (a path, s3://bucket/key, or '-' for standard input) into TABLE.
+    """Import SOURCE into TABLE.
+
+    SOURCE is a file, a folder, s3://bucket/key, all under s3://bucket/prefix/, a pattern such as
+    s3://bucket/in/*.csv, or '-' for standard input.
 
     The table must exist, and the file must have a column for each of its key attributes. Rows
     that cannot be items are rejected, with line, byte, column and cause; all others are

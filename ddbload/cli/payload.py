@@ -141,7 +141,8 @@ _LIMITS = (
         default=modes.PUT,
         show_default=True,
         help="put: write, whatever is there. insert: only where nothing is. last-wins: the last row"
-        " of a key stays, over all runs. delete: the file lists keys.",
+        " of a key stays, over all runs. delete: the file lists keys. plan: check all, and write"
+        " nothing.",
     ),
     click.option(
         "--position-attribute",

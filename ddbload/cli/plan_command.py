@@ -55,9 +55,9 @@ def plan_command(
 ) -> int:
     """Say what an import of SOURCE into TABLE would come to, and write nothing.
 
-    Every row is read and checked as an import would: rows that would be rejected, keys that come
-    twice, sizes of items, write units with those of every index, price, time, and what should be
-    known of the table beforehand.
+    SOURCE is whatever ddbload import takes. Every row is read and checked as an import would:
+    rows that would be rejected, keys that come twice, sizes of items, write units with those of
+    every index, price, time, and what should be known of the table beforehand.
 
     Exit status: 0 when it would load every row, 3 when some would be rejected, 1 when it would
     fail.

@@ -35,7 +35,7 @@ _MAX_NAME = 80
 """Characters of an execution's name."""
 
 
-@click.command("start", short_help="Import an S3 object on the deployed stack, and follow it.")
+@click.command("start", short_help="Import S3 objects on the deployed stack, and follow it.")
 @click.argument("source")
 @click.argument("table")
 @manifest_option
