@@ -162,7 +162,9 @@ def tell_guesses(record: RunRecord) -> None:
     """Say what was found out that is not the usual, before it is used."""
     if read_as(record) != USUAL:
         tell(f"ddbload: reading it as {read_as(record)}")
-    if record.payload.infer_types:
+    if record.payload.infer_types and not record.payload.source.delimited:
+        tell("ddbload: --infer-types does nothing here: each value says its own type")
+    elif record.payload.infer_types:
         tell(f"ddbload: types found out: {inferred_types(record)}")
 
 

@@ -103,3 +103,15 @@ def test_a_stream_that_is_interrupted_says_so(console: Console):
     assert (process.returncode, err) == (130, b"\nddbload: interrupted\n")
     assert (first + out).startswith(b'{"Item":{"id":{"S":"0"},')
     assert out.endswith(b'{"incomplete": ')
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.csv", "id,n\nx,1\n", "ddbload: types found out: n N\n"),
+        ("a.jsonl", '{"id":"x","n":"1"}\n', "ddbload: --infer-types does nothing here: "),
+    ],
+)
+def test_what_is_found_out_of_types_is_said(console: Console, name, text, told):
+    console.write(name, text)
+    assert told in console.ddbload("convert", name, "-", "--infer-types").err
