@@ -166,6 +166,17 @@ _LIMITS = (
 )
 
 
+_OF_TEXT = {
+    "delimiter": None,
+    "quote": '"',
+    "escape": None,
+    "comment": None,
+    "header": None,
+    "columns": None,
+}
+"""Options that only delimited text knows, each as it is where nobody gives it."""
+
+
 def reading_options(command: F) -> F:
     """How the source is read, and by which engine it is written."""
     return source_options(_decorated(command, _WRITING))
@@ -195,6 +206,7 @@ def payload_of(
 
     `place`: where the source is; `given`: the options of this module.
     """
+    _refuse_unused(given)
     columns, encoding = given["columns"], given["encoding"]
     reading = {
         "format": given["format_"],
@@ -251,6 +263,18 @@ def place_named(source: str, *, manifest: bool = False) -> dict[str, str]:
     if any(character in key for character in "*?["):
         return {"bucket": bucket, "glob": key}
     return {"bucket": bucket, "key": key}
+
+
+def _refuse_unused(given: Any) -> None:
+    """Raise `InvalidUsage` for options that the named format has no use for."""
+    if given["format_"] in (contracts.AUTO, *contracts.DELIMITERS):
+        return
+    for name, unset in _OF_TEXT.items():
+        if given[name] != unset:
+            option = "--no-header" if given[name] is False else f"--{name.replace('_', '-')}"
+            raise InvalidUsage(
+                f"{option} is for delimited text, and the format is {given['format_']}"
+            )
 
 
 def _delimiter(given: Any) -> str | None:

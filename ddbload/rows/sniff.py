@@ -272,6 +272,9 @@ class _Sample:
 
     def _doubled(self, delimiter: str) -> str:
         """The delimiter, or twice as much of it where every second column would be nameless."""
+        # Commas and semicolons are not written twice to part fields: there a name is missing.
+        if delimiter in (",", ";"):
+            return delimiter
         tried = self._try(delimiter)
         if not self._header or tried is None or len(tried.header) < 3 or any(tried.header[1::2]):
             return delimiter

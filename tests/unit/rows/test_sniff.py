@@ -94,6 +94,9 @@ def test_no_delimiter_is_better_than_the_comma_where_none_has_what_is_needed() -
 def test_a_delimiter_that_is_written_twice() -> None:
     assert guess("id||name||note\n1||a|b||\n2||||c\n", "-", "id") == ("csv", "||")
     assert guess("id||name\n1||a\n") == ("csv", "||")
+    # Of a comma twice, a name is missing.
+    assert guess("id,,v\n1,,2\n") == ("csv", ",")
+    assert guess("id;;v\n1;;2\n") == ("csv", ";")
     # A column without a name is one, and to be told of.
     assert guess("id||name\n1|2|a\n") == ("csv", "|")
     assert guess("id||name|\n1||a|\n") == ("csv", "|")
