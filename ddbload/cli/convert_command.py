@@ -153,7 +153,7 @@ def _convert(
             checked = contracts.Payload.from_json(payload)
             record = convertible(checked, table, ledger, context)
             if show_progress:
-                tell_guesses(record)
+                tell_guesses(record, payload)
             sink = open_sink(wanted, context)
             with _whole_or_nothing(sink), live_progress(enabled=show_progress) as draw:
                 try:

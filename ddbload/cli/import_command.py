@@ -26,7 +26,7 @@ from ddbload.cli.payload import (
 )
 from ddbload.cli.progress import live_progress
 from ddbload.cli.signals import stop_on_interrupt
-from ddbload.contracts import Failure
+from ddbload.contracts import AUTO, Failure
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept, SourceUnreadable
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def run_and_tell(
                 processes=processes,
                 should_stop=should_stop,
                 watch=watch,
-                begun=lambda record: tell_guesses(record) if show_progress else None,
+                begun=lambda record: tell_guesses(record, payload) if show_progress else None,
             )
     except InvalidUsage:
         raise
@@ -148,7 +148,8 @@ def run_and_tell(
         result = Result.of(
             ended.report, seconds=time.monotonic() - started, adopted_rows=ended.adopted_rows
         )
-        result = replace(result, read_as=read_as(ended.record))
+        if AUTO in payload["source"].values():
+            result = replace(result, read_as=read_as(ended.record))
         result = _with_rejects(result, settings, rejects)
     if result.error is not None:
         tell(f"ddbload: {result.error.name}: {result.error.message}")
@@ -158,9 +159,12 @@ def run_and_tell(
     return result
 
 
-def tell_guesses(record: RunRecord) -> None:
-    """Say what was found out that is not the usual, before it is used."""
-    if read_as(record) != USUAL:
+def tell_guesses(record: RunRecord, payload: dict[str, Any]) -> None:
+    """Say what was found out that is not the usual, before it is used.
+
+    `payload`: what was asked for, and left open.
+    """
+    if AUTO in payload["source"].values() and read_as(record) != USUAL:
         tell(f"ddbload: reading it as {read_as(record)}")
     if record.payload.infer_types and not record.payload.source.delimited:
         tell("ddbload: --infer-types does nothing here: each value says its own type")

@@ -128,7 +128,7 @@ def test_other_items_that_are_none(item):
 def test_nesting():
     dynamodb = make()
     value: dict[str, Any] = {"S": "x"}
-    for _ in range(32):
+    for _ in range(31):
         value = {"L": [value]}
     write(dynamodb, put("a", x=value))
     with pytest.raises(ClientError, match="Nesting"):

@@ -200,7 +200,7 @@ def test_an_escaped_character_is_text() -> None:
         Row(1, 0, 17, ["a,b", '"c', "\\d", "ef"], None)
     ]
     assert _escaped(rb'"a\"b\\",""""' + b"\n") == [Row(1, 0, 14, ['a"b\\', '"'], None)]
-    assert _escaped(rb'"a\,"' + b"\n", None) == [Row(1, 0, 7, ['"a,"'], None)]
+    assert _escaped(rb'"a\,"' + b"\n", None) == [Row(1, 0, 6, ['"a,"'], None)]
 
 
 def test_an_escaped_line_end_ends_no_row() -> None:
