@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from json.encoder import encode_basestring as quoted
+from typing import TypeVar
 
 from ddbload.rows.attributes import AttributeValue, size_of
 from ddbload.rows.cells import FILLER, READERS, Form, identities
@@ -43,6 +44,9 @@ class Part:
     """Those that were found out already."""
 
 
+T = TypeVar("T")
+
+
 @dataclass(slots=True)
 class Made:
     """Requests of rows that are alike."""
@@ -52,6 +56,33 @@ class Made:
     units: list[int] | None
     left: set[int]
     """Rows that only the builder understands: of them nothing here means anything."""
+
+
+def made_singly(
+    rows: Sequence[T],
+    encoded: Callable[[T], tuple[str, tuple[Hashable, ...]]],
+    uncounted: Callable[[T], int],
+) -> Made:
+    """The requests of some rows, one by one.
+
+    `encoded`: a row's request and key, or no request, or `BadValue` or `UnicodeEncodeError`, for
+    what only the builder understands. `uncounted`: what is to be added to a request's length to
+    have bytes that DynamoDB counts, or more.
+    """
+    made = Made([], [], [], set())
+    units: list[int] = []
+    for place, row in enumerate(rows):
+        try:
+            put, key = encoded(row)
+        except (BadValue, UnicodeEncodeError):
+            put, key = "", ()
+        if not put or len(put) > LONGEST_PUT:
+            made.left.add(place)
+        made.puts.append(put)
+        made.keys.append(key)
+        units.append(max(1, -(-(len(put) + uncounted(row)) // 1024)))
+    made.units = units if max(units, default=1) > 1 else None
+    return made
 
 
 def escaped(text: str) -> str:

@@ -10,9 +10,9 @@ from ddbload.modes import DELETE
 from ddbload.rows.attributes import check_name
 from ddbload.rows.columns import octets
 from ddbload.rows.document_items import DocumentBuilder, identity
-from ddbload.rows.document_parts import LONGEST_PUT, Made
+from ddbload.rows.document_parts import Made, made_singly
 from ddbload.rows.json_values import Members, attribute
-from ddbload.rows.types import MAX_DIGITS, BadValue
+from ddbload.rows.types import MAX_DIGITS
 from ddbload.rows.valued import to_json
 from ddbload.rows.values import OMIT
 
@@ -51,20 +51,7 @@ class PlainRows:
 
     def made(self, rows: Sequence[Members]) -> Made:
         """The requests of some rows."""
-        made = Made([], [], [], set())
-        units: list[int] = []
-        for place, members in enumerate(rows):
-            try:
-                put, key = self._encoded(members)
-            except (BadValue, UnicodeEncodeError):
-                put, key = "", ()
-            if not put or len(put) > LONGEST_PUT:
-                made.left.add(place)
-            made.puts.append(put)
-            made.keys.append(key)
-            units.append(max(1, -(-(len(put) - _MARKUP * len(members)) // 1024)))
-        made.units = units if max(units, default=1) > 1 else None
-        return made
+        return made_singly(rows, self._encoded, lambda members: -_MARKUP * len(members))
 
     def _encoded(self, members: Members) -> tuple[str, tuple[Hashable, ...]]:
         """A row's request and key; nothing of what only the builder understands.

@@ -10,7 +10,7 @@ from ddbload.contracts import KeyAttribute
 from ddbload.rows.attributes import size_of, utf8_size
 from ddbload.rows.columns import octets
 from ddbload.rows.document_items import DocumentBuilder
-from ddbload.rows.document_parts import LONGEST_PUT, Made, escaped
+from ddbload.rows.document_parts import Made, escaped, made_singly
 from ddbload.rows.json_values import plain
 from ddbload.rows.layout import Template
 from ddbload.rows.typed_parts import Sketch, filled, least
@@ -35,20 +35,7 @@ class Form:
 
     def made(self, rows: Sequence[Sequence[str]]) -> Made:
         """The requests of rows, of their texts."""
-        made = Made([], [], [], set())
-        units: list[int] = []
-        for place, texts in enumerate(rows):
-            try:
-                put, key = self._encoded(texts)
-            except (BadValue, UnicodeEncodeError):
-                put, key = "", ()
-            if not put or len(put) > LONGEST_PUT:
-                made.left.add(place)
-            made.puts.append(put)
-            made.keys.append(key)
-            units.append(max(1, -(-(len(put) + self.size) // 1024)))
-        made.units = units if max(units, default=1) > 1 else None
-        return made
+        return made_singly(rows, self._encoded, lambda _: self.size)
 
     def _encoded(self, texts: Sequence[str]) -> tuple[str, tuple[Hashable, ...]]:
         """A row's request and key; nothing of what the builder has to look at.
