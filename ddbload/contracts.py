@@ -663,6 +663,11 @@ class Work(Message):
             )
 
 
+def _planned(f: Fields) -> Planned | None:
+    value = f.raw("planned")
+    return None if value is None else Planned.from_json(value, "planned")
+
+
 def _without_null(value: dict[str, Any], name: str) -> dict[str, Any]:
     """Without a field that earlier versions do not know, where it says nothing."""
     return {key: each for key, each in value.items() if key != name or each is not None}
@@ -722,9 +727,7 @@ class Segment(Message):
                 rows=Counts.from_json(f.required("rows")),
                 work=Work.from_json(f.required("work")),
                 rejects=f.optional_text("rejects"),
-                planned=Planned.from_json(f.raw("planned"), "planned")
-                if f.has("planned")
-                else f.raw("planned"),
+                planned=_planned(f),
             )
 
 
@@ -947,7 +950,5 @@ class Report(Message):
                 rejects=f.optional_text("rejects"),
                 error=Failure.from_json(f.raw("error")) if f.has("error") else f.raw("error"),
                 failures=tuple(Failure.from_json(each) for each in f.items("failures")),
-                planned=Planned.from_json(f.raw("planned"), "planned")
-                if f.has("planned")
-                else f.raw("planned"),
+                planned=_planned(f),
             )

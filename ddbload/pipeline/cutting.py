@@ -100,12 +100,12 @@ class Cutting:
     ) -> bool:
         """Cut an object's rows, from where they were come to; false when the time is up."""
         resumed = number == cursor.object
-        part = part_of(self._record, pinned, raw, cursor.base if resumed else self._at.byte)
+        file = readable(raw, self._record.payload.source, pinned)
+        part = part_of(self._record, pinned, file, cursor.base if resumed else self._at.byte)
         self._now = (number, 0 if self._record.objects is None else part.base)
         if not resumed or cursor.byte <= part.base:
             self._at = Cursor(part.base, part.line)
             self._join(part, raw.size)
-        file = readable(raw, self._record.payload.source, pinned)
         end = part.end if file.plain else None
         context = self._context
         self._part_open = part

@@ -103,9 +103,7 @@ def _first_rows(file: Decoded, source: Source, start: Cursor, max_row_bytes: int
     ends = row_ends(dialect)
     parser = RowParser(dialect, ends)
     cutter = BlockCutter(ends, start, max_row_bytes)
-    end = size_of(file)
-    pieces = file.stream(start.byte, end, min(PIECE_BYTES, cutter.piece_bytes))
-    for block in blocks(pieces, cutter, None if end is None else end - start.byte):
+    for block in blocks(file, cutter, size_of(file), PIECE_BYTES):
         if block is not None:
             rows = parser.parse(block)
             if rows.records:

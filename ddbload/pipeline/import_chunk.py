@@ -135,8 +135,7 @@ class _Import:
         options = self._record.payload.options
         self._tell_at = float("-inf")
         self._requests = requests_of(options, self._record.table)
-        parts = chunk_parts(self._record, task.chunk, ledger)
-        self._parts = [part for part in parts if part.end > start.byte]
+        self._parts = chunk_parts(self._record, task.chunk, start, ledger)
         self._intake = Intake(reading, task.chunk, start, options.max_rejects)
         self._scheduler = Scheduler(
             concurrency=concurrency_of(options),

@@ -118,18 +118,17 @@ def row_groups(
                 yield {**pinned, "row_groups": [first, after], "bytes": size}
 
 
-def part_of(record: RunRecord, pinned: Mapping[str, Any], raw: ByteSource, base: int) -> Part:
+def part_of(record: RunRecord, pinned: Mapping[str, Any], file: Decoded, base: int) -> Part:
     """What an object is in the whole, where its rows begin at `base` among those of all.
 
-    `pinned`: what is known of it.
-    Of decoded text the size is yet to be found out. Raises `HeaderMismatch` and what reading a
-    header raises.
+    `pinned`: what is known of it; `file`: what its rows are read from. Of decoded text the size
+    is yet to be found out. Raises `HeaderMismatch` and what reading a header raises.
     """
+    raw = file.inner
     if record.objects is None:
         start = record.data_start
         return Part(pinned, start.byte, start.byte, start.line, raw.size - start.byte)
     payload = record.payload
-    file = readable(raw, payload.source, pinned)
     header = read_header(file, payload.source, payload.options.max_row_bytes)
     if payload.source.delimited and not header.empty and header.columns != record.columns:
         raise HeaderMismatch(
@@ -205,12 +204,12 @@ def expected_bytes(record: RunRecord) -> int:
     return int(record.pinned["bytes" if record.objects is not None else "size"])
 
 
-def chunk_parts(record: RunRecord, chunk: Chunk, ledger: Ledger) -> list[Part]:
-    """What a chunk reads."""
+def chunk_parts(record: RunRecord, chunk: Chunk, start: Cursor, ledger: Ledger) -> list[Part]:
+    """What a chunk reads from a cursor on."""
     if record.objects is not None:
-        return ledger.parts(chunk)
-    start = record.data_start
-    return [Part(record.pinned, start.byte, start.byte, start.line, _size(record) - start.byte)]
+        return [part for part in ledger.parts(chunk) if part.end > start.byte]
+    first = record.data_start
+    return [Part(record.pinned, first.byte, first.byte, first.line, _size(record) - first.byte)]
 
 
 def _size(record: RunRecord) -> int:
@@ -250,9 +249,8 @@ def open_parts(
     parts: list[Part], record: RunRecord, context: Context
 ) -> Generator[tuple[Part, Decoded], None, None]:
     """Each part with what it is read from, closed when the next one is asked for."""
-    waiting = iter(parts)
     pinned_each = (part.pinned for part in parts)
     several = record.objects is not None
     with closing(open_each(pinned_each, context, several=several)) as objects:
-        for part, (pinned, raw) in zip(waiting, objects, strict=True):
+        for part, (pinned, raw) in zip(parts, objects, strict=True):
             yield part, readable(raw, record.payload.source, pinned)

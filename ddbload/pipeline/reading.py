@@ -52,8 +52,7 @@ class Reading:
         # What is wrong is told of by its place in the object.
         cutter = BlockCutter(self.ends, Cursor(begin, start.line), limit)
         stop = None if end is None else end + offset
-        pieces = file.stream(begin, stop, min(piece_bytes, cutter.piece_bytes))
-        for block in blocks(pieces, cutter, None if stop is None else stop - begin):
+        for block in blocks(file, cutter, stop, piece_bytes):
             if block is not None and offset:
                 at = Cursor(block.start.byte - offset, block.start.line)
                 yield replace(block, start=at)
@@ -62,17 +61,20 @@ class Reading:
 
 
 def blocks(
-    pieces: Iterator[bytes], cutter: BlockCutter, size: int | None
+    file: Decoded, cutter: BlockCutter, end: int | None, piece_bytes: int
 ) -> Iterator[Block | None]:
-    """Blocks of whole rows, one for each piece, or None where no row ends in it.
+    """Blocks of whole rows from where the cutter is, one for each piece of up to `piece_bytes`.
 
-    `size`: of all pieces; None where only their end says so. The last block may end with a row
-    that has no line end. Raises `RowTooLong`.
+    None where no row ends in a piece. `end`: None where only reading says where that is. The
+    last block may end with a row that has no line end. Raises `RowTooLong`.
     """
-    if size is not None:
+    begin = cutter.at.byte
+    pieces = file.stream(begin, end, min(piece_bytes, cutter.piece_bytes))
+    if end is not None:
+        left = end - begin
         for piece in pieces:
-            size -= len(piece)
-            yield cutter.feed(piece, final=size == 0)
+            left -= len(piece)
+            yield cutter.feed(piece, final=left == 0)
         return
     # One piece ahead: only then is the last one known for what it is.
     held = next(pieces, None)

@@ -52,10 +52,8 @@ def _sample(file: Decoded, header: Header, payload: Payload) -> Iterator[Columns
     dialect = Dialect.of(payload.source)
     ends = row_ends(dialect)
     reader = ColumnReader(RowParser(dialect, ends, payload.nulls.markers), len(header.columns))
-    start, end = header.data_start, size_of(file)
-    cutter = BlockCutter(ends, start, payload.options.max_row_bytes)
-    pieces = file.stream(start.byte, end, min(_PIECE_BYTES, cutter.piece_bytes))
-    found = blocks(pieces, cutter, None if end is None else end - start.byte)
+    cutter = BlockCutter(ends, header.data_start, payload.options.max_row_bytes)
+    found = blocks(file, cutter, size_of(file), _PIECE_BYTES)
     for block in islice(found, SAMPLE_BYTES // _PIECE_BYTES):
         if block is not None:
             yield reader.read(block)

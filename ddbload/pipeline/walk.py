@@ -89,9 +89,11 @@ def walk(
             if base > record.data_start.byte and must_end():
                 return
             with naming(raw, record):
-                part = part_of(record, pinned, raw, base)
+                source = record.payload.source
+                # Not metered: what is looked at for the header is not how far reading is.
+                part = part_of(record, pinned, readable(raw, source, pinned), base)
                 metered = Metered(raw)
-                file = readable(metered, record.payload.source, pinned)
+                file = readable(metered, source, pinned)
                 end = part.end if file.plain else None
                 start = Cursor(part.base, part.line)
                 offset = part.skip - part.base

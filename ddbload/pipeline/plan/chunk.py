@@ -27,7 +27,7 @@ def plan_chunk(
     what keeps the source from being read, when the rows before it are settled.
     """
     plan = _Plan(chunk, start, reading, context)
-    parts = [p for p in chunk_parts(reading.record, chunk, ledger) if p.end > start.byte]
+    parts = chunk_parts(reading.record, chunk, start, ledger)
     error: DdbloadError | None = None
     with closing(open_parts(parts, reading.record, context)) as opened:
         try:
