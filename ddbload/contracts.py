@@ -32,8 +32,18 @@ TYPES = ("S", "N", "BOOL", "B", "SS", "NS", "BS", "M", "L", "NULL", "epoch")
 NULL_POLICIES = OMIT, NULL, EMPTY, REJECT = ("omit", "null", "empty", "reject")
 DEFAULT_MAX_EXPANSION = 200
 
+STATUSES = SUCCEEDED, SUCCEEDED_WITH_REJECTS, FAILED, INTERRUPTED, CANCELLED = (
+    *("SUCCEEDED", "SUCCEEDED_WITH_REJECTS", "FAILED", "INTERRUPTED", "CANCELLED"),
+)
+"""The outcomes of a run. A run that is not over has none of them."""
+DONE = frozenset((SUCCEEDED, SUCCEEDED_WITH_REJECTS))
+"""The outcomes of a run that has nothing left to do."""
+
 MAX_CAUSE = 2000
 """Characters of a cause that are kept: a Fail state takes 32,768, a run's record need not."""
+
+LEDGER_VERSION = 2
+"""Of the ledgers that are begun now. In those of version 1 segments say nothing of their run."""
 
 DEFAULT_CHUNK_BYTES = 16 * 1024 * 1024
 DEFAULT_MAX_ROW_BYTES = 16 * 1024 * 1024
@@ -500,6 +510,8 @@ class RunRecord(Message):
     """How many there are, where the source is several; None: it is one."""
     listing: str | None = None
     """The name of their listing in the ledger."""
+    ledger_version: int = LEDGER_VERSION
+    """That of the ledger, which stays what it was when the run began."""
 
     @property
     def configuration(self) -> str:
@@ -536,6 +548,16 @@ class RunRecord(Message):
         payload = replace(self.payload, options=later.payload.options)
         return replace(self, payload=payload, workers=later.workers)
 
+    @property
+    def stamp(self) -> dict[str, str]:
+        """What each segment and each part of the manifest carries: whose it is, and of what.
+
+        Nothing in ledgers of version 1.
+        """
+        if self.ledger_version < LEDGER_VERSION:
+            return {}
+        return {"run": self.run, "configuration": self.configuration}
+
     def to_json(self) -> dict[str, Any]:
         return {
             "run": self.run,
@@ -551,6 +573,7 @@ class RunRecord(Message):
             "created": self.created,
             "objects": self.objects,
             "listing": self.listing,
+            "ledger_version": self.ledger_version,
             "configuration": self.configuration,
         }
 
@@ -572,6 +595,7 @@ class RunRecord(Message):
                 created=f.number("created"),
                 objects=f.optional_whole("objects"),
                 listing=f.optional_text("listing"),
+                ledger_version=f.whole("ledger_version", 1, least=1, most=LEDGER_VERSION),
             )
             if record.configuration != configuration:
                 raise f.wrong("configuration", configuration, "that of this record")
@@ -633,6 +657,11 @@ class Counts(WholeNumbers):
     def conserved(self) -> bool:
         """Whether the conservation law holds."""
         return self.read == self.written + self.rejected + self.superseded + self.skipped
+
+    @property
+    def all_rejected(self) -> bool:
+        """Whether there are rows, and every one of them was rejected."""
+        return 0 < self.read == self.rejected
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(a + b for a, b in zip(_values(self), _values(other), strict=True)))
@@ -899,7 +928,7 @@ class Outcome(Message):
 
     run: str
     status: str
-    """SUCCEEDED or FAILED."""
+    """SUCCEEDED, SUCCEEDED_WITH_REJECTS or FAILED."""
     rows: Counts
     chunks: int
     chunks_done: int
@@ -913,7 +942,7 @@ class Report(Message):
 
     run: str
     status: str
-    """SUCCEEDED, FAILED or INTERRUPTED."""
+    """One of `STATUSES`. Reports of earlier versions say SUCCEEDED, rejects or not."""
     rows: Counts
     work: Work
     bytes: int

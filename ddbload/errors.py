@@ -155,6 +155,10 @@ class TableNotActive(DdbloadError):
     """The table exists and does not take writes now."""
 
 
+class TableReplaced(DdbloadError):
+    """The table was deleted and made again under its name while a run wrote to it."""
+
+
 class KeyColumnMissing(DdbloadError):
     """The table's key attribute is no column of the file."""
 
@@ -199,6 +203,10 @@ class TooManyRejects(DdbloadError):
     """More rows were rejected than max_rejects allows."""
 
 
+class NothingWritten(DdbloadError):
+    """Every row was rejected."""
+
+
 class ConservationViolated(DdbloadError):
     """read is not written + rejected + superseded + skipped: the counts are not to be trusted."""
 
@@ -209,6 +217,10 @@ class IncompleteRun(DdbloadError):
 
 class LedgerDamaged(DdbloadError):
     """An object of the ledger is not what ddbload wrote."""
+
+
+class LedgerUnwritable(DdbloadError):
+    """The ledger cannot be written: its disk is full, or permission is missing."""
 
 
 class RunNotFound(DdbloadError):

@@ -80,6 +80,8 @@ def _errors(clause: dict[str, Any]) -> str:
 
 
 def _condition(choice: dict[str, Any]) -> str:
+    if "Or" in choice:
+        return " or ".join(map(_condition, choice["Or"]))
     variable = choice["Variable"].removeprefix("$.")
     if "IsNull" in choice:
         return f"{variable} is {'' if choice['IsNull'] else 'not '}null"

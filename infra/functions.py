@@ -192,7 +192,9 @@ class Functions(Construct):
             objects(storage.work, "runs/*/chunks/*", "runs/*/failures/*", "runs/*/rejects/*"),
         )
         # Batches put and delete without the rights for single items; conditions go by PutItem.
-        allow(role, "WriteTables", ["dynamodb:BatchWriteItem", "dynamodb:PutItem"], self._tables)
+        # Each invocation compares the table's id with that which the run began with.
+        write = ["dynamodb:BatchWriteItem", "dynamodb:DescribeTable", "dynamodb:PutItem"]
+        allow(role, "WriteTables", write, self._tables)
         self._allow_sources(role, storage)
 
     def _allow_report(self, storage: Storage) -> None:
@@ -200,6 +202,7 @@ class Functions(Construct):
         allow(role, "ReadLedger", ["s3:GetObject"], objects(work, "runs/*"))
         allow(role, "ListLedger", ["s3:ListBucket"], [work.bucket_arn])
         allow(role, "WriteReport", ["s3:PutObject"], objects(work, "runs/*/report.json"))
+        allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
 
     def _allow_sources(self, role: iam.Role, storage: Storage) -> None:
         others = (bucket_arn(name) for name in self._settings.source_buckets)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ddbload.cli.causes import Ranked, as_json, told
 from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, EXIT_REJECTS
-from ddbload.contracts import Counts, Failure
+from ddbload.contracts import FAILED, SUCCEEDED, SUCCEEDED_WITH_REJECTS, Counts, Failure
 
 
 @dataclass(slots=True)
@@ -27,6 +27,13 @@ class Outcome:
     error: Failure | None
 
     @property
+    def status(self) -> str:
+        """As an import's."""
+        if self.error is not None:
+            return FAILED
+        return SUCCEEDED_WITH_REJECTS if self.rows.rejected else SUCCEEDED
+
+    @property
     def exit_code(self) -> int:
         """As an import's."""
         if self.error is not None:
@@ -37,7 +44,7 @@ class Outcome:
         """The object that `--json` prints."""
         rate = self.rows.read / self.seconds if self.seconds > 0 else 0.0
         return {
-            "status": "SUCCEEDED" if self.error is None else "FAILED",
+            "status": self.status,
             "read_as": self.read_as,
             "rows": self.rows.to_json(),
             "causes": as_json(self.causes),

@@ -26,7 +26,7 @@ from ddbload.cli.payload import (
 )
 from ddbload.cli.progress import live_progress
 from ddbload.cli.signals import stop_on_interrupt
-from ddbload.contracts import AUTO, Failure
+from ddbload.contracts import AUTO, DONE, FAILED, INTERRUPTED, Failure
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept, SourceUnreadable
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def run_and_tell(
         result = _with_rejects(result, settings, rejects)
     if result.error is not None:
         tell(f"ddbload: {result.error.name}: {result.error.message}")
-    if result.status == "INTERRUPTED":
+    if result.status == INTERRUPTED:
         again = f"the same command with --run-id {run} goes on from here"
         tell(f"ddbload: interrupted; {again if resumable else 'start again'}")
     return result
@@ -193,7 +193,7 @@ def _with_rejects(result: Result, settings: Any, file: BinaryIO | None) -> Resul
         failure = Failure(error.name, error.message)
     except OSError as error:
         failure = Failure(RejectsNotKept.__name__, f"the rejects' file: {error.strerror}")
-    status = "FAILED" if result.status == "SUCCEEDED" else result.status
+    status = FAILED if result.status in DONE else result.status
     return replace(result, status=status, error=result.error or failure)
 
 

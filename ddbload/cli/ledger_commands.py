@@ -29,6 +29,7 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
 
     RUN is looked for in the local ledger, then in the deployed stack.
     """
+    from ddbload.pipeline.follow import run_status
     from ddbload.pipeline.report import last_report, reconcile
 
     there = place_given(run, **place)
@@ -42,7 +43,7 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
     last = last_report(ledger)
     state = last.status if last is not None else "NOT REPORTED"
     if execution is not None:
-        state = execution.status
+        state = run_status(execution, last)
         if execution.failure is not None and not now.failures:
             now = replace(now, error=execution.failure)
     if as_json:
@@ -89,7 +90,7 @@ def report_command(run: str, as_json: bool, **place: Any) -> int:
 
 
 def _report(run: str, there: Place) -> Result:
-    from ddbload.pipeline.follow import concluded
+    from ddbload.pipeline.follow import concluded, run_status
     from ddbload.pipeline.report import review
 
     execution = _execution(run, there)
@@ -103,7 +104,7 @@ def _report(run: str, there: Place) -> Result:
         return Result.of(so_far, seconds=execution.seconds)
     found = concluded(run, execution, there.context)
     if found is None:
-        return Result.unreported(run, "FAILED", execution.failure, execution.seconds)
+        return Result.unreported(run, run_status(execution), execution.failure, execution.seconds)
     return Result.of(found)
 
 
@@ -119,13 +120,15 @@ def _execution(run: str, there: Place) -> Execution | None:
 
 def _never_begun(run: str, execution: Execution, as_json: bool) -> int:
     """Status of a run that has no ledger yet, or came to none."""
-    failure = execution.failure
+    from ddbload.pipeline.follow import run_status
+
+    failure, status = execution.failure, run_status(execution)
     if as_json:
         error = None if failure is None else failure.to_json()
-        value = {"run": run, "status": execution.status, "execution": execution.arn}
+        value = {"run": run, "status": status, "execution": execution.arn}
         click.echo(json.dumps({**value, "error": error}))
         return 0
-    lines = [f"run {run}: {execution.status}", f"  execution {execution.arn}"]
+    lines = [f"run {run}: {status}", f"  execution {execution.arn}"]
     if failure is not None:
         lines.append(f"  error     {failure.name}: {failure.message}")
     click.echo("\n".join(lines))

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ddbload.contracts import AUTO, Counts, Failure, Planned, Report, RunRecord, Work
+from ddbload.contracts import (
+    AUTO,
+    CANCELLED,
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    Counts,
+    Failure,
+    Planned,
+    Report,
+    RunRecord,
+    Work,
+)
 from ddbload.errors import DdbloadError, Interrupted
 
 if TYPE_CHECKING:
@@ -124,7 +136,7 @@ class Result:
         cls, run: str, error: DdbloadError, seconds: float, last: Totals | None = None
     ) -> Result:
         """When there is no report. `last`: what was last heard of the run, if it began."""
-        status = "INTERRUPTED" if isinstance(error, Interrupted) else "FAILED"
+        status = INTERRUPTED if isinstance(error, Interrupted) else FAILED
         failure = Failure(error.name, error.message)
         if last is None:
             return cls.unreported(run, status, failure, seconds)
@@ -138,10 +150,10 @@ class Result:
 
     @property
     def exit_code(self) -> int:
-        """0 done, 1 failed or not done, 3 done with rejects, 130 interrupted."""
-        if self.status == "INTERRUPTED":
+        """0 done, 1 failed or not done, 3 done with rejects, 130 interrupted or cancelled."""
+        if self.status in (INTERRUPTED, CANCELLED):
             return EXIT_INTERRUPTED
-        if self.status != "SUCCEEDED":
+        if self.status not in DONE:
             return EXIT_FAILED
         return EXIT_REJECTS if self.rows.rejected else EXIT_DONE
 

@@ -130,17 +130,17 @@ def resume_command(
     """
     from ddbload.aws_http.clients import AwsSettings
     from ddbload.cli.places import deployed
-    from ddbload.pipeline.report import SUCCEEDED, last_report, review
+    from ddbload.pipeline.report import last_report, review
 
     there = deployed(stack, AwsSettings(profile, region, endpoint_url))
     changes = {"workers": workers, "max_wcu": max_wcu, "max_rejects": max_rejects}
     options = {name: value for name, value in changes.items() if value is not None}
     payload = _again(run, options, there)
     last = None if options else last_report(there.context.ledger(run))
-    if last is not None and last.status == SUCCEEDED:
+    if last is not None and last.status in contracts.DONE:
         # What a report says, somebody may have lost of the ledger since.
         found = review(run, there.context)
-        if found.status == SUCCEEDED:
+        if found.status in contracts.DONE:
             return _done_before(found, as_json, quiet)
     suffix = f"-r{secrets.token_hex(4)}"
     arn = there.executions.start(run[: _MAX_NAME - len(suffix)] + suffix, payload)
@@ -210,7 +210,7 @@ def _started(run: str, arn: str, there: Deployed, detach: bool, as_json: bool, q
 
 
 def _watched(run: str, arn: str, there: Deployed, *, show_progress: bool) -> Result:
-    from ddbload.pipeline.follow import concluded, follow
+    from ddbload.pipeline.follow import concluded, follow, run_status
 
     adopted_rows = 0
 
@@ -228,4 +228,4 @@ def _watched(run: str, arn: str, there: Deployed, *, show_progress: bool) -> Res
     if found is not None:
         return Result.of(found, seconds=execution.seconds, adopted_rows=adopted_rows)
     failure = execution.failure or Failure("RunNotFound", f"run {run} left no ledger")
-    return Result.unreported(run, "FAILED", failure, execution.seconds)
+    return Result.unreported(run, run_status(execution), failure, execution.seconds)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
-from ddbload.contracts import PARQUET, Cursor, Payload, RunRecord, Source, Table
+from ddbload.contracts import LEDGER_VERSION, PARQUET, Cursor, Payload, RunRecord, Source, Table
 from ddbload.errors import RunMismatch, SourceChanged
 from ddbload.modes import DELETE
 from ddbload.pipeline.context import Context
@@ -18,7 +18,8 @@ from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.objects import Listing, list_objects, listed_from, row_groups
 from ddbload.pipeline.reading import readable, size_of
 from ddbload.pipeline.resolving import Resolved, check_dialect, resolve, wanted_columns
-from ddbload.pipeline.tables import check_names, describe
+from ddbload.pipeline.table_description import describe
+from ddbload.pipeline.tables import check_names
 from ddbload.pipeline.typing import attribute_types
 from ddbload.rows.layout import changes_of
 from ddbload.source.base import ByteSource
@@ -106,12 +107,18 @@ def prepare(
         total = 0 if size is None else size - start.byte
         most = MAX_CHUNKS
     chunk_bytes = max(options.chunk_bytes, -(-total // MAX_CHUNKS))
+    ledger_version = LEDGER_VERSION
     if existing is not None:
-        chunk_bytes = existing.chunk_bytes
+        # What a run began with, it is finished with.
+        chunk_bytes, ledger_version = existing.chunk_bytes, existing.ledger_version
+    pinned = raw.pinned if listing is None else listing.pinned
+    if existing is not None and "ctime_ns" not in existing.pinned:
+        # Earlier versions did not pin it.
+        pinned = {name: value for name, value in pinned.items() if name != "ctime_ns"}
     record = RunRecord(
         run=run,
         payload=payload,
-        pinned=raw.pinned if listing is None else listing.pinned,
+        pinned=pinned,
         size=size if one else None,
         data_start=start,
         columns=header.columns,
@@ -122,6 +129,7 @@ def prepare(
         created=context.now(),
         objects=None if listing is None else listing.objects,
         listing=None if listing is None else listing.name,
+        ledger_version=ledger_version,
     )
     return Prepared(record, resolved)
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ddbload.contracts import Counts, Payload, Source, Work
+from ddbload.contracts import Counts, Payload, RunRecord, Source, Work
 from ddbload.errors import BucketNotAllowed, SourceNotFound, SourceUnreadable, TableNotAllowed
 from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.store import Store
@@ -114,9 +114,9 @@ class Context:
     pacing: Pacing | None = None
     """The same for what it knows of the table's capacity."""
 
-    def ledger(self, run: str) -> Ledger:
-        """A run's ledger in this store."""
-        return Ledger(self.store, run)
+    def ledger(self, run: str, record: RunRecord | None = None) -> Ledger:
+        """A run's ledger in this store. `record`: the run's, where it is known already."""
+        return Ledger(self.store, run, record)
 
     def open(self, source: Source) -> ByteSource:
         """Open and pin what a payload names."""

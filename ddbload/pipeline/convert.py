@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ddbload.contracts import Counts, Payload, RunRecord, Work
-from ddbload.errors import TooManyRejects
+from ddbload.errors import NothingWritten, TooManyRejects
 from ddbload.pipeline.beginning import prepare
 from ddbload.pipeline.conductor import Totals
 from ddbload.pipeline.context import Context
@@ -16,7 +16,8 @@ from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.objects import expected_bytes
 from ddbload.pipeline.reading import Reading
 from ddbload.pipeline.sinks import Sink
-from ddbload.pipeline.tables import NO_TABLE, describe
+from ddbload.pipeline.table_description import describe
+from ddbload.pipeline.tables import NO_TABLE
 from ddbload.pipeline.walk import Walked, walk
 from ddbload.rows.encode import request_of
 from ddbload.rows.parse import Defect
@@ -71,7 +72,7 @@ def convert(
 
     `ledger`: that the record was prepared with.
     `reject` gets the line of each reject. Finishing the sink is left to the caller. Raises
-    `TooManyRejects`, and what reading and writing raise.
+    `TooManyRejects`, `NothingWritten`, and what reading and writing raise.
     """
     limit = record.payload.options.max_rejects
     converted.bytes = record.data_start.byte
@@ -87,6 +88,11 @@ def convert(
             )
         sink.write(lines)
         watch(Totals(converted.rows, Work(), converted.bytes, expected_bytes(record), 0))
+    if converted.rows.all_rejected:
+        raise NothingWritten(
+            f"all {converted.read} rows were rejected, so nothing was written: their causes say"
+            " why (--rejects keeps the rows); most often the delimiter or a type is not the file's"
+        )
 
 
 def _lines(

@@ -17,7 +17,7 @@ from ddbload.errors import ExecutionExists, InvalidPayload, RequestRefused, RunN
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
-RUNNING, SUCCEEDED = "RUNNING", "SUCCEEDED"
+RUNNING, SUCCEEDED, ABORTED = "RUNNING", "SUCCEEDED", "ABORTED"
 MAX_INPUT_BYTES = 220_000
 """Step Functions allows any state 262,144, and what was caught, up to 32,768, comes on top."""
 
@@ -124,7 +124,7 @@ def _failure(answer: Mapping[str, Any]) -> Failure | None:
     if status in (RUNNING, SUCCEEDED, "PENDING_REDRIVE"):
         return None
     hint = {
-        "ABORTED": "somebody stopped the execution; resume takes the run up again",
+        ABORTED: "somebody stopped the execution; resume takes the run up again",
         "TIMED_OUT": "the execution took longer than it may; resume takes the run up again",
     }
     caught = {

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ddbload.contracts import Counts, Failure, Report, RunRecord, Segment, Work
+from ddbload.contracts import (
+    CANCELLED,
+    FAILED,
+    SUCCEEDED,
+    Counts,
+    Failure,
+    Report,
+    RunRecord,
+    Segment,
+    Work,
+)
 from ddbload.pipeline.conductor import Totals
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.executions import SUCCEEDED, Execution, Executions
+from ddbload.pipeline.executions import ABORTED, Execution, Executions
 from ddbload.pipeline.ledger import Ledger
-from ddbload.pipeline.report import FAILED, review
+from ddbload.pipeline.report import review
 
 POLL_SECONDS = 1.0
 
@@ -92,4 +102,19 @@ def concluded(run: str, execution: Execution, context: Context) -> Report | None
     if error is None or error.name != why.name:
         # The ledger may tell of an earlier execution's failure.
         error = why
-    return replace(found, status=FAILED, error=error, seconds=execution.seconds)
+    return replace(found, status=run_status(execution), error=error, seconds=execution.seconds)
+
+
+def run_status(execution: Execution, last: Report | None = None) -> str:
+    """The status of a run, by its last execution and the report of it.
+
+    Step Functions' own words for an execution are fewer, and others. One that still runs is
+    RUNNING; one that somebody stopped is CANCELLED.
+    """
+    if execution.running:
+        return execution.status
+    if execution.status == ABORTED:
+        return CANCELLED
+    if execution.status == SUCCEEDED:
+        return SUCCEEDED if last is None else last.status
+    return FAILED

@@ -22,6 +22,9 @@ from ddbload.errors import (
     DdbloadError,
     InvalidPayload,
     NoProgress,
+    TableNotActive,
+    TableNotFound,
+    TableReplaced,
     TooManyRejects,
 )
 from ddbload.modes import PLAN
@@ -31,6 +34,7 @@ from ddbload.pipeline.intake import Intake
 from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.objects import chunk_parts, open_parts
 from ddbload.pipeline.reading import Reading
+from ddbload.pipeline.table_description import require_same
 from ddbload.write.driver import Job
 from ddbload.write.engines import concurrency_of, driver_of, transport_of
 from ddbload.write.pacing import Pacing
@@ -53,7 +57,7 @@ def import_chunk(
     `error` in the task nothing is imported: the ledger gets word of what a step that was killed,
     or never began, could not say itself.
     """
-    ledger = context.ledger(task.run)
+    ledger = context.ledger(task.run, None if reading is None else reading.record)
     chunk = task.chunk
     if task.error is not None:
         failure = replace(task.error, chunk=chunk.chunk)
@@ -63,6 +67,7 @@ def import_chunk(
     if not chunk.start <= start.byte < chunk.end:
         raise InvalidPayload(f"the cursor, byte {start.byte}, lies outside chunk {chunk.chunk}")
     try:
+        _require_row_start(start, chunk, ledger)
         segment = ledger.find_segment(chunk.chunk, start.byte)
         if segment is not None:
             return _result(task, segment, adopted=True)
@@ -80,6 +85,22 @@ def import_chunk(
             # What failed is to be raised, also when word of it cannot be left.
             ledger.put_failure(Failure(error.name, error.message, chunk.chunk))
         raise
+
+
+def _require_row_start(start: Cursor, chunk: Chunk, ledger: Ledger) -> None:
+    """Raise `InvalidPayload` for a cursor that is not where a segment of the chunk ends.
+
+    Rows begin there, and at the chunk's own start. Anywhere else may be the middle of a row, whose
+    rest would be taken for one.
+    """
+    if start == Cursor(chunk.start, chunk.first_line):
+        return
+    before = ledger.segment_before(chunk.chunk, start.byte)
+    if before is None or before.end != start:
+        raise InvalidPayload(
+            f"the cursor, byte {start.byte}, line {start.line}, is not where an earlier invocation"
+            f" of chunk {chunk.chunk} stopped: no row may begin there"
+        )
 
 
 def _result(task: ImportTask, segment: Segment, *, adopted: bool = False) -> ImportResult:
@@ -166,6 +187,7 @@ class _Import:
 
     def _run(self) -> Segment | None:
         context, intake = self._context, self._intake
+        self._require_same_table()
         parts = open_parts(self._parts, self._record, context)
         with closing(parts), rare_collections():
             intake.attach(parts, self._scheduler)
@@ -177,10 +199,34 @@ class _Import:
                 f"chunk {segment.chunk} from byte {segment.start.byte}: {segment.rows} does not"
                 " add up: please report it"
             )
+        if segment.work.requests:
+            self._require_same_table_still()
         done = segment.end.byte > self._start.byte
         written = self._write(segment) if done else None
         self._raise_what_ended_it()
         return written
+
+    def _require_same_table(self) -> None:
+        context = self._context
+        require_same(
+            context.clients.dynamodb,
+            self._record.table,
+            sleep=context.sleep,
+            rng=context.rng,
+            give_up=context.must_end,
+        )
+
+    def _require_same_table_still(self) -> None:
+        """Compare after the last request: no segment may count rows of another table.
+
+        What only keeps DynamoDB from being asked leaves the segment: Report asks again.
+        """
+        try:
+            self._require_same_table()
+        except (TableReplaced, TableNotFound, TableNotActive):
+            raise
+        except DdbloadError:
+            pass
 
     def _drive(self) -> None:
         context = self._context

@@ -2,7 +2,8 @@
 
 `run.json` is written when everything was checked; then the manifest's parts, the manifest,
 the segments of each chunk, and at last `report.json`. A segment is written once, last, and
-never changed: whoever comes second adopts it.
+never changed: whoever comes second adopts it. Segments and the manifest's parts carry the run's
+id and configuration, so that none of another run is taken for one of this.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ddbload.contracts import Chunk, Failure, Part, PreflightCursor, Report, RunRecord, Segment
-from ddbload.errors import TAKE_UP, DdbloadError, LedgerDamaged, RunNotFound
+from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
 from ddbload.pipeline.store import Store
 
 T = TypeVar("T")
@@ -34,16 +35,21 @@ class ManifestPart:
 class Ledger:
     """Reads and writes one run's objects. Raises `LedgerDamaged` for what it cannot read."""
 
-    def __init__(self, store: Store, run: str) -> None:
+    def __init__(self, store: Store, run: str, record: RunRecord | None = None) -> None:
+        """`record`: the run's, where it is known already."""
         self.run = run
         self._store = store
         self._root = f"runs/{run}/"
+        self._known_stamp = None if record is None else record.stamp
 
     # The run.
 
     def find_record(self) -> RunRecord | None:
         """What the run is, or None when it never began."""
-        return self._read("run.json", RunRecord.from_json)
+        found = self._read("run.json", RunRecord.from_json)
+        if found is not None:
+            self._known_stamp = found.stamp
+        return found
 
     def record(self) -> RunRecord:
         """What the run is. Raises `RunNotFound`."""
@@ -59,7 +65,10 @@ class Ledger:
         Of two runs that begin under one id at once, one begins: the other must not take its
         segments for its own.
         """
-        return self._store.put_new(self._root + "run.json", _encode(record.to_json()))
+        began = self._store.put_new(self._root + "run.json", _encode(record.to_json()))
+        if began:
+            self._known_stamp = record.stamp
+        return began
 
     def put_record(self, record: RunRecord) -> None:
         """Write what a run is that began before."""
@@ -108,20 +117,28 @@ class Ledger:
     def find_part(self, byte: int) -> ManifestPart | None:
         """The part of the manifest that begins at a byte."""
 
-        def decode(value: Any) -> ManifestPart:
-            cursor = value["cursor"]
+        def decode(said: dict[str, Any]) -> ManifestPart:
+            cursor = said["cursor"]
             return ManifestPart(
-                _chunks(value["chunks"]),
+                _chunks(said["chunks"]),
                 None if cursor is None else PreflightCursor.from_json(cursor),
             )
 
-        return self._read(_part_name(byte), decode)
+        name = _part_name(byte)
+        return self._read(name, lambda value: self._read_own(name, value, decode))
+
+    def part_before(self, byte: int) -> ManifestPart | None:
+        """The last part of the manifest that begins before a byte."""
+        starts = _starts(self._store.names(self._root + "manifest/"))
+        start = max((each for each in starts if each < byte), default=None)
+        return None if start is None else self.find_part(start)
 
     def put_part(self, byte: int, part: ManifestPart) -> ManifestPart:
         """Write a part, unless there is one: the part that counts."""
         value = {
             "chunks": [chunk.to_json() for chunk in part.chunks],
             "cursor": None if part.cursor is None else part.cursor.to_json(),
+            **self._stamp,
         }
         if self._store.put_new(self._root + _part_name(byte), _encode(value)):
             return part
@@ -147,12 +164,19 @@ class Ledger:
     def find_segment(self, chunk: int, start: int) -> Segment | None:
         """The segment of a chunk that begins at a byte."""
         name = _segment_name(chunk, start)
-        return self._read(name, _segment_named(self._root + name))
+        return self._read(name, self._segment_named(self._root + name))
+
+    def segment_before(self, chunk: int, byte: int) -> Segment | None:
+        """The last segment of a chunk that begins before a byte."""
+        starts = _starts(self._store.names(f"{self._root}{_segments_of(chunk)}"))
+        start = max((each for each in starts if each < byte), default=None)
+        return None if start is None else self.find_segment(chunk, start)
 
     def put_segment(self, segment: Segment) -> Segment:
         """Write a segment, unless there is one: the segment that counts."""
         name = _segment_name(segment.chunk, segment.start.byte)
-        if self._store.put_new(self._root + name, _encode(segment.to_json())):
+        value = {**segment.to_json(), **self._stamp}
+        if self._store.put_new(self._root + name, _encode(value)):
             return segment
         return self.find_segment(segment.chunk, segment.start.byte) or segment
 
@@ -163,7 +187,7 @@ class Ledger:
     def segments(self, names: Sequence[str] | None = None) -> list[Segment]:
         """The segments of these names, or all of the run."""
         found = self.segment_names() if names is None else names
-        return self._read_each(found, _segment_named)
+        return self._read_each(found, self._segment_named)
 
     # Rejects.
 
@@ -208,6 +232,11 @@ class Ledger:
                 f" {segment.rows.rejected} were counted in chunk {segment.chunk} from byte"
                 f" {segment.start.byte}; start a new run"
             )
+        if lines and not lines[-1].endswith(b"\n"):
+            raise LedgerDamaged(
+                f"{self._uri(segment.rejects or 'rejects/')} is cut short in its last line; start a"
+                " new run"
+            )
         return lines
 
     @property
@@ -237,6 +266,35 @@ class Ledger:
         """The last report, if the run came to one."""
         return self._read("report.json", Report.from_json)
 
+    @property
+    def _stamp(self) -> dict[str, str]:
+        if self._known_stamp is None:
+            self._known_stamp = self.record().stamp
+        return self._known_stamp
+
+    def _read_own(self, name: str, value: Any, decode: Callable[[dict[str, Any]], T]) -> T:
+        """Decode an object that carries the run's stamp. Raises `LedgerDamaged`."""
+        said = dict(value)
+        carried = {each: said.pop(each) for each in ("run", "configuration") if each in said}
+        found = decode(said)
+        if carried != self._stamp:
+            raise LedgerDamaged(
+                f"{self._uri(name)} was not written by this run: it belongs to another one, or to"
+                " one with another source, table or reading of it; start a new run (another run id)"
+            )
+        return found
+
+    def _segment_named(self, name: str) -> Callable[[Any], Segment]:
+        """Reads the segment of this name, and no other that was put in its place."""
+
+        def decode(said: dict[str, Any]) -> Segment:
+            segment = Segment.from_json(said)
+            if not name.endswith("/" + _segment_name(segment.chunk, segment.start.byte)):
+                raise ValueError(name)
+            return segment
+
+        return lambda value: self._read_own(name.removeprefix(self._root), value, decode)
+
     def _uri(self, name: str) -> str:
         return self._store.uri(self._root + name)
 
@@ -256,10 +314,12 @@ class Ledger:
     def _decode(self, name: str, data: bytes, decode: Callable[[Any], T]) -> T:
         try:
             return decode(json.loads(data))
+        except LedgerDamaged:
+            raise
         except (DdbloadError, ValueError, LookupError, TypeError):
             raise LedgerDamaged(
-                f"{self._store.uri(name)} is not what this version of ddbload writes; remove it if"
-                f" it is damaged, and {TAKE_UP}"
+                f"{self._store.uri(name)} is not what this version of ddbload writes: it is"
+                " damaged, or of a later version; start a new run (another run id)"
             ) from None
 
 
@@ -297,20 +357,18 @@ def _parts_name(chunk: Chunk) -> str:
     return f"parts/{chunk.start}-{chunk.end}.json"
 
 
+def _segments_of(chunk: int) -> str:
+    return f"chunks/{chunk:05d}/"
+
+
 def _segment_name(chunk: int, start: int) -> str:
-    return f"chunks/{chunk:05d}/{start}.json"
+    return f"{_segments_of(chunk)}{start}.json"
 
 
-def _segment_named(name: str) -> Callable[[Any], Segment]:
-    """Reads the segment of this name, and no other that was put in its place."""
-
-    def decode(value: Any) -> Segment:
-        segment = Segment.from_json(value)
-        if not name.endswith("/" + _segment_name(segment.chunk, segment.start.byte)):
-            raise ValueError(name)
-        return segment
-
-    return decode
+def _starts(names: Sequence[str]) -> list[int]:
+    """The bytes that objects begin at, by their names."""
+    stems = (name.rpartition("/")[2].removesuffix(".json") for name in names)
+    return [int(stem) for stem in stems if stem.isdecimal()]
 
 
 def _encode(value: object) -> bytes:

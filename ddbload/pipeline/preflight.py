@@ -15,6 +15,7 @@ from ddbload.contracts import (
     RunRecord,
     run_id,
 )
+from ddbload.errors import InvalidPayload, LedgerDamaged
 from ddbload.pipeline.beginning import begin
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.cutting import Cutting
@@ -39,11 +40,22 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
         cursor = PreflightCursor(first.byte, first.line, 0)
         whole = ledger.find_manifest()
         if whole is not None:
+            if list(whole) != _joined(record, ledger):
+                raise LedgerDamaged(
+                    f"the manifest of run {run} is not what its parts say; start a new run (another"
+                    " run id)"
+                )
             record = _counted(record, whole, ledger)
             return _result(record, None, ledger, len(whole))
     else:
         ledger = context.ledger(run_id(task.run))
         record, cursor = ledger.record(), task.cursor
+        before = ledger.part_before(cursor.byte)
+        if before is None or before.cursor != cursor:
+            raise InvalidPayload(
+                f"the cursor, byte {cursor.byte}, line {cursor.line}, is not where an earlier"
+                " invocation of preflight stopped: no row may begin there"
+            )
     part = ledger.find_part(cursor.byte)
     if part is None:
         part = ledger.put_part(cursor.byte, Cutting(record, ledger, context).run(cursor))
@@ -66,8 +78,8 @@ def _result(
     return PreflightResult(record.run, cursor, ledger.manifest_name, chunks, record.workers)
 
 
-def _join(record: RunRecord, ledger: Ledger) -> RunRecord:
-    """Write the whole manifest."""
+def _joined(record: RunRecord, ledger: Ledger) -> list[Chunk]:
+    """The chunks of all the manifest's parts."""
     chunks: list[Chunk] = []
     byte = record.data_start.byte
     while (part := ledger.find_part(byte)) is not None:
@@ -75,6 +87,12 @@ def _join(record: RunRecord, ledger: Ledger) -> RunRecord:
         if part.cursor is None:
             break
         byte = part.cursor.byte
+    return chunks
+
+
+def _join(record: RunRecord, ledger: Ledger) -> RunRecord:
+    """Write the whole manifest."""
+    chunks = _joined(record, ledger)
     record = _counted(record, chunks, ledger)
     ledger.put_manifest(chunks)
     return record

@@ -6,6 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ddbload.contracts import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    SUCCEEDED,
+    SUCCEEDED_WITH_REJECTS,
     Chunk,
     Counts,
     Failure,
@@ -21,31 +26,33 @@ from ddbload.contracts import (
 from ddbload.errors import (
     TAKE_UP,
     ConservationViolated,
+    DdbloadError,
     IncompleteRun,
     InvalidPayload,
     LedgerDamaged,
+    NothingWritten,
     RunNotFound,
     TooManyRejects,
 )
 from ddbload.modes import PLAN
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.ledger import Ledger, in_order
-
-SUCCEEDED, FAILED, INTERRUPTED = "SUCCEEDED", "FAILED", "INTERRUPTED"
+from ddbload.pipeline.table_description import require_same
 
 
 def report(run: str, context: Context, *, interrupted: bool = False) -> Report:
     """Add up the run's segments, check them, and write `report.json`.
 
-    SUCCEEDED only when the chunks tile the source, each is imported to its proven end, the
-    conservation law holds, every reject is there and there are no more than `max_rejects`.
-    What is wrong stands in `error`; nothing but a ledger that cannot be read is raised.
+    It succeeded only when the chunks tile the source, each is imported to its proven end, the
+    conservation law holds, every reject is there, there are no more than `max_rejects`, some row
+    was not rejected, and the table is still the one that the run began with. What is wrong stands
+    in `error`. Raises what keeps the ledger from being read, or the table from being described
+    for now.
     `interrupted`: somebody stopped it, so open chunks are no failure.
     """
     ledger = context.ledger(run)
     record = ledger.record()
-    found = reconcile(record, ledger, context.now() - record.created)
-    found = _with_rejects_checked(found, ledger)
+    found = _checked(record, ledger, context)
     if interrupted:
         found = _as_interrupted(found)
     ledger.put_report(found)
@@ -67,14 +74,14 @@ def conclude(task: ReportTask, context: Context) -> Outcome:
         # It never began. What was caught says why; there is nothing to reconcile.
         failure = caught or Failure(error.name, error.message)
         return Outcome(run, FAILED, Counts(), 0, 0, None, failure)
-    found = _with_rejects_checked(reconcile(record, ledger, context.now() - record.created), ledger)
-    proven = found.status == SUCCEEDED
+    found = _checked(record, ledger, context)
+    proven = found.status in DONE
     # Failed chunks say more than what the Map's own error does; but where Preflight failed, none
     # was tried, and they are an earlier execution's.
     if caught is not None and (proven or _says_little(found) or not task.planned):
         found = replace(found, status=FAILED, error=caught)
     earlier = last_report(ledger) if caught is not None and proven else None
-    if earlier is None or earlier.status != SUCCEEDED:
+    if earlier is None or earlier.status not in DONE:
         ledger.put_report(found)
     return Outcome(
         run, found.status, found.rows, found.chunks, found.chunks_done, found.rejects, found.error
@@ -92,14 +99,26 @@ def review(run: str, context: Context) -> Report:
     record = ledger.record()
     last = last_report(ledger)
     found = reconcile(record, ledger, context.now() - record.created if last is None else 0.0)
+    found = _with_rejects_checked(found, ledger)
     if last is None:
         return found
     found = replace(found, seconds=last.seconds)
     came_as_far = (found.rows, found.chunks_done) == (last.rows, last.chunks_done)
-    if last.error is not None and found.error is not None and came_as_far:
-        # It may know of more than the ledger does: why preflight failed, say.
-        found = replace(found, error=last.error)
+    if last.error is not None and came_as_far:
+        # It may know of more than the ledger does: why preflight failed, or that the table was
+        # replaced.
+        found = replace(found, status=FAILED, error=last.error)
+    if last.status == SUCCEEDED and came_as_far and _differs_in_word(found):
+        # Earlier versions had one word for every run that came to its end.
+        found = replace(found, status=SUCCEEDED, error=None)
     return _as_interrupted(found) if last.status == INTERRUPTED else found
+
+
+def _differs_in_word(found: Report) -> bool:
+    """Whether an earlier version would have said SUCCEEDED."""
+    if found.error is not None:
+        return found.error.name == NothingWritten.__name__
+    return found.status == SUCCEEDED_WITH_REJECTS
 
 
 def last_report(ledger: Ledger) -> Report | None:
@@ -108,6 +127,27 @@ def last_report(ledger: Ledger) -> Report | None:
         return ledger.find_report()
     except LedgerDamaged:
         return None
+
+
+def _checked(record: RunRecord, ledger: Ledger, context: Context) -> Report:
+    """What the ledger says, its rejects and the table looked at before it is called a success."""
+    found = reconcile(record, ledger, context.now() - record.created)
+    found = _with_rejects_checked(found, ledger)
+    if found.status not in DONE or record.payload.options.mode == PLAN:
+        return found
+    try:
+        require_same(
+            context.clients.dynamodb,
+            record.table,
+            sleep=context.sleep,
+            rng=context.rng,
+            give_up=context.must_end,
+        )
+    except DdbloadError as error:
+        if not error.permanent:
+            raise
+        return replace(found, status=FAILED, error=Failure(error.name, error.message))
+    return found
 
 
 def _with_rejects_checked(found: Report, ledger: Ledger) -> Report:
@@ -148,7 +188,7 @@ def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
     error = _first_error(record, chunks, chains, rows, failures)
     return Report(
         run=record.run,
-        status=FAILED if error else SUCCEEDED,
+        status=_status(error, rows),
         rows=rows,
         work=work,
         bytes=record.data_start.byte + sum(s.end.byte - s.start.byte for s in segments),
@@ -175,6 +215,12 @@ def chunk_segments(ledger: Ledger, chunks: Sequence[Chunk]) -> list[list[Segment
     return [in_order(chunk, segments) for chunk in chunks]
 
 
+def _status(error: Failure | None, rows: Counts) -> str:
+    if error is not None:
+        return FAILED
+    return SUCCEEDED_WITH_REJECTS if rows.rejected else SUCCEEDED
+
+
 def _first_error(
     record: RunRecord,
     chunks: Sequence[Chunk] | None,
@@ -192,6 +238,14 @@ def _first_error(
             f"{rows.read} rows read are not {rows.written} written + {rows.rejected} rejected +"
             f" {rows.superseded} superseded + {rows.skipped} skipped: please report it",
         )
+    incomplete = _incomplete(record, chunks, chains)
+    if rows.all_rejected and not incomplete:
+        return Failure(
+            NothingWritten.__name__,
+            f"all {rows.read} rows were rejected, so nothing was written: ddbload rejects"
+            f" {record.run} --summary says why; most often the delimiter, a type or the key's"
+            " column is not the file's",
+        )
     limit = record.payload.options.max_rejects
     if rows.rejected > limit:
         return Failure(
@@ -199,7 +253,6 @@ def _first_error(
             f"{rows.rejected} rows were rejected, and max_rejects is {limit}: look at"
             f" them, then mend the file, or allow more and {TAKE_UP}",
         )
-    incomplete = _incomplete(record, chunks, chains)
     if incomplete:
         return Failure(IncompleteRun.__name__, incomplete)
     return None

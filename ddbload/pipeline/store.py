@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ddbload.aws_http.calls import call
 from ddbload.aws_http.failures import Meaning
-from ddbload.errors import LedgerDamaged, SourceNotFound
+from ddbload.errors import TAKE_UP, LedgerDamaged, LedgerUnwritable, SourceNotFound
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -46,7 +46,11 @@ class Store(Protocol):
 
 
 class FolderStore:
-    """A folder. It is made when something is first written."""
+    """A folder. It is made when something is first written.
+
+    What was written when `put` or `put_new` returns is on the disk, and outlasts a loss of power.
+    Raises `LedgerUnwritable` for what cannot be written, `LedgerDamaged` for what cannot be read.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -69,20 +73,23 @@ class FolderStore:
         temporary = self._write_beside(name, data)
         try:
             temporary.replace(self._root / name)
+            self._sync_folder(name)
         except OSError as error:
             _remove(temporary)
-            raise self._damaged(name, error) from None
+            raise self._unwritable(name, error) from None
 
     def put_new(self, name: str, data: bytes) -> bool:
         """Write beside it, then link: that fails where the name is taken."""
         temporary = self._write_beside(name, data)
         try:
             os.link(temporary, self._root / name)
-            return True
         except FileExistsError:
             return False
         except OSError as error:
-            raise self._damaged(name, error) from None
+            raise self._unwritable(name, error) from None
+        else:
+            self._sync_folder(name)
+            return True
         finally:
             _remove(temporary)
 
@@ -104,18 +111,36 @@ class FolderStore:
         path = self._root / name
         temporary = None
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(path.parent)
             with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
                 temporary = Path(file.name)
                 file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
             return temporary
         except OSError as error:
             if temporary is not None:
                 _remove(temporary)
-            raise self._damaged(name, error) from None
+            raise self._unwritable(name, error) from None
+
+    def _sync_folder(self, name: str) -> None:
+        """Have a name that was just given outlast a loss of power."""
+        try:
+            _sync((self._root / name).parent)
+        except OSError as error:
+            raise self._unwritable(name, error) from None
 
     def _damaged(self, name: str, error: OSError) -> LedgerDamaged:
         return LedgerDamaged(f"the ledger at {self.uri(name)}: {error.strerror}")
+
+    def _unwritable(self, name: str, error: OSError) -> LedgerDamaged | LedgerUnwritable:
+        if isinstance(error, IsADirectoryError | NotADirectoryError | FileExistsError):
+            # Something else has the name.
+            return self._damaged(name, error)
+        return LedgerUnwritable(
+            f"the ledger cannot be written at {self.uri(name)}: {error.strerror}; make room or mend"
+            f" the permissions (its file system must know hard links), and {TAKE_UP}"
+        )
 
 
 class BucketStore:
@@ -214,6 +239,26 @@ class BucketStore:
     @staticmethod
     def _taken(meant: Meaning) -> Exception | None:
         return _TakenError() if meant.status == 412 else None
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, so that they outlast a loss of power."""
+    missing = []
+    above = folder
+    while not above.is_dir() and above != above.parent:
+        missing.append(above)
+        above = above.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        _sync(made.parent)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _remove(temporary: Path) -> None:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
 
-from ddbload.aws_http.calls import call
-from ddbload.aws_http.failures import Meaning
 from ddbload.contracts import KeyAttribute, Table
 from ddbload.errors import (
     BadHeader,
@@ -18,9 +13,6 @@ from ddbload.errors import (
     InvalidPayload,
     KeyColumnMissing,
     KeyTypeMismatch,
-    ServiceUnavailable,
-    TableNotActive,
-    TableNotFound,
     UnknownColumn,
     UnsupportedKeyType,
 )
@@ -28,84 +20,9 @@ from ddbload.rows.attributes import MAX_NAME_BYTES
 from ddbload.rows.layout import missing, shown
 from ddbload.rows.values import attribute_type
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
 KEY_TYPES = ("S", "N", "B")
 NO_TABLE = Table(name="none", id="", keys=())
 """Stands where items are made for no table in particular: nothing is a key."""
-
-_KEY_BYTES = {"HASH": 2048, "RANGE": 1024}
-
-
-def describe(
-    client: DynamoDBClient,
-    name: str,
-    *,
-    sleep: Callable[[float], None] = time.sleep,
-    rng: random.Random | None = None,
-) -> Table:
-    """A table that takes writes. Raises `TableNotFound`, `TableNotActive`, and AWS's errors."""
-    return described(client, name, sleep=sleep, rng=rng)[0]
-
-
-def described(
-    client: DynamoDBClient,
-    name: str,
-    *,
-    sleep: Callable[[float], None] = time.sleep,
-    rng: random.Random | None = None,
-) -> tuple[Table, Mapping[str, Any]]:
-    """The same, and all that DescribeTable answers of it."""
-
-    def absent(meant: Meaning) -> Exception | None:
-        if meant.code == "ResourceNotFoundException":
-            where = client.meta.region_name
-            return TableNotFound(
-                f"there is no table {name} in {where}; ddbload does not create tables"
-            )
-        return None
-
-    doing = f"describing table {name}"
-
-    def ask() -> tuple[Table, Mapping[str, Any]]:
-        answer: Any = client.describe_table(TableName=name)
-        return _table(name, answer["Table"]), answer["Table"]
-
-    try:
-        return call(ask, doing, expected=absent, sleep=sleep, rng=rng)
-    except (AttributeError, LookupError, TypeError, ValueError):
-        raise ServiceUnavailable(
-            f"{doing}: the answer is none of DynamoDB's; check the endpoint"
-        ) from None
-
-
-def _table(name: str, table: Mapping[str, Any]) -> Table:
-    status = table["TableStatus"]
-    if status not in ("ACTIVE", "UPDATING"):
-        raise TableNotActive(f"table {name} is {status}; wait until it is ACTIVE")
-    types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
-    indexes = (*table.get("GlobalSecondaryIndexes", ()), *table.get("LocalSecondaryIndexes", ()))
-    found = table.get("TableId") or f"{table.get('TableArn')} {table.get('CreationDateTime')}"
-    return Table(
-        name=name,
-        id=str(found),
-        keys=_keys(table["KeySchema"], types),
-        index_keys=tuple(key for index in indexes for key in _keys(index["KeySchema"], types)),
-    )
-
-
-def _keys(
-    schema: Sequence[Mapping[str, str]], types: Mapping[str, str]
-) -> tuple[KeyAttribute, ...]:
-    # The partition key first, as AWS sends it, whatever the order here.
-    ordered = sorted(schema, key=lambda each: each["KeyType"] != "HASH")
-    return tuple(
-        KeyAttribute(
-            each["AttributeName"], types[each["AttributeName"]], _KEY_BYTES[each["KeyType"]]
-        )
-        for each in ordered
-    )
 
 
 def check_names(columns: Sequence[str]) -> None:

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from ddbload.contracts import AUTO, DYNAMODB_EXPORT, Message
+from ddbload.contracts import AUTO, DONE, DYNAMODB_EXPORT, Message
 from ddbload.errors import ExecutionExists
 from ddbload.fields import Fields
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.ledger import Ledger
-from ddbload.pipeline.report import SUCCEEDED, last_report
+from ddbload.pipeline.report import last_report
 from ddbload.source.exports import FILES, SUMMARY
 from ddbload.source.exports import STARTED as EXPORT_STARTED
 
@@ -178,5 +178,5 @@ def on_upload(
 
 def _outcome(ledger: Ledger) -> str:
     report = last_report(ledger)
-    loaded = report is not None and report.status == SUCCEEDED
+    loaded = report is not None and report.status in DONE
     return LOADED_BEFORE if loaded else STARTED_BEFORE

@@ -12,7 +12,7 @@ from ddbload.errors import SourceChanged, SourceNotFound, SourceUnreadable
 
 
 class LocalFile:
-    """A regular file, pinned by size, time of change and inode."""
+    """A regular file, pinned by size, times of change and inode."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
@@ -31,12 +31,16 @@ class LocalFile:
 
     @property
     def pinned(self) -> Mapping[str, Any]:
-        """Path, size, time of change and inode."""
+        """Path, size, times of change and inode.
+
+        `ctime_ns` says of an edit in place that set the other time back.
+        """
         status = self._status
         return {
             "path": str(Path(self._path).absolute()),
             "size": status.st_size,
             "mtime_ns": status.st_mtime_ns,
+            "ctime_ns": status.st_ctime_ns,
             "inode": status.st_ino,
         }
 
@@ -63,6 +67,9 @@ class LocalFile:
         now, then = os.fstat(self._descriptor), self._status
         if (now.st_size, now.st_mtime_ns) != (then.st_size, then.st_mtime_ns):
             raise self._changed()
+        # A name that is taken from the file changes this time, too, and no content.
+        if now.st_ctime_ns != then.st_ctime_ns and now.st_nlink == then.st_nlink:
+            raise self._changed()
 
     def _changed(self) -> SourceChanged:
         return SourceChanged(
@@ -88,7 +95,7 @@ def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
     try:
         _require_regular(path, descriptor)
         source = LocalFile(path, descriptor)
-        if pinned is not None and dict(source.pinned) != dict(pinned):
+        if pinned is not None and not _is_version(source.pinned, pinned):
             raise SourceChanged(
                 f"{path} is not the file that this run began with (another size, time of change"
                 " or inode); start a new run for it"
@@ -97,6 +104,11 @@ def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
         os.close(descriptor)
         raise
     return source
+
+
+def _is_version(found: Mapping[str, Any], pinned: Mapping[str, Any]) -> bool:
+    """Whether a file is what was pinned. Earlier versions did not pin `ctime_ns`."""
+    return dict(found) == {"ctime_ns": found["ctime_ns"], **pinned}
 
 
 def _require_regular(path: str, descriptor: int) -> None:

@@ -72,7 +72,7 @@ def test_with_rejects(console: Console, table):
     console.write("a.csv", "id,name\n1,one\nx,none\n")
     ended = console.ddbload("import", "a.csv", table, "--json")
     found = checked(ended)
-    assert (ended.code, found["status"], found["error"]) == (3, "SUCCEEDED", None)
+    assert (ended.code, found["status"], found["error"]) == (3, "SUCCEEDED_WITH_REJECTS", None)
     lines = Path(found["rejects"]).read_text("utf-8").splitlines()
     assert [json.loads(line)["line"] for line in lines] == [3]
 

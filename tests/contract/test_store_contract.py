@@ -13,7 +13,13 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from ddbload.errors import AccessDenied, LedgerDamaged, ServiceUnavailable, SourceNotFound
+from ddbload.errors import (
+    AccessDenied,
+    LedgerDamaged,
+    LedgerUnwritable,
+    ServiceUnavailable,
+    SourceNotFound,
+)
 from ddbload.pipeline.store import BucketStore, FolderStore, Store
 from tests.fakes.client import ServiceError, connection_closed, read_timeout
 from tests.fakes.s3 import FakeS3
@@ -216,10 +222,57 @@ def test_a_full_disk_is_named_and_leaves_nothing(folder, tmp_path, monkeypatch, 
 
     make = tempfile.NamedTemporaryFile
     monkeypatch.setattr("tempfile.NamedTemporaryFile", lambda **how: Full(make(**how)))
-    with pytest.raises(LedgerDamaged, match="No space left"):
+    with pytest.raises(LedgerUnwritable, match=r"cannot be written at .*No space left.*make room"):
         (folder.put_new if new else folder.put)(NAME, b"content")
     assert folder.get(NAME) is None
     assert not [path for path in (tmp_path / "ledger").rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("new", [True, False])
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EPERM])
+@pytest.mark.parametrize("call", ["mkdir", "link", "replace", "fsync"])
+def test_a_ledger_that_may_not_be_written_is_no_damage(folder, monkeypatch, call, code, new):
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    if call == {True: "replace", False: "link"}[new]:
+        pytest.skip("the other way of writing")
+    monkeypatch.setattr(os, call, refuse)
+    with pytest.raises(LedgerUnwritable, match=os.strerror(code)):
+        (folder.put_new if new else folder.put)(NAME, b"content")
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_what_is_written_outlasts_a_loss_of_power(folder, tmp_path, monkeypatch, new):
+    """Its bytes are on the disk before it has its name; then the name is, and all folders."""
+    events: list[tuple[str, str]] = []
+    sync = os.fsync
+
+    def synced(descriptor: int) -> None:
+        events.append(("sync", str(Path(f"/proc/self/fd/{descriptor}").readlink())))
+        sync(descriptor)
+
+    def named(call: Any) -> Any:
+        def give(source: Any, to: Any) -> None:
+            call(source, to)
+            events.append(("name", str(to)))
+
+        return give
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "link", named(os.link))
+    monkeypatch.setattr(os, "replace", named(os.replace))
+    (folder.put_new if new else folder.put)(NAME, b"content")
+    target = tmp_path / "ledger" / NAME
+    given = events.index(("name", str(target)))
+    before = [name for kind, name in events[:given] if kind == "sync"]
+    assert [name for name in before if Path(name).name.startswith(".")]
+    # Each new folder's name stands in the one above.
+    above = target.parent.parent
+    while above != tmp_path.parent:
+        assert str(above) in before
+        above = above.parent
+    assert ("sync", str(target.parent)) in events[given:]
 
 
 def test_a_folder_in_a_files_place_is_named(folder, tmp_path):

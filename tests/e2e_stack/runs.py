@@ -127,7 +127,7 @@ class Load:
         assert read_rejects(self.run.rejects(segments)) == wanted.rejects
         report = self.run.json("report.json")
         assert (report["run"], report["status"], report["error"]) == (
-            *(self.run.id, "SUCCEEDED", None),
+            *(self.run.id, "SUCCEEDED_WITH_REJECTS" if wanted.rejects else "SUCCEEDED", None),
         )
         rows = report["rows"]
         assert (rows["read"], rows["rejected"]) == (wanted.rows, len(wanted.rejects))

@@ -82,16 +82,26 @@ def test_what_a_run_is_asked_for(stack, ddbload):
     data = (HEADER + rows(50) + bad_rows(1)).encode()
     uri, table = f"s3://{SOURCES}/{stack.put(data)}", stack.cloud.table()
     shown = ddbload("start", uri, table, "--run-id", "asked", code=3)
-    assert "run asked: SUCCEEDED\n  rows      51 read: 50 written, 1 rejected\n" in shown.out
+    assert (
+        "run asked: SUCCEEDED_WITH_REJECTS\n  rows      51 read: 50 written, 1 rejected\n"
+        in shown.out
+    )
     assert shown.err == ("ddbload: run asked is under way; Ctrl-C ends the watching, not the run\n")
     for words in ([], ["--stack", stack.name]):
         status = json.loads(ddbload("status", "asked", "--json", *words).out)
-        assert (status["status"], status["table"], status["source"]) == ("SUCCEEDED", table, uri)
+        assert (status["status"], status["table"], status["source"]) == (
+            "SUCCEEDED_WITH_REJECTS",
+            table,
+            uri,
+        )
         assert status["execution"].endswith(":asked")
         report = json.loads(ddbload("report", "asked", "--json", *words, code=3).out)
-        assert (report["status"], report["rows"]["written"]) == ("SUCCEEDED", 50)
+        assert (report["status"], report["rows"]["written"]) == ("SUCCEEDED_WITH_REJECTS", 50)
         assert json.loads(ddbload("rejects", "asked", *words).out)["cause"] == "field_count"
-    assert "run asked: SUCCEEDED" in ddbload("status", "asked", DDBLOAD_STACK=stack.name).out
+    assert (
+        "run asked: SUCCEEDED_WITH_REJECTS"
+        in ddbload("status", "asked", DDBLOAD_STACK=stack.name).out
+    )
     again = ddbload("start", uri, table, "--run-id", "asked", code=1)
     assert "ExecutionExists: a run asked was started before: ddbload resume asked" in again.err
 

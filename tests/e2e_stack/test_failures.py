@@ -35,7 +35,11 @@ def test_a_poisoned_chunk(stack, console):
     untouched = [each for each in poisoned.run.segments() if each["proven"]]
 
     code, found = resumed(console, "poisoned", "--max-rejects", str(POISON))
-    assert (code, found["status"], found["rows"]["rejected"]) == (3, "SUCCEEDED", POISON)
+    assert (code, found["status"], found["rows"]["rejected"]) == (
+        3,
+        "SUCCEEDED_WITH_REJECTS",
+        POISON,
+    )
     poisoned.is_loaded()
     assert [each for each in poisoned.run.segments() if each in untouched] == untouched
     # The first execution stays what it was.

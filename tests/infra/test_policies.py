@@ -51,7 +51,10 @@ ALLOWED = {
     },
     "FunctionsImportChunkRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityImportChunk.Arn}"]),
-        "WriteTables": (["dynamodb:BatchWriteItem", "dynamodb:PutItem"], TABLES),
+        "WriteTables": (
+            ["dynamodb:BatchWriteItem", "dynamodb:DescribeTable", "dynamodb:PutItem"],
+            TABLES,
+        ),
         "ReadLedger": (
             ["s3:GetObject"],
             [
@@ -73,6 +76,7 @@ ALLOWED = {
         "ReadLedger": (["s3:GetObject"], [f"{WORK}/runs/*"]),
         "ListLedger": (["s3:ListBucket"], [WORK]),
         "WriteReport": (["s3:PutObject"], [f"{WORK}/runs/*/report.json"]),
+        "CheckTables": (["dynamodb:DescribeTable"], TABLES),
     },
     "TriggerOnUploadRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityOnUpload.Arn}"]),

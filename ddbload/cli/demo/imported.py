@@ -12,6 +12,7 @@ from ddbload.cli.demo.outcome import proven, show_rejects, text_format
 from ddbload.cli.demo.server import dynalite
 from ddbload.cli.demo.table import TABLE, Keys, create
 from ddbload.cli.options import cores
+from ddbload.contracts import DONE
 
 
 def import_and_prove(path: Path, keys: Keys, folder: Path) -> int:
@@ -46,7 +47,7 @@ def _import(path: Path, keys: Keys, endpoint: str, ledger: Path) -> int:
     result = run_and_tell(payload, settings, run=run, processes=cores(), resumable=False)
     if result.rows.read or result.error is None:
         click.echo("\n".join(line for line in result.lines() if "rejects  " not in line))
-    if result.status != "SUCCEEDED":
+    if result.status not in DONE:
         return result.exit_code
     lines = list(rejects(run, settings.context()))
     show_rejects(lines)

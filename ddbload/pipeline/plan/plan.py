@@ -10,7 +10,13 @@ from itertools import islice
 from typing import Any
 
 from ddbload.contracts import ColumnMapping, Failure, Options, Payload, RunRecord
-from ddbload.errors import DdbloadError, Interrupted, TooManyRejects, unexpected
+from ddbload.errors import (
+    DdbloadError,
+    Interrupted,
+    NothingWritten,
+    TooManyRejects,
+    unexpected,
+)
 from ddbload.pipeline.beginning import prepare
 from ddbload.pipeline.collector import rare_collections
 from ddbload.pipeline.context import Context
@@ -23,7 +29,8 @@ from ddbload.pipeline.plan.table import TableFacts, ask_more, facts_of
 from ddbload.pipeline.reading import Reading
 from ddbload.pipeline.resolving import Resolved
 from ddbload.pipeline.scratch import scratch_ledger
-from ddbload.pipeline.tables import NO_TABLE, described
+from ddbload.pipeline.table_description import described
+from ddbload.pipeline.tables import NO_TABLE
 from ddbload.pipeline.walk import walk
 
 PIECE_BYTES = 256 * 1024
@@ -276,6 +283,11 @@ def _examine(
             survey.add(walked)
             watch(survey.kept, plan.size, survey.rows)
     plan.complete = not ended
+    if plan.complete and 0 < survey.rows == survey.rejected:
+        raise NothingWritten(
+            f"all {survey.rows:,} rows would be rejected, so nothing would be written: their causes"
+            " say why; most often the delimiter, a type or the key's column is not the file's"
+        )
     limit = record.payload.options.max_rejects
     if survey.rejected > limit:
         raise TooManyRejects(

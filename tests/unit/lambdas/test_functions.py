@@ -89,7 +89,7 @@ def test_from_state_to_state(world, capsys, log):
     outcome = report.handler(state, Invocation())
     assert outcome == {
         "run": RUN,
-        "status": "SUCCEEDED",
+        "status": "SUCCEEDED_WITH_REJECTS",
         "rows": {"read": 2, "written": 1, "rejected": 1, "superseded": 0, "skipped": 0},
         "chunks": 1,
         "chunks_done": 1,
@@ -101,7 +101,7 @@ def test_from_state_to_state(world, capsys, log):
     assert SECRET not in printed + log.getvalue()
     metrics = [json.loads(line) for line in printed.splitlines() if "_aws" in line]
     assert [each.get("RowsWritten") for each in metrics] == [[1.0], None]
-    assert metrics[1]["RunsSucceeded"] == [1.0]
+    assert metrics[1]["RunsSucceededWithRejects"] == [1.0]
 
 
 def test_a_segment_that_is_adopted_is_not_measured_again(world, capsys):

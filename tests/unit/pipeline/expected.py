@@ -22,6 +22,13 @@ Key = tuple[Any, ...]
 Values = dict[str, tuple[str, Any]]
 
 
+def status_for(rows: Counts) -> str:
+    """The status of a run that came to its end, by what became of its rows."""
+    if rows.read and rows.rejected == rows.read:
+        return "FAILED"
+    return "SUCCEEDED_WITH_REJECTS" if rows.rejected else "SUCCEEDED"
+
+
 @dataclass(frozen=True)
 class Expected:
     """A row: an item, or every cause for which it may be rejected."""

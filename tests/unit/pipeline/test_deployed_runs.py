@@ -131,16 +131,24 @@ def test_a_chunk_s_own_error_is_worth_more_than_the_map_s(world):
 def test_what_preflight_failed_of_is_told_and_no_chunk_s_failure_of_an_earlier_execution(world):
     execute(world, world.payload, RUN, lost=frozenset({1}), killed={2: "Lambda.Unknown"})
     assert last_report(world.ledger).error.name == "Lambda.Unknown"
-    world.dynamodb.delete_table(TableName=TABLE)
-    world.create_table()
-    outcome = execute(world, {"run": {"resume_of": RUN}}, "again")
+    outcome = execute(world, {**named(world), "types": {}}, "again")
     assert (outcome["status"], outcome["error"]["name"]) == ("FAILED", "RunMismatch")
-    assert "wrote to another table" in outcome["error"]["message"]
+    assert "began with another types" in outcome["error"]["message"]
     # Also to whoever asks later.
     assert review(RUN, world.context()).error.name == "RunMismatch"
     # But not when the run has come farther since.
     world.import_one(world.manifest[1])
     assert review(RUN, world.context()).error.name == "Lambda.Unknown"
+
+
+def test_a_run_is_not_taken_up_into_a_table_that_was_made_again(world):
+    execute(world, world.payload, RUN, lost=frozenset({1}))
+    world.dynamodb.delete_table(TableName=TABLE)
+    world.create_table()
+    outcome = execute(world, {"run": {"resume_of": RUN}}, "again")
+    assert (outcome["status"], outcome["error"]["name"]) == ("FAILED", "RunMismatch")
+    assert "wrote to another table" in outcome["error"]["message"]
+    assert world.items == []
 
 
 def test_a_caught_error_is_never_a_success_and_never_spoils_one(world):
@@ -174,7 +182,8 @@ def test_resume_of_a_run_that_is_whole_changes_nothing(world):
     calls = len(world.dynamodb.calls)
     outcome = execute(world, {"run": {"resume_of": RUN}}, "again")
     assert (outcome["status"], outcome["rows"]["written"]) == ("SUCCEEDED", ROWS)
-    assert [c.operation for c in world.dynamodb.calls[calls:]] == ["describe_table"]
+    # Preflight and Report look at the table.
+    assert [c.operation for c in world.dynamodb.calls[calls:]] == ["describe_table"] * 2
 
 
 def test_resume_under_other_limits():
@@ -183,7 +192,7 @@ def test_resume_under_other_limits():
     assert execute(world, named(world), "e")["error"]["name"] == "TooManyRejects"
     again = {"run": {"resume_of": RUN, "id": None, "force": False}, "options": {"max_rejects": 99}}
     outcome = execute(world, again, "again")
-    assert outcome["status"] == "SUCCEEDED"
+    assert outcome["status"] == "SUCCEEDED_WITH_REJECTS"
     assert outcome["rows"] == {
         "read": 30,
         "written": 10,

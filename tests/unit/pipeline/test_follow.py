@@ -135,7 +135,7 @@ def test_an_execution_that_was_stopped():
     arn = executions.start(RUN, {})
     fake.end(arn, "ABORTED")
     found = concluded(RUN, executions.describe(arn), world.context())
-    assert (found.status, found.error.name, found.chunks_done) == ("FAILED", "Aborted", 1)
+    assert (found.status, found.error.name, found.chunks_done) == ("CANCELLED", "Aborted", 1)
 
 
 def test_a_run_that_never_began():

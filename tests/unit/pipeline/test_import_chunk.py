@@ -28,9 +28,10 @@ from tests.unit.pipeline.expected import (
     counted,
     counts,
     outcome,
+    status_for,
     table_of,
 )
-from tests.unit.pipeline.world import RUN, World
+from tests.unit.pipeline.world import RUN, TABLE, World
 
 GOLDEN = load_all()
 
@@ -74,7 +75,7 @@ def test_awkward_files(golden: Golden, engine, monkeypatch):
         assert world.items == []
         return
     report = world.run()
-    assert report.status == "SUCCEEDED"
+    assert report.status == status_for(report.rows)
     assert report.rows.read == len(expected.rows)
     assert table_of(world).keys() == expected.last_of_each_key.keys()
     if engine == "sync":
@@ -442,14 +443,14 @@ def test_a_worker_stops_at_its_limit_and_a_higher_one_goes_on(limit, monkeypatch
     assert report.rows == segment.rows
     world.options["max_rejects"] = 7
     report = world.run()
-    assert report.status == "SUCCEEDED"
+    assert report.status == "SUCCEEDED_WITH_REJECTS"
     assert report.rows == counts(outcome(data, types={"n": "N"}))
     assert_rejects_are(outcome(data, types={"n": "N"}).rejects, world.rejects())
 
 
 def test_the_limit_itself_is_allowed():
     world = World(bad_rows(50, 3, 10, 49), types={"n": "N"}, options={"max_rejects": 3})
-    assert world.run().status == "SUCCEEDED"
+    assert world.run().status == "SUCCEEDED_WITH_REJECTS"
 
 
 def test_no_rejects_allowed_and_none_there():
@@ -470,7 +471,7 @@ def test_the_report_adds_up_the_workers_rejects():
     assert report.failures == ()
     world.options["max_rejects"] = 4
     world.preflight()
-    assert world.report().status == "SUCCEEDED"
+    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
 def test_rejects_that_fill_a_segment_go_on_in_the_next(monkeypatch):
@@ -483,7 +484,7 @@ def test_rejects_that_fill_a_segment_go_on_in_the_next(monkeypatch):
     for segment in counted(world)[:-1]:
         assert len(world.store.objects[f"runs/{RUN}/{segment.rejects}"]) < 1200
     assert_segments_tell_the_truth(world, outcome(data, types={"n": "N"}))
-    assert world.report().status == "SUCCEEDED"
+    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
 def test_rejects_ahead_of_the_cursor_are_the_next_segment_s():
@@ -676,3 +677,72 @@ def test_reject_lines_are_json_of_ascii():
     assert data.isascii()
     assert data.count(b"\n") == 1
     assert json.loads(data)["raw"] == 'é,"\u2028\n"'
+
+
+# The table.
+
+
+def made_anew(world: World) -> None:
+    world.dynamodb.delete_table(TableName=TABLE)
+    world.create_table()
+
+
+def test_nothing_is_written_to_a_table_that_took_the_place_of_the_run_s():
+    world = World(bad_rows(50), types={"n": "N"})
+    chunk = only_chunk(world)
+    made_anew(world)
+    with pytest.raises(errors.TableReplaced, match="table books was deleted and made again"):
+        world.import_step(chunk)
+    assert world.items == []
+    assert world.in_ledger("chunks/") == []
+
+
+def test_no_segment_counts_rows_of_which_some_went_to_another_table():
+    world = World(bad_rows(60), types={"n": "N"})
+    chunk = only_chunk(world)
+    sent = 0
+
+    def swap_before_the_second() -> None:
+        nonlocal sent
+        sent += 1
+        if sent == 2:
+            made_anew(world)
+
+    for _ in range(3):
+        world.dynamodb.faults.add("batch_write_item", Fault(before=swap_before_the_second))
+    with pytest.raises(errors.TableReplaced):
+        world.import_step(chunk)
+    assert 0 < len(world.items) < 60
+    assert world.in_ledger("chunks/") == []
+    assert world.report().error.name == "TableReplaced"
+
+
+def test_a_table_that_cannot_be_asked_for_at_the_end_costs_no_segment():
+    """Its rows are settled, and Report asks again."""
+    world = World(bad_rows(60), types={"n": "N"})
+    chunk = only_chunk(world)
+    world.dynamodb.faults.add("describe_table", None)
+    world.dynamodb.faults.add("describe_table", fails("ExpiredTokenException"), times=1)
+    assert world.import_step(chunk).cursor is None
+    assert world.report().status == "SUCCEEDED"
+
+
+# The cursor.
+
+
+def test_a_cursor_inside_a_row_is_refused_and_nothing_written():
+    world = World(bad_rows(60), types={"n": "N"}, request_seconds=1.0)
+    chunk = only_chunk(world)
+    first = world.import_step(chunk, context=world.context(1.5))
+    assert first.cursor is not None
+    written = len(world.items)
+    for byte in range(chunk.start, chunk.end):
+        for line in {first.cursor.line, chunk.first_line}:
+            cursor = Cursor(byte, line)
+            if cursor in (first.cursor, Cursor(chunk.start, chunk.first_line)):
+                continue
+            with pytest.raises(errors.InvalidPayload, match=f"the cursor, byte {byte}, line"):
+                world.import_step(chunk, cursor)
+    assert len(world.items) == written
+    assert world.import_step(chunk, first.cursor).cursor is None
+    assert world.report().status == "SUCCEEDED"

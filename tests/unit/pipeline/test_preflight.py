@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ddbload import errors
@@ -427,3 +429,27 @@ def test_of_two_runs_that_begin_under_one_id_at_once_one_begins():
     assert world.ledger.record().size == len(other.data)
     world.data = other.data
     tiles(world)
+
+
+def test_a_cursor_inside_a_row_is_refused():
+    world = World(b"id,n\n" + b"k,1\n" * 40, options={"max_row_bytes": 60})
+    first = world.preflight_step(None, world.context(0.0))
+    assert first.cursor is not None
+    for byte in range(6, first.cursor.byte):
+        with pytest.raises(errors.InvalidPayload, match=f"the cursor, byte {byte}, line"):
+            world.preflight_step(replace(first.cursor, byte=byte))
+    with pytest.raises(errors.InvalidPayload):
+        world.preflight_step(replace(first.cursor, line=1))
+    assert world.preflight_step(first.cursor).cursor is None
+
+
+def test_a_manifest_that_its_parts_do_not_make_is_damage():
+    world = World(b"id,n\n" + b"k,1\n" * 40, options={"chunk_bytes": 20})
+    world.preflight()
+    manifest = world.read_json("manifest.json")
+    for wrong in (manifest[:-1], [*manifest, manifest[-1]], []):
+        world.write_json("manifest.json", wrong)
+        with pytest.raises(errors.LedgerDamaged, match="is not what its parts say"):
+            world.preflight()
+    world.write_json("manifest.json", manifest)
+    world.preflight()

@@ -11,8 +11,9 @@ from ddbload import errors
 from ddbload.contracts import Counts, Failure, Report
 from ddbload.pipeline.rejects import rejects
 from ddbload.pipeline.report import reconcile, review
+from tests.fakes.dynamodb_faults import fails
 from tests.unit.pipeline.expected import counts, outcome
-from tests.unit.pipeline.world import RUN, World
+from tests.unit.pipeline.world import RUN, TABLE, World
 
 DATA = b"id,n\n" + b"".join(b"r%d,%s\n" % (n, b"x" if n == 17 else b"1") for n in range(40))
 FIRST = "chunks/00000/5.json"
@@ -52,7 +53,7 @@ def failed(world: World, error: str, words: str = "", chunk: int | None = None) 
 def test_a_whole_ledger_is_a_success(world):
     world.clock.sleep(12.5)
     found = world.report()
-    assert found.status == "SUCCEEDED"
+    assert found.status == "SUCCEEDED_WITH_REJECTS"
     assert found.error is None
     assert found.rows == counts(outcome(DATA, types={"n": "N"})) == Counts(40, 39, 1)
     assert (found.bytes, found.size) == (len(DATA), len(DATA))
@@ -65,10 +66,90 @@ def test_a_whole_ledger_is_a_success(world):
     assert world.ledger.find_report() == found
 
 
+def test_a_run_without_rejects_has_a_word_of_its_own():
+    assert World(b"id\na\nb\n").run().status == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("chunk_bytes", [10, 10**6])
+@pytest.mark.parametrize("allowed", [900, 10**9])
+def test_a_run_that_wrote_nothing_is_no_success_however_many_rejects_are_allowed(
+    allowed, chunk_bytes
+):
+    data = b"id,n\n" + b"".join(b"r%d,x\n" % n for n in range(900))
+    options = {"max_rejects": allowed, "chunk_bytes": chunk_bytes}
+    world = World(data, types={"n": "N"}, options=options)
+    world.preflight()
+    for chunk in world.manifest:
+        world.import_one(chunk)
+    found = failed(world, "NothingWritten", "all 900 rows were rejected")
+    assert found.rows == Counts(900, 0, 900)
+    assert found.chunks_done == found.chunks
+    # Every reject is there all the same.
+    assert len(list(rejects(RUN, world.context()))) == 900
+    assert review(RUN, world.context()).error == found.error
+
+
+def test_rows_that_were_skipped_are_no_rejects():
+    world = World(b"id\na\nb\n", options={"mode": "insert"})
+    for key in ("a", "b"):
+        world.dynamodb.put_item(TableName=TABLE, Item={"id": {"S": key}, "n": {"N": "1"}})
+    found = world.run()
+    assert (found.status, found.rows) == ("SUCCEEDED", Counts(2, 0, 0, 0, 2))
+
+
+def test_an_earlier_version_s_word_for_a_success_is_kept(world):
+    world.report()
+    tamper(world, "report.json", "status", to="SUCCEEDED")
+    assert review(RUN, world.context()).status == "SUCCEEDED"
+
+
+# The table.
+
+
+def make_anew(world: World) -> None:
+    world.dynamodb.delete_table(TableName=TABLE)
+    world.create_table()
+
+
+def test_a_table_that_was_made_again_has_not_what_was_written(world):
+    make_anew(world)
+    found = failed(world, "TableReplaced", "table books was deleted and made again")
+    assert found.rows.written == 39
+    # Also to whoever asks later, when nobody looks at the table.
+    assert review(RUN, world.context()).error == found.error
+
+
+def test_a_table_that_is_gone_has_nothing(world):
+    world.dynamodb.delete_table(TableName=TABLE)
+    failed(world, "TableNotFound", "table books is not there any more")
+
+
+def test_a_table_that_may_not_be_looked_at_is_no_success(world):
+    world.dynamodb.faults.add("describe_table", fails("AccessDeniedException"))
+    failed(world, "AccessDenied")
+
+
+def test_a_table_that_cannot_be_looked_at_now_is_asked_for_later(world):
+    world.dynamodb.faults.add("describe_table", fails("InternalServerError"), times=6)
+    with pytest.raises(errors.ServiceUnavailable):
+        world.report()
+    assert world.ledger.find_report() is None
+    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
+
+
+def test_of_a_plan_the_table_may_be_made_again():
+    world = World(b"id\na\n", options={"mode": "plan"})
+    world.preflight()
+    for chunk in world.manifest:
+        world.import_one(chunk)
+    make_anew(world)
+    assert world.report().status == "SUCCEEDED"
+
+
 def test_to_reconcile_writes_nothing(world):
     before = dict(world.store.objects)
     found = reconcile(world.ledger.record(), world.ledger, 0.0)
-    assert found.status == "SUCCEEDED"
+    assert found.status == "SUCCEEDED_WITH_REJECTS"
     assert world.store.objects == before
 
 
@@ -95,7 +176,7 @@ def test_every_chunk_must_be_there(world):
         found = failed(world, "IncompleteRun", f"chunk {number} is imported to byte")
         assert found.chunks_done == found.chunks - 1
         world.store.objects[f"runs/{RUN}/{name}"] = data
-    assert world.report().status == "SUCCEEDED"
+    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
 def test_every_segment_must_be_there():
@@ -108,7 +189,7 @@ def test_every_segment_must_be_there():
         data = world.store.objects.pop(f"runs/{RUN}/{name}")
         failed(world, "IncompleteRun", "chunk 0 is imported to byte")
         world.store.objects[f"runs/{RUN}/{name}"] = data
-    assert world.report().status == "SUCCEEDED"
+    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
 def test_every_end_must_be_proven(world):
@@ -116,7 +197,7 @@ def test_every_end_must_be_proven(world):
         tamper(world, name, "proven", to=False)
         failed(world, "IncompleteRun", "is imported to byte")
         tamper(world, name, "proven", to=True)
-    assert world.report().status == "SUCCEEDED"
+    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
 @pytest.mark.parametrize("by", [-1, 1])
@@ -230,12 +311,12 @@ def test_a_failed_chunk_is_named(world):
 def test_a_failure_that_was_made_good_is_forgotten(world):
     world.ledger.put_failure(Failure("ServiceUnavailable", "for a while", 1))
     found = world.report()
-    assert (found.status, found.failures) == ("SUCCEEDED", ())
+    assert (found.status, found.failures) == ("SUCCEEDED_WITH_REJECTS", ())
 
 
 def test_a_failure_of_a_chunk_that_is_not_there_does_no_harm(world):
     world.ledger.put_failure(Failure("ServiceUnavailable", "stray", 4711))
-    assert world.report().status == "SUCCEEDED"
+    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
 # Interrupted.
@@ -250,7 +331,7 @@ def test_interrupted_is_no_error_and_no_success(world):
 
 
 def test_interrupted_too_late_is_a_success(world):
-    assert world.report(interrupted=True).status == "SUCCEEDED"
+    assert world.report(interrupted=True).status == "SUCCEEDED_WITH_REJECTS"
 
 
 # A damaged ledger.
@@ -307,7 +388,73 @@ def test_an_unknown_field_is_named(world, name):
 def test_a_damaged_segment_that_is_removed_is_done_again(world):
     del world.store.objects[f"runs/{RUN}/{FIRST}"]
     world.import_one(world.manifest[0])
-    assert world.report().status == "SUCCEEDED"
+    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
+
+
+def other_run(**differently: Any) -> World:
+    """A run like the world's, but for something."""
+    given = {"types": {"n": "N"}, "options": {"chunk_bytes": 60}, **differently}
+    other = World(given.pop("data", DATA), **given)
+    if not differently:
+        other.dynamodb.delete_table(TableName=TABLE)
+        other.create_table()
+    other.preflight()
+    for chunk in other.manifest:
+        other.import_one(chunk)
+    return other
+
+
+@pytest.mark.parametrize(
+    "differently",
+    [
+        {"data": DATA.replace(b"r1,", b"q1,")},
+        {"types": {}},
+        {"options": {"chunk_bytes": 60, "mode": "insert"}},
+        {},
+    ],
+    ids=["source", "types", "mode", "table"],
+)
+def test_segments_of_another_run_are_not_taken_for_this_one_s(world, differently):
+    """Nor where all is the same but the table."""
+    other = other_run(**differently)
+    name = FIRST
+    world.store.objects[f"runs/{RUN}/{name}"] = other.store.objects[f"runs/{RUN}/{name}"]
+    for step in (world.report, lambda: world.import_one(world.manifest[0])):
+        with pytest.raises(errors.LedgerDamaged, match=f"{name} was not written by this run"):
+            step()
+
+
+def test_a_segment_of_the_same_run_under_another_id_is_not_taken(world):
+    segment = world.read_json(FIRST)
+    assert (segment["run"], segment["configuration"]) == (RUN, world.ledger.record().configuration)
+    tamper(world, FIRST, "run", to="another")
+    with pytest.raises(errors.LedgerDamaged, match="was not written by this run"):
+        world.report()
+
+
+@pytest.mark.parametrize("name", ["run", "configuration"])
+def test_a_segment_that_does_not_say_whose_it_is_is_not_taken(world, name):
+    segment = world.read_json(FIRST)
+    del segment[name]
+    world.write_json(FIRST, segment)
+    with pytest.raises(errors.LedgerDamaged, match="was not written by this run"):
+        world.report()
+
+
+def test_what_is_left_of_a_run_whose_record_was_removed_is_not_another_run_s(world):
+    """As an earlier advice had it: rows were never written, and the run succeeded."""
+    del world.store.objects[f"runs/{RUN}/run.json"]
+    world.overwrite(DATA.replace(b"r", b"q"))
+    with pytest.raises(errors.LedgerDamaged, match=r"manifest/5\.json was not written by this run"):
+        world.preflight()
+
+
+def test_no_advice_is_to_remove_what_is_damaged(world):
+    world.store.objects[f"runs/{RUN}/{FIRST}"] = b"{"
+    with pytest.raises(errors.LedgerDamaged) as raised:
+        world.report()
+    assert "remove" not in raised.value.message
+    assert "start a new run" in raised.value.message
 
 
 def test_a_segment_in_another_s_place_is_damage_and_no_gap(world):
@@ -360,6 +507,16 @@ def test_rejects_that_are_not_as_many_as_were_counted_are_no_success(world, data
     failed(world, "LedgerDamaged", "and 1 were counted in chunk")
     with pytest.raises(errors.LedgerDamaged, match="and 1 were counted in chunk"):
         list(rejects(RUN, world.context()))
+
+
+@pytest.mark.parametrize("kept", [1, 10, -2, -1])
+def test_rejects_that_are_cut_in_their_last_line_are_no_success(world, kept):
+    (name,) = world.in_ledger("rejects/")
+    data = world.store.objects[f"runs/{RUN}/{name}"]
+    world.store.objects[f"runs/{RUN}/{name}"] = data[:kept]
+    failed(world, "LedgerDamaged", "is cut short in its last line")
+    # Whoever asks later hears of it, too.
+    assert review(RUN, world.context()).error.name == "LedgerDamaged"
 
 
 def test_rejects_that_no_file_is_named_for_are_no_success(world):
@@ -415,7 +572,7 @@ def test_a_review_is_the_report_again_and_writes_nothing(world, interrupted):
 def test_a_review_of_a_run_without_a_report_is_of_now(world):
     world.clock.sleep(5.0)
     found = review(RUN, world.context())
-    assert (found.status, found.seconds) == ("SUCCEEDED", 5.0)
+    assert (found.status, found.seconds) == ("SUCCEEDED_WITH_REJECTS", 5.0)
     assert world.in_ledger("report") == []
 
 
@@ -430,4 +587,4 @@ def test_a_review_believes_the_ledger_and_not_the_report(world):
 
 def test_a_damaged_report_is_none(world):
     world.store.objects[f"runs/{RUN}/report.json"] = b"{"
-    assert review(RUN, world.context()).status == "SUCCEEDED"
+    assert review(RUN, world.context()).status == "SUCCEEDED_WITH_REJECTS"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,36 @@ def test_the_same_size_and_another_time_is_changed(path, file):
         read(file)
     with pytest.raises(SourceChanged, match="start a new run"):
         open_local(str(path), file.pinned)
+
+
+def edit_in_place(path: Path, data: bytes) -> None:
+    """As `touch -r` would have it afterwards: of the same size and time of change."""
+    status = path.stat()
+    while path.stat().st_ctime_ns == status.st_ctime_ns:
+        # The kernel's clock has ticks of some milliseconds.
+        with path.open("r+b") as file:
+            file.write(data)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert path.stat().st_mtime_ns == status.st_mtime_ns
+
+
+def test_an_edit_in_place_is_noticed_whatever_its_time_says(path, file):
+    stream = file.stream(0, len(DATA), 100)
+    assert next(stream) == DATA[:100]
+    edit_in_place(path, DATA[::-1])
+    with pytest.raises(SourceChanged, match="while it was being imported"):
+        next(stream)
+    with pytest.raises(SourceChanged, match="start a new run"):
+        open_local(str(path), file.pinned)
+
+
+def test_what_an_earlier_version_pinned_is_opened(path, file):
+    pinned = {name: value for name, value in file.pinned.items() if name != "ctime_ns"}
+    edit_in_place(path, DATA)
+    with closing(open_local(str(path), pinned)) as again:
+        assert read(again) == DATA
+    with pytest.raises(SourceChanged):
+        open_local(str(path), {**pinned, "size": 1})
 
 
 def test_a_change_between_reading_and_checking_is_noticed(path, file, monkeypatch):

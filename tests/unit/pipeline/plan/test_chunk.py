@@ -19,7 +19,7 @@ PLAN = {"mode": "plan", "chunk_bytes": 60}
 def test_it_says_what_would_come_of_each_row(chunk_bytes):
     world = World(ROWS, options={**PLAN, "chunk_bytes": chunk_bytes})
     report = world.run()
-    assert report.status == "SUCCEEDED"
+    assert report.status == "SUCCEEDED_WITH_REJECTS"
     assert report.rows == Counts(read=52, written=0, rejected=2, superseded=0, skipped=50)
     # An item has the names of two attributes, a digit or two, and a letter.
     assert report.planned == Planned(50, 10 * 5 + 40 * 6, 50, 6)
@@ -62,7 +62,7 @@ def test_it_goes_on_where_its_time_was_up(monkeypatch):
 
 
 def test_more_rejects_than_allowed_fail_the_run_and_are_all_counted():
-    world = World(b"id\n" + b",\n" * 20, options={**PLAN, "max_rejects": 5})
+    world = World(b"id\n" + b"k\n" + b",\n" * 20, options={**PLAN, "max_rejects": 5})
     report = world.run()
     assert (report.status, report.rows.rejected) == ("FAILED", 20)
     assert report.error is not None

@@ -13,7 +13,7 @@ from ddbload.pipeline.beginning import prepare
 from ddbload.pipeline.plan.measure import Measure, Measured
 from ddbload.pipeline.plan.table import indexes_of
 from ddbload.pipeline.reading import Reading
-from ddbload.pipeline.tables import described
+from ddbload.pipeline.table_description import described
 from ddbload.pipeline.walk import walk
 from tests.fakes.dynamodb_values import item_size
 from tests.unit.pipeline.world import TABLE, World

@@ -1,0 +1,135 @@
+"""The target table as DynamoDB describes it, and whether it is still the same one."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ddbload.aws_http.calls import call
+from ddbload.aws_http.failures import Meaning
+from ddbload.contracts import KeyAttribute, Table
+from ddbload.errors import ServiceUnavailable, TableNotActive, TableNotFound, TableReplaced
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+T = TypeVar("T")
+
+_KEY_BYTES = {"HASH": 2048, "RANGE": 1024}
+
+
+def describe(
+    client: DynamoDBClient,
+    name: str,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    rng: random.Random | None = None,
+) -> Table:
+    """A table that takes writes. Raises `TableNotFound`, `TableNotActive`, and AWS's errors."""
+    return described(client, name, sleep=sleep, rng=rng)[0]
+
+
+def described(
+    client: DynamoDBClient,
+    name: str,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    rng: random.Random | None = None,
+) -> tuple[Table, Mapping[str, Any]]:
+    """The same, and all that DescribeTable answers of it."""
+    absent = (
+        f"there is no table {name} in {client.meta.region_name}; ddbload does not create tables"
+    )
+    return _ask(client, name, lambda told: (_table(name, told), told), absent, sleep=sleep, rng=rng)
+
+
+def require_same(
+    client: DynamoDBClient,
+    table: Table,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    rng: random.Random | None = None,
+    give_up: Callable[[], bool] = lambda: False,
+) -> None:
+    """Compare a table with the one of its name that there is now.
+
+    Raises `TableReplaced`, `TableNotFound`, `TableNotActive`, and AWS's errors. DynamoDB gives
+    each table an id of its own, so a table that still has its id was never replaced meanwhile.
+    """
+
+    def check(told: Mapping[str, Any]) -> None:
+        if _id(told) != table.id:
+            raise TableReplaced(
+                f"table {table.name} was deleted and made again while this run wrote to it: the"
+                " rows that were written before are gone, and some may be in the new table; start"
+                " a new run (another run id)"
+            )
+        _table(table.name, told)
+
+    absent = f"table {table.name} is not there any more"
+    _ask(client, table.name, check, absent, sleep=sleep, rng=rng, give_up=give_up)
+
+
+def _ask(
+    client: DynamoDBClient,
+    name: str,
+    read: Callable[[Mapping[str, Any]], T],
+    absent: str,
+    *,
+    sleep: Callable[[float], None],
+    rng: random.Random | None,
+    give_up: Callable[[], bool] = lambda: False,
+) -> T:
+    """What `read` makes of DescribeTable's answer. Raises `TableNotFound`, and AWS's errors.
+
+    `absent`: what to say where there is no such table.
+    """
+
+    def expected(meant: Meaning) -> Exception | None:
+        return TableNotFound(absent) if meant.code == "ResourceNotFoundException" else None
+
+    doing = f"describing table {name}"
+
+    def ask() -> T:
+        answer: Any = client.describe_table(TableName=name)
+        return read(answer["Table"])
+
+    try:
+        return call(ask, doing, expected=expected, sleep=sleep, rng=rng, give_up=give_up)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        raise ServiceUnavailable(
+            f"{doing}: the answer is none of DynamoDB's; check the endpoint"
+        ) from None
+
+
+def _id(table: Mapping[str, Any]) -> str:
+    return str(table.get("TableId") or f"{table.get('TableArn')} {table.get('CreationDateTime')}")
+
+
+def _table(name: str, table: Mapping[str, Any]) -> Table:
+    status = table["TableStatus"]
+    if status not in ("ACTIVE", "UPDATING"):
+        raise TableNotActive(f"table {name} is {status}; wait until it is ACTIVE")
+    types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
+    indexes = (*table.get("GlobalSecondaryIndexes", ()), *table.get("LocalSecondaryIndexes", ()))
+    return Table(
+        name=name,
+        id=_id(table),
+        keys=_keys(table["KeySchema"], types),
+        index_keys=tuple(key for index in indexes for key in _keys(index["KeySchema"], types)),
+    )
+
+
+def _keys(
+    schema: Sequence[Mapping[str, str]], types: Mapping[str, str]
+) -> tuple[KeyAttribute, ...]:
+    # The partition key first, as AWS sends it, whatever the order here.
+    ordered = sorted(schema, key=lambda each: each["KeyType"] != "HASH")
+    return tuple(
+        KeyAttribute(
+            each["AttributeName"], types[each["AttributeName"]], _KEY_BYTES[each["KeyType"]]
+        )
+        for each in ordered
+    )
