@@ -9,7 +9,7 @@ wrong, where, and what to do; it never carries row data.
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import ClassVar
+from typing import ClassVar, Self
 
 TAKE_UP = "take the run up again (ddbload resume; or ddbload import with the same --run-id)"
 """What to do, in many messages."""
@@ -205,6 +205,15 @@ class TooManyRejects(DdbloadError):
 
 class NothingWritten(DdbloadError):
     """Every row was rejected."""
+
+    @classmethod
+    def of(cls, rows: int, hint: str) -> Self:
+        """The error of a run of so many rows. `hint`: where their causes are to be found."""
+        said = "the only row was" if rows == 1 else f"all {rows:,} rows were"
+        return cls(
+            f"{said} rejected, so nothing was written: {hint}; most often the delimiter, a type or"
+            " the key's column is not the file's"
+        )
 
 
 class ConservationViolated(DdbloadError):

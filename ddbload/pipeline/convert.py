@@ -89,10 +89,7 @@ def convert(
         sink.write(lines)
         watch(Totals(converted.rows, Work(), converted.bytes, expected_bytes(record), 0))
     if converted.rows.all_rejected:
-        raise NothingWritten(
-            f"all {converted.read} rows were rejected, so nothing was written: their causes say"
-            " why (--rejects keeps the rows); most often the delimiter or a type is not the file's"
-        )
+        raise NothingWritten.of(converted.read, "their causes are told, and --rejects keeps them")
 
 
 def _lines(

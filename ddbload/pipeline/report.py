@@ -242,9 +242,7 @@ def _first_error(
     if rows.all_rejected and not incomplete:
         return Failure(
             NothingWritten.__name__,
-            f"all {rows.read} rows were rejected, so nothing was written: ddbload rejects"
-            f" {record.run} --summary says why; most often the delimiter, a type or the key's"
-            " column is not the file's",
+            NothingWritten.of(rows.read, f"ddbload rejects {record.run} --summary").message,
         )
     limit = record.payload.options.max_rejects
     if rows.rejected > limit:

@@ -285,8 +285,8 @@ def _examine(
     plan.complete = not ended
     if plan.complete and 0 < survey.rows == survey.rejected:
         raise NothingWritten(
-            f"all {survey.rows:,} rows would be rejected, so nothing would be written: their causes"
-            " say why; most often the delimiter, a type or the key's column is not the file's"
+            "every row would be rejected, so nothing would be written; most often the delimiter, a"
+            " type or the key's column is not the file's"
         )
     limit = record.payload.options.max_rejects
     if survey.rejected > limit:
