@@ -10,22 +10,27 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from localaws.pages import NODE_GUARD
 from localaws.processes import end
 from localaws.settings import HOST
 
 # It ends when its standard input does, however that comes. Left to itself, dynalite throws when
 # a client goes away in the middle of a request. A table is there at once: nothing here is
 # about how long AWS takes to create one.
-_SCRIPT = """
+_SCRIPT = (
+    NODE_GUARD
+    + """
 process.stdin.on('close', () => process.exit()).resume()
 process.on('uncaughtException', error => {
   if (error.code === 'ECONNRESET' || error.code === 'EPIPE') return
   console.error(error)
   process.exit(1)
 })
-const server = require(process.argv[1])({createTableMs: 0, deleteTableMs: 0, updateTableMs: 0})
+const options = {createTableMs: 0, deleteTableMs: 0, updateTableMs: 0}
+const server = guard(require(process.argv[1])(options))
 server.listen(0, process.argv[2], () => console.log(server.address().port))
 """
+)
 
 
 class DynaliteMissing(Exception):

@@ -14,10 +14,14 @@ from urllib.parse import urlsplit
 
 from localaws.calls import refusal_of_signed
 from localaws.iam.requests import Request
+from localaws.pages import Guarded
 from localaws.server import refusal_answer
 from localaws.settings import HOST
 
-_NOT_PASSED_ON = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
+# The Host is each server's own, and dynalite takes no other.
+_NOT_PASSED_ON = frozenset(
+    {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
+)
 
 
 class DynamoDBProxy:
@@ -45,7 +49,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Guarded, BaseHTTPRequestHandler):
     """One connection of a client, with one to dynalite for as long as it lasts."""
 
     protocol_version = "HTTP/1.1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterable
@@ -11,6 +12,7 @@ from typing import Any
 
 from moto import backends
 from moto.backends import list_of_moto_modules
+from moto.moto_server import werkzeug_app
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
     MotoRequestHandler,
@@ -21,12 +23,16 @@ from werkzeug.serving import BaseWSGIServer, make_server
 from localaws.calls import refusal_of_missing, refusal_of_signed
 from localaws.iam.refusals import Answer, access_denied
 from localaws.iam.requests import Request, signature_of
+from localaws.pages import refusal
 from localaws.patches.patching import replace
 from localaws.settings import HOST
 
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 # Bodies beyond this are objects; no permission depends on what is in them.
 _READ_BYTES = 1_048_576
+# Methods of presigned URLs. Of POST, no page asks before it sends one.
+_BY_LINK = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+_CUSTOM_RESOURCE = re.compile(r"/cloudformation_[a-z0-9-]+/cfnresponse")
 
 
 class _Handler(MotoRequestHandler):
@@ -35,6 +41,15 @@ class _Handler(MotoRequestHandler):
 
     def log(self, type: str, message: str, *args: Any) -> None:
         """Say nothing of requests: there are thousands."""
+
+
+class _Dispatcher(DomainDispatcherApplication):
+    """Leads presigned URLs to S3, as AWS does; moto would go by the path."""
+
+    def infer_service_region_host(self, environ: dict[str, Any], path: str) -> str | None:
+        if _by_link(_request(environ)):
+            return "s3.us-east-1.amazonaws.com"
+        return super().infer_service_region_host(environ, path)
 
 
 class Server:
@@ -50,9 +65,12 @@ class Server:
         # moto looks through its folders at every request.
         modules = tuple(list_of_moto_modules())
         replace(backends, "list_of_moto_modules", lambda: modules)
-        application: Application = DomainDispatcherApplication(create_backend_app)
+        # It would open every answer to every page.
+        replace(werkzeug_app, "CORS", lambda _: None)
+        application: Application = _Dispatcher(create_backend_app)
         if self._watch:
             application = _watched(application)
+        application = _guarded(application, self._socket.getsockname()[1])
         self._server = make_server(
             HOST,
             self._socket.getsockname()[1],
@@ -69,6 +87,44 @@ class Server:
             self._server.shutdown()
             self._server.server_close()
         self._socket.close()
+
+
+def _guarded(application: Application, port: int) -> Application:
+    """Refuse what a web page sent, and what nobody signed, before anything looks at it."""
+
+    def call(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        request = _request(environ)
+        refused = refusal(request.method, request.headers, port) or _unsigned(request)
+        if refused is None:
+            return application(environ, start_response)
+        _drain(environ)
+        return _refuse(request, refused, start_response)
+
+    return call
+
+
+def _unsigned(request: Request) -> str | None:
+    """Return why a request without a signature is refused; None for the few that need none.
+
+    Whose signature it is does not matter. A header with one is what no page can send unasked;
+    a link with one it can, so that links read and write objects, and do nothing else.
+    """
+    if request.headers.get("authorization", "").startswith("AWS4-") or _by_link(request):
+        return None
+    # The URL that a custom resource is given to answer at, by PUT, is its permission.
+    if request.method == "PUT" and _CUSTOM_RESOURCE.fullmatch(request.path):
+        return None
+    return "localaws: the request is missing a signature (Signature Version 4)"
+
+
+def _by_link(request: Request) -> bool:
+    """Tell a request by a presigned URL of S3's, of Signature Version 4 or 2."""
+    if "authorization" in request.headers or request.method not in _BY_LINK:
+        return False
+    signature = signature_of(request)
+    if signature is not None:
+        return signature.service == "s3"
+    return {"AWSAccessKeyId", "Expires", "Signature"} <= request.parameters().keys()
 
 
 def _watched(application: Application) -> Application:
@@ -106,9 +162,14 @@ def _drain(environ: dict[str, Any]) -> None:
 
 
 def refusal_answer(request: Request, why: str) -> Answer:
-    """AWS's answer to a signed call that is not allowed."""
+    """AWS's answer to a call that is not allowed."""
     signature = signature_of(request)
-    return access_denied(signature.service if signature else "", request, why)
+    if signature is not None:
+        return access_denied(signature.service, request, why)
+    form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+    anonymous = not form and "x-amz-target" not in request.headers
+    # Objects are what clients ask for without a signature.
+    return access_denied("s3" if anonymous else "", request, why)
 
 
 def _request(environ: dict[str, Any]) -> Request:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import SimpleQueue
 from typing import Any
 
+from localaws.pages import Guarded
 from localaws.settings import HOST
 
 # The answer's limit: 6 MB and a little, as Lambda's own message says.
@@ -103,10 +105,19 @@ class _Server(ThreadingHTTPServer):
             socket.create_connection(self.server_address[:2]).close()  # type: ignore[arg-type]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Guarded, BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: _Server
+
+    def refusal(self, headers: Mapping[str, str]) -> str | None:
+        """Besides pages, refuse an event to whoever is no Lambda runtime.
+
+        It is handed out once, and some browsers send a GET without any header of theirs.
+        """
+        if self.command == "GET" and not headers.get("user-agent", "").startswith("aws-lambda-"):
+            return "localaws: events are for a function's runtime, User-Agent aws-lambda-..., alone"
+        return super().refusal(headers)
 
     def do_GET(self) -> None:
         invocation = self.server.api.next()

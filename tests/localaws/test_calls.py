@@ -110,7 +110,8 @@ def test_what_a_killed_function_did_not_say_to_its_end_is_no_call(monkeypatch, s
     place = urlsplit(proxy.endpoint)
     try:
         with socket.create_connection((place.hostname, place.port), timeout=20) as connection:
-            connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n" + sent)
+            host = f"Host: {place.netloc}\r\n".encode()
+            connection.sendall(b"POST / HTTP/1.1\r\n" + host + b"Content-Length: 2\r\n\r\n" + sent)
             connection.shutdown(socket.SHUT_WR)
             assert connection.recv(1) == b""
     finally:

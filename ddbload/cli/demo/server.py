@@ -13,7 +13,9 @@ from ddbload.errors import DemoUnavailable
 
 # The server ends when its standard input does: so it never outlives who started it, however
 # that ends. Port 0 lets the system choose, and the line on standard output says which. Left to
-# itself, dynalite would throw when a client goes away in the middle of a request.
+# itself, dynalite would throw when a client goes away in the middle of a request, and answer any
+# web page that the browser on this machine shows: those are told by what browsers add, and by
+# names of others for this machine (DNS rebinding).
 _SCRIPT = """
 process.stdin.on('close', () => process.exit()).resume()
 process.on('uncaughtException', error => {
@@ -22,6 +24,22 @@ process.on('uncaughtException', error => {
   process.exit(1)
 })
 const server = require('dynalite')({createTableMs: 0, deleteTableMs: 0})
+const refusal = ({method, headers}) => {
+  if (method === 'OPTIONS') return 'OPTIONS is what browsers ask for pages'
+  for (const name of ['origin', 'referer', 'sec-fetch-site'])
+    if (name in headers) return `the header ${name} comes from a web page`
+  const host = (headers.host || '').toLowerCase(), port = server.address().port
+  if (host !== `127.0.0.1:${port}` && host !== `localhost:${port}`)
+    return `the Host is ${host || 'missing'}, and must be 127.0.0.1:${port}`
+}
+const [serve] = server.listeners('request')
+server.removeAllListeners('request').on('request', (request, response) => {
+  const why = refusal(request)
+  if (why === undefined) return serve(request, response)
+  request.resume()
+  response.writeHead(403, {'Content-Type': 'application/json', 'Connection': 'close'})
+  response.end(JSON.stringify({__type: 'AccessDeniedException', message: why}))
+})
 server.listen(0, '127.0.0.1', () => console.log(server.address().port))
 """
 

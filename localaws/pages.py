@@ -1,0 +1,97 @@
+"""Keeps web pages out: any page that the developer opens can have the browser send requests here.
+
+Listening on 127.0.0.1 alone does not keep them out, and no signature is verified. Three things
+tell a page's request: headers that browsers add and pages cannot leave out, the name by which
+the page reaches this machine (of the page's own, by DNS rebinding), and that a page cannot sign
+by a header, nor choose a User-Agent, without asking first, by OPTIONS.
+
+Every port that is listened at has a guard: `refusal` before moto, `Guarded` before servers of
+Python's library, `NODE_GUARD` before dynalite.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+
+from localaws.settings import HOST
+
+# No AWS client sends them. What a person types into a browser is Sec-Fetch-Site: none.
+_OF_BROWSERS = ("origin", "referer", "sec-fetch-site")
+
+NODE_GUARD = """
+const guard = server => {
+  const refusal = ({method, headers}) => {
+    if (method === 'OPTIONS') return 'OPTIONS is what browsers ask for pages'
+    for (const name of ['origin', 'referer', 'sec-fetch-site'])
+      if (name in headers && !(name === 'sec-fetch-site' && headers[name] === 'none'))
+        return `the header ${name} comes from a web page`
+    const port = server.address().port
+    const names = ['127.0.0.1', 'localhost'].map(name => port === 80 ? name : `${name}:${port}`)
+    if (!names.includes((headers.host || '').toLowerCase()))
+      return `the Host is ${headers.host || 'missing'}, and must be ${names.join(' or ')}`
+  }
+  const [serve] = server.listeners('request')
+  server.removeAllListeners('request').on('request', (request, response) => {
+    const why = refusal(request)
+    if (why === undefined) return serve(request, response)
+    request.resume()
+    response.writeHead(403, {'Content-Type': 'application/json', 'Connection': 'close'})
+    response.end(JSON.stringify({__type: 'AccessDeniedException', message: `localaws: ${why}`}))
+  })
+  return server
+}
+"""
+"""`guard(server)`, in JavaScript: the same for a server of Node's, before it listens."""
+
+
+def refusal(method: str, headers: Mapping[str, str], port: int) -> str | None:
+    """Return why a request is refused; None where no page sent it. Header names are lower case."""
+    if method == "OPTIONS":
+        return "localaws: OPTIONS is what browsers ask for pages"
+    for name in _OF_BROWSERS:
+        value = headers.get(name)
+        if value is not None and (name, value) != ("sec-fetch-site", "none"):
+            return f"localaws: the header {name} comes from a web page"
+    host = headers.get("host", "")
+    if not _is_ours(host, port):
+        return (
+            f"localaws: the Host is {host or 'missing'}, and must be {HOST}:{port},"
+            f" localhost:{port} or a name below it"
+        )
+    return None
+
+
+def _is_ours(host: str, port: int) -> bool:
+    """Tell names of this machine; those below localhost are buckets', and nobody can own one."""
+    name, _, given = host.lower().partition(":")
+    return (given or "80") == str(port) and (
+        name in {HOST, "localhost"} or name.endswith(".localhost")
+    )
+
+
+class Guarded(BaseHTTPRequestHandler):
+    """A handler that sees no request of a page's, of whatever method."""
+
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        why = self.refusal(headers)
+        if why is None:
+            return True
+        body = json.dumps({"__type": "AccessDeniedException", "message": why}).encode()
+        self.send_response_only(HTTPStatus.FORBIDDEN)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        # The request's body is not read, and must not be taken for the next request.
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+        return False
+
+    def refusal(self, headers: Mapping[str, str]) -> str | None:
+        """Return why this request is refused, or None."""
+        return refusal(self.command, headers, self.connection.getsockname()[1])

@@ -1,0 +1,405 @@
+"""A web page in the developer's browser can make nothing here do anything, and reads nothing."""
+
+import http.client
+import json
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from queue import SimpleQueue
+from urllib.parse import urlencode, urlsplit
+
+import boto3
+import pytest
+from botocore import UNSIGNED
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from ddbload.cli.demo.server import dynalite
+from localaws import LocalAws
+from localaws.dynamodb_proxy import DynamoDBProxy
+from localaws.functions.runtime_api import Invocation, RuntimeApi
+from tests.cli.console import ROOT
+from tests.e2e.processes import children
+from tests.localaws.conftest import Deployed
+
+HERE = "127.0.0.1"
+PAGE = "http://evil.example"
+SIGNED = {
+    "Authorization": "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/{service}/aws4_request,"
+    " SignedHeaders=host;x-amz-date, Signature=0",
+    "X-Amz-Date": "20260101T000000Z",
+}
+# What browsers add to a request by themselves; a page can leave none of it out, but Referer.
+BROWSERS = [
+    pytest.param({"Origin": PAGE, "Sec-Fetch-Site": "cross-site"}, id="another site"),
+    pytest.param({"Origin": "null", "Sec-Fetch-Site": "cross-site"}, id="a sandboxed frame"),
+    pytest.param({"Origin": PAGE}, id="no fetch metadata"),
+    pytest.param({"Sec-Fetch-Site": "cross-site"}, id="a navigation or an image"),
+    pytest.param({"Sec-Fetch-Site": "same-site"}, id="another port of this machine"),
+    pytest.param({"Sec-Fetch-Site": "same-origin"}, id="a page of its own"),
+    pytest.param({"Referer": f"{PAGE}/"}, id="referrer only"),
+]
+# Names that whoever owns them can let resolve to 127.0.0.1.
+FOREIGN = ["evil.example:{port}", "127.0.0.1.evil.example:{port}", "evil.example", "localhost.evil"]
+# A page's own idea of a name for this machine.
+ALMOST = ["127.0.0.1", "127.0.0.1:1", "localhost", "localhost:1", "notlocalhost:{port}", ""]
+
+
+def ask(port, method="POST", path="/", body=b"", headers=None, host=None):
+    """The status, headers and body of an answer to exactly these headers."""
+    connection = http.client.HTTPConnection(HERE, port, timeout=30)
+    try:
+        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+        connection.putheader("Host", f"{HERE}:{port}" if host is None else host)
+        for name, value in (headers or {}).items():
+            connection.putheader(name, value)
+        if method not in ("GET", "OPTIONS"):
+            connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders(body or None)
+        answer = connection.getresponse()
+        return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+    finally:
+        connection.close()
+
+
+def assert_refused(answer):
+    status, headers, body = answer
+    assert status == 403, (status, body)
+    assert not [name for name in headers if name.startswith("access-control-")]
+    assert b"localaws" in body
+
+
+def port_of(endpoint):
+    return urlsplit(endpoint).port
+
+
+def signed(service, **headers):
+    return {name: value.format(service=service) for name, value in SIGNED.items()} | headers
+
+
+@pytest.fixture
+def forged(tmp_path):
+    """A form that makes a stack whose creation runs a function, and what that would leave."""
+    mark = tmp_path / "mark"
+    trust = {"Version": "2012-10-17", "Statement": []}
+    code = f"def handler(event, context): open({str(mark)!r}, 'w').close(); raise SystemExit"
+    body = {
+        "Resources": {
+            "Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust}},
+            "Code": {
+                "Type": "AWS::Lambda::Function",
+                "Properties": {
+                    "Code": {"ZipFile": code},
+                    "Handler": "index.handler",
+                    "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+                    "Runtime": "python3.13",
+                },
+            },
+            "Run": {
+                "Type": "Custom::Run",
+                "Properties": {"ServiceToken": {"Fn::GetAtt": ["Code", "Arn"]}},
+            },
+        }
+    }
+    fields = {"Action": "CreateStack", "StackName": "forged", "TemplateBody": json.dumps(body)}
+    return urlencode(fields | {"Version": "2010-05-15"}).encode(), mark
+
+
+def assert_no_stack(app, mark):
+    assert not mark.exists()
+    stacks = app.client("cloudformation").describe_stacks()["Stacks"]
+    assert "forged" not in {stack["StackName"] for stack in stacks}
+
+
+@pytest.mark.parametrize("browser", [pytest.param({}, id="nothing"), *BROWSERS])
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded"])
+def test_a_forged_form_makes_no_stack(app, forged, browser, kind):
+    """The three content types that a page may send without asking are the form's two and text.
+
+    moto takes the service from the path; without Origin it is the signature that is missing.
+    """
+    form, mark = forged
+    headers = {"Content-Type": kind, **browser}
+    for path in ("/cloudformation_us-east-1/cfnresponse", "/"):
+        assert_refused(ask(port_of(app.aws.endpoint), "POST", path, form, headers))
+        assert_refused(
+            ask(port_of(app.aws.endpoint), "GET", f"{path}?{form.decode()}", b"", browser)
+        )
+    assert_no_stack(app, mark)
+
+
+def test_a_link_that_looks_signed_reaches_s3_alone(app, forged):
+    """A page can write whatever it likes into a URL, and nobody verifies signatures here."""
+    form, mark = forged
+    port = port_of(app.aws.endpoint)
+    for service, status in (("cloudformation", 403), ("s3", 404), (None, 404)):
+        credential = f"local/20260101/us-east-1/{service}/aws4_request"
+        fields = {"X-Amz-Credential": credential, "X-Amz-Signature": "0"}
+        if service is None:
+            fields = {"AWSAccessKeyId": "local", "Signature": "0", "Expires": "1999999999"}
+        path = f"/cloudformation_us-east-1/cfnresponse?{form.decode()}&{urlencode(fields)}"
+        assert ask(port, "GET", path)[0] == status
+        assert_refused(ask(port, "POST", path))
+    assert_no_stack(app, mark)
+
+
+@pytest.mark.parametrize("service", ["s3", "sts", "sqs"])
+def test_clients_without_credentials_see_that_they_are_denied(app, service):
+    client = boto3.client(
+        service,
+        endpoint_url=app.aws.endpoint,
+        region_name=app.aws.region,
+        config=Config(signature_version=UNSIGNED, retries={"total_max_attempts": 1}),
+    )
+    ask_for = {"s3": "list_buckets", "sts": "get_caller_identity", "sqs": "list_queues"}[service]
+    with pytest.raises(ClientError, match="missing a signature") as raised:
+        getattr(client, ask_for)()
+    assert raised.value.response["Error"]["Code"].startswith("AccessDenied")
+
+
+@pytest.mark.parametrize("version", ["s3", "s3v4"])
+def test_a_presigned_link_is_opened_by_people_and_not_by_pages(app, version):
+    app.put("hello.txt", b"hello", bucket="Kept")
+    client = boto3.client(
+        "s3",
+        endpoint_url=app.aws.endpoint,
+        region_name=app.aws.region,
+        aws_access_key_id="local",
+        aws_secret_access_key="local",
+        config=Config(signature_version=version),
+    )
+    wish = {"Bucket": app.outputs["Kept"], "Key": "hello.txt"}
+    place = urlsplit(client.generate_presigned_url("get_object", wish))
+    path = f"{place.path}?{place.query}"
+    # As typed into a browser, and by anything else.
+    for headers in ({"Sec-Fetch-Site": "none"}, {}):
+        answer = ask(place.port, "GET", path, headers=headers)
+        assert (answer[0], answer[2]) == (200, b"hello")
+    # As a page embeds it, or links to it.
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Referer": PAGE}):
+        assert_refused(ask(place.port, "GET", path, headers=headers))
+
+
+@pytest.mark.parametrize("browser", BROWSERS)
+def test_a_browser_is_refused_even_where_it_signs(app, forged, browser):
+    form, mark = forged
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+    headers = signed("cloudformation", **kind, **browser)
+    assert_refused(ask(port_of(app.aws.endpoint), "POST", "/", form, headers))
+    assert_no_stack(app, mark)
+
+
+@pytest.mark.parametrize("host", [*FOREIGN, *ALMOST])
+def test_a_name_of_somebody_elses_is_refused(app, forged, host):
+    """By DNS rebinding a page becomes one of our own: its name is all that tells."""
+    form, mark = forged
+    port = port_of(app.aws.endpoint)
+    headers = signed("cloudformation", **{"Content-Type": "application/x-www-form-urlencoded"})
+    assert_refused(ask(port, "POST", "/", form, headers, host.format(port=port)))
+    assert_no_stack(app, mark)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:{port}", "localhost:{port}", "LOCALHOST:{port}"])
+def test_its_own_names_are_taken(app, host):
+    port = port_of(app.aws.endpoint)
+    form = b"Action=GetCallerIdentity&Version=2011-06-15"
+    headers = signed("sts", **{"Content-Type": "application/x-www-form-urlencoded"})
+    assert ask(port, "POST", "/", form, headers, host.format(port=port))[0] == 200
+
+
+@pytest.mark.parametrize("name", ["{bucket}.localhost:{port}", "{bucket}.s3.localhost:{port}"])
+def test_buckets_are_reached_by_names_of_their_own(app, name):
+    app.put("hello.txt", b"hello", bucket="Kept")
+    port = port_of(app.aws.endpoint)
+    host = name.format(bucket=app.outputs["Kept"], port=port)
+    status, _, body = ask(port, "GET", "/hello.txt", b"", signed("s3"), host)
+    assert (status, body) == (200, b"hello")
+
+
+def test_the_emulators_own_controls_are_closed(app):
+    """`/moto-api/` empties every service, and shows all that is in them."""
+    port = port_of(app.aws.endpoint)
+    for method, path in (("POST", "reset"), ("GET", "data.json"), ("GET", "")):
+        for headers in ({}, {"Origin": PAGE}, {"Origin": f"http://{HERE}:{port}"}):
+            assert_refused(ask(port, method, f"/moto-api/{path}", b"", headers))
+    assert app.outputs_of("app")
+
+
+def test_answers_to_clients_open_nothing_to_pages(app):
+    port = port_of(app.aws.endpoint)
+    for service, path in (("s3", "/"), ("s3", "/no-such-bucket"), ("cloudformation", "/?Action=X")):
+        _, headers, _ = ask(port, "GET", path, b"", signed(service))
+        assert not [name for name in headers if name.startswith("access-control-")]
+
+
+@pytest.fixture(scope="module")
+def listening():
+    """Everything that listens while functions run and calls are watched: the ports, by /proc."""
+    with LocalAws("--enforce-iam") as aws:
+        app = Deployed(aws)
+        # A process of the function stays, and so does its Runtime API.
+        _, found = app.invoke("Answer", {"wish": "environment"})
+        known = {
+            "services": aws.endpoint,
+            "dynalite": aws.dynamodb_endpoint,
+            "watched DynamoDB": found["AWS_ENDPOINT_URL_DYNAMODB"],
+            "Runtime API": f"http://{found['AWS_LAMBDA_RUNTIME_API']}",
+        }
+        ports = {name: port_of(endpoint) for name, endpoint in known.items()}
+        pids = [aws.pid, *children(aws.pid)]
+        if Path("/proc/net/tcp").exists():
+            assert ports_of(pids) == set(ports.values())
+        yield ports
+
+
+def ports_of(pids):
+    """Ports of this machine that these processes listen at."""
+    sockets = set()
+    for pid in pids:
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            if match := re.fullmatch(r"socket:\[(\d+)\]", str(descriptor.readlink())):
+                sockets.add(match[1])
+    found = set()
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, state, *_, inode = line.split()[:10]
+        if state == "0A" and inode in sockets:
+            found.add(int(local.rpartition(":")[2], 16))
+    return found
+
+
+PORTS = pytest.mark.parametrize("name", ["services", "dynalite", "watched DynamoDB", "Runtime API"])
+
+
+@PORTS
+@pytest.mark.parametrize("browser", BROWSERS)
+def test_no_port_takes_what_a_browser_sends(listening, name, browser):
+    port = listening[name]
+    for method in ("GET", "POST", "PUT", "DELETE"):
+        headers = {**signed("dynamodb"), "Content-Type": "text/plain", **browser}
+        assert_refused(ask(port, method, "/", b"{}", headers))
+
+
+@PORTS
+@pytest.mark.parametrize("host", FOREIGN)
+def test_no_port_takes_a_name_of_somebody_elses(listening, name, host):
+    port = listening[name]
+    for method in ("GET", "POST"):
+        answer = ask(port, method, "/", b"{}", signed("dynamodb"), host.format(port=port))
+        assert_refused(answer)
+
+
+@PORTS
+@pytest.mark.parametrize("origin", [{}, {"Origin": PAGE}])
+def test_no_port_lets_a_page_ask_first(listening, name, origin):
+    wish = {
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,x-amz-target,content-type",
+        "Access-Control-Request-Private-Network": "true",
+    }
+    assert_refused(ask(listening[name], "OPTIONS", "/", b"", {**wish, **origin}))
+
+
+@PORTS
+def test_what_a_refused_request_carries_is_no_request_of_its_own(listening, name):
+    """Else its body could be one, without the headers that a browser adds."""
+    port = listening[name]
+    inner = (
+        f"GET /2018-06-01/runtime/invocation/next HTTP/1.1\r\nHost: {HERE}:{port}\r\n"
+        "User-Agent: aws-lambda-python\r\n\r\n"
+    ).encode()
+    head = f"POST / HTTP/1.1\r\nHost: {HERE}:{port}\r\nOrigin: {PAGE}\r\n"
+    with socket.create_connection((HERE, port), timeout=30) as sent:
+        sent.sendall(f"{head}Content-Length: {len(inner)}\r\n\r\n".encode() + inner)
+        sent.shutdown(socket.SHUT_WR)
+        answers = b"".join(iter(lambda: sent.recv(65536), b""))
+    assert answers.startswith(b"HTTP/1.1 403 ")
+    assert answers.count(b"HTTP/1.1 ") == 1
+
+
+def table_made_by(port, headers):
+    """Whether DynamoDB made the table that this request asks for, and the answer."""
+    table = {
+        "TableName": "forged",
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+    }
+    sent = signed("dynamodb", **{"Content-Type": "application/x-amz-json-1.0"})
+    target = {"X-Amz-Target": "DynamoDB_20120810.CreateTable"}
+    answer = ask(port, "POST", "/", json.dumps(table).encode(), {**sent, **target, **headers})
+    target = {"X-Amz-Target": "DynamoDB_20120810.ListTables"}
+    _, _, tables = ask(port, "POST", "/", b"{}", {**sent, **target})
+    return "forged" in json.loads(tables)["TableNames"], answer
+
+
+@pytest.mark.parametrize("browser", BROWSERS)
+def test_the_demos_dynalite_is_closed_to_pages_too(browser):
+    with dynalite() as endpoint:
+        made, answer = table_made_by(port_of(endpoint), browser)
+        assert answer[0] == 403
+        assert not made
+        assert ask(port_of(endpoint), "OPTIONS", "/", b"", browser)[0] == 403
+        assert ask(port_of(endpoint), host="evil.example")[0] == 403
+        assert table_made_by(port_of(endpoint), {})[0]
+
+
+@pytest.mark.parametrize("browser", BROWSERS)
+def test_dynamodb_makes_no_table_for_a_page(listening, browser):
+    for name in ("dynalite", "watched DynamoDB"):
+        made, answer = table_made_by(listening[name], browser)
+        assert_refused(answer)
+        assert not made
+
+
+def test_what_is_passed_on_to_dynalite_has_its_name(listening):
+    """The proxy's clients name the proxy, which dynalite would refuse."""
+    assert ask(listening["watched DynamoDB"], "POST", "/", b"", signed("dynamodb"))[0] == 400
+
+
+@pytest.fixture
+def runtime():
+    messages = SimpleQueue()
+    api = RuntimeApi(messages)
+    yield api, messages
+    api.close()
+
+
+@pytest.mark.parametrize("browser", [pytest.param({}, id="nothing"), *BROWSERS])
+def test_an_event_is_handed_to_the_function_alone(runtime, browser):
+    """A page that guesses the port neither takes an event nor answers one."""
+    api, messages = runtime
+    port = int(api.address.rpartition(":")[2])
+    api.hand(Invocation("id", b'{"secret": 1}', 0.0, "arn"))
+    path = "/2018-06-01/runtime/invocation"
+    assert_refused(ask(port, "GET", f"{path}/next", b"", browser))
+    if browser:
+        assert_refused(ask(port, "POST", f"{path}/id/response", b"forged", browser))
+    assert messages.empty()
+    own = {"User-Agent": "aws-lambda-python/3.13.0-4.0.0"}
+    status, _, body = ask(port, "GET", f"{path}/next", b"", own)
+    assert (status, body) == (200, b'{"secret": 1}')
+
+
+def test_a_proxy_to_nowhere_refuses_before_it_asks():
+    proxy = DynamoDBProxy("http://127.0.0.1:1")
+    try:
+        assert_refused(ask(port_of(proxy.endpoint), headers={"Origin": PAGE}))
+    finally:
+        proxy.close()
+
+
+def test_it_is_so_from_the_command_line_too():
+    """Not only as the fixtures start it."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "localaws", "--exit-on-stdin-eof"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+    ) as running:
+        ready = json.loads(running.stdout.readline())
+        for endpoint in (ready["endpoint"], ready["dynamodb_endpoint"]):
+            assert_refused(ask(port_of(endpoint), headers={"Origin": PAGE}))
+        running.stdin.close()
+        assert running.wait(60) == 0
