@@ -1,4 +1,4 @@
-"""Log groups, and the key that they are encrypted with."""
+"""Log groups, and the key that they may be encrypted with."""
 
 from __future__ import annotations
 
@@ -53,29 +53,37 @@ _ADMINISTRATION = [
 ]
 _USE = [
     "kms:Decrypt",
-    "kms:DescribeKey",
+    "kms:Describe*",
     "kms:Encrypt",
-    "kms:GenerateDataKey",
-    "kms:GenerateDataKeyWithoutPlaintext",
-    "kms:ReEncryptFrom",
-    "kms:ReEncryptTo",
+    "kms:GenerateDataKey*",
+    "kms:ReEncrypt*",
 ]
 
 
 class Observability(Construct):
     """One log group for each function, and one for the state machine.
 
-    Their names are ours and have the stack's name in them: the key's policy names the groups,
-    and a group names its key, so that one of the two must be known beforehand.
+    CloudWatch Logs encrypts all of them by itself. `own_key` makes a KMS key for them besides;
+    then its policy names the groups, and they name the key, so that the names are given here.
     """
 
-    def __init__(self, scope: Construct, name: str, *, retention_days: int) -> None:
+    def __init__(
+        self, scope: Construct, name: str, *, retention_days: int, own_key: bool = False
+    ) -> None:
         super().__init__(scope, name)
         # Step Functions keeps what lets it write logs in one policy of the account and region,
         # whose size is limited; groups below this prefix need no entry of their own.
         machine = f"/aws/vendedlogs/states/{Aws.STACK_NAME}"
         functions = {each: f"/ddbload/{Aws.STACK_NAME}/{each}" for each in FUNCTIONS}
-        self.key = kms.Key(
+        self._key = self._made_key([machine, *functions.values()]) if own_key else None
+        self.machine = self._group("StateMachine", machine, retention_days)
+        self.functions = {
+            each: self._group(each.title().replace("_", ""), group, retention_days)
+            for each, group in functions.items()
+        }
+
+    def _made_key(self, groups: list[str]) -> kms.Key:
+        return kms.Key(
             self,
             "Key",
             description=f"Log groups of {Aws.STACK_NAME}",
@@ -83,35 +91,32 @@ class Observability(Construct):
             # The log groups go with the stack, and nothing else is encrypted with it.
             removal_policy=RemovalPolicy.DESTROY,
             pending_window=Duration.days(7),
-            policy=_key_policy([machine, *functions.values()]),
+            policy=_key_policy(groups),
         )
-        self.machine = self._group("StateMachine", machine, retention_days)
-        self.functions = {
-            each: self._group(each.title().replace("_", ""), group, retention_days)
-            for each, group in functions.items()
-        }
 
     def _group(self, name: str, group: str, retention_days: int) -> logs.LogGroup:
         return logs.LogGroup(
             self,
             name,
             log_group_name=group,
-            encryption_key=self.key,
+            encryption_key=self._key,
             retention=_RETENTION[retention_days],
             removal_policy=RemovalPolicy.DESTROY,
         )
 
 
 def _key_policy(groups: list[str]) -> iam.PolicyDocument:
-    """CloudWatch Logs may use the key for these groups; the account may look after it.
+    """Let CloudWatch Logs, and its callers through it, use the key, and the account look after it.
 
-    In a key's own policy `*` is the key. The account's statement is what keeps the key from
-    becoming unmanageable; it gives nobody the use of the key. The other one is that of "Encrypt
-    log data in CloudWatch Logs using AWS KMS".
+    By "Encrypt log data in CloudWatch Logs using AWS Key Management Service", step 2. Its callers
+    are whoever makes the groups (CloudFormation's role), writes to them (the functions' roles and
+    the machine's) and reads them. So all of the account are meant, as in the policies of AWS's own
+    keys: who may call CloudWatch Logs, IAM says. In a key's own policy `*` is the key.
     """
     return iam.PolicyDocument(
         statements=[
             iam.PolicyStatement(
+                # It keeps the key from becoming unmanageable, and gives nobody its use.
                 sid="AccountAdministers",
                 principals=[iam.AccountRootPrincipal()],
                 actions=_ADMINISTRATION,
@@ -129,6 +134,18 @@ def _key_policy(groups: list[str]) -> iam.PolicyDocument:
                             f":log-group:{group}"
                             for group in groups
                         ]
+                    }
+                },
+            ),
+            iam.PolicyStatement(
+                sid="CallersOfCloudWatchLogs",
+                principals=[iam.AnyPrincipal()],
+                actions=_USE,
+                resources=["*"],
+                conditions={
+                    "StringEquals": {
+                        "kms:CallerAccount": Aws.ACCOUNT_ID,
+                        "kms:ViaService": f"logs.{Aws.REGION}.amazonaws.com",
                     }
                 },
             ),

@@ -21,7 +21,15 @@ from infra.errors import (
 )
 from infra.mapped_columns import columns
 from infra.mapped_source import source
-from infra.values import decoded, matching, one_of, refuse_others, whole, wrong
+from infra.values import (
+    decoded,
+    matching,
+    one_of,
+    refuse_others,
+    true_or_false,
+    whole,
+    wrong,
+)
 
 FUNCTIONS = ("preflight", "import_chunk", "report", "on_upload")
 RUNTIMES = ("python3.11", "python3.12", "python3.13", "python3.14")
@@ -90,6 +98,8 @@ class Settings:
     reserve_seconds: int = 30
     """How long before its timeout such a function stops, to hand on its cursor."""
     log_retention_days: int = 30
+    log_key: bool = False
+    """Encrypt log groups with a KMS key of the stack, in place of CloudWatch Logs' own."""
     retain_runs_days: int = 90
 
     @classmethod
@@ -123,6 +133,7 @@ class Settings:
                     [str(days) for days in LOG_RETENTION_DAYS],
                 )
             ),
+            log_key=true_or_false("log_key", given.get("log_key", False)),
             retain_runs_days=whole(
                 "retain_runs_days", given.get("retain_runs_days", 90), range(1, 36501)
             ),

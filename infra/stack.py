@@ -30,7 +30,10 @@ class DdbloadStack(Stack):
         )
         storage = Storage(self, "Storage", retain_runs_days=settings.retain_runs_days)
         observability = Observability(
-            self, "Observability", retention_days=settings.log_retention_days
+            self,
+            "Observability",
+            retention_days=settings.log_retention_days,
+            own_key=settings.log_key,
         )
         functions = Functions(
             self,

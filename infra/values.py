@@ -66,6 +66,15 @@ def whole(where: str, value: object, allowed: range, *, from_text: bool = True) 
     return number
 
 
+def true_or_false(where: str, value: object) -> bool:
+    """A boolean, or the same word as text, because from `-c` comes nothing else."""
+    if isinstance(value, bool):
+        return value
+    if value in ("true", "false"):
+        return value == "true"
+    raise wrong(where, value, "true or false")
+
+
 def an_object(where: str, value: object) -> Mapping[str, Any]:
     """An object; null is an empty one."""
     if value is None:

@@ -109,7 +109,7 @@ are rejected cost nothing there.
 
 | what | a month |
 |---|---|
-| the key that the log groups are encrypted with | ${KEY_MONTH:.2f} (and $1 more for each of its first two rotations, once a year) |
+| with `log_key`, the key that the log groups are encrypted with | ${KEY_MONTH:.2f} (and $1 more for each of its first two rotations, once a year) |
 | the ledger in the work bucket: a few KB a chunk, rejects as large as the rows | S3's $0.023 a GB, until `retain_runs_days` |
 | uploads in the inbox, and their replaced versions | the same; nothing removes the newest version |
 | logs | $0.03 a GB, until `log_retention_days` |

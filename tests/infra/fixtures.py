@@ -1,4 +1,4 @@
-"""The one synthesis, for every folder of tests."""
+"""The syntheses, for every folder of tests."""
 
 from __future__ import annotations
 
@@ -18,3 +18,15 @@ def synthesized(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
 def template(synthesized: Synthesized) -> Template:
     """Its template."""
     return Template(synthesized.template)
+
+
+@pytest.fixture(scope="session")
+def synthesized_with_key(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+    """The same with `-c log_key=true`."""
+    return synthesize(tmp_path_factory.mktemp("cdk.out"), log_key="true")
+
+
+@pytest.fixture(scope="session")
+def template_with_key(synthesized_with_key: Synthesized) -> Template:
+    """Its template."""
+    return Template(synthesized_with_key.template)

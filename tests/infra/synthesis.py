@@ -1,4 +1,6 @@
-"""One synthesis for all tests, with cdk-nag's findings: `python -m tests.infra.synthesis FOLDER`.
+"""Syntheses for all tests, with cdk-nag's findings.
+
+`python -m tests.infra.synthesis FOLDER '{"knob": "value"}'` makes one, with these knobs besides.
 
 In a process of its own, so that CDK's Node process ends with it, and importing CDK costs
 nobody else.
@@ -82,9 +84,9 @@ class Synthesized:
         return json.loads((self.folder / name).read_text("utf-8"))
 
 
-def synthesize(folder: Path) -> Synthesized:
-    """Synthesize the stack with `CONTEXT` in a process of its own."""
-    run(sys.executable, "-m", "tests.infra.synthesis", str(folder))
+def synthesize(folder: Path, **knobs: str) -> Synthesized:
+    """Synthesize the stack with `CONTEXT`, and these knobs, in a process of its own."""
+    run(sys.executable, "-m", "tests.infra.synthesis", str(folder), json.dumps(knobs))
     return Synthesized(folder)
 
 
@@ -123,7 +125,8 @@ def main() -> None:
     from app import build
 
     defaults = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
-    app = App(outdir=sys.argv[1], analytics_reporting=False, context={**defaults, **CONTEXT})
+    context = {**defaults, **CONTEXT, **json.loads(sys.argv[2])}
+    app = App(outdir=sys.argv[1], analytics_reporting=False, context=context)
     build(app)
     Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
     # Findings come as an exception, when all is written: the tests look at the report.

@@ -24,8 +24,10 @@ def findings(template: dict[str, Any]) -> set[tuple[str, str]]:
 
 
 @pytest.mark.filterwarnings("default")
-def test_the_template_has_no_errors_and_no_warnings(synthesized: Synthesized):
-    found = findings(synthesized.template)
+@pytest.mark.parametrize("assembly", ["synthesized", "synthesized_with_key"])
+def test_the_template_has_no_errors_and_no_warnings(request: pytest.FixtureRequest, assembly: str):
+    made: Synthesized = request.getfixturevalue(assembly)
+    found = findings(made.template)
     assert {(rule, message) for rule, message in found if rule not in IGNORED} == set()
     assert {rule for rule, _ in found} == set(IGNORED)
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.infra.synthesis import Synthesized
 
 WORK = "<StorageWork.Arn>"
@@ -80,7 +82,11 @@ ACKNOWLEDGED = {
 }
 
 
-def test_nothing_is_found_that_is_not_acknowledged_with_a_reason(synthesized: Synthesized):
-    found = {(rule.removeprefix("AwsSolutions-"), where) for rule, where in synthesized.findings}
+@pytest.mark.parametrize("assembly", ["synthesized", "synthesized_with_key"])
+def test_nothing_is_found_that_is_not_acknowledged_with_a_reason(
+    request: pytest.FixtureRequest, assembly: str
+):
+    made: Synthesized = request.getfixturevalue(assembly)
+    found = {(rule.removeprefix("AwsSolutions-"), where) for rule, where in made.findings}
     assert found == set(ACKNOWLEDGED)
     assert all(ACKNOWLEDGED.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,6 @@ def test_there_is_nothing_else(template: Template):
     assert Counter(resource["Type"] for resource in template.resources.values()) == {
         "AWS::S3::Bucket": 2,
         "AWS::S3::BucketPolicy": 2,
-        "AWS::KMS::Key": 1,
         "AWS::Logs::LogGroup": 5,
         "AWS::IAM::Role": 5,
         "AWS::IAM::Policy": 6,
@@ -128,7 +128,7 @@ def test_the_inbox_keeps_versions_and_tells_of_uploads(template: Template):
     ]
 
 
-def test_log_groups_are_encrypted_and_end(template: Template):
+def test_log_groups_end_and_are_encrypted_as_cloudwatch_logs_does_by_itself(template: Template):
     groups = template.of_type("AWS::Logs::LogGroup")
     assert {group["LogGroupName"] for group in groups.values()} == {
         "/aws/vendedlogs/states/${AWS::StackName}",
@@ -138,27 +138,98 @@ def test_log_groups_are_encrypted_and_end(template: Template):
         "/ddbload/${AWS::StackName}/on_upload",
     }
     for group in groups.values():
-        assert group["KmsKeyId"] == "${ObservabilityKey.Arn}"
+        assert "KmsKeyId" not in group
         assert group["RetentionInDays"] == 30
 
 
-def test_the_key_is_used_for_these_log_groups_only(template: Template):
-    key = template.resources["ObservabilityKey"]["Properties"]
-    assert key["EnableKeyRotation"] is True
-    assert key["PendingWindowInDays"] == 7
-    account, service = key["KeyPolicy"]["Statement"]
-    assert account["Principal"] == {"AWS": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}
-    administration = set(listed(account["Action"]))
-    assert "kms:PutKeyPolicy" in administration
+def test_log_key_encrypts_every_log_group_and_changes_nothing_else(
+    template: Template, template_with_key: Template
+):
+    resources = dict(template_with_key.resources)
+    key = resources.pop("ObservabilityKey")
+    assert (key["Type"], key["DeletionPolicy"]) == ("AWS::KMS::Key", "Delete")
+    assert key["Properties"]["EnableKeyRotation"] is True
+    assert key["Properties"]["PendingWindowInDays"] == 7
+    groups = template_with_key.of_type("AWS::Logs::LogGroup")
+    assert len(groups) == 5
+    for group in groups.values():
+        assert group.pop("KmsKeyId") == "${ObservabilityKey.Arn}"
+    assert resources == template.resources
+
+
+USE = {
+    "kms:Encrypt",
+    "kms:Decrypt",
+    "kms:ReEncrypt*",
+    "kms:GenerateDataKey*",
+    "kms:Describe*",
+}
+"""What both of AWS's statements below allow."""
+
+
+def key_policy(template: Template) -> dict[str, dict[str, Any]]:
+    """The statements of the key's policy, by Sid."""
+    statements = template.resources["ObservabilityKey"]["Properties"]["KeyPolicy"]["Statement"]
+    by_sid = {statement["Sid"]: statement for statement in statements}
+    assert set(by_sid) == {"AccountAdministers", "LogGroupsOfThisStack", "CallersOfCloudWatchLogs"}
+    assert len(statements) == 3
+    assert all(each["Effect"] == "Allow" and each["Resource"] == "*" for each in statements)
+    return by_sid
+
+
+def test_cloudwatch_logs_uses_the_key_for_these_log_groups_only(template_with_key: Template):
+    """By "Encrypt log data in CloudWatch Logs using AWS Key Management Service", step 2.
+
+    "With this step, you give the CloudWatch Logs service principal and the caller role permission
+    to use the key." "The Condition section in this example restricts the key to a single log group
+    ARN": ArnEquals.
+    """
+    statement = key_policy(template_with_key)["LogGroupsOfThisStack"]
+    assert statement["Principal"] == {"Service": "logs.${AWS::Region}.amazonaws.com"}
+    assert set(statement["Action"]) == USE
+    assert set(statement["Condition"]) == {"ArnEquals"}
+    ((name, arns),) = statement["Condition"]["ArnEquals"].items()
+    assert name == "kms:EncryptionContext:aws:logs:arn"
+    groups = template_with_key.of_type("AWS::Logs::LogGroup").values()
+    here = "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:"
+    assert sorted(arns) == sorted(here + group["LogGroupName"] for group in groups)
+
+
+def test_whoever_calls_cloudwatch_logs_uses_the_key_through_it(template_with_key: Template):
+    """By the same page.
+
+    "Next, add permissions to the role which will be calling the CloudWatch Logs. You can do this
+    by adding an additional statement to the AWS KMS Key Policy or through IAM on the role itself.
+    CloudWatch Logs uses kms:ViaService to make calls to AWS KMS on the customer's behalf." Its
+    statement has these actions, and StringEquals of kms:ViaService with logs.region.amazonaws.com.
+
+    The callers are CloudFormation's role, which makes the groups, the functions' roles and the
+    machine's, which write to them, and people who read them: so all of this account, as in the
+    policies of AWS's own keys.
+    """
+    statement = key_policy(template_with_key)["CallersOfCloudWatchLogs"]
+    assert statement["Principal"] == {"AWS": "*"}
+    assert set(statement["Action"]) == USE
+    assert statement["Condition"] == {
+        "StringEquals": {
+            "kms:CallerAccount": "${AWS::AccountId}",
+            "kms:ViaService": "logs.${AWS::Region}.amazonaws.com",
+        }
+    }
+
+
+def test_the_account_looks_after_the_key_and_does_not_use_it_by_that(template_with_key: Template):
+    statement = key_policy(template_with_key)["AccountAdministers"]
+    assert statement["Principal"] == {"AWS": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}
+    administration = set(listed(statement["Action"]))
+    # Without these CloudFormation could neither make, change, read nor remove it.
+    assert administration >= {
+        *("kms:DescribeKey", "kms:GetKeyPolicy", "kms:GetKeyRotationStatus"),
+        *("kms:ListResourceTags", "kms:PutKeyPolicy", "kms:ScheduleKeyDeletion", "kms:TagResource"),
+        *("kms:EnableKeyRotation", "kms:UntagResource", "kms:UpdateKeyDescription"),
+    }
     use = {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:CreateGrant"}
     assert not administration & use
-    assert service["Principal"] == {"Service": "logs.${AWS::Region}.amazonaws.com"}
-    groups = template.of_type("AWS::Logs::LogGroup").values()
-    here = "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:"
-    assert set(service["Condition"]) == {"ArnEquals"}
-    (context,) = service["Condition"]["ArnEquals"].items()
-    assert context[0] == "kms:EncryptionContext:aws:logs:arn"
-    assert sorted(context[1]) == sorted(here + group["LogGroupName"] for group in groups)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
