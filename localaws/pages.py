@@ -65,7 +65,7 @@ def refusal(method: str, headers: Mapping[str, str], port: int) -> str | None:
 
 
 def _is_ours(host: str, port: int) -> bool:
-    """Tell names of this machine; those below localhost are buckets', and nobody can own one."""
+    """Tell whether a Host names this server. Buckets lie below localhost, a name nobody owns."""
     name, _, given = host.lower().partition(":")
     return (given or "80") == str(port) and (
         name in {HOST, "localhost"} or name.endswith(".localhost")
@@ -73,7 +73,7 @@ def _is_ours(host: str, port: int) -> bool:
 
 
 class Guarded(BaseHTTPRequestHandler):
-    """A handler that sees no request of a page's, of whatever method."""
+    """Handler that refuses requests of web pages, whatever their method."""
 
     def parse_request(self) -> bool:
         if not super().parse_request():

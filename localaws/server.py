@@ -30,7 +30,7 @@ from localaws.settings import HOST
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 # Bodies beyond this are objects; no permission depends on what is in them.
 _READ_BYTES = 1_048_576
-# Methods of presigned URLs. Of POST, no page asks before it sends one.
+# Methods of presigned URLs. Not POST: a page sends one without asking first.
 _BY_LINK = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _CUSTOM_RESOURCE = re.compile(r"/cloudformation_[a-z0-9-]+/cfnresponse")
 
@@ -118,7 +118,7 @@ def _unsigned(request: Request) -> str | None:
 
 
 def _by_link(request: Request) -> bool:
-    """Tell a request by a presigned URL of S3's, of Signature Version 4 or 2."""
+    """Tell whether a request has a presigned URL of S3, of Signature Version 4 or 2."""
     if "authorization" in request.headers or request.method not in _BY_LINK:
         return False
     signature = signature_of(request)

@@ -43,7 +43,7 @@ BROWSERS = [
 ]
 # Names that whoever owns them can let resolve to 127.0.0.1.
 FOREIGN = ["evil.example:{port}", "127.0.0.1.evil.example:{port}", "evil.example", "localhost.evil"]
-# A page's own idea of a name for this machine.
+# Not exactly the server's own names.
 ALMOST = ["127.0.0.1", "127.0.0.1:1", "localhost", "localhost:1", "notlocalhost:{port}", ""]
 
 
