@@ -151,7 +151,7 @@ def test_gzip_of_very_many_members_takes_no_time():
 
 
 @pytest.mark.parametrize("most", [1, 10**9])
-@pytest.mark.parametrize("after", [b"\0" * 70_000, b"\0" * 9 + gzip.compress(b"more\n")])
+@pytest.mark.parametrize("after", [b"\0" * 70_000, b"\0" * 9 + gzip.compress(b"more\n", mtime=0)])
 def test_gzip_padded_with_zeros(after, most):
     packed = gzip.compress(b"1,2\n") + after
     assert read(Decoded(Bytes(packed, most), compression="gzip")) in (b"1,2\n", b"1,2\nmore\n")
@@ -253,7 +253,7 @@ def test_no_changed_bit_goes_unseen(kind):
     ("after", "kind"),
     [
         *((after, "gzip") for after in (b"x", b"\0\0x", ROWS, zst(b"a"))),
-        *((after, "zstd") for after in (b"x", b"\0", ROWS, gzip.compress(b"a"))),
+        *((after, "zstd") for after in (b"x", b"\0", ROWS, gzip.compress(b"a", mtime=0))),
     ],
 )
 def test_something_else_after_the_end_is_damage(after, kind):
