@@ -131,6 +131,7 @@ class Clients:
             endpoint = urlsplit(client.meta.endpoint_url)
             if endpoint.scheme not in ("http", "https") or endpoint.port == 0:
                 raise ValueError(f"Invalid endpoint: {client.meta.endpoint_url}")
-            return client
         except (BotoCoreError, ValueError) as error:
             raise failures.configuration(error) from None
+        client.meta.events.register("before-parse", failures.check_length)
+        return client

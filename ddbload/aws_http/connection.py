@@ -234,10 +234,8 @@ class Connection:
             while True:
                 data = read(_PIECE_BYTES)
                 if not data:
-                    response = reader.eof()
-                    if response is None:
-                        raise Broken("ConnectionClosed")
-                    return response
+                    reader.eof()
+                    raise Broken("ConnectionClosed")
                 response = reader.feed(data)
                 if response is not None:
                     return response

@@ -65,6 +65,10 @@ class ChecksumMismatch(Exception):
     """A response body is not the one that DynamoDB signed for with x-amz-crc32."""
 
 
+class LengthMissing(Exception):
+    """An answer does not say where its body ends: it may have been cut short."""
+
+
 _UNFIT = (
     "the access key, the session token, the region or the endpoint has a line end or another"
     " control character in it; write it without"
@@ -173,6 +177,7 @@ def meaning(error: Exception) -> Meaning | None:
         aws.IncompleteReadError,
         ResponseParserError,
         ChecksumMismatch,
+        LengthMissing,
         ConnectionError,
         TimeoutError,
         # botocore names what fails before a body, and not all that fails in its middle.
@@ -296,6 +301,22 @@ def check_crc32(response_dict: dict[str, Any], **_: object) -> None:
     body = response_dict.get("body")
     if isinstance(body, bytes) and not _is_sound(response_dict.get("headers") or {}, body):
         raise ChecksumMismatch(_DAMAGED)
+
+
+def check_length(response_dict: dict[str, Any], operation_model: Any, **_: object) -> None:
+    """A `before-parse` handler: raises `LengthMissing` for a body that ends with its connection.
+
+    botocore takes any such for whole. AWS sends none, and ddbload's own requests refuse it, too.
+    """
+    headers = response_dict.get("headers") or {}
+    if "content-length" in headers or "transfer-encoding" in headers:
+        return
+    if response_dict.get("status_code") in (204, 304) or operation_model.http["method"] == "HEAD":
+        return
+    body: Any = response_dict.get("body")
+    if hasattr(body, "close"):
+        body.close()
+    raise LengthMissing("the answer does not say how long it is, so it may have been cut short")
 
 
 def _is_sound(headers: Mapping[str, str], body: bytes) -> bool:

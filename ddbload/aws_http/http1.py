@@ -1,7 +1,9 @@
 """Reading HTTP/1.1 responses to GET and POST requests, whatever pieces they come in. No I/O.
 
 The rules are those of RFC 9112, "HTTP/1.1": lengths and chunks in sections 6 and 7, the end of a
-connection in section 9. What is not certainly a whole response is none.
+connection in section 9. What is not certainly a whole response is none. So an answer that would
+end with its connection is refused, which the RFC allows: nobody can tell it from one that was cut
+short, as not every TLS library says that its end was not announced. AWS sends none.
 """
 
 from __future__ import annotations
@@ -40,8 +42,7 @@ class _Head(NamedTuple):
     headers: Mapping[str, str]
     keep_alive: bool
     length: int | None
-    """None: the body ends with the connection, unless it comes in chunks."""
-    is_chunked: bool
+    """Bytes of the body; None: it comes in chunks."""
 
 
 class ResponseReader:
@@ -76,17 +77,10 @@ class ResponseReader:
         self._buffer += data
         return self._read()
 
-    def eof(self) -> Response | None:
-        """The response that the connection's end completes. Raises `BadResponse`.
-
-        None: nothing had come.
-        """
-        if not self.begun:
-            return None
-        head = self._head
-        if head is None or head.is_chunked or head.length is not None:
+    def eof(self) -> None:
+        """Take the connection's end. Raises `BadResponse` where some of a response had come."""
+        if self.begun:
             raise BadResponse("the connection was closed in the middle of the answer")
-        return self._end(head, bytes(self._buffer), len(self._buffer), keep_alive=False)
 
     def part(self, most: int | None = None) -> Response | None:
         """What has come of a response that is not whole; None before its body begins.
@@ -97,7 +91,7 @@ class ResponseReader:
         if head is None:
             return None
         body = self._buffer
-        if head.is_chunked:
+        if head.length is None:
             body = self._chunks.so_far if self._chunks is not None else bytearray()
         return Response(head.status, head.headers, bytes(body[:most]), keep_alive=False)
 
@@ -116,7 +110,7 @@ class ResponseReader:
             self._interim = self._head is None
             del buffer[: end + 4]
         head = self._head
-        if head.is_chunked:
+        if head.length is None:
             if self._chunks is None:
                 self._chunks = _Chunks()
             used = self._chunks.feed(buffer)
@@ -124,12 +118,7 @@ class ResponseReader:
                 del buffer[:used]
                 return None
             return self._end(head, self._chunks.body(), used, head.keep_alive)
-        have = len(buffer)
-        if head.length is None:
-            if have > MAX_BODY_BYTES:
-                raise BadResponse("the answer is too long")
-            return None
-        if have < head.length:
+        if len(buffer) < head.length:
             return None
         return self._end(head, bytes(buffer[: head.length]), head.length, head.keep_alive)
 
@@ -211,11 +200,9 @@ def _head_of(head: bytes) -> _Head | None:
             raise BadResponse("the answer is of another protocol")
         return None
     coding, told = headers.get("transfer-encoding"), headers.get("content-length")
-    length, is_chunked = _measure(version, status, coding, told)
-    # What has no length leaves no connection.
-    has_end = is_chunked or length is not None
-    keep_alive = has_end and _keep_alive(version, headers.get("connection"))
-    return _Head(status, headers, keep_alive, length, is_chunked)
+    length = _measure(version, status, coding, told)
+    keep_alive = _keep_alive(version, headers.get("connection"))
+    return _Head(status, headers, keep_alive, length)
 
 
 @lru_cache(maxsize=16)
@@ -243,20 +230,21 @@ def _field(line: str) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=256)
-def _measure(
-    version: str, status: int, coding: str | None, length: str | None
-) -> tuple[int | None, bool]:
+def _measure(version: str, status: int, coding: str | None, length: str | None) -> int | None:
+    """The body's length; None for a body in chunks."""
     if coding is not None:
         if coding.lower() != "chunked" or length is not None or version == "HTTP/1.0":
             raise BadResponse("the answer's transfer encoding is unknown")
-        return (0, False) if status in _NO_BODY else (None, True)
+        return 0 if status in _NO_BODY else None
     if length is not None and not (length.isascii() and length.isdigit() and len(length) <= 18):
         raise BadResponse("the answer's length is no number")
     if status in _NO_BODY:
-        return 0, False
-    if length is not None and int(length) > MAX_BODY_BYTES:
+        return 0
+    if length is None:
+        raise BadResponse("the answer does not say how long it is")
+    if int(length) > MAX_BODY_BYTES:
         raise BadResponse("the answer is too long")
-    return (None if length is None else int(length)), False
+    return int(length)
 
 
 @lru_cache(maxsize=16)

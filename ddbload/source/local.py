@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -90,8 +91,7 @@ def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
     except FileNotFoundError:
         raise SourceNotFound(f"{path}: no such file") from None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise SourceUnreadable(f"{path}: {reason}") from None
+        raise SourceUnreadable(f"{path}: {_why_not(error)}") from None
     try:
         _require_regular(path, descriptor)
         source = LocalFile(path, descriptor)
@@ -109,6 +109,16 @@ def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
 def _is_version(found: Mapping[str, Any], pinned: Mapping[str, Any]) -> bool:
     """Whether a file is what was pinned. Earlier versions did not pin `ctime_ns`."""
     return dict(found) == {"ctime_ns": found["ctime_ns"], **pinned}
+
+
+def _why_not(error: OSError | ValueError) -> str | None:
+    """Say why a path cannot be opened. Python's own words for a ValueError change by version."""
+    if isinstance(error, OSError):
+        return error.strerror
+    if isinstance(error, UnicodeEncodeError):
+        encoding = sys.getfilesystemencoding()
+        return f"the path has a character that names of files here cannot have ({encoding})"
+    return "the path has a NUL character in it, which no file's name can have"
 
 
 def _require_regular(path: str, descriptor: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import select
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -552,31 +553,47 @@ def test_a_scheme_fits_its_context(certificate, scheme):
         HttpLoop(Endpoint(scheme, "127.0.0.1", 1, "us-east-1"), 1, tls)
 
 
-def test_an_end_that_tls_did_not_announce_is_no_end_of_an_answer(certificate):
+LENGTHLESS = b"HTTP/1.1 200 OK\r\n\r\n{}"
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        OK[:-1],
+        LENGTHLESS,
+        LENGTHLESS[:-1],
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+    ],
+)
+def test_an_end_that_tls_did_not_announce_is_no_end_of_an_answer(certificate, cut):
+    """Some builds of Python have OpenSSL take it for one that was announced."""
+
     def script(server: Scripted, connection: Any) -> None:
         server.read(connection)
-        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n{")
+        connection.sendall(cut)
         # Below TLS.
         socket.socket.shutdown(connection, socket.SHUT_WR)
         server.ended.wait()
 
+    ignoring = certificate.client()
+    ignoring.options |= getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
     server = Scripted(script, tls=certificate.server())
-    with server, looping(server.port, tls=certificate.client()) as loop:
-        assert said(loop) == "ConnectionClosed"
+    with server:
+        for context in (certificate.client(), ignoring):
+            with looping(server.port, tls=context) as loop:
+                assert said(loop) in ("ConnectionClosed", "BadResponse")
 
 
-def test_an_answer_may_end_with_its_connection(wire):
+def test_an_answer_may_not_end_with_its_connection(wire):
     def script(server: Scripted, connection: Any) -> None:
         server.read(connection)
-        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n{}")
+        connection.sendall(LENGTHLESS)
         if wire[0] is not None:
             connection.unwrap()
 
     server = Scripted(script, tls=wire[0])
     with server, looping(server.port, tls=wire[1]) as loop:
-        answer = outcome(loop)
-        assert isinstance(answer, Response)
-        assert (answer.body, answer.keep_alive) == (b"{}", False)
+        assert said(loop) == "BadResponse"
 
 
 # Time

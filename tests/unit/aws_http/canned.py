@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from botocore.awsrequest import AWSResponse
+from botocore.awsrequest import AWSResponse, HeadersDict
 
 from ddbload.aws_http.clients import AwsSettings, Clients
 
@@ -32,12 +32,13 @@ class Canned:
     def say(self, body: bytes, status: int = 200, crc32: int | None = None) -> None:
         """Answer the next request so; the checksum is the right one unless it is given."""
         checksum = zlib.crc32(body) if crc32 is None else crc32
-        self.answers.append((status, {"x-amz-crc32": str(checksum)}, body))
+        headers = {"x-amz-crc32": str(checksum), "Content-Length": str(len(body))}
+        self.answers.append((status, headers, body))
 
     def on_request(self, request: Any, **_: Any) -> AWSResponse:
         self.requests.append(request)
         status, headers, body = self.answers.popleft()
-        return AWSResponse(request.url, status, headers, _Raw(body))
+        return AWSResponse(request.url, status, HeadersDict(headers), _Raw(body))
 
 
 def isolate(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
+from typing import Any
+
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
 from ddbload import __version__
 from ddbload.aws_http.clients import CONNECT_SECONDS, READ_SECONDS, AwsSettings, Clients
-from ddbload.aws_http.failures import ChecksumMismatch
+from ddbload.aws_http.failures import ChecksumMismatch, LengthMissing
 from ddbload.errors import AwsConfiguration
-from tests.unit.aws_http.canned import CREDENTIALS, Canned, canned_dynamodb, isolate
+from tests.unit.aws_http.canned import CREDENTIALS, ENDPOINT, Canned, canned_dynamodb, isolate
 
 SERVICES = ["dynamodb", "s3"]
 
@@ -97,6 +100,49 @@ def test_checksums_of_errors_are_checked(monkeypatch):
     canned.say(b'{"__type": "x#ResourceNotFoundException"}', 400, crc32=1)
     with pytest.raises(ChecksumMismatch):
         client.describe_table(TableName="table")
+
+
+def canned_s3() -> tuple[Any, Canned]:
+    client = Clients(AwsSettings(endpoint_url=ENDPOINT)).s3
+    canned = Canned()
+    client.meta.events.register("before-send.s3", canned.on_request)
+    return client, canned
+
+
+@pytest.mark.parametrize("status", [200, 206, 400, 503])
+def test_an_answer_that_does_not_say_its_length_is_not_taken_for_whole(status):
+    client, canned = canned_s3()
+    canned.answers.append((status, {"Content-Type": "text/plain"}, b"body"))
+    with pytest.raises(LengthMissing):
+        client.get_object(Bucket="bucket", Key="key")
+    canned.answers.append((status, {"Transfer-Encoding": "chunked"}, b"body"))
+    if status < 300:
+        assert client.get_object(Bucket="bucket", Key="key")["Body"].read() == b"body"
+
+
+def test_an_answer_without_a_body_need_not_say_its_length():
+    client, canned = canned_s3()
+    canned.answers.append((200, {}, b""))
+    client.head_object(Bucket="bucket", Key="key")
+    canned.answers.append((204, {}, b""))
+    client.delete_object(Bucket="bucket", Key="key")
+
+
+@pytest.mark.parametrize(
+    ("service", "operation"),
+    [
+        ("dynamodb", "list_tables"),
+        ("s3", "list_buckets"),
+        ("stepfunctions", "list_state_machines"),
+        ("cloudformation", "list_stacks"),
+    ],
+)
+def test_every_client_looks_at_lengths(service, operation):
+    client = getattr(Clients(AwsSettings(endpoint_url=ENDPOINT)), service)
+    canned = Canned(deque([(200, {}, b"")]))
+    client.meta.events.register("before-send", canned.on_request)
+    with pytest.raises(LengthMissing):
+        getattr(client, operation)()
 
 
 # Which settings count

@@ -18,6 +18,7 @@ from urllib3.exceptions import HTTPError
 from ddbload.aws_http.failures import (
     ChecksumMismatch,
     Kind,
+    LengthMissing,
     Meaning,
     check_crc32,
     configuration,
@@ -268,6 +269,7 @@ LOST = [
     aws.FlexibleChecksumError(error_msg="other"),
     ResponseParserError("not JSON"),
     ChecksumMismatch("other"),
+    LengthMissing("other"),
     ConnectionResetError("reset"),
     BrokenPipeError("pipe"),
     TimeoutError("late"),

@@ -14,7 +14,7 @@ from ddbload.aws_http.http1 import BadResponse, Response, ResponseReader
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
-def read(*pieces: bytes, ends: bool = False) -> Response | None:
+def read(*pieces: bytes) -> Response | None:
     """The response that these pieces are; BadResponse where more comes than that."""
     reader = ResponseReader()
     for place, piece in enumerate(pieces):
@@ -24,25 +24,32 @@ def read(*pieces: bytes, ends: bool = False) -> Response | None:
             assert place == len(pieces) - 1
             return response
         assert reader.begun
-    return reader.eof() if ends else None
+    return None
 
 
 def whole(data: bytes) -> Response:
     """The response, the same in one piece and in pieces of a byte."""
     responses = [
-        read(*pieces, ends=True)
-        for pieces in ([data], [data[at : at + 1] for at in range(len(data))])
+        read(*pieces) for pieces in ([data], [data[at : at + 1] for at in range(len(data))])
     ]
     assert responses[0] is not None
     assert responses[0] == responses[1]
     return responses[0]
 
 
+def cut(*pieces: bytes) -> None:
+    """Have the connection end behind these pieces."""
+    reader = ResponseReader()
+    for piece in pieces:
+        assert reader.feed(piece) is None
+    reader.eof()
+
+
 def bad(data: bytes) -> None:
     """No response, in one piece and in pieces of a byte."""
     for pieces in ([data], [data[at : at + 1] for at in range(len(data))]):
         with pytest.raises(BadResponse) as raised:
-            read(*pieces, ends=True)
+            cut(*pieces)
         assert "secret" not in str(raised.value)
 
 
@@ -76,9 +83,6 @@ def test_a_usual_answer():
             True,
         ),
         (b"HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nab", b"ab", True),
-        (OK + b"\r\nto the end", b"to the end", False),
-        (OK + b"\r\n", b"", False),
-        (OK + b"Connection: keep-alive\r\n\r\nto the end", b"to the end", False),
         (b"HTTP/1.1 204 No Content\r\n\r\n", b"", True),
         (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", b"", True),
         (OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"", True),
@@ -117,7 +121,20 @@ def test_an_interim_response_is_some_of_an_answer():
 
 
 def test_nothing_is_no_response():
-    assert ResponseReader().eof() is None
+    ResponseReader().eof()
+    assert not ResponseReader().begun
+
+
+@pytest.mark.parametrize("status", [b"200 OK", b"206 Partial Content", b"400 No", b"503 Wait"])
+@pytest.mark.parametrize("version", [b"HTTP/1.1 ", b"HTTP/1.0 "])
+@pytest.mark.parametrize("more", [b"", b"Connection: close\r\n", b"Server: x\r\n"])
+def test_an_answer_without_a_length_is_refused_before_its_end(version, status, more):
+    """An end of its connection that nobody announced, as in TLS, could pass for its own."""
+    head = version + status + b"\r\n" + more + b"\r\n"
+    for data in (head, head + b"{}"):
+        reader = ResponseReader()
+        with pytest.raises(BadResponse, match="does not say how long it is"):
+            reader.feed(data)
 
 
 def test_a_reader_takes_one_response_after_the_other():
@@ -158,50 +175,40 @@ _BODIES = st.binary(max_size=60) | st.sampled_from([b"\r\n", b"\r\n\r\n", b"0\r\
 
 
 @st.composite
-def responses(draw) -> tuple[bytes, bool]:
-    """The bytes of a response, and whether the connection's end is a part of it."""
+def responses(draw) -> bytes:
+    """The bytes of a response."""
     body = draw(_BODIES)
     interim = draw(st.sampled_from([b"", b"HTTP/1.1 100 Continue\r\n\r\n"]))
     status = draw(st.sampled_from([b"200 OK", b"400 Bad Request", b"503 ", b"500"]))
-    head = b"HTTP/1.1 " + status + b"\r\n"
+    head = interim + b"HTTP/1.1 " + status + b"\r\n"
     for name, value in draw(st.lists(st.tuples(_NAMES, _VALUES), max_size=4)):
         head += f"{name}: {value}\r\n".encode()
-    match draw(st.sampled_from(["length", "chunks", "end"])):
-        case "length":
-            return interim + head + b"Content-Length: %d\r\n\r\n" % len(body) + body, False
-        case "chunks":
-            sizes = draw(st.lists(st.integers(1, 9), max_size=20))
-            rest, chunks = body, b""
-            for size in [*sizes, len(body)]:
-                if rest:
-                    chunk, rest = rest[:size], rest[size:]
-                    chunks += b"%X;e\r\n%s\r\n" % (len(chunk), chunk)
-            end = draw(st.sampled_from([b"0\r\n\r\n", b"0\r\nTrailer: x\r\n\r\n"]))
-            coding = b"Transfer-Encoding: chunked\r\n\r\n"
-            return interim + head + coding + chunks + end, False
-        case _:
-            return interim + head + b"\r\n" + body, True
+    if draw(st.booleans()):
+        return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    sizes = draw(st.lists(st.integers(1, 9), max_size=20))
+    rest, chunks = body, b""
+    for size in [*sizes, len(body)]:
+        if rest:
+            chunk, rest = rest[:size], rest[size:]
+            chunks += b"%X;e\r\n%s\r\n" % (len(chunk), chunk)
+    end = draw(st.sampled_from([b"0\r\n\r\n", b"0\r\nTrailer: x\r\n\r\n"]))
+    return head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + end
 
 
 @given(responses(), st.lists(st.integers(0, 400), max_size=12))
-def test_any_cut_gives_the_same_response(made, cuts):
-    data, by_end = made
-    expected = read(data, ends=by_end)
+def test_any_cut_gives_the_same_response(data, cuts):
+    expected = read(data)
     assert expected is not None
     places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     pieces = [data[a:b] for a, b in itertools.pairwise(places)]
-    assert read(*pieces, ends=by_end) == expected
+    assert read(*pieces) == expected
 
 
 @given(responses(), st.data())
-def test_half_a_response_is_none(made, data):
-    whole_response, by_end = made
-    cut = data.draw(st.integers(1, len(whole_response) - 1))
-    reader = ResponseReader()
-    assert reader.feed(whole_response[:cut]) is None
-    if not by_end or b"\r\n\r\n" not in whole_response[:cut]:
-        with pytest.raises(BadResponse):
-            reader.eof()
+def test_half_a_response_is_none(whole_response, data):
+    end = data.draw(st.integers(1, len(whole_response) - 1))
+    with pytest.raises(BadResponse):
+        cut(whole_response[:end])
 
 
 @given(st.binary(max_size=100))
@@ -278,8 +285,8 @@ def test_bounds(monkeypatch):
     assert whole(fits).status == 200
     bad(fits.replace(b"xx", b"xxx", 1))
     bad(OK + b"X: " + b"x" * 1000)
-    assert len(whole(OK + b"\r\n" + b"x" * 100).body) == 100
-    bad(OK + b"\r\n" + b"x" * 101)
+    assert len(whole(OK + b"Content-Length: 100\r\n\r\n" + b"x" * 100).body) == 100
+    bad(OK + b"Content-Length: 101\r\n\r\n" + b"x" * 101)
     assert len(whole(chunked + b"64\r\n" + b"x" * 100 + b"\r\n0\r\n\r\n").body) == 100
     bad(chunked + b"63\r\n" + b"x" * 99 + b"\r\n2\r\nab\r\n0\r\n\r\n")
     assert whole(chunked + b"0;" + b"x" * 48 + b"\r\n\r\n").body == b""

@@ -137,8 +137,8 @@ def test_an_input_error_is_named(file, monkeypatch):
     [
         ("missing.csv", SourceNotFound, "no such file"),
         ("", SourceNotFound, "no such file"),
-        ("nul\0byte", SourceUnreadable, "null byte"),
-        ("half\ud800pair", SourceUnreadable, "surrogates"),
+        ("nul\0byte", SourceUnreadable, "has a NUL character"),
+        ("half\ud800pair", SourceUnreadable, r"names of files here cannot have \(utf-8\)"),
         ("x" * 5000, SourceUnreadable, "too long"),
         ("a file.csv/inside", SourceUnreadable, "Not a directory"),
         (".", SourceUnreadable, "is a folder"),

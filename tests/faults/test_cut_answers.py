@@ -1,0 +1,73 @@
+"""Answers to botocore's requests that end with their connection: botocore takes them for whole."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from ddbload.aws_http.calls import call
+from ddbload.aws_http.clients import AwsSettings, Clients
+from ddbload.errors import ServiceUnavailable
+from tests.faults.certificates import make
+from tests.faults.scripted import Scripted
+
+HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
+
+
+@pytest.fixture
+def wire(tmp_path, monkeypatch) -> Any:
+    """The server's TLS context; botocore's clients trust it."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "made-up")
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    made = make(tmp_path, "127.0.0.1")
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(made.chain))
+    return made.server()
+
+
+def clients(server: Scripted) -> Clients:
+    return Clients(AwsSettings(region="us-east-1", endpoint_url=f"https://127.0.0.1:{server.port}"))
+
+
+def says(answer: bytes, *, announced: bool) -> Any:
+    """Says this and ends the connection."""
+
+    def script(server: Scripted, connection: Any) -> None:
+        while b"\r\n\r\n" not in connection.recv(1 << 16):
+            pass
+        connection.sendall(answer)
+        if announced:
+            connection.unwrap()
+        else:
+            # Below TLS.
+            socket.socket.shutdown(connection, socket.SHUT_WR)
+            server.ended.wait()
+
+    return script
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_an_object_whose_end_nobody_tells(wire, announced):
+    with Scripted(says(HEAD + b"\r\n1,a\n2", announced=announced), tls=wire) as server:
+        client = clients(server).s3
+        with pytest.raises(ServiceUnavailable, match="LengthMissing: the answer does not say"):
+            call(lambda: client.get_object(Bucket="b", Key="k"), "reading", sleep=lambda _: None)
+        client.close()
+    assert server.accepted == 6
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_batch_whose_answer_is_cut_before_its_body(wire, announced):
+    """Nothing is what botocore reads as an answer without unprocessed items."""
+    items = {"table": [{"PutRequest": {"Item": {"id": {"S": "a"}}}}]}
+    with Scripted(says(HEAD + b"\r\n", announced=announced), tls=wire) as server:
+        client = clients(server).dynamodb
+        with pytest.raises(ServiceUnavailable, match="LengthMissing"):
+            call(
+                lambda: client.batch_write_item(RequestItems=items),
+                "writing",
+                sleep=lambda _: None,
+            )
+        client.close()
