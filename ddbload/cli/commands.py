@@ -17,11 +17,27 @@ from ddbload.cli.ls_command import ls_command
 from ddbload.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, tell, telling
 from ddbload.cli.plan_command import plan_command
 from ddbload.cli.rejects_command import rejects_command
+from ddbload.cli.repeats import refuse_two_values
 from ddbload.cli.start_command import resume_command, start_command
 from ddbload.errors import DdbloadError, unexpected
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Commands(click.Group):
+    """The commands, none of which takes two values for an option that has one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is named. Raises `InvalidUsage`."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            refuse_two_values(command, click.Context(command, parent=ctx), rest)
+        return name, command, rest
+
+
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, prog_name="ddbload")
 def commands() -> None:
     """Load files and S3 objects into a DynamoDB table that exists, exact to the row.

@@ -6,7 +6,7 @@ import csv
 import io
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -76,23 +76,30 @@ def names_list(text: str) -> list[str]:
     return rows[0] if rows else []
 
 
-def types_map(text: str) -> dict[str, str]:
-    """`year=N,ok=BOOL`."""
-    types = names_map(text, "--types", "column=TYPE")
+def names_set(texts: Sequence[str]) -> list[str]:
+    """`a,b` of an option that may be repeated: each name once."""
+    return list(dict.fromkeys(name for text in texts for name in names_list(text)))
+
+
+def types_map(texts: Sequence[str]) -> dict[str, str]:
+    """`year=N,ok=BOOL` of an option that may be repeated."""
     known = {kind.upper(): kind for kind in TYPES}
-    return {name: known.get(kind.upper(), kind) for name, kind in types.items()}
+    return names_map(texts, "--types", "column=TYPE", lambda kind: known.get(kind.upper(), kind))
 
 
-def names_map(text: str, option: str, form: str) -> dict[str, str]:
-    """`a=b,c=d`: names, and what each is given. `option` and `form` are for messages."""
+def names_map(
+    texts: Sequence[str], option: str, form: str, read: Callable[[str], str] = str
+) -> dict[str, str]:
+    """`a=b,c=d` of an option that may be repeated: names, and what each is given.
+
+    `option` and `form` are for messages; `read` makes values of their texts.
+    """
     found: dict[str, str] = {}
-    for entry in names_list(text):
+    for entry in (entry for text in texts for entry in names_list(text)):
         name, equals, value = entry.rpartition("=")
         if not equals or not name or not value:
             raise InvalidUsage(f"{option}: {entry!r} is not of the form {form}")
-        if name in found:
-            raise InvalidUsage(f"{option} names {name!r} twice")
-        found[name] = value
+        _add(found, name, read(value), option)
     return found
 
 
@@ -103,10 +110,37 @@ def settings_map(texts: Sequence[str]) -> dict[str, str]:
         name, equals, value = each.partition("=")
         if not equals or not name:
             raise InvalidUsage(f"--set: {each!r} is not of the form attribute=text")
-        if name in found:
-            raise InvalidUsage(f"--set names {name!r} twice")
-        found[name] = value
+        _add(found, name, value, "--set")
     return found
+
+
+def _add(found: dict[str, str], name: str, value: str, option: str) -> None:
+    """Add an entry of a map. Raises `InvalidUsage` where it contradicts an earlier one."""
+    if found.setdefault(name, value) != value:
+        raise InvalidUsage(
+            f"{option} names {name!r} twice, with {found[name]!r} and with {value!r}: give one"
+        )
+
+
+def refuse_contradictions(
+    rename: Mapping[str, str], drop: Collection[str], settings: Mapping[str, str]
+) -> None:
+    """Raise `InvalidUsage` for what --rename, --drop and --set do not let one another do."""
+    sources: dict[str, str] = {}
+    for old, new in rename.items():
+        if old in drop:
+            raise InvalidUsage(f"--rename and --drop both name column {old!r}: give one")
+        if new in sources:
+            raise InvalidUsage(
+                f"--rename gives both {sources[new]!r} and {old!r} the name {new!r}; one would"
+                " overwrite the other"
+            )
+        if new in settings:
+            raise InvalidUsage(
+                f"--rename gives {old!r} the name {new!r}, which --set sets, too; one would"
+                " overwrite the other: drop the column, or set another attribute"
+            )
+        sources[new] = old
 
 
 def cores() -> int:

@@ -13,6 +13,8 @@ from ddbload.cli.options import (
     character,
     names_list,
     names_map,
+    names_set,
+    refuse_contradictions,
     settings_map,
     types_map,
 )
@@ -83,15 +85,26 @@ _READING = (
     click.option(
         "--types",
         metavar="A=N,...",
-        help=f"{', '.join(contracts.TYPES)}; keys are as the table has them.",
+        multiple=True,
+        help=f"{', '.join(contracts.TYPES)}; keys are as the table has them. May be repeated.",
     ),
     click.option(
         "--infer-types",
         is_flag=True,
         help="Find out from the first rows which columns hold numbers or booleans.",
     ),
-    click.option("--rename", metavar="OLD=NEW,...", help="Columns' names, and attributes'."),
-    click.option("--drop", metavar="A,B,...", help="Columns that become no attributes."),
+    click.option(
+        "--rename",
+        metavar="OLD=NEW,...",
+        multiple=True,
+        help="Columns' names, and attributes'; may be repeated.",
+    ),
+    click.option(
+        "--drop",
+        metavar="A,B,...",
+        multiple=True,
+        help="Columns that become no attributes; may be repeated.",
+    ),
     click.option(
         "--set",
         "set_",
@@ -221,21 +234,22 @@ def payload_of(
         "compression": given["compression"],
         "max_expansion": given["max_expansion"],
     }
-    mapping = {
-        "rename": names_map(given["rename"] or "", "--rename", "old=new"),
-        "drop": names_list(given["drop"] or ""),
+    mapping: dict[str, Any] = {
+        "rename": names_map(given["rename"], "--rename", "old=new"),
+        "drop": names_set(given["drop"]),
         "set": settings_map(given["set_"]),
     }
+    refuse_contradictions(mapping["rename"], mapping["drop"], mapping["set"])
     # A command that writes to no table has not all of them.
     limits = {name: given[name] for name in LIMITS if name in given}
     payload: dict[str, Any] = {
         "run": {"id": run},
         "source": {**reading, **place},
         "target": {"table": table},
-        "types": types_map(given["types"] or ""),
+        "types": types_map(given["types"]),
         "infer_types": given["infer_types"],
         "mapping": mapping,
-        "nulls": {"policy": given["null_policy"], "markers": list(given["nulls"])},
+        "nulls": {"policy": given["null_policy"], "markers": list(dict.fromkeys(given["nulls"]))},
         "options": {"workers": workers, **limits},
     }
     _check(payload)

@@ -1,0 +1,130 @@
+"""Options that are given more than once: lists and maps add up, and no value is lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import click
+import pytest
+
+from ddbload.cli.commands import commands, run
+
+COMMANDS: dict[str, click.Command] = dict(commands.commands)
+LOADING = ["convert", "import", "plan", "start"]
+
+
+VALUED = [
+    (name, option)
+    for name, command in sorted(COMMANDS.items())
+    for option in command.params
+    if isinstance(option, click.Option) and not option.multiple and not option.is_flag
+]
+"""Every option that takes one value, with its command."""
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command that is used wrongly says."""
+    assert run(arguments, lambda: False) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    return err
+
+
+def converted(capfdbinary: Any, tmp_path: Any, *arguments: str) -> list[dict[str, Any]]:
+    """The items that a file of one row is converted to."""
+    source = tmp_path / "source.csv"
+    source.write_text("a,b,c\n1,2,3\n")
+    assert run(["convert", str(source), "-", "--quiet", *arguments], lambda: False) == 0
+    return [json.loads(line)["Item"] for line in capfdbinary.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("name", "option"), VALUED, ids=[f"{name} {option.opts[0]}" for name, option in VALUED]
+)
+def test_no_command_takes_two_values_for_an_option_that_has_one(capsys, name, option):
+    flag = option.opts[0]
+    err = said(capsys, name, "source", "target", flag, "1", flag, "2")
+    assert err == (
+        f"ddbload: InvalidUsage: {flag} is given twice, as '1' and as '2': give it once\n"
+    )
+
+
+def test_the_first_two_values_that_differ_are_named(capsys):
+    given = ["--mode=put", "--mode", "put", "--mode", "insert", "--mode=delete"]
+    assert "--mode is given twice, as 'put' and as 'insert'" in said(
+        capsys, "import", "a.csv", "books", *given
+    )
+
+
+@pytest.mark.parametrize("name", LOADING)
+@pytest.mark.parametrize("given", [["--header", "--no-header"], ["--no-header", "--header"]])
+def test_a_flag_and_its_opposite(capsys, name, given):
+    err = said(capsys, name, "s3://bucket/key", "books", *given)
+    assert "--header and --no-header contradict each other: give one" in err
+
+
+def test_what_else_is_wrong_is_said_by_the_command(capsys):
+    given = ["--mode", "put", "--mode", "insert", "--no-such-option"]
+    assert "No such option '--no-such-option'" in said(capsys, "import", "a.csv", "books", *given)
+
+
+def test_the_same_value_twice_is_one(capfdbinary, tmp_path):
+    given = ["--delimiter", ",", "--columns", "x,y,z", "--skip-lines", "1", "--no-header"]
+    assert converted(capfdbinary, tmp_path, *given, *given) == [
+        {"x": {"S": "1"}, "y": {"S": "2"}, "z": {"S": "3"}}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "item"),
+    [
+        ("--types a=N --types b=N,c=N", {"a": {"N": "1"}, "b": {"N": "2"}, "c": {"N": "3"}}),
+        ("--types a=N --types a=n,a=N", {"a": {"N": "1"}, "b": {"S": "2"}, "c": {"S": "3"}}),
+        ("--rename a=x --rename b=a", {"x": {"S": "1"}, "a": {"S": "2"}, "c": {"S": "3"}}),
+        ("--rename a=x,a=x --rename a=x", {"x": {"S": "1"}, "b": {"S": "2"}, "c": {"S": "3"}}),
+        ("--drop a --drop b", {"c": {"S": "3"}}),
+        ("--drop a,a --drop a", {"b": {"S": "2"}, "c": {"S": "3"}}),
+        ("--drop a,b --set a=x --set a=x", {"a": {"S": "x"}, "c": {"S": "3"}}),
+        ("--null 1 --null 2 --null 1", {"c": {"S": "3"}}),
+    ],
+)
+def test_what_is_repeated_adds_up(capfdbinary, tmp_path, given, item):
+    assert converted(capfdbinary, tmp_path, *given.split()) == [item]
+
+
+@pytest.mark.parametrize("name", LOADING)
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("--types a=N --types a=S", "--types names 'a' twice, with 'N' and with 'S'"),
+        ("--types a=N,b=S,a=BOOL", "--types names 'a' twice, with 'N' and with 'BOOL'"),
+        ("--rename a=b --rename a=c", "--rename names 'a' twice, with 'b' and with 'c'"),
+        ("--rename a=x --rename b=x", "--rename gives both 'a' and 'b' the name 'x'"),
+        ("--rename a=x --drop b --drop a", "--rename and --drop both name column 'a'"),
+        ("--rename a=x --set x=1", "--rename gives 'a' the name 'x', which --set sets, too"),
+        ("--set x=1 --set x=2", "--set names 'x' twice, with '1' and with '2'"),
+    ],
+)
+def test_contradictions_are_named(capsys, name, given, words):
+    assert words in said(capsys, name, "s3://bucket/key", "books", *given.split())
+
+
+def test_help_says_what_may_be_repeated():
+    for name in LOADING:
+        for option in COMMANDS[name].params:
+            if isinstance(option, click.Option):
+                assert option.multiple == ("may be repeated" in (option.help or "").lower())
+
+
+def test_the_program_refuses_them_too():
+    ended = subprocess.run(
+        [sys.executable, "-m", "ddbload", "ls", "s3://b/", "--after", "x", "--after", "y"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "--after is given twice" in ended.stderr
