@@ -222,7 +222,12 @@ def _watched(run: str, arn: str, there: Deployed, *, show_progress: bool) -> Res
             draw(totals)
 
         execution = follow(
-            there.executions, arn, there.context.ledger(run), watch=watch, sleep=time.sleep
+            there.executions,
+            arn,
+            there.context.ledger(run),
+            watch=watch,
+            sleep=time.sleep,
+            clock=time.monotonic,
         )
     found = concluded(run, execution, there.context)
     if found is not None:

@@ -41,6 +41,10 @@ class Execution:
         return self.status in (RUNNING, "PENDING_REDRIVE")
 
 
+class _UnknownExecution(Exception):
+    """Step Functions has no execution of this name."""
+
+
 class Executions:
     """The executions of one state machine."""
 
@@ -91,19 +95,35 @@ class Executions:
 
     def describe(self, arn: str) -> Execution:
         """What became of an execution. Raises `RunNotFound`."""
+        found = self.find(arn)
+        if found is None:
+            raise RunNotFound(f"there is no execution {arn}")
+        return found
+
+    def find(self, arn: str) -> Execution | None:
+        """What became of an execution; None where Step Functions knows none of this name.
+
+        It forgets an execution 90 days after its end, and may not know it yet right after its
+        start. Raises `RunNotFound` for what is no execution's ARN.
+        """
 
         def absent(meant: Meaning) -> Exception | None:
-            if meant.code in ("ExecutionDoesNotExist", "InvalidArn"):
+            if meant.code == "ExecutionDoesNotExist":
+                return _UnknownExecution()
+            if meant.code == "InvalidArn":
                 return RunNotFound(f"there is no execution {arn}")
             return None
 
-        answer: Any = call(
-            lambda: self._client.describe_execution(executionArn=arn),
-            "asking after the execution",
-            expected=absent,
-            sleep=self._sleep,
-            rng=self._rng,
-        )
+        try:
+            answer: Any = call(
+                lambda: self._client.describe_execution(executionArn=arn),
+                "asking after the execution",
+                expected=absent,
+                sleep=self._sleep,
+                rng=self._rng,
+            )
+        except _UnknownExecution:
+            return None
         began = answer["startDate"].timestamp()
         ended = answer["stopDate"].timestamp() if answer.get("stopDate") else time.time()
         try:

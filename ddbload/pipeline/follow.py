@@ -16,6 +16,7 @@ from ddbload.contracts import (
     Segment,
     Work,
 )
+from ddbload.errors import RunNotFound
 from ddbload.pipeline.conductor import Totals
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import ABORTED, Execution, Executions
@@ -23,6 +24,9 @@ from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.report import review
 
 POLL_SECONDS = 1.0
+UNKNOWN_SECONDS = 60.0
+"""How long after its start an execution may be unknown: DescribeExecution is eventually
+consistent."""
 
 
 def follow(
@@ -32,15 +36,25 @@ def follow(
     *,
     watch: Callable[[Totals], None],
     sleep: Callable[[float], None],
+    clock: Callable[[], float],
 ) -> Execution:
-    """Wait until an execution has ended, and tell how far its run is. Raises AWS's errors."""
+    """Wait until an execution that was just started has ended, and tell how far its run is.
+
+    Raises `RunNotFound` where Step Functions does not get to know it, and AWS's errors.
+    """
     gathering = _Gathering(ledger)
+    known_by = clock() + UNKNOWN_SECONDS
     while True:
-        execution = executions.describe(arn)
+        execution = executions.find(arn)
+        if execution is None and clock() >= known_by:
+            raise RunNotFound(
+                f"Step Functions does not know execution {arn} {UNKNOWN_SECONDS:.0f} s after it"
+                " was started; whether it runs, ddbload status says"
+            )
         totals = gathering.totals()
         if totals is not None:
             watch(totals)
-        if not execution.running:
+        if execution is not None and not execution.running:
             return execution
         sleep(POLL_SECONDS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -18,6 +19,8 @@ class FakeStepFunctions:
     started: dict[str, dict[str, Any]] = field(default_factory=dict)
     failures: list[Exception] = field(default_factory=list)
     """Raised one a call, before the call does anything."""
+    is_known: Callable[[], bool] = lambda: True
+    """Whether DescribeExecution, which is eventually consistent, knows what was started."""
     meta: Any = field(default_factory=lambda: SimpleNamespace(region_name="us-east-1"))
 
     def start_execution(self, *, stateMachineArn: str, name: str, input: str) -> Any:  # noqa: N803 - botocore's own names
@@ -39,7 +42,9 @@ class FakeStepFunctions:
 
     def describe_execution(self, *, executionArn: str) -> Any:  # noqa: N803 - the same
         self._fail()
-        if executionArn not in self.started:
+        if not executionArn.startswith("arn:aws:states:"):
+            raise client_error("InvalidArn", "Invalid Arn")
+        if executionArn not in self.started or not self.is_known():
             raise client_error("ExecutionDoesNotExist", "Execution Does Not Exist")
         return dict(self.started[executionArn])
 

@@ -98,7 +98,9 @@ def _follow_and_prove(run: str, there: Deployed, keys: Keys, path: Path) -> int:
         words.append(run)
     with progress() as draw:
         ledger = there.context.ledger(run)
-        execution = follow(there.executions, arn, ledger, watch=draw, sleep=time.sleep)
+        execution = follow(
+            there.executions, arn, ledger, watch=draw, sleep=time.sleep, clock=time.monotonic
+        )
     report = concluded(run, execution, there.context)
     if report is None:
         failure = execution.failure or Failure("RunNotFound", f"run {run} left no ledger")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ddbload.contracts import Failure
-from ddbload.errors import AccessDenied, ExecutionExists, InvalidPayload
+from ddbload.errors import AccessDenied, ExecutionExists, InvalidPayload, RunNotFound
 from ddbload.pipeline.executions import MAX_INPUT_BYTES, Executions
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error
 
@@ -83,3 +83,17 @@ def test_why_an_execution_ended(executions, fake, status, more, failure):
     fake.end(arn, status, **more)
     found = executions.describe(arn)
     assert (found.running, found.failure) == (False, failure)
+
+
+def test_an_execution_that_is_not_there(executions, fake):
+    """Step Functions forgets them after 90 days, and nobody waits for that."""
+    arn = executions.start("a", {})
+    for found in (executions.find(arn), executions.describe(arn)):
+        assert found is not None
+        assert (found.arn, found.running) == (arn, True)
+    fake.is_known = lambda: False
+    assert executions.find(arn) is None
+    with pytest.raises(RunNotFound, match=f"there is no execution {arn}"):
+        executions.describe(arn)
+    with pytest.raises(RunNotFound, match="there is no execution none"):
+        executions.find("none")

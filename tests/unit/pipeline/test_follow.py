@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ddbload.contracts import PreflightTask
-from ddbload.errors import AccessDenied, StackNotFound
+from ddbload.errors import AccessDenied, RunNotFound, StackNotFound
 from ddbload.pipeline.conductor import Totals
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.follow import concluded, follow
@@ -32,6 +34,7 @@ class Watched:
         self.arn = self.executions.start(RUN, self.world.payload)
         self.seen: list[Totals] = []
         self.steps = iter(self.happenings())
+        self.slept = 0.0
 
     def happenings(self) -> Any:
         yield
@@ -44,13 +47,18 @@ class Watched:
         self.fake.end(self.arn)
         yield
 
-    def follow(self) -> Any:
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+        next(self.steps)
+
+    def follow(self, sleep: Callable[[float], None] | None = None) -> Any:
         return follow(
             self.executions,
             self.arn,
             self.world.ledger,
             watch=self.seen.append,
-            sleep=lambda _: next(self.steps),
+            sleep=sleep or self.sleep,
+            clock=lambda: self.slept,
         )
 
 
@@ -78,7 +86,7 @@ def test_each_segment_is_read_once():
         next(watched.steps)
         reads.clear()
 
-    follow(watched.executions, watched.arn, watched.world.ledger, watch=lambda _: None, sleep=sleep)
+    watched.follow(sleep)
     assert sorted(set(follow_reads)) == sorted(follow_reads)
     assert follow_reads
 
@@ -90,13 +98,7 @@ def test_what_is_there_at_the_second_look_is_this_execution_s():
         execute(watched.world, watched.world.payload, RUN)
         watched.fake.end(watched.arn)
 
-    follow(
-        watched.executions,
-        watched.arn,
-        watched.world.ledger,
-        watch=watched.seen.append,
-        sleep=sleep,
-    )
+    watched.follow(sleep)
     assert [(each.rows.written, each.adopted_rows) for each in watched.seen] == [(40, 0)]
 
 
@@ -108,6 +110,51 @@ def test_what_an_earlier_execution_did_is_not_this_one_s_speed():
     adopted = sum(segment.rows.read for segment in before)
     assert {totals.adopted_rows for totals in watched.seen} == {adopted}
     assert 0 < adopted < 40
+
+
+@pytest.mark.parametrize("seconds", [1, 5, 60])
+def test_an_execution_that_is_not_known_at_once(seconds):
+    """DescribeExecution is eventually consistent."""
+    watched = Watched()
+    watched.steps = itertools.chain([None] * seconds, watched.happenings())
+    watched.fake.is_known = lambda: watched.slept >= seconds
+    assert watched.follow().status == "SUCCEEDED"
+    assert watched.seen[-1].rows.written == 40
+
+
+def test_progress_is_told_while_the_execution_is_not_known():
+    watched = Watched()
+    # All has happened by then.
+    watched.fake.is_known = lambda: watched.slept >= 50
+    watched.steps = itertools.chain(watched.steps, itertools.repeat(None))
+    assert watched.follow().status == "SUCCEEDED"
+    rows = [totals.rows.written for totals in watched.seen]
+    assert (rows[0], rows[-1]) == (0, 40)
+    assert len(set(rows)) > 3
+
+
+def test_what_knew_it_may_not_know_it_for_a_moment():
+    watched = Watched()
+    answers = iter([True, False, True, False])
+    watched.fake.is_known = lambda: next(answers, True)
+    assert watched.follow().status == "SUCCEEDED"
+
+
+def test_an_execution_that_is_never_known():
+    watched = Watched()
+    watched.steps = itertools.repeat(None)
+    watched.fake.is_known = lambda: False
+    with pytest.raises(RunNotFound, match=f"does not know execution {watched.arn} 60 s after"):
+        watched.follow()
+    assert watched.slept == 60
+
+
+def test_what_is_no_execution_is_not_waited_for():
+    watched = Watched()
+    watched.arn = "none"
+    with pytest.raises(RunNotFound, match="there is no execution none"):
+        watched.follow()
+    assert watched.slept == 0
 
 
 def test_what_a_failed_execution_came_to():
