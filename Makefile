@@ -40,7 +40,17 @@ help: ## Show this list
 .PHONY: setup
 setup: $(SETUP_DONE) ## Make .venv from requirements.txt and install ddbload into it, editable
 
-$(SETUP_DONE): requirements.txt pyproject.toml
+# Without it `make test PYTHON=...` would run on the Python that .venv has.
+.PHONY: python
+python:
+ifneq ($(origin PYTHON),file)
+	@[ ! -x $(BIN)/python ] || ! command -v "$(PYTHON)" >/dev/null || \
+		[ "$$($(BIN)/python -c 'import sys; print(sys.version)')" = \
+			"$$("$(PYTHON)" -c 'import sys; print(sys.version)')" ] || \
+		{ echo "make: .venv has $$($(BIN)/python --version), and PYTHON=$(PYTHON) is $$("$(PYTHON)" --version 2>&1): make clean first" >&2; exit 1; }
+endif
+
+$(SETUP_DONE): requirements.txt pyproject.toml | python
 	@command -v "$(PYTHON)" >/dev/null || \
 		{ echo "make: no $(PYTHON) here; ddbload needs Python 3.11 or newer (make setup PYTHON=...)" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
