@@ -35,9 +35,9 @@ class LongRun:
         console.write(FILE, "".join(["id,name\n", *lines]))
 
     @contextmanager
-    def started(self, *options: str, **env: str) -> Iterator[Running]:
+    def started(self, *options: str, processes: int = 2, **env: str) -> Iterator[Running]:
         """Run it slowly, by two processes."""
-        command = [*self.command, *SLOWLY, "--processes", "2", *options]
+        command = [*self.command, *SLOWLY, "--processes", str(processes), *options]
         with started(self.console, command, **env) as running:
             yield running
 

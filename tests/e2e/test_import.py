@@ -24,10 +24,10 @@ MANY = "1000000"
 NUMBERS = itertools.count()
 
 
-def imported(console, file, table, *options):
+def imported(console, file, table, *options, processes=2):
     ended = console.ddbload(
         *("import", file, table, "--json", "--run-id", "e2e"),
-        *("--processes", "2", "--max-rejects", MANY, *options),
+        *("--processes", str(processes), "--max-rejects", MANY, *options),
     )
     assert ended.err == ""
     return ended.code, json.loads(ended.out)
@@ -139,7 +139,7 @@ def test_100000_columns(console, dynamodb):
     rows = [columns, full, sparse, too_large]
     console.write("wide.csv", "\n".join(map(",".join, rows)))
 
-    code, found = imported(console, "wide.csv", "wide", "--processes", "1")
+    code, found = imported(console, "wide.csv", "wide", processes=1)
 
     assert (code, found["rows"]["written"], found["rows"]["rejected"]) == (3, 2, 1)
     assert by_key(items(dynamodb, "wide"), columns[0]) == {

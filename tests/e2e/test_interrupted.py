@@ -100,7 +100,7 @@ def test_a_pipe_cannot_be_gone_on_with(long):
     data = whole.read_bytes()
     whole.unlink()
     os.mkfifo(whole)
-    with long.started("--processes", "1") as running:
+    with long.started(processes=1) as running:
         with whole.open("wb") as pipe:
             pipe.write(data)
         long.reaches("manifest.json", running)
@@ -111,7 +111,7 @@ def test_a_pipe_cannot_be_gone_on_with(long):
 
 
 def test_json_of_an_interrupted_run(long):
-    with long.started("--json", "--processes", "1") as running:
+    with long.started("--json", processes=1) as running:
         long.reaches("manifest.json", running)
         running.ctrl_c()
         ended = running.ended()
@@ -167,7 +167,7 @@ def test_killed_again_and_again(console, dynamodb, processes):
     for number in range(10):
         # In turn: while it starts, as likely as not; and while it writes.
         before = segments()
-        with long.started("--processes", str(processes), "--engine", "async") as running:
+        with long.started("--engine", "async", processes=processes) as running:
             if number % 2:
                 until(lambda least=before: segments() > least, "nothing is imported")
             time.sleep(rng.uniform(0.0, 0.8))
