@@ -17,7 +17,8 @@ from ddbload.cli.ls_command import ls_command
 from ddbload.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, tell, telling
 from ddbload.cli.plan_command import plan_command
 from ddbload.cli.rejects_command import rejects_command
-from ddbload.cli.start_command import resume_command, start_command
+from ddbload.cli.resume_command import resume_command
+from ddbload.cli.start_command import start_command
 from ddbload.errors import DdbloadError, unexpected
 
 

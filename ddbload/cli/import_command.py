@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from ddbload.cli.options import aws_options, cores, ledger_option
-from ddbload.cli.output import USUAL, Result, inferred_types, read_as, tell
+from ddbload.cli.output import USUAL, Result, inferred_types, read_as, tell, tell_run
 from ddbload.cli.payload import (
     limit_options,
     manifest_option,
@@ -24,6 +24,7 @@ from ddbload.cli.payload import (
     place_named,
     reading_options,
 )
+from ddbload.cli.places import resume_line
 from ddbload.cli.progress import live_progress
 from ddbload.cli.signals import stop_on_interrupt
 from ddbload.contracts import AUTO, Failure
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 @ledger_option
 @aws_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-@click.option("--quiet", is_flag=True, help="No progress and no summary.")
+@click.option("--quiet", is_flag=True, help="No run id, no progress and no summary.")
 def import_command(
     source: str,
     table: str,
@@ -71,7 +72,11 @@ def import_command(
 
     The table must exist, and the file must have a column for each of its key attributes. Rows
     that cannot be items are rejected, with line, byte, column and cause; all others are
-    written. An interrupted run goes on where it was when the same --run-id is given again.
+    written.
+
+    The run's id is told first, on stderr. A run that was interrupted or killed goes on where it was
+    with `ddbload resume RUN`, or when the same command is given with its --run-id. A run that is
+    done is left as it is.
     """
     from ddbload.aws_http.clients import AwsSettings
     from ddbload.pipeline.conductor import new_run_id
@@ -85,15 +90,24 @@ def import_command(
         aws=AwsSettings(profile, region, endpoint_url),
         concurrency=given["concurrency"],
     )
+    run = run_id or new_run_id()
+    if not quiet:
+        tell_run(run, ledger=settings.ledger)
+    again = None
+    if source != "-" and not _is_pipe(source):
+        where = {"profile": profile, "region": region, "endpoint_url": endpoint_url}
+        again = (
+            f"{resume_line(run, ledger=ledger, **where)} (or the same command with --run-id {run})"
+        )
     with rejects_file(rejects, source) as reject_file, spooled(source, payload):
         result = run_and_tell(
             payload,
             settings,
-            run=run_id or new_run_id(),
+            run=run,
             processes=count,
             rejects=reject_file,
             show_progress=not quiet,
-            resumable=source != "-" and not _is_pipe(source),
+            again=again,
         )
     return show(result, as_json=as_json, quiet=quiet)
 
@@ -115,9 +129,12 @@ def run_and_tell(
     processes: int,
     rejects: BinaryIO | None = None,
     show_progress: bool = True,
-    resumable: bool = True,
+    again: str | None = None,
 ) -> Result:
-    """Run an import under the eyes of a person: progress, Ctrl-C, and errors on stderr."""
+    """Run an import under the eyes of a person: progress, Ctrl-C, and errors on stderr.
+
+    `again`: the command that takes the run up, if any can.
+    """
     from ddbload.pipeline.conductor import run_import
 
     started = time.monotonic()
@@ -145,18 +162,27 @@ def run_and_tell(
     except DdbloadError as error:
         result = Result.failed(run, error, time.monotonic() - started, last)
     else:
-        result = Result.of(
-            ended.report, seconds=time.monotonic() - started, adopted_rows=ended.adopted_rows
-        )
+        if ended.already_done:
+            result = Result.of(ended.report)
+            tell_done(run, quiet=not show_progress)
+        else:
+            result = Result.of(
+                ended.report, seconds=time.monotonic() - started, adopted_rows=ended.adopted_rows
+            )
         if AUTO in payload["source"].values():
             result = replace(result, read_as=read_as(ended.record))
-        result = _with_rejects(result, settings, rejects)
+        result = with_rejects(result, settings, rejects)
     if result.error is not None:
         tell(f"ddbload: {result.error.name}: {result.error.message}")
     if result.status == "INTERRUPTED":
-        again = f"the same command with --run-id {run} goes on from here"
-        tell(f"ddbload: interrupted; {again if resumable else 'start again'}")
+        tell(f"ddbload: interrupted; {f'{again} goes on from here' if again else 'start again'}")
     return result
+
+
+def tell_done(run: str, *, quiet: bool) -> None:
+    """Say that a run was done before."""
+    if not quiet:
+        tell(f"ddbload: run {run} is already done; nothing was written")
 
 
 def tell_guesses(record: RunRecord, payload: dict[str, Any]) -> None:
@@ -172,7 +198,7 @@ def tell_guesses(record: RunRecord, payload: dict[str, Any]) -> None:
         tell(f"ddbload: types found out: {inferred_types(record)}")
 
 
-def _with_rejects(result: Result, settings: Any, file: BinaryIO | None) -> Result:
+def with_rejects(result: Result, settings: Any, file: BinaryIO | None) -> Result:
     """Gather all rejects in one file, and say where. Not to have them is a failure."""
     any_rejects = result.rows.rejected > 0
     try:

@@ -34,6 +34,11 @@ from ddbload.pipeline.ledger import Ledger, in_order
 SUCCEEDED, FAILED, INTERRUPTED = "SUCCEEDED", "FAILED", "INTERRUPTED"
 
 
+def is_done(status: str) -> bool:
+    """Whether a run of this status is imported to its end."""
+    return status == SUCCEEDED
+
+
 def report(run: str, context: Context, *, interrupted: bool = False) -> Report:
     """Add up the run's segments, check them, and write `report.json`.
 
@@ -108,6 +113,15 @@ def last_report(ledger: Ledger) -> Report | None:
         return ledger.find_report()
     except LedgerDamaged:
         return None
+
+
+def done_before(ledger: Ledger) -> Report | None:
+    """The report of a run that is done, where the ledger still proves it. Writes nothing."""
+    last = last_report(ledger)
+    if last is None or not is_done(last.status):
+        return None
+    found = _with_rejects_checked(reconcile(ledger.record(), ledger, last.seconds), ledger)
+    return last if is_done(found.status) and found.rows == last.rows else None
 
 
 def _with_rejects_checked(found: Report, ledger: Ledger) -> Report:

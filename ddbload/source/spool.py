@@ -9,6 +9,13 @@ from typing import BinaryIO
 
 from ddbload.errors import SourceUnreadable
 
+_PREFIX = "ddbload-stdin-"
+
+
+def is_gone(path: str) -> bool:
+    """Whether this was the copy of standard input or of a pipe, and is removed."""
+    return Path(path).name.startswith(_PREFIX) and not Path(path).exists()
+
 
 def spool(stream: BinaryIO) -> str:
     """Copy a stream to a temporary file; its path. The caller removes it.
@@ -16,7 +23,7 @@ def spool(stream: BinaryIO) -> str:
     Raises `SourceUnreadable`, for a full disk too.
     """
     try:
-        with tempfile.NamedTemporaryFile(prefix="ddbload-stdin-", delete=False) as file:
+        with tempfile.NamedTemporaryFile(prefix=_PREFIX, delete=False) as file:
             try:
                 shutil.copyfileobj(stream, file, 1024 * 1024)
                 file.flush()
