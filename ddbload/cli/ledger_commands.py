@@ -65,7 +65,8 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
     if resume is not None:
         lines.append(f"  resume    {resume}")
     elif not found.running and not found.done:
-        lines.append("  resume    not possible, its input is gone; import it again as a new run")
+        anew = "import it anew, under another run id"
+        lines.append(f"  resume    not possible: its input cannot be read again; {anew}")
     click.echo("\n".join(lines))
     return 0
 

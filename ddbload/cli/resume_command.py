@@ -79,19 +79,17 @@ def resume_command(
     options = {name: value for name, value in changes.items() if value is not None}
     there = place_given(run, **place)
     if there.deployed is not None:
-        _refuse("the deployed stack", {"--processes": processes, "--rejects": rejects})
-        if not quiet:
-            tell_run(run, stack=there.deployed.stack.name)
+        _refuse(run, {"--processes": processes, "--rejects": rejects}, "this machine")
         return _resume_deployed(run, options, there.deployed, detach, as_json, quiet)
-    _refuse("this machine", {"--workers": workers, "--detach": detach or None})
+    _refuse(run, {"--workers": workers, "--detach": detach or None}, "a deployed stack")
     return _resume_here(run, options, there, processes, rejects, as_json, quiet, **place)
 
 
-def _refuse(where: str, given: dict[str, object]) -> None:
-    """Raise `InvalidUsage` for options that a run of another place would have."""
+def _refuse(run: str, given: dict[str, object], place: str) -> None:
+    """Raise `InvalidUsage` for options that only runs of another place have."""
     for name, value in given.items():
         if value is not None:
-            raise InvalidUsage(f"{name} is not for a run of {where}, as this one is")
+            raise InvalidUsage(f"{name} is for runs of {place}, and {run} is none")
 
 
 def _resume_here(
@@ -108,9 +106,9 @@ def _resume_here(
     from ddbload.pipeline.local import LocalSettings, default_ledger
 
     kept_in = place["ledger"] or default_ledger()
+    record = there.context.ledger(run).record()
     if not quiet:
         tell_run(run, ledger=kept_in)
-    record = there.context.ledger(run).record()
     count = processes or cores()
     payload = Resume(run, {**options, "workers": count}).payload(record)
     settings = LocalSettings(
@@ -154,8 +152,8 @@ def _require_source(record: RunRecord, path: str | None) -> None:
 
     if path is not None and is_gone(path):
         raise SourceNotFound(
-            f"run {record.run} read standard input or a pipe, and its copy {path} is gone: import"
-            " it again, as a new run"
+            f"run {record.run} read standard input or a pipe, which cannot be read again: import it"
+            " anew, under another run id"
         )
 
 
@@ -163,6 +161,8 @@ def _resume_deployed(
     run: str, options: dict[str, Any], there: Deployed, detach: bool, as_json: bool, quiet: bool
 ) -> int:
     payload = _again(run, options, there)
+    if not quiet:
+        tell_run(run, stack=there.stack.name)
     done = None if options else _done_before(run, there.context, quiet=quiet)
     if done is not None:
         return show(done, as_json=as_json, quiet=quiet)

@@ -48,9 +48,11 @@ def standing(record: RunRecord, context: Context) -> Standing:
             # It knows of rows whose segments are still to be written.
             found = replace(found, rows=heartbeat.rows, bytes=heartbeat.bytes, size=heartbeat.size)
         return Standing(RUNNING, True, False, replace(found, error=None), heartbeat)
-    if last is not None and is_done(last.status) and is_done(found.status):
+    was_done = last is not None and is_done(last.status)
+    if last is not None and was_done and is_done(found.status):
         return Standing(last.status, False, True, found, None)
     killed = heartbeat is not None and heartbeat.state == BEATING
     if last is None or killed:
         return Standing(INTERRUPTED, False, False, found, heartbeat if killed else None)
-    return Standing(last.status, False, False, found, None)
+    # What a report says, somebody may have lost of the ledger since.
+    return Standing(found.status if was_done else last.status, False, False, found, None)
