@@ -170,11 +170,12 @@ def _report(run: str, there: Place) -> Result:
 
     execution = _execution(run, there)
     if execution is None:
-        found = review(run, there.context)
         if living(run, there.context) is None:
-            return Result.of(found)
+            return Result.of(review(run, there.context))
         tell(f"ddbload: run {run} is under way; what follows is how far it is")
-        return Result.of(replace(found, status=RUNNING, error=None))
+        if there.context.ledger(run).find_record() is None:
+            return Result.unreported(run, RUNNING, None, 0.0)
+        return Result.of(replace(review(run, there.context), status=RUNNING, error=None))
     if execution.running:
         tell(f"ddbload: run {run} is under way; what follows is how far it is")
         if there.context.ledger(run).find_record() is None:
