@@ -964,7 +964,7 @@ class Heartbeat(Message):
     state: str
     """`running`, and at a graceful end `ended`."""
     step: str
-    """`preflight` or `import`."""
+    """`spool`, `preflight` or `import`."""
     host: str
     boot: str
     """The host's boot and namespace of process ids; empty where the system does not tell."""

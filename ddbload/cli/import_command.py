@@ -8,7 +8,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from ddbload.cli.options import aws_options, cores, ledger_option
-from ddbload.cli.output import USUAL, Result, inferred_types, read_as, tell, tell_run
+from ddbload.cli.output import USUAL, Result, inferred_types, read_as, tell, tell_error, tell_run
 from ddbload.cli.payload import (
     limit_options,
     manifest_option,
@@ -33,6 +33,7 @@ from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept, SourceUnr
 if TYPE_CHECKING:
     from ddbload.contracts import RunRecord
     from ddbload.pipeline.conductor import Totals
+    from ddbload.pipeline.local import LocalSettings
 
 
 @click.command("import", short_help="Import files, S3 objects or '-' into a table.")
@@ -94,12 +95,13 @@ def import_command(
     if not quiet:
         tell_run(run, ledger=settings.ledger)
     again = None
-    if source != "-" and not _is_pipe(source):
+    if not _is_stream(source):
         where = {"profile": profile, "region": region, "endpoint_url": endpoint_url}
         again = (
             f"{resume_line(run, ledger=ledger, **where)} (or the same command with --run-id {run})"
         )
-    with rejects_file(rejects, source) as reject_file, spooled(source, payload):
+    seen = _seen_to_spool(run, settings) if _is_stream(source) else None
+    with rejects_file(rejects, source) as reject_file, spooled(source, payload, seen):
         result = run_and_tell(
             payload,
             settings,
@@ -172,8 +174,7 @@ def run_and_tell(
         if AUTO in payload["source"].values():
             result = replace(result, read_as=read_as(ended.record))
         result = with_rejects(result, settings, rejects)
-    if result.error is not None:
-        tell(f"ddbload: {result.error.name}: {result.error.message}")
+    tell_error(result)
     if result.status == "INTERRUPTED":
         tell(f"ddbload: interrupted; {f'{again} goes on from here' if again else 'start again'}")
     return result
@@ -234,22 +235,40 @@ def _absolute(path: str | Path) -> str:
     return str(Path(path).absolute())
 
 
+def _seen_to_spool(run: str, settings: LocalSettings) -> AbstractContextManager[object]:
+    """Show other processes that the run is alive: standard input may last for hours."""
+    from ddbload.pipeline.heartbeat import SPOOL, Heart
+
+    try:
+        context = settings.context()
+    except DdbloadError:
+        # The import itself will say it.
+        return nullcontext()
+    return Heart(context.ledger(run), context, SPOOL)
+
+
 @contextmanager
-def spooled(source: str, payload: dict[str, Any]) -> Iterator[None]:
-    """Put standard input, or a pipe, into a file for as long as the import takes."""
+def spooled(
+    source: str, payload: dict[str, Any], seen: AbstractContextManager[object] | None = None
+) -> Iterator[None]:
+    """Put standard input, or a pipe, into a file for as long as the import takes.
+
+    `seen`: entered while it is copied.
+    """
     from ddbload.source.spool import spool
 
     if source == "-":
         # None where it was closed: that is not the same as an empty file.
         if sys.stdin is None:
             raise SourceUnreadable("standard input is closed")
-        path = spool(sys.stdin.buffer)
+        with seen or nullcontext():
+            path = spool(sys.stdin.buffer)
     elif "path" in payload["source"] and _is_pipe(source):
         try:
             pipe = open(source, "rb")  # noqa: PTH123, SIM115 - opened once, as it is named
         except OSError as error:
             raise SourceUnreadable(f"{source}: {error.strerror}") from None
-        with pipe:
+        with pipe, seen or nullcontext():
             path = spool(pipe)
     else:
         yield
@@ -259,6 +278,10 @@ def spooled(source: str, payload: dict[str, Any]) -> Iterator[None]:
         yield
     finally:
         Path(path).unlink(missing_ok=True)
+
+
+def _is_stream(source: str) -> bool:
+    return source == "-" or _is_pipe(source)
 
 
 def _is_pipe(path: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ddbload.cli.options import aws_options, ledger_option, run_argument, stack_option
-from ddbload.cli.output import Result, tell
+from ddbload.cli.output import Result, tell, tell_error
 from ddbload.cli.places import place_given, resume_line
 from ddbload.errors import RunNotFound
 
@@ -123,7 +123,7 @@ def _process(heartbeat: Heartbeat, doing: str) -> str:
 
 
 def _is_source_gone(record: RunRecord) -> bool:
-    """Whether the run read a stream, whose copy is removed."""
+    """Whether the run read a temporary file, such as a copy of standard input."""
     from ddbload.source.spool import is_gone
 
     path = record.pinned.get("path")
@@ -132,16 +132,18 @@ def _is_source_gone(record: RunRecord) -> bool:
 
 def _not_yet_recorded(run: str, heartbeat: Heartbeat, as_json: bool) -> int:
     """Status of a run that preflight is checking still."""
+    from ddbload.pipeline.heartbeat import SPOOL
     from ddbload.pipeline.standing import RUNNING
 
     if as_json:
         result = Result.unreported(run, RUNNING, None, 0.0)
         click.echo(json.dumps({**result.to_json(), "execution": None, "resume": None}))
         return 0
-    shown = _process(heartbeat, "works on it")
-    click.echo(
-        f"run {run}: {RUNNING}\n  chunks    none yet, preflight is checking the source\n{shown}"
-    )
+    doing = "preflight is checking the source"
+    if heartbeat.step == SPOOL:
+        doing = "standard input, or a pipe, is being copied to a file"
+    click.echo(f"run {run}: {RUNNING}\n  chunks    none yet, {doing}")
+    click.echo(_process(heartbeat, "works on it"))
     return 0
 
 
@@ -158,8 +160,7 @@ def report_command(run: str, as_json: bool, **place: Any) -> int:
         click.echo(json.dumps(result.to_json()))
     else:
         click.echo("\n".join(result.lines()))
-    if result.error is not None:
-        tell(f"ddbload: {result.error.name}: {result.error.message}")
+    tell_error(result)
     return result.exit_code
 
 

@@ -47,6 +47,12 @@ def tell_run(run: str, *, ledger: str | None = None, stack: str | None = None) -
     tell(f"ddbload: run {run} ({where})")
 
 
+def tell_error(result: Result) -> None:
+    """Say why a run failed, if it did."""
+    if result.error is not None:
+        tell(f"ddbload: {result.error.name}: {result.error.message}")
+
+
 def printable(text: str) -> str:
     """Nothing that a terminal would obey: whoever made the file may not move the cursor."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

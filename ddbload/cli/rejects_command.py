@@ -154,6 +154,7 @@ def _retry(
     from ddbload.pipeline.conductor import new_run_id
     from ddbload.pipeline.local import LocalSettings, default_ledger
     from ddbload.pipeline.retry import payload_for, write_rows
+    from ddbload.source.spool import MENDED
 
     if run_id == run:
         raise InvalidUsage(f"--run-id {run} is the run that rejected them; they need one anew")
@@ -164,7 +165,7 @@ def _retry(
     if not quiet:
         tell_run(own, ledger=kept_in)
     # Not as the run's own: they are read again only within this command.
-    with _opened(mended) as lines, tempfile.NamedTemporaryFile(prefix="ddbload-retry-") as rows:
+    with _opened(mended) as lines, tempfile.NamedTemporaryFile(prefix=MENDED) as rows:
         try:
             count = write_rows(record, lines, rows, mended)
         except OSError as error:

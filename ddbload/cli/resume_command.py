@@ -9,21 +9,16 @@ import click
 
 from ddbload.cli.import_command import rejects_file, run_and_tell, show, tell_done, with_rejects
 from ddbload.cli.options import aws_options, cores, ledger_option, run_argument, stack_option
-from ddbload.cli.output import Result, tell_run
+from ddbload.cli.output import Result, tell_error, tell_run
 from ddbload.cli.places import place_given, resume_line
 from ddbload.cli.start_command import started
 from ddbload.contracts import Resume
-from ddbload.errors import (
-    ExecutionExists,
-    InvalidPayload,
-    InvalidUsage,
-    RunNotFound,
-    SourceNotFound,
-)
+from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage, RunNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ddbload.cli.places import Deployed, Place
-    from ddbload.contracts import RunRecord
     from ddbload.pipeline.context import Context
 
 _MAX_NAME = 80
@@ -118,11 +113,11 @@ def _resume_here(
     )
     with rejects_file(rejects, payload.source.uri) as file:
         # Of a run that is done the source need not be there any more.
-        result = None if options else _done_before(run, there.context, quiet=quiet)
+        result = _done_before(run, options, there.context, quiet=quiet)
         if result is not None:
             result = with_rejects(result, settings, file)
+            tell_error(result)
         else:
-            _require_source(record, payload.source.path)
             result = run_and_tell(
                 payload.to_json(),
                 settings,
@@ -135,26 +130,18 @@ def _resume_here(
     return show(result, as_json=as_json, quiet=quiet)
 
 
-def _done_before(run: str, context: Context, *, quiet: bool) -> Result | None:
+def _done_before(
+    run: str, options: Mapping[str, Any], context: Context, *, quiet: bool
+) -> Result | None:
     """The outcome of a run that is done, told as such; None when there is something to take up."""
     from ddbload.pipeline.report import done_before
 
     found = done_before(context.ledger(run))
-    if found is None:
+    # Under another limit the same ledger may prove something else.
+    if found is None or "max_rejects" in options:
         return None
     tell_done(run, quiet=quiet)
     return Result.of(found)
-
-
-def _require_source(record: RunRecord, path: str | None) -> None:
-    """Raise `SourceNotFound` where the run read a stream whose copy is gone."""
-    from ddbload.source.spool import is_gone
-
-    if path is not None and is_gone(path):
-        raise SourceNotFound(
-            f"run {record.run} read standard input or a pipe, which cannot be read again: import it"
-            " anew, under another run id"
-        )
 
 
 def _resume_deployed(
@@ -163,7 +150,7 @@ def _resume_deployed(
     payload = _again(run, options, there)
     if not quiet:
         tell_run(run, stack=there.stack.name)
-    done = None if options else _done_before(run, there.context, quiet=quiet)
+    done = _done_before(run, options, there.context, quiet=quiet)
     if done is not None:
         return show(done, as_json=as_json, quiet=quiet)
     suffix = f"-r{secrets.token_hex(4)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from contextlib import suppress
 from functools import cache
@@ -16,7 +17,7 @@ from ddbload.pipeline.context import Context
 from ddbload.pipeline.ledger import Ledger
 
 RUNNING, ENDED = "running", "ended"
-PREFLIGHT, IMPORT = "preflight", "import"
+SPOOL, PREFLIGHT, IMPORT = "spool", "preflight", "import"
 
 FOLDER_SECONDS, BUCKET_SECONDS = 2.0, 5.0
 """Between two heartbeats, by where the ledger lies."""
@@ -31,12 +32,12 @@ class Heart:
     run that is refused at once leaves nothing. To leave the context writes that the run ended.
     """
 
-    def __init__(self, ledger: Ledger, context: Context) -> None:
+    def __init__(self, ledger: Ledger, context: Context, step: str = PREFLIGHT) -> None:
         self._ledger = ledger
         self._now = context.now
         in_bucket = context.store.uri("").startswith("s3://")
         self._every = BUCKET_SECONDS if in_bucket else FOLDER_SECONDS
-        self._step = PREFLIGHT
+        self._step = step
         self._reached = (Counts(), 0, 0)
         self._beaten = False
         self._lock = threading.Lock()
@@ -68,6 +69,8 @@ class Heart:
         self._step, self._reached = IMPORT, (rows, bytes_read, size)
 
     def _go_on(self) -> None:
+        # What a signal interrupts is to be the main thread's reading or waiting.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         while not self._end.wait(self._every):
             self.beat()
 

@@ -256,6 +256,29 @@ def test_a_killed_worker_ends_the_run(long):
     assert found["rows"]["read"] == ROWS
 
 
+def test_a_run_that_reads_standard_input_is_seen(console, dynamodb):
+    """Before it has a record, for that may be hours; it goes on when the input ends."""
+    table = f"interrupted-{next(NUMBERS)}"
+    make_table(dynamodb, table, "id:N")
+    fifo = console.path("fifo")
+    os.mkfifo(fifo)
+    words = [PROGRAM, "import", "fifo", table, "--run-id", "piped"]
+    with started(console, words) as running:
+        with fifo.open("wb") as pipe:
+            pipe.write(b"id,name\n1,one\n")
+            pipe.flush()
+            until(lambda: console.ddbload("status", "piped").code == 0, "it is not seen")
+            shown = console.ddbload("status", "piped").out
+        ended = running.ended()
+    assert shown.startswith(
+        "run piped: RUNNING\n"
+        "  chunks    none yet, standard input, or a pipe, is being copied to a file\n"
+        f"  process   {running.pid} on "
+    )
+    assert (ended.code, ended.told) == (0, "")
+    assert console.ddbload("status", "piped").out.startswith("run piped: SUCCEEDED\n")
+
+
 def test_a_stopped_spool_leaves_nothing(console):
     """Standard input is put on disk first; the fixture looks for what is left of it."""
     for number in (signal.SIGINT, signal.SIGTERM):
