@@ -442,6 +442,9 @@ class Resume:
         source = earlier.source
         if source.key is not None:
             source = replace(source, version_id=pinned.get("version_id"), etag=pinned.get("etag"))
+        elif source.path is not None and record.objects is None:
+            # The path may have been given relative to another folder.
+            source = replace(source, path=str(pinned["path"]))
         return replace(earlier, source=source, options=options)
 
 
@@ -980,4 +983,42 @@ class Report(Message):
                 error=Failure.from_json(f.raw("error")) if f.has("error") else f.raw("error"),
                 failures=tuple(Failure.from_json(each) for each in f.items("failures")),
                 planned=_planned(f),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat(Message):
+    """`progress.json`: a local run's sign of life, and how far it is."""
+
+    state: str
+    """`running`, and at a graceful end `ended`."""
+    step: str
+    """`spool`, `preflight` or `import`."""
+    host: str
+    boot: str
+    """The host's boot and namespace of process ids; empty where the system does not tell."""
+    pid: int
+    at: float
+    """Seconds since the epoch."""
+    every: float
+    """Seconds to the next one."""
+    rows: Counts
+    """Settled ones, also those of chunks that are being imported."""
+    bytes: int
+    size: int
+
+    @classmethod
+    def from_json(cls, value: object, path: str = "progress") -> Self:
+        with Fields(value, path) as f:
+            return cls(
+                state=f.text("state"),
+                step=f.text("step"),
+                host=f.text("host"),
+                boot=f.raw("boot") or "",
+                pid=f.whole("pid"),
+                at=f.number("at"),
+                every=f.number("every"),
+                rows=Counts.from_json(f.required("rows")),
+                bytes=f.whole("bytes"),
+                size=f.whole("size"),
             )

@@ -240,6 +240,10 @@ class RunMismatch(DdbloadError):
     """The run id belongs to a run with another source, table or reading of it."""
 
 
+class RunUnderWay(DdbloadError):
+    """Another process works on the run now."""
+
+
 class ExecutionExists(DdbloadError):
     """An execution of this name was started before; Step Functions keeps names for 90 days."""
 

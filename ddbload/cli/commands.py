@@ -18,7 +18,8 @@ from ddbload.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, tell, telling
 from ddbload.cli.plan_command import plan_command
 from ddbload.cli.rejects_command import rejects_command
 from ddbload.cli.repeats import refuse_two_values
-from ddbload.cli.start_command import resume_command, start_command
+from ddbload.cli.resume_command import resume_command
+from ddbload.cli.start_command import start_command
 from ddbload.errors import DdbloadError, unexpected
 
 

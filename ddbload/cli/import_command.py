@@ -8,7 +8,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from ddbload.cli.options import aws_options, cores, ledger_option
-from ddbload.cli.output import USUAL, Result, inferred_types, read_as, tell
+from ddbload.cli.output import USUAL, Result, inferred_types, read_as, tell, tell_error, tell_run
 from ddbload.cli.payload import (
     limit_options,
     manifest_option,
@@ -24,6 +24,7 @@ from ddbload.cli.payload import (
     place_named,
     reading_options,
 )
+from ddbload.cli.places import resume_line
 from ddbload.cli.progress import live_progress
 from ddbload.cli.signals import stop_on_interrupt
 from ddbload.contracts import AUTO, DONE, FAILED, INTERRUPTED, Failure
@@ -32,6 +33,7 @@ from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept, SourceUnr
 if TYPE_CHECKING:
     from ddbload.contracts import RunRecord
     from ddbload.pipeline.conductor import Totals
+    from ddbload.pipeline.local import LocalSettings
 
 
 @click.command("import", short_help="Import files, S3 objects or '-' into a table.")
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 @ledger_option
 @aws_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-@click.option("--quiet", is_flag=True, help="No progress and no summary.")
+@click.option("--quiet", is_flag=True, help="No run id, no progress and no summary.")
 def import_command(
     source: str,
     table: str,
@@ -71,7 +73,11 @@ def import_command(
 
     The table must exist, and the file must have a column for each of its key attributes. Rows
     that cannot be items are rejected, with line, byte, column and cause; all others are
-    written. An interrupted run goes on where it was when the same --run-id is given again.
+    written.
+
+    The run's id is told first, on stderr. A run that was interrupted or killed goes on where it was
+    with `ddbload resume RUN`, or when the same command is given with its --run-id. A run that is
+    done is left as it is.
     """
     from ddbload.aws_http.clients import AwsSettings
     from ddbload.pipeline.conductor import new_run_id
@@ -85,15 +91,25 @@ def import_command(
         aws=AwsSettings(profile, region, endpoint_url),
         concurrency=given["concurrency"],
     )
-    with rejects_file(rejects, source) as reject_file, spooled(source, payload):
+    run = run_id or new_run_id()
+    if not quiet:
+        tell_run(run, ledger=settings.ledger)
+    again = None
+    if not _is_stream(source):
+        where = {"profile": profile, "region": region, "endpoint_url": endpoint_url}
+        again = (
+            f"{resume_line(run, ledger=ledger, **where)} (or the same command with --run-id {run})"
+        )
+    seen = _seen_to_spool(run, settings) if _is_stream(source) else None
+    with rejects_file(rejects, source) as reject_file, spooled(source, payload, seen):
         result = run_and_tell(
             payload,
             settings,
-            run=run_id or new_run_id(),
+            run=run,
             processes=count,
             rejects=reject_file,
             show_progress=not quiet,
-            resumable=source != "-" and not _is_pipe(source),
+            again=again,
         )
     return show(result, as_json=as_json, quiet=quiet)
 
@@ -115,9 +131,12 @@ def run_and_tell(
     processes: int,
     rejects: BinaryIO | None = None,
     show_progress: bool = True,
-    resumable: bool = True,
+    again: str | None = None,
 ) -> Result:
-    """Run an import under the eyes of a person: progress, Ctrl-C, and errors on stderr."""
+    """Run an import under the eyes of a person: progress, Ctrl-C, and errors on stderr.
+
+    `again`: the command that takes the run up, if any can.
+    """
     from ddbload.pipeline.conductor import run_import
 
     started = time.monotonic()
@@ -145,18 +164,26 @@ def run_and_tell(
     except DdbloadError as error:
         result = Result.failed(run, error, time.monotonic() - started, last)
     else:
-        result = Result.of(
-            ended.report, seconds=time.monotonic() - started, adopted_rows=ended.adopted_rows
-        )
+        if ended.already_done:
+            result = Result.of(ended.report)
+            tell_done(run, quiet=not show_progress)
+        else:
+            result = Result.of(
+                ended.report, seconds=time.monotonic() - started, adopted_rows=ended.adopted_rows
+            )
         if AUTO in payload["source"].values():
             result = replace(result, read_as=read_as(ended.record))
-        result = _with_rejects(result, settings, rejects)
-    if result.error is not None:
-        tell(f"ddbload: {result.error.name}: {result.error.message}")
+        result = with_rejects(result, settings, rejects)
+    tell_error(result)
     if result.status == INTERRUPTED:
-        again = f"the same command with --run-id {run} goes on from here"
-        tell(f"ddbload: interrupted; {again if resumable else 'start again'}")
+        tell(f"ddbload: interrupted; {f'{again} goes on from here' if again else 'start again'}")
     return result
+
+
+def tell_done(run: str, *, quiet: bool) -> None:
+    """Say that a run was done before."""
+    if not quiet:
+        tell(f"ddbload: run {run} is already done; nothing was written")
 
 
 def tell_guesses(record: RunRecord, payload: dict[str, Any]) -> None:
@@ -172,7 +199,7 @@ def tell_guesses(record: RunRecord, payload: dict[str, Any]) -> None:
         tell(f"ddbload: types found out: {inferred_types(record)}")
 
 
-def _with_rejects(result: Result, settings: Any, file: BinaryIO | None) -> Result:
+def with_rejects(result: Result, settings: Any, file: BinaryIO | None) -> Result:
     """Gather all rejects in one file, and say where. Not to have them is a failure."""
     any_rejects = result.rows.rejected > 0
     try:
@@ -208,22 +235,40 @@ def _absolute(path: str | Path) -> str:
     return str(Path(path).absolute())
 
 
+def _seen_to_spool(run: str, settings: LocalSettings) -> AbstractContextManager[object]:
+    """Show other processes that the run is alive: standard input may last for hours."""
+    from ddbload.pipeline.heartbeat import SPOOL, Heart
+
+    try:
+        context = settings.context()
+    except DdbloadError:
+        # The import itself will say it.
+        return nullcontext()
+    return Heart(context.ledger(run), context, SPOOL)
+
+
 @contextmanager
-def spooled(source: str, payload: dict[str, Any]) -> Iterator[None]:
-    """Put standard input, or a pipe, into a file for as long as the import takes."""
+def spooled(
+    source: str, payload: dict[str, Any], seen: AbstractContextManager[object] | None = None
+) -> Iterator[None]:
+    """Put standard input, or a pipe, into a file for as long as the import takes.
+
+    `seen`: entered while it is copied.
+    """
     from ddbload.source.spool import spool
 
     if source == "-":
         # None where it was closed: that is not the same as an empty file.
         if sys.stdin is None:
             raise SourceUnreadable("standard input is closed")
-        path = spool(sys.stdin.buffer)
+        with seen or nullcontext():
+            path = spool(sys.stdin.buffer)
     elif "path" in payload["source"] and _is_pipe(source):
         try:
             pipe = open(source, "rb")  # noqa: PTH123, SIM115 - opened once, as it is named
         except OSError as error:
             raise SourceUnreadable(f"{source}: {error.strerror}") from None
-        with pipe:
+        with pipe, seen or nullcontext():
             path = spool(pipe)
     else:
         yield
@@ -233,6 +278,10 @@ def spooled(source: str, payload: dict[str, Any]) -> Iterator[None]:
         yield
     finally:
         Path(path).unlink(missing_ok=True)
+
+
+def _is_stream(source: str) -> bool:
+    return source == "-" or _is_pipe(source)
 
 
 def _is_pipe(path: str) -> bool:

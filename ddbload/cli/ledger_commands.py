@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ddbload.cli.options import aws_options, ledger_option, run_argument, stack_option
-from ddbload.cli.output import Result, tell
-from ddbload.cli.places import place_given
+from ddbload.cli.output import Result, tell, tell_error
+from ddbload.cli.places import place_given, resume_line
 from ddbload.errors import RunNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ddbload.cli.places import Place
+    from ddbload.contracts import Heartbeat, RunRecord
+    from ddbload.pipeline.context import Context
     from ddbload.pipeline.executions import Execution
+    from ddbload.pipeline.standing import Standing
 
 
 @click.command("status", short_help="How far a run has come.")
@@ -25,49 +31,122 @@ if TYPE_CHECKING:
 @aws_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status_command(run: str, as_json: bool, **place: Any) -> int:
-    """Say how far RUN has come: what its ledger proves, at this moment.
+    """Say whether RUN is running, and how far it has come.
+
+    RUNNING, the outcome of the last attempt, or INTERRUPTED where that ended without a report; and
+    the command that takes RUN up, unless it is done.
 
     RUN is looked for in the local ledger, then in the deployed stack.
     """
-    from ddbload.pipeline.follow import run_status
-    from ddbload.pipeline.report import last_report, reconcile
+    from ddbload.pipeline.standing import living
 
     there = place_given(run, **place)
     context = there.context
-    ledger = context.ledger(run)
     execution = _execution(run, there)
-    if execution is not None and ledger.find_record() is None:
-        return _never_begun(run, execution, as_json)
-    record = ledger.record()
-    now = reconcile(record, ledger, context.now() - record.created)
-    last = last_report(ledger)
-    state = last.status if last is not None else "NOT REPORTED"
-    if execution is not None:
-        state = run_status(execution, last)
-        if execution.failure is not None and not now.failures:
-            now = replace(now, error=execution.failure)
+    record = context.ledger(run).find_record()
+    if record is None:
+        if execution is not None:
+            return _never_begun(run, execution, as_json)
+        heartbeat = living(run, context)
+        if heartbeat is not None:
+            return _not_yet_recorded(run, heartbeat, as_json)
+        record = context.ledger(run).record()
+    found = _standing(record, execution, context)
+    resume = None if found.running or found.done else resume_line(run, **place)
+    if resume is not None and _is_source_gone(record):
+        resume = None
     if as_json:
-        value = {**now.to_json(), "status": state, "source": record.payload.source.uri}
-        value |= {"table": record.table.name, "execution": execution and execution.arn}
+        value = {**found.reached.to_json(), "status": found.status}
+        value |= {"source": record.payload.source.uri, "table": record.table.name}
+        value |= {"execution": execution and execution.arn, "resume": resume}
         click.echo(json.dumps(value))
         return 0
-    share = 100 * now.bytes // max(1, now.size)
-    lines = [
-        f"run {run}: {state}",
+    lines = [*_how_far(record, found), *_by_whom(found, execution)]
+    if resume is not None:
+        lines.append(f"  resume    {resume}")
+    elif not found.running and not found.done:
+        anew = "import it anew, under another run id"
+        lines.append(f"  resume    not possible: its input cannot be read again; {anew}")
+    click.echo("\n".join(lines))
+    return 0
+
+
+def _standing(record: RunRecord, execution: Execution | None, context: Context) -> Standing:
+    """The state of a run, in the words of its execution where it has one."""
+    from ddbload.pipeline.executions import SUCCEEDED
+    from ddbload.pipeline.follow import run_status
+    from ddbload.pipeline.standing import Standing, standing
+
+    found = standing(record, context)
+    if execution is None:
+        return found
+    reached = found.reached
+    if execution.running:
+        reached = replace(reached, error=None)
+    elif execution.failure is not None and not reached.failures:
+        reached = replace(reached, error=execution.failure)
+    done = found.done and execution.failure is None and not execution.running
+    status = found.status if execution.status == SUCCEEDED else run_status(execution)
+    return Standing(status, execution.running, done, reached, None)
+
+
+def _how_far(record: RunRecord, found: Standing) -> list[str]:
+    reached, rows = found.reached, found.reached.rows
+    chunks = f"{reached.chunks_done:,} of {reached.chunks:,} done"
+    share = f"{100 * reached.bytes // max(1, reached.size)} % of the bytes"
+    if found.running and not reached.chunks:
+        chunks, share = "not all known yet", "preflight is reading the source"
+    return [
+        f"run {record.run}: {found.status}",
         f"  from      {record.payload.source.uri}",
         f"  into      {record.table.name}",
-        f"  chunks    {now.chunks_done:,} of {now.chunks:,} done, {share} % of the bytes",
+        f"  chunks    {chunks}, {share}",
         (
-            f"  rows      {now.rows.read:,} settled: {now.rows.written:,} written,"
-            f" {now.rows.rejected:,} rejected, {now.rows.superseded:,} superseded,"
-            f" {now.rows.skipped:,} skipped"
+            f"  rows      {rows.read:,} settled: {rows.written:,} written,"
+            f" {rows.rejected:,} rejected, {rows.superseded:,} superseded,"
+            f" {rows.skipped:,} skipped"
         ),
     ]
+
+
+def _by_whom(found: Standing, execution: Execution | None) -> Iterator[str]:
+    heartbeat, error = found.heartbeat, found.reached.error
     if execution is not None:
-        lines.append(f"  execution {execution.arn}")
-    if now.error is not None and not (execution is not None and execution.running):
-        lines.append(f"  missing   {now.error.name}: {now.error.message}")
-    click.echo("\n".join(lines))
+        yield f"  execution {execution.arn}"
+    if heartbeat is not None:
+        yield _process(heartbeat, "works on it" if found.running else "ended without a report")
+    if error is not None:
+        yield f"  missing   {error.name}: {error.message}"
+
+
+def _process(heartbeat: Heartbeat, doing: str) -> str:
+    told = datetime.fromtimestamp(heartbeat.at, UTC)
+    when = f"{told:%Y-%m-%dT%H:%M:%SZ}"
+    return f"  process   {heartbeat.pid} on {heartbeat.host} {doing}, last heard of at {when}"
+
+
+def _is_source_gone(record: RunRecord) -> bool:
+    """Whether the run read a temporary file, such as a copy of standard input."""
+    from ddbload.source.spool import is_gone
+
+    path = record.pinned.get("path")
+    return isinstance(path, str) and is_gone(path)
+
+
+def _not_yet_recorded(run: str, heartbeat: Heartbeat, as_json: bool) -> int:
+    """Status of a run that preflight is checking still."""
+    from ddbload.pipeline.heartbeat import SPOOL
+    from ddbload.pipeline.standing import RUNNING
+
+    if as_json:
+        result = Result.unreported(run, RUNNING, None, 0.0)
+        click.echo(json.dumps({**result.to_json(), "execution": None, "resume": None}))
+        return 0
+    doing = "preflight is checking the source"
+    if heartbeat.step == SPOOL:
+        doing = "standard input, or a pipe, is being copied to a file"
+    click.echo(f"run {run}: {RUNNING}\n  chunks    none yet, {doing}")
+    click.echo(_process(heartbeat, "works on it"))
     return 0
 
 
@@ -84,28 +163,33 @@ def report_command(run: str, as_json: bool, **place: Any) -> int:
         click.echo(json.dumps(result.to_json()))
     else:
         click.echo("\n".join(result.lines()))
-    if result.error is not None:
-        tell(f"ddbload: {result.error.name}: {result.error.message}")
+    tell_error(result)
     return result.exit_code
 
 
 def _report(run: str, there: Place) -> Result:
     from ddbload.pipeline.follow import concluded, run_status
     from ddbload.pipeline.report import review
+    from ddbload.pipeline.standing import RUNNING, living
 
     execution = _execution(run, there)
     if execution is None:
-        return Result.of(review(run, there.context))
+        if living(run, there.context) is None:
+            return Result.of(review(run, there.context))
+        tell(f"ddbload: run {run} is under way; what follows is how far it is")
+        if there.context.ledger(run).find_record() is None:
+            return Result.unreported(run, RUNNING, None, 0.0)
+        return Result.of(replace(review(run, there.context), status=RUNNING, error=None))
     if execution.running:
         tell(f"ddbload: run {run} is under way; what follows is how far it is")
         if there.context.ledger(run).find_record() is None:
             return Result.unreported(run, execution.status, None, execution.seconds)
         so_far = replace(review(run, there.context), status=execution.status, error=None)
         return Result.of(so_far, seconds=execution.seconds)
-    found = concluded(run, execution, there.context)
-    if found is None:
+    concluding = concluded(run, execution, there.context)
+    if concluding is None:
         return Result.unreported(run, run_status(execution), execution.failure, execution.seconds)
-    return Result.of(found)
+    return Result.of(concluding)
 
 
 def _execution(run: str, there: Place) -> Execution | None:

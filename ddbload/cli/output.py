@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,6 +47,22 @@ def tell(text: str) -> None:
     """Write a line to stderr."""
     with telling():
         click.echo(text, err=True)
+
+
+def tell_run(run: str, *, ledger: str | None = None, stack: str | None = None) -> None:
+    """Name a run, and where it is kept, before anything else: it may be killed at any moment."""
+    if stack is not None:
+        where = f"stack {stack}"
+    else:
+        place = ledger or ""
+        where = f"ledger {place if place.startswith('s3://') else Path(place).absolute()}"
+    tell(f"ddbload: run {run} ({where})")
+
+
+def tell_error(result: Result) -> None:
+    """Say why a run failed, if it did."""
+    if result.error is not None:
+        tell(f"ddbload: {result.error.name}: {result.error.message}")
 
 
 def printable(text: str) -> str:

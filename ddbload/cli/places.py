@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,15 @@ def deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None = None
     )
 
 
+def resume_line(run: str, **given: str | None) -> str:
+    """The command that takes a run up, with the options that were given to find it."""
+    words = ["ddbload", "resume", run]
+    for name, value in given.items():
+        if value is not None:
+            words += [f"--{name.replace('_', '-')}", value]
+    return shlex.join(words)
+
+
 def place_given(
     run: str,
     *,
@@ -88,6 +98,7 @@ def place_of(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) 
     errors.
     """
     from ddbload.pipeline.local import LocalSettings, default_ledger
+    from ddbload.pipeline.standing import living
 
     if ledger is not None and stack is not None:
         raise InvalidUsage("--ledger and --stack name two places; a run is in one")
@@ -95,7 +106,8 @@ def place_of(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) 
         found = deployed(stack, aws)
         return Place(found.context, found)
     local = LocalSettings(ledger or default_ledger(), aws).context()
-    if ledger is not None or local.ledger(run).find_record() is not None:
+    known = local.ledger(run)
+    if ledger is not None or known.find_record() is not None or living(run, local) is not None:
         return Place(local)
     try:
         found = deployed(None, aws, attempts=1)

@@ -16,7 +16,7 @@ import click
 from ddbload.cli.causes import Causes, ranked, told
 from ddbload.cli.causes import as_json as causes_as_json
 from ddbload.cli.options import aws_options, ledger_option, run_argument, stack_option
-from ddbload.cli.output import EXIT_DONE, printable
+from ddbload.cli.output import EXIT_DONE, printable, tell_run
 from ddbload.cli.places import place_given
 from ddbload.errors import BadRetryFile, InvalidUsage, SourceUnreadable
 from ddbload.modes import PLAN
@@ -45,7 +45,7 @@ SHOWN = 50
 @stack_option
 @aws_options
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, on a terminal too.")
-@click.option("--quiet", is_flag=True, help="With --retry: no progress and no summary.")
+@click.option("--quiet", is_flag=True, help="With --retry: no run id, no progress and no summary.")
 def rejects_command(
     run: str,
     summary: bool,
@@ -154,14 +154,18 @@ def _retry(
     from ddbload.pipeline.conductor import new_run_id
     from ddbload.pipeline.local import LocalSettings, default_ledger
     from ddbload.pipeline.retry import payload_for, write_rows
+    from ddbload.source.spool import MENDED
 
     if run_id == run:
         raise InvalidUsage(f"--run-id {run} is the run that rejected them; they need one anew")
     record = there.context.ledger(run).record()
     if record.payload.options.mode == PLAN:
         raise InvalidUsage(f"run {run} was a plan, and imported nothing: mend its source instead")
+    own, kept_in = run_id or new_run_id(), ledger or default_ledger()
+    if not quiet:
+        tell_run(own, ledger=kept_in)
     # Not as the run's own: they are read again only within this command.
-    with _opened(mended) as lines, tempfile.NamedTemporaryFile(prefix="ddbload-retry-") as rows:
+    with _opened(mended) as lines, tempfile.NamedTemporaryFile(prefix=MENDED) as rows:
         try:
             count = write_rows(record, lines, rows, mended)
         except OSError as error:
@@ -170,17 +174,16 @@ def _retry(
             raise BadRetryFile(f"{mended}: there is no reject in it")
         payload = payload_for(record, rows.name)
         settings = LocalSettings(
-            ledger=ledger or default_ledger(),
+            ledger=kept_in,
             aws=AwsSettings(profile, region, endpoint_url),
             concurrency=payload.options.concurrency,
         )
         result = run_and_tell(
             payload.to_json(),
             settings,
-            run=run_id or new_run_id(),
+            run=own,
             processes=1,
             show_progress=not quiet,
-            resumable=False,
         )
     return show(result, as_json=as_json, quiet=quiet)
 

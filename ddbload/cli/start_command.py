@@ -1,17 +1,16 @@
-"""`ddbload start` and `ddbload resume`: runs of the deployed stack."""
+"""`ddbload start`: a run of the deployed stack."""
 
 from __future__ import annotations
 
 import json
-import secrets
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ddbload import contracts
-from ddbload.cli.options import aws_options, run_argument, stack_option
-from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, Result, tell
+from ddbload.cli.options import aws_options, stack_option
+from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, Result, tell, tell_run
 from ddbload.cli.payload import (
     limit_options,
     manifest_option,
@@ -21,18 +20,15 @@ from ddbload.cli.payload import (
 )
 from ddbload.cli.progress import live_progress
 from ddbload.contracts import Failure
-from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage, RunNotFound
+from ddbload.errors import ExecutionExists, InvalidUsage
 
 if TYPE_CHECKING:
     from ddbload.cli.places import Deployed
-    from ddbload.contracts import Report
     from ddbload.pipeline.conductor import Totals
 
 _DETACH = click.option("--detach", is_flag=True, help="Start it, and do not wait for its end.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-_QUIET = click.option("--quiet", is_flag=True, help="No progress and no summary.")
-_MAX_NAME = 80
-"""Characters of an execution's name."""
+_QUIET = click.option("--quiet", is_flag=True, help="No run id, no progress and no summary.")
 
 
 @click.command("start", short_help="Import S3 objects on the deployed stack, and follow it.")
@@ -87,6 +83,8 @@ def start_command(
     run = run_id or new_run_id()
     payload = payload_of(place_named(source, manifest=manifest), table, run, workers, given)
     there = deployed(stack, AwsSettings(profile, region, endpoint_url))
+    if not quiet:
+        tell_run(run, stack=there.stack.name)
     try:
         arn = there.executions.start(run, payload)
     except ExecutionExists:
@@ -94,96 +92,10 @@ def start_command(
             f"a run {run} was started before: ddbload resume {run} takes it up; give another"
             " --run-id to start anew"
         ) from None
-    return _started(run, arn, there, detach, as_json, quiet)
+    return started(run, arn, there, detach, as_json, quiet)
 
 
-@click.command("resume", short_help="Take up a run of the deployed stack that failed.")
-@run_argument
-@click.option(
-    "--workers", type=click.IntRange(1, 10_000), help="Chunks imported at once, from now on."
-)
-@click.option("--max-wcu", type=click.FloatRange(1.0), help="Write units a second, at most.")
-@click.option("--max-rejects", type=click.IntRange(0), help="The run fails when there are more.")
-@_DETACH
-@stack_option
-@aws_options
-@_JSON
-@_QUIET
-def resume_command(
-    run: str,
-    workers: int | None,
-    max_wcu: float | None,
-    max_rejects: int | None,
-    detach: bool,
-    stack: str | None,
-    profile: str | None,
-    region: str | None,
-    endpoint_url: str | None,
-    as_json: bool,
-    quiet: bool,
-) -> int:
-    """Import what RUN's ledger lacks, from the version of the object that it began with.
-
-    For runs that were started by an upload, by `ddbload start` or by hand. What is imported
-    already is neither written nor counted again. Options given here replace the run's own. (A
-    run of `ddbload import` goes on when the same command is given with its --run-id.)
-    """
-    from ddbload.aws_http.clients import AwsSettings
-    from ddbload.cli.places import deployed
-    from ddbload.pipeline.report import last_report, review
-
-    there = deployed(stack, AwsSettings(profile, region, endpoint_url))
-    changes = {"workers": workers, "max_wcu": max_wcu, "max_rejects": max_rejects}
-    options = {name: value for name, value in changes.items() if value is not None}
-    payload = _again(run, options, there)
-    last = None if options else last_report(there.context.ledger(run))
-    if last is not None and last.status in contracts.DONE:
-        # What a report says, somebody may have lost of the ledger since.
-        found = review(run, there.context)
-        if found.status in contracts.DONE:
-            return _done_before(found, as_json, quiet)
-    suffix = f"-r{secrets.token_hex(4)}"
-    arn = there.executions.start(run[: _MAX_NAME - len(suffix)] + suffix, payload)
-    return _started(run, arn, there, detach, as_json, quiet)
-
-
-def _again(run: str, options: dict[str, Any], there: Deployed) -> dict[str, Any]:
-    """The payload that takes a run up. Raises `RunNotFound` and `ExecutionExists`."""
-    last = there.last_execution(run)
-    if last is not None and last.running:
-        raise ExecutionExists(
-            f"run {run} is under way: ddbload status {run}; or stop it first (aws stepfunctions"
-            f" stop-execution --execution-arn {last.arn})"
-        )
-    if there.context.ledger(run).find_record() is not None:
-        return {"run": {"resume_of": run}, "options": options}
-    if last is None or not isinstance(last.input, dict):
-        raise RunNotFound(f"there is no run {run} in stack {there.stack.name}")
-    # It failed before there was a ledger: what it was started with is all there is of it.
-    given = last.input
-    named, limits = given.get("run") or {}, given.get("options") or {}
-    if not isinstance(named, dict) or not isinstance(limits, dict):
-        raise InvalidPayload(
-            f"execution {run} was started with a payload that cannot be taken up: its 'run' and"
-            " 'options' must be objects; start it anew"
-        )
-    first = named.get("id") or named.get("resume_of") or run
-    if first != run:
-        raise RunNotFound(f"execution {run} was to work on run {first}: ddbload resume {first}")
-    return {**given, "run": {**named, "id": run}, "options": {**limits, **options}}
-
-
-def _done_before(report: Report, as_json: bool, quiet: bool) -> int:
-    result = Result.of(report)
-    if as_json:
-        click.echo(json.dumps(result.to_json()))
-    elif not quiet:
-        tell(f"ddbload: run {report.run} is done; there is nothing to take up")
-        click.echo("\n".join(result.lines()))
-    return result.exit_code
-
-
-def _started(run: str, arn: str, there: Deployed, detach: bool, as_json: bool, quiet: bool) -> int:
+def started(run: str, arn: str, there: Deployed, detach: bool, as_json: bool, quiet: bool) -> int:
     if detach:
         if as_json:
             click.echo(json.dumps({"run": run, "status": "RUNNING", "execution": arn}))

@@ -21,12 +21,13 @@ from ddbload.contracts import (
     Work,
     run_id,
 )
-from ddbload.errors import DdbloadError, Interrupted
+from ddbload.errors import DdbloadError, Interrupted, RunUnderWay
 from ddbload.pipeline.context import Context, Progress
+from ddbload.pipeline.heartbeat import MISSED, Heart, is_alive, is_another
 from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.local import LocalSettings, step_seconds
 from ddbload.pipeline.preflight import preflight
-from ddbload.pipeline.report import chunk_segments, report
+from ddbload.pipeline.report import chunk_segments, done_before, report
 from ddbload.pipeline.workers import Alone, Crew
 
 POLL_SECONDS = 0.1
@@ -51,6 +52,8 @@ class Ended:
     report: Report
     adopted_rows: int
     record: RunRecord
+    already_done: bool = False
+    """It was done before; nothing was written, and the report is the earlier one."""
 
 
 def new_run_id(now: datetime | None = None) -> str:
@@ -73,41 +76,70 @@ def run_import(
 
     `begun` is told what the run is, before any row is written.
 
-    Raises what preflight raises, `Interrupted` when it was stopped before there was anything
-    to report, and what keeps the ledger from being read or written. A chunk that fails for
-    reasons of its own does not stop its siblings; any other failure, such as a table that is
-    gone, ends the run, and the report says what failed.
+    A run that is done, and that its ledger still proves, is left as it is, report included.
+
+    Raises what preflight raises, `RunUnderWay` while another process works on the run,
+    `Interrupted` when it was stopped before there was anything to report, and what keeps the
+    ledger from being read or written. A chunk that fails for reasons of its own does not stop its
+    siblings; any other failure, such as a table that is gone, ends the run, and the report says
+    what failed.
     """
     run_id(run)
     Payload.from_json(payload)
     tally = _Tally(watch)
     context = settings.context(should_stop=should_stop, progress=tally.progress)
-    chunks = _preflight(payload, run, context, settings)
-    if chunks is None:
-        raise Interrupted(f"stopped during preflight; --run-id {run} continues it")
     ledger = context.ledger(run)
-    record = ledger.record()
-    begun(record)
-    tally.begin(record)
-    tasks = _what_is_left(run, ledger, tally)
-    count = min(processes, len(tasks))
-    failed = False
-    if tasks:
-        crew: Crew
-        if count > 1:
-            # One process alone does not wait for what several need.
-            from ddbload.pipeline.processes import Processes
+    earlier = ledger.find_heartbeat()
+    if earlier is not None and is_alive(earlier, context.now()) and is_another(earlier):
+        raise RunUnderWay(
+            f"run {run} is under way: process {earlier.pid} on {earlier.host} works on it; wait for"
+            f" its end (ddbload status {run}), or stop it first; if that process is gone, give the"
+            f" command again in {MISSED * earlier.every:.0f} seconds"
+        )
+    with Heart(ledger, context) as heart:
+        tally.heart, context.begun = heart, heart.beat
+        if earlier is not None:
+            heart.beat()
+        chunks = _preflight(payload, run, context, settings)
+        if chunks is None:
+            raise Interrupted(f"stopped during preflight; --run-id {run} continues it")
+        record = ledger.record()
+        begun(record)
+        tally.begin(record)
+        tasks = _what_is_left(run, ledger, tally)
+        if not tasks and (done := done_before(ledger)) is not None:
+            return Ended(done, tally.adopted_rows, record, already_done=True)
+        failed = _conduct(tasks, processes, tally, context, settings, record)
+        final = report(run, context, interrupted=should_stop() and not failed)
+        return Ended(final, tally.adopted_rows, record)
 
-            crew = Processes(count, settings, run, should_stop=should_stop, progress=tally.progress)
-        else:
-            crew = Alone(settings, context, run)
-        limit = record.payload.options.max_rejects
-        try:
-            failed = _import(tasks, crew, tally, context, run, limit)
-        finally:
-            crew.close()
-    final = report(run, context, interrupted=should_stop() and not failed)
-    return Ended(final, tally.adopted_rows, record)
+
+def _conduct(
+    tasks: deque[ImportTask],
+    processes: int,
+    tally: _Tally,
+    context: Context,
+    settings: LocalSettings,
+    record: RunRecord,
+) -> bool:
+    """Import what is left with a crew of so many processes; whether any of it failed."""
+    count = min(processes, len(tasks))
+    if not tasks:
+        return False
+    crew: Crew
+    if count > 1:
+        # One process alone does not wait for what several need.
+        from ddbload.pipeline.processes import Processes
+
+        crew = Processes(
+            count, settings, record.run, should_stop=context.should_stop, progress=tally.progress
+        )
+    else:
+        crew = Alone(settings, context, record.run)
+    try:
+        return _import(tasks, crew, tally, context, record)
+    finally:
+        crew.close()
 
 
 def _what_is_left(run: str, ledger: Ledger, tally: _Tally) -> deque[ImportTask]:
@@ -150,10 +182,10 @@ def _import(
     crew: Crew,
     tally: _Tally,
     context: Context,
-    run: str,
-    max_rejects: int,
+    record: RunRecord,
 ) -> bool:
     """Have all tasks done; whether any failed."""
+    run, max_rejects = record.run, record.payload.options.max_rejects
     ledger = context.ledger(run)
     under_way = 0
     failed = enough = False
@@ -194,11 +226,13 @@ class _Tally:
         self._work = Work()
         self._bytes = 0
         self._watch = watch
+        self.heart: Heart | None = None
         self._under_way: dict[int, Progress] = {}
 
     def begin(self, record: RunRecord) -> None:
         """The header is read; the rest is to come."""
         self.size, self._bytes = record.size or 0, record.data_start.byte
+        self._tell()
 
     def progress(self, now: Progress) -> None:
         """A worker's word about a chunk."""
@@ -222,4 +256,6 @@ class _Tally:
         rows, work, read = self.rows, self._work, self._bytes
         for each in self._under_way.values():
             rows, work, read = rows + each.rows, work + each.work, read + each.bytes
+        if self.heart is not None:
+            self.heart.reached(rows, read, self.size)
         self._watch(Totals(rows, work, read, self.size, self.adopted_rows))

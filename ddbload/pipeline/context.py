@@ -105,6 +105,8 @@ class Context:
     """By `clock`: from then on a step begins nothing, and hands its cursor on."""
     should_stop: Callable[[], bool] = lambda: False
     progress: Callable[[Progress], None] = lambda _: None
+    begun: Callable[[], None] = lambda: None
+    """Called when the ledger has the run's record."""
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep

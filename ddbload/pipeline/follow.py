@@ -119,16 +119,11 @@ def concluded(run: str, execution: Execution, context: Context) -> Report | None
     return replace(found, status=run_status(execution), error=error, seconds=execution.seconds)
 
 
-def run_status(execution: Execution, last: Report | None = None) -> str:
-    """The status of a run, by its last execution and the report of it.
+def run_status(execution: Execution) -> str:
+    """The status of a run by that of its last execution, which has other words.
 
-    Step Functions' own words for an execution are fewer, and others. One that still runs is
-    RUNNING; one that somebody stopped is CANCELLED.
+    A run that somebody stopped is CANCELLED. Of one that succeeded only its report says how.
     """
-    if execution.running:
+    if execution.running or execution.status == SUCCEEDED:
         return execution.status
-    if execution.status == ABORTED:
-        return CANCELLED
-    if execution.status == SUCCEEDED:
-        return SUCCEEDED if last is None else last.status
-    return FAILED
+    return CANCELLED if execution.status == ABORTED else FAILED

@@ -14,7 +14,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ddbload.contracts import Chunk, Failure, Part, PreflightCursor, Report, RunRecord, Segment
+from ddbload.contracts import (
+    Chunk,
+    Failure,
+    Heartbeat,
+    Part,
+    PreflightCursor,
+    Report,
+    RunRecord,
+    Segment,
+)
 from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
 from ddbload.pipeline.store import Store
 
@@ -81,6 +90,17 @@ class Ledger:
     def find_execution(self) -> str | None:
         """The last execution that worked on the run; None when none of a state machine did."""
         return self._read("execution.json", lambda value: str(value["execution"]))
+
+    def put_heartbeat(self, heartbeat: Heartbeat) -> None:
+        """Write a local run's sign of life, over the one before."""
+        self._store.put(self._root + "progress.json", _encode(heartbeat.to_json()))
+
+    def find_heartbeat(self) -> Heartbeat | None:
+        """The last sign of life of a local run. A damaged one is none: it proves nothing."""
+        try:
+            return self._read("progress.json", Heartbeat.from_json)
+        except LedgerDamaged:
+            return None
 
     # Of several objects.
 

@@ -34,6 +34,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
         ledger = context.ledger(run)
         context.permitted.check(payload)
         record = begin(run, payload, ledger, context)
+        context.begun()
         if task.execution is not None:
             ledger.put_execution(task.execution)
         first = record.data_start

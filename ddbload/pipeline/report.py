@@ -102,16 +102,23 @@ def review(run: str, context: Context) -> Report:
     found = _with_rejects_checked(found, ledger)
     if last is None:
         return found
-    found = replace(found, seconds=last.seconds)
-    came_as_far = (found.rows, found.chunks_done) == (last.rows, last.chunks_done)
-    if last.error is not None and came_as_far:
-        # It may know of more than the ledger does: why preflight failed, or that the table was
-        # replaced.
-        found = replace(found, status=FAILED, error=last.error)
-    if last.status == SUCCEEDED and came_as_far and _differs_in_word(found):
-        # Earlier versions had one word for every run that came to its end.
-        found = replace(found, status=SUCCEEDED, error=None)
+    found = as_last_told(replace(found, seconds=last.seconds), last)
     return _as_interrupted(found) if last.status == INTERRUPTED else found
+
+
+def as_last_told(found: Report, last: Report) -> Report:
+    """What the ledger says, with what the last report knew beyond it, where no more was done since.
+
+    That is why preflight failed, say, or that the table was replaced.
+    """
+    if (found.rows, found.chunks_done) != (last.rows, last.chunks_done):
+        return found
+    if last.error is not None:
+        return replace(found, status=FAILED, error=last.error)
+    if last.status == SUCCEEDED and _differs_in_word(found):
+        # Earlier versions had one word for every run that came to its end.
+        return replace(found, status=SUCCEEDED, error=None)
+    return found
 
 
 def _differs_in_word(found: Report) -> bool:
@@ -148,6 +155,15 @@ def _checked(record: RunRecord, ledger: Ledger, context: Context) -> Report:
             raise
         return replace(found, status=FAILED, error=Failure(error.name, error.message))
     return found
+
+
+def done_before(ledger: Ledger) -> Report | None:
+    """The report of a run that is done, where the ledger still proves it. Writes nothing."""
+    last = last_report(ledger)
+    if last is None or last.status not in DONE:
+        return None
+    found = _with_rejects_checked(reconcile(ledger.record(), ledger, last.seconds), ledger)
+    return last if found.status in DONE and found.rows == last.rows else None
 
 
 def _with_rejects_checked(found: Report, ledger: Ledger) -> Report:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ddbload.errors import SourceChanged, SourceNotFound, SourceUnreadable
+from ddbload.source.spool import is_gone
 
 
 class LocalFile:
@@ -89,6 +90,11 @@ def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
     try:
         descriptor = os.open(path, flags)
     except FileNotFoundError:
+        if is_gone(path):
+            raise SourceNotFound(
+                "the run's input was a temporary copy, of standard input, a pipe or mended rejects,"
+                " and is gone: import it anew, under another run id"
+            ) from None
         raise SourceNotFound(f"{path}: no such file") from None
     except (OSError, ValueError) as error:
         raise SourceUnreadable(f"{path}: {_why_not(error)}") from None

@@ -9,6 +9,15 @@ from typing import BinaryIO
 
 from ddbload.errors import SourceUnreadable
 
+STREAM, MENDED = "ddbload-stdin-", "ddbload-retry-"
+"""What the names of temporary files begin with that are read as sources: copies of standard input
+or of a pipe, and rows of mended rejects."""
+
+
+def is_gone(path: str) -> bool:
+    """Whether this was such a file, and is removed."""
+    return Path(path).name.startswith((STREAM, MENDED)) and not Path(path).exists()
+
 
 def spool(stream: BinaryIO) -> str:
     """Copy a stream to a temporary file; its path. The caller removes it.
@@ -16,7 +25,7 @@ def spool(stream: BinaryIO) -> str:
     Raises `SourceUnreadable`, for a full disk too.
     """
     try:
-        with tempfile.NamedTemporaryFile(prefix="ddbload-stdin-", delete=False) as file:
+        with tempfile.NamedTemporaryFile(prefix=STREAM, delete=False) as file:
             try:
                 shutil.copyfileobj(stream, file, 1024 * 1024)
                 file.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,14 @@ class Ended:
     code: int
     out: str
     err: str
+
+    @property
+    def told(self) -> str:
+        """Standard error after its first line, which names the run."""
+        named, end, rest = self.err.partition("\n")
+        assert re.fullmatch(r"ddbload: run \S+ \((ledger|stack) .+\)", named), self.err
+        assert end
+        return rest
 
 
 @dataclass

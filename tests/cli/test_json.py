@@ -52,7 +52,7 @@ def test_done(console: Console, table):
     console.write("a.csv", "id,name\n1,one\n1,uno\n2,two\n")
     ended = console.ddbload("import", "a.csv", table, "--json", "--run-id", "j")
     found = checked(ended)
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.told) == (0, "")
     assert (found["run"], found["status"], found["error"]) == ("j", "SUCCEEDED", None)
     assert found["rows"] == {"read": 3, "written": 2, "rejected": 0, "superseded": 1, "skipped": 0}
     # A row whose key comes twice does not go with those whose keys do not.
@@ -93,7 +93,7 @@ def test_failed(console: Console, table, arguments, name):
     ended = console.ddbload("import", *arguments, "--json")
     found = checked(ended)
     assert (ended.code, found["status"], found["error"]["name"]) == (1, "FAILED", name)
-    assert ended.err == f"ddbload: {name}: {found['error']['message']}\n"
+    assert ended.told == f"ddbload: {name}: {found['error']['message']}\n"
 
 
 def test_quiet_and_json_go_together(console: Console, table):

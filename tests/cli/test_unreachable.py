@@ -27,6 +27,6 @@ def test_it_gives_up(console, closed_port, service):
     ended = console.ddbload("import", source, "table", **endpoint)
     assert time.monotonic() - started < LONG
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith("ddbload: ServiceUnavailable: ")
+    assert ended.told.startswith("ddbload: ServiceUnavailable: ")
     assert "Could not connect" in ended.err
-    assert ended.err.count("\n") == 1
+    assert ended.told.count("\n") == 1

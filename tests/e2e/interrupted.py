@@ -53,7 +53,7 @@ class LongRun:
     def continued(self) -> dict[str, Any]:
         """Give the same command again, and find everything right in the end; its JSON object."""
         ended = self.console.run([*map(str, self.command), "--processes", "1", "--json"])
-        assert (ended.code, ended.err) == (0, "")
+        assert (ended.code, ended.told) == (0, "")
         found: dict[str, Any] = json.loads(ended.out)
         rows = found["rows"]
         assert (rows["read"], rows["written"]) == (self.rows, self.rows)

@@ -32,7 +32,7 @@ def test_every_row_is_written(console, engine, seed):
         items = server.dynamodb.items("faults")
         overlaps = server.dynamodb.overlaps
         faults = {request.fault for request in server.requests} - {None}
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.told) == (0, "")
     found = json.loads(ended.out)
     assert found["rows"] == {
         "read": ROWS,
@@ -62,12 +62,12 @@ def test_a_proxy_is_for_the_other_engines(console):
         command = ("import", "a.csv", "faults", "--run-id", "proxied")
         refused = console.ddbload(*command, **settings)
         assert refused.code == 1
-        assert refused.err == (
+        assert refused.told == (
             "ddbload: AwsConfiguration: AWS settings: a proxy is set for dynamodb.invalid"
             " (HTTP_PROXY), and --engine async does not know proxies: use --engine threads, which"
             " does, or name the host in NO_PROXY\n"
         )
         ended = console.ddbload(*command, "--engine", "threads", **settings)
         items = server.dynamodb.items("faults")
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.told) == (0, "")
     assert len(items) == 1

@@ -29,7 +29,7 @@ def imported(console, file, table, *options, processes=2):
         *("import", file, table, "--json", "--run-id", "e2e"),
         *("--processes", str(processes), "--max-rejects", MANY, *options),
     )
-    assert ended.err == ""
+    assert ended.told == ""
     return ended.code, json.loads(ended.out)
 
 

@@ -18,7 +18,10 @@ from tests.e2e.processes import alive, command_of, started, until
 from tests.faults.server import FaultServer
 
 NUMBERS = count()
-GOES_ON = "ddbload: interrupted; the same command with --run-id long goes on from here\n"
+GOES_ON = (
+    "ddbload: interrupted; ddbload resume long --ledger ledger (or the same command with --run-id"
+    " long) goes on from here\n"
+)
 
 
 @pytest.fixture
@@ -80,7 +83,7 @@ def test_what_is_ignored_stays_ignored(long):
         os.killpg(running.pid, signal.SIGINT)
         running.kill(signal.SIGTERM)
         ended = running.ended()
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.told) == (0, "")
     long.table_is_right()
 
 
@@ -181,6 +184,66 @@ def test_killed_again_and_again(console, dynamodb, processes):
     assert (report["status"], report["rows"]) == ("SUCCEEDED", found["rows"])
 
 
+@pytest.mark.parametrize("chunk_bytes", ["1500", "1000000"])
+def test_a_killed_run_is_seen_and_taken_up(console, dynamodb, chunk_bytes):
+    """While it lives `status` says how far it is, within a chunk too; then, that it stopped."""
+    table = f"interrupted-{next(NUMBERS)}"
+    make_table(dynamodb, table, "id:N")
+    long = LongRun(console, dynamodb, table, rows=4000)
+    place = ("--ledger", "ledger")
+
+    def status() -> dict:
+        return json.loads(console.ddbload("status", "long", *place, "--json").out or "{}")
+
+    # Forty seconds of writing.
+    with long.started("--chunk-bytes", chunk_bytes, "--max-wcu", "100") as running:
+        long.reaches("progress.json", running)
+        until(lambda: status()["rows"]["written"] > 0, "it is not seen to write")
+        found = status()
+        assert (found["status"], found["error"], found["resume"]) == ("RUNNING", None, None)
+        assert 0 < found["rows"]["written"] == found["rows"]["read"] < 4000
+        assert 0 < found["bytes"] < found["size"] == console.path(FILE).stat().st_size
+        shown = console.ddbload("status", "long", *place).out
+        assert shown.startswith("run long: RUNNING\n")
+        assert f"  process   {running.pid} on {os.uname().nodename} works on it, " in shown
+        for command in (["resume", "long", *place], list(map(str, long.command[1:]))):
+            refused = console.ddbload(*command)
+            assert refused.code == 1
+            assert refused.told.startswith("ddbload: RunUnderWay: run long is under way: process ")
+        report = console.ddbload("report", "long", *place)
+        assert report.out.startswith("run long: RUNNING\n")
+        running.kill()
+        assert running.process.wait() == -signal.SIGKILL
+        until(lambda: not running.members(), "processes are left")
+    assert running.err.read_text() == f"ddbload: run long (ledger {long.ledger})\n"
+
+    shown = console.ddbload("status", "long", *place).out
+    assert shown.startswith("run long: INTERRUPTED\n")
+    assert " ended without a report, last heard of at " in shown
+    assert shown.endswith("  resume    ddbload resume long --ledger ledger\n")
+    assert status()["resume"] == "ddbload resume long --ledger ledger"
+    resumed = console.ddbload("resume", "long", *place, "--max-wcu", "100000", "--json")
+    assert (resumed.code, resumed.told) == (0, "")
+    rows = json.loads(resumed.out)["rows"]
+    assert rows == {**dict.fromkeys(rows, 0), "read": 4000, "written": 4000}
+    long.table_is_right()
+    assert (status()["status"], status()["resume"]) == ("SUCCEEDED", None)
+
+    report_json = long.ledger.joinpath("runs", "long", "report.json")
+    before = report_json.read_bytes()
+    for command in (["resume", "long", *place], list(map(str, long.command[1:]))):
+        again = console.ddbload(*command, "--json")
+        assert (again.code, again.told) == (
+            0,
+            "ddbload: run long is already done; nothing was written\n",
+        )
+        told = json.loads(again.out)
+        seconds = json.loads(before)["seconds"]
+        assert told["seconds"] == pytest.approx(seconds, abs=0.001)
+        assert told["rows_per_second"] == pytest.approx(4000 / seconds, abs=0.1)
+    assert report_json.read_bytes() == before
+
+
 def test_a_killed_worker_ends_the_run(long):
     with long.started() as running:
         long.reaches("chunks/*/*.json", running)
@@ -193,12 +256,39 @@ def test_a_killed_worker_ends_the_run(long):
     assert found["rows"]["read"] == ROWS
 
 
+def test_a_run_that_reads_standard_input_is_seen(console, dynamodb):
+    """Before it has a record, for that may be hours; it goes on when the input ends."""
+    table = f"interrupted-{next(NUMBERS)}"
+    make_table(dynamodb, table, "id:N")
+    fifo = console.path("fifo")
+    os.mkfifo(fifo)
+    words = [PROGRAM, "import", "fifo", table, "--run-id", "piped"]
+    with started(console, words) as running:
+        with fifo.open("wb") as pipe:
+            pipe.write(b"id,name\n1,one\n")
+            pipe.flush()
+            until(lambda: console.ddbload("status", "piped").code == 0, "it is not seen")
+            shown = console.ddbload("status", "piped").out
+        ended = running.ended()
+    assert shown.startswith(
+        "run piped: RUNNING\n"
+        "  chunks    none yet, standard input, or a pipe, is being copied to a file\n"
+        f"  process   {running.pid} on "
+    )
+    assert (ended.code, ended.told) == (0, "")
+    assert console.ddbload("status", "piped").out.startswith("run piped: SUCCEEDED\n")
+
+
 def test_a_stopped_spool_leaves_nothing(console):
     """Standard input is put on disk first; the fixture looks for what is left of it."""
     for number in (signal.SIGINT, signal.SIGTERM):
         command = ["bash", "-c", "(echo id,name; sleep 60) | exec ddbload import - none"]
         with started(console, command) as running:
-            until(console.leftovers, "nothing is put on disk")
+            # Python tries the folder with a file of its own first, and is not to be stopped then.
+            until(
+                lambda: any(name.startswith("ddbload-stdin-") for name in console.leftovers()),
+                "nothing is put on disk",
+            )
             (importer,) = [pid for pid in running.members() if "bin/ddbload" in command_of(pid)]
             os.kill(importer, number)
             until(lambda pid=importer: not alive(pid), "it goes on")

@@ -30,11 +30,11 @@ def test_the_source_is_changed(long):
             file.write("9999,never seen by the checks\n")
         ended = running.ended()
     assert ended.code == 1
-    assert ended.err.startswith("ddbload: SourceChanged: ")
+    assert ended.told.startswith("ddbload: SourceChanged: ")
     assert FILE in ended.err
     again = long.console.run([*map(str, long.command)])
     assert (again.code, again.out) == (1, "")
-    assert again.err.startswith("ddbload: SourceChanged: run long began with another version")
+    assert again.told.startswith("ddbload: SourceChanged: run long began with another version")
 
 
 def test_the_table_is_deleted(long):
@@ -43,18 +43,24 @@ def test_the_table_is_deleted(long):
         long.dynamodb.delete_table(TableName=long.table)
         ended = running.ended()
     assert ended.code == 1
-    assert ended.err.startswith(f"ddbload: TableNotFound: table {long.table} is not there any more")
+    assert ended.told.startswith(
+        f"ddbload: TableNotFound: table {long.table} is not there any more"
+    )
     assert ended.out.startswith("run long: FAILED\n")
 
 
 def test_the_same_run_is_started_twice(long):
-    """Segments are written once: what one has settled, the other adopts."""
+    """Segments are written once: what one has settled, the other adopts.
+
+    Neither knows of the other: where their heartbeats would lie there is a folder.
+    """
+    long.ledger.joinpath("runs", "long", "progress.json").mkdir(parents=True)
     with long.started() as running:
         long.reaches("manifest.json", running)
         found = long.continued()
         ended = running.ended()
     assert found["status"] == "SUCCEEDED"
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.told) == (0, "")
     assert f"{ROWS:,} read: {ROWS:,} written\n" in ended.out
     long.table_is_right()
 
@@ -71,7 +77,7 @@ def test_all_of_it_in_s3(console, dynamodb, s3):
         *("import", "s3://all-in-s3/in/awkward.csv", "all-in-s3", "--run-id", "s", "--json"),
         *("--processes", "2", "--chunk-bytes", "2000"),
     )
-    assert (ended.code, ended.err) == (3, "")
+    assert (ended.code, ended.told) == (3, "")
     found = json.loads(ended.out)
     assert found["rejects"] == "s3://all-in-s3/ledger/runs/s/rejects/"
     assert (found["rows"]["read"], found["rows"]["written"]) == (wanted.rows, len(wanted.items))

@@ -63,7 +63,7 @@ def test_it_works_alone(wheel, console, dynamodb):
     command = [str(home / "bin" / "ddbload"), "import", "a.csv", "wheel"]
     ended = console.run([*command, "--processes", "2", "--chunk-bytes", "1"], PYTHONPATH=None)
 
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.told) == (0, "")
     assert len(list(items(dynamodb, "wheel"))) == 2
     where = console.run(
         [str(home / "bin" / "python"), "-c", "import ddbload; print(ddbload.__file__)"],

@@ -86,7 +86,7 @@ def test_what_a_run_is_asked_for(stack, ddbload):
         "run asked: SUCCEEDED_WITH_REJECTS\n  rows      51 read: 50 written, 1 rejected\n"
         in shown.out
     )
-    assert shown.err == ("ddbload: run asked is under way; Ctrl-C ends the watching, not the run\n")
+    assert shown.told == "ddbload: run asked is under way; Ctrl-C ends the watching, not the run\n"
     for words in ([], ["--stack", stack.name]):
         status = json.loads(ddbload("status", "asked", "--json", *words).out)
         assert (status["status"], status["table"], status["source"]) == (
@@ -123,7 +123,7 @@ def test_a_failed_run(stack, ddbload):
     again = json.loads(ddbload("resume", "failed", "--json").out)
     assert (again["run"], again["status"], again["rows"]["written"]) == ("failed", "SUCCEEDED", 5)
     done = ddbload("resume", "failed")
-    assert done.err == "ddbload: run failed is done; there is nothing to take up\n"
+    assert done.told == "ddbload: run failed is already done; nothing was written\n"
     assert "5 read: 5 written" in done.out
 
 
@@ -181,7 +181,9 @@ def test_a_payload_that_cannot_be_taken_up(stack, ddbload):
         (["status", "nobodys", "--stack", "ddbload"], 1, "RunNotFound: there is no run nobodys"),
         (["report", "nobodys"], 1, "RunNotFound: there is no run nobodys"),
         (["rejects", "nobodys", "--stack", "ddbload"], 1, "RunNotFound: there is no run nobodys"),
-        (["resume", "nobodys"], 1, "RunNotFound: there is no run nobodys in stack ddbload"),
+        (["resume", "nobodys"], 1, "nor in stack ddbload; --ledger or --stack name another"),
+        (["resume", "nobodys", "--stack", "ddbload"], 1, "RunNotFound: there is no run nobodys in"),
+        (["resume", "asked", "--processes", "2"], 2, "--processes is for runs of this machine"),
         (["status", "asked", "--stack", "nobodys"], 1, "StackNotFound: there is no stack nobodys"),
         (["resume", "asked", "--stack", "CDKToolkit"], 1, "StackNotFound: stack CDKToolkit in"),
         (["start", f"s3://{SOURCES}/a", "t01", "--delimiter", ";\n"], 2, "delimiter"),

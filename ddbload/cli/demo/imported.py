@@ -44,7 +44,7 @@ def _import(path: Path, keys: Keys, endpoint: str, ledger: Path) -> int:
     }
     settings = LocalSettings(str(ledger), aws)
     run = new_run_id()
-    result = run_and_tell(payload, settings, run=run, processes=cores(), resumable=False)
+    result = run_and_tell(payload, settings, run=run, processes=cores())
     if result.rows.read or result.error is None:
         click.echo("\n".join(line for line in result.lines() if "rejects  " not in line))
     if result.status not in DONE:

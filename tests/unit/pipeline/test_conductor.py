@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from ddbload import errors
-from ddbload.contracts import Chunk, ImportTask, run_id
+from ddbload.contracts import Chunk, Counts, Heartbeat, ImportTask, run_id
 from ddbload.pipeline import processes
 from ddbload.pipeline.conductor import Ended, Totals, new_run_id, run_import
 from ddbload.pipeline.context import Context, Progress
+from ddbload.pipeline.heartbeat import machine
 from ddbload.pipeline.workers import Alone, Worker
 from ddbload.rows.columns import Columns
 from ddbload.rows.encode import Encoder
@@ -127,15 +130,147 @@ def test_an_interrupted_import_goes_on_where_it_was(count):
     assert len(world.dynamodb.writes) == 300
 
 
-def test_a_finished_run_again_does_nothing():
-    world = World(DATA, options={"chunk_bytes": 700})
+def test_a_finished_run_again_does_nothing_and_keeps_its_times():
+    world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
     first = conduct(world)
     writes, names = len(world.dynamodb.writes), set(world.store.objects)
+    world.clock.sleep(1000.0)
     again = conduct(world)
-    assert again.report.rows == first.report.rows
+    assert (again.already_done, again.report) == (True, first.report)
+    assert again.report.seconds < 100
     assert again.adopted_rows == 300
     assert len(world.dynamodb.writes) == writes
     assert set(world.store.objects) == names
+    assert world.ledger.find_report() == first.report
+    assert not first.already_done
+
+
+def test_a_finished_run_that_the_ledger_does_not_prove_is_taken_up():
+    world = World(DATA, options={"chunk_bytes": 700})
+    conduct(world)
+    del world.store.objects[min(name for name in world.store.objects if "/chunks/" in name)]
+    again = conduct(world)
+    assert (again.already_done, again.report.status) == (False, "SUCCEEDED")
+    assert 0 < again.adopted_rows < again.report.rows.read == 300
+
+
+def test_a_finished_run_whose_rejects_are_lost_is_not_done():
+    world = World(BAD + b"good,1\n", types={"n": "N"})
+    assert conduct(world).report.rows.rejected == 300
+    (name,) = (name for name in world.store.objects if "/rejects/" in name)
+    del world.store.objects[name]
+    again = conduct(world)
+    assert (again.already_done, again.report.error.name) == (False, "LedgerDamaged")
+
+
+# Signs of life.
+
+
+def heartbeats_of(world: World) -> list[dict[str, Any]]:
+    """What is written as the run's heartbeat, from now on."""
+    found: list[dict[str, Any]] = []
+
+    def hook(moment: str, name: str, data: bytes) -> None:
+        if moment == "done" and name.endswith("/progress.json"):
+            found.append(json.loads(data))
+
+    world.store.hook = hook
+    return found
+
+
+def test_a_run_shows_that_it_lives_from_its_first_object_to_its_report():
+    world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
+    found = heartbeats_of(world)
+    conduct(world, should_stop=stops_after(world, "batch_write_item", 3))
+    names = [name.removeprefix(f"runs/{RUN}/") for name in world.store.objects]
+    assert names.index("progress.json") == names.index("run.json") + 1
+    first, last = found[0], found[-1]
+    assert (first["state"], first["step"], first["rows"]["read"]) == ("running", "preflight", 0)
+    assert (last["state"], last["step"], last["size"]) == ("ended", "import", len(DATA))
+    assert last["rows"] == world.ledger.find_report().rows.to_json()
+    assert (first["pid"], first["host"]) == (os.getpid(), os.uname().nodename)
+    assert (first["at"], last["at"]) == (1000.0, world.clock.time)
+
+
+def test_what_ends_before_there_is_a_run_leaves_nothing():
+    world = World(DATA, keys=[("isbn", "S")])
+    with pytest.raises(errors.KeyColumnMissing):
+        conduct(world)
+    assert world.store.objects == {}
+
+
+def test_a_run_that_fails_has_ended():
+    world = World(DATA)
+    conduct(world)
+    world.overwrite(DATA + b"x,1\n")
+    found = heartbeats_of(world)
+    with pytest.raises(errors.SourceChanged):
+        conduct(world)
+    assert found[-1]["state"] == "ended"
+
+
+def test_a_heartbeat_that_cannot_be_written_ends_no_run():
+    world = World(DATA)
+
+    def hook(moment: str, name: str, _data: bytes) -> None:
+        if moment == "put" and name.endswith("/progress.json"):
+            raise errors.ServiceUnavailable("the ledger takes nothing just now")
+
+    world.store.hook = hook
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+def living(world: World, **changes: Any) -> None:
+    """Leave the heartbeat of another process, this one's parent, that is at it just now."""
+    world.preflight()
+    host, boot = machine()
+    beat = Heartbeat(
+        *("running", "import", host, boot, os.getppid(), world.clock.time, 2.0),
+        *(Counts(5, 5), 100, len(DATA)),
+    )
+    world.ledger.put_heartbeat(replace(beat, **changes))
+
+
+def test_a_run_under_way_is_not_taken_up():
+    world = World(DATA)
+    living(world)
+    found = heartbeats_of(world)
+    with pytest.raises(errors.RunUnderWay, match=f"run {RUN} is under way: process {os.getppid()}"):
+        conduct(world)
+    assert (world.items, found) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"at": 1000.0 - 6.1},
+        {"pid": 2**22 + 1},
+        {"pid": os.getpid()},
+        {"state": "ended"},
+        {"host": "elsewhere", "at": 1000.0 - 6.1},
+    ],
+)
+def test_a_run_whose_process_is_gone_is_taken_up(changes):
+    world = World(DATA)
+    living(world, **changes)
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("changes", [{"host": "elsewhere"}, {"boot": "another"}])
+def test_of_another_machine_only_the_heartbeat_is_known(changes):
+    world = World(DATA)
+    living(world, pid=2**22 + 1, **changes)
+    with pytest.raises(errors.RunUnderWay):
+        conduct(world)
+    world.clock.sleep(6.1)
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+def test_a_damaged_heartbeat_is_none():
+    world = World(DATA)
+    world.preflight()
+    world.write_json("progress.json", {"state": "running"})
+    assert conduct(world).report.status == "SUCCEEDED"
 
 
 def test_interrupted_before_there_is_anything_to_report(monkeypatch):

@@ -1,0 +1,95 @@
+"""`ddbload status` of a run that a process works on; here, this one stands in for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import pytest
+
+from ddbload.contracts import Counts, Heartbeat
+from ddbload.pipeline.heartbeat import machine
+from tests.cli.console import Console
+from tests.cli.transcript import make_table
+
+LONG = 10_000.0
+"""Seconds between two heartbeats: none is due while the test runs."""
+
+
+@pytest.fixture(scope="module")
+def table(dynamodb):
+    make_table(dynamodb, "status", "id:N")
+    return "status"
+
+
+def leave_heartbeat(console: Console, run: str, *, pid: int = 0, every: float = LONG) -> None:
+    """As a process leaves it that looks at the source."""
+    host, boot = machine()
+    beat = Heartbeat(
+        *("running", "preflight", host, boot, pid or os.getpid(), time.time() - 60, every),
+        *(Counts(), 0, 0),
+    )
+    folder = console.path("ledger") / "runs" / run
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "progress.json").write_text(json.dumps(beat.to_json()))
+
+
+def test_before_there_is_a_record(console):
+    """The source's objects may be many: to list them takes its time."""
+    leave_heartbeat(console, "early")
+    for place in ({}, {"DDBLOAD_LEDGER": "ledger"}):
+        options = [] if place else ["--ledger", "ledger"]
+        ended = console.ddbload("status", "early", *options, **place)
+        assert (ended.code, ended.err) == (0, "")
+        assert ended.out.startswith(
+            "run early: RUNNING\n"
+            "  chunks    none yet, preflight is checking the source\n"
+            f"  process   {os.getpid()} on {os.uname().nodename} works on it, last heard of at "
+        )
+        found = json.loads(console.ddbload("status", "early", "--json", *options, **place).out)
+        assert (found["run"], found["status"], found["resume"]) == ("early", "RUNNING", None)
+        report = console.ddbload("report", "early", *options, **place)
+        assert (report.code, report.out.splitlines()[0]) == (1, "run early: RUNNING")
+        assert report.err == "ddbload: run early is under way; what follows is how far it is\n"
+
+
+@pytest.mark.parametrize("gone", [{"pid": 2**22 + 1}, {"every": 2.0}])
+def test_it_ended_before_there_was_a_record(console, gone):
+    leave_heartbeat(console, "early", **gone)
+    for command in ("status", "resume", "report"):
+        ended = console.ddbload(command, "early", "--ledger", "ledger")
+        assert (ended.code, ended.out) == (1, "")
+        assert ended.err.startswith("ddbload: RunNotFound: there is no run early in the ledger at ")
+
+
+def test_while_chunks_are_looked_for(console, table):
+    console.write("a.csv", "id,name\n1,one\n")
+    where = ("--ledger", "ledger")
+    assert console.ddbload("import", "a.csv", table, "--run-id", "r", *where).code == 0
+    for name in ("manifest.json", "report.json"):
+        (console.path("ledger") / "runs" / "r" / name).unlink()
+    leave_heartbeat(console, "r")
+    shown = console.ddbload("status", "r", *where).out
+    assert shown.startswith(
+        "run r: RUNNING\n  from      a.csv\n  into      status\n"
+        "  chunks    not all known yet, preflight is reading the source\n"
+    )
+    refused = console.ddbload("import", "a.csv", table, "--run-id", "r", *where)
+    assert refused.code == 1
+    assert refused.told == (
+        f"ddbload: RunUnderWay: run r is under way: process {os.getpid()} on"
+        f" {os.uname().nodename} works on it; wait for its end (ddbload status r), or stop it"
+        " first; if that process is gone, give the command again in 30000 seconds\n"
+    )
+
+
+def test_the_run_is_named_before_its_source_is_looked_for(console):
+    ended = console.ddbload("import", "no.csv", "no-table", "--run-id", "named")
+    ledger = f"{console.env['HOME']}/.local/state/ddbload"
+    assert ended.err == (
+        f"ddbload: run named (ledger {ledger})\nddbload: SourceNotFound: no.csv: no such file\n"
+    )
+    assert console.ddbload("import", "no.csv", "no-table", "--quiet").err == (
+        "ddbload: SourceNotFound: no.csv: no such file\n"
+    )
