@@ -25,6 +25,12 @@ VALUED = [
 """Every option that takes one value, with its command."""
 
 
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> None:
+    """Where a command that is not refused would make files."""
+    monkeypatch.chdir(tmp_path)
+
+
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What a command that is used wrongly says."""
     assert run(arguments, lambda: False) == 2
