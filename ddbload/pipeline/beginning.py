@@ -15,7 +15,7 @@ from ddbload.pipeline.context import Context
 from ddbload.pipeline.finding import find_objects
 from ddbload.pipeline.header import read_header
 from ddbload.pipeline.ledger import Ledger
-from ddbload.pipeline.objects import Listing, list_objects, listed_from, row_groups
+from ddbload.pipeline.objects import Listing, list_objects, listed_from, naming, row_groups
 from ddbload.pipeline.reading import readable, size_of
 from ddbload.pipeline.resolving import Resolved, check_dialect, resolve, wanted_columns
 from ddbload.pipeline.table_description import describe
@@ -82,10 +82,14 @@ def prepare(
         # What is not there is in no index: their limits do not matter.
         checked = replace(table, index_keys=()) if options.mode == DELETE else table
         for raw in chain([first], objects):
-            resolved = resolve(raw, asked, wanted_columns(checked, changes))
-            source = resolved.source
-            file = readable(raw, source)
-            header = read_header(file, source, options.max_row_bytes)
+            keys = wanted_columns(checked, changes)
+            with naming(raw, several=listing is not None):
+                resolved = resolve(raw, asked, keys)
+                source = resolved.source
+                file = readable(raw, source)
+                header = read_header(
+                    file, source, options.max_row_bytes, keys=keys, doubt=resolved.doubt
+                )
             # What has no row, as compressed nothing has none, does not tell what others are like.
             if not header.empty:
                 break

@@ -81,7 +81,7 @@ class Cutting:
         try:
             with closing(open_each(objects, self._context, several=several)) as each:
                 for number, (pinned, raw) in enumerate(each, cursor.object):
-                    with naming(raw, record):
+                    with naming(raw, several=record.objects is not None):
                         whole = self._cut_object(number, pinned, raw, cursor)
                     if not whole:
                         return self._hand_on(cursor)

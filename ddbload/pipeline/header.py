@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from ddbload.contracts import Cursor, Source
-from ddbload.errors import BadHeader
+from ddbload.contracts import PARQUET, Cursor, Source
+from ddbload.errors import BadHeader, UnsupportedFormat
 from ddbload.pipeline.reading import blocks, size_of
 from ddbload.rows.blocks import BlockCutter
 from ddbload.rows.dialect import BYTE_ORDER_MARK, LONGEST_SIGNATURE, Dialect, refuse_other_kinds
+from ddbload.rows.json_lines import WHITE_SPACE
+from ddbload.rows.json_shape import begins_as_lines, jq_advice, shape_of_json
 from ddbload.rows.parse import Defect, RowParser, Rows
+from ddbload.rows.sniff import Doubt
 from ddbload.rows.split import row_ends
 from ddbload.source.decoded import Decoded
 
 PIECE_BYTES = 256 * 1024
+_JSON_PIECE_BYTES = 64 * 1024
+_JSON_BYTES = 256 * 1024
+_LONG_LINE_BYTES = 4 * 1024 * 1024
+"""Bytes of a first line of JSON to look at: more than an item of 400 KB takes."""
 _LINE_END = re.compile(rb"\r\n?|\n")
 
 
@@ -29,13 +36,24 @@ class Header:
     """Whether there is no row, not even a header."""
 
 
-def read_header(file: Decoded, source: Source, max_row_bytes: int) -> Header:
+def read_header(
+    file: Decoded,
+    source: Source,
+    max_row_bytes: int,
+    *,
+    keys: Collection[str] = (),
+    doubt: Doubt | None = None,
+) -> Header:
     """Read as far as the first row.
 
-    Raises `BadHeader`, `RowTooLong`, `UnsupportedFormat` and what `Decoded.stream` raises.
+    `keys`: the columns that the table's keys are made of. `doubt`: why the first row is not taken
+    for a header although it could be read. Raises `BadHeader`, `RowTooLong`, `UnsupportedFormat`
+    and what `Decoded.stream` raises.
     """
     start, is_end = _first_line(file, source.skip_lines)
     if not source.delimited:
+        if not is_end and source.format != PARQUET:
+            _refuse_other_json(file, start, keys)
         return Header((), start, is_end)
     rows = start if is_end else _first_rows(file, source, start, max_row_bytes)
     if isinstance(rows, Cursor):
@@ -48,7 +66,13 @@ def read_header(file: Decoded, source: Source, max_row_bytes: int) -> Header:
         place = f", column {record.column + 1}" if isinstance(record.column, int) else ""
         what = "header" if source.header else "first row, which says how many columns there are,"
         raise BadHeader(
-            f"the {what} at line {at.line}, byte {at.byte}{place}: {record.detail} ({record.cause})"
+            f"the {what} at line {at.line}, byte {at.byte}{place}: {record.detail}"
+            f" ({record.cause}); {_advice(record.cause)}"
+        )
+    if doubt is not None:
+        at = rows.position(0)
+        raise BadHeader(
+            f"the first row, at line {at.line}, byte {at.byte}, {doubt.told(start.line)}"
         )
     if not source.header:
         return Header(tuple(f"c{place}" for place in range(1, len(record) + 1)), start)
@@ -62,6 +86,35 @@ def read_header(file: Decoded, source: Source, max_row_bytes: int) -> Header:
             f"{len(source.columns)} columns are named, and the header has {len(record)}"
         )
     return Header(source.columns or tuple(record), rows.after(0))
+
+
+def _advice(cause: str) -> str:
+    """What to do about a first row that cannot be read."""
+    if cause == "bad_encoding":
+        return "name the file's encoding (--encoding)"
+    return (
+        "correct it; or say how the file is written: --quote none if it does not quote,"
+        " --skip-lines N or --comment '#' if other lines come first, --delimiter"
+    )
+
+
+def _refuse_other_json(file: Decoded, start: Cursor, keys: Collection[str]) -> None:
+    """Raise `UnsupportedFormat` for JSON that is certainly not lines of objects."""
+    data, whole = b"", True
+    for piece in file.stream(start.byte, None, _JSON_PIECE_BYTES):
+        data += piece
+        if begins_as_lines(data, keys):
+            return
+        has_line = b"\n" in data.lstrip(WHITE_SPACE.encode())
+        if len(data) >= (_JSON_BYTES if has_line else _LONG_LINE_BYTES):
+            whole = False
+            break
+    shape = shape_of_json(data, whole=whole, keys=keys)
+    if shape is not None:
+        raise UnsupportedFormat(
+            f"line {start.line}, byte {start.byte}: this is {shape}, and JSON is read with one"
+            f" object on each line; {jq_advice(shape)}"
+        )
 
 
 def _first_line(file: Decoded, skip_lines: int) -> tuple[Cursor, bool]:

@@ -26,7 +26,9 @@ from ddbload.pipeline.context import Context
 from ddbload.pipeline.header import read_header
 from ddbload.pipeline.ledger import Ledger
 from ddbload.pipeline.reading import Reading, readable
+from ddbload.pipeline.resolving import wanted_columns
 from ddbload.rows.blocks import Block
+from ddbload.rows.layout import changes_of
 from ddbload.source.base import ByteSource
 from ddbload.source.decoded import Decoded
 from ddbload.source.held import Held
@@ -129,7 +131,8 @@ def part_of(record: RunRecord, pinned: Mapping[str, Any], file: Decoded, base: i
         start = record.data_start
         return Part(pinned, start.byte, start.byte, start.line, raw.size - start.byte)
     payload = record.payload
-    header = read_header(file, payload.source, payload.options.max_row_bytes)
+    keys = wanted_columns(record.table, changes_of(payload.mapping))
+    header = read_header(file, payload.source, payload.options.max_row_bytes, keys=keys)
     if payload.source.delimited and not header.empty and header.columns != record.columns:
         raise HeaderMismatch(
             f"{raw.name} has other columns than the first object, or the same in another order:"
@@ -187,12 +190,12 @@ def _held(
 
 
 @contextmanager
-def naming(raw: ByteSource, record: RunRecord) -> Iterator[None]:
-    """Have what is wrong in one of several objects say in which."""
+def naming(raw: ByteSource, *, several: bool) -> Iterator[None]:
+    """Prefix errors with the object's name when the source has several."""
     try:
         yield
     except (BadHeader, RowTooLong, UnsupportedFormat, UnterminatedQuote) as error:
-        if record.objects is None:
+        if not several:
             raise
         raise type(error)(f"{raw.name}: {error.message}") from None
 

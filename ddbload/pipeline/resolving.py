@@ -12,7 +12,7 @@ from ddbload.pipeline.reading import compression_in
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.encodings import known_codec
 from ddbload.rows.layout import Changes
-from ddbload.rows.sniff import SAMPLE_BYTES, sniff
+from ddbload.rows.sniff import SAMPLE_BYTES, Doubt, sniff
 from ddbload.source.base import ByteSource
 from ddbload.source.decoded import Decoded
 from ddbload.source.transcode import LONGEST_MARK, encoding_of
@@ -30,6 +30,8 @@ class Resolved:
     sure: float = 1.0
     why: str | None = None
     """None where nothing was guessed."""
+    doubt: Doubt | None = None
+    """Why the first row is hardly a header, where the delimiter was guessed."""
 
 
 def resolve(raw: ByteSource, source: Source, wanted: Collection[str]) -> Resolved:
@@ -65,7 +67,7 @@ def resolve(raw: ByteSource, source: Source, wanted: Collection[str]) -> Resolve
         format_=None if source.format == AUTO else source.format,
     )
     settled = replace(plain, format=found.format, delimiter=found.delimiter or ",")
-    return Resolved(settled, found.sure, found.why)
+    return Resolved(settled, found.sure, found.why, found.doubt)
 
 
 def check_dialect(source: Source) -> None:

@@ -88,7 +88,7 @@ def walk(
         for pinned, raw in each:
             if base > record.data_start.byte and must_end():
                 return
-            with naming(raw, record):
+            with naming(raw, several=record.objects is not None):
                 source = record.payload.source
                 # Not metered: what is looked at for the header is not how far reading is.
                 part = part_of(record, pinned, readable(raw, source, pinned), base)

@@ -1,22 +1,26 @@
 """What a file is, judged by its first bytes and its name: its format, and what delimits it.
 
 A guess may be wrong, but not without notice: a delimiter that leaves out a column that is needed
-is never preferred to one that has it, and what is read later with a wrong one has rows of
-differing lengths, which are rejected. Where there is nothing to choose by it is the comma.
+is never preferred to one that has it, one that splits nothing is not preferred to one that splits,
+and a first row that is unlike the rows after it is doubted. What is read later with a wrong one
+has rows of differing lengths, which are rejected. Where there is nothing to choose by it is the
+comma.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ddbload.contracts import Cursor
 from ddbload.errors import InvalidPayload
 from ddbload.rows.blocks import Block
 from ddbload.rows.dialect import BYTE_ORDER_MARK, Dialect
-from ddbload.rows.parse import Defect, Record, RowParser
+from ddbload.rows.json_shape import shape_of_json
+from ddbload.rows.parse import Defect, Record, RowParser, Rows
 from ddbload.rows.split import row_ends
 
 SAMPLE_BYTES = 64 * 1024
@@ -40,6 +44,7 @@ _WEAK_DELIMITERS = (":", " ")
 """Texts are full of these: only a header that has what is needed makes them delimiters."""
 _JSON_LINES = 100
 _JSON_OBJECT = re.compile(rb'\s*\{\s*(?:\}|"|\Z)')
+_JSON_ARRAY = re.compile(rb"\s*\[\s*(?:\{|\Z)")
 _CONTENTS: dict[str, type] = {
     **dict.fromkeys(("S", "N", "B"), str),
     **dict.fromkeys(("BOOL", "NULL"), bool),
@@ -51,6 +56,35 @@ _CHANGE = {"Metadata", "Keys", "NewImage", "OldImage"}
 _LINE = re.compile(rb"[^\r\n]+")
 _UNUSUAL = 0.9
 """A delimiter that so many rows agree about stays, however well another one does."""
+_PAIRS = 0.8
+"""Share of rows that must have two fields to count as consistent. Prose often has one mark a line;
+of three fields and more the half is enough."""
+_COMMENTS = ("#", "//", "--", "%", ";")
+"""Common beginnings of lines that are comments."""
+_NUMBER = re.compile(r"\s*[-+]?\d[\d.,:/ T+-]*")
+"""Numbers, dates and times: header cells rarely look like one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Reason not to take the first row for a header."""
+
+    why: str
+    """Continues a sentence whose subject is the first row; holds nothing of the file."""
+    line: int
+    """Line of the row that looks like the header, where the sample's first line is 1."""
+    comment: str | None
+    """Comment mark that the first row begins with."""
+
+    def told(self, first_line: int) -> str:
+        """The reason and what to do, for a sample that begins at a line of the file."""
+        at = first_line + self.line - 1
+        comment = "--comment" if self.comment is None else f"--comment '{self.comment}'"
+        return (
+            f"{self.why}. If the header is at line {at}, say --skip-lines {at - 1} (or {comment},"
+            " if the lines before it are comments); if the first row is right, say which delimiter"
+            " it has (--delimiter)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +99,8 @@ class Sniffed:
     """From 0, for a mere default, to 1."""
     why: str
     """For people; nothing of the file stands in it but the names of columns that are needed."""
+    doubt: Doubt | None = None
+    """Set where the rows contradict the first one."""
 
 
 def sniff(
@@ -94,7 +130,7 @@ def sniff(
         if data.startswith(_PARQUET):
             return Sniffed("parquet", None, 1.0, "it begins as Parquet does")
         if header and count is None:
-            found = _sniff_json(data, whole)
+            found = _sniff_json(data, whole, wanted)
             if found is not None:
                 return found
         elif usual is not None and usual[1] is None:
@@ -109,38 +145,45 @@ def sniff(
     return judged
 
 
-def _sniff_json(data: bytes, whole: bool) -> Sniffed | None:
-    """None where no line is an object."""
+def _sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> Sniffed | None:
+    """None where it is not JSON."""
+    shape = shape_of_json(data, whole=whole, keys=wanted)
+    if shape is not None:
+        return Sniffed("json", None, 0.9, f"it is {shape}")
     kinds: list[str | None] = []
     lines = list(_lines(data, whole))
+    arrays = 0
     for line in lines:
         try:
             # Numbers stay text: their length is nobody's business here.
             value = json.loads(line, parse_int=str, parse_float=str)
         except (ValueError, RecursionError):
             value = None
+        arrays += isinstance(value, list)
         kinds.append(_kind(value) if isinstance(value, dict) else None)
     known = [kind for kind in kinds if kind is not None]
     if not known:
         begins = data.lstrip()
         if not lines and begins and _JSON_OBJECT.match(data):
             return Sniffed("json", None, 0.5, "it begins as an object of JSON does")
-        if lines and (_JSON_OBJECT.match(lines[0]) or re.match(rb"\s*\[\s*(?:\{|\Z)", lines[0])):
+        if lines and arrays == len(lines):
+            return Sniffed("json", None, 0.5, "its first lines are arrays of JSON")
+        if lines and _begins_as_json(lines[0]):
             return Sniffed(
-                "json",
-                None,
-                0.3,
-                "it begins as JSON does, and its lines are no objects: each row must be one line"
-                " (jq -c '.[]' makes lines of an array)",
+                "json", None, 0.3, "it begins as JSON does, and its lines are not objects"
             )
         return None
     first = known[0]
-    if kinds[0] is None and 2 * len(known) < len(kinds):
+    if kinds[0] is None and 2 * len(known) < len(kinds) and not _begins_as_json(lines[0]):
         # A delimited file may have an object of JSON for its only cell here and there.
         return None
     agreeing = kinds.count(first)
     why = f"{agreeing} of its first {len(kinds)} lines are {_SAID[first]}"
     return Sniffed(first, None, round(agreeing / len(kinds), 2), why)
+
+
+def _begins_as_json(line: bytes) -> bool:
+    return bool(_JSON_OBJECT.match(line) or _JSON_ARRAY.match(line))
 
 
 _SAID = {
@@ -187,17 +230,54 @@ def _lines(data: bytes, whole: bool) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Body:
+    """The rows after the first one, as a delimiter splits them."""
+
+    rows: int
+    columns: int
+    """The most common number of fields; 0 where no row can be read."""
+    agreeing: int
+    """Rows with that number of fields."""
+    split: int
+    """Rows with two fields or more; of bad rows the part before the fault counts."""
+    line: int
+    """Line in the sample of the first row with the most common number of fields."""
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether the rows agree about two columns or more."""
+        if self.columns < 2 or self.agreeing < 2:
+            return False
+        return self.agreeing > self.rows / 2 and (
+            self.columns > 2 or self.agreeing >= _PAIRS * self.rows
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class _Tried:
     """What a delimiter makes of the sample."""
 
     header: tuple[str, ...]
     """The first row; without any field where it is none."""
     columns: int
+    """Fields of the first row; of a bad one as many as most rows have, or as precede the fault."""
     share: float
     """Of the rows, how many have as many fields."""
+    agreement: float
+    """The same without the bad rows that it splits: they speak neither for it nor against it."""
     rows: int
     torn: bool
     """Whether a quote stands alone in a field: another delimiter may have it open one."""
+    body: _Body
+    own: int
+    """Rows after the first one with as many fields as it has."""
+
+    @property
+    def splits(self) -> bool:
+        """Whether it splits most rows, or all that can be read of the only one."""
+        if not self.body.rows:
+            return not self.header and self.columns > 1
+        return self.body.split > self.body.rows / 2
 
 
 class _Sample:
@@ -234,10 +314,12 @@ class _Sample:
                     # What is wrong with the header is to be told of as what it is.
                     chosen = preferred
                 names = _names(self._wanted)
-                sure = min(0.3, self._agreement(chosen))
-                return _sniffed(chosen, sure, f"under no delimiter does the header have {names}")
+                sure = min(0.3, self._sure(chosen, able, []))
+                why = f"under no delimiter does the header have {names}"
+                return _sniffed(chosen, sure, why, self._doubt(chosen, able))
         chosen = self._doubled(self._best(having or able, preferred))
-        return _sniffed(chosen, self._sure(chosen, able, having), self._why(chosen, having))
+        sure, why = self._sure(chosen, able, having), self._why(chosen, having)
+        return _sniffed(chosen, sure, why, self._doubt(chosen, able))
 
     def holds_wanted(self, delimiter: str | None) -> bool:
         """Whether all columns that are needed are in the header."""
@@ -256,19 +338,70 @@ class _Sample:
         torn = self._is_torn(first)
         # Of a header that it does not cut, the comma is hardly the delimiter. Otherwise others
         # must be right for every row, and tell more columns apart.
-        enough = 0.5 if self._header and columns == 1 else 1.0
+        is_uncut = columns == 1
+        enough = 0.5 if self._header and is_uncut else 1.0
         better = [
             each
             for each in able
-            if self._agreement(each) >= enough
+            if (self._agreement(each) >= enough or (is_uncut and self._splits(each)))
             and (
-                (self._columns(each) > columns and (columns == 1 or agreement < _UNUSUAL))
+                (self._columns(each) > columns and (is_uncut or agreement < _UNUSUAL))
                 or (torn and self._columns(each) > 1 and not self._is_torn(each))
             )
         ]
         if self._count is not None:
             better = [each for each in able if self._columns(each) == self._count] or better
-        return max(better, key=self._agreement) if better else first
+        if not better:
+            return first
+        return max(better, key=lambda each: (self._has_header(each), self._agreement(each)))
+
+    def _doubt(self, chosen: str, able: list[str]) -> Doubt | None:
+        """Find out whether the rows contradict the first one, unless it names the keys."""
+        tried = self._try(chosen)
+        if tried is None or not tried.header or self._count or self.holds_wanted(chosen):
+            return None
+        if tried.columns > 1 and 2 * tried.own >= tried.body.rows:
+            return self._comment_doubt(chosen, tried)
+        # A first row of one field is outdone by any delimiter that the rows agree about.
+        least = 0 if tried.columns == 1 else tried.own
+        rivals = [
+            (body.agreeing, body.columns, each)
+            for each in able
+            if (body := self._body(each)).is_consistent and body.agreeing > least
+        ]
+        if not rivals:
+            return None
+        agreeing, columns, delimiter = max(rivals)
+        body = self._body(delimiter)
+        fields = "1 field" if tried.columns == 1 else f"{tried.columns} fields"
+        why = (
+            f"has {fields}; split at {_spelled(delimiter)}, {agreeing} of the {body.rows} rows"
+            f" after it have {columns}"
+        )
+        return Doubt(why, body.line, self._comment_mark())
+
+    def _comment_doubt(self, delimiter: str, tried: _Tried) -> Doubt | None:
+        """Take the first row for a comment where the second is a header, by the cells below."""
+        mark = self._comment_mark()
+        rows = self._parsed(delimiter) if mark in ("#", "//") else None
+        if rows is None:
+            return None
+        second, *others = [each for each in rows.records[1:] if isinstance(each, list)] or [[]]
+        cells = zip(*(each for each in others if len(each) == len(second)), strict=True)
+        numeric = [all(map(_NUMBER.fullmatch, column)) for column in cells]
+        if any(map(_NUMBER.fullmatch, second)) or not all(second) or not any(numeric):
+            return None
+        why = "begins as a comment does, and the row after it looks like a header"
+        return Doubt(why, tried.body.line, mark)
+
+    def _comment_mark(self) -> str | None:
+        start = self._data.lstrip()
+        return next((mark for mark in _COMMENTS if start.startswith(mark.encode())), None)
+
+    def _body(self, delimiter: str) -> _Body:
+        tried = self._try(delimiter)
+        assert tried is not None, "it is able to make rows"  # noqa: S101
+        return tried.body
 
     def _doubled(self, delimiter: str) -> str:
         """The delimiter, or twice as much of it where every second column would be nameless."""
@@ -291,16 +424,22 @@ class _Sample:
         tried = self._try(delimiter)
         return 0 if tried is None else tried.columns
 
+    def _splits(self, delimiter: str) -> bool:
+        """Whether it splits most rows of a file that has a header, however they agree."""
+        tried = self._try(delimiter)
+        return tried is not None and self._header and tried.splits
+
     def _agreement(self, delimiter: str) -> float:
         tried = self._try(delimiter)
-        return 0.0 if tried is None else tried.share
+        return 0.0 if tried is None else tried.agreement
 
     def _is_torn(self, delimiter: str) -> bool:
         tried = self._try(delimiter)
         return tried is not None and tried.torn
 
     def _sure(self, chosen: str, able: list[str], having: list[str]) -> float:
-        sure = self._agreement(chosen)
+        tried = self._try(chosen)
+        sure = 0.0 if tried is None else tried.share
         if len(having) == 1:
             return round(sure, 2)
         rivals = [
@@ -308,7 +447,6 @@ class _Sample:
             for each in able
             if each != chosen and self._columns(each) > 1 and self._agreement(each) == 1
         ]
-        tried = self._try(chosen)
         if rivals or tried is None or tried.rows < 2 or tried.columns == 1:
             # Nothing to compare, or more than one right answer.
             return round(min(sure, 0.5), 2)
@@ -331,10 +469,38 @@ class _Sample:
         return self._tried[delimiter]
 
     def _rows_by(self, delimiter: str) -> _Tried | None:
+        parsed = self._parsed(delimiter)
+        if parsed is None or not parsed.records:
+            return None
+        first = parsed.records[0]
+        header = () if isinstance(first, Defect) else tuple(first)
+        # Bytes that are no text are none under any delimiter, and say nothing.
+        kept = [
+            (number, each)
+            for number, each in enumerate(parsed.records)
+            if not (isinstance(each, Defect) and each.cause == "bad_encoding")
+        ]
+        body = _body_of(parsed, [each for each in kept if each[0]])
+        columns = len(header) or body.columns or _fields_before(first) + 1
+        expected = self._count or columns
+        counted = [each for _, each in kept if isinstance(each, list) or not _fields_before(each)]
+        agreeing = sum(isinstance(each, list) and len(each) == expected for each in counted)
+        return _Tried(
+            header,
+            columns,
+            agreeing / len(kept) if kept else 0.0,
+            agreeing / len(counted) if counted else 0.0,
+            len(kept),
+            _has_torn([each for _, each in kept], self._dialect.quote),
+            body,
+            agreeing - (len(header) == expected),
+        )
+
+    def _parsed(self, delimiter: str) -> Rows | None:
+        """The sample's rows; None where it cannot be a delimiter: it is the quote, or the like."""
         try:
             dialect = replace(self._dialect, delimiter=delimiter)
         except InvalidPayload:
-            # It is the quote, or the like.
             return None
         ends = row_ends(dialect)
         data = self._data[:SAMPLE_BYTES]
@@ -344,22 +510,30 @@ class _Sample:
             # A row that is longer than the sample.
             data = self._data
             end = (0 if self._whole else ends.last(data, final=False)) or len(data)
-        rows = RowParser(dialect, ends).parse(Block(data[:end], Cursor(0, 1)))
-        records = rows.records
-        if not records:
-            return None
-        first = records[0]
-        header = () if isinstance(first, Defect) else tuple(first)
-        columns = self._count or len(header)
-        # Bytes that are no text are none under any delimiter, and say nothing.
-        kept = [
-            each
-            for each in records
-            if not (isinstance(each, Defect) and each.cause == "bad_encoding")
-        ]
-        agreeing = sum(isinstance(each, list) and len(each) == columns for each in kept)
-        share = agreeing / len(kept) if kept else 0.0
-        return _Tried(header, len(header), share, len(kept), _has_torn(kept, dialect.quote))
+        return RowParser(dialect, ends).parse(Block(data[:end], Cursor(0, 1)))
+
+
+def _body_of(rows: Rows, numbered: Sequence[tuple[int, Record]]) -> _Body:
+    """`numbered`: the rows after the first one that are looked at, with their numbers."""
+    lengths = Counter(len(each) for _, each in numbered if isinstance(each, list))
+    split = sum(
+        len(each) > 1 if isinstance(each, list) else _fields_before(each) > 0
+        for _, each in numbered
+    )
+    if not lengths:
+        return _Body(len(numbered), 0, 0, split, 1)
+    columns, agreeing = max(lengths.items(), key=lambda each: (each[1], each[0]))
+    found = next(
+        number for number, each in numbered if isinstance(each, list) and len(each) == columns
+    )
+    return _Body(len(numbered), columns, agreeing, split, rows.position(found).line)
+
+
+def _fields_before(record: Record) -> int:
+    """Fields of a bad row before its fault."""
+    if not isinstance(record, Defect) or record.cause == "bad_encoding":
+        return 0
+    return record.column if isinstance(record.column, int) else 0
 
 
 def _has_torn(records: list[Record], quote: str | None) -> bool:
@@ -368,8 +542,12 @@ def _has_torn(records: list[Record], quote: str | None) -> bool:
     )
 
 
-def _sniffed(delimiter: str, sure: float, why: str) -> Sniffed:
-    return Sniffed("tsv" if delimiter == "\t" else "csv", delimiter, sure, why)
+def _sniffed(delimiter: str, sure: float, why: str, doubt: Doubt | None = None) -> Sniffed:
+    return Sniffed("tsv" if delimiter == "\t" else "csv", delimiter, sure, why, doubt)
+
+
+def _spelled(delimiter: str) -> str:
+    return {"\t": "tabs", " ": "spaces"}.get(delimiter, f"'{delimiter}'")
 
 
 def _names(names: Collection[str]) -> str:

@@ -1,0 +1,528 @@
+"""Files that were written to mislead: each is read right, rejected by rows, or refused by name."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ddbload import errors
+from ddbload.contracts import Payload
+from ddbload.errors import DdbloadError
+from ddbload.pipeline.context import Permitted
+from ddbload.pipeline.convert import Converted, convert, convertible
+from ddbload.pipeline.scratch import scratch_ledger
+from ddbload.pipeline.sinks import StreamSink
+from tests.unit.pipeline.world import TABLE, World
+
+GUESSED = {"format": "auto", "delimiter": "auto", "encoding": "auto"}
+DELIMITERS = (",", ";", "\t", "|")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The items that a file became, or the error that refused it."""
+
+    items: Sequence[dict[str, Any]] = ()
+    rejects: Sequence[dict[str, Any]] = ()
+    error: DdbloadError | None = None
+
+    @property
+    def refused(self) -> str | None:
+        """The error's name."""
+        return None if self.error is None else self.error.name
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The items' values."""
+        return [[next(iter(value.values())) for value in item.values()] for item in self.items]
+
+    @property
+    def names(self) -> set[tuple[str, ...]]:
+        """The items' attributes."""
+        return {tuple(item) for item in self.items}
+
+
+def converted(
+    folder: Path, data: str | bytes, name: str = "data", table: str = "", **source: Any
+) -> Outcome:
+    """Convert a file whose format, delimiter and encoding are guessed, unless they are given."""
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return converted_place(str(path), table, **source)
+
+
+def converted_place(place: str, table: str = "", **source: Any) -> Outcome:
+    """Convert a file or a folder."""
+    value = {
+        "source": {"path": place, **GUESSED, **source},
+        "target": {"table": table or "none"},
+    }
+    context = World(b"", permitted=Permitted(paths=True)).context()
+    rejects: list[dict[str, Any]] = []
+    out = io.BytesIO()
+    with scratch_ledger() as ledger:
+        try:
+            record = convertible(Payload.from_json(value), table or None, ledger, context)
+            convert(
+                record,
+                ledger,
+                context,
+                StreamSink(out, "out"),
+                Converted(),
+                reject=lambda line: rejects.append(json.loads(line)),
+            )
+        except DdbloadError as error:
+            return Outcome(error=error)
+    items = [json.loads(line)["Item"] for line in out.getvalue().splitlines()]
+    return Outcome(items, rejects)
+
+
+# Quotes.
+
+HEAD = ("DATE", "TIME", "Qty", "Name")
+ROWS = [(f"2018-06-{day:02}", f"{day:02}:30", str(day), f"Item {day}") for day in range(1, 13)]
+
+
+def with_bad_quotes() -> Iterator[tuple[str, int, str]]:
+    """Tables with one quote too many: in any row and column, at any place in the cell."""
+    for delimiter in DELIMITERS:
+        for quoted in ("none", "header", "data", "all"):
+            for row in (0, 1) if delimiter == ";" else (0,):
+                for column in range(len(HEAD)):
+                    for place in ("start", "middle", "end", "only end"):
+                        text = one_bad_quote(delimiter, quoted, row, column, place)
+                        yield delimiter, row, text
+
+
+def one_bad_quote(delimiter: str, quoted: str, row: int, column: int, place: str) -> str:
+    lines = []
+    for number, cells in enumerate([HEAD, *ROWS]):
+        all_quoted = quoted in ("all", "data" if number else "header")
+        written = [f'"{cell}"' if all_quoted else cell for cell in cells]
+        if number == row:
+            cell = written[column]
+            at = {"start": 0, "middle": len(cell) // 2, "end": len(cell), "only end": len(cell)}
+            written[column] = f'{cell[: at[place]]}"{cell[at[place] :]}'
+            if place == "end" and not all_quoted:
+                # As polluted files have it: `"DATE""`.
+                written[column] = f'"{written[column]}"'
+        lines.append(delimiter.join(written))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("name", ["data", "data.tsv"])
+def test_one_quote_too_many_never_makes_one_cell_of_each_row(tmp_path: Path, name: str) -> None:
+    for delimiter, row, text in with_bad_quotes():
+        found = converted(tmp_path, text, name)
+        if found.error is None:
+            assert all(len(names) == len(HEAD) for names in found.names), text
+            assert len(found.items) + len(found.rejects) > 0
+            if not row:
+                assert len(found.items) == len(ROWS), (delimiter, text)
+        else:
+            assert found.refused in ("BadHeader", "UnterminatedQuote"), text
+
+
+def test_a_bad_quote_in_the_header_is_told_by_its_place_and_what_to_do(tmp_path: Path) -> None:
+    text = 'DATE;"TIME"";Qty\n2018;10:00;1\n2019;11:00;2\n'
+    found = converted(tmp_path, text)
+    assert found.refused == "BadHeader"
+    for words in ("line 1, byte 0, column 2", "--skip-lines", "--comment", "--quote none"):
+        assert words in str(found.error)
+    told = converted(tmp_path, text, quote=None)
+    assert told.names == {("DATE", '"TIME""', "Qty")}
+
+
+def test_single_quotes_are_text_unless_they_are_named(tmp_path: Path) -> None:
+    text = "id;name\n'1';'a;b'\n'2';'c'\n"
+    assert converted(tmp_path, text, quote="'").rows == [["1", "a;b"], ["2", "c"]]
+    found = converted(tmp_path, text)
+    assert (found.rows, len(found.rejects)) == ([["'2'", "'c'"]], 1)
+
+
+@pytest.mark.parametrize("delimiter", DELIMITERS)
+def test_rows_that_are_all_badly_quoted_are_rejected(tmp_path: Path, delimiter: str) -> None:
+    rows = "".join(f'{n};"x"y;3\n' for n in range(20))
+    found = converted(tmp_path, ("a;b;c\n" + rows).replace(";", delimiter))
+    assert (len(found.items), len(found.rejects)) == (0, 20)
+
+
+def test_a_lone_quote_among_tabs(tmp_path: Path) -> None:
+    found = converted(tmp_path, 'id\tsize\n1\t5" disk\n2\t3" disk\n')
+    assert found.rows == [["1", '5" disk'], ["2", '3" disk']]
+    assert converted(tmp_path, 'id\t"size\n1\ta\n2\tb\n').refused == "BadHeader"
+    assert converted(tmp_path, 'id\tsize\n1\t"a\n2\tb\n').refused == "UnterminatedQuote"
+
+
+# Lines before the header.
+
+TABLES = {
+    2: "id;name\n1;a\n2;b\n3;c\n",
+    3: "id;name;price\n1;a;2\n2;b;3\n3;c;4\n",
+}
+PREAMBLES = [
+    "# exported\n",
+    "# exported\n# by hand\n",
+    "#\n",
+    "// exported 2024-01-01 10:00\n",
+    "-- exported\n",
+    "Sales report\n",
+    "Sales report\n\n",
+    "Sales report\nof 2024\n\n",
+    '"Sales report"\n',
+]
+
+
+@pytest.mark.parametrize("columns", TABLES)
+@pytest.mark.parametrize("delimiter", DELIMITERS)
+@pytest.mark.parametrize("name", ["data", "data.csv", "data.tsv"])
+def test_lines_before_the_header(tmp_path: Path, name: str, delimiter: str, columns: int) -> None:
+    table = TABLES[columns].replace(";", delimiter)
+    expected = converted(tmp_path, table, name)
+    assert (len(expected.items), len(expected.names)) == (3, 1)
+    for preamble in PREAMBLES:
+        found = converted(tmp_path, preamble + table, name)
+        assert found.refused == "BadHeader", (preamble, delimiter, found)
+        skip = preamble.count("\n")
+        assert "line 1, byte 0" in str(found.error)
+        assert f"--skip-lines {skip}" in str(found.error)
+        assert "--comment" in str(found.error)
+        assert converted(tmp_path, preamble + table, name, skip_lines=skip) == expected
+        if preamble[0] in "#/-":
+            mark = preamble.split()[0]
+            assert f"--comment '{mark}'" in str(found.error)
+            assert converted(tmp_path, preamble + table, name, comment=mark) == expected
+
+
+@pytest.mark.parametrize(
+    "preamble",
+    [
+        "Report, 2024\n",
+        "# a, b, c\n",
+        "a; b\n",
+        "Report of all: see a, b, c, d, e\n",
+        "Report\t2024\n",
+        "# made by x; version 2; all\n# more\n",
+    ],
+)
+@pytest.mark.parametrize("delimiter", DELIMITERS)
+def test_lines_before_the_header_with_delimiters(
+    tmp_path: Path, preamble: str, delimiter: str
+) -> None:
+    table = "id;name;price;note\n" + "1;a;2;x\n" * 10
+    found = converted(tmp_path, preamble + table.replace(";", delimiter))
+    assert found.refused in ("BadHeader", "EmptyColumnName"), found
+
+
+def test_the_header_s_line_is_counted_from_the_file_s_first(tmp_path: Path) -> None:
+    text = "x\r\ny\r\nReport\r\n\r\nid;name;n\r\n1;a;b\r\n2;c;d\r\n"
+    found = converted(tmp_path, text, skip_lines=2)
+    assert "line 3, byte 6, has 1 field" in str(found.error)
+    assert "--skip-lines 4" in str(found.error)
+    assert converted(tmp_path, text, skip_lines=4).rows == [["1", "a", "b"], ["2", "c", "d"]]
+
+
+def test_a_comment_with_as_many_fields_as_the_header(tmp_path: Path) -> None:
+    table = "id,year\na,1999\nb,2000\n"
+    assert converted(tmp_path, "# exported, by hand\n" + table).refused == "BadHeader"
+    # A header may begin so: it is followed by rows that are like each other.
+    for head in ("# of items,year", "#id,year", "#,year", "# id,year"):
+        found = converted(tmp_path, table.replace("id,year", head))
+        assert found.names == {tuple(head.split(","))}
+
+
+def test_the_table_s_key_decides(tmp_path: Path) -> None:
+    """Where the first row names the keys, it is the header."""
+    found = converted(tmp_path, "id\na;b;c\nd;e;f\n", table=TABLE)
+    assert found.rows == [["a;b;c"], ["d;e;f"]]
+    found = converted(tmp_path, "id,x\n1,2,3\n4,5,6\n", table=TABLE)
+    assert (len(found.items), len(found.rejects)) == (0, 2)
+    found = converted(tmp_path, "Report\nid;x\n1;2\n4;5\n", table=TABLE)
+    assert found.refused == "BadHeader"
+
+
+def test_what_is_said_is_not_doubted(tmp_path: Path) -> None:
+    text = "note\na;b;c\nd;e;f\n"
+    assert converted(tmp_path, text).refused == "BadHeader"
+    assert converted(tmp_path, text, delimiter=",").rows == [["a;b;c"], ["d;e;f"]]
+    assert converted(tmp_path, text, columns=["x"]).rows == [["note"], ["a;b;c"], ["d;e;f"]]
+    assert converted(tmp_path, text, header=False).refused == "BadHeader"
+
+
+# What is as it should be.
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "rows"),
+    [
+        ("id\n1\n2\n", ["id"], [["1"], ["2"]]),
+        ("id\n", [], []),
+        ("", [], []),
+        ("\n\n", [], []),
+        ("id;name\n", [], []),
+        ("id;name\n1;a\n", ["id", "name"], [["1", "a"]]),
+        ("\ufeffid;name\n1;a\n", ["id", "name"], [["1", "a"]]),
+        ("id;name\r1;a\r2;b\r", ["id", "name"], [["1", "a"], ["2", "b"]]),
+        ("id;price\n1;1,5\n2;2,5\n", ["id", "price"], [["1", "1,5"], ["2", "2,5"]]),
+        (
+            "id;p;q\n1;1,5;2,5\n2;2,5;7\n",
+            ["id", "p", "q"],
+            [["1", "1,5", "2,5"], ["2", "2,5", "7"]],
+        ),
+        ("id|b\n1|2\n", ["id", "b"], [["1", "2"]]),
+        ('"id";"b"\n1;2\n', ["id", "b"], [["1", "2"]]),
+        ('id;b\n"1";"2"\n', ["id", "b"], [["1", "2"]]),
+        ("id ; b\n1 ; 2\n", ["id ", " b"], [["1 ", " 2"]]),
+        ('note\n"a, b"\n"c; d"\n', ["note"], [["a, b"], ["c; d"]]),
+        # Prose: not every row, and not always as many.
+        ("note\nso; it is\nwell\nfine\n", ["note"], [["so; it is"], ["well"], ["fine"]]),
+        ("note\na; b; c\nd\ne; f\n", ["note"], [["a; b; c"], ["d"], ["e; f"]]),
+        ("note\nsee a; b\n", ["note"], [["see a; b"]]),
+        (
+            "tags\nred;blue\ngreen\nblack;white\n",
+            ["tags"],
+            [["red;blue"], ["green"], ["black;white"]],
+        ),
+        ("note; remark\nx\ny\n", ["note; remark"], [["x"], ["y"]]),
+        ("#\n1\n2\n", ["#"], [["1"], ["2"]]),
+    ],
+)
+@pytest.mark.parametrize("name", ["data", "data.csv"])
+def test_what_is_right_is_read(
+    tmp_path: Path, text: str, names: list[str], rows: list[list[str]], name: str
+) -> None:
+    found = converted(tmp_path, text, name)
+    assert (found.error, list(found.rejects)) == (None, [])
+    assert (found.rows, found.names) == (rows, {tuple(names)} if rows else set())
+
+
+def test_utf_16(tmp_path: Path) -> None:
+    text = "id;größe\n1;a\n2;b\n"
+    assert converted(tmp_path, text.encode("utf-16")).rows == [["1", "a"], ["2", "b"]]
+    assert converted(tmp_path, ("Bericht\n" + text).encode("utf-16")).refused == "BadHeader"
+    assert converted(tmp_path, text.encode("utf-16-le")).refused == "BadHeader"
+
+
+def test_ragged_rows_are_rejected(tmp_path: Path) -> None:
+    for delimiter in DELIMITERS:
+        text = "a;b;c\n1;2\n3;4;5\n6;7;8;9\n1\n2;3\n4;5;6;7;8\n".replace(";", delimiter)
+        found = converted(tmp_path, text)
+        assert (found.rows, len(found.rejects)) == ([["3", "4", "5"]], 5)
+    assert converted(tmp_path, "id;name;\n1;a;\n2;b;\n").refused == "EmptyColumnName"
+    assert converted(tmp_path, "id;name\n1;a;\n2;b;\n").refused == "BadHeader"
+
+
+# JSON that is not lines of objects.
+
+PLAIN = [{"id": "1", "n": 1, "tags": ["a", {}], "m": {}}, {"id": "2", "n": 2, "note": 'x "[{'}]
+TYPED = [{"id": {"S": "1"}, "m": {"M": {}}}, {"id": {"S": "2"}}]
+SCAN = {"Items": TYPED, "Count": 2, "ScannedCount": 2, "ConsumedCapacity": None}
+PAGE = {"Items": PLAIN, "Count": 2, "ScannedCount": 9, "LastEvaluatedKey": {"id": "2"}}
+
+
+def is_short(text: str) -> bool:
+    return len(text) < 10_000
+
+
+def lines(values: Sequence[Any]) -> str:
+    return "".join(json.dumps(value) + "\n" for value in values)
+
+
+ARRAYS = [
+    json.dumps(PLAIN),
+    json.dumps(PLAIN) + "\n",
+    json.dumps(TYPED, separators=(",", ":")),
+    json.dumps(PLAIN, indent=2),
+    json.dumps(PLAIN, indent=4).replace("\n", "\r\n") + "\r\n",
+    "[\n" + ",\n".join(map(json.dumps, PLAIN)) + "\n]\n",
+    "[" + ",\n".join(map(json.dumps, PLAIN)) + "]\n",
+    "[\n" + "\n,".join(map(json.dumps, PLAIN)) + "\n]",
+    "[\n" + ",\n".join(map(json.dumps, PLAIN * 9000)) + "\n]\n",
+    json.dumps(PLAIN * 9000),
+    json.dumps(TYPED * 9000, indent=1),
+    lines([PLAIN, PLAIN]),
+    "[]\n",
+    "[\n]\n",
+]
+SCANS = [
+    json.dumps(SCAN),
+    json.dumps(SCAN, indent=4),
+    json.dumps(PAGE, separators=(",", ":")),
+    json.dumps({"Items": PLAIN}),
+    json.dumps({"Items": TYPED}, indent=2),
+    json.dumps({"Items": [], "Count": 0, "ScannedCount": 0, "ConsumedCapacity": None}, indent=4),
+    lines([PAGE, PAGE]),
+    json.dumps(SCAN, indent=4) + "\n" + json.dumps(SCAN, indent=4) + "\n",
+    json.dumps({**SCAN, "Items": TYPED * 20_000}, indent=4),
+    json.dumps({"Count": 40_000, "Items": TYPED * 20_000}, indent=4),
+    json.dumps({**SCAN, "Items": TYPED * 20_000}),
+]
+PRETTY = [
+    json.dumps(PLAIN[0], indent=2),
+    "\n".join(json.dumps(each, indent=4) for each in PLAIN) + "\n",
+    "\n\n".join(json.dumps(each, indent="\t") for each in TYPED),
+    "\n".join(json.dumps(each, indent=1) for each in PLAIN * 5000),
+    json.dumps({"data": PLAIN * 9000}, indent=1),
+    '{"id": "1",\n "n": 1}\n{"id": "2",\n "n": 2}\n',
+    "".join(map(json.dumps, PLAIN)),
+    " ".join(map(json.dumps, TYPED)) + "\n",
+    "\r".join(map(json.dumps, PLAIN)) + "\r",
+]
+SHAPES = [(ARRAYS, ".[]"), (SCANS, ".Items[]"), (PRETTY, ".")]
+
+
+@pytest.mark.parametrize("table", ["", TABLE])
+@pytest.mark.parametrize("format_", ["auto", "json", "dynamodb-json"])
+@pytest.mark.parametrize("name", ["data", "data.json", "data.csv"])
+def test_json_that_is_not_lines_is_refused(
+    tmp_path: Path, name: str, format_: str, table: str
+) -> None:
+    for texts, program in SHAPES:
+        for text in texts if name == "data" else filter(is_short, texts):
+            found = converted(tmp_path, text, name, table, format=format_)
+            assert found.refused == "UnsupportedFormat", (text[:300], found)
+            asked = "jq -c ." if program == "." else f"jq -c '{program}'"
+            assert f"{asked} " in f"{found.error} ", text[:300]
+
+
+@pytest.mark.parametrize("format_", ["auto", "json"])
+def test_json_that_is_not_lines_is_refused_in_any_wrapping(tmp_path: Path, format_: str) -> None:
+    for texts, _ in SHAPES:
+        for text in filter(is_short, texts):
+            data = text.encode()
+            for wrapped in (
+                gzip.compress(data, 1),
+                b"\xef\xbb\xbf" + data,
+                b"\n \n\t" + data,
+                text.encode("utf-16"),
+                gzip.compress(b"\xef\xbb\xbf  " + data, 1),
+            ):
+                found = converted(tmp_path, wrapped, format=format_)
+                assert found.refused == "UnsupportedFormat", text[:300]
+            found = converted(tmp_path, "a title\n" + text, format=format_, skip_lines=1)
+            assert found.refused == "UnsupportedFormat", text[:300]
+
+
+@pytest.mark.parametrize("format_", ["auto", "json"])
+@pytest.mark.parametrize(
+    ("text", "items", "rejects"),
+    [
+        (lines(PLAIN), 2, 0),
+        (lines(PLAIN[:1]), 1, 0),
+        ("\n \n" + lines(PLAIN), 2, 0),
+        ("{}\n" + lines(PLAIN), 2, 1),
+        # A defect among good lines stays one.
+        ("[\n" + lines(PLAIN), 2, 1),
+        ("[" + lines(PLAIN), 1, 1),
+        ('[{"id": 1},\n' + lines(PLAIN), 2, 1),
+        ('[{"id": 1}]\n' + lines(PLAIN), 2, 1),
+        ("[1, 2]\n" + lines(PLAIN), 2, 1),
+        ("{\n" + lines(PLAIN), 2, 1),
+        ('{"id": \n' + lines(PLAIN), 2, 1),
+        ('{"id": 1}{"id": 2}\n' + lines(PLAIN), 2, 1),
+        (lines(PLAIN) + json.dumps(PLAIN, indent=1), 2, 16),
+        (lines(PLAIN) + "[\n" + lines(PLAIN) + "]\n", 4, 2),
+        # Objects with an array of that name.
+        (lines([{"id": "1", "Items": PLAIN}]), 1, 0),
+        (lines([{"id": "1", "Items": PLAIN, "Count": 2}, {"id": "2"}]), 2, 0),
+        (lines([{"Items": ["a", "b"]}]), 1, 0),
+        (lines([{"Items": "a", "Count": 1}]), 1, 0),
+        (lines([{"Items": PLAIN, "Count": 2}, {"id": "2"}]), 2, 0),
+        (lines([{"Item": PLAIN[0], "id": "1"}]), 1, 0),
+        (lines([{"id": "1", "a": ["b" * 300_000]}, {"id": "2"}]), 2, 0),
+        (lines([{"Items": [{"a": "b" * 300_000}], "id": "1"}, {"id": "2"}]), 2, 0),
+    ],
+)
+def test_lines_of_json_are_read_line_by_line(
+    tmp_path: Path, text: str, items: int, rejects: int, format_: str
+) -> None:
+    found = converted(tmp_path, text, "data.json", format=format_)
+    assert (found.refused, len(found.items), len(found.rejects)) == (None, items, rejects)
+
+
+def test_an_object_with_the_table_s_key_is_an_item(tmp_path: Path) -> None:
+    for value in ({**PAGE, "id": "1"}, {"id": "1", "Items": PLAIN}):
+        found = converted(tmp_path, lines([value]), "a.json", TABLE)
+        assert [item["id"] for item in found.items] == [{"S": "1"}]
+    found = converted(tmp_path, lines([PAGE]), "a.json", TABLE)
+    assert found.refused == "UnsupportedFormat"
+    # Rows of an item's worth without a key are rejected, as ever.
+    found = converted(tmp_path, lines([{**PAGE, "customer": "x"}, PLAIN[0]]), "a.json", TABLE)
+    assert (len(found.items), len(found.rejects)) == (1, 1)
+
+
+@pytest.mark.parametrize("text", ['["id","n"]\n["1",2]\n["2",3]\n', "[1, 2, 3]\n[4, 5, 6]\n"])
+def test_lines_of_arrays_are_not_delimited_text(tmp_path: Path, text: str) -> None:
+    found = converted(tmp_path, text)
+    assert (found.items, len(found.rejects)) == ([], text.count("\n"))
+    assert {each["cause"] for each in found.rejects} == {"not_an_object"}
+
+
+def test_json_that_is_cut_off_is_never_delimited_text(tmp_path: Path) -> None:
+    for texts, _ in SHAPES:
+        for text in filter(is_short, texts):
+            for end in (len(text) // 2, len(text) - 2):
+                found = converted(tmp_path, text[:end])
+                # Of an array that ends with a whole object nothing tells it from a bad first line.
+                assert found.refused == "UnsupportedFormat" or found.rejects, text[:300]
+                assert all("id" in item for item in found.items), (text[:end], found.items)
+
+
+def test_text_that_only_begins_as_json_does(tmp_path: Path) -> None:
+    assert converted(tmp_path, "[id],[n]\n1,2\n").rows == [["1", "2"]]
+    assert converted(tmp_path, "[note]\n1\n2\n").rows == [["1"], ["2"]]
+    found = converted(tmp_path, '[{"a": 1}]\n[{"a": 2}]\n', delimiter=",")
+    assert found.rows == [['[{"a": 2}]']]
+
+
+# Imports, and several objects.
+
+
+@pytest.mark.parametrize("format_", ["auto", "json", "dynamodb-json"])
+def test_an_import_is_refused_before_anything_is_written(format_: str) -> None:
+    for texts, _ in SHAPES:
+        for text in filter(is_short, texts):
+            world = World(text.encode(), source={**GUESSED, "format": format_})
+            with pytest.raises(errors.UnsupportedFormat, match="jq -c"):
+                world.preflight()
+            assert world.store.objects == {}
+            assert world.items == []
+
+
+@pytest.mark.parametrize(
+    "text", ["Report\nid;x;y\n1;2;3\n4;5;6\n", 'id;"x"";y\n1;2;3\n4;5;6\n', "# x\nid,x\n1,2\n3,4\n"]
+)
+def test_an_import_without_a_header_is_refused_before_anything_is_written(text: str) -> None:
+    world = World(text.encode(), source=GUESSED)
+    with pytest.raises(errors.BadHeader, match="line 1, byte 0"):
+        world.preflight()
+    assert world.store.objects == {}
+
+
+@pytest.mark.parametrize("other", ["first", "second"])
+def test_one_of_several_files_is_named(tmp_path: Path, other: str) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("first", "second"):
+        (folder / name).write_text(json.dumps(PAGE) if name == other else lines(PLAIN))
+    found = converted_place(str(folder))
+    assert found.refused == "UnsupportedFormat"
+    assert str(found.error).startswith(f"{folder}/{other}: ")
+    assert "jq -c '.Items[]'" in str(found.error)
+
+
+def test_the_first_of_several_files_has_the_header(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("first", "second"):
+        (folder / name).write_text("Report\n" + TABLES[3])
+    found = converted_place(str(folder))
+    assert found.refused == "BadHeader"
+    assert str(found.error).startswith(f"{folder}/first: the first row, at line 1, byte 0, ")
