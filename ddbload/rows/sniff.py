@@ -339,6 +339,7 @@ class _Sample:
         # Of a header that it does not cut, the comma is hardly the delimiter. Otherwise others
         # must be right for every row, and tell more columns apart.
         is_uncut = columns == 1
+        is_alone = not self._own(first)
         enough = 0.5 if self._header and is_uncut else 1.0
         better = [
             each
@@ -346,6 +347,7 @@ class _Sample:
             if (self._agreement(each) >= enough or (is_uncut and self._splits(each)))
             and (
                 (self._columns(each) > columns and (is_uncut or agreement < _UNUSUAL))
+                or (is_alone and self._columns(each) > 1)
                 or (torn and self._columns(each) > 1 and not self._is_torn(each))
             )
         ]
@@ -423,6 +425,11 @@ class _Sample:
     def _columns(self, delimiter: str) -> int:
         tried = self._try(delimiter)
         return 0 if tried is None else tried.columns
+
+    def _own(self, delimiter: str) -> int:
+        """Count the rows after the first one that agree with it."""
+        tried = self._try(delimiter)
+        return 0 if tried is None else tried.own
 
     def _splits(self, delimiter: str) -> bool:
         """Whether it splits most rows of a file that has a header, however they agree."""

@@ -276,3 +276,65 @@ def test_why_tells_nothing_of_the_rows() -> None:
         found.why == "under it alone the header has 'id'; 2 of 2 rows at its start have 2 columns"
     )
     assert found.sure == 1.0
+
+
+def test_a_delimiter_that_splits_nothing_does_not_win() -> None:
+    # The bad quote in the header is the semicolon's to tell of.
+    assert guess('id;"a"";b\n1;2;3\n4;5;6\n') == ("csv", ";")
+    assert guess('id,"a"",b\n1,2,3\n4,5,6\n') == ("csv", ",")
+    assert guess('id,"a\n1,2\n3,4\n') == ("csv", ",")
+    assert guess('id\t"a\n1\t2\n3\t4\n') == ("tsv", "\t")
+    # Rows that are bad or ragged are split all the same.
+    assert guess('a;b;c\n1;"x"y;3\n2;"x"y;3\n') == ("csv", ";")
+    assert guess("a;b;c\n1;2\n3;4;5;6\n7;8;9;10\n") == ("csv", ";")
+    # No row has as many fields as the header by the comma, and all have by the other.
+    assert guess("Last, first|year\nDoe|1\nRoe|2\n") == ("csv", "|")
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "line", "comment"),
+    [
+        (
+            "Report\na;b\n1;2\n",
+            "has 1 field; split at ';', 2 of the 2 rows after it have 2",
+            2,
+            None,
+        ),
+        ("# x\n\na\tb\n1\t2\n", "has 1 field; split at tabs, 2 of the 2", 3, "#"),
+        ("x,y\na,b,c\n1,2,3\n4,5,6\n7,8\n", "has 2 fields; split at ',', 3 of the 4", 2, None),
+        ("//x, y\na,b\n1,2\n3,4\n", "begins as a comment does, and the row", 2, "//"),
+    ],
+)
+def test_a_first_row_that_the_others_contradict(
+    text: str, why: str, line: int, comment: str | None
+) -> None:
+    doubt = sniff(text.encode(), name="x", whole=True).doubt
+    assert doubt is not None
+    assert (doubt.why[: len(why)], doubt.line, doubt.comment) == (why, line, comment)
+    assert f"--skip-lines {line + 3}" in doubt.told(5)
+    # Nothing is doubted that was said.
+    assert sniff(text.encode(), name="x", whole=True, count=1).doubt is None
+    key = text.splitlines()[0].partition(",")[0]
+    assert sniff(text.encode(), name="x", whole=True, wanted=[key]).doubt is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "id\n",
+        "id\n1\n",
+        "a\n1;2\n",
+        "a\n1;2\n3\n",
+        "a\n1;2\n3\n4;5\n",
+        "a\n1;2\n3;4;5\n6\n",
+        "a,b\n1\n2\n",
+        "a,b\n1,2,3\n4,5\n",
+        "#a,b\n1,2\n",
+        "# a,b\n1,2\n3,4\n",
+        "# a,b\nx,y\nz,u\n",
+        'a,b\n"1",2\n"x"y,3\n',
+    ],
+)
+def test_a_first_row_that_may_be_right(text: str) -> None:
+    assert sniff(text.encode(), name="x", whole=True).doubt is None

@@ -1,0 +1,96 @@
+"""JSON that is not lines of objects, told by its beginning."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.rows.json_shape import (
+    ARRAY,
+    JOINED,
+    PRETTY,
+    SCAN,
+    begins_as_lines,
+    jq_advice,
+    shape_of_json,
+)
+
+
+def shape(text: str | bytes, *keys: str, whole: bool = True) -> str | None:
+    data = text.encode() if isinstance(text, str) else text
+    return shape_of_json(data, whole=whole, keys=keys)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[{"a": 1}, {"a": 2}]', ARRAY),
+        ('[{"a": 1}]\n[{"a": 2}]\n', ARRAY),
+        ('[{"a": 1}]\n[{"a": 2}', ARRAY),
+        ("[1, 2]", ARRAY),
+        ('\r\n [\n{"a": 1},\n{"a": 2}]', ARRAY),
+        ('{\n"a": 1}', PRETTY),
+        ('{"a": 1,\r\n"b": {}}\n{"c": 1}\n', PRETTY),
+        ('{"a": 1}{"a": 2}', JOINED),
+        ('{"a": 1} {"a": 2}\n{"a": 3} {"a": 4}\n', JOINED),
+        ('{"Items": []}', SCAN),
+        ('{"Items": [{"a": 1}], "Count": 1}\nbad\n', SCAN),
+        ('{\n"ScannedCount": 1,\n"Items": [\n{"a"', SCAN),
+        ("[" * 100_000, None),
+        ("", None),
+        ("\n", None),
+        ("a,b", None),
+        ('"a"', None),
+        ('{"a": 1}', None),
+        ('{"a": 1} x', None),
+        ("{'a': 1}", None),
+        ("[1, 2]\n[3]\n", None),
+        ('{"Items": [1]}', None),
+        ('{"Items": 1, "Count": 1}', None),
+        ('{"Count": 1}', None),
+        ('{"Items": [], "total": 1}', None),
+        ('[{"a": 1}]\n{"a": 2}\n', None),
+        ('{"a": "x\ny"}', None),
+    ],
+)
+def test_shapes(text: str, expected: str | None) -> None:
+    assert shape(text) == expected
+    assert shape("\n" + text) == expected
+
+
+def test_keys_make_an_item_of_what_looks_like_a_response() -> None:
+    page = '{"Items": [{"id": 1}], "Count": 1, "NextToken": "x"}\n'
+    assert shape(page) == shape(page, "id") == shape(page, "Count", "id") == SCAN
+    assert shape(page, "Count") is None
+    assert shape(page, "NextToken", "Count") is None
+    assert begins_as_lines(page.encode(), ["Count"])
+    assert not begins_as_lines(page.encode(), ["id"])
+
+
+@pytest.mark.parametrize(
+    "cut",
+    ["", '"', '"a\\', '"\\u00', '"é', "tr", "-", "1.5", "1e", '{"b', '{"b": [1, ', "[null, "],
+)
+def test_a_sample_that_ends_inside_of_a_value(cut: str) -> None:
+    for begin, expected in (("[\n", ARRAY), ('{\n"a": ', PRETTY), ('{"Items": [\n', SCAN)):
+        text = begin + cut
+        assert shape(text, whole=False) == expected
+        assert shape(text.encode()[:-1] + b"\xc3" if cut == '"é' else text, whole=False)
+    assert shape('[{"a": 1}, ' + cut, whole=False) == ARRAY
+    # The first line may be an object yet, and that which is all of the file is a bad row.
+    assert shape('{"a": ' + cut, whole=False) is None
+    assert shape('{"a": ' + cut) is None
+    assert shape('[\n{"id": 1}\n') is None
+    assert shape("[\n{},\n" + cut) == ARRAY
+
+
+def test_only_a_complete_line_begins_well() -> None:
+    assert begins_as_lines(b'\n {"a": 1}\r\n[', ())
+    for data in (b'{"a": 1}', b"[]\n", b'{"a": 1}{}\n', b"x\n", b"\n", b"", b'{"Items": []}\n'):
+        assert not begins_as_lines(data, ())
+
+
+def test_the_command() -> None:
+    assert "jq -c '.[]' FILE" in jq_advice(ARRAY)
+    assert "jq -c '.Items[]' FILE" in jq_advice(SCAN)
+    assert "jq -c . FILE" in jq_advice(PRETTY)
+    assert "jq -c . FILE" in jq_advice(JOINED)
