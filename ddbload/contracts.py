@@ -500,6 +500,9 @@ class RunRecord(Message):
     """How many there are, where the source is several; None: it is one."""
     listing: str | None = None
     """The name of their listing in the ledger."""
+    attempts: bool = False
+    """Whether invocations keep in the ledger how far they may have sent rows: in mode `insert`, but
+    not where an earlier version began the run."""
 
     @property
     def configuration(self) -> str:
@@ -551,6 +554,8 @@ class RunRecord(Message):
             "created": self.created,
             "objects": self.objects,
             "listing": self.listing,
+            # Left out where it says nothing: earlier versions do not know it.
+            **({"attempts": True} if self.attempts else {}),
             "configuration": self.configuration,
         }
 
@@ -572,6 +577,7 @@ class RunRecord(Message):
                 created=f.number("created"),
                 objects=f.optional_whole("objects"),
                 listing=f.optional_text("listing"),
+                attempts=f.flag("attempts", default=False),
             )
             if record.configuration != configuration:
                 raise f.wrong("configuration", configuration, "that of this record")
@@ -668,9 +674,9 @@ def _planned(f: Fields) -> Planned | None:
     return None if value is None else Planned.from_json(value, "planned")
 
 
-def _without_null(value: dict[str, Any], name: str) -> dict[str, Any]:
-    """Without a field that earlier versions do not know, where it says nothing."""
-    return {key: each for key, each in value.items() if key != name or each is not None}
+def _without_null(value: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Without fields that earlier versions do not know, where they say nothing."""
+    return {key: each for key, each in value.items() if key not in names or each is not None}
 
 
 def _values(message: Counts | Work) -> list[Any]:
@@ -712,9 +718,11 @@ class Segment(Message):
     """The ledger's name of this segment's rejects, where there are any."""
     planned: Planned | None = None
     """What the rows would come to, where nothing was sent."""
+    identical: int | None = None
+    """Of the skipped rows, those that found an identical item; None where nobody looked."""
 
     def to_json(self) -> dict[str, Any]:
-        return _without_null(asdict(self), "planned")
+        return _without_null(asdict(self), "planned", "identical")
 
     @classmethod
     def from_json(cls, value: object, path: str = "segment") -> Self:
@@ -728,6 +736,7 @@ class Segment(Message):
                 work=Work.from_json(f.required("work")),
                 rejects=f.optional_text("rejects"),
                 planned=_planned(f),
+                identical=f.optional_whole("identical"),
             )
 
 
@@ -930,9 +939,11 @@ class Report(Message):
     """Every chunk that is not imported and left word why."""
     planned: Planned | None = None
     """What the rows would come to, where mode `plan` sent none."""
+    identical: int | None = None
+    """Of the skipped rows, those that found an identical item; None where nobody looked."""
 
     def to_json(self) -> dict[str, Any]:
-        return _without_null(asdict(self), "planned")
+        return _without_null(asdict(self), "planned", "identical")
 
     @classmethod
     def from_json(cls, value: object) -> Self:
@@ -951,4 +962,5 @@ class Report(Message):
                 error=Failure.from_json(f.raw("error")) if f.has("error") else f.raw("error"),
                 failures=tuple(Failure.from_json(each) for each in f.items("failures")),
                 planned=_planned(f),
+                identical=f.optional_whole("identical"),
             )

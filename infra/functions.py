@@ -189,7 +189,10 @@ class Functions(Construct):
             role,
             "WriteLedger",
             ["s3:PutObject"],
-            objects(storage.work, "runs/*/chunks/*", "runs/*/failures/*", "runs/*/rejects/*"),
+            objects(
+                storage.work,
+                *("runs/*/attempts/*", "runs/*/chunks/*", "runs/*/failures/*", "runs/*/rejects/*"),
+            ),
         )
         # Batches put and delete without the rights for single items; conditions go by PutItem.
         allow(role, "WriteTables", ["dynamodb:BatchWriteItem", "dynamodb:PutItem"], self._tables)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ddbload.contracts import PARQUET, Cursor, Payload, RunRecord, Source, Table
 from ddbload.errors import RunMismatch, SourceChanged
-from ddbload.modes import DELETE
+from ddbload.modes import DELETE, INSERT
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.finding import find_objects
 from ddbload.pipeline.header import read_header
@@ -122,6 +122,7 @@ def prepare(
         created=context.now(),
         objects=None if listing is None else listing.objects,
         listing=None if listing is None else listing.name,
+        attempts=options.mode == INSERT,
     )
     return Prepared(record, resolved)
 
