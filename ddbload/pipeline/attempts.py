@@ -25,7 +25,7 @@ from ddbload.contracts import Chunk, Cursor
 from ddbload.errors import DdbloadError, LedgerDamaged
 from ddbload.pipeline.ledger import Ledger
 
-AHEAD_ROWS = 20_000
+AHEAD_ROWS = 5_000
 """For how many rows an invocation speaks at once, about: so seldom it writes, and so many rows and
 those under way count as written after a kill, at most, although they were there before."""
 

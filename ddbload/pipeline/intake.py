@@ -26,7 +26,7 @@ PIECE_BYTES = 64 * 1024
 GATHERED_BYTES = 1024 * 1024
 """How much is told of together, at most; rows that are told of together are spread."""
 GATHER_SECONDS = 0.25
-"""How long rows that are read wait for others, at most, that they be told of together."""
+"""How long the rows of a full request wait for others, at most, to be told of together."""
 
 MAX_REJECT_BYTES = 32 * 1024 * 1024
 """Rejects that one segment holds: with more, the segment ends and the next one goes on."""
@@ -180,7 +180,8 @@ class Intake:
                 return
             held.add(block, self._told)
             self._reached = block.end
-            if self._clock() >= min(until, scheduler.deadline) and held.rows > self._told:
+            now, waiting = self._clock(), held.rows - self._told
+            if (now >= until and waiting >= limits.MAX_BATCH_ROWS) or now >= scheduler.deadline:
                 return
 
     def _untouched(self) -> int | None:
