@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self, cast
 
 from ddbload.errors import InvalidPayload, TableNotAllowed
 from ddbload.fields import Fields
-from ddbload.modes import LAST_WINS, MODES, PUT
+from ddbload.modes import INSERT, LAST_WINS, MODES, PUT
 
 AUTO = "auto"
 """In place of a format, a delimiter, an encoding or a compression: found out from the source."""
@@ -43,7 +43,8 @@ MAX_CAUSE = 2000
 """Characters of a cause that are kept: a Fail state takes 32,768, a run's record need not."""
 
 LEDGER_VERSION = 2
-"""Of the ledgers that are begun now. In those of version 1 segments say nothing of their run."""
+"""Of the ledgers that are begun now. In those of version 1 segments say nothing of their run, and
+there are no attempts."""
 
 DEFAULT_CHUNK_BYTES = 16 * 1024 * 1024
 DEFAULT_MAX_ROW_BYTES = 16 * 1024 * 1024
@@ -552,6 +553,11 @@ class RunRecord(Message):
         return replace(self, payload=payload, workers=later.workers)
 
     @property
+    def keeps_attempts(self) -> bool:
+        """Whether invocations say in the ledger how far they may have sent rows."""
+        return self.payload.options.mode == INSERT and self.ledger_version >= LEDGER_VERSION
+
+    @property
     def stamp(self) -> dict[str, str]:
         """What each segment and each part of the manifest carries: whose it is, and of what.
 
@@ -700,9 +706,9 @@ def _planned(f: Fields) -> Planned | None:
     return None if value is None else Planned.from_json(value, "planned")
 
 
-def _without_null(value: dict[str, Any], name: str) -> dict[str, Any]:
-    """Without a field that earlier versions do not know, where it says nothing."""
-    return {key: each for key, each in value.items() if key != name or each is not None}
+def _without_null(value: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Without fields that earlier versions do not know, where they say nothing."""
+    return {key: each for key, each in value.items() if key not in names or each is not None}
 
 
 def _values(message: Counts | Work) -> list[Any]:
@@ -744,9 +750,11 @@ class Segment(Message):
     """The ledger's name of this segment's rejects, where there are any."""
     planned: Planned | None = None
     """What the rows would come to, where nothing was sent."""
+    identical: int | None = None
+    """Of the skipped rows, those that found an identical item; None where nobody looked."""
 
     def to_json(self) -> dict[str, Any]:
-        return _without_null(asdict(self), "planned")
+        return _without_null(asdict(self), "planned", "identical")
 
     @classmethod
     def from_json(cls, value: object, path: str = "segment") -> Self:
@@ -760,6 +768,7 @@ class Segment(Message):
                 work=Work.from_json(f.required("work")),
                 rejects=f.optional_text("rejects"),
                 planned=_planned(f),
+                identical=f.optional_whole("identical"),
             )
 
 
@@ -962,9 +971,11 @@ class Report(Message):
     """Every chunk that is not imported and left word why."""
     planned: Planned | None = None
     """What the rows would come to, where mode `plan` sent none."""
+    identical: int | None = None
+    """Of the skipped rows, those that found an identical item; None where nobody looked."""
 
     def to_json(self) -> dict[str, Any]:
-        return _without_null(asdict(self), "planned")
+        return _without_null(asdict(self), "planned", "identical")
 
     @classmethod
     def from_json(cls, value: object) -> Self:
@@ -983,6 +994,7 @@ class Report(Message):
                 error=Failure.from_json(f.raw("error")) if f.has("error") else f.raw("error"),
                 failures=tuple(Failure.from_json(each) for each in f.items("failures")),
                 planned=_planned(f),
+                identical=f.optional_whole("identical"),
             )
 
 

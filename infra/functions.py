@@ -189,7 +189,10 @@ class Functions(Construct):
             role,
             "WriteLedger",
             ["s3:PutObject"],
-            objects(storage.work, "runs/*/chunks/*", "runs/*/failures/*", "runs/*/rejects/*"),
+            objects(
+                storage.work,
+                *("runs/*/attempts/*", "runs/*/chunks/*", "runs/*/failures/*", "runs/*/rejects/*"),
+            ),
         )
         # Batches put and delete without the rights for single items; conditions go by PutItem.
         # Each invocation compares the table's id with that which the run began with.

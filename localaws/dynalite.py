@@ -1,11 +1,12 @@
 """dynalite, a strict DynamoDB in Node, as a process of its own.
 
 moto's own DynamoDB is not used: it takes batches, keys and numbers that AWS refuses, and
-refuses an item of the full 400 KB.
+refuses an item of the full 400 KB. What dynalite lacks, `show_items.cjs` adds.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -33,6 +34,10 @@ server.listen(0, process.argv[2], () => console.log(server.address().port))
 )
 
 
+SHOW_ITEMS = Path(__file__).resolve().with_name("show_items.cjs")
+"""Loaded before dynalite, whose package the environment's DYNALITE names."""
+
+
 class DynaliteMissing(Exception):
     """Node or the npm package is not there. The message says what to install."""
 
@@ -44,8 +49,10 @@ class Dynalite:
         node = shutil.which("node")
         if node is None:
             raise DynaliteMissing("Node.js was not found: install Node.js 20 or later")
+        package = str(_package())
         self._process = subprocess.Popen(  # noqa: S603 - our own script, and Node from PATH
-            [node, "-e", _SCRIPT, str(_package()), HOST],
+            [node, "--require", str(SHOW_ITEMS), "-e", _SCRIPT, package, HOST],
+            env={**os.environ, "DYNALITE": package},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # Signals for a whole terminal are the parent's business; it ends this one in order.

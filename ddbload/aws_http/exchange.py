@@ -52,6 +52,7 @@ class Exchange:
         "connection",
         "deadline",
         "glance",
+        "is_resent",
         "is_reused",
         "late",
         "left",
@@ -69,7 +70,7 @@ class Exchange:
         self.late = ""
         self.connect_by = self.whole_by = NEVER
         self.left = 0
-        self.is_reused = False
+        self.is_reused = self.is_resent = False
         # The one that it is connecting to, and those that may be tried after it.
         self.address: Address | None = None
         self.addresses: deque[Address] = deque()

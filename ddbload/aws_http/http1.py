@@ -35,6 +35,8 @@ class Response(NamedTuple):
     body: bytes
     keep_alive: bool
     """Whether the connection may take another request."""
+    resent: bool = False
+    """Whether the request went twice, because the connection that it first went over broke."""
 
 
 class _Head(NamedTuple):

@@ -247,6 +247,8 @@ class HttpLoop:
             self._broken(exchange, connection, "BadResponse")
             return
         self._under_way.discard(exchange)
+        if exchange.is_resent:
+            response = response._replace(resent=True)
         self._done.append((exchange.token, response))
         connection.owner = None
         if response.keep_alive and not connection.is_sending:
@@ -286,7 +288,7 @@ class HttpLoop:
         begun, part = connection.begun, connection.part()
         self._drop(connection)
         if exchange.is_reused and not begun and reason != "BadResponse":
-            exchange.is_reused = False
+            exchange.is_reused, exchange.is_resent = False, True
             self._connect(exchange)
         else:
             self._lose(exchange, reason, part)

@@ -120,6 +120,8 @@ class Result:
     rejects: str | None
     error: Failure | None
     planned: Planned | None = None
+    identical: int | None = None
+    """Of the skipped rows, those that found an identical item; None where nobody looked."""
     read_as: str | None = None
     """How the source was read, in words."""
 
@@ -146,6 +148,7 @@ class Result:
             rejects=rejects or report.rejects,
             error=report.error,
             planned=report.planned,
+            identical=report.identical,
         )
 
     @classmethod
@@ -195,13 +198,16 @@ class Result:
             "rejects": self.rejects,
             "error": error,
             **({} if self.planned is None else {"planned": self.planned.to_json()}),
+            **({} if self.identical is None else {"identical": self.identical}),
         }
 
     def lines(self) -> list[str]:
         """The same for a terminal."""
         rows, work = self.rows, self.work
         planned = self.planned
-        skipped = "skipped because another item was there"
+        skipped = "skipped because an item was there"
+        if self.identical is not None:
+            skipped += f" ({self.identical:,} identical)"
         if planned is not None:
             skipped = "would be written (mode plan sends nothing)"
         parts = [f"{rows.written:,} written"]

@@ -93,6 +93,11 @@ class Holding:
         block = self._block(handle)
         return block.places.position(handle - block.first)
 
+    def byte(self, handle: int) -> int:
+        """The byte at which a row begins. Raises `SplitMismatch`."""
+        places, row = self.place(handle)
+        return places.byte(row)
+
     def place(self, handle: int) -> tuple[Places, int]:
         """The places of the rows that a row was read with, and its number among them."""
         block = self._block(handle)

@@ -28,6 +28,7 @@ from ddbload.errors import (
     TooManyRejects,
 )
 from ddbload.modes import PLAN
+from ddbload.pipeline.attempts import Attempt
 from ddbload.pipeline.collector import rare_collections
 from ddbload.pipeline.context import Context, Progress
 from ddbload.pipeline.intake import Intake
@@ -40,6 +41,7 @@ from ddbload.write.engines import concurrency_of, driver_of, transport_of
 from ddbload.write.pacing import Pacing
 from ddbload.write.requests import first_wins, requests_of
 from ddbload.write.scheduler import Scheduler
+from ddbload.write.settlement import Outcome
 
 MAX_STALLED = 3
 PROGRESS_SECONDS = 0.1
@@ -123,15 +125,29 @@ def _stalled(
     # Who waited for a budget and sent nothing has not tried: a row may take minutes of it.
     waited = work is not None and work.only_waited
     tried = not (context.should_stop() or waited)
-    stalled, trouble = task.stalled + tried, None if work is None else work.trouble
+    stalled = task.stalled + tried
     if stalled >= MAX_STALLED:
-        last = f" (the last answer: {trouble})" if trouble else ""
+        where = f"line {start.line}, byte {start.byte}"
         raise NoProgress(
-            f"chunk {task.chunk.chunk} settled no row in {stalled} invocations (line"
-            f" {start.line}, byte {start.byte}): the table takes no writes, or its answers get"
-            f" lost{last}; check its capacity and the endpoint, then {TAKE_UP}"
+            f"chunk {task.chunk.chunk} settled no row in {stalled} invocations ({where}):"
+            f" {_cause_of_stall(work)}, then {TAKE_UP}"
         )
     return ImportResult(task.run, task.chunk, start, stalled, None)
+
+
+def _cause_of_stall(work: _Import | None) -> str:
+    if work is not None and work.sent:
+        last = f" (the last answer: {work.trouble})" if work.trouble else ""
+        return (
+            f"the table takes no writes, or its answers get lost{last}; check its capacity and the"
+            " endpoint"
+        )
+    read = "" if work is None else f" ({work.bytes_read:,} bytes of whole rows were read)"
+    return (
+        f"nothing was sent, because reading and encoding rows took all of the time{read}; give the"
+        " function more memory or time, or this machine less else to do, or write rows of fewer"
+        " columns"
+    )
 
 
 def worker_pacing(record: RunRecord, context: Context) -> Pacing:
@@ -155,9 +171,20 @@ class _Import:
         self._context = context
         options = self._record.payload.options
         self._tell_at = float("-inf")
-        self._requests = requests_of(options, self._record.table)
+        # Only `insert` looks; where an earlier version began it, nobody knows what was sent.
+        attempt = Attempt(ledger, task.chunk, start) if self._record.keeps_attempts else None
+        self._attempt = attempt
+        identical = Outcome.WRITTEN if attempt is None else Outcome.IDENTICAL
+        self._requests = requests_of(options, self._record.table, identical)
         self._parts = chunk_parts(self._record, task.chunk, start, ledger)
-        self._intake = Intake(reading, task.chunk, start, options.max_rejects)
+        self._intake = Intake(
+            reading,
+            task.chunk,
+            start,
+            options.max_rejects,
+            clock=context.clock,
+            attempt=attempt,
+        )
         self._scheduler = Scheduler(
             concurrency=concurrency_of(options),
             deadline=context.deadline,
@@ -171,7 +198,17 @@ class _Import:
     @property
     def only_waited(self) -> bool:
         """Whether no request went, because the rate or the budget had none to give."""
-        return self._scheduler.paced and not self._scheduler.work.requests
+        return self._scheduler.paced and not self.sent
+
+    @property
+    def sent(self) -> int:
+        """How many requests went."""
+        return self._scheduler.work.requests
+
+    @property
+    def bytes_read(self) -> int:
+        """How much was read of whole rows."""
+        return self._intake.bytes_read
 
     @property
     def trouble(self) -> str | None:
@@ -202,7 +239,8 @@ class _Import:
         if segment.work.requests:
             self._require_same_table_still()
         done = segment.end.byte > self._start.byte
-        written = self._write(segment) if done else None
+        written = self._write(self._judged(segment)) if done else None
+        self._trim(segment, written)
         self._raise_what_ended_it()
         return written
 
@@ -274,6 +312,30 @@ class _Import:
             work=self._scheduler.work,
             rejects=None,
         )
+
+    def _judged(self, segment: Segment) -> Segment:
+        """The segment with the identical items that may be this run's own counted as written."""
+        if self._attempt is None:
+            return segment
+        identical, own = self._scheduler.settlement.identical, 0
+        if identical:
+            own = self._intake.identical_within(self._attempt.others(segment.end.byte))
+        rows = segment.rows
+        rows = replace(rows, written=rows.written + own, skipped=rows.skipped - own)
+        return replace(segment, rows=rows, identical=identical - own)
+
+    def _trim(self, segment: Segment, counted: Segment | None) -> None:
+        """Say in the ledger what this invocation put and no segment counts.
+
+        `segment` is its own. Where another one counts nothing is said, and more taken for put than
+        was; and once the chunk is done nobody asks.
+        """
+        if self._attempt is None:
+            return
+        if counted is not None and (counted.proven or counted.end != segment.end):
+            return
+        last, end = self._scheduler.last_put(), segment.end.byte
+        self._attempt.trim(end, end if last is None else self._intake.byte(last) + 1)
 
     def _write(self, segment: Segment) -> Segment:
         lines = self._intake.rejects(segment.rows.read)

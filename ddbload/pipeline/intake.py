@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from ddbload.contracts import Chunk, Cursor, Part
 from ddbload.errors import DdbloadError
+from ddbload.pipeline.attempts import Attempt
 from ddbload.pipeline.holding import HeldWindow, Holding
 from ddbload.pipeline.objects import chunk_blocks
 from ddbload.pipeline.reading import Reading
@@ -22,6 +25,8 @@ PIECE_BYTES = 64 * 1024
 """How much is read and looked at together: little enough to stay in a processor's cache."""
 GATHERED_BYTES = 1024 * 1024
 """How much is told of together, at most; rows that are told of together are spread."""
+GATHER_SECONDS = 0.25
+"""How long the rows of a full request wait for others, at most, to be told of together."""
 
 MAX_REJECT_BYTES = 32 * 1024 * 1024
 """Rejects that one segment holds: with more, the segment ends and the next one goes on."""
@@ -30,7 +35,17 @@ MAX_REJECT_BYTES = 32 * 1024 * 1024
 class Intake:
     """Feeds a scheduler with one byte range, from a cursor on."""
 
-    def __init__(self, reading: Reading, chunk: Chunk, start: Cursor, max_rejects: int) -> None:
+    def __init__(
+        self,
+        reading: Reading,
+        chunk: Chunk,
+        start: Cursor,
+        max_rejects: int,
+        *,
+        clock: Callable[[], float],
+        attempt: Attempt | None = None,
+    ) -> None:
+        """`attempt` is told of rows before they are sent, and may keep them from it."""
         self.error: DdbloadError | None = None
         """Why reading ended early. The rows before it are settled all the same."""
         self._reading = reading
@@ -46,6 +61,10 @@ class Intake:
         self._late: DdbloadError | None = None
         self._rejects: dict[int, bytes] = {}
         self._reject_bytes = 0
+        self._clock = clock
+        self._attempt = attempt
+        # Where rows begin that found an identical item, in the order of the answers.
+        self._identical = array("Q")
         self._blocks: Iterator[Block] = iter(())
         self._at_end = False
         self._scheduler: Scheduler | None = None
@@ -84,6 +103,8 @@ class Intake:
                 self._gather(self._scheduler)
                 if self._told == self._held.rows:
                     return False
+            if self._attempt is not None:
+                self._attempt.cover(self._reached.byte, self._held.rows, self._untouched)
             held = self._held.window(self._told)
             left = held.after - self._told
             # In equal parts: rows are spread over those that are told of together.
@@ -103,10 +124,25 @@ class Intake:
         return self._held.body(handles)
 
     def release(self, handles: Sequence[int]) -> None:
-        """Note the rejects of what DynamoDB refused, of rows that are settled."""
-        refused = self._scheduler.refused if self._scheduler is not None else {}
+        """Note rejects of what DynamoDB refused, and identical items, of rows that are settled."""
+        scheduler = self._scheduler
+        if scheduler is None:
+            return
+        refused, identical = scheduler.refused, scheduler.identical
         for handle in refused.keys() & handles if refused else ():
             self._reject(handle, Defect(refused[handle].cause, refused[handle].message))
+        if identical:
+            self._identical.extend(map(self._held.byte, identical))
+            identical.clear()
+
+    def identical_within(self, ranges: Sequence[tuple[int, int]]) -> int:
+        """How many rows there found an identical item that this run may have put."""
+        begins = sorted(self._identical)
+        return sum(bisect_left(begins, end) - bisect_left(begins, start) for start, end in ranges)
+
+    def byte(self, handle: int) -> int:
+        """The byte at which a row begins that is not settled, or comes after one that is not."""
+        return self._held.byte(handle)
 
     def cursor(self, frontier: int) -> Cursor:
         """Where the row with this handle begins; where reading is, when there is none."""
@@ -130,7 +166,7 @@ class Intake:
         held.forget(scheduler.settlement.frontier)
         if self._late is not None:
             raise self._late
-        enough = self._reached.byte + GATHERED_BYTES
+        enough, until = self._reached.byte + GATHERED_BYTES, self._clock() + GATHER_SECONDS
         while held.rows - self._told < limits.READY_ROWS and self._reached.byte < enough:
             try:
                 block = next(self._blocks, None)
@@ -144,6 +180,15 @@ class Intake:
                 return
             held.add(block, self._told)
             self._reached = block.end
+            now, waiting = self._clock(), held.rows - self._told
+            if (now >= until and waiting >= limits.MAX_BATCH_ROWS) or now >= scheduler.deadline:
+                return
+
+    def _untouched(self) -> int | None:
+        """The byte before which nothing was put, where nothing was; not to be asked at the end."""
+        if self._scheduler is None or self._scheduler.settlement.counts.written:
+            return None
+        return self._held.byte(self._scheduler.settlement.frontier)
 
     def _tell(self, scheduler: Scheduler, held: HeldWindow, count: int) -> None:
         first = scheduler.know(count)

@@ -209,6 +209,17 @@ class Ledger:
         found = self.segment_names() if names is None else names
         return self._read_each(found, self._segment_named)
 
+    # Attempts, in mode `insert`.
+
+    def put_attempt(self, chunk: int, name: str) -> None:
+        """Write what an invocation may have put: the name says it (`ddbload.pipeline.attempts`)."""
+        self._store.put(f"{self._root}{_attempts_of(chunk)}{name}", b"")
+
+    def attempt_names(self, chunk: int) -> list[str]:
+        """The names that the invocations of a chunk have given."""
+        folder = self._root + _attempts_of(chunk)
+        return [name.removeprefix(folder) for name in self._store.names(folder)]
+
     # Rejects.
 
     def put_rejects(self, chunk: int, start: int, end: int, lines: Sequence[bytes]) -> str:
@@ -389,6 +400,10 @@ def _starts(names: Sequence[str]) -> list[int]:
     """The bytes that objects begin at, by their names."""
     stems = (name.rpartition("/")[2].removesuffix(".json") for name in names)
     return [int(stem) for stem in stems if stem.isdecimal()]
+
+
+def _attempts_of(chunk: int) -> str:
+    return f"attempts/{chunk:05d}/"
 
 
 def _encode(value: object) -> bytes:

@@ -216,7 +216,14 @@ def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
         error=error,
         failures=tuple(failures),
         planned=planned,
+        identical=_identical(segments),
     )
+
+
+def _identical(segments: Sequence[Segment]) -> int | None:
+    """Skipped rows that found an identical item, as far as segments say."""
+    told = [each.identical for each in segments if each.identical is not None]
+    return sum(told) if told else None
 
 
 def counted_segments(ledger: Ledger) -> list[Segment]:

@@ -31,7 +31,9 @@ def failed(meant: Meaning, table: str) -> Answer:
             if not meant.is_known:
                 # Whoever says that was sent rows, and may repeat them.
                 meant = replace(meant, text=f"HTTP status {meant.status}")
-            return Fatal(named(meant, f"writing to table {table}"))
+            # Only DynamoDB's own refusal says that nothing was written.
+            unsure = not meant.is_known
+            return Fatal(named(meant, f"writing to table {table}"), unsure=unsure)
 
 
 def consumed(response: Mapping[str, Any]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from ddbload.aws_http.http1 import Response
 from ddbload.aws_http.loop import HttpLoop
 from ddbload.write.driver import Job
 from ddbload.write.steps import Finished, Wait
@@ -50,5 +51,7 @@ class AsyncDriver:
 def _take(job: Job[Wire], loop: HttpLoop, pause: float) -> None:
     """Hand the scheduler what has come, waiting up to `pause` seconds for the first."""
     for (batch, signed), outcome in loop.wait(pause):
+        if isinstance(outcome, Response) and outcome.resent:
+            job.scheduler.doubt(batch)
         answer = job.transport.answer(outcome, signed, partial(job.items, batch.handles))
         job.scheduler.answered(batch, answer, job.clock())

@@ -45,17 +45,22 @@ class Job(Generic[T]):
     sleep: Callable[[float], None] = time.sleep
 
     def step(self) -> Batch | Wait | Finished:
-        """Feed the scheduler what it has room for, and ask what to do."""
+        """Feed the scheduler until a request is full, or there is no room, and ask what to do."""
         scheduler = self.scheduler
         while True:
             # Asked for each feed: a stretch of nothing but rejects has no other step.
-            if self.should_stop() or self.clock() >= scheduler.deadline:
+            if self.should_stop():
                 scheduler.stop()
+            elif self.clock() >= scheduler.deadline:
+                scheduler.expire()
             room = scheduler.room()
             if room <= 0:
                 break
             if not self.feed(room):
                 scheduler.close()
+            elif scheduler.is_full:
+                # What is read may take long, and what is read next as long again.
+                break
         return scheduler.next(self.clock())
 
     def pause(self, wait: Wait) -> float:

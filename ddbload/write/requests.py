@@ -37,12 +37,12 @@ class Requests(Protocol):
         """What a failure comes to."""
 
 
-def requests_of(options: Options, table: Table) -> Requests:
-    """The requests of a run's mode."""
+def requests_of(options: Options, table: Table, identical: Outcome = Outcome.IDENTICAL) -> Requests:
+    """The requests of a run's mode. `identical`: the outcome of rows that `insert` found there."""
     keys = [key.name for key in table.keys]
     condition = condition_of(options.mode, keys[0], options.position_attribute)
     if condition is not None:
-        return ConditionalPuts(table.name, condition)
+        return ConditionalPuts(table.name, condition, identical)
     return Batches(table.name, keys, deletes=options.mode == DELETE)
 
 
@@ -114,9 +114,12 @@ class ConditionalPuts:
     operation = "PutItem"
     most_rows: int | None = 1
 
-    def __init__(self, table: str, condition: Condition) -> None:
+    def __init__(
+        self, table: str, condition: Condition, identical: Outcome = Outcome.IDENTICAL
+    ) -> None:
         self._table = table
         self._condition = condition
+        self._identical = identical
 
     def parameters(self, items: Sequence[PutItem]) -> dict[str, Any]:
         """Of the operation."""
@@ -154,9 +157,9 @@ class ConditionalPuts:
         units = max(write_units(item), write_units(there or {}))
         name = self._condition.position
         if name is None:
-            # An identical one is most likely our own, whose answer was lost.
+            # It may be this run's own: whoever knows what was sent before decides.
             same = there is not None and same_item(item, there)
-            return Accepted((), units, Outcome.WRITTEN if same else Outcome.SKIPPED)
+            return Accepted((), units, self._identical if same else Outcome.SKIPPED)
         if there is not None and name in there and not _is_position(there[name]):
             return Refused(
                 f"the item that is there has something else in {name!r} than ddbload writes: the"

@@ -69,9 +69,10 @@ class Scheduler:
     ) -> None:
         """Make one for a byte range.
 
-        `deadline`: from then on nothing more is sent. `pacing`: that of the worker, when it
-        writes more than one range. `batch_rows`: of one request, at most; None: as many as
-        DynamoDB takes. `first_wins`: rows of equal keys are written one after the other, in
+        `deadline`: from then on nothing more is sent. But where nothing was, one request may go:
+        a worker that takes that long to read a row would never send any. `pacing`: that of the
+        worker, when it writes more than one range. `batch_rows`: of one request, at most; None: as
+        many as DynamoDB takes. `first_wins`: rows of equal keys are written one after the other, in
         order; otherwise a later one may take the place of an earlier one. `released` is told of
         handles that will not be asked for again, once of each.
         """
@@ -79,6 +80,9 @@ class Scheduler:
         self.refused: dict[int, Refused] = {}
         """Handles that DynamoDB refused, and its words. They may carry row data."""
         self.fatal: DdbloadError | None = None
+        self.identical: list[int] = []
+        """Handles of settled rows that found an identical item. None of their own requests put it;
+        one of another invocation may have. `released` takes them out."""
         self.trouble: str | None = None
         """Why a request was last not answered well: a code, no text of anybody's."""
         self.paced = False
@@ -89,6 +93,8 @@ class Scheduler:
         self._pacing = pacing or Pacing(rng)
         self._batch_rows = limits.MAX_BATCH_ROWS if batch_rows is None else batch_rows
         self._rows = Unsettled(self._batch_rows, rng, first_wins=first_wins)
+        # Rows that are not settled, of which a request may have been carried out.
+        self._doubtful: set[int] = set()
         self._flights: dict[int, _Flight] = {}
         self._sent = 0
         self._throttled = 0
@@ -96,12 +102,15 @@ class Scheduler:
         self._consumed = 0.0
         self._closed = False
         self._stopped = False
+        self._expired = False
 
     # Taking rows.
 
     def room(self) -> int:
         """How many rows may be told of now."""
-        if self._closed or self._stopped or self._rows.bytes >= limits.MAX_HELD_BYTES:
+        if self._closed or self._stopped or self._expired:
+            return 0
+        if self._rows.bytes >= limits.MAX_HELD_BYTES:
             return 0
         if self._rows.ready >= limits.READY_ROWS:
             return 0
@@ -143,6 +152,15 @@ class Scheduler:
         """Send nothing more: what is under way is waited for."""
         self._stopped = True
 
+    def expire(self) -> None:
+        """Say that the deadline is reached: see there."""
+        self._expired = True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is a request to send that more rows would not join."""
+        return self._rows.is_full
+
     def _spread(self) -> int:
         """Rows to be dealt out to requests at a time: so many are open when a deadline comes.
 
@@ -158,6 +176,8 @@ class Scheduler:
     def next(self, now: float) -> Step:
         """What to do now."""
         if now >= self.deadline:
+            self._expired = True
+        if self._expired and self._sent:
             self._stopped = True
         if self._stopped:
             return Wait(None) if self._flights else Finished()
@@ -170,17 +190,33 @@ class Scheduler:
             batch = self._batch(now)
             if batch is not None:
                 return batch
+        if self._expired:
+            return Finished()
         if self._rows.is_empty:
             return Finished() if self._closed else Wait(None)
         until = max(self._rows.ready_at(now), free)
         return Wait(None) if until == math.inf else Wait(min(until, self.deadline))
+
+    def doubt(self, batch: Batch) -> None:
+        """Tell that a batch was sent before, unanswered, whatever will be answered now."""
+        self._doubtful.update(batch.handles)
+
+    def last_put(self) -> int | None:
+        """The last handle from the frontier on whose row may have been put, if any.
+
+        To be asked when nothing is under way.
+        """
+        written = self.settlement.last_written()
+        found = self._doubtful if written is None else {written, *self._doubtful}
+        return max(found, default=None)
 
     def answered(self, batch: Batch, answer: Answer, now: float) -> None:
         """Tell what came of a batch."""
         flight = self._flights.pop(batch.number)
         clean, sent = flight.clean, flight.sent
         if clean is not None and clean.is_open:
-            if isinstance(answer, Accepted) and not answer.unprocessed:
+            doubtful = bool(self._doubtful) and not self._doubtful.isdisjoint(clean.handles)
+            if isinstance(answer, Accepted) and not answer.unprocessed and not doubtful:
                 self._clean_accepted(clean, sent, answer, now)
                 return
             self._rows.dissolve(clean)
@@ -194,12 +230,16 @@ class Scheduler:
                 self._refused_for_now(rows, sent, answer, now)
             case Unsure(reason):
                 self.trouble = reason
+                if not answer.refused:
+                    self._doubtful.update(row.handle for row in rows)
                 self._pacing.unsure(sent, now)
                 self._retry(rows, now, MAX_LEVEL)
             case Refused():
                 self._pacing.refused(sent)
                 self._refuse(rows, answer)
             case Fatal(error):
+                if answer.unsure:
+                    self._doubtful.update(row.handle for row in rows)
                 self.fatal = self.fatal or error
                 self._stopped = True
 
@@ -239,6 +279,8 @@ class Scheduler:
     def _clean_accepted(self, clean: CleanBatch, sent: Sent, answer: Accepted, now: float) -> None:
         self._rows.done(clean)
         self.settlement.settle_all(clean.handles, answer.outcome)
+        if answer.outcome is Outcome.IDENTICAL:
+            self.identical.extend(clean.handles)
         self._released(clean.handles)
         self._consumed += answer.consumed
         self._pacing.accepted(sent, sent.units, NOTHING_BACK, answer.consumed, now)
@@ -302,9 +344,15 @@ class Scheduler:
         self._settle(row, Outcome.REJECTED)
 
     def _written(self, row: Row, outcome: Outcome) -> None:
+        if outcome is Outcome.IDENTICAL and not row.preceded:
+            if row.handle in self._doubtful:
+                outcome = Outcome.WRITTEN
+            else:
+                self.identical.append(row.handle)
         for each in self._rows.written(row):
             self._settle(each, outcome if each is row else Outcome.SUPERSEDED)
 
     def _settle(self, row: Row, outcome: Outcome) -> None:
         self.settlement.settle(row.handle, outcome)
+        self._doubtful.discard(row.handle)
         self._released((row.handle,))

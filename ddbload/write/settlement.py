@@ -22,6 +22,8 @@ class Outcome(IntEnum):
     REJECTED = 2
     SUPERSEDED = 3
     SKIPPED = 4
+    IDENTICAL = 5
+    """An item like the row's was there. It counts as skipped, unless the row's own run put it."""
 
 
 class Settlement:
@@ -59,8 +61,21 @@ class Settlement:
             written=tally[Outcome.WRITTEN],
             rejected=tally[Outcome.REJECTED],
             superseded=tally[Outcome.SUPERSEDED],
-            skipped=tally[Outcome.SKIPPED],
+            skipped=tally[Outcome.SKIPPED] + tally[Outcome.IDENTICAL],
         )
+
+    @property
+    def identical(self) -> int:
+        """Rows before the frontier that found an identical item; they are counted as skipped."""
+        # Brings the tally up to the frontier.
+        _ = self.frontier
+        return self._tally[Outcome.IDENTICAL]
+
+    def last_written(self) -> int | None:
+        """The last handle from the frontier on that is written, if any."""
+        frontier = self.frontier
+        place = self._outcomes.rfind(Outcome.WRITTEN, frontier - self._base)
+        return None if place < 0 else self._base + place
 
     def add(self, count: int = 1) -> int:
         """Tell of so many more rows; the first one's handle."""

@@ -53,6 +53,8 @@ class Unsure:
     """No answer, or none to be believed: the rows may have been written."""
 
     reason: str
+    refused: bool = False
+    """The service said that it did nothing, and may do it when it is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class Fatal:
     """No request will pass."""
 
     error: DdbloadError
+    unsure: bool = False
+    """Whether the rows may have been written all the same."""
 
 
 Answer = Accepted | Throttled | Unsure | Refused | Fatal

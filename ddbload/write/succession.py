@@ -25,6 +25,7 @@ class Row:
         "handle",
         "key",
         "older",
+        "preceded",
         "sent",
         "successor",
         "units",
@@ -39,6 +40,8 @@ class Row:
         self.attempts = 0
         self.sent = False
         self.flying = False
+        # Whether an earlier row of the key found or put an item there before this one was sent.
+        self.preceded = False
         # The later row that goes in this one's place in a queue.
         self.successor: Row | None = None
         # Earlier rows of the same key that this one stands in for, in order.
@@ -169,6 +172,19 @@ class FirstWins:
 
     def done(self, row: Row) -> Row | None:
         """Let go of a row that is settled; the next one of its key, to be sent now."""
+        heir = self._next(row)
+        if heir is not None:
+            heir.preceded = True
+        return heir
+
+    def refused(self, row: Row) -> Row | None:
+        """Let go of a row that DynamoDB refused; the next one of its key, to be sent now."""
+        heir = self._next(row)
+        if heir is not None:
+            heir.preceded = row.preceded
+        return heir
+
+    def _next(self, row: Row) -> Row | None:
         later = self._later.get(row.key)
         if later is None:
             del self.current[row.key]
@@ -177,8 +193,6 @@ class FirstWins:
         if not later:
             del self._later[row.key]
         return heir
-
-    refused = done
 
 
 def _stand_in(later: Row, earlier: Row) -> None:

@@ -24,6 +24,7 @@ class Unsettled:
         self.bytes = 0
         """JSON of all of them."""
         self._rng = rng
+        self._batch_rows = batch_rows
         self._clean = CleanLane(batch_rows)
         self._succession: Succession | FirstWins = FirstWins() if first_wins else Succession()
         self._waiting = Waiting(batch_rows)
@@ -37,6 +38,12 @@ class Unsettled:
     def ready(self) -> int:
         """How many rows may go as soon as a request may."""
         return len(self._waiting) + self._clean.waiting
+
+    @property
+    def is_full(self) -> bool:
+        """Whether one request takes all that it may of the rows that are ready."""
+        # Rows that come later join no clean batch.
+        return self._clean.waiting > 0 or len(self._waiting) >= self._batch_rows
 
     @property
     def hot(self) -> HotKeys:

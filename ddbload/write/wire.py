@@ -49,7 +49,7 @@ class Wire:
         meant = of_response(outcome)
         if meant is not None:
             if self._identity.may_pass(meant, outcome.headers, signed):
-                return Unsure(meant.code)
+                return Unsure(meant.code, refused=True)
             return self._requests.failed(meant, items)
         body = outcome.body
         answer = self._known.get(body)

@@ -12,7 +12,7 @@ from itertools import count
 import pytest
 
 from tests.cli.console import PROGRAM
-from tests.cli.transcript import make_table
+from tests.cli.transcript import items, make_table
 from tests.e2e.interrupted import FILE, ROWS, SLOWLY, LongRun
 from tests.e2e.processes import alive, command_of, started, until
 from tests.faults.server import FaultServer
@@ -242,6 +242,38 @@ def test_a_killed_run_is_seen_and_taken_up(console, dynamodb, chunk_bytes):
         assert told["seconds"] == pytest.approx(seconds, abs=0.001)
         assert told["rows_per_second"] == pytest.approx(4000 / seconds, abs=0.1)
     assert report_json.read_bytes() == before
+
+
+def test_a_killed_insert_knows_its_own_rows(console, dynamodb):
+    """What killed attempts put counts as written, and in another run as skipped."""
+    table = f"interrupted-{next(NUMBERS)}"
+    make_table(dynamodb, table, "id:N")
+    long = LongRun(console, dynamodb, table, rows=4000)
+    long.command += ["--mode", "insert"]
+    rng = random.Random(9)
+
+    def written() -> int:
+        return sum(1 for _ in items(dynamodb, table))
+
+    for number in range(6):
+        with long.started("--processes", "2", "--engine", "async") as running:
+            if number % 2:
+                before = written()
+                until(lambda least=before: written() > least, "nothing is written")
+            time.sleep(rng.uniform(0.0, 0.8))
+            running.kill()
+            assert running.process.wait() == -signal.SIGKILL, "it had ended"
+            until(lambda run=running: not run.members(), "processes are left")
+    assert written(), "nothing was written before the kills"
+    found = long.continued()
+    assert found["rows"] == {**dict.fromkeys(found["rows"], 0), "read": 4000, "written": 4000}
+    assert found["identical"] == 0
+    long.command[long.command.index("long")] = "again"
+    ended = console.run([*map(str, long.command), "--processes", "1", "--json"])
+    found = json.loads(ended.out)
+    assert found["rows"] == {**dict.fromkeys(found["rows"], 0), "read": 4000, "skipped": 4000}
+    assert found["identical"] == 4000
+    long.table_is_right()
 
 
 def test_a_killed_worker_ends_the_run(long):

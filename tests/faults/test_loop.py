@@ -267,6 +267,20 @@ def test_what_an_ended_connection_did_not_carry_is_sent_once_more(wire, ends):
     assert [each[-6:] for each in server.requests[1:]] == [b"second", b"second"]
 
 
+def test_an_answer_says_whether_its_request_went_twice():
+    def script(server: Scripted, connection: Any) -> None:
+        answers(1)(server, connection)
+        server.read(connection)
+
+    with Scripted(script, answers()) as server, looping(server.port) as loop:
+        answered = []
+        for name in ("first", "second", "third"):
+            loop.send(name, request())
+            ((_, response),) = loop.wait(10)
+            answered.append(response.resent)
+    assert answered == [False, True, False]
+
+
 def test_an_end_that_is_noticed_only_when_sending(wire):
     go_on = threading.Event()
 

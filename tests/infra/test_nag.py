@@ -54,6 +54,7 @@ ACKNOWLEDGED = {
     (f"IAM5[Resource::{INBOX}/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
     ("IAM5[Resource::arn:<AWS::Partition>:s3:::other-source/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
     ("IAM5[Resource::arn:<AWS::Partition>:s3:::third.source/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
+    (f"IAM5[Resource::{WORK}/runs/*/attempts/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/chunks/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/failures/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/parts/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,

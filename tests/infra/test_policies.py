@@ -66,7 +66,12 @@ ALLOWED = {
         ),
         "WriteLedger": (
             ["s3:PutObject"],
-            [f"{WORK}/runs/*/chunks/*", f"{WORK}/runs/*/failures/*", f"{WORK}/runs/*/rejects/*"],
+            [
+                f"{WORK}/runs/*/attempts/*",
+                f"{WORK}/runs/*/chunks/*",
+                f"{WORK}/runs/*/failures/*",
+                f"{WORK}/runs/*/rejects/*",
+            ],
         ),
         "ReadSources": READ_SOURCES,
         "ListSources": LIST_SOURCES,

@@ -61,6 +61,7 @@ def _scene(dialect: Dialect, recipe: bytes) -> Scene:
         batch_rows=(2, 1, 3, 1)[batch % 4],
         ready_rows=(2000, 5)[batch // 4 % 2],
         spread_rows=(2000, 1)[reads % 2],
+        attempt_rows=(5_000, 1, 3)[reads // 4 % 3],
     )
     chunk_bytes = (10**6, 60, 200, 120)[chunks % 4]
     return Scene(closed(case(dialect, recipe)), chunk_bytes, sizes, plan(plan_bytes))

@@ -25,7 +25,7 @@ from ddbload.rows.split import row_ends
 from ddbload.write.requests import requests_of
 from tests.property.test_ledger import Scene, scenes
 from tests.property.test_rows_items import Sheet, sheets
-from tests.unit.pipeline.chaos import Chaos
+from tests.unit.pipeline.chaos import Chaos, Event
 from tests.unit.pipeline.expected import Expected, Key, Outcome, Values, status_for, table_of
 from tests.unit.pipeline.world import TABLE, World, by_value
 from tests.unit.test_contracts import RECORD
@@ -161,10 +161,36 @@ def test_insert_overwrites_nothing(scene: Scene, every: int) -> None:
     assert rows.conserved
     assert (rows.read, rows.rejected) == (len(outcome.rows), len(outcome.rejects))
     assert rows.superseded == 0
+    identical = report.identical or 0
+    assert identical <= rows.skipped
     if scene.case.has_unique_keys:
-        # Neither a lost answer nor a row written twice makes a row skipped.
+        # Neither a lost answer, nor a kill, nor a row written twice makes a row skipped.
         others = sum("theirs" in item for item in before.values())
-        assert rows.skipped == others
+        assert rows.skipped == others + identical
+        assert identical <= len(before) - others
+        assert rows.written >= len(table) - len(before)
+
+
+CUTS = {Event.DEADLINE, Event.STOP, Event.REPORT}
+
+
+@FEWER
+@given(scenes())
+def test_insert_skips_what_another_run_wrote_however_it_is_cut(scene: Scene) -> None:
+    cuts = tuple(each for each in scene.plan.events if each[1] in CUTS)
+    scene = replace(scene, plan=replace(scene.plan, events=cuts))
+    world, outcome = world_of(scene, INSERT), scene.case.outcome
+    there = first_of_each_key(outcome)
+    for item in there.values():
+        put(world, item or {})
+    before = table_of(world)
+    report = survive(scene, world)
+    assert table_of(world) == before
+    assert report.status == "SUCCEEDED"
+    assert report.rows.skipped == len(outcome.items)
+    assert report.rows.skipped + report.rows.rejected == report.rows.read
+    if scene.case.has_unique_keys:
+        assert (report.identical or 0) == len(outcome.items)
 
 
 # delete

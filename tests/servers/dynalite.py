@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import shutil
 import socket
 import subprocess
@@ -15,8 +16,11 @@ from typing import IO
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "node_modules" / ".bin" / "dynalite"
+PACKAGE = ROOT / "node_modules" / "dynalite"
 PRELOADED = [
-    Path(__file__).with_name(name) for name in ("exit_with_parent.cjs", "outlive_clients.cjs")
+    *(Path(__file__).with_name(name) for name in ("exit_with_parent.cjs", "outlive_clients.cjs")),
+    # As the emulation's own, so that conditions behave as on AWS.
+    ROOT / "localaws" / "show_items.cjs",
 ]
 HOST = "127.0.0.1"
 
@@ -53,6 +57,7 @@ def _started(log: IO[bytes], deadline: float) -> tuple[subprocess.Popen[bytes], 
                 *("--host", HOST, "--port", str(port)),
                 *("--createTableMs", "1", "--deleteTableMs", "1", "--updateTableMs", "1"),
             ],
+            env={**os.environ, "DYNALITE": str(PACKAGE)},
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

@@ -96,3 +96,34 @@ def test_it_says_what_dynalite_said(monkeypatch, tmp_path: Path):
     monkeypatch.setattr(module, "PROGRAM", broken)
     with pytest.raises(DynaliteError, match="cannot start"), dynalite():
         pass
+
+
+def test_it_shows_the_item_that_a_condition_failed_on(dynalite_endpoint):
+    client = boto3.client(
+        "dynamodb",
+        endpoint_url=dynalite_endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="a",
+        aws_secret_access_key="b",
+    )
+    client.create_table(
+        TableName="shown",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    client.get_waiter("table_exists").wait(TableName="shown", WaiterConfig={"Delay": 1})
+    item = {"id": {"S": "k"}, "n": {"N": "1.50"}, "b": {"B": b"\xff"}}
+    put = {
+        "TableName": "shown",
+        "Item": item,
+        "ConditionExpression": "attribute_not_exists(id)",
+    }
+    client.put_item(**put)
+    for asked, shown in (({}, None), ({"ReturnValuesOnConditionCheckFailure": "NONE"}, None)):
+        with pytest.raises(client.exceptions.ConditionalCheckFailedException) as failed:
+            client.put_item(**put, **asked)
+        assert failed.value.response.get("Item") == shown
+    with pytest.raises(client.exceptions.ConditionalCheckFailedException) as failed:
+        client.put_item(**put, ReturnValuesOnConditionCheckFailure="ALL_OLD")
+    assert failed.value.response["Item"] == {**item, "n": {"N": "1.5"}}

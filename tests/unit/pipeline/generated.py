@@ -10,6 +10,7 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
+from ddbload.pipeline import attempts
 from ddbload.rows import blocks
 from ddbload.rows.dialect import BYTE_ORDER_MARK, Dialect
 from ddbload.source import s3
@@ -232,6 +233,7 @@ class Sizes:
     batch_rows: int
     ready_rows: int
     spread_rows: int
+    attempt_rows: int = attempts.AHEAD_ROWS
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
@@ -241,6 +243,7 @@ class Sizes:
             mock.patch.object(limits, "MAX_BATCH_ROWS", self.batch_rows),
             mock.patch.object(limits, "READY_ROWS", self.ready_rows),
             mock.patch.object(limits, "SPREAD_ROWS", self.spread_rows),
+            mock.patch.object(attempts, "AHEAD_ROWS", self.attempt_rows),
         ):
             yield
 

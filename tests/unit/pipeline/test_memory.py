@@ -19,8 +19,8 @@ def test_its_rows_are_let_go(monkeypatch, ends):
     made: list[weakref.ref[Intake]] = []
 
     class Watched(Intake):
-        def __init__(self, *args):
-            super().__init__(*args)
+        def __init__(self, *args, **more):
+            super().__init__(*args, **more)
             made.append(weakref.ref(self))
 
     monkeypatch.setattr(import_chunk, "Intake", Watched)

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from ddbload import errors
+from ddbload.pipeline.holding import Holding
 from ddbload.rows import blocks
+from ddbload.rows.blocks import Block
 from ddbload.write import limits
+from tests.fakes.dynamodb_faults import fails
 from tests.fakes.s3_faults import Fault, internal_error, slow_down
 from tests.unit.pipeline.expected import counts, outcome
 from tests.unit.pipeline.test_conductor import conduct
@@ -53,8 +56,72 @@ def test_an_import_that_read_nothing_in_its_time_is_stalled():
     )
     result = world.import_step(chunk, None, 1, world.context(30.0))
     assert (result.cursor.byte, result.stalled) == (chunk.start, 2)
-    with pytest.raises(errors.NoProgress):
+    with pytest.raises(errors.NoProgress) as raised:
         world.import_step(chunk, None, 2, world.context(30.0))
+    assert "nothing was sent" in raised.value.message
+    assert "(0 bytes of whole rows were read)" in raised.value.message
+    assert "table" not in raised.value.message
+
+
+def slow_to_read(world: World, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each block's rows take so long to be parsed and encoded."""
+    add = Holding.add
+
+    def slowly(held: Holding, block: Block, since: int) -> None:
+        world.clock.sleep(seconds)
+        add(held, block, since)
+
+    monkeypatch.setattr(Holding, "add", slowly)
+
+
+def wide(rows: int, columns: int) -> bytes:
+    names = b",".join(b"c%d" % number for number in range(1, columns))
+    cells = b"," * (columns - 2)
+    return b"id," + names + b"\n" + b"".join(b"r%d,x%s\n" % (row, cells) for row in range(rows))
+
+
+def test_rows_of_a_hundred_thousand_columns_go_one_by_one(monkeypatch):
+    monkeypatch.undo()
+    world = World(wide(3, 100_000), more={"nulls": {"policy": "omit"}})
+    world.preflight()
+    (chunk,) = world.manifest
+    slow_to_read(world, 40.0, monkeypatch)
+    assert world.import_one(chunk, 30.0) == 3
+    report = world.report()
+    assert report.status == "SUCCEEDED"
+    assert (report.rows.written, report.work.requests) == (3, 3)
+
+
+def test_rows_that_take_long_to_read_do_not_wait_for_others(monkeypatch):
+    world = World(DATA)
+    world.preflight()
+    (chunk,) = world.manifest
+    monkeypatch.setattr(limits, "READY_ROWS", 2000)
+    slow_to_read(world, 1.0, monkeypatch)
+    told: list[tuple[float, int]] = []
+    world.dynamodb.faults.decide = lambda operation, params: (
+        told.append((world.clock.time, len(params["RequestItems"]["books"])))
+        if operation == "batch_write_item"
+        else None
+    )
+    began = world.clock.time
+    assert world.import_one(chunk) == 1
+    # A block has some nine rows: three make a full request and more.
+    assert told[0] == (began + 3.0, 25)
+    assert told[-1][0] > began + 10.0
+
+
+def test_a_stall_is_the_table_s_only_where_something_was_sent(monkeypatch):
+    world = World(DATA)
+    world.preflight()
+    (chunk,) = world.manifest
+    world.dynamodb.faults.decide = lambda operation, _: (
+        fails("ThrottlingException") if operation == "batch_write_item" else None
+    )
+    slow_to_read(world, 40.0, monkeypatch)
+    with pytest.raises(errors.NoProgress, match="the table takes no writes") as raised:
+        world.import_step(chunk, None, 2, world.context(30.0))
+    assert "ThrottlingException" in raised.value.message
 
 
 def test_a_read_that_fails_again_and_again_in_good_time_is_an_error():

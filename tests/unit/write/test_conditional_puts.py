@@ -85,9 +85,15 @@ def test_nothing_is_there(dynamodb):
 
 
 @pytest.mark.parametrize("spelt", ["1", "1.0", "10E-1", "+1"])
-def test_an_identical_item_is_our_own(dynamodb, spelt):
+def test_an_identical_item_is_told_apart(dynamodb, spelt):
     there(dynamodb, made(x="1"))
-    assert send(dynamodb, INSERT, made(x=spelt)) == Accepted((), 1.0, Outcome.WRITTEN)
+    assert send(dynamodb, INSERT, made(x=spelt)) == Accepted((), 1.0, Outcome.IDENTICAL)
+
+
+def test_an_identical_item_is_what_the_run_takes_it_for(dynamodb):
+    there(dynamodb, made(x="1"))
+    writer = ClientWriter(dynamodb, requests_of(INSERT, TABLE, Outcome.WRITTEN))
+    assert writer.send([made(x="1")]) == Accepted((), 1.0, Outcome.WRITTEN)
 
 
 @pytest.mark.parametrize("other", [made(), made(x="2"), made(x="1", y="1"), at(EARLY)])
@@ -99,14 +105,15 @@ def test_another_item_stays(dynamodb, other):
 
 def test_an_item_of_nothing_but_its_key(dynamodb):
     assert send(dynamodb, INSERT, made()) == Accepted((), 1.0)
-    assert send(dynamodb, INSERT, made()) == Accepted((), 1.0, Outcome.WRITTEN)
+    assert send(dynamodb, INSERT, made()) == Accepted((), 1.0, Outcome.IDENTICAL)
 
 
 @pytest.mark.parametrize("lost", [read_timeout(), error("InternalServerError")])
-def test_a_write_whose_answer_was_lost_counts_as_written(dynamodb, lost):
+def test_a_write_whose_answer_was_lost_finds_an_identical_item(dynamodb, lost):
     answer = send(dynamodb, INSERT, made(x="1"), Fault(raises=lost, landed=True))
     assert isinstance(answer, Unsure)
-    assert send(dynamodb, INSERT, made(x="1")) == Accepted((), 1.0, Outcome.WRITTEN)
+    assert not answer.refused
+    assert send(dynamodb, INSERT, made(x="1")) == Accepted((), 1.0, Outcome.IDENTICAL)
 
 
 def test_an_item_that_is_not_shown_is_another(dynamodb):

@@ -199,7 +199,7 @@ def test_binary_is_bytes_however_deep_it_stands(dynamodb):
     }
 
 
-@pytest.mark.parametrize(("there", "outcome"), [("/w==", WRITTEN), ("/g==", SKIPPED)])
+@pytest.mark.parametrize(("there", "outcome"), [("/w==", Outcome.IDENTICAL), ("/g==", SKIPPED)])
 def test_binary_that_is_there_is_compared(dynamodb, there, outcome):
     items = made(1, data={"B": there})
     condition = condition_of(INSERT, "id", None)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -85,18 +86,75 @@ def test_a_stretch_of_rows_that_are_not_sent_can_be_stopped(how):
     assert len(fed) == 10
 
 
-def test_the_time_is_looked_at_after_feeding():
-    # Reading takes time as well: a deadline that passes meanwhile counts.
+def slowly(rows: Rows, seconds: float, most: int, **more: Any) -> Job:
+    """Each feed takes so long, and brings so many rows at most."""
     clock = Clock()
-    rows = Rows("a", deadline=10.0)
 
     def feed(room: int) -> bool:
-        clock.sleep(11.0)
-        return rows.feed(room)
+        clock.sleep(seconds)
+        return rows.feed(min(room, most))
 
-    table = Table()
-    job = Job(rows.scheduler, feed, rows.items, rows.body, table, clock=clock, sleep=clock.sleep)
+    return Job(
+        rows.scheduler,
+        feed,
+        rows.items,
+        rows.body,
+        Table(),
+        clock=clock,
+        sleep=clock.sleep,
+        **more,
+    )
+
+
+def test_one_request_goes_where_reading_took_all_the_time():
+    rows = Rows(*range(100), deadline=10.0)
+    job = slowly(rows, 11.0, 3)
+    batch = job.step()
+    assert batch == Batch(0, (0, 1, 2))
+    assert rows.told == 3
+    job.scheduler.answered(batch, Accepted(), job.clock())
     assert job.step() == Finished()
+    assert rows.counts == Counts(read=3, written=3)
+
+
+def test_the_time_is_looked_at_after_feeding():
+    # Reading takes time as well: a deadline that passes meanwhile counts.
+    rows = Rows(*range(100), deadline=10.0)
+    job = slowly(rows, 6.0, 25)
+    batch = job.step()
+    assert batch == Batch(0, tuple(range(25)))
+    job.scheduler.answered(batch, Accepted(), job.clock())
+    assert job.step() == Finished()
+    assert (rows.told, rows.counts) == (50, Counts(read=25, written=25))
+
+
+def test_nothing_goes_late_when_it_is_to_stop():
+    rows = Rows(*range(100), deadline=10.0)
+    job = slowly(rows, 11.0, 3, should_stop=lambda: bool(rows.told))
+    assert job.step() == Finished()
+    assert (rows.told, rows.counts) == (3, Counts())
+
+
+def test_nothing_goes_late_beyond_the_budget():
+    rows = Rows(*range(100), deadline=10.0, max_wcu=0.001)
+    job = slowly(rows, 11.0, 3)
+    rows.scheduler._pacing.send(1000.0, 0.0)
+    assert job.step() == Finished()
+    assert rows.scheduler.paced
+
+
+def test_a_full_request_waits_for_no_more_rows():
+    rows = Rows(*range(200))
+    job = slowly(rows, 1.0, 30)
+    assert job.step() == Batch(0, tuple(range(25)))
+    assert rows.told == 30
+
+
+def test_rows_are_gathered_until_a_request_is_full():
+    rows = Rows(*range(200))
+    job = slowly(rows, 1.0, 10)
+    assert job.step() == Batch(0, tuple(range(25)))
+    assert rows.told == 30
 
 
 def test_an_error_of_the_source_is_raised():

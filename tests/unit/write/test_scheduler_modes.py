@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ddbload.contracts import Counts
+from ddbload.errors import TableNotFound
 from ddbload.write.settlement import Outcome
-from ddbload.write.steps import Accepted, Answer, Refused, Throttled, Unsure
+from ddbload.write.steps import Accepted, Answer, Fatal, Finished, Refused, Throttled, Unsure
 from tests.unit.write.by_hand import ByHand, object_keys
 
 SKIPPED = Accepted((), 1.0, Outcome.SKIPPED)
@@ -193,3 +194,118 @@ def test_thousands_of_rows_of_one_key():
         by_hand.answer(by_hand.batch(), SKIPPED)
     by_hand.finish()
     assert by_hand.counts == Counts(read=3000, written=1, skipped=2999)
+
+
+# Identical items
+
+
+IDENTICAL = Accepted((), 1.0, Outcome.IDENTICAL)
+UNSURE = Unsure("no answer")
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_an_identical_item_is_not_the_row_s(together):
+    by_hand = first_wins()
+    if together:
+        by_hand.offer_all("a")
+    else:
+        by_hand.offer("a")
+    by_hand.answer(by_hand.batch(), IDENTICAL)
+    by_hand.finish()
+    assert by_hand.counts == Counts(read=1, skipped=1)
+    assert by_hand.scheduler.settlement.identical == 1
+    assert by_hand.scheduler.identical == [0]
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("between", [[], [Throttled("x")], [UNSURE]])
+def test_after_a_request_without_an_answer_it_is(together, between):
+    by_hand = first_wins()
+    if together:
+        by_hand.offer_all("a")
+    else:
+        by_hand.offer("a")
+    for answer in [UNSURE, *between, IDENTICAL]:
+        by_hand.answer(by_hand.batch(), answer)
+    by_hand.finish()
+    assert by_hand.counts == Counts(read=1, written=1)
+    assert by_hand.scheduler.identical == []
+
+
+@pytest.mark.parametrize("refusal", [Throttled("x"), Unsure("ExpiredToken", refused=True)])
+def test_after_a_refusal_it_is_not(refusal):
+    by_hand = first_wins()
+    by_hand.offer_all("a")
+    by_hand.answer(by_hand.batch(), refusal)
+    by_hand.answer(by_hand.batch(), IDENTICAL)
+    by_hand.finish()
+    assert by_hand.counts == Counts(read=1, skipped=1)
+
+
+def test_another_item_is_never_the_row_s():
+    by_hand = first_wins()
+    by_hand.offer_all("a")
+    by_hand.answer(by_hand.batch(), UNSURE)
+    by_hand.answer(by_hand.batch(), SKIPPED)
+    by_hand.finish()
+    assert by_hand.counts == Counts(read=1, skipped=1)
+    assert by_hand.scheduler.last_put() is None
+
+
+@pytest.mark.parametrize("answers", [[IDENTICAL], [Throttled("x"), IDENTICAL]])
+def test_a_request_that_went_twice_may_have_put_it(answers):
+    by_hand = first_wins()
+    by_hand.offer_all("a")
+    for number, answer in enumerate(answers):
+        batch = by_hand.batch()
+        if number == 0:
+            by_hand.scheduler.doubt(batch)
+        by_hand.answer(batch, answer)
+    by_hand.finish()
+    assert by_hand.counts == Counts(read=1, written=1)
+
+
+@pytest.mark.parametrize("first", [Accepted((), 1.0), SKIPPED, IDENTICAL])
+@pytest.mark.parametrize("lost", [[], [UNSURE]])
+def test_a_row_after_another_of_its_key_put_nothing(first, lost):
+    by_hand = first_wins()
+    by_hand.offer_all("a", "a")
+    for answer in [first, *lost, IDENTICAL]:
+        by_hand.answer(by_hand.batch(), answer)
+    by_hand.finish()
+    assert by_hand.counts.skipped == 1 + (first.outcome is not Outcome.WRITTEN)
+    assert by_hand.scheduler.settlement.identical == 1 + (first is IDENTICAL)
+    # That of the first row may be this run's own.
+    assert by_hand.scheduler.identical == ([0] if first is IDENTICAL else [])
+
+
+def test_a_row_after_one_that_was_refused_may_have_put_it():
+    by_hand = first_wins()
+    by_hand.offer_all("a", "a")
+    for answer in [Refused("not this one"), UNSURE, IDENTICAL]:
+        by_hand.answer(by_hand.batch(), answer)
+    by_hand.finish()
+    assert by_hand.counts == Counts(read=2, rejected=1, written=1)
+
+
+@pytest.mark.parametrize(
+    ("answers", "last"),
+    [
+        ([None, Accepted((), 1.0), IDENTICAL, SKIPPED], 1),
+        ([None, Accepted((), 1.0), UNSURE, SKIPPED], 2),
+        ([None, Throttled("x"), IDENTICAL, SKIPPED], None),
+        ([Accepted((), 1.0), Accepted((), 1.0), IDENTICAL, IDENTICAL], None),
+        ([UNSURE, IDENTICAL, IDENTICAL, IDENTICAL], 0),
+        ([Fatal(TableNotFound("gone")), IDENTICAL, IDENTICAL, IDENTICAL], None),
+        ([Fatal(TableNotFound("gone"), unsure=True), IDENTICAL, IDENTICAL, IDENTICAL], 0),
+    ],
+)
+def test_the_last_row_that_may_have_been_put(answers, last):
+    by_hand = first_wins()
+    by_hand.offer_all(*"abcd")
+    batches = [by_hand.batch() for _ in range(4)]
+    by_hand.scheduler.stop()
+    for batch, answer in zip(batches, answers, strict=True):
+        by_hand.answer(batch, Throttled("x") if answer is None else answer)
+    assert by_hand.step() == Finished()
+    assert by_hand.scheduler.last_put() == last

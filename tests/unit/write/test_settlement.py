@@ -64,7 +64,12 @@ def check(made: Settlement, settled: dict[int, Outcome]) -> None:
     frontier = next(handle for handle in range(made.known + 1) if handle not in settled)
     before = [settled[handle] for handle in range(frontier)]
     assert made.frontier == frontier
-    assert made.counts == Counts(frontier, *(before.count(outcome) for outcome in Outcome))
+    written, rejected, superseded, skipped, identical = map(before.count, Outcome)
+    skipped += identical
+    assert made.counts == Counts(frontier, written, rejected, superseded, skipped)
+    assert made.identical == identical
+    after = [handle for handle, outcome in settled.items() if outcome is Outcome.WRITTEN]
+    assert made.last_written() == max((each for each in after if each > frontier), default=None)
 
 
 @pytest.mark.parametrize("seed", range(3))

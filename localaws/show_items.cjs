@@ -1,0 +1,21 @@
+// Loaded before dynalite, which knows no ReturnValuesOnConditionCheckFailure: with ALL_OLD the
+// answer to a condition that does not hold has the item that is there, as on AWS.
+// The environment's DYNALITE names its package.
+const path = require('path')
+const load = name => require(path.join(process.env.DYNALITE, name))
+
+const NAME = 'ReturnValuesOnConditionCheckFailure'
+const db = load('db')
+const checkConditional = db.checkConditional
+
+for (const action of ['putItem', 'updateItem', 'deleteItem']) {
+  load('validations/' + action).types[NAME] = {type: 'String', enum: ['ALL_OLD', 'NONE']}
+}
+
+db.checkConditional = (data, existingItem) => {
+  const error = checkConditional(data, existingItem)
+  if (error != null && data[NAME] == 'ALL_OLD' && existingItem != null) {
+    error.body.Item = existingItem
+  }
+  return error
+}

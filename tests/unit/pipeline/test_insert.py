@@ -1,0 +1,384 @@
+"""`insert`: whose an identical item is, whatever is killed, doubled, cut or comes late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ddbload import errors
+from ddbload.contracts import Counts, Cursor, Report
+from ddbload.pipeline import attempts
+from ddbload.pipeline.attempts import Attempt
+from ddbload.rows import blocks
+from ddbload.write import limits
+from tests.fakes.client import read_timeout
+from tests.fakes.dynamodb_faults import Fault, fails
+from tests.unit.pipeline.chaos import Chaos, Event, Killed, Plan
+from tests.unit.pipeline.world import RUN, TABLE, World
+
+INSERT = {"mode": "insert"}
+ROWS = 8
+MOMENTS = 60
+"""More than an import of these rows has."""
+
+
+def rows(count: int) -> bytes:
+    return b"id,a\n" + b"".join(b"r%03d,x\n" % number for number in range(count))
+
+
+def world(count: int = ROWS, *, full: bool = False, **more: object) -> World:
+    """A table with all of the file's items, or with none. Rows are of seven bytes."""
+    made = World(rows(count), options={**INSERT, **more}, request_seconds=1.0)
+    if full:
+        for number in range(count):
+            item = {"id": {"S": f"r{number:03d}"}, "a": {"S": "x"}}
+            made.dynamodb.put_item(TableName=TABLE, Item=item)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _small_steps(monkeypatch):
+    """Rows are read, told of and covered a few at a time."""
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 14)
+    monkeypatch.setattr(limits, "READY_ROWS", 2)
+    monkeypatch.setattr(attempts, "AHEAD_ROWS", 2)
+
+
+def attempts_of(world: World) -> list[str]:
+    return world.in_ledger("attempts/")
+
+
+def ranges(world: World) -> list[attempts.Range]:
+    """What each invocation said last."""
+    names = [name.rpartition("/")[2] for name in attempts_of(world)]
+    return list(attempts._last_of_each(names).values())
+
+
+def survive(world: World, *events: tuple[int, Event, int]) -> tuple[Chaos, Report]:
+    chaos = Chaos(world, Plan(events, backwards=False, spares_preflight=True))
+    chaos.run()
+    chaos.finish()
+    report = world.report()
+    assert report.status == "SUCCEEDED"
+    assert report.rows.conserved
+    return chaos, report
+
+
+# What is there already.
+
+
+def test_rows_of_another_run_are_skipped():
+    it = world(full=True)
+    report = it.run()
+    assert report.rows == Counts(read=ROWS, skipped=ROWS)
+    assert report.identical == ROWS
+    assert it.read_json("report.json")["identical"] == ROWS
+
+
+@pytest.mark.parametrize("seconds", [1.0, 2.5, 7.0])
+@pytest.mark.parametrize("chunk_bytes", [1, 30, 10**6])
+def test_they_are_wherever_the_work_is_cut(seconds, chunk_bytes):
+    it = world(full=True, chunk_bytes=chunk_bytes)
+    report = it.run(seconds)
+    assert report.rows == Counts(read=ROWS, skipped=ROWS)
+    assert report.identical == ROWS
+
+
+@pytest.mark.parametrize("after", range(1, ROWS))
+def test_they_are_when_it_is_stopped_at_any_row(after):
+    it = world(full=True)
+    it.preflight()
+    (chunk,) = it.manifest
+
+    def stop() -> bool:
+        puts = sum(call.operation == "put_item" for call in it.dynamodb.calls)
+        # Those that filled the table are no part of it.
+        return puts - ROWS >= after
+
+    result = it.import_step(chunk, context=it.context(should_stop=stop))
+    assert result.cursor is not None
+    it.import_step(chunk, result.cursor)
+    assert it.report().rows == Counts(read=ROWS, skipped=ROWS)
+
+
+def test_they_are_when_they_were_throttled():
+    it = world(full=True)
+    it.dynamodb.faults.add("put_item", fails("ProvisionedThroughputExceededException"), times=5)
+    assert it.run(9.0).rows == Counts(read=ROWS, skipped=ROWS)
+
+
+def test_what_else_is_there_is_told_apart():
+    it = world(12)
+    for number in range(0, 12, 3):
+        text = "x" if number % 2 else "theirs"
+        item = {"id": {"S": f"r{number:03d}"}, "a": {"S": text}}
+        it.dynamodb.put_item(TableName=TABLE, Item=item)
+    report = it.run(3.0)
+    assert report.rows == Counts(read=12, written=8, skipped=4)
+    assert report.identical == 2
+
+
+def test_an_unanswered_request_may_have_put_it():
+    it = world(full=True)
+    it.dynamodb.faults.add(
+        "put_item", Fault(raises=read_timeout()), None, Fault(raises=read_timeout())
+    )
+    report = it.run()
+    assert report.rows == Counts(read=ROWS, written=2, skipped=ROWS - 2)
+    assert report.identical == ROWS - 2
+
+
+# Kills, and an empty table.
+
+
+@pytest.mark.parametrize("event", [Event.KILL, Event.LATE, Event.DOUBLE, Event.OTHERS, Event.FAIL])
+@pytest.mark.parametrize("chunk_bytes", [40, 10**6])
+def test_rows_of_a_run_are_written_whatever_happens_at_any_moment(event, chunk_bytes):
+    happened = 0
+    for moment in range(MOMENTS):
+        for how in range(8) if event is Event.FAIL and moment % 3 == 0 else (0,):
+            it = world(chunk_bytes=chunk_bytes)
+            chaos, report = survive(it, (moment, event, how))
+            assert report.rows == Counts(read=ROWS, written=ROWS), (moment, how)
+            assert report.identical == 0
+            happened += len(chaos.happened)
+    assert happened > ROWS
+
+
+@pytest.mark.parametrize("first", [Event.DEADLINE, Event.KILL, Event.LATE, Event.DOUBLE])
+@pytest.mark.parametrize("second", [Event.KILL, Event.LATE, Event.DOUBLE, Event.STOP])
+def test_rows_of_a_run_are_written_whatever_happens_twice(first, second):
+    for moment in range(0, MOMENTS, 3):
+        for gap in (0, 2, 5, 11):
+            it = world()
+            _, report = survive(it, (moment, first, 0), (gap, second, 0), (gap, Event.LAND, 0))
+            assert report.rows == Counts(read=ROWS, written=ROWS), (moment, gap)
+
+
+@pytest.mark.parametrize("event", [Event.KILL, Event.LATE, Event.DOUBLE])
+def test_what_a_kill_leaves_in_doubt_is_bounded(event):
+    count = 30
+    happened = 0
+    for moment in range(0, 100, 2):
+        chaos, report = survive(world(count, full=True), (moment, event, 0))
+        assert report.rows.written + report.rows.skipped == count
+        # Rows that are told of together, those that it speaks for besides, and those in between.
+        assert report.rows.written <= 2 + 2 + 2, moment
+        assert report.identical == report.rows.skipped
+        happened += len(chaos.happened)
+    assert happened > count
+
+
+# The first of equal keys.
+
+
+def test_a_later_row_of_a_key_is_skipped():
+    it = World(b"id,a\nk,x\nk,x\nj,x\nk,x\n", options=INSERT)
+    report = it.run()
+    assert report.rows == Counts(read=4, written=2, skipped=2)
+    assert report.identical == 2
+
+
+def test_a_later_row_of_a_key_is_skipped_after_a_kill():
+    it = World(b"id,a\nk,x\nk,x\nj,x\nk,x\n", options=INSERT)
+    it.preflight()
+    (chunk,) = it.manifest
+    it.dynamodb.faults.add("put_item", None, None, Fault(raises=Killed(), landed=True))
+    with pytest.raises(Killed):
+        it.import_step(chunk)
+    it.import_one(chunk)
+    rows_counted = it.report().rows
+    assert rows_counted.read == 4
+    # Which of the key's rows put the item is known where they are known at a time.
+    assert 2 <= rows_counted.written <= 3
+
+
+# The objects.
+
+
+def test_an_import_says_how_far_it_may_send_before_it_does():
+    it = world()
+    it.preflight()
+    (chunk,) = it.manifest
+    covered = [0]
+    at: dict[str, int] = {f"r{number:03d}": chunk.start + 7 * number for number in range(ROWS)}
+
+    def look(_operation: str, params: dict[str, dict[str, dict[str, str]]]) -> None:
+        ((first, reach),) = ranges(it)
+        assert first == chunk.start
+        assert at[params["Item"]["id"]["S"]] < reach
+        covered.append(reach)
+
+    it.dynamodb.faults.decide = look
+    it.import_one(chunk)
+    assert len(covered) == ROWS + 1
+    assert covered == sorted(covered)
+    assert len(attempts_of(it)) < ROWS / 2
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_what_is_done_in_time_takes_nothing_back(full):
+    it = world(full=full)
+    it.preflight()
+    (chunk,) = it.manifest
+    it.import_one(chunk)
+    ((_, reach),) = ranges(it)
+    assert reach == chunk.end
+
+
+def test_what_is_cut_leaves_nothing_in_doubt():
+    it = world()
+    it.preflight()
+    (chunk,) = it.manifest
+    result = it.import_step(chunk, context=it.context(3.5))
+    assert result.cursor is not None
+    assert ranges(it) == [(result.cursor.byte, result.cursor.byte)]
+
+
+def test_what_was_put_ahead_is_remembered():
+    it = world()
+    it.preflight()
+    (chunk,) = it.manifest
+    # The first row does not go through; the second does.
+    always: Callable[..., Fault | None] = lambda _, params: (  # noqa: E731
+        fails("ProvisionedThroughputExceededException")
+        if params["Item"]["id"]["S"] == "r000"
+        else None
+    )
+    it.dynamodb.faults.decide = always
+    result = it.import_step(chunk, context=it.context(6.0))
+    assert result.segment is None
+    put = len(it.items)
+    assert put
+    assert ranges(it) == [(chunk.start, chunk.start + 7 * put + 1)]
+    it.dynamodb.faults.decide = None
+    it.import_one(chunk)
+    assert it.report().rows == Counts(read=ROWS, written=ROWS)
+
+
+def test_other_modes_say_nothing():
+    for mode in ("put", "last-wins", "delete"):
+        at = {"position_attribute": "at"} if mode == "last-wins" else {}
+        it = World(rows(ROWS), options={"mode": mode, **at})
+        report = it.run()
+        assert attempts_of(it) == []
+        assert report.identical is None
+        assert "identical" not in it.read_json("report.json")
+
+
+def test_a_run_that_an_earlier_version_began_takes_all_for_its_own():
+    it = world(full=True)
+    it.preflight()
+    # As it wrote its ledger.
+    for name, more in (
+        ("run.json", ["ledger_version"]),
+        ("manifest/5.json", ["run", "configuration"]),
+    ):
+        value = it.read_json(name)
+        it.write_json(name, {key: each for key, each in value.items() if key not in more})
+    report = it.run()
+    assert report.rows == Counts(read=ROWS, written=ROWS)
+    assert report.identical is None
+    assert attempts_of(it) == []
+
+
+def test_what_is_found_there_is_told_as_not_put():
+    it = world(30, full=True)
+    it.preflight()
+    (chunk,) = it.manifest
+    told: list[attempts.Range] = []
+
+    def look(_operation: str, _params: object) -> None:
+        told.extend(each for each in ranges(it) if each not in told)
+
+    it.dynamodb.faults.decide = look
+    it.import_one(chunk)
+    assert len(told) > 2
+    assert told == sorted(told)
+    # Where this is killed, so few rows are in doubt.
+    assert max(reach - first for first, reach in told) <= 7 * 6
+
+
+def test_from_the_first_row_that_was_put_all_may_have_been():
+    it = world(30)
+    for number in range(30):
+        if number != 4:
+            item = {"id": {"S": f"r{number:03d}"}, "a": {"S": "x"}}
+            it.dynamodb.put_item(TableName=TABLE, Item=item)
+    it.preflight()
+    (chunk,) = it.manifest
+    it.dynamodb.faults.add("put_item", *[None] * 20, Fault(raises=Killed()))
+    with pytest.raises(Killed):
+        it.import_step(chunk)
+    ((first, reach),) = ranges(it)
+    assert first <= chunk.start + 7 * 4
+    assert reach > chunk.start + 7 * 20
+    it.import_one(chunk)
+    found = it.report().rows
+    assert found.read == found.written + found.skipped == 30
+    assert found.written >= 1
+
+
+def attempt_of(it: World, start: int) -> Attempt:
+    (chunk,) = it.manifest
+    return Attempt(it.ledger, chunk, Cursor(start, 2))
+
+
+def test_a_write_that_comes_late_takes_nothing_back():
+    it = world()
+    it.preflight()
+    start = it.manifest[0].start
+    one, other = attempt_of(it, start), attempt_of(it, start)
+    assert one.others(10**9) == []
+    other.cover(start + 14, 2, lambda: start)
+    (early,) = attempts_of(it)
+    other.cover(start + 42, 6, lambda: start + 14)
+    it.store.objects[f"runs/{RUN}/{early}"] = b""
+    assert one.others(10**9) == [(start + 14, start + 42 + 14)]
+    assert one.others(start + 20) == [(start + 14, start + 20)]
+    assert one.others(start) == []
+    assert other.others(10**9) == []
+    other.trim(start + 21, start + 22)
+    assert one.others(10**9) == [(start + 21, start + 22)]
+
+
+def test_what_several_say_is_taken_together():
+    it = world()
+    it.preflight()
+    start = it.manifest[0].start
+    said = [(0, 5), (3, 9), (9, 12), (20, 30), (22, 25), (40, 40)]
+    for first, reach in said:
+        attempt = attempt_of(it, start)
+        attempt.cover(start + 1, 1, lambda: start)
+        attempt.trim(first, reach)
+    assert attempt_of(it, start).others(10**9) == [(0, 12), (20, 30)]
+    assert attempt_of(it, start).others(24) == [(0, 12), (20, 24)]
+
+
+def test_an_object_of_no_meaning_is_damage():
+    it = world(full=True)
+    it.preflight()
+    it.store.objects[f"runs/{RUN}/attempts/00000/x"] = b""
+    with pytest.raises(errors.LedgerDamaged, match="attempts/ has 'x'"):
+        it.import_step(it.manifest[0])
+
+
+def test_rows_that_cannot_be_told_of_are_not_sent():
+    it = world(30)
+    it.preflight()
+    (chunk,) = it.manifest
+
+    def refuse(moment: str, name: str, _data: bytes) -> None:
+        if moment == "put" and "/attempts/" in name and len(attempts_of(it)) >= 2:
+            raise errors.ServiceUnavailable("the ledger cannot be reached")
+
+    it.store.hook = refuse
+    with pytest.raises(errors.ServiceUnavailable):
+        it.import_step(chunk)
+    segment = it.ledger.find_segment(0, chunk.start)
+    assert segment is not None
+    assert 0 < segment.rows.written == len(it.items) < 30
+    it.store.hook = lambda *_: None
+    it.import_one(chunk, 3.0)
+    assert it.report().rows == Counts(read=30, written=30)
