@@ -43,7 +43,8 @@ _DELIMITERS = (",", ";", "\t", "|")
 _WEAK_DELIMITERS = (":", " ")
 """Texts are full of these: only a header that has what is needed makes them delimiters."""
 _JSON_LINES = 100
-_JSON_OBJECT = re.compile(rb'\s*\{\s*(?:\}|"|\Z)')
+_JSON_OBJECT = re.compile(rb"\s*\{\s*(?:\}|[\"']|\Z)")
+"""Also of what only looks like JSON, as Python prints it: its lines are rejects, and no header."""
 _JSON_ARRAY = re.compile(rb"\s*\[\s*(?:\{|\Z)")
 _CONTENTS: dict[str, type] = {
     **dict.fromkeys(("S", "N", "B"), str),
@@ -73,11 +74,13 @@ class Doubt:
     """Continues a sentence whose subject is the first row; holds nothing of the file."""
     line: int
     """Line of the row that looks like the header, where the sample's first line is 1."""
-    comment: str | None
+    comment: str | None = None
     """Comment mark that the first row begins with."""
 
     def told(self, first_line: int) -> str:
         """The reason and what to do, for a sample that begins at a line of the file."""
+        if self.line == 1:
+            return f"{self.why}. Say which delimiter the file has (--delimiter)"
         at = first_line + self.line - 1
         comment = "--comment" if self.comment is None else f"--comment '{self.comment}'"
         return (
@@ -372,7 +375,7 @@ class _Sample:
             if (body := self._body(each)).is_consistent and body.agreeing > least
         ]
         if not rivals:
-            return None
+            return self._weak_doubt() if tried.columns == 1 else None
         agreeing, columns, delimiter = max(rivals)
         body = self._body(delimiter)
         fields = "1 field" if tried.columns == 1 else f"{tried.columns} fields"
@@ -382,10 +385,25 @@ class _Sample:
         )
         return Doubt(why, body.line, self._comment_mark())
 
+    def _weak_doubt(self) -> Doubt | None:
+        """Find a weak delimiter that splits every row and the header alike."""
+        for delimiter in _WEAK_DELIMITERS:
+            tried = self._try(delimiter)
+            if tried is None or tried.share < 1 or not tried.body.is_consistent:
+                continue
+            # Names of people and places are two words; three and more in each row are columns.
+            if tried.columns > (2 if delimiter == " " else 1):
+                rows = tried.body.rows
+                why = (
+                    f"has 1 field; split at {_spelled(delimiter)}, it and all {rows} rows after it"
+                )
+                return Doubt(f"{why} have {tried.columns}", line=1)
+        return None
+
     def _comment_doubt(self, delimiter: str, tried: _Tried) -> Doubt | None:
         """Take the first row for a comment where the second is a header, by the cells below."""
         mark = self._comment_mark()
-        rows = self._parsed(delimiter) if mark in ("#", "//") else None
+        rows = None if mark in (None, delimiter) else self._parsed(delimiter)
         if rows is None:
             return None
         second, *others = [each for each in rows.records[1:] if isinstance(each, list)] or [[]]

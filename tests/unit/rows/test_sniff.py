@@ -174,6 +174,7 @@ def test_the_content_rather_than_the_name() -> None:
     assert guess("id,b\n1,2\n", "a.tsv", "id") == ("csv", ",")
     assert guess("id\tb\n1\t2\n", "a.csv") == ("tsv", "\t")
     assert guess('{"id": "a, b"}\n', "a.csv") == ("json", None)
+    assert guess("{'id': 'a', 'b': 1}\n{'id': 'c', 'b': 2}\n") == ("json", None)
     assert guess("id,b\n1,2\n", "a.json", "id") == ("csv", ",")
     assert guess(b"PAR1\x15\x04", "a.csv") == ("parquet", None)
 
@@ -303,6 +304,7 @@ def test_a_delimiter_that_splits_nothing_does_not_win() -> None:
         ("# x\n\na\tb\n1\t2\n", "has 1 field; split at tabs, 2 of the 2", 3, "#"),
         ("x,y\na,b,c\n1,2,3\n4,5,6\n7,8\n", "has 2 fields; split at ',', 3 of the 4", 2, None),
         ("//x, y\na,b\n1,2\n3,4\n", "begins as a comment does, and the row", 2, "//"),
+        (";x, y\na,b\n1,2\n3,4\n", "begins as a comment does, and the row", 2, ";"),
     ],
 )
 def test_a_first_row_that_the_others_contradict(
@@ -312,15 +314,37 @@ def test_a_first_row_that_the_others_contradict(
     assert doubt is not None
     assert (doubt.why[: len(why)], doubt.line, doubt.comment) == (why, line, comment)
     assert f"--skip-lines {line + 3}" in doubt.told(5)
-    # Nothing is doubted that was said.
+    # Nothing is doubted where it was said how many columns there are, or where a key is.
     assert sniff(text.encode(), name="x", whole=True, count=1).doubt is None
     key = text.splitlines()[0].partition(",")[0]
     assert sniff(text.encode(), name="x", whole=True, wanted=[key]).doubt is None
 
 
 @pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a:b\n1:2\n3:4\n", "has 1 field; split at ':', it and all 2 rows after it have 2"),
+        (
+            "a b c\n1 2 3\n4 5 6\n",
+            "has 1 field; split at spaces, it and all 2 rows after it have 3",
+        ),
+    ],
+)
+def test_colons_and_spaces_that_split_every_row_alike(text: str, why: str) -> None:
+    found = sniff(text.encode(), name="x", whole=True)
+    assert found.delimiter == ","
+    assert found.doubt is not None
+    assert found.doubt.told(1) == f"{why}. Say which delimiter the file has (--delimiter)"
+    assert sniff(text.encode(), name="x", whole=True, wanted=[text[0]]).doubt is None
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "full name\nA B\nC D\nE F\n",
+        "full name of it\nA B\nC D E F\n",
+        "time\n10:30:00\n11:30:00\n",
+        "a:b\n1:2\n3\n",
         "",
         "id\n",
         "id\n1\n",
