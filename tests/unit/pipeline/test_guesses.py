@@ -14,7 +14,7 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts import Payload
-from ddbload.errors import DdbloadError
+from ddbload.errors import DdbloadError, NothingWritten
 from ddbload.pipeline.context import Permitted
 from ddbload.pipeline.convert import Converted, convert, convertible
 from ddbload.pipeline.scratch import scratch_ledger
@@ -78,6 +78,9 @@ def converted_place(place: str, table: str = "", **source: Any) -> Outcome:
                 Converted(),
                 reject=lambda line: rejects.append(json.loads(line)),
             )
+        except NothingWritten:
+            # What was rejected, and why, tells more here.
+            assert rejects
         except DdbloadError as error:
             return Outcome(error=error)
     items = [json.loads(line)["Item"] for line in out.getvalue().splitlines()]

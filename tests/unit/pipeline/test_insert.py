@@ -204,7 +204,9 @@ def test_an_import_says_how_far_it_may_send_before_it_does():
     covered = [0]
     at: dict[str, int] = {f"r{number:03d}": chunk.start + 7 * number for number in range(ROWS)}
 
-    def look(_operation: str, params: dict[str, dict[str, dict[str, str]]]) -> None:
+    def look(operation: str, params: dict[str, dict[str, dict[str, str]]]) -> None:
+        if operation != "put_item":
+            return
         ((first, reach),) = ranges(it)
         assert first == chunk.start
         assert at[params["Item"]["id"]["S"]] < reach
@@ -241,9 +243,9 @@ def test_what_was_put_ahead_is_remembered():
     it.preflight()
     (chunk,) = it.manifest
     # The first row does not go through; the second does.
-    always: Callable[..., Fault | None] = lambda _, params: (  # noqa: E731
+    always: Callable[..., Fault | None] = lambda operation, params: (  # noqa: E731
         fails("ProvisionedThroughputExceededException")
-        if params["Item"]["id"]["S"] == "r000"
+        if operation == "put_item" and params["Item"]["id"]["S"] == "r000"
         else None
     )
     it.dynamodb.faults.decide = always
