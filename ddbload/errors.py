@@ -208,7 +208,7 @@ class NothingWritten(DdbloadError):
 
     @classmethod
     def of(cls, rows: int, hint: str) -> Self:
-        """The error of a run of so many rows. `hint`: where their causes are to be found."""
+        """The error of a run of so many rows. `hint`: where to see why."""
         said = "the only row was" if rows == 1 else f"all {rows:,} rows were"
         return cls(
             f"{said} rejected, so nothing was written: {hint}; most often the delimiter, a type or"

@@ -89,7 +89,9 @@ def convert(
         sink.write(lines)
         watch(Totals(converted.rows, Work(), converted.bytes, expected_bytes(record), 0))
     if converted.rows.all_rejected:
-        raise NothingWritten.of(converted.read, "their causes are told, and --rejects keeps them")
+        raise NothingWritten.of(
+            converted.read, "their causes say why, and --rejects keeps the rows"
+        )
 
 
 def _lines(

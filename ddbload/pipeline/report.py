@@ -265,7 +265,9 @@ def _first_error(
     if rows.all_rejected and not incomplete:
         return Failure(
             NothingWritten.__name__,
-            NothingWritten.of(rows.read, f"ddbload rejects {record.run} --summary").message,
+            NothingWritten.of(
+                rows.read, f"ddbload rejects {record.run} --summary says why"
+            ).message,
         )
     limit = record.payload.options.max_rejects
     if rows.rejected > limit:
