@@ -74,7 +74,9 @@ def test_a_flag_and_its_opposite(capsys, name, given):
 
 def test_what_else_is_wrong_is_said_by_the_command(capsys):
     given = ["--mode", "put", "--mode", "insert", "--no-such-option"]
-    assert "No such option '--no-such-option'" in said(capsys, "import", "a.csv", "books", *given)
+    err = said(capsys, "import", "a.csv", "books", *given)
+    assert "No such option" in err
+    assert "given twice" not in err
 
 
 def test_the_same_value_twice_is_one(capfdbinary, tmp_path):
