@@ -220,6 +220,7 @@ DONE = {
         "s3:GetObjectVersion": {"inbox/*"},
         "s3:ListBucket": {"work"},
         "s3:PutObject": {
+            "work/runs/*/attempts/*",
             "work/runs/*/chunks/*",
             "work/runs/*/failures/*",
             "work/runs/*/rejects/*",
