@@ -50,7 +50,7 @@ def exercised(stack):
     bad = (HEADER + rows(20) + bad_rows(2)).encode()
     load(stack, bad, run="permitted", chunk_bytes=300).succeeds()
     resume_of_a_lost_segment(stack, "permitted")
-    load(stack, plain(5), run="permitted-insert", mode="insert").succeeds()
+    insert_twice(stack, "permitted-insert")
     several(stack, "permitted-several")
     load(stack, bad, run="permitted-failing", chunk_bytes=300, max_rejects=0).fails(
         "TooManyRejects"
@@ -69,6 +69,22 @@ def exercised(stack):
     assert uploaded.ended.status == "SUCCEEDED"
     again = deliver(stack, event(stack, "permitted/a.csv", version))
     assert again["outcome"] == "loaded before"
+
+
+def insert_twice(stack, run):
+    """Rows that find identical items: whose these are is looked for in the ledger."""
+    once = load(stack, plain(5), run=run, mode="insert")
+    once.succeeds()
+    payload = {
+        "run": {"id": f"{run}-again"},
+        "source": {"bucket": SOURCES, "key": stack.put(plain(5))},
+        "target": {"table": once.table},
+        "options": {"mode": "insert"},
+    }
+    again = Run(stack, f"{run}-again", stack.start(payload))
+    assert again.ended.status == "SUCCEEDED", again.ended.cause
+    report = again.json("report.json")
+    assert (report["rows"]["skipped"], report["identical"]) == (5, 5)
 
 
 def several(stack, run):
