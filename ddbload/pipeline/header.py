@@ -14,7 +14,7 @@ from ddbload.rows.dialect import BYTE_ORDER_MARK, LONGEST_SIGNATURE, Dialect, re
 from ddbload.rows.json_lines import WHITE_SPACE
 from ddbload.rows.json_shape import begins_as_lines, jq_advice, shape_of_json
 from ddbload.rows.parse import Defect, RowParser, Rows
-from ddbload.rows.sniff import Doubt
+from ddbload.rows.sniffed import Doubt
 from ddbload.rows.split import row_ends
 from ddbload.source.decoded import Decoded
 

@@ -12,7 +12,9 @@ from ddbload.pipeline.reading import compression_in
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.encodings import known_codec
 from ddbload.rows.layout import Changes
-from ddbload.rows.sniff import SAMPLE_BYTES, Doubt, sniff
+from ddbload.rows.sniff import sniff
+from ddbload.rows.sniff_delimiter import SAMPLE_BYTES
+from ddbload.rows.sniffed import Doubt
 from ddbload.source.base import ByteSource
 from ddbload.source.decoded import Decoded
 from ddbload.source.transcode import LONGEST_MARK, encoding_of

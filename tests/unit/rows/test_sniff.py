@@ -7,7 +7,8 @@ import json
 import pytest
 
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.sniff import SAMPLE_BYTES, sniff
+from ddbload.rows.sniff import sniff
+from ddbload.rows.sniff_delimiter import SAMPLE_BYTES
 
 
 def guess(
