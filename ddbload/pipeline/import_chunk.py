@@ -317,11 +317,15 @@ class _Import:
         """The segment with the identical items that may be this run's own counted as written."""
         if self._attempt is None:
             return segment
-        identical, own = self._scheduler.settlement.identical, 0
+        settlement, own = self._scheduler.settlement, 0
+        identical = settlement.count(Outcome.IDENTICAL)
         if identical:
             own = self._intake.identical_within(self._attempt.others(segment.end.byte))
         rows = segment.rows
         rows = replace(rows, written=rows.written + own, skipped=rows.skipped - own)
+        if settlement.count(Outcome.UNSEEN):
+            # An emulator's: how many are identical is not known.
+            return replace(segment, rows=rows)
         return replace(segment, rows=rows, identical=identical - own)
 
     def _trim(self, segment: Segment, counted: Segment | None) -> None:

@@ -221,7 +221,9 @@ def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
 
 
 def _identical(segments: Sequence[Segment]) -> int | None:
-    """Skipped rows that found an identical item, as far as segments say."""
+    """Skipped rows that found an identical item; None where segments do not say it of all."""
+    if any(each.identical is None and each.rows.skipped for each in segments):
+        return None
     told = [each.identical for each in segments if each.identical is not None]
     return sum(told) if told else None
 

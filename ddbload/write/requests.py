@@ -158,7 +158,9 @@ class ConditionalPuts:
         name = self._condition.position
         if name is None:
             # It may be this run's own: whoever knows what was sent before decides.
-            same = there is not None and same_item(item, there)
+            if there is None:
+                return Accepted((), units, Outcome.UNSEEN)
+            same = same_item(item, there)
             return Accepted((), units, self._identical if same else Outcome.SKIPPED)
         if there is not None and name in there and not _is_position(there[name]):
             return Refused(

@@ -24,6 +24,8 @@ class Outcome(IntEnum):
     SKIPPED = 4
     IDENTICAL = 5
     """An item like the row's was there. It counts as skipped, unless the row's own run put it."""
+    UNSEEN = 6
+    """An item was there that the answer does not show, as DynamoDB's does. It counts as skipped."""
 
 
 class Settlement:
@@ -61,15 +63,14 @@ class Settlement:
             written=tally[Outcome.WRITTEN],
             rejected=tally[Outcome.REJECTED],
             superseded=tally[Outcome.SUPERSEDED],
-            skipped=tally[Outcome.SKIPPED] + tally[Outcome.IDENTICAL],
+            skipped=tally[Outcome.SKIPPED] + tally[Outcome.IDENTICAL] + tally[Outcome.UNSEEN],
         )
 
-    @property
-    def identical(self) -> int:
-        """Rows before the frontier that found an identical item; they are counted as skipped."""
+    def count(self, outcome: Outcome) -> int:
+        """Rows before the frontier with this outcome."""
         # Brings the tally up to the frontier.
         _ = self.frontier
-        return self._tally[Outcome.IDENTICAL]
+        return self._tally[outcome]
 
     def last_written(self) -> int | None:
         """The last handle from the frontier on that is written, if any."""

@@ -12,7 +12,7 @@ from ddbload.pipeline import attempts
 from ddbload.pipeline.attempts import Attempt
 from ddbload.rows import blocks
 from ddbload.write import limits
-from tests.fakes.client import read_timeout
+from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb_faults import Fault, fails
 from tests.unit.pipeline.chaos import Chaos, Event, Killed, Plan
 from tests.unit.pipeline.world import RUN, TABLE, World
@@ -384,3 +384,13 @@ def test_rows_that_cannot_be_told_of_are_not_sent():
     it.store.hook = lambda *_: None
     it.import_one(chunk, 3.0)
     assert it.report().rows == Counts(read=30, written=30)
+
+
+def test_where_items_are_not_shown_nothing_is_said_of_identical_ones():
+    """As emulators have it: they only say that the condition does not hold."""
+    it = world(full=True)
+    refused = Fault(raises=ServiceError("ConditionalCheckFailedException", 400))
+    it.dynamodb.faults.decide = lambda operation, _: refused if operation == "put_item" else None
+    report = it.run()
+    assert report.rows == Counts(read=ROWS, skipped=ROWS)
+    assert report.identical is None

@@ -120,7 +120,7 @@ def test_an_item_that_is_not_shown_is_another(dynamodb):
     # Emulators do not show it.
     refused = ServiceError("ConditionalCheckFailedException", 400)
     answer = send(dynamodb, INSERT, made(x="1"), Fault(raises=refused))
-    assert answer == Accepted((), 1.0, Outcome.SKIPPED)
+    assert answer == Accepted((), 1.0, Outcome.UNSEEN)
 
 
 def test_units_are_those_of_the_larger_item(dynamodb):

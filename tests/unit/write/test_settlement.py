@@ -64,10 +64,11 @@ def check(made: Settlement, settled: dict[int, Outcome]) -> None:
     frontier = next(handle for handle in range(made.known + 1) if handle not in settled)
     before = [settled[handle] for handle in range(frontier)]
     assert made.frontier == frontier
-    written, rejected, superseded, skipped, identical = map(before.count, Outcome)
-    skipped += identical
+    written, rejected, superseded, skipped, identical, unseen = map(before.count, Outcome)
+    skipped += identical + unseen
     assert made.counts == Counts(frontier, written, rejected, superseded, skipped)
-    assert made.identical == identical
+    assert made.count(Outcome.IDENTICAL) == identical
+    assert made.count(Outcome.UNSEEN) == unseen
     after = [handle for handle, outcome in settled.items() if outcome is Outcome.WRITTEN]
     assert made.last_written() == max((each for each in after if each > frontier), default=None)
 
