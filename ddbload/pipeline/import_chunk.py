@@ -314,7 +314,7 @@ class _Import:
         )
 
     def _judged(self, segment: Segment) -> Segment:
-        """The segment with the identical items that may be this run's own counted as written."""
+        """Count identical items as written where another invocation may have put them."""
         if self._attempt is None:
             return segment
         settlement, own = self._scheduler.settlement, 0
@@ -329,10 +329,11 @@ class _Import:
         return replace(segment, rows=rows, identical=identical - own)
 
     def _trim(self, segment: Segment, counted: Segment | None) -> None:
-        """Say in the ledger what this invocation put and no segment counts.
+        """Record in the ledger which rows this invocation put beyond the segment that counts.
 
-        `segment` is its own. Where another one counts nothing is said, and more taken for put than
-        was; and once the chunk is done nobody asks.
+        `segment` is its own. If another invocation's segment counts and ends elsewhere, the record
+        stays as it is: it covers more rows than were put, which is safe. After the chunk's last
+        segment no invocation reads the record.
         """
         if self._attempt is None:
             return

@@ -153,7 +153,7 @@ class Scheduler:
         self._stopped = True
 
     def expire(self) -> None:
-        """Say that the deadline is reached: see there."""
+        """Take no more rows: the deadline is reached. One request may still go, see `deadline`."""
         self._expired = True
 
     @property
@@ -198,7 +198,7 @@ class Scheduler:
         return Wait(None) if until == math.inf else Wait(min(until, self.deadline))
 
     def doubt(self, batch: Batch) -> None:
-        """Tell that a batch was sent before, unanswered, whatever will be answered now."""
+        """Tell that a batch went twice: the first request may have been carried out."""
         self._doubtful.update(batch.handles)
 
     def last_put(self) -> int | None:

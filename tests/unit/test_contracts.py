@@ -126,10 +126,13 @@ MESSAGES: list[tuple[Any, Callable[[object], Any]]] = [
     (Counts(15, 1, 2, 4, 8), Counts.from_json),
     (Work(1, 2, 3, 4.5), Work.from_json),
     (SEGMENT, Segment.from_json),
+    (replace(SEGMENT, identical=0), Segment.from_json),
+    (replace(RECORD, attempts=True), RunRecord.from_json),
     (PreflightCursor(9, 2, 1), PreflightCursor.from_json),
     (Failure("RowTooLong", "so", 3), Failure.from_json),
     (Failure("RowTooLong", "so"), Failure.from_json),
     (REPORT, Report.from_json),
+    (replace(REPORT, identical=7), Report.from_json),
     (replace(REPORT, error=None, failures=()), Report.from_json),
 ]
 each_message = pytest.mark.parametrize(
@@ -448,3 +451,10 @@ def test_a_run_goes_on_under_the_limits_of_a_later_call() -> None:
     assert RECORD.with_options(later) == replace(
         RECORD, payload=replace(PAYLOAD, options=options), workers=8
     )
+
+
+def test_what_earlier_versions_do_not_know_is_left_out_where_it_says_nothing():
+    for message, name in ((SEGMENT, "identical"), (REPORT, "identical"), (RECORD, "attempts")):
+        assert name not in message.to_json()
+    assert not RECORD.attempts
+    assert SEGMENT.identical is None
