@@ -91,21 +91,31 @@ def _ask(
         return TableNotFound(absent) if meant.code == "ResourceNotFoundException" else None
 
     doing = f"describing table {name}"
+    is_foreign = False
 
     def ask() -> T:
-        answer: Any = client.describe_table(TableName=name)
-        return read(answer["Table"])
+        nonlocal is_foreign
+        try:
+            is_foreign = False
+            answer: Any = client.describe_table(TableName=name)
+            return read(answer["Table"])
+        except (AttributeError, LookupError, TypeError, ValueError):
+            # One that was damaged on its way is another one when it is asked for again.
+            is_foreign = True
+            raise ConnectionError("the answer is not from DynamoDB") from None
 
     try:
         return call(ask, doing, expected=expected, sleep=sleep, rng=rng, give_up=give_up)
-    except (AttributeError, LookupError, TypeError, ValueError):
+    except ServiceUnavailable:
+        if not is_foreign:
+            raise
         raise ServiceUnavailable(
             f"{doing}: the answer is none of DynamoDB's; check the endpoint"
         ) from None
 
 
 def _id(table: Mapping[str, Any]) -> str:
-    return str(table.get("TableId") or f"{table.get('TableArn')} {table.get('CreationDateTime')}")
+    return str(table.get("TableId") or f"{table['TableArn']} {table['CreationDateTime']}")
 
 
 def _table(name: str, table: Mapping[str, Any]) -> Table:

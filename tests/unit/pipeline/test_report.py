@@ -588,3 +588,31 @@ def test_a_review_believes_the_ledger_and_not_the_report(world):
 def test_a_damaged_report_is_none(world):
     world.store.objects[f"runs/{RUN}/report.json"] = b"{"
     assert review(RUN, world.context()).status == "SUCCEEDED_WITH_REJECTS"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *({}, {"Table": {}}, {"Table": []}, {"Table": None}),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+    ],
+    ids=str,
+)
+def test_an_answer_that_is_not_dynamodb_s_is_asked_for_again(world, answer):
+    real, broken = world.dynamodb.describe_table, 3
+
+    def describe_table(**params: Any) -> Any:
+        nonlocal broken
+        broken -= 1
+        if broken < 0:
+            return real(**params)
+        if isinstance(answer, Exception):
+            # As botocore fails on a body that is not text.
+            raise answer
+        return answer
+
+    world.dynamodb.describe_table = describe_table
+    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
+    broken = 6
+    with pytest.raises(errors.ServiceUnavailable, match="check the endpoint"):
+        world.report()
