@@ -22,6 +22,8 @@ class DdbloadError(Exception):
     permanent: ClassVar[bool] = True
     chunk_local: ClassVar[bool] = False
     """Whether it says something of one chunk only, so that its siblings may well go on."""
+    resumable: ClassVar[bool] = True
+    """Whether to take the run up again may help, once the cause is mended."""
 
     @property
     def name(self) -> str:
@@ -158,6 +160,8 @@ class TableNotActive(DdbloadError):
 class TableReplaced(DdbloadError):
     """The table was deleted and made again under its name while a run wrote to it."""
 
+    resumable = False
+
 
 class KeyColumnMissing(DdbloadError):
     """The table's key attribute is no column of the file."""
@@ -205,6 +209,8 @@ class TooManyRejects(DdbloadError):
 
 class NothingWritten(DdbloadError):
     """Every row was rejected."""
+
+    resumable = False
 
     @classmethod
     def of(cls, rows: int, hint: str) -> Self:
@@ -285,6 +291,12 @@ class Interrupted(DdbloadError):
 
     exit_code = 130
     permanent = False
+
+
+def is_resumable(name: str) -> bool:
+    """Whether to take a run up again may help that failed of the error of this name."""
+    kind = globals().get(name)
+    return not (isinstance(kind, type) and issubclass(kind, DdbloadError)) or kind.resumable
 
 
 def unexpected(error: Exception, doing: str) -> UnexpectedError:

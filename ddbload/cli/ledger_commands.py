@@ -12,7 +12,7 @@ import click
 from ddbload.cli.options import aws_options, ledger_option, run_argument, stack_option
 from ddbload.cli.output import Result, tell, tell_error
 from ddbload.cli.places import place_given, resume_line
-from ddbload.errors import RunNotFound
+from ddbload.errors import RunNotFound, is_resumable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,8 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
         record = context.ledger(run).record()
     found = _standing(record, execution, context)
     resume = None if found.running or found.done else resume_line(run, **place)
-    if resume is not None and _is_source_gone(record):
+    gone, error = _is_source_gone(record), found.reached.error
+    if gone or (error is not None and not is_resumable(error.name)):
         resume = None
     if as_json:
         value = {**found.reached.to_json(), "status": found.status}
@@ -65,8 +66,8 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
     if resume is not None:
         lines.append(f"  resume    {resume}")
     elif not found.running and not found.done:
-        anew = "import it anew, under another run id"
-        lines.append(f"  resume    not possible: its input cannot be read again; {anew}")
+        why = "its input cannot be read again" if gone else "that would change nothing"
+        lines.append(f"  resume    not possible: {why}; import it anew, under another run id")
     click.echo("\n".join(lines))
     return 0
 

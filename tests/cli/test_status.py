@@ -93,3 +93,20 @@ def test_the_run_is_named_before_its_source_is_looked_for(console):
     assert console.ddbload("import", "no.csv", "no-table", "--quiet").err == (
         "ddbload: SourceNotFound: no.csv: no such file\n"
     )
+
+
+def test_a_run_that_wrote_nothing_is_not_taken_up(console, table):
+    console.write("bad.csv", "id,n\nx,1\ny,2\n")
+    ended = console.ddbload("import", "bad.csv", table, "--run-id", "bad", "--ledger", "ledger")
+    assert (ended.code, ended.out.splitlines()[0]) == (1, "run bad: FAILED")
+    assert "NothingWritten: all 2 rows were rejected" in ended.err
+    shown = console.ddbload("status", "bad", "--ledger", "ledger").out
+    assert shown.startswith("run bad: FAILED\n")
+    assert shown.endswith(
+        "  resume    not possible: that would change nothing; import it anew, under another run"
+        " id\n"
+    )
+    found = json.loads(console.ddbload("status", "bad", "--ledger", "ledger", "--json").out)
+    assert (found["status"], found["error"]["name"], found["resume"]) == (
+        *("FAILED", "NothingWritten", None),
+    )

@@ -32,3 +32,14 @@ def test_an_unexpected_error_tells_its_place_and_not_its_text():
     assert named.name == "UnexpectedError"
     assert "ValueError at test_errors.py:" in named.message
     assert "secret" not in named.message
+
+
+def test_what_taking_a_run_up_again_cannot_help():
+    names = [name for name, kind in vars(errors).items() if isinstance(kind, type)]
+    assert {name for name in names if not errors.is_resumable(name)} == {
+        "NothingWritten",
+        "TableReplaced",
+    }
+    # Of errors that are AWS's nothing is known.
+    assert errors.is_resumable("Lambda.Unknown")
+    assert errors.is_resumable("TAKE_UP")
