@@ -43,8 +43,8 @@ MAX_CAUSE = 2000
 """Characters of a cause that are kept: a Fail state takes 32,768, a run's record need not."""
 
 LEDGER_VERSION = 2
-"""Of the ledgers that are begun now. In those of version 1 segments say nothing of their run, and
-there are no attempts."""
+"""Version of new ledgers. In version 1, segments do not carry run id and configuration, and there
+are no attempts."""
 
 DEFAULT_CHUNK_BYTES = 16 * 1024 * 1024
 DEFAULT_MAX_ROW_BYTES = 16 * 1024 * 1024
@@ -515,7 +515,7 @@ class RunRecord(Message):
     listing: str | None = None
     """The name of their listing in the ledger."""
     ledger_version: int = LEDGER_VERSION
-    """That of the ledger, which stays what it was when the run began."""
+    """The ledger's version, fixed when the run begins."""
 
     @property
     def configuration(self) -> str:
@@ -554,14 +554,14 @@ class RunRecord(Message):
 
     @property
     def keeps_attempts(self) -> bool:
-        """Whether invocations say in the ledger how far they may have sent rows."""
+        """Invocations record in the ledger how far they may have sent rows."""
         return self.payload.options.mode == INSERT and self.ledger_version >= LEDGER_VERSION
 
     @property
     def stamp(self) -> dict[str, str]:
-        """What each segment and each part of the manifest carries: whose it is, and of what.
+        """The run id and configuration that each segment and manifest part carries.
 
-        Nothing in ledgers of version 1.
+        Empty in ledgers of version 1.
         """
         if self.ledger_version < LEDGER_VERSION:
             return {}
@@ -669,7 +669,7 @@ class Counts(WholeNumbers):
 
     @property
     def all_rejected(self) -> bool:
-        """Whether there are rows, and every one of them was rejected."""
+        """At least one row was read, and every row was rejected."""
         return 0 < self.read == self.rejected
 
     def __add__(self, other: Counts) -> Counts:
@@ -751,7 +751,7 @@ class Segment(Message):
     planned: Planned | None = None
     """What the rows would come to, where nothing was sent."""
     identical: int | None = None
-    """Of the skipped rows, those that found an identical item; None where nobody looked."""
+    """Skipped rows that found an identical item; None if not known."""
 
     def to_json(self) -> dict[str, Any]:
         return _without_null(asdict(self), "planned", "identical")
@@ -972,7 +972,7 @@ class Report(Message):
     planned: Planned | None = None
     """What the rows would come to, where mode `plan` sent none."""
     identical: int | None = None
-    """Of the skipped rows, those that found an identical item; None where nobody looked."""
+    """Skipped rows that found an identical item; None if not known."""
 
     def to_json(self) -> dict[str, Any]:
         return _without_null(asdict(self), "planned", "identical")

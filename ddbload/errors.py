@@ -23,7 +23,7 @@ class DdbloadError(Exception):
     chunk_local: ClassVar[bool] = False
     """Whether it says something of one chunk only, so that its siblings may well go on."""
     resumable: ClassVar[bool] = True
-    """Whether to take the run up again may help, once the cause is mended."""
+    """Resuming the run may help, once the cause is removed."""
 
     @property
     def name(self) -> str:
@@ -294,7 +294,7 @@ class Interrupted(DdbloadError):
 
 
 def is_resumable(name: str) -> bool:
-    """Whether to take a run up again may help that failed of the error of this name."""
+    """Tell whether resuming may help a run that failed with the error of this name."""
     kind = globals().get(name)
     return not (isinstance(kind, type) and issubclass(kind, DdbloadError)) or kind.resumable
 

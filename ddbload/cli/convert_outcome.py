@@ -28,7 +28,7 @@ class Outcome:
 
     @property
     def status(self) -> str:
-        """As an import's."""
+        """The outcome, in the words of an import's status."""
         if self.error is not None:
             return FAILED
         return SUCCEEDED_WITH_REJECTS if self.rows.rejected else SUCCEEDED

@@ -121,7 +121,7 @@ class Result:
     error: Failure | None
     planned: Planned | None = None
     identical: int | None = None
-    """Of the skipped rows, those that found an identical item; None where nobody looked."""
+    """Skipped rows that found an identical item; None if not known."""
     read_as: str | None = None
     """How the source was read, in words."""
 

@@ -1,4 +1,4 @@
-"""Which items of a chunk may be this run's own: told by what its invocations may have put.
+"""Records of what each invocation may have put, to tell the run's own items from others'.
 
 `insert` finds items that are identical to its rows, and skips them. But an invocation that was
 killed has put items and counted none, and the next one finds these. So each invocation says in the
@@ -30,11 +30,11 @@ AHEAD_ROWS = 5_000
 those under way count as written after a kill, at most, although they were there before."""
 
 Range = tuple[int, int]
-"""Of bytes: from the first one on, up to, not with, the second one."""
+"""A byte range: start inclusive, end exclusive."""
 
 
 class Attempt:
-    """What an invocation may have put, and what the others of its chunk may have."""
+    """Record of what an invocation may have put; reads those of the chunk's other invocations."""
 
     def __init__(self, ledger: Ledger, chunk: Chunk, start: Cursor) -> None:
         self._ledger = ledger
@@ -73,7 +73,7 @@ class Attempt:
                 self._say(first, reach)
 
     def others(self, before: int) -> list[Range]:
-        """Where rows stand that other invocations may have put, up to a byte; none overlaps."""
+        """List the byte ranges, up to a byte, that other invocations may have put; none overlap."""
         found = _last_of_each(self._ledger.attempt_names(self._chunk.chunk))
         found.pop(self._name, None)
         merged: list[Range] = []
@@ -93,7 +93,7 @@ class Attempt:
 
 
 def _last_of_each(names: Sequence[str]) -> dict[str, Range]:
-    """What each invocation said last."""
+    """Find the last record of each invocation."""
     last: dict[str, Range] = {}
     # An invocation's stand together so, in the order of their numbers.
     for name in sorted(names):

@@ -107,9 +107,9 @@ def review(run: str, context: Context) -> Report:
 
 
 def as_last_told(found: Report, last: Report) -> Report:
-    """What the ledger says, with what the last report knew beyond it, where no more was done since.
+    """Add to what the ledger says what only the last report knew, unless more was done since.
 
-    That is why preflight failed, say, or that the table was replaced.
+    For example why preflight failed, or that the table was replaced.
     """
     if (found.rows, found.chunks_done) != (last.rows, last.chunks_done):
         return found
@@ -122,7 +122,7 @@ def as_last_told(found: Report, last: Report) -> Report:
 
 
 def _differs_in_word(found: Report) -> bool:
-    """Whether an earlier version would have said SUCCEEDED."""
+    """Tell whether an earlier version would have said SUCCEEDED."""
     if found.error is not None:
         return found.error.name == NothingWritten.__name__
     return found.status == SUCCEEDED_WITH_REJECTS
@@ -137,7 +137,7 @@ def last_report(ledger: Ledger) -> Report | None:
 
 
 def _checked(record: RunRecord, ledger: Ledger, context: Context) -> Report:
-    """What the ledger says, its rejects and the table looked at before it is called a success."""
+    """Reconcile the ledger, then check the rejects and the table before calling it a success."""
     found = reconcile(record, ledger, context.now() - record.created)
     found = _with_rejects_checked(found, ledger)
     if found.status not in DONE or record.payload.options.mode == PLAN:

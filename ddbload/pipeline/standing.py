@@ -20,13 +20,13 @@ class Standing:
     status: str
     """`RUNNING`, or what the last attempt came to: `INTERRUPTED` where it left no report."""
     running: bool
-    """Whether somebody works on the run."""
+    """A process or execution works on the run."""
     done: bool
-    """Whether there is nothing to take up."""
+    """Nothing is left to do."""
     reached: Report
-    """How far the run is: what the ledger proves, or of a living run what it last told."""
+    """Progress: what the ledger proves, or what a living run last reported."""
     heartbeat: Heartbeat | None
-    """Of the process that works on the run, or ended without a word."""
+    """Heartbeat of the process that works on the run, or that died."""
 
 
 def living(run: str, context: Context) -> Heartbeat | None:

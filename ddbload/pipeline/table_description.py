@@ -38,7 +38,7 @@ def described(
     sleep: Callable[[float], None] = time.sleep,
     rng: random.Random | None = None,
 ) -> tuple[Table, Mapping[str, Any]]:
-    """The same, and all that DescribeTable answers of it."""
+    """Describe a table that takes writes; also the whole answer of DescribeTable."""
     absent = (
         f"there is no table {name} in {client.meta.region_name}; ddbload does not create tables"
     )
@@ -82,9 +82,9 @@ def _ask(
     rng: random.Random | None,
     give_up: Callable[[], bool] = lambda: False,
 ) -> T:
-    """What `read` makes of DescribeTable's answer. Raises `TableNotFound`, and AWS's errors.
+    """Call DescribeTable and decode the answer. Raises `TableNotFound`, and AWS's errors.
 
-    `absent`: what to say where there is no such table.
+    `absent`: the message if there is no such table.
     """
 
     def expected(meant: Meaning) -> Exception | None:

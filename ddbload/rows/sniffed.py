@@ -1,4 +1,4 @@
-"""What a guess at a file's format comes to."""
+"""Result of guessing a file's format and delimiter."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
 
 
 def _is_version(found: Mapping[str, Any], pinned: Mapping[str, Any]) -> bool:
-    """Whether a file is what was pinned. Earlier versions did not pin `ctime_ns`."""
+    """Compare a file with what was pinned. Earlier versions did not pin `ctime_ns`."""
     return dict(found) == {"ctime_ns": found["ctime_ns"], **pinned}
 
 
