@@ -106,6 +106,11 @@ class Clients:
             self._session = session
         return self._session
 
+    def renew(self) -> None:
+        """Have the next DynamoDB client look for credentials anew."""
+        self.session(anew=True)
+        self._dynamodb = None
+
     def _make(self, service: Any) -> Any:
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError

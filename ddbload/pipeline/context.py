@@ -34,6 +34,9 @@ class ClientSet(Protocol):
     def dynamodb(self) -> DynamoDBClient:
         """DynamoDB."""
 
+    def renew(self) -> None:
+        """Have the next DynamoDB client look for credentials anew."""
+
     @property
     def identity(self) -> Identity:
         """DynamoDB, by requests of one's own."""

@@ -43,6 +43,8 @@ from ddbload.write.requests import first_wins, requests_of
 from ddbload.write.scheduler import Scheduler
 from ddbload.write.settlement import Outcome
 
+ATTEMPTS = 3
+"""At asking for the table's id: then Report asks."""
 MAX_STALLED = 3
 PROGRESS_SECONDS = 0.1
 """How often it is told at most how far an import is."""
@@ -69,11 +71,11 @@ def import_chunk(
     if not chunk.start <= start.byte < chunk.end:
         raise InvalidPayload(f"the cursor, byte {start.byte}, lies outside chunk {chunk.chunk}")
     try:
+        reading = reading or Reading(ledger.record())
         _require_row_start(start, chunk, ledger)
         segment = ledger.find_segment(chunk.chunk, start.byte)
         if segment is not None:
             return _result(task, segment, adopted=True)
-        reading = reading or Reading(ledger.record())
         if reading.record.payload.options.mode == PLAN:
             segment, work = _planned(chunk, start, reading, ledger, context), None
         else:
@@ -237,7 +239,7 @@ class _Import:
                 " add up: please report it"
             )
         if segment.work.requests:
-            self._require_same_table_still()
+            self._require_same_table()
         done = segment.end.byte > self._start.byte
         written = self._write(self._judged(segment)) if done else None
         self._trim(segment, written)
@@ -245,22 +247,20 @@ class _Import:
         return written
 
     def _require_same_table(self) -> None:
-        context = self._context
-        require_same(
-            context.clients.dynamodb,
-            self._record.table,
-            sleep=context.sleep,
-            rng=context.rng,
-            give_up=context.must_end,
-        )
+        """Before the first request and after the last: no row goes to another table, nor counts.
 
-    def _require_same_table_still(self) -> None:
-        """Compare after the last request: no segment may count rows of another table.
-
-        What only keeps DynamoDB from being asked leaves the segment: Report asks again.
+        What only keeps DynamoDB from being asked now is no reason to stop: Report asks again.
         """
+        context = self._context
         try:
-            self._require_same_table()
+            require_same(
+                context.clients,
+                self._record.table,
+                attempts=ATTEMPTS,
+                sleep=context.sleep,
+                rng=context.rng,
+                give_up=context.must_end,
+            )
         except (TableReplaced, TableNotFound, TableNotActive):
             raise
         except DdbloadError:

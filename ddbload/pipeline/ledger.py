@@ -145,7 +145,7 @@ class Ledger:
             )
 
         name = _part_name(byte)
-        return self._read(name, lambda value: self._read_own(name, value, decode))
+        return self._read(name, self._owned(name, decode))
 
     def part_before(self, byte: int) -> ManifestPart | None:
         """The last part of the manifest that begins before a byte."""
@@ -303,20 +303,27 @@ class Ledger:
             self._known_stamp = self.record().stamp
         return self._known_stamp
 
-    def _read_own(self, name: str, value: Any, decode: Callable[[dict[str, Any]], T]) -> T:
-        """Decode an object that carries the run's stamp. Raises `LedgerDamaged`."""
-        said = dict(value)
-        carried = {each: said.pop(each) for each in ("run", "configuration") if each in said}
-        found = decode(said)
-        if carried != self._stamp:
-            raise LedgerDamaged(
-                f"{self._uri(name)} was not written by this run: it belongs to another one, or to"
-                " one with another source, table or reading of it; start a new run (another run id)"
-            )
-        return found
+    def _owned(self, name: str, decode: Callable[[dict[str, Any]], T]) -> Callable[[Any], T]:
+        """Make a decoder of objects that carry the run's stamp. It raises `LedgerDamaged`."""
+        # Looked up here and not while decoding: what keeps it from being read is no damage.
+        stamp = self._stamp
+
+        def decode_own(value: Any) -> T:
+            said = dict(value)
+            carried = {each: said.pop(each) for each in ("run", "configuration") if each in said}
+            found = decode(said)
+            if carried != stamp:
+                raise LedgerDamaged(
+                    f"{self._uri(name)} was not written by this run: it belongs to another one, or"
+                    " to one with another source, table or reading of it; start a new run (another"
+                    " run id)"
+                )
+            return found
+
+        return decode_own
 
     def _segment_named(self, name: str) -> Callable[[Any], Segment]:
-        """Reads the segment of this name, and no other that was put in its place."""
+        """Make a decoder of the segment of this name, and no other that was put in its place."""
 
         def decode(said: dict[str, Any]) -> Segment:
             segment = Segment.from_json(said)
@@ -324,7 +331,7 @@ class Ledger:
                 raise ValueError(name)
             return segment
 
-        return lambda value: self._read_own(name.removeprefix(self._root), value, decode)
+        return self._owned(name.removeprefix(self._root), decode)
 
     def _uri(self, name: str) -> str:
         return self._store.uri(self._root + name)

@@ -144,7 +144,7 @@ def _checked(record: RunRecord, ledger: Ledger, context: Context) -> Report:
         return found
     try:
         require_same(
-            context.clients.dynamodb,
+            context.clients,
             record.table,
             sleep=context.sleep,
             rng=context.rng,

@@ -5,12 +5,18 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ddbload.aws_http.calls import call
+from ddbload.aws_http.calls import ATTEMPTS, call
 from ddbload.aws_http.failures import Meaning
 from ddbload.contracts import KeyAttribute, Table
-from ddbload.errors import ServiceUnavailable, TableNotActive, TableNotFound, TableReplaced
+from ddbload.errors import (
+    AccessDenied,
+    ServiceUnavailable,
+    TableNotActive,
+    TableNotFound,
+    TableReplaced,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -45,10 +51,22 @@ def described(
     return _ask(client, name, lambda told: (_table(name, told), told), absent, sleep=sleep, rng=rng)
 
 
+class DynamoDBClients(Protocol):
+    """What `require_same` asks with."""
+
+    @property
+    def dynamodb(self) -> DynamoDBClient:
+        """DynamoDB."""
+
+    def renew(self) -> None:
+        """Have the next client look for credentials anew."""
+
+
 def require_same(
-    client: DynamoDBClient,
+    clients: DynamoDBClients,
     table: Table,
     *,
+    attempts: int = ATTEMPTS,
     sleep: Callable[[float], None] = time.sleep,
     rng: random.Random | None = None,
     give_up: Callable[[], bool] = lambda: False,
@@ -69,7 +87,25 @@ def require_same(
         _table(table.name, told)
 
     absent = f"table {table.name} is not there any more"
-    _ask(client, table.name, check, absent, sleep=sleep, rng=rng, give_up=give_up)
+
+    def ask() -> None:
+        _ask(
+            clients.dynamodb,
+            table.name,
+            check,
+            absent,
+            attempts=attempts,
+            sleep=sleep,
+            rng=rng,
+            give_up=give_up,
+        )
+
+    try:
+        ask()
+    except AccessDenied:
+        # A run may outlast the credentials that it began with, and there may be others by now.
+        clients.renew()
+        ask()
 
 
 def _ask(
@@ -78,6 +114,7 @@ def _ask(
     read: Callable[[Mapping[str, Any]], T],
     absent: str,
     *,
+    attempts: int = ATTEMPTS,
     sleep: Callable[[float], None],
     rng: random.Random | None,
     give_up: Callable[[], bool] = lambda: False,
@@ -105,7 +142,15 @@ def _ask(
             raise ConnectionError("the answer is not from DynamoDB") from None
 
     try:
-        return call(ask, doing, expected=expected, sleep=sleep, rng=rng, give_up=give_up)
+        return call(
+            ask,
+            doing,
+            expected=expected,
+            attempts=attempts,
+            sleep=sleep,
+            rng=rng,
+            give_up=give_up,
+        )
     except ServiceUnavailable:
         if not is_foreign:
             raise

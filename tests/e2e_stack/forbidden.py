@@ -209,7 +209,7 @@ def forbidden_to(granted: Granted, role: str) -> set[Call]:
     table = [granted.arn("dynamodb", f"table/{granted.stack.cloud.tables[0]}")]
     if role != "import_chunk":
         found |= _all("dynamodb", ("BatchWriteItem", "PutItem"), table)
-    if role != "preflight":
+    if role not in {"preflight", "import_chunk", "report"}:
         found |= _all("dynamodb", ("DescribeTable",), table)
     if role not in {"on_upload", MACHINE}:
         found |= _all("states", ("StartExecution",), [stack.machine])

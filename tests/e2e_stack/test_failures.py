@@ -161,7 +161,7 @@ def test_a_stopped_execution(stack, console):
     assert stopped.run.ended.status == "ABORTED"
     assert stopped.run.names("report.json") == []
     shown = console.ddbload("report", "stopped", "--json")
-    assert (shown.code, json.loads(shown.out)["status"]) == (1, "FAILED")
+    assert (shown.code, json.loads(shown.out)["status"]) == (130, "CANCELLED")
     code, found = resumed(console, "stopped", "--workers", "4")
     assert (code, found["rows"]["written"]) == (0, 80)
     stopped.is_loaded()

@@ -142,6 +142,7 @@ TAKEN_AWAY = {
     ("import_chunk", "dynamodb:BatchWriteItem"): "AccessDenied",
     ("import_chunk", "dynamodb:PutItem"): "AccessDenied",
     ("import_chunk", "s3:PutObject"): "AccessDenied",
+    ("report", "dynamodb:DescribeTable"): "AccessDenied",
     ("report", "s3:PutObject"): "AccessDenied",
     (MACHINE, "s3:GetObject"): "ItemReaderFailed",
     (MACHINE, "states:StartExecution"): "Permissions",
@@ -225,6 +226,7 @@ DONE = {
     },
     "import_chunk": {
         "dynamodb:BatchWriteItem": {"table"},
+        "dynamodb:DescribeTable": {"table"},
         "dynamodb:PutItem": {"table"},
         "s3:GetObject": {
             "sources/*",
@@ -243,6 +245,7 @@ DONE = {
         },
     },
     "report": {
+        "dynamodb:DescribeTable": {"table"},
         "s3:GetObject": {
             "work/runs/*/chunks/*",
             "work/runs/*/failures/*",

@@ -125,8 +125,14 @@ def test_a_table_that_is_gone_has_nothing(world):
 
 
 def test_a_table_that_may_not_be_looked_at_is_no_success(world):
-    world.dynamodb.faults.add("describe_table", fails("AccessDeniedException"))
+    # Whoever renewed their credentials meanwhile is let in at the second time.
+    world.dynamodb.faults.add("describe_table", fails("AccessDeniedException"), times=2)
     failed(world, "AccessDenied")
+
+
+def test_credentials_that_were_renewed_since_are_found(world):
+    world.dynamodb.faults.add("describe_table", fails("ExpiredTokenException"))
+    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
 def test_a_table_that_cannot_be_looked_at_now_is_asked_for_later(world):

@@ -85,6 +85,9 @@ class FakeClients:
     dynamodb: Any
     s3: Any
 
+    def renew(self) -> None:
+        """There are no credentials."""
+
     def s3_identity(self, bucket: str) -> None:
         """A bucket is reached by the client."""
 
