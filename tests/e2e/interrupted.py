@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,11 @@ class LongRun:
         console.write(FILE, "".join(["id,name\n", *lines]))
 
     @contextmanager
-    def started(self, *options: str, processes: int = 2, **env: str) -> Iterator[Running]:
+    def started(
+        self, *options: str, processes: int = 2, slowly: Sequence[str] = SLOWLY, **env: str
+    ) -> Iterator[Running]:
         """Run it slowly, by two processes."""
-        command = [*self.command, *SLOWLY, "--processes", str(processes), *options]
+        command = [*self.command, *slowly, "--processes", str(processes), *options]
         with started(self.console, command, **env) as running:
             yield running
 

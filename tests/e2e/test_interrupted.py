@@ -196,7 +196,8 @@ def test_a_killed_run_is_seen_and_taken_up(console, dynamodb, chunk_bytes):
         return json.loads(console.ddbload("status", "long", *place, "--json").out or "{}")
 
     # Forty seconds of writing.
-    with long.started("--chunk-bytes", chunk_bytes, "--max-wcu", "100") as running:
+    long.command[long.command.index("1500")] = chunk_bytes
+    with long.started(slowly=("--max-wcu", "100")) as running:
         long.reaches("progress.json", running)
         until(lambda: status()["rows"]["written"] > 0, "it is not seen to write")
         found = status()
