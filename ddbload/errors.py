@@ -152,6 +152,9 @@ class SplitMismatch(DdbloadError):
 class TableNotFound(DdbloadError):
     """DynamoDB has no such table here."""
 
+    # A table of the same name that is made later is another one.
+    resumable = False
+
 
 class TableNotActive(DdbloadError):
     """The table exists and does not take writes now."""

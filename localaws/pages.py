@@ -18,7 +18,8 @@ from http.server import BaseHTTPRequestHandler
 
 from localaws.settings import HOST
 
-# No AWS client sends them. What a person types into a browser is Sec-Fetch-Site: none.
+# No AWS client sends them. Sec-Fetch-Site: none is no exception: a browser says so of an address
+# that a person typed or followed from a mail, and of wherever that page's owner redirects it to.
 _OF_BROWSERS = ("origin", "referer", "sec-fetch-site")
 
 NODE_GUARD = """
@@ -26,8 +27,7 @@ const guard = server => {
   const refusal = ({method, headers}) => {
     if (method === 'OPTIONS') return 'OPTIONS is what browsers ask for pages'
     for (const name of ['origin', 'referer', 'sec-fetch-site'])
-      if (name in headers && !(name === 'sec-fetch-site' && headers[name] === 'none'))
-        return `the header ${name} comes from a web page`
+      if (name in headers) return `the header ${name} comes from a browser`
     const port = server.address().port
     const names = ['127.0.0.1', 'localhost'].map(name => port === 80 ? name : `${name}:${port}`)
     if (!names.includes((headers.host || '').toLowerCase()))
@@ -52,9 +52,8 @@ def refusal(method: str, headers: Mapping[str, str], port: int) -> str | None:
     if method == "OPTIONS":
         return "localaws: OPTIONS is what browsers ask for pages"
     for name in _OF_BROWSERS:
-        value = headers.get(name)
-        if value is not None and (name, value) != ("sec-fetch-site", "none"):
-            return f"localaws: the header {name} comes from a web page"
+        if name in headers:
+            return f"localaws: the header {name} comes from a browser"
     host = headers.get("host", "")
     if not _is_ours(host, port):
         return (

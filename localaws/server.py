@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import posixpath
 import re
 import socket
 import threading
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import unquote
 
 from moto import backends
 from moto.backends import list_of_moto_modules
@@ -30,6 +32,8 @@ from localaws.settings import HOST
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 # Bodies beyond this are objects; no permission depends on what is in them.
 _READ_BYTES = 1_048_576
+# moto's own controls, and the metadata of machines.
+_OF_MOTO = re.compile(r"/+(?:moto-api|latest/+meta-data)", re.IGNORECASE)
 # Methods of presigned URLs. Not POST: a page sends one without asking first.
 _BY_LINK = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _CUSTOM_RESOURCE = re.compile(r"/cloudformation_[a-z0-9-]+/cfnresponse")
@@ -118,8 +122,13 @@ def _unsigned(request: Request) -> str | None:
 
 
 def _by_link(request: Request) -> bool:
-    """Tell whether a request has a presigned URL of S3, of Signature Version 4 or 2."""
+    """Tell whether a request has a presigned URL of S3, of Signature Version 4 or 2.
+
+    What moto serves by its path alone, whatever service the signature is for, has none.
+    """
     if "authorization" in request.headers or request.method not in _BY_LINK:
+        return False
+    if _OF_MOTO.match(posixpath.normpath("/" + unquote(request.path))):
         return False
     signature = signature_of(request)
     if signature is not None:

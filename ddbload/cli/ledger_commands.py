@@ -74,12 +74,13 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
 
 def _standing(record: RunRecord, execution: Execution | None, context: Context) -> Standing:
     """The state of a run, in the words of its execution where it has one."""
-    from ddbload.pipeline.executions import SUCCEEDED
+    from ddbload.pipeline.executions import ABORTED, SUCCEEDED
     from ddbload.pipeline.follow import run_status
     from ddbload.pipeline.standing import Standing, standing
 
     found = standing(record, context)
-    if execution is None:
+    if execution is None or (found.done and execution.status == ABORTED):
+        # What was stopped when the run was done changes nothing.
         return found
     reached = found.reached
     if execution.running:

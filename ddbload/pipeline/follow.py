@@ -21,7 +21,7 @@ from ddbload.pipeline.conductor import Totals
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import ABORTED, Execution, Executions
 from ddbload.pipeline.ledger import Ledger
-from ddbload.pipeline.report import review
+from ddbload.pipeline.report import done_before, review
 
 POLL_SECONDS = 1.0
 UNKNOWN_SECONDS = 60.0
@@ -104,10 +104,13 @@ def concluded(run: str, execution: Execution, context: Context) -> Report | None
     """What a run came to whose execution has ended; None when it never began.
 
     A failed execution is never told as a success: it may have been refused for a run that an
-    earlier one completed.
+    earlier one completed. But one that was stopped when the run was done changes nothing.
     """
-    if context.ledger(run).find_record() is None:
+    ledger = context.ledger(run)
+    if ledger.find_record() is None:
         return None
+    if execution.status == ABORTED and (done := done_before(ledger)) is not None:
+        return done
     found = review(run, context)
     if execution.status == SUCCEEDED:
         return found

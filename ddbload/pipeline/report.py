@@ -63,7 +63,7 @@ def conclude(task: ReportTask, context: Context) -> Outcome:
     """The deployed run's last step: report, with what the state machine caught in mind.
 
     An execution in which something was caught has failed, whatever the ledger proves; but the
-    report of an earlier execution that succeeded is kept as it is.
+    report of a run that was done before is kept as it is.
     """
     run = task.asked_for()
     caught = task.error
@@ -74,14 +74,13 @@ def conclude(task: ReportTask, context: Context) -> Outcome:
         # It never began. What was caught says why; there is nothing to reconcile.
         failure = caught or Failure(error.name, error.message)
         return Outcome(run, FAILED, Counts(), 0, 0, None, failure)
-    found = _checked(record, ledger, context)
-    proven = found.status in DONE
+    earlier = done_before(ledger)
+    found = _checked(record, ledger, context) if earlier is None else earlier
     # Failed chunks say more than what the Map's own error does; but where Preflight failed, none
     # was tried, and they are an earlier execution's.
-    if caught is not None and (proven or _says_little(found) or not task.planned):
+    if caught is not None and (found.status in DONE or _says_little(found) or not task.planned):
         found = replace(found, status=FAILED, error=caught)
-    earlier = last_report(ledger) if caught is not None and proven else None
-    if earlier is None or earlier.status not in DONE:
+    if earlier is None:
         ledger.put_report(found)
     return Outcome(
         run, found.status, found.rows, found.chunks, found.chunks_done, found.rejects, found.error

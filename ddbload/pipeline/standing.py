@@ -49,7 +49,7 @@ def standing(record: RunRecord, context: Context) -> Standing:
             found = replace(found, rows=heartbeat.rows, bytes=heartbeat.bytes, size=heartbeat.size)
         return Standing(RUNNING, True, False, replace(found, error=None), heartbeat)
     if last is not None:
-        found = as_last_told(found, last)
+        found = as_last_told(replace(found, seconds=last.seconds), last)
     was_done = last is not None and last.status in DONE
     if last is not None and was_done and found.status in DONE:
         return Standing(last.status, False, True, found, None)

@@ -84,6 +84,8 @@ def require_same(
                 " rows that were written before are gone, and some may be in the new table; start"
                 " a new run (another run id)"
             )
+        if told["TableStatus"] == "DELETING":
+            raise TableNotFound(f"table {table.name} is being deleted")
         _table(table.name, told)
 
     absent = f"table {table.name} is not there any more"

@@ -20,6 +20,7 @@ JOINED = "several JSON objects in one line"
 _PROGRAMS = {ARRAY: "'.[]'", SCAN: "'.Items[]'", PRETTY: ".", JOINED: "."}
 
 _PAGE = {
+    "$metadata",
     "Items",
     "Count",
     "ScannedCount",
@@ -28,7 +29,8 @@ _PAGE = {
     "NextToken",
     "ResponseMetadata",
 }
-"""Members of a response to Scan and Query, as the SDKs and the AWS CLI print it."""
+"""Members of a response to Scan and Query, as the AWS CLI and the SDKs print it (that of JavaScript
+with `$metadata`)."""
 _PAGE_BEGINS = re.compile(r'\{\s*(?:"(?:Scanned)?Count"\s*:\s*\d+\s*,\s*)*"Items"\s*:\s*\[')
 _CUT_OFF = re.compile(r'(?:"[^\x00-\x1f]*|[-+.\\\w]*)\Z')
 """The beginning of a value, or nothing: all that is left where a sample ends inside of JSON."""
@@ -43,7 +45,10 @@ class _CutOff(Exception):
 
 def jq_advice(shape: str) -> str:
     """Spell out the command that makes lines of a file of that shape."""
-    return f"convert it: jq -c {_PROGRAMS[shape]} FILE > FILE.jsonl"
+    return (
+        f"convert it: jq -c {_PROGRAMS[shape]} FILE > FILE.jsonl (with jq 1.7 or newer: older ones"
+        " round numbers)"
+    )
 
 
 def begins_as_lines(data: bytes, keys: Collection[str]) -> bool:

@@ -23,6 +23,8 @@ _WEAK_DELIMITERS = (":", " ")
 """Texts are full of these: only a header that has what is needed makes them delimiters."""
 _UNUSUAL = 0.9
 """A delimiter that so many rows agree about stays, however well another one does."""
+_OUTDONE = 0.5
+"""A delimiter that fewer rows agree about gives way to one that all agree about."""
 _PAIRS = 0.8
 """Share of rows that must have two fields to count as consistent. Prose often has one mark a line;
 of three fields and more the half is enough."""
@@ -142,7 +144,9 @@ class DelimitedSample:
         # Of a header that it does not cut, the comma is hardly the delimiter. Otherwise others
         # must be right for every row, and tell more columns apart.
         is_uncut = columns == 1
+        # One that hardly any row agrees with the header about gives way to one that all do.
         is_alone = not self._own(first)
+        is_outdone = agreement < _OUTDONE
         enough = 0.5 if self._header and is_uncut else 1.0
         better = [
             each
@@ -151,6 +155,7 @@ class DelimitedSample:
             and (
                 (self._columns(each) > columns and (is_uncut or agreement < _UNUSUAL))
                 or (is_alone and self._columns(each) > 1)
+                or (is_outdone and self._columns(each) > 1 and self._agreement(each) == 1)
                 or (torn and self._columns(each) > 1 and not self._is_torn(each))
             )
         ]
@@ -183,7 +188,7 @@ class DelimitedSample:
             f"has {fields}; split at {_spelled(delimiter)}, {agreeing} of the {body.rows} rows"
             f" after it have {columns}"
         )
-        return Doubt(why, body.line, self._comment_mark())
+        return Doubt(why, body.line, self._comment_mark(body.line))
 
     def _weak_doubt(self) -> Doubt | None:
         """Find a weak delimiter that splits every row and the header alike."""
@@ -202,8 +207,8 @@ class DelimitedSample:
 
     def _comment_doubt(self, delimiter: str, tried: _Tried) -> Doubt | None:
         """Take the first row for a comment where the second is a header, by the cells below."""
-        mark = self._comment_mark()
-        rows = None if mark in (None, delimiter) else self._parsed(delimiter)
+        mark = self._comment_mark(tried.body.line)
+        rows = None if mark in (None, "", delimiter) else self._parsed(delimiter)
         if rows is None:
             return None
         second, *others = [each for each in rows.records[1:] if isinstance(each, list)] or [[]]
@@ -214,9 +219,14 @@ class DelimitedSample:
         why = "begins as a comment does, and the row after it looks like a header"
         return Doubt(why, tried.body.line, mark)
 
-    def _comment_mark(self) -> str | None:
+    def _comment_mark(self, header_line: int) -> str | None:
+        """The comment mark of the first row; empty where the header would be a comment, too."""
         start = self._data.lstrip()
-        return next((mark for mark in _COMMENTS if start.startswith(mark.encode())), None)
+        mark = next((mark for mark in _COMMENTS if start.startswith(mark.encode())), None)
+        header = self._data.splitlines()[header_line - 1 : header_line]
+        if mark is not None and header and header[0].lstrip().startswith(mark.encode()):
+            return ""
+        return mark
 
     def _body(self, delimiter: str) -> _Body:
         tried = self._try(delimiter)

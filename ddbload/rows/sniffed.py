@@ -14,18 +14,24 @@ class Doubt:
     line: int
     """Line of the row that looks like the header, where the sample's first line is 1."""
     comment: str | None = None
-    """Comment mark that the first row begins with."""
+    """Comment mark that the first row begins with; empty where the header begins with it, too."""
 
     def told(self, first_line: int) -> str:
         """The reason and what to do, for a sample that begins at a line of the file."""
         if self.line == 1:
-            return f"{self.why}. Say which delimiter the file has (--delimiter)"
+            return (
+                f"{self.why}. Say which delimiter the file has (--delimiter); if it has one column,"
+                " name one that does not occur in it, such as --delimiter tab"
+            )
         at = first_line + self.line - 1
         comment = "--comment" if self.comment is None else f"--comment '{self.comment}'"
+        comment = f" (or {comment}, if the lines before it are comments)"
+        if self.comment == "":
+            comment = ""
         return (
-            f"{self.why}. If the header is at line {at}, say --skip-lines {at - 1} (or {comment},"
-            " if the lines before it are comments); if the first row is right, say which delimiter"
-            " it has (--delimiter)"
+            f"{self.why}. If the header is at line {at}, say --skip-lines {at - 1}{comment}; if the"
+            " first row is right, say which delimiter it has (--delimiter), or, if it has one"
+            " column, one that does not occur in it, such as --delimiter tab"
         )
 
 

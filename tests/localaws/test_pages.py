@@ -173,12 +173,14 @@ def test_a_presigned_link_is_opened_by_people_and_not_by_pages(app, version):
     wish = {"Bucket": app.outputs["Kept"], "Key": "hello.txt"}
     place = urlsplit(client.generate_presigned_url("get_object", wish))
     path = f"{place.path}?{place.query}"
-    # As typed into a browser, and by anything else.
-    for headers in ({"Sec-Fetch-Site": "none"}, {}):
-        answer = ask(place.port, "GET", path, headers=headers)
-        assert (answer[0], answer[2]) == (200, b"hello")
-    # As a page embeds it, or links to it.
-    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Referer": PAGE}):
+    answer = ask(place.port, "GET", path)
+    assert (answer[0], answer[2]) == (200, b"hello")
+    # As a page embeds it, links to it, or redirects somebody to it who typed its address.
+    for headers in (
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Referer": PAGE},
+        {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"},
+    ):
         assert_refused(ask(place.port, "GET", path, headers=headers))
 
 
@@ -224,6 +226,21 @@ def test_the_emulators_own_controls_are_closed(app):
     for method, path in (("POST", "reset"), ("GET", "data.json"), ("GET", "")):
         for headers in ({}, {"Origin": PAGE}, {"Origin": f"http://{HERE}:{port}"}):
             assert_refused(ask(port, method, f"/moto-api/{path}", b"", headers))
+    # Nor by a link, which needs no header: moto goes by the path, and not by whom it is signed for.
+    for path in (
+        "/moto-api/recorder/start-recording",
+        "//moto-api/data.json",
+        "/%6doto-api/data.json",
+        "/x/../moto-api/data.json",
+        "/Moto-Api/",
+        "/latest/meta-data/",
+        "//latest//meta-data/iam",
+    ):
+        for signature in (
+            "AWSAccessKeyId=x&Expires=9&Signature=x",
+            "X-Amz-Signature=0&X-Amz-Credential=local/20260101/us-east-1/s3/aws4_request",
+        ):
+            assert_refused(ask(port, "GET", f"{path}?{signature}"))
     assert app.outputs_of("app")
 
 

@@ -38,6 +38,7 @@ def test_what_taking_a_run_up_again_cannot_help():
     names = [name for name, kind in vars(errors).items() if isinstance(kind, type)]
     assert {name for name in names if not errors.is_resumable(name)} == {
         "NothingWritten",
+        "TableNotFound",
         "TableReplaced",
     }
     # Of errors that are AWS's nothing is known.

@@ -182,8 +182,21 @@ def test_resume_of_a_run_that_is_whole_changes_nothing(world):
     calls = len(world.dynamodb.calls)
     outcome = execute(world, {"run": {"resume_of": RUN}}, "again")
     assert (outcome["status"], outcome["rows"]["written"]) == ("SUCCEEDED", ROWS)
-    # Preflight and Report look at the table.
-    assert [c.operation for c in world.dynamodb.calls[calls:]] == ["describe_table"] * 2
+    assert [c.operation for c in world.dynamodb.calls[calls:]] == ["describe_table"]
+
+
+def test_the_report_of_a_run_that_is_done_keeps_its_times(world):
+    execute(world, named(world), "e")
+    before = world.store.objects[f"runs/{RUN}/report.json"]
+    world.clock.sleep(100.0)
+    assert execute(world, {"run": {"resume_of": RUN}}, "again")["status"] == "SUCCEEDED"
+    assert world.store.objects[f"runs/{RUN}/report.json"] == before
+    # Also where the table was made again since, which the run has nothing to do with.
+    world.dynamodb.delete_table(TableName=TABLE)
+    world.create_table()
+    outcome = execute(world, {"run": {"resume_of": RUN}}, "once more")
+    assert (outcome["status"], outcome["error"]["name"]) == ("FAILED", "RunMismatch")
+    assert world.store.objects[f"runs/{RUN}/report.json"] == before
 
 
 def test_resume_under_other_limits():

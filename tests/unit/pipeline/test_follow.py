@@ -183,6 +183,14 @@ def test_an_execution_that_was_stopped():
     fake.end(arn, "ABORTED")
     found = concluded(RUN, executions.describe(arn), world.context())
     assert (found.status, found.error.name, found.chunks_done) == ("CANCELLED", "Aborted", 1)
+    # Its last function went on, and came to the end.
+    for chunk in world.manifest[1:]:
+        world.import_one(chunk)
+    found = concluded(RUN, executions.describe(arn), world.context())
+    assert found.status == "CANCELLED"
+    report = world.report()
+    assert concluded(RUN, executions.describe(arn), world.context()) == report
+    assert report.status == "SUCCEEDED"
 
 
 def test_a_run_that_never_began():

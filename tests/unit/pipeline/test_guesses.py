@@ -529,3 +529,26 @@ def test_the_first_of_several_files_has_the_header(tmp_path: Path) -> None:
     found = converted_place(str(folder))
     assert found.refused == "BadHeader"
     assert str(found.error).startswith(f"{folder}/first: the first row, at line 1, byte 0, ")
+
+
+def test_a_comment_mark_is_not_advised_where_the_header_has_it(tmp_path: Path) -> None:
+    rows = "".join(f"chr{n}\t{n}\trs{n}\n" for n in range(6))
+    found = converted(tmp_path, "##made by hand\n##twice\n#CHROM\tPOS\tID\n" + rows)
+    assert found.refused == "BadHeader"
+    assert "--skip-lines 2" in str(found.error)
+    assert "--comment" not in str(found.error)
+    found = converted(tmp_path, "# made by hand\nCHROM\tPOS\tID\n" + rows)
+    assert "(or --comment '#'," in str(found.error)
+
+
+def test_a_delimiter_that_all_rows_agree_about_is_no_doubt(tmp_path: Path) -> None:
+    found = converted(tmp_path, "name|Last, first\na, b|-\nx|2.5\ny|z\nu|w\n")
+    assert found.rows == [["a, b", "-"], ["x", "2.5"], ["y", "z"], ["u", "w"]]
+
+
+def test_a_page_as_the_sdk_of_javascript_prints_it(tmp_path: Path) -> None:
+    page = {"$metadata": {}, "Count": 2, "Items": [{"id": "a"}, {"id": "b"}]}
+    for text in (json.dumps(page), json.dumps(page, indent=2)):
+        found = converted(tmp_path, text + "\n")
+        assert found.refused == "UnsupportedFormat"
+        assert "jq -c '.Items[]'" in str(found.error)

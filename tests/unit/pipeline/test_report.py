@@ -124,6 +124,18 @@ def test_a_table_that_is_gone_has_nothing(world):
     failed(world, "TableNotFound", "table books is not there any more")
 
 
+def test_a_table_that_is_being_deleted_is_as_good_as_gone(world):
+    real = world.dynamodb.describe_table
+
+    def deleting(**params: Any) -> Any:
+        answer = real(**params)
+        answer["Table"]["TableStatus"] = "DELETING"
+        return answer
+
+    world.dynamodb.describe_table = deleting
+    failed(world, "TableNotFound", "table books is being deleted")
+
+
 def test_a_table_that_may_not_be_looked_at_is_no_success(world):
     # Whoever renewed their credentials meanwhile is let in at the second time.
     world.dynamodb.faults.add("describe_table", fails("AccessDeniedException"), times=2)

@@ -335,7 +335,7 @@ def test_colons_and_spaces_that_split_every_row_alike(text: str, why: str) -> No
     found = sniff(text.encode(), name="x", whole=True)
     assert found.delimiter == ","
     assert found.doubt is not None
-    assert found.doubt.told(1) == f"{why}. Say which delimiter the file has (--delimiter)"
+    assert found.doubt.told(1).startswith(f"{why}. Say which delimiter the file has (--delimiter)")
     assert sniff(text.encode(), name="x", whole=True, wanted=[text[0]]).doubt is None
 
 
