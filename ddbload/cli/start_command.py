@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ddbload import contracts
+from ddbload.cli.import_command import show, tell_done
 from ddbload.cli.options import aws_options, stack_option
 from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, Result, tell, tell_run
 from ddbload.cli.payload import (
@@ -88,11 +89,32 @@ def start_command(
     try:
         arn = there.executions.start(run, payload)
     except ExecutionExists:
-        raise ExecutionExists(
-            f"a run {run} was started before: ddbload resume {run} takes it up; give another"
-            " --run-id to start anew"
-        ) from None
+        done = _done_before(run, payload, there)
+        if done is None:
+            raise ExecutionExists(
+                f"a run {run} was started before: ddbload resume {run} takes it up; give another"
+                " --run-id to start anew"
+            ) from None
+        tell_done(run, quiet=quiet)
+        return show(done, as_json=as_json, quiet=quiet)
     return started(run, arn, there, detach, as_json, quiet)
+
+
+def _done_before(run: str, payload: dict[str, Any], there: Deployed) -> Result | None:
+    """The outcome of the run of this id, where it is done and loaded the same."""
+    from ddbload.pipeline.report import done_before
+
+    ledger, asked = there.context.ledger(run), contracts.Payload.from_json(payload)
+    record = ledger.find_record()
+    if record is None:
+        return None
+    earlier = record.payload
+    if (earlier.source.place, earlier.table, earlier.options.mode) != (
+        *(asked.source.place, asked.table, asked.options.mode),
+    ):
+        return None
+    report = done_before(ledger)
+    return None if report is None else Result.of(report)
 
 
 def started(run: str, arn: str, there: Deployed, detach: bool, as_json: bool, quiet: bool) -> int:

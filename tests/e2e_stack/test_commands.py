@@ -102,8 +102,13 @@ def test_what_a_run_is_asked_for(stack, ddbload):
         "run asked: SUCCEEDED_WITH_REJECTS"
         in ddbload("status", "asked", DDBLOAD_STACK=stack.name).out
     )
-    again = ddbload("start", uri, table, "--run-id", "asked", code=1)
-    assert "ExecutionExists: a run asked was started before: ddbload resume asked" in again.err
+    seconds = json.loads(ddbload("report", "asked", "--json", code=3).out)["seconds"]
+    again = ddbload("start", uri, table, "--run-id", "asked", "--json", code=3)
+    assert again.told == "ddbload: run asked is already done; nothing was written\n"
+    assert json.loads(again.out)["seconds"] == seconds
+    # What is done is not another mode's, table's or object's.
+    other = ddbload("start", uri, table, "--run-id", "asked", "--mode", "insert", code=1)
+    assert "ExecutionExists: a run asked was started before: ddbload resume asked" in other.err
 
 
 def test_a_failed_run(stack, ddbload):
