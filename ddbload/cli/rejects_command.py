@@ -18,7 +18,7 @@ from ddbload.cli.causes import as_json as causes_as_json
 from ddbload.cli.options import aws_options, ledger_option, run_argument, stack_option
 from ddbload.cli.output import EXIT_DONE, printable, tell_run
 from ddbload.cli.places import place_given
-from ddbload.errors import BadRetryFile, InvalidUsage, SourceUnreadable
+from ddbload.errors import BadRetryFile, InvalidUsage, LedgerDamaged, SourceUnreadable
 from ddbload.modes import PLAN
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def rejects_command(
 def _summarize(run: str, lines: Iterable[bytes], as_json: bool) -> None:
     counts: Causes = Counter()
     for line in lines:
-        reject = json.loads(line)
+        reject = _parsed(line)
         counts[reject["cause"], reject["column"]] += 1
     causes = ranked(counts)
     if as_json:
@@ -98,6 +98,15 @@ def _summarize(run: str, lines: Iterable[bytes], as_json: bool) -> None:
         click.echo(f"{rows:>9,} {told(cause, column)}")
 
 
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        return dict(json.loads(line))
+    except (ValueError, TypeError):
+        raise LedgerDamaged(
+            "a line of the rejects is not what ddbload writes; start a new run (another run id)"
+        ) from None
+
+
 def _draw(lines: Iterable[bytes]) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -106,7 +115,7 @@ def _draw(lines: Iterable[bytes]) -> None:
     table = Table(box=None, pad_edge=False)
     causes: Counter[str] = Counter()
     for line in lines:
-        reject = json.loads(line)
+        reject = _parsed(line)
         causes[told(reject["cause"], reject["column"])] += 1
         # Of one object nobody need be told its name.
         source = reject.get("source")

@@ -11,8 +11,8 @@ written. Whoever writes a segment looks first and writes it then: an invocation 
 beside this one has said so from before it sends the row until a segment counts it.
 
 Nothing is overwritten, for a write that was taken for lost may come late: each is an empty object,
-`<invocation>-<number>-<from>-<to>`. Of an invocation's that with the highest number counts. So one
-look at the names says it all.
+`<run>-<invocation>-<number>-<from>-<to>`. Of an invocation's that with the highest number counts.
+So one look at the names says it all.
 """
 
 from __future__ import annotations

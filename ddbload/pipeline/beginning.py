@@ -47,6 +47,8 @@ def begin(run: str, payload: Payload, ledger: Ledger, context: Context) -> RunRe
         return record
     existing = ledger.record()
     _require_same(existing, record)
+    if record.payload.options == existing.payload.options:
+        return existing
     record = existing.with_options(record)
     ledger.put_record(record)
     return record

@@ -56,8 +56,14 @@ class Ledger:
     def find_record(self) -> RunRecord | None:
         """What the run is, or None when it never began."""
         found = self._read("run.json", RunRecord.from_json)
-        if found is not None:
-            self._known_stamp = found.stamp
+        if found is None:
+            return None
+        if found.run != self.run:
+            raise LedgerDamaged(
+                f"{self._uri('run.json')} is that of run {found.run}; start a new run (another run"
+                " id)"
+            )
+        self._known_stamp = found.stamp
         return found
 
     def record(self) -> RunRecord:
@@ -110,24 +116,44 @@ class Ledger:
         `name`: of the listing. Each invocation that lists has one of its own, for the record
         that counts must go with the listing that it was made of.
         """
-        self._store.put(self._root + _page_name(name, page), _encode(list(objects)))
+        value = {"run": self.run, "objects": list(objects)}
+        self._store.put(self._root + _page_name(name, page), _encode(value))
 
     def listing(self, name: str, page: int) -> list[dict[str, Any]]:
         """A page of the objects of a listing. Raises `LedgerDamaged`."""
         path = _page_name(name, page)
-        found = self._read(path, lambda value: [dict(each) for each in value])
+
+        def decode(value: Any) -> list[dict[str, Any]]:
+            if isinstance(value, dict):
+                self._require_own(path, value.get("run") == self.run)
+                value = value["objects"]
+            else:
+                # So version 1 has them.
+                self._require_own(path, self._known_stamp == {})
+            return [dict(each) for each in value]
+
+        found = self._read(path, decode)
         if found is None:
             raise LedgerDamaged(f"{self._uri(path)} is missing; start a new run")
         return found
 
     def put_parts(self, chunk: Chunk, parts: Sequence[Part]) -> None:
         """Write which objects a chunk reads. The same range has always the same."""
-        self._store.put(self._root + _parts_name(chunk), _encode([p.to_json() for p in parts]))
+        value: Any = [part.to_json() for part in parts]
+        if self._stamp:
+            value = {"parts": value, **self._stamp}
+        self._store.put(self._root + _parts_name(chunk), _encode(value))
 
     def parts(self, chunk: Chunk) -> list[Part]:
         """The objects that a chunk reads. Raises `LedgerDamaged`."""
         name = _parts_name(chunk)
-        found = self._read(name, lambda value: [Part.from_json(each) for each in value])
+
+        def decode(said: Any) -> list[Part]:
+            return [Part.from_json(each) for each in said]
+
+        # In version 1 they are a list, and carry nothing.
+        owned = self._owned(name, lambda said: decode(said["parts"]))
+        found = self._read(name, owned if self._stamp else decode)
         if not found:
             raise LedgerDamaged(f"{self._uri(name)} is missing or empty; start a new run")
         return found
@@ -213,12 +239,21 @@ class Ledger:
 
     def put_attempt(self, chunk: int, name: str) -> None:
         """Write what an invocation may have put: the name says it (`ddbload.pipeline.attempts`)."""
-        self._store.put(f"{self._root}{_attempts_of(chunk)}{name}", b"")
+        self._store.put(f"{self._root}{_attempts_of(chunk)}{self._mark}-{name}", b"")
 
     def attempt_names(self, chunk: int) -> list[str]:
         """The names that the invocations of a chunk have given."""
         folder = self._root + _attempts_of(chunk)
-        return [name.removeprefix(folder) for name in self._store.names(folder)]
+        names = self._store.names(folder)
+        own = f"{folder}{self._mark}-"
+        for name in names:
+            self._require_own(name.removeprefix(self._root), name.startswith(own))
+        return [name.removeprefix(own) for name in names]
+
+    @property
+    def _mark(self) -> str:
+        """The run's stamp, for names."""
+        return hashlib.sha256(json.dumps(self._stamp, sort_keys=True).encode()).hexdigest()[:16]
 
     # Rejects.
 
@@ -312,15 +347,17 @@ class Ledger:
             said = dict(value)
             carried = {each: said.pop(each) for each in ("run", "configuration") if each in said}
             found = decode(said)
-            if carried != stamp:
-                raise LedgerDamaged(
-                    f"{self._uri(name)} was not written by this run: it belongs to another one, or"
-                    " to one with another source, table or reading of it; start a new run (another"
-                    " run id)"
-                )
+            self._require_own(name, carried == stamp)
             return found
 
         return decode_own
+
+    def _require_own(self, name: str, is_own: bool) -> None:
+        if not is_own:
+            raise LedgerDamaged(
+                f"{self._uri(name)} was not written by this run: it belongs to another one, or to"
+                " one with another source, table or reading of it; start a new run (another run id)"
+            )
 
     def _segment_named(self, name: str) -> Callable[[Any], Segment]:
         """Make a decoder of the segment of this name, and no other that was put in its place."""

@@ -100,7 +100,9 @@ def review(run: str, context: Context) -> Report:
     found = reconcile(record, ledger, context.now() - record.created if last is None else 0.0)
     found = _with_rejects_checked(found, ledger)
     if last is None:
-        return found
+        # Whoever works on it has not come to its end, or never will: nobody compared the table.
+        found = _as_interrupted(found)
+        return replace(found, status=INTERRUPTED) if found.status in DONE else found
     found = as_last_told(replace(found, seconds=last.seconds), last)
     return _as_interrupted(found) if last.status == INTERRUPTED else found
 
@@ -162,6 +164,7 @@ def done_before(ledger: Ledger) -> Report | None:
     if last is None or last.status not in DONE:
         return None
     found = _with_rejects_checked(reconcile(ledger.record(), ledger, last.seconds), ledger)
+    found = as_last_told(found, last)
     return last if found.status in DONE and found.rows == last.rows else None
 
 

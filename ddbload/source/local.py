@@ -20,6 +20,7 @@ class LocalFile:
         self._path = path
         self._descriptor = descriptor
         self._status = os.fstat(descriptor)
+        self._ctime_ns, self._links = self._status.st_ctime_ns, self._status.st_nlink
 
     @property
     def name(self) -> str:
@@ -69,9 +70,11 @@ class LocalFile:
         now, then = os.fstat(self._descriptor), self._status
         if (now.st_size, now.st_mtime_ns) != (then.st_size, then.st_mtime_ns):
             raise self._changed()
-        # A name that is taken from the file changes this time, too, and no content.
-        if now.st_ctime_ns != then.st_ctime_ns and now.st_nlink == then.st_nlink:
-            raise self._changed()
+        if now.st_ctime_ns != self._ctime_ns:
+            # A name that is given to the file, or taken from it, changes this time, and no content.
+            if now.st_nlink == self._links:
+                raise self._changed()
+            self._ctime_ns, self._links = now.st_ctime_ns, now.st_nlink
 
     def _changed(self) -> SourceChanged:
         return SourceChanged(

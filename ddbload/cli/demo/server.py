@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ddbload.cli.demo.checkout import ROOT
 from ddbload.errors import DemoUnavailable
 
 # The server ends when its standard input does: so it never outlives who started it, however
@@ -44,6 +45,12 @@ server.listen(0, '127.0.0.1', () => console.log(server.address().port))
 """
 
 
+def _shown_items() -> list[str]:
+    """Have dynalite show the item that a condition failed on, as DynamoDB does."""
+    script = ROOT / "localaws" / "show_items.cjs"
+    return ["--require", str(script)] if script.exists() else []
+
+
 @contextmanager
 def dynalite() -> Iterator[str]:
     """Start dynalite, empty; its endpoint. Raises `DemoUnavailable`."""
@@ -51,10 +58,10 @@ def dynalite() -> Iterator[str]:
     if node is None:
         raise DemoUnavailable("the demo needs Node.js 20 or later; install it and try again")
     process = subprocess.Popen(  # noqa: S603 - our own script, and Node from PATH
-        [node, "-e", _SCRIPT],
+        [node, *_shown_items(), "-e", _SCRIPT],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "NODE_PATH": str(_modules())},
+        env={**os.environ, "NODE_PATH": str(_modules()), "DYNALITE": str(_modules() / "dynalite")},
         start_new_session=True,
     )
     try:

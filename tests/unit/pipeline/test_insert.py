@@ -51,7 +51,8 @@ def attempts_of(world: World) -> list[str]:
 
 def ranges(world: World) -> list[attempts.Range]:
     """What each invocation said last."""
-    names = [name.rpartition("/")[2] for name in attempts_of(world)]
+    # Each begins with the run's own mark.
+    names = [name.rpartition("/")[2].partition("-")[2] for name in attempts_of(world)]
     return list(attempts._last_of_each(names).values())
 
 
@@ -361,7 +362,7 @@ def test_what_several_say_is_taken_together():
 def test_an_object_of_no_meaning_is_damage():
     it = world(full=True)
     it.preflight()
-    it.store.objects[f"runs/{RUN}/attempts/00000/x"] = b""
+    it.ledger.put_attempt(0, "x")
     with pytest.raises(errors.LedgerDamaged, match="attempts/ has 'x'"):
         it.import_step(it.manifest[0])
 
@@ -394,3 +395,12 @@ def test_where_items_are_not_shown_nothing_is_said_of_identical_ones():
     report = it.run()
     assert report.rows == Counts(read=ROWS, skipped=ROWS)
     assert report.identical is None
+
+
+def test_attempts_of_another_run_are_not_believed():
+    it = world(full=True)
+    it.preflight()
+    (chunk,) = it.manifest
+    it.store.objects[f"runs/{RUN}/attempts/00000/{'0' * 16}-0-000000-5-500"] = b""
+    with pytest.raises(errors.LedgerDamaged, match="was not written by this run"):
+        it.import_one(chunk)

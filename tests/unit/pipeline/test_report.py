@@ -590,7 +590,9 @@ def test_a_review_is_the_report_again_and_writes_nothing(world, interrupted):
 def test_a_review_of_a_run_without_a_report_is_of_now(world):
     world.clock.sleep(5.0)
     found = review(RUN, world.context())
-    assert (found.status, found.seconds) == ("SUCCEEDED_WITH_REJECTS", 5.0)
+    # Nobody looked whether the table is still the same.
+    assert (found.status, found.error, found.seconds) == ("INTERRUPTED", None, 5.0)
+    assert found.chunks_done == found.chunks
     assert world.in_ledger("report") == []
 
 
@@ -605,7 +607,8 @@ def test_a_review_believes_the_ledger_and_not_the_report(world):
 
 def test_a_damaged_report_is_none(world):
     world.store.objects[f"runs/{RUN}/report.json"] = b"{"
-    assert review(RUN, world.context()).status == "SUCCEEDED_WITH_REJECTS"
+    assert review(RUN, world.context()).status == "INTERRUPTED"
+    assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
 @pytest.mark.parametrize(
@@ -633,4 +636,10 @@ def test_an_answer_that_is_not_dynamodb_s_is_asked_for_again(world, answer):
     assert world.report().status == "SUCCEEDED_WITH_REJECTS"
     broken = 6
     with pytest.raises(errors.ServiceUnavailable, match="check the endpoint"):
+        world.report()
+
+
+def test_a_record_of_another_run_is_not_this_one_s(world):
+    tamper(world, "run.json", "run", to="another")
+    with pytest.raises(errors.LedgerDamaged, match="is that of run another"):
         world.report()

@@ -238,3 +238,28 @@ def test_a_ledger_that_lost_its_parts_is_damaged():
     del world.store.objects[f"runs/{RUN}/{name}"]
     with pytest.raises(errors.LedgerDamaged, match="missing or empty"):
         world.import_one(world.manifest[0])
+
+
+@pytest.mark.parametrize("kind", ["parts", "listing"])
+def test_what_another_run_lists_or_reads_is_not_this_one_s(kind):
+    """Files of equal sizes: nothing else would tell."""
+    one, other = (
+        Many(files={f"{n}.csv": HEADER + f"{key}{n},1\n".encode() for n in range(3)})
+        for key in ("a", "b")
+    )
+    for world in (one, other):
+        world.preflight()
+    record = one.ledger.record()
+    for name in other.in_ledger(f"{kind}/"):
+        mine = f"runs/{RUN}/{name}"
+        if kind == "listing":
+            page = {**other.read_json(name), "run": "another"}
+            mine = f"runs/{RUN}/listing/{record.listing}/00000.json"
+            one.write_json(mine.removeprefix(f"runs/{RUN}/"), page)
+        else:
+            one.store.objects[mine] = other.store.objects[f"runs/{RUN}/{name}"]
+    with pytest.raises(errors.LedgerDamaged, match="was not written by this run"):
+        one.import_one(one.manifest[0]) if kind == "parts" else one.ledger.listing(
+            str(record.listing), 0
+        )
+    assert one.items == []

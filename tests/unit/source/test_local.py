@@ -95,6 +95,16 @@ def test_an_edit_in_place_is_noticed_whatever_its_time_says(path, file):
         open_local(str(path), file.pinned)
 
 
+def test_a_second_name_hides_no_edit(path, file):
+    stream = file.stream(0, len(DATA), 100)
+    assert next(stream) == DATA[:100]
+    os.link(path, path.with_name("second"))
+    assert next(stream) == DATA[100:200]
+    edit_in_place(path, DATA[::-1])
+    with pytest.raises(SourceChanged):
+        next(stream)
+
+
 def test_what_an_earlier_version_pinned_is_opened(path, file):
     pinned = {name: value for name, value in file.pinned.items() if name != "ctime_ns"}
     edit_in_place(path, DATA)
