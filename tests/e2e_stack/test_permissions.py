@@ -251,6 +251,8 @@ DONE = {
             "work/runs/*/failures/*",
             "work/runs/*/manifest.json",
             "work/runs/*/rejects/*",
+            # A run that was done before keeps its report.
+            "work/runs/*/report.json",
             "work/runs/*/run.json",
         },
         "s3:ListBucket": {"work"},
