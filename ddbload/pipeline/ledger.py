@@ -129,7 +129,7 @@ class Ledger:
                 value = value["objects"]
             else:
                 # So version 1 has them.
-                self._require_own(path, self._known_stamp == {})
+                self._require_own(path, not self._stamp)
             return [dict(each) for each in value]
 
         found = self._read(path, decode)
