@@ -8,10 +8,17 @@ synthesis runs in: pinned by lambdas/requirements.txt, and checked against their
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import re
 from collections.abc import Iterator
-from importlib.metadata import Distribution, PackageNotFoundError, PackagePath, distribution
+from importlib.metadata import (
+    Distribution,
+    FileHash,
+    PackageNotFoundError,
+    PackagePath,
+    distribution,
+)
 from modulefinder import ModuleFinder
 from pathlib import Path
 
@@ -67,15 +74,27 @@ def _installed(name: str, version: str) -> Iterator[tuple[PackagePath, bytes]]:
         raise DistributionMissing(_to_do(name, version, "is not installed")) from None
     if found.version != version:
         raise DistributionMissing(_to_do(name, version, f"is installed as {found.version}"))
-    if found.files is None:
+    record = found.read_text("RECORD")
+    if record is None:
         raise DistributionMissing(_to_do(name, version, "has no record of its files"))
-    for path in found.files:
+    for path in _recorded(record):
         if path.suffix in _COMPILED:
             raise DistributionNotPure(
                 f"{name} {version} has compiled code ({path}): take a version without"
             )
         if _wanted(path):
             yield path, _content(found, path)
+
+
+def _recorded(record: str) -> Iterator[PackagePath]:
+    """Read the paths of a RECORD.
+
+    From Python 3.12 on, a distribution's `files` leaves out those that are missing.
+    """
+    for name, digest, *_ in csv.reader(record.splitlines()):
+        path = PackagePath(name)
+        path.hash = FileHash(digest) if digest else None
+        yield path
 
 
 def _wanted(path: PackagePath) -> bool:

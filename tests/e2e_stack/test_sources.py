@@ -98,7 +98,7 @@ def test_many_small_objects_make_a_few_chunks(sources):
     assert (report["rows"]["read"], report["rows"]["written"]) == (count, count)
     assert sources.items("many") == of_file(plain(count)).items
     assert 3 <= report["chunks"] <= 10
-    (page,) = (run.json(name) for name in run.names("listing/"))
+    (page,) = (run.json(name)["objects"] for name in run.names("listing/"))
     assert [each["key"] for each in page] == [f"many/{each:03}.csv" for each in range(OBJECTS)]
     parts = [run.json(name)["parts"] for name in run.names("parts/")]
     assert sorted(part["pinned"]["key"] for of in parts for part in of) == [
