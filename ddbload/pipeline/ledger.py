@@ -175,8 +175,7 @@ class Ledger:
 
     def part_before(self, byte: int) -> ManifestPart | None:
         """The last part of the manifest that begins before a byte."""
-        starts = _starts(self._store.names(self._root + "manifest/"))
-        start = max((each for each in starts if each < byte), default=None)
+        start = self._start_before("manifest/", byte)
         return None if start is None else self.find_part(start)
 
     def put_part(self, byte: int, part: ManifestPart) -> ManifestPart:
@@ -214,8 +213,7 @@ class Ledger:
 
     def segment_before(self, chunk: int, byte: int) -> Segment | None:
         """The last segment of a chunk that begins before a byte."""
-        starts = _starts(self._store.names(f"{self._root}{_segments_of(chunk)}"))
-        start = max((each for each in starts if each < byte), default=None)
+        start = self._start_before(_segments_of(chunk), byte)
         return None if start is None else self.find_segment(chunk, start)
 
     def put_segment(self, segment: Segment) -> Segment:
@@ -332,6 +330,13 @@ class Ledger:
         """The last report, if the run came to one."""
         return self._read("report.json", Report.from_json)
 
+    def _start_before(self, folder: str, byte: int) -> int | None:
+        """Find the last byte before another that an object of a folder is named by."""
+        names = self._store.names(self._root + folder)
+        stems = (name.rpartition("/")[2].removesuffix(".json") for name in names)
+        starts = (int(stem) for stem in stems if stem.isdecimal())
+        return max((start for start in starts if start < byte), default=None)
+
     @property
     def _stamp(self) -> dict[str, str]:
         if self._known_stamp is None:
@@ -438,12 +443,6 @@ def _segments_of(chunk: int) -> str:
 
 def _segment_name(chunk: int, start: int) -> str:
     return f"{_segments_of(chunk)}{start}.json"
-
-
-def _starts(names: Sequence[str]) -> list[int]:
-    """The bytes that objects begin at, by their names."""
-    stems = (name.rpartition("/")[2].removesuffix(".json") for name in names)
-    return [int(stem) for stem in stems if stem.isdecimal()]
 
 
 def _attempts_of(chunk: int) -> str:

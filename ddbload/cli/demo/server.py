@@ -57,11 +57,12 @@ def dynalite() -> Iterator[str]:
     node = shutil.which("node")
     if node is None:
         raise DemoUnavailable("the demo needs Node.js 20 or later; install it and try again")
+    modules = _modules()
     process = subprocess.Popen(  # noqa: S603 - our own script, and Node from PATH
         [node, *_shown_items(), "-e", _SCRIPT],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "NODE_PATH": str(_modules()), "DYNALITE": str(_modules() / "dynalite")},
+        env={**os.environ, "NODE_PATH": str(modules), "DYNALITE": str(modules / "dynalite")},
         start_new_session=True,
     )
     try:
@@ -76,7 +77,7 @@ def dynalite() -> Iterator[str]:
 
 def _modules() -> Path:
     """The node_modules that dynalite is in: of this folder, or of ddbload's checkout."""
-    for folder in (Path.cwd(), Path(__file__).parents[3]):
+    for folder in (Path.cwd(), ROOT):
         modules = folder / "node_modules"
         if (modules / "dynalite").is_dir():
             return modules
