@@ -11,7 +11,7 @@ import click
 from ddbload import contracts
 from ddbload.cli.import_command import show, tell_done
 from ddbload.cli.options import aws_options, stack_option
-from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, Result, tell, tell_run
+from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, Result, tell, tell_error, tell_run
 from ddbload.cli.payload import (
     limit_options,
     manifest_option,
@@ -134,8 +134,7 @@ def started(run: str, arn: str, there: Deployed, detach: bool, as_json: bool, qu
             f" stepfunctions stop-execution --execution-arn {arn}"
         )
         return EXIT_INTERRUPTED
-    if result.error is not None:
-        tell(f"ddbload: {result.error.name}: {result.error.message}")
+    tell_error(result)
     if as_json:
         click.echo(json.dumps(result.to_json()))
     elif not quiet and (result.error is None or result.rows.read):
