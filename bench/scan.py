@@ -22,8 +22,9 @@ from collections.abc import Callable
 from ddbload.contracts import Cursor
 from ddbload.rows.blocks import BlockCutter
 from ddbload.rows.dialect import Dialect
+from ddbload.rows.ends import count_line_ends
 from ddbload.rows.parse import RowParser
-from ddbload.rows.split import count_line_ends, row_ends
+from ddbload.rows.split import row_ends
 
 Measured = Callable[[bytes, Dialect], int]
 

@@ -14,8 +14,6 @@ from ddbload.aws_http.exchange import NEVER, Exchange, Glance, Lost, Timeouts
 from ddbload.aws_http.http1 import Response
 from ddbload.aws_http.names import LookUp, Names
 
-__all__ = ["Endpoint", "HttpLoop", "Lost", "Timeouts"]
-
 _AT_ONCE = 0.001
 """Seconds."""
 _BEGINNING_BYTES = 4096

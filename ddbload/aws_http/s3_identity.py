@@ -13,7 +13,8 @@ from ddbload.aws_http import clients as module
 from ddbload.aws_http import failures
 from ddbload.aws_http.clients import Clients
 from ddbload.aws_http.endpoint import Endpoint
-from ddbload.aws_http.loop import HttpLoop, Timeouts
+from ddbload.aws_http.exchange import Timeouts
+from ddbload.aws_http.loop import HttpLoop
 from ddbload.aws_http.signatory import Signatory, has_proxy
 from ddbload.aws_http.sigv4_s3 import GetSigner, encoded_path, encoded_query
 from ddbload.errors import AwsConfiguration, SourceNotFound

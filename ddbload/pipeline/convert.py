@@ -19,8 +19,8 @@ from ddbload.pipeline.sinks import Sink
 from ddbload.pipeline.table_description import describe
 from ddbload.pipeline.tables import NO_TABLE
 from ddbload.pipeline.walk import Walked, walk
+from ddbload.rows.defects import Defect
 from ddbload.rows.encode import request_of
-from ddbload.rows.parse import Defect
 
 _PUT, _ITEM = '{"PutRequest":', slice(len('{"PutRequest":'), -1)
 _EMPTY = '{"Item":{}}'

@@ -10,10 +10,11 @@ from ddbload.contracts import PARQUET, Cursor, Source
 from ddbload.errors import BadHeader, UnsupportedFormat
 from ddbload.pipeline.reading import blocks, size_of
 from ddbload.rows.blocks import BlockCutter
+from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import BYTE_ORDER_MARK, LONGEST_SIGNATURE, Dialect, refuse_other_kinds
 from ddbload.rows.json_lines import WHITE_SPACE
 from ddbload.rows.json_shape import begins_as_lines, jq_advice, shape_of_json
-from ddbload.rows.parse import Defect, RowParser, Rows
+from ddbload.rows.parse import RowParser, Rows
 from ddbload.rows.sniffed import Doubt
 from ddbload.rows.split import row_ends
 from ddbload.source.decoded import Decoded

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from ddbload.contracts import Cursor
 from ddbload.rows.attributes import Attributes
 from ddbload.rows.blocks import Block
+from ddbload.rows.defects import Defect
 from ddbload.rows.encode import Window, item_of, request_of
 from ddbload.rows.formats import RowFormat
 from ddbload.rows.items import Item
-from ddbload.rows.parse import Defect
 from ddbload.rows.places import Places
 
 

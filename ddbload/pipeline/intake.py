@@ -14,8 +14,8 @@ from ddbload.pipeline.objects import chunk_blocks
 from ddbload.pipeline.reading import Reading
 from ddbload.rows.attributes import Attributes
 from ddbload.rows.blocks import Block
+from ddbload.rows.defects import Defect
 from ddbload.rows.encode import MAX_ROW_BYTES
-from ddbload.rows.parse import Defect
 from ddbload.rows.rejects import reject_line
 from ddbload.source.decoded import Decoded
 from ddbload.write import limits

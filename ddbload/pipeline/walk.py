@@ -15,10 +15,10 @@ from ddbload.pipeline.objects import listed, naming, open_each, part_of
 from ddbload.pipeline.reading import Reading, readable
 from ddbload.rows.blocks import BLOCK_BYTES, Block
 from ddbload.rows.columns import Columns
+from ddbload.rows.defects import Defect
 from ddbload.rows.encode import Window
 from ddbload.rows.formats import DelimitedText
 from ddbload.rows.items import Item
-from ddbload.rows.parse import Defect
 from ddbload.rows.places import Places
 from ddbload.rows.rejects import reject_line
 from ddbload.source.metered import Metered

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ddbload.contracts import Cursor
 from ddbload.errors import RowTooLong
-from ddbload.rows.split import RowEnds, count_line_ends
+from ddbload.rows.ends import RowEnds, count_line_ends
 
 BLOCK_BYTES = 1024 * 1024
 """How much is read at a time, at most."""

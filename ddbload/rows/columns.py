@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 
 from ddbload.rows.blocks import Block
 from ddbload.rows.cells import ESCAPED, FILLER, has_none_of
-from ddbload.rows.cutter import octets, text
+from ddbload.rows.cutter import octets
 from ddbload.rows.defects import Defect
+from ddbload.rows.ends import RowEnds
 from ddbload.rows.parse import Record, RowParser
-from ddbload.rows.split import RowEnds
-
-__all__ = ["ColumnReader", "Columns", "octets", "text"]
 
 
 @dataclass(slots=True)

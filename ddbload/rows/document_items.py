@@ -18,7 +18,7 @@ from ddbload.rows.attributes import (
     size_of,
     too_deep,
 )
-from ddbload.rows.columns import octets
+from ddbload.rows.cutter import octets
 from ddbload.rows.defects import Defect
 from ddbload.rows.envelopes import Row, bare
 from ddbload.rows.items import MAX_ITEM_BYTES, Item

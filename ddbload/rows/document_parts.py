@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from ddbload.rows.attributes import AttributeValue, size_of
 from ddbload.rows.cells import FILLER, READERS, Form, identities
-from ddbload.rows.columns import octets
+from ddbload.rows.cutter import octets
 from ddbload.rows.document_items import DocumentBuilder, identity
 from ddbload.rows.types import BadValue
 from ddbload.rows.valued import to_json

@@ -18,7 +18,8 @@ from ddbload.contracts import Table
 from ddbload.modes import Deletion
 from ddbload.rows.attributes import Attributes
 from ddbload.rows.cells import FILLER, PLAIN_LENGTH, READERS, Form, identities
-from ddbload.rows.columns import Columns, octets, text
+from ddbload.rows.columns import Columns
+from ddbload.rows.cutter import octets, text
 from ddbload.rows.items import MAX_ITEM_BYTES, Item, key_limits
 from ddbload.rows.valued import Valued, read_values, to_json
 from ddbload.rows.values import NULL, OMIT, REFUSED, null_of

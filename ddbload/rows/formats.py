@@ -15,6 +15,7 @@ from ddbload.contracts import (
 )
 from ddbload.rows.blocks import Block
 from ddbload.rows.columns import ColumnReader, Columns
+from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.document_items import Rules
 from ddbload.rows.documents import DocumentRows
@@ -24,7 +25,7 @@ from ddbload.rows.envelopes import bare, export_line, item_line
 from ddbload.rows.items import Item
 from ddbload.rows.json_lines import JsonLineEnds
 from ddbload.rows.layout import changes_of
-from ddbload.rows.parse import Defect, RowParser
+from ddbload.rows.parse import RowParser
 from ddbload.rows.places import Places
 from ddbload.rows.shapes import shape_of
 from ddbload.rows.split import row_ends

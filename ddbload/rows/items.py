@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ddbload.contracts import Table
 from ddbload.rows.attributes import Attributes
-from ddbload.rows.parse import Defect
+from ddbload.rows.defects import Defect
 from ddbload.rows.types import BadValue
 from ddbload.rows.values import OMIT, REFUSED, TEXT_READERS, null_of
 

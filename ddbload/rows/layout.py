@@ -21,7 +21,8 @@ from ddbload.errors import (
 )
 from ddbload.rows.attributes import MAX_NAME_BYTES
 from ddbload.rows.cells import ESCAPED, has_none_of
-from ddbload.rows.columns import Columns, octets
+from ddbload.rows.columns import Columns
+from ddbload.rows.cutter import octets
 from ddbload.rows.types import BadValue
 from ddbload.rows.values import TEXT_READERS
 

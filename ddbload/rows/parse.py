@@ -16,14 +16,12 @@ from ddbload.rows.cutter import FieldCutter, text
 from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.encodings import UTF_8
+from ddbload.rows.ends import RowEnds
 from ddbload.rows.places import Places
 from ddbload.rows.row_fields import Fields
-from ddbload.rows.split import RowEnds
 
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
 
-
-__all__ = ["Defect", "Record", "RowParser", "Rows"]
 
 Record = list[str] | Defect
 

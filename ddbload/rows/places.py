@@ -10,7 +10,7 @@ import re
 from ddbload.contracts import Cursor
 from ddbload.errors import SplitMismatch
 from ddbload.rows.blocks import Block
-from ddbload.rows.split import RowEnds
+from ddbload.rows.ends import RowEnds
 
 _FINAL_LINE_END = re.compile(r"(?:\r\n?|\n)\Z")
 

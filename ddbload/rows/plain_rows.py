@@ -8,7 +8,7 @@ from json.encoder import encode_basestring as quoted
 
 from ddbload.modes import DELETE
 from ddbload.rows.attributes import check_name
-from ddbload.rows.columns import octets
+from ddbload.rows.cutter import octets
 from ddbload.rows.document_items import DocumentBuilder, identity
 from ddbload.rows.document_parts import Made, made_singly
 from ddbload.rows.json_values import Members, attribute

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ddbload.rows.parse import Defect
+from ddbload.rows.defects import Defect
 from ddbload.rows.places import Places
 
 

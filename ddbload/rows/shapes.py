@@ -13,11 +13,12 @@ from json.encoder import encode_basestring as quoted
 
 from ddbload.contracts import RunRecord, Table
 from ddbload.modes import DELETE, POSITION_LENGTH, Condition, condition_of, position
-from ddbload.rows.columns import Columns, octets
+from ddbload.rows.columns import Columns
+from ddbload.rows.cutter import octets
+from ddbload.rows.defects import Defect
 from ddbload.rows.encode import Encoder, Window
 from ddbload.rows.items import Item, ItemBuilder, field_count
 from ddbload.rows.layout import Layout, layout_of
-from ddbload.rows.parse import Defect
 from ddbload.rows.places import Places
 from ddbload.rows.values import OMIT
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from ddbload.contracts import Cursor
 from ddbload.errors import InvalidPayload
 from ddbload.rows.blocks import Block
+from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.parse import Defect, Record, RowParser, Rows
+from ddbload.rows.parse import Record, RowParser, Rows
 from ddbload.rows.sniffed import Doubt, Sniffed
 from ddbload.rows.split import row_ends
 

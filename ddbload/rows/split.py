@@ -17,10 +17,8 @@ import re
 from collections.abc import Iterator
 
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.ends import FARTHER, NEAR_BYTES, RowEnds, count_line_ends, repeated
+from ddbload.rows.ends import FARTHER, NEAR_BYTES, RowEnds, repeated
 from ddbload.rows.general import GeneralEnds
-
-__all__ = ["PlainEnds", "RowEnds", "count_line_ends", "row_ends"]
 
 _LINE_END = re.compile(rb"\r\n?|\n")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ddbload.rows.attributes import base64, checked, size_of
 from ddbload.rows.cells import identities
-from ddbload.rows.columns import octets
+from ddbload.rows.cutter import octets
 from ddbload.rows.document_items import DocumentBuilder
 from ddbload.rows.document_parts import (
     Part,

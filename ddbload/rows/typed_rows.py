@@ -8,7 +8,7 @@ from json.encoder import encode_basestring as quoted
 
 from ddbload.contracts import KeyAttribute
 from ddbload.rows.attributes import size_of, utf8_size
-from ddbload.rows.columns import octets
+from ddbload.rows.cutter import octets
 from ddbload.rows.document_items import DocumentBuilder
 from ddbload.rows.document_parts import Made, escaped, made_singly
 from ddbload.rows.json_values import plain

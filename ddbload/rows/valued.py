@@ -8,7 +8,7 @@ from json import JSONEncoder
 
 from ddbload.rows.attributes import AttributeValue
 from ddbload.rows.cells import FILLER
-from ddbload.rows.columns import octets, text
+from ddbload.rows.cutter import octets, text
 from ddbload.rows.types import BadValue
 from ddbload.rows.values import TEXT_READERS, Value
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
 from ddbload.rows.attributes import AttributeValue, base64, checked, size_of
-from ddbload.rows.columns import octets
+from ddbload.rows.cutter import octets
 from ddbload.rows.json_values import attribute_of_json, parse
 from ddbload.rows.times import epoch_seconds
 from ddbload.rows.types import BadValue, boolean, number

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from ddbload.aws_http.s3_identity import S3Identity
 
-__all__ = ["REQUESTS", "Folder", "Listed", "list_level", "list_objects"]
 
 REQUESTS = 16
 """Pages asked for at once."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ddbload.aws_http.backoff import full_jitter
 from ddbload.aws_http.calls import ATTEMPTS
+from ddbload.aws_http.exchange import Lost
 from ddbload.aws_http.failures import Kind, Meaning, named
 from ddbload.aws_http.http1 import Response
-from ddbload.aws_http.loop import Lost
 from ddbload.aws_http.s3_failures import moved, of_s3_response
 
 if TYPE_CHECKING:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 from ddbload.aws_http import clients
+from ddbload.aws_http.exchange import Lost, Timeouts
 from ddbload.aws_http.failures import of_response
 from ddbload.aws_http.http1 import Response
 from ddbload.aws_http.identity import Identity
-from ddbload.aws_http.loop import HttpLoop, Lost, Timeouts
+from ddbload.aws_http.loop import HttpLoop
 from ddbload.write.requests import Items, Requests
 from ddbload.write.steps import Accepted, Answer, Unsure
 

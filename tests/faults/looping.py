@@ -11,8 +11,10 @@ import pytest
 
 from ddbload.aws_http import loop as module
 from ddbload.aws_http.connection import Connection
+from ddbload.aws_http.endpoint import Endpoint
+from ddbload.aws_http.exchange import Lost
 from ddbload.aws_http.http1 import Response
-from ddbload.aws_http.loop import Endpoint, HttpLoop, Lost
+from ddbload.aws_http.loop import HttpLoop
 from ddbload.aws_http.sigv4 import Credentials, RequestSigner
 
 PATIENCE = 30.0

@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
+from ddbload.aws_http.endpoint import Endpoint
+from ddbload.aws_http.exchange import Lost, Timeouts
 from ddbload.aws_http.http1 import Response
-from ddbload.aws_http.loop import Endpoint, HttpLoop, Lost, Timeouts
+from ddbload.aws_http.loop import HttpLoop
 from tests.faults.asking import DEFINITION, batch, fail, written
 from tests.faults.catalogue import FAULTS
 from tests.faults.certificates import Certificate, make

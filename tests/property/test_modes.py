@@ -14,11 +14,12 @@ from ddbload import modes
 from ddbload.contracts import Cursor, Options, Report
 from ddbload.modes import DELETE, INSERT, LAST_WINS, position
 from ddbload.rows.blocks import Block
-from ddbload.rows.columns import Columns, octets
+from ddbload.rows.columns import Columns
+from ddbload.rows.cutter import octets
+from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.encode import Window, item_of, put_of
 from ddbload.rows.items import Item
-from ddbload.rows.parse import Defect
 from ddbload.rows.places import Places
 from ddbload.rows.shapes import Shape, shape_of
 from ddbload.rows.split import row_ends

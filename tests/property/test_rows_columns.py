@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from ddbload.contracts import Cursor
 from ddbload.rows.blocks import Block
-from ddbload.rows.columns import ColumnReader, Columns, octets, text
+from ddbload.rows.columns import ColumnReader, Columns
+from ddbload.rows.cutter import octets, text
 from ddbload.rows.parse import RowParser
 from ddbload.rows.split import row_ends
+from tests.oracle.csv_machine import Row
 from tests.property.rows_files import File, files
-from tests.unit.rows.expected import Row, rows_of
+from tests.unit.rows.expected import rows_of
 
 
 def _read(file: File, count: int) -> Columns:

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from ddbload.rows import encode
 from ddbload.rows.cells import FILLER
-from ddbload.rows.columns import Columns, octets
+from ddbload.rows.columns import Columns
+from ddbload.rows.cutter import octets
+from ddbload.rows.defects import Defect
 from ddbload.rows.encode import Encoder, Window, item_of, put_of
 from ddbload.rows.items import Item
-from ddbload.rows.parse import Defect, Record
+from ddbload.rows.parse import Record
 from tests.property.test_rows_items import Sheet, sheets
 from tests.unit.rows.expected_bodies import request_body
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts import KeyAttribute, Table
+from ddbload.rows.defects import Defect
 from ddbload.rows.items import Item, ItemBuilder
-from ddbload.rows.parse import Defect
 from tests.property.test_rows_types import numerals
 from tests.unit.rows.expected_items import BAD, absent, causes, read_back, value_bytes, value_of
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ddbload.contracts import Cursor, KeyAttribute, Table
 from ddbload.modes import INSERT, LAST_WINS, condition_of, position
 from ddbload.rows.blocks import Block
-from ddbload.rows.columns import Columns, octets, text
+from ddbload.rows.columns import Columns
+from ddbload.rows.cutter import octets, text
 from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.encode import item_of, put_of

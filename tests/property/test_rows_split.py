@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ddbload.rows.ends import RowEnds
 from ddbload.rows.general import GeneralEnds
-from ddbload.rows.split import PlainEnds, RowEnds
+from ddbload.rows.split import PlainEnds
 from tests.property.rows_files import File, files
 from tests.unit.rows.expected import certain_ends, row_ends, terminated_ends
 

@@ -12,7 +12,8 @@ from ddbload.write.settlement import Outcome
 from ddbload.write.steps import Accepted, Throttled, Unsure
 from ddbload.write.succession import Succession
 from tests.sim.__main__ import failure
-from tests.sim.run import BreachError, Simulation
+from tests.sim.run import Simulation
+from tests.sim.worker import BreachError
 from tests.sim.world import ENDINGS, FAULTS, WORDS, world_of
 
 SEEDS = 1000

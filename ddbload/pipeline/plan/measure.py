@@ -15,11 +15,12 @@ from ddbload.modes import INSERT, PLAN, PUT
 from ddbload.pipeline.plan.indexes import Index
 from ddbload.pipeline.walk import Walked
 from ddbload.rows.attributes import Attributes, size_of
-from ddbload.rows.columns import Columns, octets
+from ddbload.rows.columns import Columns
+from ddbload.rows.cutter import octets
+from ddbload.rows.defects import Defect
 from ddbload.rows.encode import item_of
 from ddbload.rows.items import Item
 from ddbload.rows.layout import Layout, layout_of
-from ddbload.rows.parse import Defect
 from ddbload.rows.types import number
 from ddbload.rows.values import OMIT
 

@@ -18,7 +18,7 @@ from ddbload.pipeline.plan.measure import Measure, Measured
 from ddbload.pipeline.plan.members import Members
 from ddbload.pipeline.plan.sizes import Sizes
 from ddbload.pipeline.walk import Walked
-from ddbload.rows.parse import Defect
+from ddbload.rows.defects import Defect
 
 MOST_COLUMNS = 10_000
 """Columns whose texts are looked at: what is known of one takes a kilobyte."""

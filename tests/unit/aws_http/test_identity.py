@@ -17,9 +17,9 @@ from botocore.exceptions import (
 
 from ddbload.aws_http import signatory as module
 from ddbload.aws_http.clients import AwsSettings, Clients
+from ddbload.aws_http.endpoint import Endpoint
 from ddbload.aws_http.failures import Kind, Meaning
 from ddbload.aws_http.identity import Identity
-from ddbload.aws_http.loop import Endpoint
 from ddbload.errors import AccessDenied, AwsConfiguration
 from tests.unit.aws_http.canned import CREDENTIALS, isolate
 from tests.unit.aws_http.test_sigv4 import parsed

@@ -11,7 +11,7 @@ from ddbload.contracts import Cursor, KeyAttribute, Table
 from ddbload.rows import plain_documents, typed_documents
 from ddbload.rows.attributes import item_size
 from ddbload.rows.blocks import Block
-from ddbload.rows.columns import text
+from ddbload.rows.cutter import text
 from ddbload.rows.defects import Defect
 from ddbload.rows.document_items import Rules
 from ddbload.rows.documents import DocumentRows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ddbload.rows.items import Attributes
+from ddbload.rows.attributes import Attributes
 
 
 def request_body(table: str, items: Sequence[Attributes]) -> bytes:

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 from ddbload.contracts import Chunk, Cursor
 from ddbload.rows.blocks import Block, BlockCutter
+from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.parse import Defect, Record, RowParser
-from ddbload.rows.split import RowEnds, row_ends
+from ddbload.rows.ends import RowEnds
+from ddbload.rows.parse import Record, RowParser
+from ddbload.rows.split import row_ends
 from tests.oracle.csv_machine import Row
 
 LONG = 64 * 1024 * 1024

@@ -6,9 +6,11 @@ import pytest
 
 from ddbload.contracts import Cursor
 from ddbload.rows.blocks import Block
-from ddbload.rows.columns import ColumnReader, text
+from ddbload.rows.columns import ColumnReader
+from ddbload.rows.cutter import text
+from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.parse import Defect, Record, RowParser, Rows
+from ddbload.rows.parse import Record, RowParser, Rows
 from ddbload.rows.split import row_ends
 
 BACKSLASH = Dialect(escape="\\")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ddbload.contracts import KeyAttribute, Table
-from ddbload.rows.columns import Columns, octets
+from ddbload.rows.columns import Columns
+from ddbload.rows.cutter import octets
+from ddbload.rows.defects import Defect
 from ddbload.rows.encode import Encoder, Window, item_of, put_of
 from ddbload.rows.items import Item, ItemBuilder
-from ddbload.rows.parse import Defect
 
 TABLE = Table("t", "id", (KeyAttribute("k", "S", 2048),), ())
 

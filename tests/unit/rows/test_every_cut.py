@@ -8,11 +8,13 @@ import pytest
 
 from ddbload.contracts import Cursor
 from ddbload.rows.blocks import Block
-from ddbload.rows.columns import ColumnReader, octets
+from ddbload.rows.columns import ColumnReader
+from ddbload.rows.cutter import octets
 from ddbload.rows.dialect import BYTE_ORDER_MARK, Dialect
+from ddbload.rows.ends import RowEnds
 from ddbload.rows.general import GeneralEnds
 from ddbload.rows.parse import RowParser
-from ddbload.rows.split import PlainEnds, RowEnds
+from ddbload.rows.split import PlainEnds
 from ddbload.rows.split import row_ends as ends_of
 from tests.golden.cases import Golden, load_all
 from tests.unit.rows.expected import certain_ends, row_ends, rows_of, terminated_ends

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from ddbload.contracts import KeyAttribute, Table
+from ddbload.rows.defects import Defect
 from ddbload.rows.items import MAX_ITEM_BYTES, Item, ItemBuilder
-from ddbload.rows.parse import Defect
 
 
 def _table(*keys: tuple[str, str], index_keys: tuple[tuple[str, str, int], ...] = ()) -> Table:

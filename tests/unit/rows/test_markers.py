@@ -8,7 +8,8 @@ import pytest
 
 from ddbload.contracts import ColumnMapping, Cursor, Nulls, Payload, Source
 from ddbload.rows.blocks import Block
-from ddbload.rows.columns import ColumnReader, text
+from ddbload.rows.columns import ColumnReader
+from ddbload.rows.cutter import text
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.layout import layout_of
 from ddbload.rows.parse import RowParser

@@ -8,9 +8,11 @@ from ddbload.contracts import Cursor
 from ddbload.errors import SplitMismatch
 from ddbload.rows import ends
 from ddbload.rows.blocks import Block
+from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.parse import Defect, Record, RowParser, Rows
-from ddbload.rows.split import count_line_ends, row_ends
+from ddbload.rows.ends import count_line_ends
+from ddbload.rows.parse import Record, RowParser, Rows
+from ddbload.rows.split import row_ends
 
 START = Cursor(1000, 50)
 

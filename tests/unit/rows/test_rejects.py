@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ddbload.contracts import KeyAttribute, Table
+from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.items import Item, ItemBuilder
-from ddbload.rows.parse import Defect
 from tests.unit.rows.reading import read_all
 
 TABLE = Table("books", "id", (KeyAttribute("id", "S", 2048),))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.split import count_line_ends, row_ends
+from ddbload.rows.ends import count_line_ends
+from ddbload.rows.split import row_ends
 
 ENDS = row_ends(Dialect())
 

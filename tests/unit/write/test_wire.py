@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
+from ddbload.aws_http.exchange import Lost
 from ddbload.aws_http.http1 import Response
 from ddbload.aws_http.identity import Identity
-from ddbload.aws_http.loop import Lost
 from ddbload.write.requests import Batches
 from ddbload.write.steps import Accepted, Answer, Unsure
 from ddbload.write.wire import Wire
