@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import click
 
-from ddbload import contracts
 from ddbload.cli.causes import ranked
 from ddbload.cli.convert_outcome import Outcome
 from ddbload.cli.import_command import rejects_file, same_file, spooled, tell_guesses
@@ -23,7 +22,7 @@ from ddbload.cli.options import aws_options
 from ddbload.cli.output import read_as, tell
 from ddbload.cli.payload import manifest_option, payload_of, place_named, source_options
 from ddbload.cli.progress import live_progress
-from ddbload.contracts import Counts, Failure
+from ddbload.contracts import DEFAULT_MAX_REJECTS, DEFAULT_MAX_ROW_BYTES, Counts, Failure, Payload
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
 from ddbload.fields import is_text
 
@@ -50,14 +49,14 @@ _REJECTS_IN_MEMORY = 1024 * 1024
 @click.option(
     "--max-rejects",
     type=click.IntRange(0),
-    default=contracts.DEFAULT_MAX_REJECTS,
+    default=DEFAULT_MAX_REJECTS,
     show_default=True,
     help="It fails when more rows are rejected.",
 )
 @click.option(
     "--max-row-bytes",
     type=click.IntRange(1),
-    default=contracts.DEFAULT_MAX_ROW_BYTES,
+    default=DEFAULT_MAX_ROW_BYTES,
     show_default=True,
     help="It fails at a longer row: most often a quote is not closed.",
 )
@@ -150,7 +149,7 @@ def _convert(
     record = failure = None
     try:
         with scratch_ledger() as ledger, _Rejects(kept) as rejects:
-            checked = contracts.Payload.from_json(payload)
+            checked = Payload.from_json(payload)
             record = convertible(checked, table, ledger, context)
             if show_progress:
                 tell_guesses(record, payload)

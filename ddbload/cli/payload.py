@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import click
 
-from ddbload import contracts, modes
 from ddbload.cli.options import (
     as_usage,
     character,
@@ -18,8 +17,26 @@ from ddbload.cli.options import (
     settings_map,
     types_map,
 )
+from ddbload.contracts import (
+    AUTO,
+    COMPRESSIONS,
+    DEFAULT_CHUNK_BYTES,
+    DEFAULT_CONCURRENCY,
+    DEFAULT_MAX_EXPANSION,
+    DEFAULT_MAX_REJECTS,
+    DEFAULT_MAX_ROW_BYTES,
+    DELIMITERS,
+    ENGINES,
+    FORMATS,
+    NULL_POLICIES,
+    OMIT,
+    TSV,
+    TYPES,
+    Payload,
+)
 from ddbload.errors import InvalidPayload, InvalidUsage
 from ddbload.fields import is_text
+from ddbload.modes import MODES, PUT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,8 +49,8 @@ _READING = (
     click.option(
         "--format",
         "format_",
-        type=click.Choice([contracts.AUTO, *contracts.FORMATS]),
-        default=contracts.AUTO,
+        type=click.Choice([AUTO, *FORMATS]),
+        default=AUTO,
         show_default=True,
         help="json: one object a line. auto: by the first bytes, and the name.",
     ),
@@ -65,20 +82,20 @@ _READING = (
     ),
     click.option(
         "--encoding",
-        default=contracts.AUTO,
+        default=AUTO,
         show_default=True,
         help="UTF-8, UTF-16, Latin-1, ... auto: by the byte order mark, else UTF-8.",
     ),
     click.option(
         "--compression",
-        type=click.Choice([contracts.AUTO, *contracts.COMPRESSIONS]),
-        default=contracts.AUTO,
+        type=click.Choice([AUTO, *COMPRESSIONS]),
+        default=AUTO,
         show_default=True,
     ),
     click.option(
         "--max-expansion",
         type=click.IntRange(1),
-        default=contracts.DEFAULT_MAX_EXPANSION,
+        default=DEFAULT_MAX_EXPANSION,
         show_default=True,
         help="Bytes that one of compressed data may become, on the average, at most.",
     ),
@@ -86,7 +103,7 @@ _READING = (
         "--types",
         metavar="A=N,...",
         multiple=True,
-        help=f"{', '.join(contracts.TYPES)}; keys are as the table has them. May be repeated.",
+        help=f"{', '.join(TYPES)}; keys are as the table has them. May be repeated.",
     ),
     click.option(
         "--infer-types",
@@ -121,20 +138,18 @@ _READING = (
     ),
     click.option(
         "--null-policy",
-        type=click.Choice(contracts.NULL_POLICIES),
-        default=contracts.OMIT,
+        type=click.Choice(NULL_POLICIES),
+        default=OMIT,
         show_default=True,
         help="No value: no attribute, one of type NULL, an empty string, or a reject.",
     ),
 )
 _WRITING = (
-    click.option(
-        "--engine", type=click.Choice(contracts.ENGINES), default="async", show_default=True
-    ),
+    click.option("--engine", type=click.Choice(ENGINES), default="async", show_default=True),
     click.option(
         "--concurrency",
         type=click.IntRange(1, 256),
-        default=contracts.DEFAULT_CONCURRENCY,
+        default=DEFAULT_CONCURRENCY,
         show_default=True,
         help="Requests in flight in one process.",
     ),
@@ -143,15 +158,15 @@ _LIMITS = (
     click.option(
         "--chunk-bytes",
         type=click.IntRange(1),
-        default=contracts.DEFAULT_CHUNK_BYTES,
+        default=DEFAULT_CHUNK_BYTES,
         show_default=True,
         help="Size of a byte range; more where there would be over 20,000 of them.",
     ),
     click.option("--max-wcu", type=click.FloatRange(1.0), help="Write units a second, at most."),
     click.option(
         "--mode",
-        type=click.Choice(modes.MODES),
-        default=modes.PUT,
+        type=click.Choice(MODES),
+        default=PUT,
         show_default=True,
         help="put: write, whatever is there. insert: only where nothing is. last-wins: the last row"
         " of a key stays, over all runs. delete: the file lists keys. plan: check all, and write"
@@ -165,14 +180,14 @@ _LIMITS = (
     click.option(
         "--max-rejects",
         type=click.IntRange(0),
-        default=contracts.DEFAULT_MAX_REJECTS,
+        default=DEFAULT_MAX_REJECTS,
         show_default=True,
         help="The run fails when more rows are rejected.",
     ),
     click.option(
         "--max-row-bytes",
         type=click.IntRange(1),
-        default=contracts.DEFAULT_MAX_ROW_BYTES,
+        default=DEFAULT_MAX_ROW_BYTES,
         show_default=True,
         help="The run fails at a longer row: most often a quote is not closed.",
     ),
@@ -230,7 +245,7 @@ def payload_of(
         "skip_lines": given["skip_lines"],
         "header": given["header"],
         "columns": None if columns is None else names_list(columns),
-        "encoding": contracts.AUTO if encoding.lower() == contracts.AUTO else encoding,
+        "encoding": AUTO if encoding.lower() == AUTO else encoding,
         "compression": given["compression"],
         "max_expansion": given["max_expansion"],
     }
@@ -281,7 +296,7 @@ def place_named(source: str, *, manifest: bool = False) -> dict[str, str]:
 
 def _refuse_unused(given: Any) -> None:
     """Raise `InvalidUsage` for options that the named format has no use for."""
-    if given["format_"] in (contracts.AUTO, *contracts.DELIMITERS):
+    if given["format_"] in (AUTO, *DELIMITERS):
         return
     for name, unset in _OF_TEXT.items():
         if given[name] != unset:
@@ -295,7 +310,7 @@ def _delimiter(given: Any) -> str | None:
     if given["delimiter"] is not None:
         return character(given["delimiter"])
     # What a format has is its own; otherwise it is found out.
-    return contracts.DELIMITERS["tsv"] if given["format_"] == contracts.TSV else contracts.AUTO
+    return DELIMITERS["tsv"] if given["format_"] == TSV else AUTO
 
 
 def _check(payload: dict[str, Any]) -> None:
@@ -303,7 +318,7 @@ def _check(payload: dict[str, Any]) -> None:
     from ddbload.rows.layout import changes_of
 
     try:
-        checked = contracts.Payload.from_json(payload)
+        checked = Payload.from_json(payload)
         check_dialect(checked.source)
         changes_of(checked.mapping)
     except InvalidPayload as error:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ddbload import contracts
 from ddbload.cli.import_command import show, tell_done
 from ddbload.cli.options import aws_options, stack_option
 from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, Result, tell, tell_error, tell_run
@@ -20,7 +19,7 @@ from ddbload.cli.payload import (
     reading_options,
 )
 from ddbload.cli.progress import live_progress
-from ddbload.contracts import Failure
+from ddbload.contracts import DEFAULT_WORKERS, Failure, Payload
 from ddbload.errors import ExecutionExists, InvalidUsage
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ _QUIET = click.option("--quiet", is_flag=True, help="No run id, no progress and 
 @click.option(
     "--workers",
     type=click.IntRange(1, 10_000),
-    default=contracts.DEFAULT_WORKERS,
+    default=DEFAULT_WORKERS,
     show_default=True,
     help="Chunks that are imported at once, each by a function of its own.",
 )
@@ -104,7 +103,7 @@ def _done_before(run: str, payload: dict[str, Any], there: Deployed) -> Result |
     """The outcome of the run of this id, where it is done and loaded the same."""
     from ddbload.pipeline.report import done_before
 
-    ledger, asked = there.context.ledger(run), contracts.Payload.from_json(payload)
+    ledger, asked = there.context.ledger(run), Payload.from_json(payload)
     record = ledger.find_record()
     if record is None:
         return None

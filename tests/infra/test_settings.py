@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ddbload import contracts
+from ddbload import contracts as messages
 from ddbload.errors import DdbloadError
 from ddbload.pipeline.resolving import check_dialect
 from ddbload.pipeline.tables import check_names
@@ -48,15 +48,15 @@ def test_cdk_json_reaches_out_to_nobody():
 
 def test_what_an_upload_may_say_is_what_the_contracts_read():
     where = {"bucket", "key", "version_id", "etag", "prefix", "glob", "path", "manifest"}
-    assert set(SOURCE_FIELDS) == names_of(contracts.Source) - where
-    assert set(OPTION_FIELDS) == names_of(contracts.Options)
-    assert set(COLUMN_FIELDS) == names_of(contracts.ColumnMapping)
-    assert set(NULL_FIELDS) == names_of(contracts.Nulls)
-    assert contracts.TYPES == TYPES
-    assert contracts.NULL_POLICIES == NULL_POLICIES
+    assert set(SOURCE_FIELDS) == names_of(messages.Source) - where
+    assert set(OPTION_FIELDS) == names_of(messages.Options)
+    assert set(COLUMN_FIELDS) == names_of(messages.ColumnMapping)
+    assert set(NULL_FIELDS) == names_of(messages.Nulls)
+    assert messages.TYPES == TYPES
+    assert messages.NULL_POLICIES == NULL_POLICIES
     # What a rule says besides where uploads come from is what a payload says besides its source.
     assert names_of(Upload) == names_of(UploadRule)
-    assert names_of(Upload) - {"prefix", "bucket"} == names_of(contracts.Payload) - {"run"}
+    assert names_of(Upload) - {"prefix", "bucket"} == names_of(messages.Payload) - {"run"}
 
 
 def names_of(message: type) -> set[str]:
@@ -68,9 +68,9 @@ def whole_numbers(most: int) -> list[Any]:
 
 
 SAID: dict[str, dict[str, list[Any]]] = {
-    "types": {"year": [*contracts.TYPES, "Q", "s", "", 1, None, ["S"], {}]},
+    "types": {"year": [*messages.TYPES, "Q", "s", "", 1, None, ["S"], {}]},
     "source": {
-        "format": [*contracts.FORMATS, "auto", "xlsx", "CSV", "", 1, None, []],
+        "format": [*messages.FORMATS, "auto", "xlsx", "CSV", "", 1, None, []],
         "delimiter": [
             *(";", "\t", "\u2028", "||", "auto", 'a"', '"', "", ";\n", "\n", "\r", "\ud800"),
             *(1, None, []),
@@ -85,7 +85,7 @@ SAID: dict[str, dict[str, list[Any]]] = {
             *("utf-8", "UTF8", "utf_8_sig", "latin-1", "UTF-16", "shift_jis", "utf-7", "auto"),
             *("rot13", "base64", "idna", "unicode_escape", "utf-88", "\0", "", None, 8, []),
         ],
-        "compression": [*contracts.COMPRESSIONS, "auto", "bzip2", "", 1, None, []],
+        "compression": [*messages.COMPRESSIONS, "auto", "bzip2", "", 1, None, []],
         "max_expansion": whole_numbers(2**53),
     },
     "mapping": {
@@ -102,15 +102,15 @@ SAID: dict[str, dict[str, list[Any]]] = {
         ],
     },
     "nulls": {
-        "policy": [*contracts.NULL_POLICIES, "drop", "", 1, None, []],
+        "policy": [*messages.NULL_POLICIES, "drop", "", 1, None, []],
         "markers": [["-"], ["", "NULL"], [], None, ["\ud800"], [1], "-", {}, 0],
     },
     "options": {
-        "mode": [*contracts.MODES, "update", "", 1, None, []],
+        "mode": [*messages.MODES, "update", "", 1, None, []],
         "position_attribute": ["at", "", 1, None, [], "\ud800"],
-        "engine": [*contracts.ENGINES, "processes", 1, None, []],
+        "engine": [*messages.ENGINES, "processes", 1, None, []],
         "workers": whole_numbers(10_000),
-        "concurrency": whole_numbers(contracts.MAX_CONCURRENCY),
+        "concurrency": whole_numbers(messages.MAX_CONCURRENCY),
         "chunk_bytes": whole_numbers(2**53),
         "max_wcu": [*whole_numbers(2**53), 0.9, 1e308, float("inf"), 10**400],
         "max_rejects": whole_numbers(2**53),
@@ -144,7 +144,7 @@ def taken(upload: dict[str, Any]) -> bool:
         # Of an export, only this starts a run.
         key = "a.csv" if rule.source.get("format") != "dynamodb-export" else "manifest-summary.json"
         uploaded = Uploaded(bucket="inbox", key=f"books/{key}", version_id=None, etag="e")
-        payload = contracts.Payload.from_json(rule.payload(uploaded))
+        payload = messages.Payload.from_json(rule.payload(uploaded))
         check_dialect(payload.source)
         check_names(payload.source.columns or ())
         changes_of(payload.mapping)
@@ -165,7 +165,7 @@ def test_a_mapping_is_refused_exactly_where_its_runs_would_be(part: str, name: s
     assert set(found.values()) == {True, False}
 
 
-@pytest.mark.parametrize("mode", [None, *contracts.MODES])
+@pytest.mark.parametrize("mode", [None, *messages.MODES])
 @pytest.mark.parametrize("name", [None, "at", "", 1, "\udfff"])
 def test_one_mode_has_a_position_attribute(mode: str | None, name: Any):
     upload = {**BOOKS, "options": {"mode": mode, "position_attribute": name}}

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
 
 
-def check() -> None:
+def check_checkout() -> None:
     """See that everything is there before anything is started. Raises `DemoUnavailable`."""
     parts = ("app.py", "cdk.json", "infra", "lambdas", "localaws", "statemachine")
     if not all((ROOT / part).exists() for part in parts):

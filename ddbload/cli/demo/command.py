@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ddbload.cli.demo import sample
+from ddbload.cli.demo.sample import KEYS, write_sample
 from ddbload.cli.demo.table import keys_of
 from ddbload.errors import InvalidUsage, SourceNotFound
 
@@ -36,7 +36,7 @@ def demo(file: str | None, table_key: str | None, rows: int, import_only: bool) 
     """
     if (file is None) != (table_key is None):
         raise InvalidUsage("--file and --table-key (FILE and TABLE_KEY) go together")
-    keys = sample.KEYS if table_key is None else keys_of(table_key)
+    keys = KEYS if table_key is None else keys_of(table_key)
     if file is not None and not Path(file).is_file():
         raise SourceNotFound(f"{file}: no such file")
     with tempfile.TemporaryDirectory(prefix="ddbload-demo-", ignore_cleanup_errors=True) as name:
@@ -44,8 +44,8 @@ def demo(file: str | None, table_key: str | None, rows: int, import_only: bool) 
         if file is not None:
             path = Path(file)
         else:
-            path = folder / "sample.tsv"
-            sample.write_sample(path, rows)
+            path = folder / "tsv"
+            write_sample(path, rows)
             click.echo(f"made {rows:,} rows, {path.stat().st_size:,} bytes, tab separated")
         if import_only:
             from ddbload.cli.demo.imported import import_and_prove

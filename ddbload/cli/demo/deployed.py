@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ddbload.cli.demo import checkout
 from ddbload.cli.demo.cdk import Cdk
+from ddbload.cli.demo.checkout import check_checkout
 from ddbload.cli.demo.emulation import emulation
 from ddbload.cli.demo.outcome import proven, show_rejects
 from ddbload.cli.demo.steps import progress, step
@@ -40,7 +40,7 @@ def deploy_and_prove(path: Path, keys: Keys, folder: Path) -> int:
     from ddbload.aws_http.clients import AwsSettings
     from ddbload.cli.places import deployed
 
-    checkout.check()
+    check_checkout()
     cdk = Cdk(folder, _context(path.stat().st_size))
     with emulation(folder) as starting, cdk.synth() as synth:
         # The three share nothing but the processors: what can begin begins.
