@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.shapes import Shape
-from ddbload.contracts import ENGINES
+from ddbload.contracts.payload import ENGINES
 
 ROOT = Path(__file__).resolve().parent.parent
 RIVALS_PYTHON = ROOT / ".venv-bench" / "bin" / "python"

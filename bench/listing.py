@@ -40,13 +40,13 @@ SETTINGS = {
 
 
 def by_ddbload(requests: int) -> Iterator[str]:
-    """The keys, listed by `ddbload.source.listing`."""
-    from ddbload.aws_http.clients import Clients
-    from ddbload.source.listing import list_objects
+    """The keys, listed by `ddbload.source.s3_listing.list_objects`."""
+    from ddbload.aws.clients import Clients
+    from ddbload.source.s3_listing.list_objects import list_objects
 
     clients = Clients()
-    identity = clients.s3_identity(BUCKET)
-    found = list_objects(clients.s3, BUCKET, PREFIX, identity=identity, requests=requests)
+    signer = clients.s3_signer(BUCKET)
+    found = list_objects(clients.s3, BUCKET, PREFIX, signer=signer, requests=requests)
     yield ""
     for each in found:
         yield each.key

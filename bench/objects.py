@@ -44,9 +44,9 @@ def by_boto3(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
 
 
 def by_threads(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
-    """`ddbload.source.many` through a botocore client."""
-    from ddbload.aws_http.clients import Clients
-    from ddbload.source.many import CONCURRENCY, read_objects
+    """`ddbload.source.small_objects` through a botocore client."""
+    from ddbload.aws.clients import Clients
+    from ddbload.source.small_objects import CONCURRENCY, read_objects
 
     client = Clients(connections=CONCURRENCY).s3
     yield b""
@@ -55,14 +55,14 @@ def by_threads(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
 
 
 def by_loop(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
-    """`ddbload.source.many` by requests of its own."""
-    from ddbload.aws_http.clients import Clients
-    from ddbload.source.many import read_objects
+    """`ddbload.source.small_objects` by requests of its own."""
+    from ddbload.aws.clients import Clients
+    from ddbload.source.small_objects import read_objects
 
     clients = Clients()
-    clients.s3_identity(BUCKET)
+    clients.s3_signer(BUCKET)
     yield b""
-    for _, data in read_objects(pinned, clients.s3, identities=clients.s3_identity):
+    for _, data in read_objects(pinned, clients.s3, signers=clients.s3_signer):
         yield data
 
 

@@ -19,19 +19,19 @@ import sys
 import time
 from collections.abc import Callable
 
-from ddbload.contracts import Cursor
-from ddbload.rows.blocks import BlockCutter
+from ddbload.contracts.run_record import Cursor
+from ddbload.rows.block_splitter import BlockSplitter
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
+from ddbload.rows.boundaries.row_boundaries import count_line_ends
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.ends import count_line_ends
-from ddbload.rows.parse import RowParser
-from ddbload.rows.split import row_ends
+from ddbload.rows.row_parser import RowParser
 
 Measured = Callable[[bytes, Dialect], int]
 
 
 def cut(data: bytes, dialect: Dialect) -> int:
     """What preflight does: blocks of whole rows, with lines counted. Gives the lines."""
-    cutter = BlockCutter(row_ends(dialect), Cursor(0, 1), 1 << 24)
+    cutter = BlockSplitter(dialect_boundaries(dialect), Cursor(0, 1), 1 << 24)
     for start in range(0, len(data), cutter.piece_bytes):
         piece = data[start : start + cutter.piece_bytes]
         cutter.feed(piece, final=start + cutter.piece_bytes >= len(data))
@@ -40,8 +40,8 @@ def cut(data: bytes, dialect: Dialect) -> int:
 
 def read(data: bytes, dialect: Dialect) -> int:
     """What an import does: the same blocks, and every field of them. Gives the lines."""
-    ends = row_ends(dialect)
-    cutter = BlockCutter(ends, Cursor(0, 1), 1 << 24)
+    ends = dialect_boundaries(dialect)
+    cutter = BlockSplitter(ends, Cursor(0, 1), 1 << 24)
     parser = RowParser(dialect, ends)
     for start in range(0, len(data), cutter.piece_bytes):
         piece = data[start : start + cutter.piece_bytes]

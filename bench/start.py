@@ -24,10 +24,10 @@ STARTS = {
         f"lambdas/{name}.py": f"import lambdas.{name}"
         for name in ("preflight", "import_chunk", "report", "on_upload")
     },
-    "ddbload --help": "import ddbload.cli.commands",
-    "ddbload import": "import ddbload.cli.commands, ddbload.pipeline.conductor",
+    "ddbload --help": "import ddbload.cli.main",
+    "ddbload import": "import ddbload.cli.main, ddbload.runs.run_import",
     "a client of DynamoDB": (
-        "from ddbload.aws_http.clients import AwsSettings, Clients;"
+        "from ddbload.aws.boto_clients import AwsSettings; from ddbload.aws.clients import Clients;"
         " Clients(AwsSettings(region='us-east-1')).dynamodb"
     ),
 }

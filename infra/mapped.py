@@ -1,6 +1,6 @@
 """What an upload's mapping may say of a run: its types, its options, and what becomes of nulls.
 
-The same as `ddbload.contracts` takes, which a test compares: what it refuses would otherwise be
+The same as `contracts.payload` takes, which a test compares: what it refuses would otherwise be
 found out by the first upload. How objects are written, and which attributes their columns become,
 have modules of their own (`mapped_source`, `mapped_columns`).
 """

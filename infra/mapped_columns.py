@@ -1,4 +1,4 @@
-"""Which attributes columns become, by an upload's mapping: what `ddbload.rows.layout` takes, which
+"""Which attributes columns become, by an upload's mapping: what `items.item_layout` takes, which
 a test compares.
 """
 

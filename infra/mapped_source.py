@@ -1,5 +1,5 @@
-"""How the objects of an upload's mapping are written: what `ddbload.contracts.Source` takes, and
-`ddbload.rows.dialect` of marks, and `ddbload.rows.encodings` of encodings, which a test compares.
+"""How the objects of an upload mapping are written: what `contracts.payload.Source` takes, and
+`ddbload.rows.dialect` of marks, and `ddbload.rows.dialect` of encodings, which a test compares.
 """
 
 from __future__ import annotations

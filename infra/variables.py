@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ddbload.environment import (
+from ddbload.contracts.environment import (
     RESERVE_SECONDS,
     SOURCE_BUCKETS,
     STATE_MACHINE,

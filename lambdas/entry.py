@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ddbload.contracts import MAX_CAUSE
+from ddbload.contracts.results import MAX_CAUSE
 from ddbload.errors import DdbloadError, unexpected
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.deployment import Deployment
+from lambdas.deployment import Deployment
 
 T = TypeVar("T")
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from ddbload.contracts import ImportTask, Segment
+from ddbload.contracts.results import Segment
+from ddbload.contracts.states import ImportTask
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.import_chunk import import_chunk
+from ddbload.pipeline.importing.import_chunk import import_chunk
 from lambdas.entry import function, logger, metrics
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.upload import on_upload
+from ddbload.pipeline.on_upload import on_upload
 from lambdas.entry import deployment, function, logger
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ddbload.contracts import PreflightTask
+from ddbload.contracts.states import PreflightTask
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.preflight import preflight
+from ddbload.pipeline.preflight.preflight import preflight
 from lambdas.entry import function, logger
 
 

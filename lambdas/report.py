@@ -6,9 +6,10 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from ddbload.contracts import SUCCEEDED, SUCCEEDED_WITH_REJECTS, ReportTask
+from ddbload.contracts.results import SUCCEEDED, SUCCEEDED_WITH_REJECTS
+from ddbload.contracts.states import ReportTask
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.report import conclude
+from ddbload.pipeline.report import report_execution
 from lambdas.entry import function, logger, metrics
 
 _METRICS = {SUCCEEDED: "RunsSucceeded", SUCCEEDED_WITH_REJECTS: "RunsSucceededWithRejects"}
@@ -17,7 +18,7 @@ _METRICS = {SUCCEEDED: "RunsSucceeded", SUCCEEDED_WITH_REJECTS: "RunsSucceededWi
 @function
 def handler(event: Any, context: Context) -> dict[str, Any]:
     """From the state to the execution's outcome: `ReportTask` to `Outcome`."""
-    outcome = conclude(ReportTask.from_json(event), context)
+    outcome = report_execution(ReportTask.from_json(event), context)
     metrics.add_metric(_METRICS.get(outcome.status, "RunsFailed"), MetricUnit.Count, 1)
     logger.info(
         "reported",

@@ -1,4 +1,4 @@
-"""`ddbload convert`: the items as lines of DynamoDB's JSON, for whatever else imports them."""
+"""Why rows were rejected, counted and told."""
 
 from __future__ import annotations
 
@@ -8,29 +8,129 @@ import shutil
 import stat
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import click
 
-from ddbload.cli.causes import ranked
-from ddbload.cli.convert_outcome import Outcome
 from ddbload.cli.import_command import rejects_file, same_file, spooled, tell_guesses
 from ddbload.cli.options import aws_options
-from ddbload.cli.output import read_as, tell
+from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, EXIT_REJECTS, printable, read_as, tell
 from ddbload.cli.payload import manifest_option, payload_of, place_named, source_options
 from ddbload.cli.progress import live_progress
-from ddbload.contracts import DEFAULT_MAX_REJECTS, DEFAULT_MAX_ROW_BYTES, Counts, Failure, Payload
+from ddbload.contracts.json_reader import is_text
+from ddbload.contracts.payload import DEFAULT_MAX_REJECTS, DEFAULT_MAX_ROW_BYTES, Payload
+from ddbload.contracts.results import FAILED, SUCCEEDED, SUCCEEDED_WITH_REJECTS, Failure, RowCounts
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
-from ddbload.fields import is_text
 
 if TYPE_CHECKING:
-    from ddbload.aws_http.clients import AwsSettings
+    from ddbload.aws.boto_clients import AwsSettings
+    from ddbload.convert.outputs import OutputOptions
+    from ddbload.convert.sinks import Sink
     from ddbload.pipeline.context import Context
-    from ddbload.pipeline.outputs import Wanted
-    from ddbload.pipeline.sinks import Sink
+
+
+Causes = Counter[tuple[str, str | None]]
+"""Rows by cause and column."""
+Ranked = list[tuple[str, str | None, int]]
+
+
+def ranked(causes: Causes) -> Ranked:
+    """The most frequent first, and of equals as the alphabet has them, wherever they stood."""
+    by_name = sorted(causes.items(), key=lambda each: (each[0][0], each[0][1] or ""))
+    return [
+        (cause, column, rows)
+        for (cause, column), rows in sorted(by_name, key=lambda each: -each[1])
+    ]
+
+
+def told(cause: str, column: str | None) -> str:
+    """A cause and where it is, for people."""
+    return f"{cause} in {printable(column or 'the row')}"
+
+
+def as_json(causes: Ranked) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [{"cause": cause, "column": column, "rows": rows} for cause, column, rows in causes]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a conversion came to."""
+
+    out: str
+    read_as: str | None
+    """How the source was read, in words."""
+    rows: RowCounts
+    causes: Ranked
+    bytes: int
+    seconds: float
+    out_parts: int
+    out_bytes: int
+    rejects: str | None
+    error: Failure | None
+
+    @property
+    def status(self) -> str:
+        """The outcome, in the words of an import's status."""
+        if self.error is not None:
+            return FAILED
+        return SUCCEEDED_WITH_REJECTS if self.rows.rejected else SUCCEEDED
+
+    @property
+    def exit_code(self) -> int:
+        """As an import's."""
+        if self.error is not None:
+            return EXIT_FAILED
+        return EXIT_REJECTS if self.rows.rejected else EXIT_DONE
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that `--json` prints."""
+        rate = self.rows.read / self.seconds if self.seconds > 0 else 0.0
+        return {
+            "status": self.status,
+            "read_as": self.read_as,
+            "rows": self.rows.to_json(),
+            "causes": as_json(self.causes),
+            "bytes": self.bytes,
+            "seconds": round(self.seconds, 3),
+            "rows_per_second": round(rate, 1),
+            "out": self.out,
+            "out_parts": self.out_parts,
+            "out_bytes": self.out_bytes,
+            "rejects": self.rejects,
+            "error": None
+            if self.error is None
+            else {"name": self.error.name, "message": self.error.message},
+        }
+
+    def lines(self, source: str) -> list[str]:
+        """The same for a terminal."""
+        rows, rate = self.rows, self.rows.read / self.seconds if self.seconds > 0 else 0.0
+        rejected = f", {rows.rejected:,} rejected" if rows.rejected else ""
+        lines = [
+            f"{source}: {'converted' if self.error is None else 'not converted'}",
+            f"  read as   {self.read_as}",
+            f"  rows      {rows.read:,} read: {rows.written:,} items{rejected}",
+            f"  time      {self.seconds:,.1f} s, {rate:,.0f} rows/s, {self.bytes:,} bytes",
+        ]
+        lines += [
+            f"{'  causes    ' if first else ' ' * 12}{told(cause, column)}: {count:,}"
+            for first, (cause, column, count) in zip(
+                [True, *[False] * len(self.causes)], self.causes, strict=False
+            )
+        ]
+        if self.error is None:
+            parts = f", {self.out_parts:,} parts" if self.out_parts > 1 else ""
+            lines.append(f"  out       {self.out}, {self.out_bytes:,} bytes{parts}")
+        if self.rejects is not None:
+            lines.append(f"  rejects   {self.rejects}")
+        return lines
+
 
 _PART_MIB = 64
 _NO_TABLE = "none"
@@ -109,12 +209,12 @@ def convert_command(
     Rows are read, typed and rejected as by an import. The summary is on stdout, or with '-' on
     stderr.
     """
-    from ddbload.aws_http.clients import AwsSettings
-    from ddbload.pipeline.outputs import Wanted
+    from ddbload.aws.boto_clients import AwsSettings
+    from ddbload.convert.outputs import OutputOptions
 
     _check_out(out, source, out_compression)
     payload = payload_of(place_named(source, manifest=manifest), table or _NO_TABLE, None, 1, given)
-    wanted = Wanted(out, out_compression, part_mib << 20, seed)
+    wanted = OutputOptions(out, out_compression, part_mib << 20, seed)
     context = _context(AwsSettings(profile, region, endpoint_url))
     with rejects_file(rejects, source) as kept, spooled(source, payload):
         if kept is not None and out != "-" and same_file(out, rejects or ""):
@@ -134,21 +234,21 @@ def convert_command(
 def _convert(
     payload: dict[str, Any],
     table: str | None,
-    wanted: Wanted,
+    wanted: OutputOptions,
     context: Context,
     kept: BinaryIO | None,
     *,
     show_progress: bool,
 ) -> Outcome:
-    from ddbload.pipeline.convert import Converted, convert, convertible
-    from ddbload.pipeline.outputs import open_sink
-    from ddbload.pipeline.scratch import scratch_ledger
+    from ddbload.convert.convert import ConvertResult, convert, convertible
+    from ddbload.convert.outputs import open_sink
+    from ddbload.ledger.ledger import temporary_ledger
 
-    converted, started = Converted(), time.monotonic()
+    converted, started = ConvertResult(), time.monotonic()
     sink: Sink | None = None
     record = failure = None
     try:
-        with scratch_ledger() as ledger, _Rejects(kept) as rejects:
+        with temporary_ledger() as ledger, _Rejects(kept) as rejects:
             checked = Payload.from_json(payload)
             record = convertible(checked, table, ledger, context)
             if show_progress:
@@ -206,7 +306,7 @@ class _Rejects:
             with self._disk():
                 self._held.write(line)
 
-    def keep(self, rows: Counts) -> None:
+    def keep(self, rows: RowCounts) -> None:
         """Write them to the file, if any rows were read. Raises `RejectsNotKept`."""
         file = self._file
         if file is None or not rows.read:
@@ -253,10 +353,10 @@ def _check_out(out: str, source: str, compression: str | None) -> None:
 
 
 def _context(aws: AwsSettings) -> Context:
-    from ddbload.aws_http.clients import Clients
-    from ddbload.pipeline.context import Context, Permitted
-    from ddbload.pipeline.store import FolderStore
+    from ddbload.aws.clients import Clients
+    from ddbload.ledger.store import FolderStore
+    from ddbload.pipeline.context import AccessPolicy, Context
 
     # There is no run, and so nothing to keep of it.
     store = FolderStore(Path(os.devnull))
-    return Context(store=store, clients=Clients(aws), permitted=Permitted(paths=True))
+    return Context(store=store, clients=Clients(aws), permitted=AccessPolicy(paths=True))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from ddbload.cli.interrupts import stop_on_interrupt
 from ddbload.cli.options import aws_options, cores, ledger_option
 from ddbload.cli.output import USUAL, Result, inferred_types, read_as, tell, tell_error, tell_run
 from ddbload.cli.payload import (
@@ -24,16 +25,16 @@ from ddbload.cli.payload import (
     place_named,
     reading_options,
 )
-from ddbload.cli.places import resume_line
 from ddbload.cli.progress import live_progress
-from ddbload.cli.signals import stop_on_interrupt
-from ddbload.contracts import AUTO, DONE, FAILED, INTERRUPTED, Failure
+from ddbload.cli.run_location import resume_line
+from ddbload.contracts.payload import AUTO
+from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept, SourceUnreadable
 
 if TYPE_CHECKING:
-    from ddbload.contracts import RunRecord
-    from ddbload.pipeline.conductor import Totals
-    from ddbload.pipeline.local import LocalSettings
+    from ddbload.contracts.run_record import RunRecord
+    from ddbload.pipeline.progress import RunTotals
+    from ddbload.runs.local_settings import LocalSettings
 
 
 @click.command("import", short_help="Import files, S3 objects or '-' into a table.")
@@ -79,9 +80,9 @@ def import_command(
     with `ddbload resume RUN`, or when the same command is given with its --run-id. A run that is
     done is left as it is.
     """
-    from ddbload.aws_http.clients import AwsSettings
-    from ddbload.pipeline.conductor import new_run_id
-    from ddbload.pipeline.local import LocalSettings, default_ledger
+    from ddbload.aws.boto_clients import AwsSettings
+    from ddbload.runs.local_settings import LocalSettings, default_ledger
+    from ddbload.runs.run_import import new_run_id
 
     count = processes or cores()
     place = place_named(source, manifest=manifest)
@@ -137,15 +138,15 @@ def run_and_tell(
 
     `again`: the command that takes the run up, if any can.
     """
-    from ddbload.pipeline.conductor import run_import
+    from ddbload.runs.run_import import run_import
 
     started = time.monotonic()
-    last: Totals | None = None
+    last: RunTotals | None = None
 
     try:
         with stop_on_interrupt() as should_stop, live_progress(enabled=show_progress) as draw:
 
-            def watch(totals: Totals) -> None:
+            def watch(totals: RunTotals) -> None:
                 nonlocal last
                 last = totals
                 draw(totals)
@@ -225,9 +226,9 @@ def with_rejects(result: Result, settings: Any, file: BinaryIO | None) -> Result
 
 
 def _copy_rejects(run: str, settings: Any, file: BinaryIO) -> None:
-    from ddbload.pipeline.rejects import rejects
+    from ddbload.runs.retry_rejects import iter_rejects
 
-    file.writelines(rejects(run, settings.context()))
+    file.writelines(iter_rejects(run, settings.context()))
     file.flush()
 
 
@@ -237,14 +238,14 @@ def _absolute(path: str | Path) -> str:
 
 def _seen_to_spool(run: str, settings: LocalSettings) -> AbstractContextManager[object]:
     """Show other processes that the run is alive: standard input may last for hours."""
-    from ddbload.pipeline.heartbeat import SPOOL, Heart
+    from ddbload.runs.heartbeats import SPOOL, HeartbeatWriter
 
     try:
         context = settings.context()
     except DdbloadError:
         # The import itself will say it.
         return nullcontext()
-    return Heart(context.ledger(run), context, SPOOL)
+    return HeartbeatWriter(context.ledger(run), context, SPOOL)
 
 
 @contextmanager
@@ -255,21 +256,21 @@ def spooled(
 
     `seen`: entered while it is copied.
     """
-    from ddbload.source.spool import spool
+    from ddbload.source.local_file import spool_to_disk
 
     if source == "-":
         # None where it was closed: that is not the same as an empty file.
         if sys.stdin is None:
             raise SourceUnreadable("standard input is closed")
         with seen or nullcontext():
-            path = spool(sys.stdin.buffer)
+            path = spool_to_disk(sys.stdin.buffer)
     elif "path" in payload["source"] and _is_pipe(source):
         try:
             pipe = open(source, "rb")  # noqa: PTH123, SIM115 - opened once, as it is named
         except OSError as error:
             raise SourceUnreadable(f"{source}: {error.strerror}") from None
         with pipe, seen or nullcontext():
-            path = spool(pipe)
+            path = spool_to_disk(pipe)
     else:
         yield
         return

@@ -11,17 +11,18 @@ import click
 
 from ddbload.cli.options import aws_options, ledger_option, run_argument, stack_option
 from ddbload.cli.output import Result, tell, tell_error
-from ddbload.cli.places import place_given, resume_line
+from ddbload.cli.run_location import place_given, resume_line
 from ddbload.errors import RunNotFound, is_resumable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ddbload.cli.places import Place
-    from ddbload.contracts import Heartbeat, RunRecord
+    from ddbload.cli.run_location import RunLocation
+    from ddbload.contracts.results import Heartbeat
+    from ddbload.contracts.run_record import RunRecord
     from ddbload.pipeline.context import Context
     from ddbload.pipeline.executions import Execution
-    from ddbload.pipeline.standing import Standing
+    from ddbload.runs.run_status import RunStanding
 
 
 @click.command("status", short_help="How far a run has come.")
@@ -38,7 +39,7 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
 
     RUN is looked for in the local ledger, then in the deployed stack.
     """
-    from ddbload.pipeline.standing import living
+    from ddbload.runs.run_status import live_heartbeat
 
     there = place_given(run, **place)
     context = there.context
@@ -47,7 +48,7 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
     if record is None:
         if execution is not None:
             return _never_begun(run, execution, as_json)
-        heartbeat = living(run, context)
+        heartbeat = live_heartbeat(run, context)
         if heartbeat is not None:
             return _not_yet_recorded(run, heartbeat, as_json)
         record = context.ledger(run).record()
@@ -72,13 +73,13 @@ def status_command(run: str, as_json: bool, **place: Any) -> int:
     return 0
 
 
-def _standing(record: RunRecord, execution: Execution | None, context: Context) -> Standing:
+def _standing(record: RunRecord, execution: Execution | None, context: Context) -> RunStanding:
     """The state of a run, in the words of its execution where it has one."""
     from ddbload.pipeline.executions import ABORTED, SUCCEEDED
-    from ddbload.pipeline.follow import run_status
-    from ddbload.pipeline.standing import Standing, standing
+    from ddbload.runs.deployed import run_status
+    from ddbload.runs.run_status import RunStanding, run_standing
 
-    found = standing(record, context)
+    found = run_standing(record, context)
     if execution is None or (found.done and execution.status == ABORTED):
         # What was stopped when the run was done changes nothing.
         return found
@@ -89,10 +90,10 @@ def _standing(record: RunRecord, execution: Execution | None, context: Context) 
         reached = replace(reached, error=execution.failure)
     done = found.done and execution.failure is None and not execution.running
     status = found.status if execution.status == SUCCEEDED else run_status(execution)
-    return Standing(status, execution.running, done, reached, None)
+    return RunStanding(status, execution.running, done, reached, None)
 
 
-def _how_far(record: RunRecord, found: Standing) -> list[str]:
+def _how_far(record: RunRecord, found: RunStanding) -> list[str]:
     reached, rows = found.reached, found.reached.rows
     chunks = f"{reached.chunks_done:,} of {reached.chunks:,} done"
     share = f"{100 * reached.bytes // max(1, reached.size)} % of the bytes"
@@ -111,7 +112,7 @@ def _how_far(record: RunRecord, found: Standing) -> list[str]:
     ]
 
 
-def _by_whom(found: Standing, execution: Execution | None) -> Iterator[str]:
+def _by_whom(found: RunStanding, execution: Execution | None) -> Iterator[str]:
     heartbeat, error = found.heartbeat, found.reached.error
     if execution is not None:
         yield f"  execution {execution.arn}"
@@ -129,16 +130,16 @@ def _process(heartbeat: Heartbeat, doing: str) -> str:
 
 def _is_source_gone(record: RunRecord) -> bool:
     """Whether the run read a temporary file, such as a copy of standard input."""
-    from ddbload.source.spool import is_gone
+    from ddbload.source.local_file import is_closed_stream
 
     path = record.pinned.get("path")
-    return isinstance(path, str) and is_gone(path)
+    return isinstance(path, str) and is_closed_stream(path)
 
 
 def _not_yet_recorded(run: str, heartbeat: Heartbeat, as_json: bool) -> int:
     """Status of a run that preflight is checking still."""
-    from ddbload.pipeline.heartbeat import SPOOL
-    from ddbload.pipeline.standing import RUNNING
+    from ddbload.runs.heartbeats import SPOOL
+    from ddbload.runs.run_status import RUNNING
 
     if as_json:
         result = Result.unreported(run, RUNNING, None, 0.0)
@@ -169,24 +170,24 @@ def report_command(run: str, as_json: bool, **place: Any) -> int:
     return result.exit_code
 
 
-def _report(run: str, there: Place) -> Result:
-    from ddbload.pipeline.follow import concluded, run_status
-    from ddbload.pipeline.report import review
-    from ddbload.pipeline.standing import RUNNING, living
+def _report(run: str, there: RunLocation) -> Result:
+    from ddbload.pipeline.report import current_report
+    from ddbload.runs.deployed import concluded, run_status
+    from ddbload.runs.run_status import RUNNING, live_heartbeat
 
     execution = _execution(run, there)
     if execution is None:
-        if living(run, there.context) is None:
-            return Result.of(review(run, there.context))
+        if live_heartbeat(run, there.context) is None:
+            return Result.of(current_report(run, there.context))
         tell(f"ddbload: run {run} is under way; what follows is how far it is")
         if there.context.ledger(run).find_record() is None:
             return Result.unreported(run, RUNNING, None, 0.0)
-        return Result.of(replace(review(run, there.context), status=RUNNING, error=None))
+        return Result.of(replace(current_report(run, there.context), status=RUNNING, error=None))
     if execution.running:
         tell(f"ddbload: run {run} is under way; what follows is how far it is")
         if there.context.ledger(run).find_record() is None:
             return Result.unreported(run, execution.status, None, execution.seconds)
-        so_far = replace(review(run, there.context), status=execution.status, error=None)
+        so_far = replace(current_report(run, there.context), status=execution.status, error=None)
         return Result.of(so_far, seconds=execution.seconds)
     concluding = concluded(run, execution, there.context)
     if concluding is None:
@@ -194,7 +195,7 @@ def _report(run: str, there: Place) -> Result:
     return Result.of(concluding)
 
 
-def _execution(run: str, there: Place) -> Execution | None:
+def _execution(run: str, there: RunLocation) -> Execution | None:
     """The run's last execution, where a stack has it."""
     if there.deployed is None:
         return None
@@ -206,7 +207,7 @@ def _execution(run: str, there: Place) -> Execution | None:
 
 def _never_begun(run: str, execution: Execution, as_json: bool) -> int:
     """Status of a run that has no ledger yet, or came to none."""
-    from ddbload.pipeline.follow import run_status
+    from ddbload.runs.deployed import run_status
 
     failure, status = execution.failure, run_status(execution)
     if as_json:

@@ -16,7 +16,7 @@ from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, printable, tell
 from ddbload.errors import InvalidUsage
 
 if TYPE_CHECKING:
-    from ddbload.source.pages import Folder, Listed
+    from ddbload.source.s3_listing.list_page import ListedFolder, ListedObject
 
 _AT_ONCE = 1000
 """Lines that are written together."""
@@ -75,22 +75,23 @@ def _parts(place: str) -> tuple[str, str]:
 
 def _found(
     bucket: str, name: str, folders: bool, after: str | None, requests: int, aws: dict[str, Any]
-) -> Generator[Listed | Folder]:
-    from ddbload.aws_http.clients import AwsSettings, Clients
-    from ddbload.source.globs import Glob, has_wildcards
-    from ddbload.source.listing import list_level, list_objects
+) -> Generator[ListedObject | ListedFolder]:
+    from ddbload.aws.boto_clients import AwsSettings
+    from ddbload.aws.clients import Clients
+    from ddbload.source.catalogs.globs import Glob, has_wildcards
+    from ddbload.source.s3_listing.list_objects import list_level, list_objects
 
     glob = Glob(name) if has_wildcards(name) else None
     if folders and (glob is not None or after is not None):
         raise InvalidUsage("--folders goes with a prefix, and neither with a pattern nor --after")
     clients = Clients(AwsSettings(**aws))
-    identity = clients.s3_identity(bucket)
+    signer = clients.s3_signer(bucket)
     if folders:
-        yield from list_level(clients.s3, bucket, name, identity=identity)
+        yield from list_level(clients.s3, bucket, name, signer=signer)
         return
     prefix = name if glob is None else glob.prefix
     objects = list_objects(
-        clients.s3, bucket, prefix, identity=identity, after=after, requests=requests
+        clients.s3, bucket, prefix, signer=signer, after=after, requests=requests
     )
     try:
         if glob is None:
@@ -102,7 +103,7 @@ def _found(
         objects.close()
 
 
-def _counted(found: Iterable[Listed | Folder], as_json: bool) -> str:
+def _counted(found: Iterable[ListedObject | ListedFolder], as_json: bool) -> str:
     objects = folders = size = 0
     for each in found:
         # A folder has but its prefix.
@@ -119,11 +120,13 @@ def _counted(found: Iterable[Listed | Folder], as_json: bool) -> str:
     return ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in counts.items())
 
 
-def _object(each: Listed | Folder) -> dict[str, Any]:
+def _object(each: ListedObject | ListedFolder) -> dict[str, Any]:
     return each._asdict()
 
 
-def _lines(found: Iterable[Listed | Folder], start: str, is_long: bool) -> Iterator[str]:
+def _lines(
+    found: Iterable[ListedObject | ListedFolder], start: str, is_long: bool
+) -> Iterator[str]:
     # A pipe gets keys as they are.
     show = printable if sys.stdout.isatty() else str
     for each in found:

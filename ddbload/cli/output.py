@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ddbload.contracts import (
-    AUTO,
+from ddbload.contracts.payload import AUTO
+from ddbload.contracts.results import (
     CANCELLED,
     DONE,
     FAILED,
     INTERRUPTED,
-    Counts,
     Failure,
-    Planned,
+    PlanTotals,
     Report,
-    RunRecord,
-    Work,
+    RowCounts,
+    WriteStats,
 )
+from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError, Interrupted
 
 if TYPE_CHECKING:
-    from ddbload.pipeline.conductor import Totals
+    from ddbload.pipeline.progress import RunTotals
 
 EXIT_DONE, EXIT_FAILED, EXIT_REJECTS = 0, 1, 3
 EXIT_INTERRUPTED = Interrupted.exit_code
@@ -93,10 +93,10 @@ def read_as(record: RunRecord) -> str:
 
 def inferred_types(record: RunRecord) -> str:
     """The types that nobody declared, in words: `year N, ok BOOL`; the others are texts."""
-    from ddbload.rows.layout import layout_of
+    from ddbload.items.item_layout import item_layout
 
     payload = record.payload
-    layout = layout_of(record.columns, payload)
+    layout = item_layout(record.columns, payload)
     keys = {key.name for key in (*record.table.keys, *record.table.index_keys)}
     found = [
         f"{name} {kind}"
@@ -112,14 +112,14 @@ class Result:
 
     run: str
     status: str
-    rows: Counts
-    work: Work
+    rows: RowCounts
+    work: WriteStats
     bytes: int
     seconds: float
     rows_per_second: float
     rejects: str | None
     error: Failure | None
-    planned: Planned | None = None
+    planned: PlanTotals | None = None
     identical: int | None = None
     """Skipped rows that found an identical item; None if not known."""
     read_as: str | None = None
@@ -153,7 +153,7 @@ class Result:
 
     @classmethod
     def failed(
-        cls, run: str, error: DdbloadError, seconds: float, last: Totals | None = None
+        cls, run: str, error: DdbloadError, seconds: float, last: RunTotals | None = None
     ) -> Result:
         """When there is no report. `last`: what was last heard of the run, if it began."""
         status = INTERRUPTED if isinstance(error, Interrupted) else FAILED
@@ -166,7 +166,7 @@ class Result:
     @classmethod
     def unreported(cls, run: str, status: str, failure: Failure | None, seconds: float) -> Result:
         """When there is nothing in the ledger yet, or never will be."""
-        return cls(run, status, Counts(), Work(), 0, seconds, 0.0, None, failure)
+        return cls(run, status, RowCounts(), WriteStats(), 0, seconds, 0.0, None, failure)
 
     @property
     def exit_code(self) -> int:

@@ -17,7 +17,8 @@ from ddbload.cli.options import (
     settings_map,
     types_map,
 )
-from ddbload.contracts import (
+from ddbload.contracts.json_reader import is_text
+from ddbload.contracts.payload import (
     AUTO,
     COMPRESSIONS,
     DEFAULT_CHUNK_BYTES,
@@ -34,9 +35,8 @@ from ddbload.contracts import (
     TYPES,
     Payload,
 )
+from ddbload.dynamodb.write_modes import MODES, PUT
 from ddbload.errors import InvalidPayload, InvalidUsage
-from ddbload.fields import is_text
-from ddbload.modes import MODES, PUT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -314,13 +314,13 @@ def _delimiter(given: Any) -> str | None:
 
 
 def _check(payload: dict[str, Any]) -> None:
-    from ddbload.pipeline.resolving import check_dialect
-    from ddbload.rows.layout import changes_of
+    from ddbload.items.item_layout import column_changes
+    from ddbload.pipeline.preflight.detect_format import check_dialect
 
     try:
         checked = Payload.from_json(payload)
         check_dialect(checked.source)
-        changes_of(checked.mapping)
+        column_changes(checked.mapping)
     except InvalidPayload as error:
         raise as_usage(error) from None
 

@@ -24,7 +24,7 @@ from ddbload.cli.payload import (
 from ddbload.errors import InvalidUsage
 
 if TYPE_CHECKING:
-    from ddbload.pipeline.plan.plan import Sample
+    from ddbload.plan.plan import Sample
 
 
 @click.command("plan", short_help="Read and check everything, write nothing: rows, price, time.")
@@ -62,11 +62,12 @@ def plan_command(
     Exit status: 0 when it would load every row, 3 when some would be rejected, 1 when it would
     fail.
     """
-    from ddbload.aws_http.clients import AwsSettings, Clients
-    from ddbload.contracts import DEFAULT_WORKERS
-    from ddbload.pipeline.context import Context, Permitted
-    from ddbload.pipeline.plan.plan import FAILS, FINE, make_plan
-    from ddbload.pipeline.store import FolderStore
+    from ddbload.aws.boto_clients import AwsSettings
+    from ddbload.aws.clients import Clients
+    from ddbload.contracts.payload import DEFAULT_WORKERS
+    from ddbload.ledger.store import FolderStore
+    from ddbload.pipeline.context import AccessPolicy, Context
+    from ddbload.plan.plan import FAILS, FINE, make_plan
 
     wanted = _sample(sample)
     payload = payload_of(
@@ -76,7 +77,7 @@ def plan_command(
         # Nothing is written, and so no ledger kept.
         store=FolderStore(Path()),
         clients=Clients(AwsSettings(profile, region, endpoint_url)),
-        permitted=Permitted(paths=True),
+        permitted=AccessPolicy(paths=True),
     )
     with spooled(source, payload), _progress(enabled=not quiet) as watch:
         plan = make_plan(payload, context, sample=wanted, watch=watch)
@@ -95,7 +96,7 @@ def plan_command(
 
 
 def _sample(text: str | None) -> Sample | None:
-    from ddbload.pipeline.plan.plan import Sample
+    from ddbload.plan.plan import Sample
 
     if text is None:
         return None

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ddbload.pipeline.conductor import Totals
+    from ddbload.pipeline.progress import RunTotals
 
 
 @contextmanager
-def live_progress(*, enabled: bool) -> Iterator[Callable[[Totals], None]]:
+def live_progress(*, enabled: bool) -> Iterator[Callable[[RunTotals], None]]:
     """Give a function that draws totals; one that does nothing where stderr is no terminal."""
     if not enabled or not sys.stderr.isatty():
         yield lambda _: None
@@ -47,7 +47,7 @@ def live_progress(*, enabled: bool) -> Iterator[Callable[[Totals], None]]:
         task = bar.add_task("import", total=None, rows=0, rate=0.0, rejected="", throttled="")
         started: tuple[float, int] | None = None
 
-        def draw(totals: Totals) -> None:
+        def draw(totals: RunTotals) -> None:
             nonlocal started
             now, rows = bar.get_time(), totals.rows
             if started is None:

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from ddbload.cli.causes import Causes, ranked, told
-from ddbload.cli.causes import as_json as causes_as_json
+from ddbload.cli.convert_command import Causes, ranked, told
+from ddbload.cli.convert_command import as_json as causes_as_json
 from ddbload.cli.options import aws_options, ledger_option, run_argument, stack_option
 from ddbload.cli.output import EXIT_DONE, printable, tell_run
-from ddbload.cli.places import place_given
+from ddbload.cli.run_location import place_given
+from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import BadRetryFile, InvalidUsage, LedgerDamaged, SourceUnreadable
-from ddbload.modes import PLAN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ddbload.cli.places import Place
+    from ddbload.cli.run_location import RunLocation
 
 _COLUMNS = ("line", "byte", "column", "cause", "row")
 SHOWN = 50
@@ -62,7 +62,7 @@ def rejects_command(
     imported from this machine into the same table, read and typed as RUN's were, under a run id
     of their own.
     """
-    from ddbload.pipeline.rejects import rejects
+    from ddbload.runs.retry_rejects import iter_rejects
 
     if mended is None and (run_id is not None or quiet):
         raise InvalidUsage("--run-id and --quiet are for --retry")
@@ -71,7 +71,7 @@ def rejects_command(
         if summary:
             raise InvalidUsage("--summary shows rejects, and --retry imports them: give one")
         return _retry(run, mended, there, run_id, as_json=as_json, quiet=quiet, **place)
-    lines = rejects(run, there.context)
+    lines = iter_rejects(run, there.context)
     if summary:
         _summarize(run, lines, as_json)
     elif as_json or not sys.stdout.isatty():
@@ -146,7 +146,7 @@ def _draw(lines: Iterable[bytes]) -> None:
 def _retry(
     run: str,
     mended: str,
-    there: Place,
+    there: RunLocation,
     run_id: str | None,
     *,
     as_json: bool,
@@ -158,12 +158,12 @@ def _retry(
     stack: str | None,  # noqa: ARG001 - where RUN is, which is known by now
 ) -> int:
     """Import a file of mended rejects."""
-    from ddbload.aws_http.clients import AwsSettings
+    from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.import_command import run_and_tell, show
-    from ddbload.pipeline.conductor import new_run_id
-    from ddbload.pipeline.local import LocalSettings, default_ledger
-    from ddbload.pipeline.retry import payload_for, write_rows
-    from ddbload.source.spool import MENDED
+    from ddbload.runs.local_settings import LocalSettings, default_ledger
+    from ddbload.runs.retry_rejects import payload_for, write_rows
+    from ddbload.runs.run_import import new_run_id
+    from ddbload.source.local_file import MENDED
 
     if run_id == run:
         raise InvalidUsage(f"--run-id {run} is the run that rejected them; they need one anew")

@@ -10,15 +10,15 @@ import click
 from ddbload.cli.import_command import rejects_file, run_and_tell, show, tell_done, with_rejects
 from ddbload.cli.options import aws_options, cores, ledger_option, run_argument, stack_option
 from ddbload.cli.output import Result, tell_error, tell_run
-from ddbload.cli.places import place_given, resume_line
+from ddbload.cli.run_location import place_given, resume_line
 from ddbload.cli.start_command import started
-from ddbload.contracts import Resume
+from ddbload.contracts.run_record import Resume
 from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage, RunNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ddbload.cli.places import Deployed, Place
+    from ddbload.cli.run_location import Deployed, RunLocation
     from ddbload.pipeline.context import Context
 
 _MAX_NAME = 80
@@ -90,15 +90,15 @@ def _refuse(run: str, given: dict[str, object], place: str) -> None:
 def _resume_here(
     run: str,
     options: dict[str, Any],
-    there: Place,
+    there: RunLocation,
     processes: int | None,
     rejects: str | None,
     as_json: bool,
     quiet: bool,
     **place: str | None,
 ) -> int:
-    from ddbload.aws_http.clients import AwsSettings
-    from ddbload.pipeline.local import LocalSettings, default_ledger
+    from ddbload.aws.boto_clients import AwsSettings
+    from ddbload.runs.local_settings import LocalSettings, default_ledger
 
     kept_in = place["ledger"] or default_ledger()
     record = there.context.ledger(run).record()

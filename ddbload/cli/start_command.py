@@ -19,12 +19,13 @@ from ddbload.cli.payload import (
     reading_options,
 )
 from ddbload.cli.progress import live_progress
-from ddbload.contracts import DEFAULT_WORKERS, Failure, Payload
+from ddbload.contracts.payload import DEFAULT_WORKERS, Payload
+from ddbload.contracts.results import Failure
 from ddbload.errors import ExecutionExists, InvalidUsage
 
 if TYPE_CHECKING:
-    from ddbload.cli.places import Deployed
-    from ddbload.pipeline.conductor import Totals
+    from ddbload.cli.run_location import Deployed
+    from ddbload.pipeline.progress import RunTotals
 
 _DETACH = click.option("--detach", is_flag=True, help="Start it, and do not wait for its end.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
@@ -71,9 +72,9 @@ def start_command(
     Progress comes from the run's ledger, so reading the work bucket must be allowed here.
     Ctrl-C ends the watching only; the run goes on.
     """
-    from ddbload.aws_http.clients import AwsSettings
-    from ddbload.cli.places import deployed
-    from ddbload.pipeline.conductor import new_run_id
+    from ddbload.aws.boto_clients import AwsSettings
+    from ddbload.cli.run_location import deployed
+    from ddbload.runs.run_import import new_run_id
 
     if not source.startswith("s3://"):
         raise InvalidUsage(
@@ -142,13 +143,13 @@ def started(run: str, arn: str, there: Deployed, detach: bool, as_json: bool, qu
 
 
 def _watched(run: str, arn: str, there: Deployed, *, show_progress: bool) -> Result:
-    from ddbload.pipeline.follow import concluded, follow, run_status
+    from ddbload.runs.deployed import concluded, follow, run_status
 
     adopted_rows = 0
 
     with live_progress(enabled=show_progress) as draw:
 
-        def watch(totals: Totals) -> None:
+        def watch(totals: RunTotals) -> None:
             nonlocal adopted_rows
             adopted_rows = totals.adopted_rows
             draw(totals)

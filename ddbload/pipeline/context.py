@@ -9,22 +9,24 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ddbload.contracts import Counts, Payload, RunRecord, Source, Work
+from ddbload.contracts.payload import Payload, Source
+from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import BucketNotAllowed, SourceNotFound, SourceUnreadable, TableNotAllowed
-from ddbload.pipeline.ledger import Ledger
-from ddbload.pipeline.store import Store
-from ddbload.source.base import ByteSource
-from ddbload.source.local import open_local
-from ddbload.source.s3 import S3Object, open_s3
-from ddbload.write.driver import Driver
-from ddbload.write.pacing import Pacing
+from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.store import Store
+from ddbload.pipeline.progress import ChunkProgress
+from ddbload.source.byte_source import ByteSource
+from ddbload.source.local_file import open_local
+from ddbload.source.s3_object import S3Object, open_s3
+from ddbload.write.drivers.driver import Driver
+from ddbload.write.pacing.pacing import Pacing
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
 
-    from ddbload.aws_http.identity import Identity
-    from ddbload.aws_http.s3_identity import S3Identity
+    from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
+    from ddbload.aws.signing.s3_signer import S3Signer
 
 
 class ClientSet(Protocol):
@@ -38,24 +40,24 @@ class ClientSet(Protocol):
         """Have the next DynamoDB client look for credentials anew."""
 
     @property
-    def identity(self) -> Identity:
+    def dynamodb_signer(self) -> DynamoDBSigner:
         """DynamoDB, by requests of one's own."""
 
     @property
     def s3(self) -> S3Client:
         """S3."""
 
-    def s3_identity(self, bucket: str) -> S3Identity | None:
+    def s3_signer(self, bucket: str) -> S3Signer | None:
         """A bucket, by requests of one's own; None where only `s3` can reach it."""
 
 
-KNOWN_BESIDES = ("items", "row_groups", "bytes")
+EXTRA_LISTING_FIELDS = ("items", "row_groups", "bytes")
 """What a listing says of an object besides its version: how many items an export has there, which
 row groups of a Parquet file are meant, and how many bytes these are, about."""
 
 
 @dataclass(frozen=True, slots=True)
-class Permitted:
+class AccessPolicy:
     """What a deployment may touch. None: whatever the credentials allow."""
 
     buckets: frozenset[str] | None = None
@@ -87,27 +89,17 @@ class Permitted:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far an invocation has come with its chunk. Cumulative within the invocation."""
-
-    chunk: int
-    rows: Counts
-    work: Work
-    bytes: int
-
-
 @dataclass(slots=True)
 class Context:
     """Everything a step needs besides its message."""
 
     store: Store
     clients: ClientSet
-    permitted: Permitted = field(default_factory=Permitted)
+    permitted: AccessPolicy = field(default_factory=AccessPolicy)
     deadline: float = float("inf")
     """By `clock`: from then on a step begins nothing, and hands its cursor on."""
     should_stop: Callable[[], bool] = lambda: False
-    progress: Callable[[Progress], None] = lambda _: None
+    progress: Callable[[ChunkProgress], None] = lambda _: None
     begun: Callable[[], None] = lambda: None
     """Called when the ledger has the run's record."""
     clock: Callable[[], float] = time.monotonic
@@ -181,4 +173,4 @@ class Context:
 
 def _version(pinned: Mapping[str, Any]) -> Mapping[str, Any]:
     # What else is known of an object is no part of its version.
-    return {name: value for name, value in pinned.items() if name not in KNOWN_BESIDES}
+    return {name: value for name, value in pinned.items() if name not in EXTRA_LISTING_FIELDS}

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ddbload.aws_http.calls import call
-from ddbload.aws_http.failures import Meaning
-from ddbload.contracts import Failure
+from ddbload.aws.failures import AwsFailure
+from ddbload.aws.retry import call_with_retries
+from ddbload.contracts.results import Failure
 from ddbload.errors import ExecutionExists, InvalidPayload, RequestRefused, RunNotFound
 
 if TYPE_CHECKING:
@@ -73,12 +73,12 @@ class Executions:
                 f" {MAX_INPUT_BYTES:,} of ddbload's: name fewer columns or types"
             )
 
-        def taken(meant: Meaning) -> Exception | None:
+        def taken(meant: AwsFailure) -> Exception | None:
             if meant.code == "ExecutionAlreadyExists":
                 return ExecutionExists(f"an execution {name} was started before")
             return None
 
-        answer: Any = call(
+        answer: Any = call_with_retries(
             lambda: self._client.start_execution(
                 stateMachineArn=self._machine, name=name, input=text
             ),
@@ -107,7 +107,7 @@ class Executions:
         start. Raises `RunNotFound` for what is no execution's ARN.
         """
 
-        def absent(meant: Meaning) -> Exception | None:
+        def absent(meant: AwsFailure) -> Exception | None:
             if meant.code == "ExecutionDoesNotExist":
                 return _UnknownExecution()
             if meant.code == "InvalidArn":
@@ -115,7 +115,7 @@ class Executions:
             return None
 
         try:
-            answer: Any = call(
+            answer: Any = call_with_retries(
                 lambda: self._client.describe_execution(executionArn=arn),
                 "asking after the execution",
                 expected=absent,

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ddbload.contracts import (
+from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.payload import check_run_id
+from ddbload.contracts.results import (
     DONE,
     FAILED,
     INTERRUPTED,
     SUCCEEDED,
     SUCCEEDED_WITH_REJECTS,
-    Chunk,
-    Counts,
+    ExecutionOutput,
     Failure,
-    Outcome,
-    Planned,
+    PlanTotals,
     Report,
-    ReportTask,
-    RunRecord,
+    RowCounts,
     Segment,
-    Work,
-    run_id,
+    WriteStats,
 )
+from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.states import ReportTask
+from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import (
     TAKE_UP,
     ConservationViolated,
@@ -34,13 +35,12 @@ from ddbload.errors import (
     RunNotFound,
     TooManyRejects,
 )
-from ddbload.modes import PLAN
+from ddbload.ledger.ledger import Ledger, in_order, last_report
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.ledger import Ledger, in_order
-from ddbload.pipeline.table_description import require_same
+from ddbload.pipeline.table_description import require_same_table
 
 
-def report(run: str, context: Context, *, interrupted: bool = False) -> Report:
+def write_report(run: str, context: Context, *, interrupted: bool = False) -> Report:
     """Add up the run's segments, check them, and write `report.json`.
 
     It succeeded only when the chunks tile the source, each is imported to its proven end, the
@@ -59,7 +59,7 @@ def report(run: str, context: Context, *, interrupted: bool = False) -> Report:
     return found
 
 
-def conclude(task: ReportTask, context: Context) -> Outcome:
+def report_execution(task: ReportTask, context: Context) -> ExecutionOutput:
     """The deployed run's last step: report, with what the state machine caught in mind.
 
     An execution in which something was caught has failed, whatever the ledger proves; but the
@@ -68,12 +68,12 @@ def conclude(task: ReportTask, context: Context) -> Outcome:
     run = task.asked_for()
     caught = task.error
     try:
-        ledger = context.ledger(run_id(run))
+        ledger = context.ledger(check_run_id(run))
         record = ledger.record()
     except (InvalidPayload, RunNotFound) as error:
         # It never began. What was caught says why; there is nothing to reconcile.
         failure = caught or Failure(error.name, error.message)
-        return Outcome(run, FAILED, Counts(), 0, 0, None, failure)
+        return ExecutionOutput(run, FAILED, RowCounts(), 0, 0, None, failure)
     earlier = done_before(ledger)
     found = _checked(record, ledger, context) if earlier is None else earlier
     # Failed chunks say more than what the Map's own error does; but where Preflight failed, none
@@ -82,7 +82,7 @@ def conclude(task: ReportTask, context: Context) -> Outcome:
         found = replace(found, status=FAILED, error=caught)
     if earlier is None:
         ledger.put_report(found)
-    return Outcome(
+    return ExecutionOutput(
         run, found.status, found.rows, found.chunks, found.chunks_done, found.rejects, found.error
     )
 
@@ -92,7 +92,7 @@ def _says_little(found: Report) -> bool:
     return found.error is not None and found.error.name == IncompleteRun.__name__
 
 
-def review(run: str, context: Context) -> Report:
+def current_report(run: str, context: Context) -> Report:
     """What the ledger says of a run now, in the words of its last report. Writes nothing."""
     ledger = context.ledger(run)
     record = ledger.record()
@@ -129,14 +129,6 @@ def _differs_in_word(found: Report) -> bool:
     return found.status == SUCCEEDED_WITH_REJECTS
 
 
-def last_report(ledger: Ledger) -> Report | None:
-    """What the last attempt came to. A damaged report is none: the ledger proves the run."""
-    try:
-        return ledger.find_report()
-    except LedgerDamaged:
-        return None
-
-
 def _checked(record: RunRecord, ledger: Ledger, context: Context) -> Report:
     """Reconcile the ledger, then check the rejects and the table before calling it a success."""
     found = reconcile(record, ledger, context.now() - record.created)
@@ -144,7 +136,7 @@ def _checked(record: RunRecord, ledger: Ledger, context: Context) -> Report:
     if found.status not in DONE or record.payload.options.mode == PLAN:
         return found
     try:
-        require_same(
+        require_same_table(
             context.clients,
             record.table,
             sleep=context.sleep,
@@ -194,8 +186,8 @@ def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
     chunks = ledger.find_manifest()
     chains = chunk_segments(ledger, chunks or ())
     segments = [segment for chain in chains for segment in chain]
-    rows, work = Counts(), Work()
-    planned = Planned() if record.payload.options.mode == PLAN else None
+    rows, work = RowCounts(), WriteStats()
+    planned = PlanTotals() if record.payload.options.mode == PLAN else None
     for segment in segments:
         rows, work = rows + segment.rows, work + segment.work
         if planned is not None and segment.planned is not None:
@@ -242,7 +234,7 @@ def chunk_segments(ledger: Ledger, chunks: Sequence[Chunk]) -> list[list[Segment
     return [in_order(chunk, segments) for chunk in chunks]
 
 
-def _status(error: Failure | None, rows: Counts) -> str:
+def _status(error: Failure | None, rows: RowCounts) -> str:
     if error is not None:
         return FAILED
     return SUCCEEDED_WITH_REJECTS if rows.rejected else SUCCEEDED
@@ -252,7 +244,7 @@ def _first_error(
     record: RunRecord,
     chunks: Sequence[Chunk] | None,
     chains: Sequence[Sequence[Segment]],
-    rows: Counts,
+    rows: RowCounts,
     failures: Sequence[Failure],
 ) -> Failure | None:
     if failures:

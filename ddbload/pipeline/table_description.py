@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ddbload.aws_http.calls import ATTEMPTS, call
-from ddbload.aws_http.failures import Meaning
-from ddbload.contracts import KeyAttribute, Table
+from ddbload.aws.failures import AwsFailure
+from ddbload.aws.retry import ATTEMPTS, call_with_retries
+from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.errors import (
     AccessDenied,
     ServiceUnavailable,
@@ -21,12 +21,12 @@ from ddbload.errors import (
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-T = TypeVar("T")
 
+T = TypeVar("T")
 _KEY_BYTES = {"HASH": 2048, "RANGE": 1024}
 
 
-def describe(
+def describe_table(
     client: DynamoDBClient,
     name: str,
     *,
@@ -34,10 +34,10 @@ def describe(
     rng: random.Random | None = None,
 ) -> Table:
     """A table that takes writes. Raises `TableNotFound`, `TableNotActive`, and AWS's errors."""
-    return described(client, name, sleep=sleep, rng=rng)[0]
+    return describe_table_with_response(client, name, sleep=sleep, rng=rng)[0]
 
 
-def described(
+def describe_table_with_response(
     client: DynamoDBClient,
     name: str,
     *,
@@ -62,7 +62,7 @@ class DynamoDBClients(Protocol):
         """Have the next client look for credentials anew."""
 
 
-def require_same(
+def require_same_table(
     clients: DynamoDBClients,
     table: Table,
     *,
@@ -126,7 +126,7 @@ def _ask(
     `absent`: the message if there is no such table.
     """
 
-    def expected(meant: Meaning) -> Exception | None:
+    def expected(meant: AwsFailure) -> Exception | None:
         return TableNotFound(absent) if meant.code == "ResourceNotFoundException" else None
 
     doing = f"describing table {name}"
@@ -144,7 +144,7 @@ def _ask(
             raise ConnectionError("the answer is not from DynamoDB") from None
 
     try:
-        return call(
+        return call_with_retries(
             ask,
             doing,
             expected=expected,

@@ -1,8 +1,4 @@
-"""From a block of whole rows to its columns, for rows that are all alike.
-
-Cells are octets here (see `cutter`). Whatever has to be understood (a row of another length, a
-bad quote, bytes that are no text) is the parser's, row by row.
-"""
+"""A column's cells as they stand in JSON, all at once."""
 
 from __future__ import annotations
 
@@ -10,12 +6,14 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ddbload.rows.blocks import Block
-from ddbload.rows.cells import ESCAPED, FILLER, has_none_of
-from ddbload.rows.cutter import octets
-from ddbload.rows.defects import Defect
-from ddbload.rows.ends import RowEnds
-from ddbload.rows.parse import Record, RowParser
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.boundaries.row_boundaries import RowBoundaries
+from ddbload.rows.octets import JSON_ESCAPED, has_none_of, to_octets
+from ddbload.rows.reject_lines import Defect
+from ddbload.rows.row_parser import ParsedRow, RowParser
+
+FILLER = "0"
+"""Stands where there is no cell, or no good one, and troubles nobody: any type takes it."""
 
 
 @dataclass(slots=True)
@@ -43,14 +41,14 @@ class ColumnReader:
         self._cutter = parser.cutter
         # A line end becomes a cell of its own, and stands where a row of that length ends.
         self._marked = f"{self._cutter.delimiter}\n{self._cutter.delimiter}"
-        self._special = bytes(set(ESCAPED) - {ord("\n"), ord(self._cutter.delimiter)})
+        self._special = bytes(set(JSON_ESCAPED) - {ord("\n"), ord(self._cutter.delimiter)})
 
     @property
-    def ends(self) -> RowEnds:
+    def ends(self) -> RowBoundaries:
         """How its rows end."""
         return self._parser.ends
 
-    def parse_row(self, data: bytes) -> Record:
+    def parse_row(self, data: bytes) -> ParsedRow:
         """One row by itself, as the parser has it."""
         return self._parser.parse_row(data)
 
@@ -63,7 +61,7 @@ class ColumnReader:
         records = self._parser.parse_rows(block)
         return self._columns(
             [
-                [] if isinstance(record, Defect) else [octets(cell) for cell in record]
+                [] if isinstance(record, Defect) else [to_octets(cell) for cell in record]
                 for record in records
             ],
         )

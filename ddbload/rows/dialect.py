@@ -1,42 +1,69 @@
-"""How a delimited file separates and quotes its fields."""
+"""Which encodings of text there are, and which of them can be split before they are decoded."""
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 
-from ddbload.contracts import Source
-from ddbload.errors import InvalidPayload, UnsupportedFormat
-from ddbload.rows.encodings import UTF_8, is_single_byte, known_codec
+from ddbload.contracts.payload import Source
+from ddbload.errors import InvalidPayload
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_8 = "utf-8"
+_NOT_OF_FILES = {"charmap", "idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
+"""Codecs between text and bytes that no file is written in."""
+
+
+@cache
+def known_codec(name: str) -> str | None:
+    """Python's own name of an encoding of text, or None where there is none of this name.
+
+    UTF-8 with a byte order mark is UTF-8: the mark is skipped wherever there is one.
+    """
+    try:
+        codec = codecs.lookup(name)
+        found = codec.name.lower().replace("_", "-")
+        # Codecs from bytes to bytes, or from text to text, refuse this by themselves.
+        "a".encode(name)
+    except (LookupError, ValueError):
+        return None
+    if found in _NOT_OF_FILES:
+        return None
+    return UTF_8 if found in (UTF_8, "utf-8-sig") else found
+
+
+@cache
+def is_single_byte(name: str) -> bool:
+    """Whether each byte is a character by itself, and those below 0x80 are ASCII's.
+
+    Then rows end where their bytes say so, and a file can be split without being decoded.
+    """
+    if known_codec(name) in (None, UTF_8):
+        return False
+    if known_codec(name) == "ascii":
+        return True
+    characters = [_decoded(name, bytes([byte])) for byte in range(256)]
+    high = [character for character in characters[128:] if character is not None]
+    in_pairs = [_decoded(name, bytes([byte]) + b"A") for byte in range(128, 256)]
+    return (
+        "".join(character or "" for character in characters[:128]) == bytes(range(128)).decode()
+        and _decoded(name, bytes(range(128))) == bytes(range(128)).decode()
+        and bool(high)
+        and all(len(character) == 1 and not character.isascii() for character in high)
+        and len(set(high)) == len(high)
+        and in_pairs == [None if each is None else each + "A" for each in characters[128:]]
+    )
+
+
+def _decoded(name: str, data: bytes) -> str | None:
+    try:
+        return data.decode(name)
+    except UnicodeError:
+        return None
+
 
 _LINE_ENDS = ("\r", "\n")
-_OTHER_KINDS = (
-    (b"\x1f\x8b", "gzip data; decompress it first, or say --compression gzip"),
-    (b"\x28\xb5\x2f\xfd", "Zstandard data; decompress it first, or say --compression zstd"),
-    (b"PK\x03\x04", "a ZIP archive (or a spreadsheet); unpack it, or save the sheet as CSV"),
-    (b"PAR1", "a Parquet file"),
-    (b"\xff\xfe", "UTF-16 text; say --encoding utf-16"),
-    (b"\xfe\xff", "UTF-16 text; say --encoding utf-16"),
-    (b"BZh", "bzip2 data; decompress it first"),
-    (b"\xfd7zXZ\x00", "xz data; decompress it first"),
-    (b"\x04\x22\x4d\x18", "LZ4 data; decompress it first"),
-    (b"\xff\x06\x00\x00sNaPpY", "Snappy data; decompress it first"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive; unpack it"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old spreadsheet; save the sheet as CSV"),
-    (b"Obj\x01", "an Avro file"),
-    (b"ORC\n\x03", "an ORC file"),
-    (b"ORC\x00", "an ORC file"),
-    (b"ARROW1\x00\x00", "an Arrow file"),
-    (b"\xe0\x01\x00\xea", "Amazon Ion"),
-    (b"SQLite format 3\x00", "an SQLite database"),
-    (b"%PDF-", "a PDF document"),
-)
-_BZIP2 = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
-# The header of a tape archive's first file.
-_TAR, _TAR_AT = b"ustar", 257
-LONGEST_SIGNATURE = _TAR_AT + len(_TAR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +138,3 @@ class Dialect:
             source.comment,
             encoding if is_single_byte(encoding) else UTF_8,
         )
-
-
-def refuse_other_kinds(start: bytes) -> None:
-    """Raise `UnsupportedFormat` when a file's first bytes are those of no text in UTF-8."""
-    kind = next((kind for mark, kind in _OTHER_KINDS if start.startswith(mark)), None)
-    if start.startswith(b"BZh") and not start.startswith(_BZIP2, 4):
-        # A name that begins so, as any word may.
-        kind = None
-    if start.startswith(_TAR, _TAR_AT):
-        kind = "a tape archive (tar); unpack it"
-    if kind is not None:
-        raise UnsupportedFormat(f"this is no UTF-8 text: its first bytes are those of {kind}")

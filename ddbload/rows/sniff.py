@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from ddbload.rows.dialect import BYTE_ORDER_MARK, Dialect
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.file_signatures import BYTE_ORDER_MARK
 from ddbload.rows.sniff_delimiter import DelimitedSample
 from ddbload.rows.sniff_json import sniff_json
-from ddbload.rows.sniffed import Sniffed
+from ddbload.rows.sniffed import GuessedFormat
 
 _EXTENSIONS = {
     ".csv": ("csv", ","),
@@ -42,7 +43,7 @@ def sniff(
     count: int | None = None,
     dialect: Dialect | None = None,
     format_: str | None = None,
-) -> Sniffed:
+) -> GuessedFormat:
     """Judge a file by its first bytes, decompressed, without the lines that are to be skipped.
 
     `whole`: whether that is all there is. `wanted`: the columns that must be there, as the
@@ -57,7 +58,7 @@ def sniff(
         usual = _EXTENSIONS["." + format_]
     else:
         if data.startswith(_PARQUET):
-            return Sniffed("parquet", None, 1.0, "it begins as Parquet does")
+            return GuessedFormat("parquet", None, 1.0, "it begins as Parquet does")
         if header and count is None:
             found = sniff_json(data, whole, wanted)
             if found is not None:
@@ -70,5 +71,7 @@ def sniff(
     judged = sample.judge(preferred)
     if usual is not None and usual[1] is None and not sample.holds_wanted(judged.delimiter):
         # What should be JSON and is none is best rejected as such, row by row.
-        return Sniffed(usual[0], None, 0.5, f"its name says {usual[0]}, and its content does not")
+        return GuessedFormat(
+            usual[0], None, 0.5, f"its name says {usual[0]}, and its content does not"
+        )
     return judged

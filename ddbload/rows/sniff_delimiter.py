@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from ddbload.contracts import Cursor
+from ddbload.contracts.run_record import Cursor
 from ddbload.errors import InvalidPayload
-from ddbload.rows.blocks import Block
-from ddbload.rows.defects import Defect
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.parse import Record, RowParser, Rows
-from ddbload.rows.sniffed import Doubt, Sniffed
-from ddbload.rows.split import row_ends
+from ddbload.rows.reject_lines import Defect
+from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
+from ddbload.rows.sniffed import Doubt, GuessedFormat
 
 SAMPLE_BYTES = 64 * 1024
 """How much is looked at, unless a row is longer. Give more than that, where there is more."""
@@ -104,7 +104,7 @@ class DelimitedSample:
         self._count = count
         self._tried: dict[str, _Tried | None] = {}
 
-    def judge(self, preferred: str) -> Sniffed:
+    def judge(self, preferred: str) -> GuessedFormat:
         """The delimiter to take, the preferred one where nothing speaks against it."""
         if not self._data.strip():
             return _sniffed(preferred, 0.0, "there is nothing in it")
@@ -332,13 +332,13 @@ class DelimitedSample:
             agreeing - (len(header) == expected),
         )
 
-    def _parsed(self, delimiter: str) -> Rows | None:
+    def _parsed(self, delimiter: str) -> ParsedRows | None:
         """The sample's rows; None where it cannot be a delimiter: it is the quote, or the like."""
         try:
             dialect = replace(self._dialect, delimiter=delimiter)
         except InvalidPayload:
             return None
-        ends = row_ends(dialect)
+        ends = dialect_boundaries(dialect)
         data = self._data[:SAMPLE_BYTES]
         whole = self._whole and len(data) == len(self._data)
         end = len(data) if whole else ends.last(data, final=False)
@@ -349,7 +349,7 @@ class DelimitedSample:
         return RowParser(dialect, ends).parse(Block(data[:end], Cursor(0, 1)))
 
 
-def _body_of(rows: Rows, numbered: Sequence[tuple[int, Record]]) -> _Body:
+def _body_of(rows: ParsedRows, numbered: Sequence[tuple[int, ParsedRow]]) -> _Body:
     """`numbered`: the rows after the first one that are looked at, with their numbers."""
     lengths = Counter(len(each) for _, each in numbered if isinstance(each, list))
     split = sum(
@@ -365,21 +365,21 @@ def _body_of(rows: Rows, numbered: Sequence[tuple[int, Record]]) -> _Body:
     return _Body(len(numbered), columns, agreeing, split, rows.position(found).line)
 
 
-def _fields_before(record: Record) -> int:
+def _fields_before(record: ParsedRow) -> int:
     """Fields of a bad row before its fault."""
     if not isinstance(record, Defect) or record.cause == "bad_encoding":
         return 0
     return record.column if isinstance(record.column, int) else 0
 
 
-def _has_torn(records: list[Record], quote: str | None) -> bool:
+def _has_torn(records: list[ParsedRow], quote: str | None) -> bool:
     return quote is not None and any(
         field.count(quote) % 2 for record in records if isinstance(record, list) for field in record
     )
 
 
-def _sniffed(delimiter: str, sure: float, why: str, doubt: Doubt | None = None) -> Sniffed:
-    return Sniffed("tsv" if delimiter == "\t" else "csv", delimiter, sure, why, doubt)
+def _sniffed(delimiter: str, sure: float, why: str, doubt: Doubt | None = None) -> GuessedFormat:
+    return GuessedFormat("tsv" if delimiter == "\t" else "csv", delimiter, sure, why, doubt)
 
 
 def _spelled(delimiter: str) -> str:

@@ -1,4 +1,8 @@
-"""Tells which of the JSON formats a file is in, by its first lines."""
+"""Detects JSON that is not one object a line: arrays, scan output, objects over several lines.
+
+Such a file is refused as a whole, with the `jq` command that makes lines of it. Read line by line
+it would be rejects at best, and a page of a scan would be one item.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,162 @@ import json
 import re
 from collections.abc import Collection, Iterator
 
-from ddbload.rows.json_shape import shape_of_json
-from ddbload.rows.sniffed import Sniffed
+from ddbload.rows.boundaries.json_line_boundaries import WHITE_SPACE
+from ddbload.rows.sniffed import GuessedFormat
+
+ARRAY = "a JSON array"
+SCAN = "the response of a Scan or Query, with its items in a list"
+PRETTY = "a JSON object written over several lines"
+JOINED = "several JSON objects in one line"
+_PROGRAMS = {ARRAY: "'.[]'", SCAN: "'.Items[]'", PRETTY: ".", JOINED: "."}
+_PAGE = {
+    "$metadata",
+    "Items",
+    "Count",
+    "ScannedCount",
+    "ConsumedCapacity",
+    "LastEvaluatedKey",
+    "NextToken",
+    "ResponseMetadata",
+}
+"""Members of a response to Scan and Query, as the AWS CLI and the SDKs print it (that of JavaScript
+with `$metadata`)."""
+_PAGE_BEGINS = re.compile(r'\{\s*(?:"(?:Scanned)?Count"\s*:\s*\d+\s*,\s*)*"Items"\s*:\s*\[')
+_CUT_OFF = re.compile(r'(?:"[^\x00-\x1f]*|[-+.\\\w]*)\Z')
+"""The beginning of a value, or nothing: all that is left where a sample ends inside of JSON."""
+_NOT_WHITE_SPACE = re.compile(rf"[^{WHITE_SPACE}]")
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
+"""Numbers stay text: no limit of Python's on their length applies."""
+
+
+class _CutOff(Exception):
+    """The text ends inside a value that is well-formed so far."""
+
+
+def jq_advice(shape: str) -> str:
+    """Spell out the command that makes lines of a file of that shape."""
+    return (
+        f"convert it: jq -c {_PROGRAMS[shape]} FILE > FILE.jsonl (with jq 1.7 or newer: older ones"
+        " round numbers)"
+    )
+
+
+def begins_as_lines(data: bytes, keys: Collection[str]) -> bool:
+    """Whether the first line is complete, and an object that is no page of a scan."""
+    text = _text(data)
+    line, end, _ = text.partition("\n")
+    return bool(end) and _is_row(_value(line), keys)
+
+
+def shape_of_json(data: bytes, *, whole: bool, keys: Collection[str]) -> str | None:
+    """Tell what a file is that is certainly not lines of objects. None where it may be.
+
+    `data`: its first bytes, decompressed, without a byte order mark. `whole`: whether that is all
+    there is. `keys`: the columns that the table's keys are made of; an object that has them all is
+    an item, whatever else it looks like.
+    """
+    text = _text(data)
+    if text[:1] not in ("[", "{"):
+        return None
+    try:
+        value, end = _decoded(text)
+    except ValueError:
+        return None
+    except _CutOff:
+        return _cut_off_shape(text, whole, keys)
+    if "\n" in text[:end]:
+        return _shape(value)
+    rest_of_line = text[end:].partition("\n")[0].strip(WHITE_SPACE)
+    if isinstance(value, dict) and rest_of_line.startswith("{"):
+        return None if _has_row(text, whole, keys) else JOINED
+    if _is_row(value, keys):
+        return None
+    values = [_value(line) for line in _json_values_by_line(text, whole)]
+    if any(_is_row(each, keys) for each in values):
+        return None
+    first = next(iter(values), None)
+    if isinstance(value, list):
+        is_alone = whole and len(values) == 1 and first is not None
+        return ARRAY if is_alone or _is_array_of_objects(first) else None
+    return SCAN if _is_page(first) else None
+
+
+def _cut_off_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
+    """The shape of a text that ends inside its first value."""
+    if whole and (_has_row(text, whole, keys) or "\n" not in text.rstrip(WHITE_SPACE)):
+        # Bad lines among good ones, or a bad line.
+        return None
+    if _PAGE_BEGINS.match(text):
+        return SCAN
+    if text.startswith("["):
+        return ARRAY
+    # A first line that is longer than the sample may well be an object.
+    return PRETTY if "\n" in text else None
+
+
+def _shape(value: object) -> str:
+    """The shape of a value that is written over several lines."""
+    if isinstance(value, list):
+        return ARRAY
+    return SCAN if _is_page(value) else PRETTY
+
+
+def _text(data: bytes) -> str:
+    """From the first character that is not white space on."""
+    return data.decode("utf-8", "surrogateescape").lstrip(WHITE_SPACE)
+
+
+def _json_values_by_line(text: str, whole: bool) -> Iterator[str]:
+    """The lines that are surely complete, without those of white space."""
+    lines = text.split("\n")
+    if not whole:
+        lines.pop()
+    return (line for line in lines if _NOT_WHITE_SPACE.search(line))
+
+
+def _has_row(text: str, whole: bool, keys: Collection[str]) -> bool:
+    return any(_is_row(_value(line), keys) for line in _json_values_by_line(text, whole))
+
+
+def _is_row(value: object, keys: Collection[str]) -> bool:
+    return isinstance(value, dict) and (not _is_page(value) or _has(value, keys))
+
+
+def _is_page(value: object) -> bool:
+    if not isinstance(value, dict) or not value.keys() <= _PAGE:
+        return False
+    items = value.get("Items")
+    return isinstance(items, list) and all(isinstance(item, dict) for item in items)
+
+
+def _has(value: object, keys: Collection[str]) -> bool:
+    return isinstance(value, dict) and bool(keys) and all(key in value for key in keys)
+
+
+def _is_array_of_objects(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+
+
+def _value(line: str) -> object:
+    """The value that a line is; None where it is not exactly one."""
+    try:
+        value, end = _decoded(line.lstrip(WHITE_SPACE))
+    except (ValueError, _CutOff):
+        return None
+    return None if line.lstrip(WHITE_SPACE)[end:].strip(WHITE_SPACE) else value
+
+
+def _decoded(text: str) -> tuple[object, int]:
+    """The value that a text begins with, and its end. Raises `ValueError` and `_CutOff`."""
+    try:
+        return _DECODER.raw_decode(text)
+    except json.JSONDecodeError as error:
+        if _CUT_OFF.match(text, error.pos):
+            raise _CutOff from None
+        raise
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
 
 _JSON_LINES = 100
 _JSON_OBJECT = re.compile(rb"\s*\{\s*(?:\}|[\"']|\Z)")
@@ -24,11 +182,11 @@ _CHANGE = {"Metadata", "Keys", "NewImage", "OldImage"}
 _LINE = re.compile(rb"[^\r\n]+")
 
 
-def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> Sniffed | None:
+def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedFormat | None:
     """None where it is not JSON."""
     shape = shape_of_json(data, whole=whole, keys=wanted)
     if shape is not None:
-        return Sniffed("json", None, 0.9, f"it is {shape}")
+        return GuessedFormat("json", None, 0.9, f"it is {shape}")
     kinds: list[str | None] = []
     lines = list(_lines(data, whole))
     arrays = 0
@@ -44,11 +202,11 @@ def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> Sniffed | N
     if not known:
         begins = data.lstrip()
         if not lines and begins and _JSON_OBJECT.match(data):
-            return Sniffed("json", None, 0.5, "it begins as an object of JSON does")
+            return GuessedFormat("json", None, 0.5, "it begins as an object of JSON does")
         if lines and arrays == len(lines):
-            return Sniffed("json", None, 0.5, "its first lines are arrays of JSON")
+            return GuessedFormat("json", None, 0.5, "its first lines are arrays of JSON")
         if lines and _begins_as_json(lines[0]):
-            return Sniffed(
+            return GuessedFormat(
                 "json", None, 0.3, "it begins as JSON does, and its lines are not objects"
             )
         return None
@@ -58,7 +216,7 @@ def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> Sniffed | N
         return None
     agreeing = kinds.count(first)
     why = f"{agreeing} of its first {len(kinds)} lines are {_SAID[first]}"
-    return Sniffed(first, None, round(agreeing / len(kinds), 2), why)
+    return GuessedFormat(first, None, round(agreeing / len(kinds), 2), why)
 
 
 def _begins_as_json(line: bytes) -> bool:

@@ -36,7 +36,7 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
-class Sniffed:
+class GuessedFormat:
     """A guess."""
 
     format: str

@@ -1,25 +1,72 @@
-"""What a row is sent with, by mode, and what the answer means for it. Pure."""
+"""What DynamoDB's answers to writes mean, as far as all kinds of writes share it. Pure."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal, DecimalException
 from typing import Any, Protocol
 
-from ddbload.aws_http.failures import Kind, Meaning
-from ddbload.contracts import Options, Table
-from ddbload.modes import DELETE, INSERT, Condition, Deletion, condition_of, is_position
-from ddbload.write.answers import consumed, failed
-from ddbload.write.attributes import same_item, write_units
-from ddbload.write.driver import PutItem
-from ddbload.write.settlement import Outcome
-from ddbload.write.steps import Accepted, Answer, Refused, Unsure
+from ddbload.aws.failures import AwsFailure, FailureKind, to_ddbload_error
+from ddbload.contracts.payload import Options
+from ddbload.contracts.run_record import Table
+from ddbload.dynamodb.item_equality import same_item, write_units
+from ddbload.dynamodb.write_modes import (
+    DELETE,
+    INSERT,
+    Condition,
+    Deletion,
+    is_position,
+    write_condition,
+)
+from ddbload.errors import TableNotFound
+from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
+from ddbload.write.scheduler.outcome_tracker import RowOutcome
+
+PutItem = Mapping[str, Any]
+"""An item's attributes, or a key's, in DynamoDB's JSON."""
+_KEY_RANGE = "KeyRangeThroughputExceeded"
+"""How the names of those throttling reasons end that are of a partition, and not of the table."""
+
+
+def answer_for_failure(meant: AwsFailure, table: str) -> Answer:
+    """What a failure comes to."""
+    match meant.kind:
+        case FailureKind.THROTTLED:
+            ranges = [reason.endswith(_KEY_RANGE) for reason in meant.reasons]
+            return Throttled(meant.code, key_range=bool(ranges) and all(ranges))
+        case FailureKind.UNSURE:
+            return Unsure(meant.code)
+        case FailureKind.INVALID:
+            return Refused(meant.text)
+        case _ if meant.code == "ResourceNotFoundException":
+            return Fatal(TableNotFound(f"table {table} is not there any more"))
+        case _:
+            if not meant.is_known:
+                # Whoever says that was sent rows, and may repeat them.
+                meant = replace(meant, text=f"HTTP status {meant.status}")
+            # Only DynamoDB's own refusal says that nothing was written.
+            unsure = not meant.is_known
+            return Fatal(to_ddbload_error(meant, f"writing to table {table}"), unsure=unsure)
+
+
+def consumed_units(response: Mapping[str, Any]) -> float:
+    """Write units in an answer: one entry, or one for each table; 0 where it does not say."""
+    total = 0.0
+    told = response.get("ConsumedCapacity")
+    for each in told if isinstance(told, list) else (told,):
+        units = each.get("CapacityUnits") if isinstance(each, Mapping) else None
+        if isinstance(units, int | float) and math.isfinite(units) and units > 0:
+            total += units
+    return total
+
 
 Items = Callable[[], Sequence[PutItem]]
 """What was sent, for those who must know."""
 
 
-class Requests(Protocol):
+class ModeRequests(Protocol):
     """Makes requests of rows, and reads their answers."""
 
     operation: str
@@ -33,17 +80,19 @@ class Requests(Protocol):
     def accepted(self, response: Any, items: Items) -> Answer:
         """What a 200 says, believed only as far as it can be true of what was sent."""
 
-    def failed(self, meant: Meaning, items: Items) -> Answer:
+    def failed(self, meant: AwsFailure, items: Items) -> Answer:
         """What a failure comes to."""
 
 
-def requests_of(options: Options, table: Table, identical: Outcome = Outcome.IDENTICAL) -> Requests:
+def requests_for(
+    options: Options, table: Table, identical: RowOutcome = RowOutcome.IDENTICAL
+) -> ModeRequests:
     """The requests of a run's mode. `identical`: the outcome of rows that `insert` found there."""
     keys = [key.name for key in table.keys]
-    condition = condition_of(options.mode, keys[0], options.position_attribute)
+    condition = write_condition(options.mode, keys[0], options.position_attribute)
     if condition is not None:
-        return ConditionalPuts(table.name, condition, identical)
-    return Batches(table.name, keys, deletes=options.mode == DELETE)
+        return ConditionalPutRequests(table.name, condition, identical)
+    return BatchRequests(table.name, keys, deletes=options.mode == DELETE)
 
 
 def first_wins(options: Options) -> bool:
@@ -51,7 +100,7 @@ def first_wins(options: Options) -> bool:
     return options.mode == INSERT
 
 
-class Batches:
+class BatchRequests:
     """Puts items, or deletes those with these keys, many in a request."""
 
     operation = "BatchWriteItem"
@@ -85,11 +134,11 @@ class Batches:
                 places = [sent[self._key_of(request)] for request in requests]
             except (AttributeError, LookupError, ValueError, TypeError, DecimalException):
                 return Unsure("an answer that returns items which were not sent")
-        return Accepted(places, consumed(response))
+        return Accepted(places, consumed_units(response))
 
-    def failed(self, meant: Meaning, items: Items) -> Answer:  # noqa: ARG002 - as the other's
+    def failed(self, meant: AwsFailure, items: Items) -> Answer:  # noqa: ARG002 - as the other's
         """What a failure comes to."""
-        return failed(meant, self._table)
+        return answer_for_failure(meant, self._table)
 
     def _request(self, item: PutItem) -> dict[str, Any]:
         if self._deletes(item):
@@ -108,14 +157,14 @@ class Batches:
         return tuple(_identity(item[name]) for name in self._key_names)
 
 
-class ConditionalPuts:
+class ConditionalPutRequests:
     """Puts one item, if a condition holds of what is there."""
 
     operation = "PutItem"
     most_rows: int | None = 1
 
     def __init__(
-        self, table: str, condition: Condition, identical: Outcome = Outcome.IDENTICAL
+        self, table: str, condition: Condition, identical: RowOutcome = RowOutcome.IDENTICAL
     ) -> None:
         self._table = table
         self._condition = condition
@@ -145,12 +194,12 @@ class ConditionalPuts:
         told = response.get("ConsumedCapacity")
         if not isinstance(told, Mapping) or told.get("TableName") not in (None, self._table):
             return Unsure("an answer without ConsumedCapacity")
-        return Accepted((), consumed(response))
+        return Accepted((), consumed_units(response))
 
-    def failed(self, meant: Meaning, items: Items) -> Answer:
+    def failed(self, meant: AwsFailure, items: Items) -> Answer:
         """What a failure comes to; a condition that does not hold is an answer like others."""
-        if meant.kind is not Kind.CONDITION:
-            return failed(meant, self._table)
+        if meant.kind is not FailureKind.CONDITION:
+            return answer_for_failure(meant, self._table)
         (item,) = items()
         there = meant.item
         # It is billed by the larger of the two, and the answer does not say with how much.
@@ -159,16 +208,16 @@ class ConditionalPuts:
         if name is None:
             # It may be this run's own: whoever knows what was sent before decides.
             if there is None:
-                return Accepted((), units, Outcome.UNSEEN)
+                return Accepted((), units, RowOutcome.UNSEEN)
             same = same_item(item, there)
-            return Accepted((), units, self._identical if same else Outcome.SKIPPED)
+            return Accepted((), units, self._identical if same else RowOutcome.SKIPPED)
         if there is not None and name in there and not _is_position(there[name]):
             return Refused(
                 f"the item that is there has something else in {name!r} than ddbload writes: the"
                 " position attribute must be used for nothing else",
                 "foreign_position",
             )
-        return Accepted((), units, Outcome.SUPERSEDED)
+        return Accepted((), units, RowOutcome.SUPERSEDED)
 
 
 def _is_position(value: object) -> bool:

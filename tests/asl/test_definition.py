@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ddbload import contracts, errors
+from ddbload import errors
+from ddbload.contracts import results
 from infra.checkout import DEFINITION, ROOT
 from tests.asl.definition import CHILD, MACHINE, TEXT, states, successors, tasks
 from tests.infra.template import Template
@@ -215,7 +216,7 @@ def test_success_is_said_by_the_report_only():
     (choice,) = outcome["Choices"]
     assert choice["Next"] == "Succeeded"
     assert {each["Variable"] for each in choice["Or"]} == {"$.status"}
-    assert {each["StringEquals"] for each in choice["Or"]} == contracts.DONE
+    assert {each["StringEquals"] for each in choice["Or"]} == results.DONE
     assert outcome["Default"] == "Failed"
     leading = [name for name, state in states() if "Succeeded" in successors(state)]
     assert leading == ["Outcome?"]

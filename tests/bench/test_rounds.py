@@ -10,7 +10,7 @@ from bench.clients import Client, names
 from bench.rounds import Cores, Refused, check, check_told, run
 from bench.shapes import SHAPES
 from bench.tally import expected
-from ddbload.contracts import ENGINES
+from ddbload.contracts.payload import ENGINES
 
 CORES = Cores.of_this_machine()
 ROWS = 60

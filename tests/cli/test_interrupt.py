@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from ddbload.cli import commands as module
-from ddbload.cli.signals import raise_on_interrupt
+from ddbload.cli import main as module
+from ddbload.cli.interrupts import raise_on_interrupt
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from ddbload.contracts import Counts, Heartbeat
-from ddbload.pipeline.heartbeat import machine
+from ddbload.contracts.results import Heartbeat, RowCounts
+from ddbload.runs.heartbeats import machine
 from tests.cli.console import Console
 from tests.cli.transcript import make_table
 
@@ -28,7 +28,7 @@ def leave_heartbeat(console: Console, run: str, *, pid: int = 0, every: float = 
     host, boot = machine()
     beat = Heartbeat(
         *("running", "preflight", host, boot, pid or os.getpid(), time.time() - 60, every),
-        *(Counts(), 0, 0),
+        *(RowCounts(), 0, 0),
     )
     folder = console.path("ledger") / "runs" / run
     folder.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
-from tests.contract.asking import delete, everything, n, of_size, put, refused, s, write
+from tests.contract.request_helpers import delete, everything, n, of_size, put, refused, s, write
 
 KB = 1024
 MESSAGE_DUPLICATES = "Provided list of item keys contains duplicates"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.asking import delete, everything, n, of_size, put, s, write
+from tests.contract.request_helpers import delete, everything, n, of_size, put, s, write
 
 MESSAGE_SCHEMA = "The provided key element does not match the schema"
 

@@ -12,10 +12,10 @@ import pytest
 from moto import mock_aws
 
 from ddbload.errors import SourceChanged, SourceNotFound
-from ddbload.source import s3 as s3_module
-from ddbload.source.base import ByteSource
-from ddbload.source.local import open_local
-from ddbload.source.s3 import S3Object, open_s3
+from ddbload.source import s3_object as s3_module
+from ddbload.source.byte_source import ByteSource
+from ddbload.source.local_file import open_local
+from ddbload.source.s3_object import S3Object, open_s3
 from tests.fakes.s3 import FakeS3
 
 DATA = bytes(range(256)) * 4

@@ -20,7 +20,7 @@ from ddbload.errors import (
     ServiceUnavailable,
     SourceNotFound,
 )
-from ddbload.pipeline.store import BucketStore, FolderStore, Store
+from ddbload.ledger.store import BucketStore, FolderStore, Store
 from tests.fakes.client import ServiceError, connection_closed, read_timeout
 from tests.fakes.s3 import FakeS3
 from tests.fakes.s3_faults import (

@@ -13,14 +13,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ddbload.contracts import DEFAULT_CHUNK_BYTES, DEFAULT_WORKERS
-from ddbload.pipeline.plan.price import (
+from ddbload.contracts.payload import DEFAULT_CHUNK_BYTES, DEFAULT_WORKERS
+from ddbload.plan.price import (
     CPU_SECONDS,
     OF_A_CHUNK,
     OF_THE_MACHINE,
     SCANNED,
-    Line,
-    Work,
+    PriceLine,
+    Workload,
     writes,
 )
 
@@ -58,10 +58,10 @@ class Run:
         return max(self.rows / TABLE_RATE, self.rows / 1e6 * CPU_SECONDS / self.workers)
 
     @property
-    def work(self) -> Work:
-        return Work(self.bytes, self.chunks, self.workers, self.seconds)
+    def work(self) -> Workload:
+        return Workload(self.bytes, self.chunks, self.workers, self.seconds)
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[PriceLine]:
         """What is paid for, how it was counted, and dollars."""
         return [writes(self.rows), *self.work.lines()]
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ddbload.pipeline.plan import price
+from ddbload.plan import price
 from tests.docs.cost import KNOBS, ROOT, TABLE_RATE, Run, page
 
 

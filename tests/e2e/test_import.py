@@ -9,9 +9,9 @@ import string
 import pytest
 
 from ddbload.errors import UnterminatedQuote
-from ddbload.pipeline.conductor import run_import
-from ddbload.pipeline.local import LocalSettings
-from ddbload.pipeline.rejects import rejects
+from ddbload.runs.local_settings import LocalSettings
+from ddbload.runs.retry_rejects import iter_rejects
+from ddbload.runs.run_import import run_import
 from tests.cli.transcript import items, make_table
 from tests.e2e.awkward import COLUMNS, awkward
 from tests.e2e.expected import by_key, expected, read_rejects
@@ -115,7 +115,9 @@ def test_a_golden_file(dynamodb, table, tmp_path, name):
     ended = in_this_process(golden, table, tmp_path)
     assert ended.report.status == status_for(ended.report.rows)
     assert by_key(items(dynamodb, table), "c1") == wanted.items
-    lines = [line.decode() for line in rejects("golden", LocalSettings(str(tmp_path)).context())]
+    lines = [
+        line.decode() for line in iter_rejects("golden", LocalSettings(str(tmp_path)).context())
+    ]
     assert read_rejects(lines) == wanted.rejects
     assert ended.report.rows.read == wanted.rows
 

@@ -52,7 +52,7 @@ def test_ctrl_c(long, reached, to):
     long.continued()
 
 
-@pytest.mark.parametrize("imported", ["click.core", "ddbload.contracts"])
+@pytest.mark.parametrize("imported", ["click.core", "ddbload.contracts.payload"])
 def test_ctrl_c_at_the_start(long, imported):
     """Before there is a run. Python tells what it imports, so the moment is known."""
     with long.started(PYTHONPROFILEIMPORTTIME="1") as running:

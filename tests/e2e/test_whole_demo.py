@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from ddbload.cli.demo import cdk as cdk_module
-from ddbload.cli.demo import tied
-from ddbload.cli.demo.cdk import Cdk
+from ddbload.cli.demo import child_process
+from ddbload.cli.demo import deployed as cdk_module
+from ddbload.cli.demo.deployed import Cdk
 from ddbload.errors import DemoUnavailable
 from tests.cli.console import PROGRAM, Console
 from tests.e2e.processes import alive, children, command_of, started, until
@@ -133,7 +133,7 @@ def test_what_is_tied_ends_with_all_below_it(tmp_path):
     """Also what it started itself, and when it does not care for signals."""
     script = f"trap '' INT TERM; sleep 60 & echo $! >{tmp_path}/below; sleep 60"
     process = subprocess.Popen(
-        [sys.executable, tied.__file__, "sh", "-c", script], stdin=subprocess.PIPE
+        [sys.executable, child_process.__file__, "sh", "-c", script], stdin=subprocess.PIPE
     )
     below = tmp_path / "below"
     until(lambda: below.exists() and below.read_text().strip(), "it does not start")
@@ -145,7 +145,7 @@ def test_what_is_tied_ends_with_all_below_it(tmp_path):
 
 
 def test_what_is_tied_ends_by_itself():
-    line = [sys.executable, tied.__file__, "sh", "-c", "exit 5"]
+    line = [sys.executable, child_process.__file__, "sh", "-c", "exit 5"]
     # Its input stays open until it has ended: subprocess.run would close it at once.
     with subprocess.Popen(line, stdin=subprocess.PIPE) as process:
         assert process.wait() == 5

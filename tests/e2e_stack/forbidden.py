@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from itertools import product
 
 from localaws.iam.requests import Call
+from tests.e2e_stack.allowed_calls import MACHINE, STEPS, Granted
 from tests.e2e_stack.deployed import FORBIDDEN, SOURCES
-from tests.e2e_stack.granted import MACHINE, STEPS, Granted
 
 LEDGER = (
     "runs/r/run.json",

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import pytest
 
 from localaws.iam.requests import Call
+from tests.e2e_stack.allowed_calls import MACHINE, ROLES, STEPS, Granted
 from tests.e2e_stack.deployed import SOURCES
 from tests.e2e_stack.files import HEADER, bad_rows, plain, rows
 from tests.e2e_stack.forbidden import forbidden_to, forbidden_to_all
-from tests.e2e_stack.granted import MACHINE, ROLES, STEPS, Granted
 from tests.e2e_stack.runs import Run, load
 from tests.e2e_stack.test_uploads import deliver, event
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tests.faults.handler import Server
-from tests.unit.source.lister import page_of
+from tests.unit.source.listing_helpers import page_of
 
 BUCKET = "bucket"
 SECONDS = 30.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.asking import DEFINITION, client_of
+from tests.faults.request_helpers import DEFINITION, client_of
 from tests.faults.server import FaultServer
 
 

@@ -17,8 +17,8 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from tests.faults.asking import KEYS, TABLE, ask, batch, client_of, fail, written
 from tests.faults.catalogue import FATAL, FAULTS, LIES, SURVIVABLE, THROTTLES
+from tests.faults.request_helpers import KEYS, TABLE, ask, batch, client_of, fail, written
 
 # Answers that DynamoDB gives
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from ddbload.aws_http.calls import call
-from ddbload.aws_http.clients import AwsSettings, Clients
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
+from ddbload.aws.retry import call_with_retries
 from ddbload.errors import ServiceUnavailable
 from tests.faults.certificates import make
 from tests.faults.scripted import Scripted
@@ -53,7 +54,9 @@ def test_an_object_whose_end_nobody_tells(wire, announced):
     with Scripted(says(HEAD + b"\r\n1,a\n2", announced=announced), tls=wire) as server:
         client = clients(server).s3
         with pytest.raises(ServiceUnavailable, match="LengthMissing: the answer does not say"):
-            call(lambda: client.get_object(Bucket="b", Key="k"), "reading", sleep=lambda _: None)
+            call_with_retries(
+                lambda: client.get_object(Bucket="b", Key="k"), "reading", sleep=lambda _: None
+            )
         client.close()
     assert server.accepted == 6
 
@@ -65,7 +68,7 @@ def test_a_batch_whose_answer_is_cut_before_its_body(wire, announced):
     with Scripted(says(HEAD + b"\r\n", announced=announced), tls=wire) as server:
         client = clients(server).dynamodb
         with pytest.raises(ServiceUnavailable, match="LengthMissing"):
-            call(
+            call_with_retries(
                 lambda: client.batch_write_item(RequestItems=items),
                 "writing",
                 sleep=lambda _: None,

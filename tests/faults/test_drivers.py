@@ -13,17 +13,18 @@ from typing import Any
 
 import pytest
 
-from ddbload.aws_http import clients as clients_module
-from ddbload.aws_http.clients import AwsSettings, Clients
-from ddbload.contracts import Counts
+from ddbload.aws import boto_clients as clients_module
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
+from ddbload.contracts.results import RowCounts
 from ddbload.errors import AccessDenied, TableNotFound
-from ddbload.write import engines
-from ddbload.write.driver import Job
-from ddbload.write.requests import Batches
-from ddbload.write.scheduler import Scheduler
+from ddbload.write.drivers import engines
+from ddbload.write.drivers.driver import Job
+from ddbload.write.requests import BatchRequests
+from ddbload.write.scheduler.scheduler import Scheduler
 from tests.faults.catalogue import FATAL, LIES, SURVIVABLE
 from tests.faults.server import FaultServer
-from tests.unit.rows.expected_bodies import request_body
+from tests.unit.items.expected_bodies import request_body
 
 ENGINES = sorted(engines.ENGINES)
 CONCURRENCY = 6
@@ -64,7 +65,7 @@ class Loaded:
     faults: list[str | None]
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> RowCounts:
         return self.scheduler.settlement.counts
 
 
@@ -132,7 +133,7 @@ def _load(
         # A few at a time: equal keys come while earlier ones are under way.
         pieces = rows[told : told + min(room, 40)]
         for key in pieces:
-            scheduler.offer(scheduler.know(), key, 30, 100)
+            scheduler.offer(scheduler.reserve_handles(), key, 30, 100)
         told += len(pieces)
         return bool(pieces)
 
@@ -146,7 +147,7 @@ def _load(
         return request_body(table, items(handles))
 
     chosen = engines.ENGINES[engine]
-    transport = chosen.transport(clients, Batches(table, ["id"]))
+    transport = chosen.transport(clients, BatchRequests(table, ["id"]))
     with closing(chosen.driver(CONCURRENCY)) as driver:
         driver.run(Job(scheduler, feed, items, body, transport, **more))
     faults = [request.fault for request in server.requests[before:]]
@@ -176,7 +177,7 @@ def test_a_fault_alone(server, load, engine, fault):
     server.faults.add("BatchWriteItem", fault, None, fault, fault)
     loaded = load(engine, range(150))
     assert_complete(loaded)
-    assert loaded.counts == Counts(read=150, written=150)
+    assert loaded.counts == RowCounts(read=150, written=150)
     assert loaded.faults.count(fault) == 3
 
 
@@ -205,7 +206,7 @@ def test_all_faults_mixed(server, load, engine, seed):
     server.fail_at_random(seed, [*SURVIVABLE, *LIES], 0.3)
     loaded = load(engine, range(2500), seed=seed)
     assert_complete(loaded)
-    assert loaded.counts == Counts(read=2500, written=2500)
+    assert loaded.counts == RowCounts(read=2500, written=2500)
     assert len(set(loaded.faults)) > 10
 
 
@@ -251,7 +252,7 @@ def test_answers_that_do_not_come_in_time(server, impatient, engine, fault):
     server.faults.add("BatchWriteItem", fault, None, fault)
     loaded = _load(server, impatient, engine, list(range(150)))
     assert_complete(loaded)
-    assert loaded.counts == Counts(read=150, written=150)
+    assert loaded.counts == RowCounts(read=150, written=150)
     assert loaded.scheduler.work.retries >= 2
     written = loaded.table
     _settle(server)
@@ -267,7 +268,7 @@ def test_nobody_answers(server, load, engine):
     clock = Clock()
     loaded = load(engine, range(100), deadline=0.3, clock=clock, sleep=clock.sleep)
     assert loaded.table == {}
-    assert loaded.counts == Counts()
+    assert loaded.counts == RowCounts()
     assert loaded.scheduler.fatal is None
     assert len(loaded.faults) > 5
 
@@ -280,5 +281,5 @@ def test_nobody_listens(server):
     loaded = _load(
         server, Clients(settings), "sync", [1, 2], deadline=0.3, clock=clock, sleep=clock.sleep
     )
-    assert loaded.counts == Counts()
+    assert loaded.counts == RowCounts()
     assert loaded.scheduler.work.requests > 5

@@ -11,21 +11,23 @@ from typing import Any
 
 import pytest
 
-from ddbload.aws_http import clients as clients_module
-from ddbload.aws_http import signatory
-from ddbload.aws_http.clients import AwsSettings, Clients
-from ddbload.contracts import Counts, ImportTask, PreflightTask, Report
+from ddbload.aws import boto_clients as clients_module
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
+from ddbload.aws.signing import credentials
+from ddbload.contracts.results import Report, RowCounts
+from ddbload.contracts.states import ImportTask, PreflightTask
 from ddbload.errors import AccessDenied
-from ddbload.pipeline.context import Context, Permitted
-from ddbload.pipeline.import_chunk import import_chunk
-from ddbload.pipeline.preflight import preflight
-from ddbload.pipeline.report import report
-from ddbload.write import engines
+from ddbload.pipeline.context import AccessPolicy, Context
+from ddbload.pipeline.importing.import_chunk import import_chunk
+from ddbload.pipeline.preflight.preflight import preflight
+from ddbload.pipeline.report import write_report
+from ddbload.write.drivers import engines
 from tests.faults.catalogue import LIES, SURVIVABLE
 from tests.faults.certificates import Certificate, make
 from tests.faults.server import FaultServer
 from tests.faults.test_drivers import Hasty, _settle
-from tests.unit.aws_http.canned import CREDENTIALS, isolate
+from tests.unit.aws.canned_answers import CREDENTIALS, isolate
 from tests.unit.pipeline.expected import status_for
 from tests.unit.pipeline.world import MemoryStore
 
@@ -77,7 +79,7 @@ class Imported:
     def assert_complete(self) -> None:
         assert self.table == {str(row): f"row {row}" for row in range(self.rows)}
         assert self.report.status == status_for(self.report.rows)
-        assert self.report.rows == Counts(read=self.rows, written=self.rows)
+        assert self.report.rows == RowCounts(read=self.rows, written=self.rows)
 
 
 def _import(
@@ -95,7 +97,7 @@ def _import(
     context = Context(
         store=MemoryStore(),
         clients=Clients(AwsSettings(endpoint_url=server.endpoint), connections=6),
-        permitted=Permitted(paths=True),
+        permitted=AccessPolicy(paths=True),
         rng=Hasty(1),
     )
     payload = {
@@ -111,7 +113,7 @@ def _import(
     server.ahead = 0.0
     found = {i["id"]["N"]: i["name"]["S"] for i in server.dynamodb.items(table)}
     faults = [request.fault for request in server.requests[before:]]
-    return Imported(rows, report(RUN, context, interrupted=False), found, faults)
+    return Imported(rows, write_report(RUN, context, interrupted=False), found, faults)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -149,7 +151,7 @@ def test_credentials_that_are_renewed_meanwhile(server, imported, monkeypatch, t
     for name in CREDENTIALS:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
-    monkeypatch.setattr(signatory, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(credentials, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(server.dynamodb, "latency", 0.01)
     signed = Signatures()
     server.keys = signed

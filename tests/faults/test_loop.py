@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from ddbload.aws_http.endpoint import Endpoint
-from ddbload.aws_http.exchange import Lost, Timeouts
-from ddbload.aws_http.http1 import Response
-from ddbload.aws_http.loop import HttpLoop
-from tests.faults.asking import DEFINITION, batch, fail, written
+from ddbload.aws.http_client.connection import Endpoint
+from ddbload.aws.http_client.event_loop import HttpLoop
+from ddbload.aws.http_client.exchange import RequestLost, Timeouts
+from ddbload.aws.http_client.http1 import Response
 from tests.faults.catalogue import FAULTS
 from tests.faults.certificates import Certificate, make
-from tests.faults.looping import Clock, looping, outcome, outcomes, request, said
+from tests.faults.http_loop_helpers import Clock, looping, outcome, outcomes, request, said
+from tests.faults.request_helpers import DEFINITION, batch, fail, written
 from tests.faults.scripted import OK, Scripted, answers, reads_and_is_silent, reset, silent
 from tests.faults.server import FaultServer
 
@@ -65,11 +65,11 @@ def test_a_fault_of_a_new_connection_is_one_outcome(fault_server, wire, fault):
     with looping(fault_server.port, tls=wire[1]) as loop:
         found = outcome(loop, body_of("a"))
         if fault in NO_ANSWER:
-            assert isinstance(found, Lost)
+            assert isinstance(found, RequestLost)
             assert found.reason in ("ConnectionClosed", "ConnectionReset")
             assert written(fault_server) == ([] if fault in NOT_WRITTEN else ["a"])
         elif fault in HALF_AN_ANSWER:
-            assert isinstance(found, Lost)
+            assert isinstance(found, RequestLost)
             assert found.reason in ("BadResponse", "ConnectionReset", "ConnectionClosed")
         else:
             assert isinstance(found, Response)
@@ -82,7 +82,7 @@ def test_a_fault_of_a_reused_connection_is_one_outcome(fault_server, wire, fault
     fail(fault_server, None, fault)
     with looping(fault_server.port, tls=wire[1]) as loop:
         assert said(loop, body_of("a")) == 200
-        assert isinstance(outcome(loop, body_of("b")), Lost) == (fault in HALF_AN_ANSWER)
+        assert isinstance(outcome(loop, body_of("b")), RequestLost) == (fault in HALF_AN_ANSWER)
         times = 3 if fault in NO_ANSWER else 2
         assert [each.fault for each in fault_server.requests] == [None, fault, None][:times]
         assert loop.free() == 4
@@ -484,7 +484,7 @@ def test_a_look_up_that_takes_long():
             loop.send(token, request())
         assert loop.wait(0.05) == []
         clock.ahead += 5
-        assert set(outcomes(loop, 3).values()) == {Lost("NameNotResolved")}
+        assert set(outcomes(loop, 3).values()) == {RequestLost("NameNotResolved")}
         loop.send("later", request())
         go_on.set()
         # What was lost is not sent any more, and has no second outcome.

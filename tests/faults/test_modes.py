@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from ddbload.aws_http.clients import AwsSettings, Clients
-from ddbload.contracts import Counts
-from ddbload.modes import position
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
+from ddbload.contracts.results import RowCounts
+from ddbload.dynamodb.write_modes import position
 from ddbload.pipeline.context import Context
 from tests.faults.catalogue import SURVIVABLE
 from tests.faults.server import FaultServer
@@ -61,7 +62,7 @@ class Wired(World):
     def context(self, *given: Any, **more: Any) -> Context:
         return replace(
             super().context(*given, **more),
-            clients=Reach(self.made.dynamodb, self.made.identity, self.s3),
+            clients=Reach(self.made.dynamodb, self.made.dynamodb_signer, self.s3),
             clock=time.monotonic,
             deadline=float("inf"),
             sleep=time.sleep,
@@ -74,7 +75,7 @@ def credentials(monkeypatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "made-up")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
     # Waits are of the right shape; here they need not be sat out.
-    monkeypatch.setattr("ddbload.write.rate.ENOUGH", float("inf"))
+    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.ENOUGH", float("inf"))
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +133,7 @@ def test_a_fault_alone(server, world, mode, fault):
     report = it.run()
     assert report.status == status_for(report.rows)
     # Above all in `insert`: what was written, and its answer lost, is not skipped.
-    assert report.rows == Counts(read=ROWS, written=ROWS)
+    assert report.rows == RowCounts(read=ROWS, written=ROWS)
     assert stored(it) == ({} if mode == "delete" else last(*range(ROWS)))
 
 
@@ -150,7 +151,7 @@ def test_all_faults_mixed_with_equal_keys(server, world, mode):
     match mode:
         case "insert":
             assert table == first(*keys)
-            assert report.rows == Counts(read=300, written=40, skipped=260)
+            assert report.rows == RowCounts(read=300, written=40, skipped=260)
         case "delete":
             assert table == {}
         case _:
@@ -189,7 +190,7 @@ def test_many_chunks_in_the_wrong_order(server, world, mode):
     else:
         assert table.keys() == set(last(*keys))
         assert all(keys[int(row)] == int(key[1:]) for key, row in table.items())
-        assert report.rows == Counts(read=120, written=len(table), skipped=120 - len(table))
+        assert report.rows == RowCounts(read=120, written=len(table), skipped=120 - len(table))
 
 
 def test_insert_overwrites_nothing(server, world):
@@ -213,7 +214,7 @@ def test_without_faults_insert_skips_all_that_is_there(world):
     for key in range(ROWS):
         there(it, key, str(key))
     report = it.run()
-    assert report.rows == Counts(read=ROWS, skipped=ROWS)
+    assert report.rows == RowCounts(read=ROWS, skipped=ROWS)
     assert report.identical == ROWS
 
 
@@ -223,14 +224,14 @@ def test_whatever_fails_insert_counts_what_it_put(server, world, seed):
     server.fail_at_random(seed, FAULTS, 0.4, OPERATIONS)
     report = it.run()
     assert stored(it) == last(*range(ROWS))
-    assert report.rows == Counts(read=ROWS, written=ROWS)
+    assert report.rows == RowCounts(read=ROWS, written=ROWS)
 
 
 def test_something_else_in_the_position_attribute(world):
     it = world(file(1, 2, 3), "last-wins")
     there(it, 2, "theirs", **{AT: {"N": "1"}})
     report = it.run()
-    assert report.rows == Counts(read=3, written=2, rejected=1)
+    assert report.rows == RowCounts(read=3, written=2, rejected=1)
     assert [each["cause"] for each in it.rejects()] == ["foreign_position"]
     assert stored(it) == {"k1": "0", "k2": "theirs", "k3": "2"}
 

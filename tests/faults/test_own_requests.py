@@ -7,24 +7,25 @@ from collections.abc import Iterator
 
 import pytest
 
-from ddbload.aws_http.clients import AwsSettings, Clients
-from ddbload.aws_http.failures import Kind, Meaning, of_response
-from ddbload.aws_http.http1 import Response
-from ddbload.aws_http.identity import Identity
-from ddbload.aws_http.loop import HttpLoop
-from ddbload.aws_http.signatory import RENEWALS
-from tests.faults.asking import batch, fail, written
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
+from ddbload.aws.failures import AwsFailure, FailureKind, failure_of_response
+from ddbload.aws.http_client.event_loop import HttpLoop
+from ddbload.aws.http_client.http1 import Response
+from ddbload.aws.signing.credentials import RENEWALS
+from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
 from tests.faults.catalogue import FATAL, THROTTLES
-from tests.faults.looping import looping, outcomes
+from tests.faults.http_loop_helpers import looping, outcomes
+from tests.faults.request_helpers import batch, fail, written
 
 
 @pytest.fixture
-def identity(server, monkeypatch) -> Identity:
+def identity(server, monkeypatch) -> DynamoDBSigner:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "made-up")
     monkeypatch.delenv("AWS_PROFILE", raising=False)
     settings = AwsSettings(region="us-east-1", endpoint_url=server.endpoint)
-    return Identity(Clients(settings))
+    return DynamoDBSigner(Clients(settings))
 
 
 @pytest.fixture
@@ -34,22 +35,22 @@ def loop(server, identity) -> Iterator[HttpLoop]:
         yield made
 
 
-def ask(loop: HttpLoop, identity: Identity, *keys: str) -> Response:
+def ask(loop: HttpLoop, identity: DynamoDBSigner, *keys: str) -> Response:
     loop.send("only", identity.request("BatchWriteItem", json.dumps(batch(*keys)).encode()))
     answer = outcomes(loop, 1)["only"]
     assert isinstance(answer, Response)
     return answer
 
 
-def meant(answer: Response) -> Meaning:
-    found = of_response(answer)
+def meant(answer: Response) -> AwsFailure:
+    found = failure_of_response(answer)
     assert found is not None
     return found
 
 
 def test_what_is_sent_is_written(server, loop, identity):
     answer = ask(loop, identity, "a", "b")
-    assert of_response(answer) is None
+    assert failure_of_response(answer) is None
     assert json.loads(answer.body)["UnprocessedItems"] == {}
     assert written(server) == ["a", "b"]
 
@@ -58,7 +59,7 @@ def test_what_is_sent_is_written(server, loop, identity):
 def test_throttles_tell_their_reasons(server, loop, identity, code):
     fail(server, code)
     found = meant(ask(loop, identity, "a"))
-    assert (found.kind, found.code) == (Kind.THROTTLED, code)
+    assert (found.kind, found.code) == (FailureKind.THROTTLED, code)
     assert found.reasons == (THROTTLES[code][0],)
     assert found.request_id
 
@@ -68,7 +69,7 @@ def test_what_no_retry_helps_against(server, loop, identity, code):
     fail(server, code)
     answer = ask(loop, identity, "a")
     found = meant(answer)
-    assert (found.kind, found.code) == (Kind.FATAL, code)
+    assert (found.kind, found.code) == (FailureKind.FATAL, code)
     assert not identity.may_pass(found, answer.headers, identity.generation)
 
 
@@ -84,7 +85,7 @@ def test_what_no_retry_helps_against(server, loop, identity, code):
 def test_what_may_have_been_done(server, loop, identity, fault, code):
     fail(server, fault)
     found = meant(ask(loop, identity, "a"))
-    assert (found.kind, found.code) == (Kind.UNSURE, code)
+    assert (found.kind, found.code) == (FailureKind.UNSURE, code)
 
 
 def test_a_signature_that_came_too_late_may_pass_a_few_times(server, loop, identity):
@@ -104,5 +105,5 @@ def test_newer_credentials_go_on(server, loop, identity, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "newer")
     refused = ask(loop, identity, "a")
     assert identity.may_pass(meant(refused), refused.headers, generation)
-    assert of_response(ask(loop, identity, "a")) is None
+    assert failure_of_response(ask(loop, identity, "a")) is None
     assert b"Credential=newer/" in identity.request("BatchWriteItem", b"")

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from ddbload.aws_http import clients as clients_module
-from ddbload.aws_http import signatory
-from ddbload.aws_http.clients import AwsSettings, Clients
+from ddbload.aws import boto_clients as clients_module
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
+from ddbload.aws.signing import credentials
 from ddbload.errors import (
     AccessDenied,
     AwsConfiguration,
@@ -22,9 +23,9 @@ from ddbload.errors import (
     SourceNotFound,
     SourceUnreadable,
 )
-from ddbload.source import many_async
-from ddbload.source.listing import list_level, list_objects
-from ddbload.source.many import read_objects
+from ddbload.source import small_objects
+from ddbload.source.s3_listing.list_objects import list_level, list_objects
+from ddbload.source.small_objects import read_objects
 from tests.faults.bucket import BUCKET, BucketServer
 
 ODD = "in/a b+ü%&<'\"~\n/.//../c.csv"
@@ -70,7 +71,7 @@ def clients(server) -> Iterator[Clients]:
 
 
 def read(clients: Clients, pinned: Any, **how: Any) -> list[bytes]:
-    how = {"identities": clients.s3_identity, "rng": Eager(), "sleep": lambda _: None, **how}
+    how = {"signers": clients.s3_signer, "rng": Eager(), "sleep": lambda _: None, **how}
     found = list(read_objects(pinned, clients.s3, **how))
     assert [number for number, _ in found] == list(range(len(found)))
     return [data for _, data in found]
@@ -78,7 +79,7 @@ def read(clients: Clients, pinned: Any, **how: Any) -> list[bytes]:
 
 def keys(clients: Clients, prefix: str = "in/", **how: Any) -> list[str]:
     found = list_objects(
-        clients.s3, BUCKET, prefix, identity=clients.s3_identity(BUCKET), rng=Eager(), **how
+        clients.s3, BUCKET, prefix, signer=clients.s3_signer(BUCKET), rng=Eager(), **how
     )
     return [each.key for each in found]
 
@@ -89,7 +90,7 @@ def test_objects_come_whole_and_in_order(bucket, clients):
 
 
 def test_threads_read_the_same(bucket, clients):
-    assert read(clients, bucket.pinned(), identities=None) == list(OBJECTS.values())
+    assert read(clients, bucket.pinned(), signers=None) == list(OBJECTS.values())
 
 
 @pytest.mark.parametrize(
@@ -108,9 +109,9 @@ def test_what_passes_is_tried_again(bucket, clients, fault, way):
         return fault if is_new else None
 
     bucket.decide = once
-    identities = clients.s3_identity if way == "async" else None
+    signers = clients.s3_signer if way == "async" else None
     # Of one connection, so that it is met in all places.
-    found = read(clients, bucket.pinned(), identities=identities, concurrency=3)
+    found = read(clients, bucket.pinned(), signers=signers, concurrency=3)
     assert found == list(OBJECTS.values())
 
 
@@ -134,7 +135,7 @@ def test_a_body_that_stalls_goes_on(bucket, clients, monkeypatch):
 
 
 def test_large_objects_are_read_in_ranges(bucket, clients, monkeypatch):
-    monkeypatch.setattr(many_async, "RANGE_BYTES", 700)
+    monkeypatch.setattr(small_objects, "RANGE_BYTES", 700)
     faults = ["ignores_range", "more", "ignores_range_short", "short", "reset", "no_if_match"]
 
     def now_and_then(_: str) -> str | None:
@@ -158,7 +159,7 @@ def test_no_more_is_held_than_was_said(bucket, clients, ahead):
     found = read_objects(
         watched(),
         clients.s3,
-        identities=clients.s3_identity,
+        signers=clients.s3_signer,
         max_bytes_ahead=ahead,
     )
     for number, data in found:
@@ -178,7 +179,7 @@ def test_it_is_read_lazily_and_left_at_once(bucket, clients):
             taken.append(1)
             yield bucket.pinned()[5]
 
-    found = read_objects(endless(), clients.s3, identities=clients.s3_identity, concurrency=4)
+    found = read_objects(endless(), clients.s3, signers=clients.s3_signer, concurrency=4)
     assert next(found)[0] == 0
     found.close()
     assert len(taken) < 40
@@ -198,9 +199,9 @@ def test_another_version_is_not_read(bucket, clients, change, way):
             bucket.decide = lambda _: "no_if_match"
         case "longer":
             bucket.objects["in/07.csv"] += b"more"
-    identities = clients.s3_identity if way == "async" else None
+    signers = clients.s3_signer if way == "async" else None
     with pytest.raises(SourceChanged, match=f"s3://{BUCKET}/in/07.csv"):
-        read(clients, pinned, identities=identities)
+        read(clients, pinned, signers=signers)
 
 
 @pytest.mark.parametrize(
@@ -238,9 +239,9 @@ def test_refusals_are_named(bucket, clients, fault, error, said):
 
 def test_what_is_archived(bucket, clients):
     bucket.decide = lambda _: "archived"
-    for identities in (clients.s3_identity, None):
+    for signers in (clients.s3_signer, None):
         with pytest.raises(SourceUnreadable, match=r"in/.*csv: the object is archived; restore"):
-            read(clients, bucket.pinned(), identities=identities)
+            read(clients, bucket.pinned(), signers=signers)
 
 
 def test_a_clock_that_is_wrong_is_set(bucket, clients):
@@ -252,12 +253,12 @@ def test_a_clock_that_is_wrong_is_set(bucket, clients):
 def test_credentials_that_end_are_replaced(bucket, clients, monkeypatch):
     # Who looks for newer ones is of no more use to other tests.
     clients = Clients(clients._settings)
-    monkeypatch.setattr(signatory, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(credentials, "LOOK_SECONDS", 0.0)
     bucket.keys = {"first"}
     found = read_objects(
         iter(bucket.pinned() * 3),
         clients.s3,
-        identities=clients.s3_identity,
+        signers=clients.s3_signer,
         concurrency=2,
         rng=Eager(),
     )
@@ -275,11 +276,11 @@ def test_requests_are_signed_when_they_are_sent(bucket, clients, monkeypatch):
     """Not all at once: the last ones would be too old."""
     bucket.has_clock = False
     began = now = int(time.time())
-    identity = clients.s3_identity(BUCKET)
-    assert identity is not None
-    monkeypatch.setattr(identity, "_clock", lambda: now)
+    signer = clients.s3_signer(BUCKET)
+    assert signer is not None
+    monkeypatch.setattr(signer, "_clock", lambda: now)
     for _, _ in read_objects(
-        bucket.pinned(), clients.s3, identities=lambda _: identity, max_bytes_ahead=1
+        bucket.pinned(), clients.s3, signers=lambda _: signer, max_bytes_ahead=1
     ):
         now += 200
     stamps = [headers["x-amz-date"] for _, headers in bucket.targets]
@@ -354,12 +355,12 @@ def test_ways_agree(bucket, clients):
     own = keys(clients)
     by_client = [each.key for each in list_objects(clients.s3, BUCKET, "in/")]
     assert own == by_client
-    level = list_level(clients.s3, BUCKET, "in/", identity=clients.s3_identity(BUCKET))
+    level = list_level(clients.s3, BUCKET, "in/", signer=clients.s3_signer(BUCKET))
     assert [each[0] for each in level] == own
 
 
 def test_a_listing_that_is_left_closes_its_connections(bucket, clients):
-    found = list_objects(clients.s3, BUCKET, "in/", identity=clients.s3_identity(BUCKET))
+    found = list_objects(clients.s3, BUCKET, "in/", signer=clients.s3_signer(BUCKET))
     assert next(found).key == "in/00.csv"
     found.close()
 

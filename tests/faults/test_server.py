@@ -13,8 +13,17 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.faults.asking import DEFINITION, KEYS, TABLE, ask, batch, client_of, fail, written
 from tests.faults.catalogue import Chance
+from tests.faults.request_helpers import (
+    DEFINITION,
+    KEYS,
+    TABLE,
+    ask,
+    batch,
+    client_of,
+    fail,
+    written,
+)
 from tests.faults.server import FaultServer
 
 # Without faults

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults.asking import DEFINITION, TABLE
 from tests.faults.catalogue import SURVIVABLE
+from tests.faults.request_helpers import DEFINITION, TABLE
 from tests.faults.server import FaultServer
 
 

@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
-from ddbload.aws_http.clients import AwsSettings, Clients
-from ddbload.contracts import Counts, ImportTask, PreflightTask
-from ddbload.pipeline.context import Context, Permitted
-from ddbload.pipeline.import_chunk import import_chunk
-from ddbload.pipeline.preflight import preflight
-from ddbload.pipeline.report import report
-from ddbload.write import engines
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
+from ddbload.contracts.results import RowCounts
+from ddbload.contracts.states import ImportTask, PreflightTask
+from ddbload.pipeline.context import AccessPolicy, Context
+from ddbload.pipeline.importing.import_chunk import import_chunk
+from ddbload.pipeline.preflight.preflight import preflight
+from ddbload.pipeline.report import write_report
+from ddbload.write.drivers import engines
 from tests.faults.server import FaultServer
 from tests.faults.test_drivers import Hasty
-from tests.unit.aws_http.canned import CREDENTIALS, isolate
+from tests.unit.aws.canned_answers import CREDENTIALS, isolate
 from tests.unit.pipeline.world import MemoryStore
 
 TABLE, RUN, ROWS = "typed", "run-1", 60
@@ -86,7 +88,7 @@ def test_every_engine_sends_the_same(server, tmp_path, engine, mode) -> None:
     context = Context(
         store=MemoryStore(),
         clients=Clients(AwsSettings(endpoint_url=server.endpoint), connections=4),
-        permitted=Permitted(paths=True),
+        permitted=AccessPolicy(paths=True),
         rng=Hasty(1),
     )
     payload = {
@@ -97,6 +99,6 @@ def test_every_engine_sends_the_same(server, tmp_path, engine, mode) -> None:
     preflight(PreflightTask(payload, RUN, None), context)
     for chunk in context.ledger(RUN).find_manifest() or ():
         assert import_chunk(ImportTask(RUN, chunk, None), context).cursor is None
-    assert report(RUN, context, interrupted=False).rows == Counts(read=ROWS, written=ROWS)
+    assert write_report(RUN, context, interrupted=False).rows == RowCounts(read=ROWS, written=ROWS)
     found = sorted(server.dynamodb.items(TABLE), key=lambda item: item["pk"]["B"])
     assert found == ([] if mode == "delete" else [*map(_item, range(ROWS))])

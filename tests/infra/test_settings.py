@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from ddbload import contracts as messages
+from ddbload.contracts import payload as messages
 from ddbload.errors import DdbloadError
-from ddbload.pipeline.resolving import check_dialect
-from ddbload.pipeline.tables import check_names
-from ddbload.pipeline.upload import Upload as Uploaded
-from ddbload.pipeline.upload import UploadRule
-from ddbload.rows.layout import changes_of
+from ddbload.items.item_layout import column_changes
+from ddbload.pipeline.on_upload import Upload as Uploaded
+from ddbload.pipeline.on_upload import UploadRule
+from ddbload.pipeline.preflight.detect_format import check_dialect
+from ddbload.pipeline.preflight.table_checks import check_names
 from infra.checkout import ROOT
 from infra.errors import DeploymentError, InvalidSetting
 from infra.mapped import NULL_FIELDS, NULL_POLICIES, OPTION_FIELDS, TYPES
@@ -51,7 +51,7 @@ def test_what_an_upload_may_say_is_what_the_contracts_read():
     assert set(SOURCE_FIELDS) == names_of(messages.Source) - where
     assert set(OPTION_FIELDS) == names_of(messages.Options)
     assert set(COLUMN_FIELDS) == names_of(messages.ColumnMapping)
-    assert set(NULL_FIELDS) == names_of(messages.Nulls)
+    assert set(NULL_FIELDS) == names_of(messages.NullHandling)
     assert messages.TYPES == TYPES
     assert messages.NULL_POLICIES == NULL_POLICIES
     # What a rule says besides where uploads come from is what a payload says besides its source.
@@ -147,7 +147,7 @@ def taken(upload: dict[str, Any]) -> bool:
         payload = messages.Payload.from_json(rule.payload(uploaded))
         check_dialect(payload.source)
         check_names(payload.source.columns or ())
-        changes_of(payload.mapping)
+        column_changes(payload.mapping)
     except DdbloadError:
         return False
     return True

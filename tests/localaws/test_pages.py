@@ -16,7 +16,7 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from ddbload.cli.demo.server import dynalite
+from ddbload.cli.demo.imported import dynalite
 from localaws import LocalAws
 from localaws.dynamodb_proxy import DynamoDBProxy
 from localaws.functions.runtime_api import Invocation, RuntimeApi

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from ddbload.contracts import Cursor
+from ddbload.contracts.run_record import Cursor
 from ddbload.errors import InvalidPayload
 from ddbload.rows.dialect import Dialect
 

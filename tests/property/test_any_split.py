@@ -15,23 +15,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from ddbload.contracts import (
-    CSV,
-    DYNAMODB_EXPORT,
-    DYNAMODB_JSON,
-    JSON,
-    Chunk,
-    Cursor,
-    KeyAttribute,
-    Payload,
-    RunRecord,
-    Source,
-    Table,
-)
-from ddbload.pipeline.reading import Reading
-from ddbload.rows.blocks import Block, BlockCutter
-from ddbload.rows.defects import Defect
-from ddbload.rows.encode import item_of
+from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.payload import CSV, DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, Payload, Source
+from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
+from ddbload.items.encode.batch_encoder import item_of_request
+from ddbload.pipeline.reading.row_blocks import RunReader
+from ddbload.rows.block_splitter import Block, BlockSplitter
+from ddbload.rows.reject_lines import Defect
 from tests.oracle import csv_machine, json_machine
 from tests.property.document_files import Maker
 
@@ -56,13 +46,13 @@ class Format:
     """Those of a file."""
 
     @cache  # noqa: B019 - there are a few of them
-    def reading(self) -> Reading:
+    def reading(self) -> RunReader:
         """What reads it."""
         columns = COLUMNS if self.source.delimited else ()
         payload = Payload(self.source, "t")
         types = ("S",) * len(columns)
         record = RunRecord("r", payload, {}, 0, Cursor(0, 1), columns, types, TABLE, 1, 1, 0.0)
-        return Reading(record)
+        return RunReader(record)
 
 
 def delimited(**marks: Any) -> Format:
@@ -125,7 +115,7 @@ FORMATS = {
 }
 
 
-def chunks_of(data: bytes, reading: Reading, rng: random.Random) -> Iterator[Chunk]:
+def chunks_of(data: bytes, reading: RunReader, rng: random.Random) -> Iterator[Chunk]:
     """Ranges that end where a row does, at a place or after it, as preflight cuts them."""
     ends, start, line = reading.ends, 0, 1
     while start < len(data):
@@ -147,10 +137,10 @@ def pieces_of(data: bytes, rng: random.Random) -> Iterator[bytes]:
         data = data[size:]
 
 
-def read(data: bytes, start: Cursor, reading: Reading, rng: random.Random) -> list[Row]:
+def read(data: bytes, start: Cursor, reading: RunReader, rng: random.Random) -> list[Row]:
     """A range's rows: line, byte, and item or None."""
     found: list[Row] = []
-    cutter = BlockCutter(reading.ends, start, 10**6)
+    cutter = BlockSplitter(reading.ends, start, 10**6)
     held = b""
     for piece in pieces_of(data, rng):
         if held:
@@ -159,7 +149,7 @@ def read(data: bytes, start: Cursor, reading: Reading, rng: random.Random) -> li
     return found + block_rows(cutter.feed(held, final=True), reading)
 
 
-def block_rows(block: Block | None, reading: Reading) -> list[Row]:
+def block_rows(block: Block | None, reading: RunReader) -> list[Row]:
     if block is None:
         return []
     places, window = reading.rows.read(block)
@@ -170,7 +160,7 @@ def block_rows(block: Block | None, reading: Reading) -> list[Row]:
             built = reading.rows.build(places.data(row), places.byte(row))
             item = None if isinstance(built, Defect) else built.attributes
         else:
-            item = item_of(window.puts[row])
+            item = item_of_request(window.puts[row])
         found.append((at.line, at.byte, item))
     return found
 

@@ -10,33 +10,35 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ddbload import modes
-from ddbload.contracts import Cursor, Options, Report
-from ddbload.modes import DELETE, INSERT, LAST_WINS, position
-from ddbload.rows.blocks import Block
+from ddbload.contracts.payload import Options
+from ddbload.contracts.results import Report
+from ddbload.contracts.run_record import Cursor
+from ddbload.dynamodb import write_modes
+from ddbload.dynamodb.write_modes import DELETE, INSERT, LAST_WINS, position
+from ddbload.items.encode.batch_encoder import EncodedRows, item_of_request, put_request
+from ddbload.items.encode.mode_encoders import PutEncoder, mode_encoder
+from ddbload.items.item_builder import Item
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import Columns
-from ddbload.rows.cutter import octets
-from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.encode import Window, item_of, put_of
-from ddbload.rows.items import Item
-from ddbload.rows.places import Places
-from ddbload.rows.shapes import Shape, shape_of
-from ddbload.rows.split import row_ends
-from ddbload.write.requests import requests_of
+from ddbload.rows.octets import to_octets
+from ddbload.rows.reject_lines import Defect
+from ddbload.rows.row_positions import RowPositions
+from ddbload.write.requests import requests_for
 from tests.property.test_ledger import Scene, scenes
 from tests.property.test_rows_items import Sheet, sheets
+from tests.unit.contracts.test_messages import RECORD
 from tests.unit.pipeline.chaos import Chaos, Event
 from tests.unit.pipeline.expected import Expected, Key, Outcome, Values, status_for, table_of
 from tests.unit.pipeline.world import TABLE, World, by_value
-from tests.unit.test_contracts import RECORD
 
 FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
 AT = "at, in the file"
 """The position attribute of these tests."""
 MODES: dict[str, dict[str, Any]] = {
     mode: {"mode": mode, **({"position_attribute": AT} if mode == LAST_WINS else {})}
-    for mode in modes.MODES
+    for mode in write_modes.MODES
 }
 
 
@@ -231,15 +233,15 @@ class Shaped:
 
     options: Options
     sheet: Sheet
-    shape: Shape
-    window: Window
+    shape: PutEncoder
+    window: EncodedRows
     built: list[Item | Defect]
 
 
 @st.composite
 def shaped(draw: st.DrawFn) -> Shaped:
     sheet: Sheet = draw(sheets(rows=draw(st.integers(1, 5)), good=draw(st.booleans())))
-    mode = draw(st.sampled_from(modes.MODES))
+    mode = draw(st.sampled_from(write_modes.MODES))
     at = draw(st.sampled_from(['at "100 %"', "漢", "#position"]))
     options = Options(mode=mode, position_attribute=at if mode == LAST_WINS else None)
     types = list(sheet.columns.values())
@@ -251,11 +253,11 @@ def shaped(draw: st.DrawFn) -> Shaped:
         table=sheet.table,
         created=1e9 / 7,
     )
-    shape = shape_of(record)
+    shape = mode_encoder(record)
     # Rows of two bytes each: only where they begin matters here.
     count = len(sheet.rows)
-    places = Places(Block(b"x\n" * count, Cursor(7, 1)), row_ends(Dialect()), count)
-    cells = [[octets(cell) for cell in row] for row in sheet.rows]
+    places = RowPositions(Block(b"x\n" * count, Cursor(7, 1)), dialect_boundaries(Dialect()), count)
+    cells = [[to_octets(cell) for cell in row] for row in sheet.rows]
     columns = Columns(count, [*zip(*cells, strict=True)])
     built = [shape.build(row, places.byte(place)) for place, row in enumerate(sheet.rows)]
     return Shaped(options, sheet, shape, shape.examine(columns, places), built)
@@ -274,7 +276,7 @@ def test_keys_and_items_are_the_builder_s(case: Shaped) -> None:
         if place not in case.window.odd:
             assert isinstance(built, Item)
             assert case.window.keys[place] == built.key
-            assert item_of(case.window.puts[place]) == built.attributes
+            assert item_of_request(case.window.puts[place]) == built.attributes
             units = 1 if case.window.units is None else case.window.units[place]
             assert units >= -(-built.size // 1024)
 
@@ -283,11 +285,11 @@ def test_keys_and_items_are_the_builder_s(case: Shaped) -> None:
 def test_a_body_is_the_plain_one_to_the_byte(case: Shaped) -> None:
     # Of what has no keys no requests are made.
     assume(case.sheet.table.keys)
-    requests = requests_of(case.options, case.sheet.table)
+    requests = requests_for(case.options, case.sheet.table)
     items, puts = [], []
     for place, built in enumerate(case.built):
         if isinstance(built, Item):
-            own = put_of(built.attributes)
+            own = put_request(built.attributes)
             items.append(built.attributes)
             puts.append((own if place in case.window.odd else case.window.puts[place], own))
     most = requests.most_rows or len(items)

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts import Cursor
+from ddbload.contracts.run_record import Cursor
 from ddbload.errors import RowTooLong
-from ddbload.rows.blocks import Block, BlockCutter
-from ddbload.rows.split import row_ends as ends_of
+from ddbload.rows.block_splitter import Block, BlockSplitter
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries as ends_of
 from tests.property.rows_files import File, files, pieces, starts
 from tests.unit.rows.expected import certain_ends, line_at, row_ends, terminated_ends
 
 LONG = 1024 * 1024
 
 
-def _cut(cutter: BlockCutter, parts: list[bytes], *, empty_end: bool) -> list[Block]:
+def _cut(cutter: BlockSplitter, parts: list[bytes], *, empty_end: bool) -> list[Block]:
     """The blocks of a stream whose end comes with its last piece, or after it."""
     blocks = [
         cutter.feed(part, final=not empty_end and number == len(parts))
@@ -32,7 +32,7 @@ def test_blocks_tile_the_stream(
     file: File, start: Cursor, empty_end: bool, data: st.DataObject
 ) -> None:
     parts = data.draw(pieces(file.data, most=50))
-    blocks = _cut(BlockCutter(ends_of(file.dialect), start, LONG), parts, empty_end=empty_end)
+    blocks = _cut(BlockSplitter(ends_of(file.dialect), start, LONG), parts, empty_end=empty_end)
     assert b"".join(block.data for block in blocks) == file.data
     assert all(block.data for block in blocks)
     at = start
@@ -46,7 +46,7 @@ def test_blocks_begin_and_end_where_the_oracle_ends_rows(
     file: File, start: Cursor, empty_end: bool, data: st.DataObject
 ) -> None:
     parts = data.draw(pieces(file.data, most=50))
-    blocks = _cut(BlockCutter(ends_of(file.dialect), start, LONG), parts, empty_end=empty_end)
+    blocks = _cut(BlockSplitter(ends_of(file.dialect), start, LONG), parts, empty_end=empty_end)
     ends = row_ends(file.data, *file.marks)
     terminated = terminated_ends(file.data, *file.marks)
     for number, block in enumerate(blocks, 1):
@@ -61,7 +61,7 @@ def test_blocks_begin_and_end_where_the_oracle_ends_rows(
 def test_a_complete_row_waits_for_no_more_than_its_own_length(
     file: File, data: st.DataObject
 ) -> None:
-    cutter = BlockCutter(ends_of(file.dialect), Cursor(0, 1), LONG)
+    cutter = BlockSplitter(ends_of(file.dialect), Cursor(0, 1), LONG)
     read = b""
     for part in data.draw(pieces(file.data, most=50)):
         read += part
@@ -75,7 +75,7 @@ def test_a_complete_row_waits_for_no_more_than_its_own_length(
 def test_a_row_is_too_long_exactly_when_it_exceeds_the_limit(
     file: File, start: Cursor, limit: int, empty_end: bool, data: st.DataObject
 ) -> None:
-    cutter = BlockCutter(ends_of(file.dialect), start, limit)
+    cutter = BlockSplitter(ends_of(file.dialect), start, limit)
     parts = data.draw(pieces(file.data, most=cutter.piece_bytes))
     ends = row_ends(file.data, *file.marks)
     too_long = [begin for begin, end in zip([0, *ends], ends, strict=False) if end - begin > limit]

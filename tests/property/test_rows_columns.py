@@ -7,19 +7,19 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts import Cursor
-from ddbload.rows.blocks import Block
+from ddbload.contracts.run_record import Cursor
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import ColumnReader, Columns
-from ddbload.rows.cutter import octets, text
-from ddbload.rows.parse import RowParser
-from ddbload.rows.split import row_ends
+from ddbload.rows.octets import from_octets, to_octets
+from ddbload.rows.row_parser import RowParser
 from tests.oracle.csv_machine import Row
 from tests.property.rows_files import File, files
 from tests.unit.rows.expected import rows_of
 
 
 def _read(file: File, count: int) -> Columns:
-    reader = ColumnReader(RowParser(file.dialect, row_ends(file.dialect)), count)
+    reader = ColumnReader(RowParser(file.dialect, dialect_boundaries(file.dialect)), count)
     return reader.read(Block(file.data, Cursor(0, 1)))
 
 
@@ -36,7 +36,7 @@ def test_the_cells_of_a_row_are_the_oracles(file: File, count: int) -> None:
         if place in columns.odd:
             assert row.defect is not None or len(row.fields) != count
         else:
-            assert [text(cells[place]) for cells in columns.cells] == row.fields
+            assert [from_octets(cells[place]) for cells in columns.cells] == row.fields
 
 
 @given(files(), st.integers(1, 4))
@@ -45,7 +45,7 @@ def test_no_row_is_longer_than_the_longest(file: File, count: int) -> None:
     if columns.longest is not None:
         for row in _expected(file):
             if row.defect is None:
-                assert sum(len(octets(field)) for field in row.fields) <= columns.longest
+                assert sum(len(to_octets(field)) for field in row.fields) <= columns.longest
 
 
 @given(files(), st.integers(1, 4))
@@ -58,5 +58,5 @@ def test_what_is_plain_stands_in_json_as_it_is(file: File, count: int) -> None:
 
 @given(st.text(st.characters(codec="utf-8")))
 def test_octets_are_utf_8(said: str) -> None:
-    assert octets(said).encode("latin-1") == said.encode()
-    assert text(octets(said)) == said
+    assert to_octets(said).encode("latin-1") == said.encode()
+    assert from_octets(to_octets(said)) == said

@@ -8,13 +8,13 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts import Cursor
-from ddbload.rows.blocks import Block
+from ddbload.contracts.run_record import Cursor
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.parse import RowParser
-from ddbload.rows.split import row_ends
+from ddbload.rows.row_parser import RowParser
 from tests.property.rows_files import File, files
-from tests.unit.rows.reading import read_all
+from tests.unit.rows.row_readers import read_all
 
 MARKS = [(",", '"', None), ("\t", None, "\\"), (";", "'", "\\"), ("|", '"', "^")]
 SPECIAL = ",;\t|\"'\\^\r\n#é\0"
@@ -34,7 +34,7 @@ def test_what_the_csv_module_reads_strictly_is_read_the_same(file: File) -> None
         expected = _csv_rows(file.data.decode(dialect.encoding), dialect)
     except (csv.Error, UnicodeDecodeError):
         return
-    ends = row_ends(dialect)
+    ends = dialect_boundaries(dialect)
     found = RowParser(dialect, ends).parse(Block(file.data, Cursor(0, 1)))
     assert found.records == expected
     assert RowParser(dialect, ends).parse_rows(found.block) == expected

@@ -9,20 +9,20 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts import Cursor, KeyAttribute, Table
-from ddbload.rows import plain_documents, typed_documents
-from ddbload.rows.defects import Defect
-from ddbload.rows.document_items import Rules
-from ddbload.rows.documents import DocumentRows
-from ddbload.rows.encode import item_of
-from ddbload.rows.envelopes import item_line
+from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
+from ddbload.items.documents import ddb_json_columns, json_columns
+from ddbload.items.documents.document_builder import DocumentRules
+from ddbload.items.documents.document_encoder import DocumentEncoder
+from ddbload.items.documents.envelopes import item_line
+from ddbload.items.encode.batch_encoder import item_of_request
+from ddbload.rows.reject_lines import Defect
 from tests.oracle.json_machine import Bad, Number, Row, attribute, check_text, read_rows, typed
 from tests.property.document_files import Maker
-from tests.unit.rows.reading import blocks_of, chunks_of
+from tests.unit.rows.row_readers import blocks_of, chunks_of
 
 TABLE = Table("t", "id", (KeyAttribute("id", "S", 2048),), ())
-PLAIN = Rules(TABLE)
-TYPED = Rules(TABLE, typed=True, native=True, envelope=item_line)
+PLAIN = DocumentRules(TABLE)
+TYPED = DocumentRules(TABLE, typed=True, native=True, envelope=item_line)
 SYNTAX = {"bad_encoding", "bad_json", "not_an_object"}
 
 seeds = st.integers(0, 2**40)
@@ -36,18 +36,22 @@ class Found(NamedTuple):
     """Attributes, or why there are none."""
 
 
-def read(data: bytes, rules: Rules, chunk_bytes: int, piece_bytes: list[int]) -> list[Found]:
+def read(
+    data: bytes, rules: DocumentRules, chunk_bytes: int, piece_bytes: list[int]
+) -> list[Found]:
     """Every row, as the pipeline comes by it."""
-    rows = DocumentRows(rules)
+    rows = DocumentEncoder(rules)
     few = len(piece_bytes)
     with (
-        patch.object(plain_documents, "FEW_ROWS", few),
-        patch.object(typed_documents, "FEW_ROWS", few),
+        patch.object(json_columns, "FEW_ROWS", few),
+        patch.object(ddb_json_columns, "FEW_ROWS", few),
     ):
         return _read(data, rows, chunk_bytes, piece_bytes)
 
 
-def _read(data: bytes, rows: DocumentRows, chunk_bytes: int, piece_bytes: list[int]) -> list[Found]:
+def _read(
+    data: bytes, rows: DocumentEncoder, chunk_bytes: int, piece_bytes: list[int]
+) -> list[Found]:
     start = Cursor(1000, 7)
     found: list[Found] = []
     for chunk in chunks_of(data, rows.ends, start, chunk_bytes):
@@ -67,7 +71,7 @@ def _read(data: bytes, rows: DocumentRows, chunk_bytes: int, piece_bytes: list[i
                 if isinstance(built, Defect):
                     found.append(Found(place.line, place.byte, built.cause))
                     continue
-                written = item_of(window.puts[row])
+                written = item_of_request(window.puts[row])
                 assert written == built.attributes
                 assert window.keys[row] == built.key
                 found.append(Found(place.line, place.byte, written))

@@ -9,31 +9,35 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.rows import encode
-from ddbload.rows.cells import FILLER
-from ddbload.rows.columns import Columns
-from ddbload.rows.cutter import octets
-from ddbload.rows.defects import Defect
-from ddbload.rows.encode import Encoder, Window, item_of, put_of
-from ddbload.rows.items import Item
-from ddbload.rows.parse import Record
+from ddbload.items.encode import batch_encoder
+from ddbload.items.encode.batch_encoder import (
+    BatchEncoder,
+    EncodedRows,
+    item_of_request,
+    put_request,
+)
+from ddbload.items.item_builder import Item
+from ddbload.rows.columns import FILLER, Columns
+from ddbload.rows.octets import to_octets
+from ddbload.rows.reject_lines import Defect
+from ddbload.rows.row_parser import ParsedRow
 from tests.property.test_rows_items import Sheet, sheets
-from tests.unit.rows.expected_bodies import request_body
+from tests.unit.items.expected_bodies import request_body
 
 
 @dataclass(frozen=True)
 class Judged:
     """Rows, and what the builder and the encoder say of each."""
 
-    encoder: Encoder
+    encoder: BatchEncoder
     built: list[Item | Defect]
-    window: Window
+    window: EncodedRows
 
 
-def _columns(draw: st.DrawFn, records: list[Record], count: int) -> Columns:
+def _columns(draw: st.DrawFn, records: list[ParsedRow], count: int) -> Columns:
     """As the reader would give them: not everything that could be known is."""
     fields = [
-        [octets(cell) for cell in record]
+        [to_octets(cell) for cell in record]
         if isinstance(record, list) and len(record) == count
         else None
         for record in records
@@ -54,20 +58,24 @@ def _columns(draw: st.DrawFn, records: list[Record], count: int) -> Columns:
 @st.composite
 def judged(draw: st.DrawFn) -> Judged:
     sheet: Sheet = draw(sheets(rows=draw(st.integers(1, 12)), good=draw(st.booleans())))
-    records: list[Record] = [*sheet.rows]
+    records: list[ParsedRow] = [*sheet.rows]
     for place in draw(st.lists(st.integers(0, len(records) - 1), max_size=2)):
         row = sheet.rows[place]
         records[place] = draw(st.sampled_from([row[1:], [*row, "x"], Defect("bad", "")]))
-    encoder = Encoder(list(sheet.columns), list(sheet.columns.values()), sheet.table, sheet.nulls)
+    encoder = BatchEncoder(
+        list(sheet.columns), list(sheet.columns.values()), sheet.table, sheet.nulls
+    )
     built = [
         record if isinstance(record, Defect) else sheet.builder.build(record) for record in records
     ]
-    window = Window([], [], None, 1)
+    window = EncodedRows([], [], None, 1)
     cut = draw(st.integers(0, len(records)))
-    with mock.patch.object(encode, "MAX_ROW_BYTES", draw(st.sampled_from([100, 400, 600_000]))):
+    with mock.patch.object(
+        batch_encoder, "MAX_ROW_BYTES", draw(st.sampled_from([100, 400, 600_000]))
+    ):
         for some in (records[:cut], records[cut:]):
             if some:
-                window.extend(encoder.examine(_columns(draw, some, len(sheet.columns))))
+                window.extend(encoder.encode(_columns(draw, some, len(sheet.columns))))
     return Judged(encoder, built, window)
 
 
@@ -85,7 +93,7 @@ def test_keys_and_items_are_the_builder_s(case: Judged) -> None:
         if place not in case.window.odd:
             assert isinstance(built, Item)
             assert case.window.keys[place] == built.key
-            assert item_of(case.window.puts[place]) == built.attributes
+            assert item_of_request(case.window.puts[place]) == built.attributes
 
 
 @given(judged(), st.randoms(use_true_random=False))
@@ -94,7 +102,7 @@ def test_a_body_is_the_plain_one_to_the_byte(case: Judged, rng) -> None:
     rng.shuffle(places)
     items = [built for place in places if isinstance(built := case.built[place], Item)]
     puts = [
-        put_of(item.attributes) if place in case.window.odd else case.window.puts[place]
+        put_request(item.attributes) if place in case.window.odd else case.window.puts[place]
         for place, item in zip(places, items, strict=True)
     ]
     assert case.encoder.body(puts) == request_body("t", [item.attributes for item in items])

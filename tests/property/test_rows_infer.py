@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.rows.infer import Guess
-from ddbload.rows.types import BadValue
-from ddbload.rows.values import TEXT_READERS
+from ddbload.dynamodb.scalar_text import BadValue
+from ddbload.items.type_inference import TypeGuess
+from ddbload.items.typed_values import TEXT_READERS
 from tests.fakes.dynamodb_values import number_text
 from tests.property.test_rows_types import numerals
 
@@ -24,7 +24,7 @@ _columns = st.lists(_cells, max_size=6) | st.lists(
 
 @given(_columns)
 def test_what_is_guessed_takes_every_cell_and_keeps_it(cells: list[str]) -> None:
-    guess = Guess()
+    guess = TypeGuess()
     guess.add(cells)
     kind = guess.inferred().type
     for cell in filter(None, cells):
@@ -41,7 +41,7 @@ def test_what_is_guessed_takes_every_cell_and_keeps_it(cells: list[str]) -> None
 
 @given(_columns, st.integers(0, 6))
 def test_it_does_not_matter_how_cells_come(cells: list[str], cut: int) -> None:
-    whole, parts = Guess(), Guess()
+    whole, parts = TypeGuess(), TypeGuess()
     whole.add(cells)
     parts.add(cells[:cut])
     parts.add(cells[cut:])

@@ -11,11 +11,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts import KeyAttribute, Table
-from ddbload.rows.defects import Defect
-from ddbload.rows.items import Item, ItemBuilder
+from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.items.item_builder import Item, ItemBuilder
+from ddbload.rows.reject_lines import Defect
 from tests.property.test_rows_types import numerals
-from tests.unit.rows.expected_items import BAD, absent, causes, read_back, value_bytes, value_of
+from tests.unit.items.expected_items import BAD, absent, causes, read_back, value_bytes, value_of
 
 _characters = st.characters(codec="utf-8") | st.sampled_from('"\\\x01\x7fé漢😀\u2028')
 _names = st.text(_characters, min_size=1, max_size=5) | st.tuples(

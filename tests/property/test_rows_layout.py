@@ -9,19 +9,24 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts import Cursor, KeyAttribute, Table
-from ddbload.modes import INSERT, LAST_WINS, condition_of, position
-from ddbload.rows.blocks import Block
+from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
+from ddbload.dynamodb.write_modes import INSERT, LAST_WINS, position, write_condition
+from ddbload.items.encode.batch_encoder import item_of_request, put_request
+from ddbload.items.encode.mode_encoders import (
+    DeleteEncoder,
+    InsertEncoder,
+    LastWinsEncoder,
+    PutEncoder,
+)
+from ddbload.items.item_builder import Item
+from ddbload.items.item_layout import ColumnChanges, ItemLayout
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import Columns
-from ddbload.rows.cutter import octets, text
-from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.encode import item_of, put_of
-from ddbload.rows.items import Item
-from ddbload.rows.layout import Changes, Layout
-from ddbload.rows.places import Places
-from ddbload.rows.shapes import Conditional, Keys, Positioned, Shape
-from ddbload.rows.split import row_ends
+from ddbload.rows.octets import from_octets, to_octets
+from ddbload.rows.reject_lines import Defect
+from ddbload.rows.row_positions import RowPositions
 
 STARTED = 1_760_000_000.0
 _texts = st.text(st.sampled_from('ab%s{}"\\\x01é漢😀\u2028'), max_size=6)
@@ -42,7 +47,7 @@ class Mapped:
     markers: list[str]
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> ItemLayout:
         written = {
             name: "".join(
                 f"{{{part}}}" if is_column else part.replace("{", "{{").replace("}", "}}")
@@ -50,13 +55,13 @@ class Mapped:
             )
             for name, parts in self.composed.items()
         }
-        changes = Changes.of(rename=self.rename, drop=self.drop, set=written)
-        return Layout.of(self.columns, changes, self.markers)
+        changes = ColumnChanges.of(rename=self.rename, drop=self.drop, set=written)
+        return ItemLayout.of(self.columns, changes, self.markers)
 
     @property
     def cells(self) -> Columns:
         """As the reader would give them."""
-        rows = [[octets(cell) for cell in row] for row in self.rows]
+        rows = [[to_octets(cell) for cell in row] for row in self.rows]
         said = "".join(cell for row in rows for cell in row)
         return Columns(
             len(rows),
@@ -117,7 +122,7 @@ def test_rows_are_laid_out_alike_one_by_one_and_together(case: Mapped) -> None:
         expected = case.expected(row)
         assert set(layout.attributes) == set(expected)
         assert dict(zip(layout.attributes, layout.row(row), strict=True)) == expected
-        assert dict(zip(layout.attributes, map(text, cells), strict=True)) == expected
+        assert dict(zip(layout.attributes, map(from_octets, cells), strict=True)) == expected
 
 
 @given(mapped())
@@ -134,17 +139,17 @@ def test_what_is_told_of_the_columns_is_still_true(case: Mapped) -> None:
 ABSENT: dict[str, dict[str, Any]] = {"null": {"NULL": True}, "empty": {"S": ""}}
 
 
-def _shape(mode: str, layout: Layout, table: Table, nulls: str = "omit") -> Shape:
+def _shape(mode: str, layout: ItemLayout, table: Table, nulls: str = "omit") -> PutEncoder:
     types = ["S"] * len(layout.attributes)
     if mode == "put":
-        return Shape(layout, types, table, nulls)
+        return PutEncoder(layout, types, table, nulls)
     if mode == "delete":
-        return Keys(layout, types, table)
-    condition = condition_of(mode, table.keys[0].name, "at" if mode == LAST_WINS else None)
+        return DeleteEncoder(layout, types, table)
+    condition = write_condition(mode, table.keys[0].name, "at" if mode == LAST_WINS else None)
     assert condition is not None
     if mode == INSERT:
-        return Conditional(layout, types, table, condition, nulls)
-    return Positioned(layout, types, table, condition, STARTED, nulls)
+        return InsertEncoder(layout, types, table, condition, nulls)
+    return LastWinsEncoder(layout, types, table, condition, STARTED, nulls)
 
 
 @given(
@@ -164,14 +169,16 @@ def test_every_mode_sends_what_the_mapping_makes(
     shape = _shape(mode, layout, table, nulls)
     # Places are all that modes want to know of the text.
     block = Block(b"x\n" * len(case.rows), Cursor(1000, 7))
-    window = shape.examine(case.cells, Places(block, row_ends(Dialect()), len(case.rows)))
+    window = shape.examine(
+        case.cells, RowPositions(block, dialect_boundaries(Dialect()), len(case.rows))
+    )
     for row, fields in enumerate(case.rows):
         byte = 1000 + 2 * row
         built = shape.build(fields, byte)
         expected = case.expected(fields)
         if isinstance(built, Defect):
             assert row in window.odd
-            said = [octets(expected[key]) for key in keys]
+            said = [to_octets(expected[key]) for key in keys]
             assert not all(said) or max(map(len, said)) > 9
             continue
         attributes = {
@@ -185,9 +192,9 @@ def test_every_mode_sends_what_the_mapping_makes(
             attributes["at"] = {"S": position(STARTED, byte)}
         assert built.attributes == attributes
         if row not in window.odd:
-            assert item_of(window.puts[row]) == attributes
-            assert window.keys[row] == built.key == tuple(octets(expected[key]) for key in keys)
-            assert shape.body([window.puts[row]]) == shape.body([put_of(built.attributes)])
+            assert item_of_request(window.puts[row]) == attributes
+            assert window.keys[row] == built.key == tuple(to_octets(expected[key]) for key in keys)
+            assert shape.body([window.puts[row]]) == shape.body([put_request(built.attributes)])
 
 
 @given(mapped(), st.sampled_from(["put", "delete"]))

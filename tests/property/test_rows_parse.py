@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts import Cursor
-from ddbload.rows.blocks import Block
-from ddbload.rows.parse import RowParser
-from ddbload.rows.split import row_ends
+from ddbload.contracts.run_record import Cursor
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
+from ddbload.rows.row_parser import RowParser
 from tests.property.rows_files import File, files, starts
 from tests.unit.rows.expected import line_at, rows_of
-from tests.unit.rows.reading import assert_same_rows, read_all
+from tests.unit.rows.row_readers import assert_same_rows, read_all
 
 piece_sizes = st.lists(st.integers(1, 60), min_size=1, max_size=6)
 
@@ -44,7 +44,9 @@ def test_positions_are_the_sources(
 
 @given(files(), st.data())
 def test_positions_are_known_in_any_order(file: File, data: st.DataObject) -> None:
-    rows = RowParser(file.dialect, row_ends(file.dialect)).parse(Block(file.data, Cursor(0, 1)))
+    rows = RowParser(file.dialect, dialect_boundaries(file.dialect)).parse(
+        Block(file.data, Cursor(0, 1))
+    )
     expected = rows_of(file.data, *file.marks)
     for number in data.draw(st.permutations(range(len(rows.records)))):
         row = expected[number]

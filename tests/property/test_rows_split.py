@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.rows.ends import RowEnds
-from ddbload.rows.general import GeneralEnds
-from ddbload.rows.split import PlainEnds
+from ddbload.rows.boundaries.general_boundaries import GeneralBoundaries
+from ddbload.rows.boundaries.plain_boundaries import PlainBoundaries
+from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from tests.property.rows_files import File, files
 from tests.unit.rows.expected import certain_ends, row_ends, terminated_ends
 
 
-def _ends_of(file: File) -> RowEnds:
+def _ends_of(file: File) -> RowBoundaries:
     """What looks no farther than it must, even in files as small as these."""
-    kind = PlainEnds if file.dialect.is_plain else GeneralEnds
+    kind = PlainBoundaries if file.dialect.is_plain else GeneralBoundaries
     return kind(file.dialect, 1 + len(file.data) % 5)
 
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ddbload.rows.types import BadValue, Number, number
-from tests.unit.rows.expected_items import decimal_of, fits, number_bytes
+from ddbload.dynamodb.scalar_text import BadValue, Number, parse_number
+from tests.unit.items.expected_items import decimal_of, fits, number_bytes
 
 _digits = st.one_of(
     st.text("0123456789", max_size=6),
@@ -47,7 +47,7 @@ scribbles = st.text(st.sampled_from("0123456789+-.eE _,\n٣²NaInfity"), max_siz
 
 def _read(text: str) -> Number | None:
     try:
-        return number(text)
+        return parse_number(text)
     except BadValue:
         return None
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.write.rate import SLOWEST
+from ddbload.write.pacing.adaptive_rate import SLOWEST
 from tests.unit.write.simulated import FAULTS, MAX_LATENCY, Simulation, World
 
 LONGEST_BACK_OFF = 20.0

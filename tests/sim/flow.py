@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ddbload.write.steps import Accepted, Answer, Batch, Finished, Throttled
+from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, Throttled
 from tests.sim.table import Table
 from tests.sim.writers import Load, Source, Writer
 

@@ -16,9 +16,17 @@ from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
-from ddbload.write import limits
-from ddbload.write.settlement import Outcome
-from ddbload.write.steps import Accepted, Answer, Batch, Finished, Refused, Throttled, Unsure
+from ddbload.write.scheduler import row_limits
+from ddbload.write.scheduler.messages import (
+    Accepted,
+    Answer,
+    Batch,
+    Finished,
+    Refused,
+    Throttled,
+    Unsure,
+)
+from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from tests.sim.table import Table
 from tests.sim.worker import BreachError, Row, Worker
 from tests.sim.world import CREDENTIALS, LANDS, SLOW, TIME_OUT, WORDS, World
@@ -54,8 +62,8 @@ class Simulation:
 
     def run(self) -> Simulation:
         with (
-            mock.patch.object(limits, "MAX_BATCH_ROWS", self.world.batch_rows),
-            mock.patch.object(limits, "MAX_AHEAD", self.world.ahead),
+            mock.patch.object(row_limits, "MAX_BATCH_ROWS", self.world.batch_rows),
+            mock.patch.object(row_limits, "MAX_AHEAD", self.world.ahead),
         ):
             self._invoke()
             for _ in range(MAX_STEPS):
@@ -218,9 +226,9 @@ class Simulation:
             return self._throttled(key_range=self._rng.random() < 0.3)
         if fault in {"some_returned", "returned_and_written"}:
             return Unsure(fault)
-        outcome = Outcome.WRITTEN
+        outcome = RowOutcome.WRITTEN
         if self.items[row.key] != worker.first + batch.handles[0]:
-            outcome = Outcome.SKIPPED if self.world.mode == "insert" else Outcome.SUPERSEDED
+            outcome = RowOutcome.SKIPPED if self.world.mode == "insert" else RowOutcome.SUPERSEDED
         return Accepted((), 0.0 if fault == "uncounted" else float(row.units), outcome)
 
     def _throttled(self, *, key_range: bool) -> Throttled:

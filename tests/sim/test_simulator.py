@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from ddbload.aws_http import failures
-from ddbload.write import unsettled
-from ddbload.write.scheduler import Scheduler
-from ddbload.write.settlement import Outcome
-from ddbload.write.steps import Accepted, Throttled, Unsure
-from ddbload.write.succession import Succession
+from ddbload.aws import failures
+from ddbload.write.scheduler import unsettled_rows
+from ddbload.write.scheduler.key_ordering import KeyOrdering
+from ddbload.write.scheduler.messages import Accepted, Throttled, Unsure
+from ddbload.write.scheduler.outcome_tracker import RowOutcome
+from ddbload.write.scheduler.scheduler import Scheduler
 from tests.sim.__main__ import failure
 from tests.sim.run import Simulation
 from tests.sim.worker import BreachError
@@ -80,7 +80,7 @@ def test_requests_that_were_not_answered_and_count_as_written_are_found(monkeypa
 
 
 def test_two_writes_of_one_key_under_way_are_found(monkeypatch):
-    monkeypatch.setattr(Succession, "add", lambda _self, _row: True)
+    monkeypatch.setattr(KeyOrdering, "add", lambda _self, _row: True)
     assert caught()
 
 
@@ -93,7 +93,7 @@ def test_a_row_that_counts_otherwise_is_found(monkeypatch):
     real = Scheduler._settle
 
     def settle(self, row, outcome):
-        real(self, row, Outcome.WRITTEN if outcome is Outcome.REJECTED else outcome)
+        real(self, row, RowOutcome.WRITTEN if outcome is RowOutcome.REJECTED else outcome)
 
     monkeypatch.setattr(Scheduler, "_settle", settle)
     assert any("instead of" in words for words in caught())
@@ -105,7 +105,7 @@ def test_a_later_row_that_another_invocation_overwrites_is_found(monkeypatch):
 
 
 def test_a_later_row_that_is_inserted_first_is_found(monkeypatch):
-    monkeypatch.setattr(unsettled, "FirstWins", Succession)
+    monkeypatch.setattr(unsettled_rows, "FirstWins", KeyOrdering)
     assert caught()
 
 
@@ -114,7 +114,7 @@ def test_a_condition_that_did_not_hold_and_counts_as_written_is_found(monkeypatc
 
     def answered(self, batch, answer, now):
         if isinstance(answer, Accepted):
-            answer = replace(answer, outcome=Outcome.WRITTEN)
+            answer = replace(answer, outcome=RowOutcome.WRITTEN)
         real(self, batch, answer, now)
 
     monkeypatch.setattr(Scheduler, "answered", answered)

@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ddbload.contracts import Counts
-from ddbload.write.pacing import Pacing
-from ddbload.write.scheduler import Scheduler
-from ddbload.write.settlement import Outcome
-from ddbload.write.steps import Accepted, Answer, Batch, Finished, Wait
+from ddbload.contracts.results import RowCounts
+from ddbload.write.pacing.pacing import Pacing
+from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, Wait
+from ddbload.write.scheduler.outcome_tracker import RowOutcome
+from ddbload.write.scheduler.scheduler import Scheduler
 from tests.sim.world import World
 
 
@@ -62,7 +62,7 @@ class Worker:
         self.flights: dict[int, Batch] = {}
         self.written: set[int] = set()
         """Handles that an answer called written."""
-        self.passed_over: dict[int, Outcome] = {}
+        self.passed_over: dict[int, RowOutcome] = {}
         """Those of which a condition did not hold."""
         self._under_way: set[tuple[int, int]] = set()
         self._sent: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
@@ -77,7 +77,7 @@ class Worker:
         return self.first + self.scheduler.settlement.frontier
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> RowCounts:
         return self.scheduler.settlement.counts
 
     def step(self, now: float) -> Batch | Wait | Finished:
@@ -101,7 +101,7 @@ class Worker:
         if isinstance(answer, Accepted):
             returned = {batch.handles[place] for place in answer.unprocessed}
             taken = set(batch.handles) - returned
-            if answer.outcome is Outcome.WRITTEN:
+            if answer.outcome is RowOutcome.WRITTEN:
                 self.written.update(taken)
             else:
                 self.passed_over.update(dict.fromkeys(taken, answer.outcome))
@@ -116,9 +116,9 @@ class Worker:
         counts = self.counts
         rejected = sum(self.row(row).rejected or row in scheduler.refused for row in before)
         written = [row for row in before if row in self.written]
-        skipped = sum(self.passed_over.get(row) is Outcome.SKIPPED for row in before)
+        skipped = sum(self.passed_over.get(row) is RowOutcome.SKIPPED for row in before)
         superseded = len(before) - rejected - len(written) - skipped
-        expected = Counts(
+        expected = RowCounts(
             read=len(before),
             written=len(written),
             rejected=rejected,
@@ -147,7 +147,7 @@ class Worker:
     def _feed(self, most: int) -> None:
         scheduler = self.scheduler
         count = min(most, scheduler.room(), self._left - self._told)
-        first = scheduler.know(count)
+        first = scheduler.reserve_handles(count)
         self._told += count
         if scheduler.settlement.ahead > self._world.ahead:
             raise BreachError("more rows are known than may be")

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import Protocol
 
-from ddbload.aws_http.backoff import full_jitter
-from ddbload.write.pacing import Pacing
-from ddbload.write.scheduler import Scheduler
-from ddbload.write.steps import Accepted, Answer, Batch, Finished, Step, Wait
+from ddbload.aws.backoff import full_jitter
+from ddbload.write.pacing.pacing import Pacing
+from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, Step, Wait
+from ddbload.write.scheduler.scheduler import Scheduler
 
 HOT = 0
 """The partition key that a share of the rows may have."""
@@ -97,7 +97,7 @@ class Ours:
             if not keys:
                 scheduler.close()
                 return
-            first = scheduler.know(len(keys))
+            first = scheduler.reserve_handles(len(keys))
             units = source.load.units
             scheduler.offer_all(
                 range(first, first + len(keys)),

@@ -29,10 +29,10 @@ ANYWHERE = {"boto3", "botocore.session", "urllib3", "rich", "asyncio", "multipro
 @pytest.mark.parametrize(
     ("start", "slow"),
     [
-        ("ddbload.cli.commands", {"botocore", "ssl"}),
-        ("ddbload.pipeline.conductor", {"botocore", "click"}),
+        ("ddbload.cli.main", {"botocore", "ssl"}),
+        ("ddbload.runs.run_import", {"botocore", "click"}),
         *(
-            (f"lambdas.{name}", {"click", "ddbload.pipeline.workers"})
+            (f"lambdas.{name}", {"click", "ddbload.runs.worker_pools"})
             for name in ("preflight", "import_chunk", "report", "on_upload")
         ),
     ],

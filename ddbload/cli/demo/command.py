@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from ddbload.cli.demo.sample import KEYS, write_sample
-from ddbload.cli.demo.table import keys_of
+from ddbload.cli.demo.verify_table import KEYS, keys_of, write_sample
 from ddbload.errors import InvalidUsage, SourceNotFound
 
 

@@ -1,30 +1,230 @@
-"""The whole demo: AWS on this machine, `cdk deploy`, an upload, the run that it starts, a proof."""
+"""What the whole demo runs besides ddbload itself: the checkout, and what `make setup` installs."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from ddbload.cli.demo.cdk import Cdk
-from ddbload.cli.demo.checkout import check_checkout
-from ddbload.cli.demo.emulation import emulation
-from ddbload.cli.demo.outcome import proven, show_rejects
-from ddbload.cli.demo.steps import progress, step
-from ddbload.cli.demo.table import TABLE, Keys, create
+from ddbload.cli.demo.output import progress, proven, show_rejects, step
+from ddbload.cli.demo.verify_table import TABLE, Keys, create
 from ddbload.cli.options import cores
 from ddbload.cli.output import EXIT_FAILED, Result, tell
-from ddbload.contracts import Failure
+from ddbload.contracts.results import Failure
 from ddbload.errors import DemoUnavailable, RunNotFound
 
 if TYPE_CHECKING:
-    from ddbload.cli.places import Deployed
-    from ddbload.contracts import Report
+    from ddbload.cli.run_location import Deployed
+    from ddbload.contracts.results import Report
+
+
+ROOT = Path(__file__).resolve().parents[3]
+"""The checkout, where ddbload is installed from one (editable, as `make setup` does)."""
+CDK = ROOT / "node_modules" / ".bin" / "cdk"
+
+
+def check_checkout() -> None:
+    """See that everything is there before anything is started. Raises `DemoUnavailable`."""
+    parts = ("app.py", "cdk.json", "infra", "lambdas", "localaws", "statemachine")
+    if not all((ROOT / part).exists() for part in parts):
+        raise DemoUnavailable(
+            "the whole demo deploys ddbload's checkout, which is not here: get it from where"
+            " ddbload came from and run 'make demo' in it; or try `ddbload demo --import-only`"
+        )
+    if shutil.which("node") is None:
+        raise DemoUnavailable("the demo needs Node.js 20 or later; install it and try again")
+    if not CDK.exists():
+        raise DemoUnavailable(f"{CDK} is not there; run 'make demo', or 'npm ci' first")
+    for module in ("aws_cdk", "awslambdaric", "moto"):
+        if find_spec(module) is None:
+            raise DemoUnavailable(
+                f"the Python module {module} is not installed here; run 'make demo', or 'make"
+                " setup' first"
+            )
+
+
+_TIED = Path(__file__).with_name("child_process.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of `cdk` that is under way."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    words: Path
+
+    def wait(self) -> None:
+        """Wait for its end. Raises `DemoUnavailable` where it failed, and shows its words."""
+        status = self.process.wait()
+        if status:
+            click.echo(self.words.read_text("utf-8", "replace"), err=True, nl=False)
+            raise DemoUnavailable(f"cdk {self.name} ended with {status}; its own words are above")
+
+
+class Cdk:
+    """Commands of `cdk` on ddbload's app, whose files all lie in `folder`."""
+
+    def __init__(self, folder: Path, context: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._assembly = folder / "cdk.out"
+        self._context = context
+        home = folder / "home"
+        home.mkdir()
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+            # Where cdk keeps caches and settings, which are to be nobody's.
+            "HOME": str(home),
+            # What they leave there when they are killed.
+            "TMPDIR": str(home),
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "CDK_DISABLE_CLI_TELEMETRY": "true",
+            "CDK_DISABLE_VERSION_CHECK": "true",
+            # Unpacking the CDK's library takes longer than all of synthesis: so it is kept
+            # between demos, in this checkout.
+            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / "node_modules" / ".cache" / "jsii"),
+            "NODE_NO_WARNINGS": "1",
+            "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+        }
+
+    @contextmanager
+    def synth(self) -> Iterator[Command]:
+        """Make the assembly, for which no AWS is needed."""
+        arguments = ["--app", f"{shlex.quote(sys.executable)} app.py", "--quiet"]
+        arguments += ["--output", str(self._assembly)]
+        for name, value in self._context.items():
+            arguments += ["--context", f"{name}={value}"]
+        with self._command("synth", arguments, {}) as command:
+            yield command
+
+    @contextmanager
+    def bootstrap(self, aws: Mapping[str, Any]) -> Iterator[Command]:
+        """Make what deployments need in an account and region: `aws` says which."""
+        where = f"aws://{aws['account']}/{aws['region']}"
+        # Not where cdk.json is: it would synthesize the app, and has no need to.
+        with self._command(
+            "bootstrap", [where], aws["environment"], folder=self._folder
+        ) as command:
+            yield command
+
+    @contextmanager
+    def deploy(self, aws: Mapping[str, Any]) -> Iterator[Command]:
+        """Deploy the assembly."""
+        arguments = ["--app", str(self._assembly), "--require-approval", "never"]
+        arguments += ["--method", "direct", "--progress", "events"]
+        with self._command("deploy", arguments, aws["environment"]) as command:
+            yield command
+
+    @contextmanager
+    def _command(
+        self,
+        name: str,
+        arguments: list[str],
+        environment: Mapping[str, str],
+        *,
+        folder: Path = ROOT,
+    ) -> Iterator[Command]:
+        words = self._folder / f"cdk-{name}.log"
+        line = [str(CDK), name, *arguments, "--no-notices"]
+        with words.open("wb") as out:
+            process = subprocess.Popen(  # noqa: S603 - the checkout's own cdk
+                [sys.executable, "-I", str(_TIED), *line],
+                cwd=folder,
+                env={**self._environment, **environment},
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            yield Command(name, process, words)
+        finally:
+            if process.stdin is not None:
+                # Which ends it, if it has not ended.
+                process.stdin.close()
+            process.wait()
+
+
+ENDS_WITHIN = 15.0
+"""Seconds that it is given to end its functions and servers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emulation:
+    """One that is starting: `ready` waits for it."""
+
+    process: subprocess.Popen[bytes]
+    words: IO[bytes]
+    """What it writes to its standard error."""
+
+    def ready(self) -> Mapping[str, Any]:
+        """What it says of itself: account, region, endpoints, environment.
+
+        Raises `DemoUnavailable` when it ended instead.
+        """
+        line = self.process.stdout.readline() if self.process.stdout else b""
+        if not line:
+            self.process.wait()
+            self.words.seek(0)
+            click.echo(self.words.read().decode(errors="replace"), err=True, nl=False)
+            raise DemoUnavailable("AWS on this machine did not start; its own words are above")
+        found: Mapping[str, Any] = json.loads(line)
+        return found
+
+
+@contextmanager
+def emulation(folder: Path) -> Iterator[Emulation]:
+    """Start it; `folder` is for its words and the functions' logs. It ends with the block.
+
+    However this process ends, it ends too: its standard input is closed then.
+    """
+    with (folder / "localaws.log").open("w+b") as words:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "localaws", "--exit-on-stdin-eof"],
+            cwd=ROOT,
+            env={**_without_aws(), "TMPDIR": str(folder)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=words,
+            # Ctrl-C is for this process, which ends that one in order.
+            start_new_session=True,
+        )
+        try:
+            yield Emulation(process, words)
+        finally:
+            _end(process)
+
+
+def _without_aws() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+    try:
+        process.wait(ENDS_WITHIN)
+    except subprocess.TimeoutExpired:
+        tell("ddbload: AWS on this machine did not end in time, and was killed")
+    finally:
+        # Nothing where it has ended. Else at a second Ctrl-C, too.
+        process.kill()
+        process.wait()
+
 
 STACK = "ddbload-demo"
 PREFIX = "in/"
@@ -37,8 +237,8 @@ def deploy_and_prove(path: Path, keys: Keys, folder: Path) -> int:
 
     `folder` takes everything that is written on the way. Nothing runs on afterwards.
     """
-    from ddbload.aws_http.clients import AwsSettings
-    from ddbload.cli.places import deployed
+    from ddbload.aws.boto_clients import AwsSettings
+    from ddbload.cli.run_location import deployed
 
     check_checkout()
     cdk = Cdk(folder, _context(path.stat().st_size))
@@ -78,7 +278,7 @@ def _use(environment: Mapping[str, str]) -> None:
 
 def _upload(path: Path, there: Deployed) -> str:
     """Put the file into the inbox; the id of the run that its event is to start."""
-    from ddbload.pipeline.upload import Upload
+    from ddbload.pipeline.on_upload import Upload
 
     # A file's name may be any bytes, an object's key is UTF-8.
     name = os.fsencode(path.name).decode("utf-8", "replace")
@@ -90,8 +290,8 @@ def _upload(path: Path, there: Deployed) -> str:
 
 
 def _follow_and_prove(run: str, there: Deployed, keys: Keys, path: Path) -> int:
-    from ddbload.pipeline.follow import concluded, follow
-    from ddbload.pipeline.rejects import rejects
+    from ddbload.runs.deployed import concluded, follow
+    from ddbload.runs.retry_rejects import iter_rejects
 
     with step("the upload's event starts a run") as words:
         arn = _begun(run, there)
@@ -108,7 +308,7 @@ def _follow_and_prove(run: str, there: Deployed, keys: Keys, path: Path) -> int:
         return EXIT_FAILED
     result = Result.of(report, seconds=execution.seconds)
     _summary(report, result, there)
-    lines = list(rejects(run, there.context)) if result.rows.rejected else []
+    lines = list(iter_rejects(run, there.context)) if result.rows.rejected else []
     show_rejects(lines)
     if result.error is not None:
         tell(f"ddbload: {result.error.name}: {result.error.message}")

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from ddbload import environment as deployed
+from ddbload.contracts import environment as deployed
 from ddbload.errors import AwsConfiguration, InvalidPayload, TableNotFound, UnexpectedError
-from ddbload.pipeline.context import Permitted
-from ddbload.pipeline.deployment import Deployment
-from ddbload.pipeline.store import BucketStore
+from ddbload.ledger.store import BucketStore
+from ddbload.pipeline.context import AccessPolicy
 from lambdas import entry, import_chunk, on_upload, preflight, report
+from lambdas.deployment import Deployment
 from tests.fakes.stepfunctions import FakeStepFunctions
 from tests.unit.pipeline.world import BUCKET, KEY, RUN, TABLE, World
 
@@ -46,7 +46,7 @@ def world(monkeypatch) -> World:
     stepfunctions = FakeStepFunctions()
     settings = Deployment(
         work_bucket=WORK,
-        permitted=Permitted(frozenset([BUCKET]), frozenset([TABLE])),
+        permitted=AccessPolicy(frozenset([BUCKET]), frozenset([TABLE])),
         state_machine=stepfunctions.machine,
         uploads=Deployment.of(
             {**ENVIRONMENT, deployed.UPLOADS: '[{"prefix": "in/", "table": "books"}]'}
@@ -163,7 +163,7 @@ def test_settings_come_from_the_environment(monkeypatch):
         monkeypatch.setenv(name, "made-up")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     settings = Deployment.of({**ENVIRONMENT, deployed.RESERVE_SECONDS: "7.5"})
-    assert settings.permitted == Permitted(frozenset(["inbox", BUCKET]), frozenset([TABLE]))
+    assert settings.permitted == AccessPolicy(frozenset(["inbox", BUCKET]), frozenset([TABLE]))
     assert (settings.reserve_seconds, settings.uploads) == (7.5, ())
     context = Deployment.of(ENVIRONMENT).context(100.0)
     assert 60 < context.deadline - context.clock() <= 70

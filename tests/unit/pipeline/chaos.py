@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, TypeVar
 
-from ddbload.contracts import Chunk, Cursor, PreflightCursor
+from ddbload.contracts.chunks import Chunk, PreflightCursor
+from ddbload.contracts.run_record import Cursor
 from ddbload.errors import Interrupted, NoProgress, ServiceUnavailable
 from ddbload.pipeline.context import Context
 from tests.fakes.client import ServiceError, read_timeout

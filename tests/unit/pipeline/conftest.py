@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.write import limits
+from ddbload.dynamodb.limits import MAX_BATCH_ROWS
+from ddbload.write.scheduler import row_limits
 
 
 @pytest.fixture(autouse=True)
 def _in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "SPREAD_ROWS", limits.MAX_BATCH_ROWS)
+    monkeypatch.setattr(row_limits, "SPREAD_ROWS", MAX_BATCH_ROWS)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from ddbload.contracts import Counts, Segment
+from ddbload.contracts.results import RowCounts, Segment
 from ddbload.pipeline.report import chunk_segments
 from tests.oracle.csv_machine import Row, read_rows
+from tests.unit.items.expected_items import BOOLEANS, causes
 from tests.unit.pipeline.world import RUN, World, by_value
-from tests.unit.rows.expected_items import BOOLEANS, causes
 
 MOST_BYTES = {0: 2048, 1: 1024}
 """DynamoDB's limits for a partition key and a sort key."""
@@ -22,7 +22,7 @@ Key = tuple[Any, ...]
 Values = dict[str, tuple[str, Any]]
 
 
-def status_for(rows: Counts) -> str:
+def status_for(rows: RowCounts) -> str:
     """The status of a run that came to its end, by what became of its rows."""
     if rows.read and rows.rejected == rows.read:
         return "FAILED"
@@ -204,8 +204,8 @@ def assert_rejects_are(expected: Sequence[Expected], lines: Sequence[Mapping[str
         assert line.keys() == {"line", "byte", "column", "cause", "detail", "raw"}
 
 
-def counts(expected: Outcome, superseded: int = 0) -> Counts:
+def counts(expected: Outcome, superseded: int = 0) -> RowCounts:
     """What a report must say of a whole file."""
     rejected = len(expected.rejects)
     written = len(expected.rows) - rejected - superseded
-    return Counts(len(expected.rows), written, rejected, superseded)
+    return RowCounts(len(expected.rows), written, rejected, superseded)

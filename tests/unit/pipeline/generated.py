@@ -10,11 +10,12 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from ddbload.pipeline import attempts
-from ddbload.rows import blocks
-from ddbload.rows.dialect import BYTE_ORDER_MARK, Dialect
-from ddbload.source import s3
-from ddbload.write import limits
+from ddbload.ledger import attempts
+from ddbload.rows import block_splitter
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.file_signatures import BYTE_ORDER_MARK
+from ddbload.source import s3_object
+from ddbload.write.scheduler import row_limits
 from tests.property.rows_files import LINE_ENDS, NOT_UTF8, TEXTS, all_dialects, marks_of
 from tests.unit.pipeline.expected import Outcome, ends_within_quotes, outcome
 from tests.unit.pipeline.world import World
@@ -238,11 +239,11 @@ class Sizes:
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
         with (
-            mock.patch.object(blocks, "BLOCK_BYTES", self.block_bytes),
-            mock.patch.object(s3, "RANGE_BYTES", self.range_bytes),
-            mock.patch.object(limits, "MAX_BATCH_ROWS", self.batch_rows),
-            mock.patch.object(limits, "READY_ROWS", self.ready_rows),
-            mock.patch.object(limits, "SPREAD_ROWS", self.spread_rows),
+            mock.patch.object(block_splitter, "BLOCK_BYTES", self.block_bytes),
+            mock.patch.object(s3_object, "RANGE_BYTES", self.range_bytes),
+            mock.patch.object(row_limits, "MAX_BATCH_ROWS", self.batch_rows),
+            mock.patch.object(row_limits, "READY_ROWS", self.ready_rows),
+            mock.patch.object(row_limits, "SPREAD_ROWS", self.spread_rows),
             mock.patch.object(attempts, "AHEAD_ROWS", self.attempt_rows),
         ):
             yield

@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ddbload.contracts import DONE, ImportTask, PreflightTask, ReportTask
+from ddbload.contracts.results import DONE
+from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
 from ddbload.errors import DdbloadError
-from ddbload.pipeline.import_chunk import import_chunk
-from ddbload.pipeline.preflight import preflight
-from ddbload.pipeline.report import conclude
+from ddbload.pipeline.importing.import_chunk import import_chunk
+from ddbload.pipeline.preflight.preflight import preflight
+from ddbload.pipeline.report import report_execution
 from tests.unit.pipeline.world import World
 
 
@@ -46,7 +47,7 @@ def execute(
 
 def report(world: World, state: dict[str, Any]) -> dict[str, Any]:
     task = ReportTask.from_json(over_the_wire(state))
-    outcome: dict[str, Any] = over_the_wire(conclude(task, world.context()).to_json())
+    outcome: dict[str, Any] = over_the_wire(report_execution(task, world.context()).to_json())
     assert (outcome["status"] in DONE) == (outcome["error"] is None)
     return outcome
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ddbload.contracts import Failure
+from ddbload.contracts.results import Failure
 from ddbload.errors import AccessDenied, ExecutionExists, InvalidPayload, RunNotFound
 from ddbload.pipeline.executions import MAX_INPUT_BYTES, Executions
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts import Payload
+from ddbload.contracts.payload import Payload
+from ddbload.convert.convert import ConvertResult, convert, convertible
+from ddbload.convert.sinks import StreamSink
 from ddbload.errors import DdbloadError, NothingWritten
-from ddbload.pipeline.context import Permitted
-from ddbload.pipeline.convert import Converted, convert, convertible
-from ddbload.pipeline.scratch import scratch_ledger
-from ddbload.pipeline.sinks import StreamSink
+from ddbload.ledger.ledger import temporary_ledger
+from ddbload.pipeline.context import AccessPolicy
 from tests.unit.pipeline.world import TABLE, World
 
 GUESSED = {"format": "auto", "delimiter": "auto", "encoding": "auto"}
@@ -64,10 +64,10 @@ def converted_place(place: str, table: str = "", **source: Any) -> Outcome:
         "source": {"path": place, **GUESSED, **source},
         "target": {"table": table or "none"},
     }
-    context = World(b"", permitted=Permitted(paths=True)).context()
+    context = World(b"", permitted=AccessPolicy(paths=True)).context()
     rejects: list[dict[str, Any]] = []
     out = io.BytesIO()
-    with scratch_ledger() as ledger:
+    with temporary_ledger() as ledger:
         try:
             record = convertible(Payload.from_json(value), table or None, ledger, context)
             convert(
@@ -75,7 +75,7 @@ def converted_place(place: str, table: str = "", **source: Any) -> Outcome:
                 ledger,
                 context,
                 StreamSink(out, "out"),
-                Converted(),
+                ConvertResult(),
                 reject=lambda line: rejects.append(json.loads(line)),
             )
         except NothingWritten:

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts import Chunk, Cursor
-from ddbload.pipeline import intake
-from ddbload.pipeline.context import Permitted
-from ddbload.rows import blocks
-from ddbload.write import limits
-from ddbload.write.pacing import Pacing
+from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.run_record import Cursor
+from ddbload.pipeline.context import AccessPolicy
+from ddbload.pipeline.importing import row_feeder
+from ddbload.rows import block_splitter
+from ddbload.write.pacing.pacing import Pacing
+from ddbload.write.scheduler import row_limits
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed, processed_first
 from tests.fakes.s3_faults import Fault as S3Fault
@@ -52,7 +53,7 @@ def only_chunk(world: World) -> Chunk:
 @pytest.mark.parametrize("engine", ["sync", "threads"])
 @pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
 def test_awkward_files(golden: Golden, engine, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 64)
     width = len(golden.rows[0].fields) if golden.rows else 1
     columns = [f"c{number}" for number in range(1, width + 1)]
     reading = {"columns": columns, "delimiter": golden.delimiter, "quote": golden.quote}
@@ -428,7 +429,7 @@ def bad_rows(count: int, *bad: int) -> bytes:
 @pytest.mark.parametrize("limit", [0, 1, 5])
 def test_a_worker_stops_at_its_limit_and_a_higher_one_goes_on(limit, monkeypatch):
     # Rows are told of some at a time, and the rejects among those may go over the limit.
-    monkeypatch.setattr(limits, "READY_ROWS", 3)
+    monkeypatch.setattr(row_limits, "READY_ROWS", 3)
     bad = (3, 10, 11, 30, 31, 32, 45)
     data = bad_rows(50, *bad)
     world = World(data, types={"n": "N"}, options={"max_rejects": limit})
@@ -475,8 +476,8 @@ def test_the_report_adds_up_the_workers_rejects():
 
 
 def test_rejects_that_fill_a_segment_go_on_in_the_next(monkeypatch):
-    monkeypatch.setattr(intake, "MAX_REJECT_BYTES", 1000)
-    monkeypatch.setattr(limits, "READY_ROWS", 2)
+    monkeypatch.setattr(row_feeder, "MAX_REJECT_BYTES", 1000)
+    monkeypatch.setattr(row_limits, "READY_ROWS", 2)
     data = bad_rows(100, *range(0, 100, 2))
     world = World(data, types={"n": "N"})
     chunk = only_chunk(world)
@@ -514,7 +515,7 @@ def test_overwritten_between_two_chunks():
 
 @pytest.mark.parametrize("gone", [True, False])
 def test_overwritten_within_a_chunk(gone, monkeypatch):
-    monkeypatch.setattr("ddbload.source.s3.RANGE_BYTES", 100)
+    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
     world = World(rows(100))
     chunk = only_chunk(world)
 
@@ -545,7 +546,7 @@ def test_a_local_file_changed_between_chunks(tmp_path):
         def payload(self) -> dict[str, Any]:
             return {**super().payload, "source": {"path": str(path)}}
 
-    world = Local(rows(40), options={"chunk_bytes": 60}, permitted=Permitted(paths=True))
+    world = Local(rows(40), options={"chunk_bytes": 60}, permitted=AccessPolicy(paths=True))
     world.preflight()
     world.import_one(world.manifest[0])
     path.write_bytes(rows(40) + b"x,y\n")
@@ -558,7 +559,7 @@ def test_a_local_file_changed_between_chunks(tmp_path):
 
 
 def test_broken_reads_lose_and_double_no_row(monkeypatch):
-    monkeypatch.setattr("ddbload.source.s3.RANGE_BYTES", 100)
+    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
     world = World(rows(200), options={"chunk_bytes": 700})
     world.preflight()
     world.s3.faults.add("get_object", *[slow_down(), ends_after(7), None, ends_after(64)] * 9)
@@ -569,7 +570,7 @@ def test_broken_reads_lose_and_double_no_row(monkeypatch):
 
 
 def test_a_source_that_cannot_be_read_any_more_keeps_what_was_read(monkeypatch):
-    monkeypatch.setattr("ddbload.source.s3.RANGE_BYTES", 100)
+    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
     world = World(rows(100))
     chunk = only_chunk(world)
     world.s3.faults.add("get_object", None, *[slow_down()] * 6)
@@ -628,7 +629,7 @@ def test_a_cut_within_a_row_is_noticed_however_often_it_is_tried(cut):
 
 
 def test_a_cut_within_a_row_keeps_the_blocks_before_it(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 20)
+    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 20)
     world = tampered(rows(20), 64)
     with pytest.raises(errors.SplitMismatch):
         world.import_step(world.manifest[0])

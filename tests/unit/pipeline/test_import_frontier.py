@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts import ImportResult
-from ddbload.pipeline import import_chunk
-from ddbload.pipeline.intake import Intake
-from ddbload.rows import blocks
-from ddbload.write import limits
+from ddbload.contracts.states import ImportResult
+from ddbload.pipeline.importing import import_chunk
+from ddbload.pipeline.importing.row_feeder import RowFeeder
+from ddbload.rows import block_splitter
+from ddbload.write.scheduler import row_limits
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault
 from tests.unit.pipeline.expected import (
@@ -36,7 +36,7 @@ def never_taking(key: str) -> Callable[[str, Any], Fault | None]:
 
 
 def test_rows_that_were_read_and_not_told_of_are_not_done(monkeypatch):
-    monkeypatch.setattr(limits, "READY_ROWS", 10)
+    monkeypatch.setattr(row_limits, "READY_ROWS", 10)
     world = World(rows(100), request_seconds=1.0)
     world.preflight()
     (chunk,) = world.manifest
@@ -72,7 +72,7 @@ def test_rows_written_behind_one_that_is_not_are_not_counted(first):
 
 
 def test_no_more_than_twenty_thousand_rows_run_ahead(monkeypatch):
-    monkeypatch.setattr(limits, "MAX_AHEAD", 100)
+    monkeypatch.setattr(row_limits, "MAX_AHEAD", 100)
     world = World(rows(400), request_seconds=1.0)
     world.preflight()
     (chunk,) = world.manifest
@@ -85,14 +85,14 @@ def test_no_more_than_twenty_thousand_rows_run_ahead(monkeypatch):
 def test_what_is_settled_is_let_go(monkeypatch):
     most: list[int] = []
 
-    class Watched(Intake):
+    class Watched(RowFeeder):
         def release(self, handles: Sequence[int]) -> None:
             most.append(self._held.held)
             super().release(handles)
 
-    monkeypatch.setattr(import_chunk, "Intake", Watched)
-    monkeypatch.setattr(limits, "READY_ROWS", 50)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(import_chunk, "RowFeeder", Watched)
+    monkeypatch.setattr(row_limits, "READY_ROWS", 50)
+    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 100)
     world = World(rows(1000))
     world.run()
     assert max(most) <= 120

@@ -7,11 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from ddbload import errors
-from ddbload.contracts import Counts, Cursor, Report
-from ddbload.pipeline import attempts
-from ddbload.pipeline.attempts import Attempt
-from ddbload.rows import blocks
-from ddbload.write import limits
+from ddbload.contracts.results import Report, RowCounts
+from ddbload.contracts.run_record import Cursor
+from ddbload.ledger import attempts
+from ddbload.ledger.attempts import Attempt
+from ddbload.rows import block_splitter
+from ddbload.write.scheduler import row_limits
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb_faults import Fault, fails
 from tests.unit.pipeline.chaos import Chaos, Event, Killed, Plan
@@ -40,8 +41,8 @@ def world(count: int = ROWS, *, full: bool = False, **more: object) -> World:
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch):
     """Rows are read, told of and covered a few at a time."""
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 14)
-    monkeypatch.setattr(limits, "READY_ROWS", 2)
+    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 14)
+    monkeypatch.setattr(row_limits, "READY_ROWS", 2)
     monkeypatch.setattr(attempts, "AHEAD_ROWS", 2)
 
 
@@ -72,7 +73,7 @@ def survive(world: World, *events: tuple[int, Event, int]) -> tuple[Chaos, Repor
 def test_rows_of_another_run_are_skipped():
     it = world(full=True)
     report = it.run()
-    assert report.rows == Counts(read=ROWS, skipped=ROWS)
+    assert report.rows == RowCounts(read=ROWS, skipped=ROWS)
     assert report.identical == ROWS
     assert it.read_json("report.json")["identical"] == ROWS
 
@@ -82,7 +83,7 @@ def test_rows_of_another_run_are_skipped():
 def test_they_are_wherever_the_work_is_cut(seconds, chunk_bytes):
     it = world(full=True, chunk_bytes=chunk_bytes)
     report = it.run(seconds)
-    assert report.rows == Counts(read=ROWS, skipped=ROWS)
+    assert report.rows == RowCounts(read=ROWS, skipped=ROWS)
     assert report.identical == ROWS
 
 
@@ -100,13 +101,13 @@ def test_they_are_when_it_is_stopped_at_any_row(after):
     result = it.import_step(chunk, context=it.context(should_stop=stop))
     assert result.cursor is not None
     it.import_step(chunk, result.cursor)
-    assert it.report().rows == Counts(read=ROWS, skipped=ROWS)
+    assert it.report().rows == RowCounts(read=ROWS, skipped=ROWS)
 
 
 def test_they_are_when_they_were_throttled():
     it = world(full=True)
     it.dynamodb.faults.add("put_item", fails("ProvisionedThroughputExceededException"), times=5)
-    assert it.run(9.0).rows == Counts(read=ROWS, skipped=ROWS)
+    assert it.run(9.0).rows == RowCounts(read=ROWS, skipped=ROWS)
 
 
 def test_what_else_is_there_is_told_apart():
@@ -116,7 +117,7 @@ def test_what_else_is_there_is_told_apart():
         item = {"id": {"S": f"r{number:03d}"}, "a": {"S": text}}
         it.dynamodb.put_item(TableName=TABLE, Item=item)
     report = it.run(3.0)
-    assert report.rows == Counts(read=12, written=8, skipped=4)
+    assert report.rows == RowCounts(read=12, written=8, skipped=4)
     assert report.identical == 2
 
 
@@ -126,7 +127,7 @@ def test_an_unanswered_request_may_have_put_it():
         "put_item", Fault(raises=read_timeout()), None, Fault(raises=read_timeout())
     )
     report = it.run()
-    assert report.rows == Counts(read=ROWS, written=2, skipped=ROWS - 2)
+    assert report.rows == RowCounts(read=ROWS, written=2, skipped=ROWS - 2)
     assert report.identical == ROWS - 2
 
 
@@ -141,7 +142,7 @@ def test_rows_of_a_run_are_written_whatever_happens_at_any_moment(event, chunk_b
         for how in range(8) if event is Event.FAIL and moment % 3 == 0 else (0,):
             it = world(chunk_bytes=chunk_bytes)
             chaos, report = survive(it, (moment, event, how))
-            assert report.rows == Counts(read=ROWS, written=ROWS), (moment, how)
+            assert report.rows == RowCounts(read=ROWS, written=ROWS), (moment, how)
             assert report.identical == 0
             happened += len(chaos.happened)
     assert happened > ROWS
@@ -154,7 +155,7 @@ def test_rows_of_a_run_are_written_whatever_happens_twice(first, second):
         for gap in (0, 2, 5, 11):
             it = world()
             _, report = survive(it, (moment, first, 0), (gap, second, 0), (gap, Event.LAND, 0))
-            assert report.rows == Counts(read=ROWS, written=ROWS), (moment, gap)
+            assert report.rows == RowCounts(read=ROWS, written=ROWS), (moment, gap)
 
 
 @pytest.mark.parametrize("event", [Event.KILL, Event.LATE, Event.DOUBLE])
@@ -177,7 +178,7 @@ def test_what_a_kill_leaves_in_doubt_is_bounded(event):
 def test_a_later_row_of_a_key_is_skipped():
     it = World(b"id,a\nk,x\nk,x\nj,x\nk,x\n", options=INSERT)
     report = it.run()
-    assert report.rows == Counts(read=4, written=2, skipped=2)
+    assert report.rows == RowCounts(read=4, written=2, skipped=2)
     assert report.identical == 2
 
 
@@ -257,7 +258,7 @@ def test_what_was_put_ahead_is_remembered():
     assert ranges(it) == [(chunk.start, chunk.start + 7 * put + 1)]
     it.dynamodb.faults.decide = None
     it.import_one(chunk)
-    assert it.report().rows == Counts(read=ROWS, written=ROWS)
+    assert it.report().rows == RowCounts(read=ROWS, written=ROWS)
 
 
 def test_other_modes_say_nothing():
@@ -281,7 +282,7 @@ def test_a_run_that_an_earlier_version_began_takes_all_for_its_own():
         value = it.read_json(name)
         it.write_json(name, {key: each for key, each in value.items() if key not in more})
     report = it.run()
-    assert report.rows == Counts(read=ROWS, written=ROWS)
+    assert report.rows == RowCounts(read=ROWS, written=ROWS)
     assert report.identical is None
     assert attempts_of(it) == []
 
@@ -384,7 +385,7 @@ def test_rows_that_cannot_be_told_of_are_not_sent():
     assert 0 < segment.rows.written == len(it.items) < 30
     it.store.hook = lambda *_: None
     it.import_one(chunk, 3.0)
-    assert it.report().rows == Counts(read=30, written=30)
+    assert it.report().rows == RowCounts(read=30, written=30)
 
 
 def test_where_items_are_not_shown_nothing_is_said_of_identical_ones():
@@ -393,7 +394,7 @@ def test_where_items_are_not_shown_nothing_is_said_of_identical_ones():
     refused = Fault(raises=ServiceError("ConditionalCheckFailedException", 400))
     it.dynamodb.faults.decide = lambda operation, _: refused if operation == "put_item" else None
     report = it.run()
-    assert report.rows == Counts(read=ROWS, skipped=ROWS)
+    assert report.rows == RowCounts(read=ROWS, skipped=ROWS)
     assert report.identical is None
 
 

@@ -7,8 +7,8 @@ import weakref
 
 import pytest
 
-from ddbload.pipeline import import_chunk
-from ddbload.pipeline.intake import Intake
+from ddbload.pipeline.importing import import_chunk
+from ddbload.pipeline.importing.row_feeder import RowFeeder
 from tests.unit.pipeline.test_import_chunk import only_chunk, rows
 from tests.unit.pipeline.world import World
 
@@ -16,14 +16,14 @@ from tests.unit.pipeline.world import World
 @pytest.mark.parametrize("ends", ["whole", "cut"])
 def test_its_rows_are_let_go(monkeypatch, ends):
     """They are megabytes, and Python is told to look for cycles rarely."""
-    made: list[weakref.ref[Intake]] = []
+    made: list[weakref.ref[RowFeeder]] = []
 
-    class Watched(Intake):
+    class Watched(RowFeeder):
         def __init__(self, *args, **more):
             super().__init__(*args, **more)
             made.append(weakref.ref(self))
 
-    monkeypatch.setattr(import_chunk, "Intake", Watched)
+    monkeypatch.setattr(import_chunk, "RowFeeder", Watched)
     world = World(rows(200), request_seconds=1.0)
     chunk = only_chunk(world)
     context = world.context(3.0 if ends == "cut" else 99.0)

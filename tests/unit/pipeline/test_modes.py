@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts import Counts, Report
-from ddbload.modes import position
+from ddbload.contracts.results import Report, RowCounts
+from ddbload.dynamodb.write_modes import position
 from tests.fakes.client import read_timeout
 from tests.fakes.dynamodb_faults import Fault
 from tests.unit.pipeline.world import TABLE, World, by_value
@@ -55,7 +55,7 @@ def test_insert_leaves_what_is_there():
     there(it, id=s("k2"), a=s("y"))
     report = run(it)
     assert report.status == "SUCCEEDED"
-    assert (report.rows, report.identical) == (Counts(read=3, written=1, skipped=2), 1)
+    assert (report.rows, report.identical) == (RowCounts(read=3, written=1, skipped=2), 1)
     assert table(it) == file("k1,theirs", "k2,y", "k3,z")
 
 
@@ -64,27 +64,27 @@ def test_insert_keeps_the_first_row_of_a_key():
     report = run(it)
     assert table(it) == file("k1,x", "k2,z")
     # The fourth row is what is there.
-    assert (report.rows, report.identical) == (Counts(read=5, written=2, skipped=3), 1)
+    assert (report.rows, report.identical) == (RowCounts(read=5, written=2, skipped=3), 1)
 
 
 def test_insert_knows_equal_numbers():
     it = world(b"id,a\n1,1\n1.0,1.00\n1e0,2\n", INSERT, keys=[("id", "N")], types={"a": "N"})
     report = run(it)
-    assert (report.rows, report.identical) == (Counts(read=3, written=1, skipped=2), 1)
+    assert (report.rows, report.identical) == (RowCounts(read=3, written=1, skipped=2), 1)
     assert [by_value(item)["a"] for item in it.items] == [("N", 1)]
 
 
 def test_a_row_whose_answer_was_lost_is_written_and_not_skipped():
     it = world(FILE, INSERT)
     it.dynamodb.faults.add("put_item", *[Fault(raises=read_timeout(), landed=True)] * 3)
-    assert run(it).rows == Counts(read=3, written=3)
+    assert run(it).rows == RowCounts(read=3, written=3)
     assert table(it) == file("k1,x", "k2,y", "k3,z")
 
 
 def test_insert_of_a_run_that_is_taken_up_again():
     it = world(FILE, INSERT, request_seconds=1.0)
     # Each invocation sends a row or two, and counts what was answered.
-    assert it.run(1.5).rows == Counts(read=3, written=3)
+    assert it.run(1.5).rows == RowCounts(read=3, written=3)
 
 
 def test_insert_of_keys_alone():
@@ -92,7 +92,7 @@ def test_insert_of_keys_alone():
     there(it, id=s("k2"), a=s("theirs"))
     report = run(it)
     # The third row finds the first one's item, which is like its own.
-    assert (report.rows, report.identical) == (Counts(read=3, written=1, skipped=2), 1)
+    assert (report.rows, report.identical) == (RowCounts(read=3, written=1, skipped=2), 1)
 
 
 # last-wins
@@ -110,7 +110,7 @@ def test_the_last_row_stays_in_whatever_order_chunks_are_imported():
         report = it.report()
         assert report.status == "SUCCEEDED"
         written = 2 if backwards else 4
-        assert report.rows == Counts(read=4, written=written, superseded=4 - written)
+        assert report.rows == RowCounts(read=4, written=written, superseded=4 - written)
         assert table(it) == file("k1,z", "k2,w")
 
 
@@ -136,8 +136,8 @@ def test_the_run_that_began_later_stays(later_is_first):
             it.import_one(chunk)
     assert table(earlier) == file("k1,w", "k2,y", "k3,z")
     kept_out = int(later_is_first)
-    assert earlier.report().rows == Counts(read=2, written=2 - kept_out, superseded=kept_out)
-    assert later.report().rows == Counts(read=2, written=2)
+    assert earlier.report().rows == RowCounts(read=2, written=2 - kept_out, superseded=kept_out)
+    assert later.report().rows == RowCounts(read=2, written=2)
 
 
 def test_a_run_that_goes_on_later_is_no_later_run():
@@ -157,7 +157,7 @@ def test_a_run_that_goes_on_later_is_no_later_run():
 def test_items_without_a_position_are_overwritten():
     it = world(FILE, LAST_WINS)
     there(it, id=s("k1"), a=s("theirs"))
-    assert run(it).rows == Counts(read=3, written=3)
+    assert run(it).rows == RowCounts(read=3, written=3)
     assert table(it) == file("k1,x", "k2,y", "k3,z")
 
 
@@ -165,7 +165,7 @@ def test_something_else_in_the_position_attribute_is_a_reject():
     it = world(FILE, LAST_WINS)
     it.dynamodb.put_item(TableName=TABLE, Item={"id": s("k2"), AT: {"N": "7"}})
     report = run(it)
-    assert report.rows == Counts(read=3, written=2, rejected=1)
+    assert report.rows == RowCounts(read=3, written=2, rejected=1)
     (reject,) = it.rejects()
     assert (reject["line"], reject["cause"]) == (3, "foreign_position")
     assert AT in reject["detail"]
@@ -186,7 +186,7 @@ def test_a_position_counts_for_an_item_s_size():
     space = 400 * 1024 - len("idk1a") - len(AT) - len(position(0, 0))
     fits, not_quite = b"k1," + b"x" * space, b"k2," + b"x" * (space + 1)
     it = world(b"id,a\n" + fits + b"\n" + not_quite + b"\n", LAST_WINS)
-    assert run(it).rows == Counts(read=2, written=1, rejected=1)
+    assert run(it).rows == RowCounts(read=2, written=1, rejected=1)
     (reject,) = it.rejects()
     assert reject["cause"] == "item_too_large"
 
@@ -194,7 +194,7 @@ def test_a_position_counts_for_an_item_s_size():
 def test_rows_that_are_none_keep_their_causes_and_columns():
     data = b"id,a\nk1,7\nk2,x\nk3\n,8\nk5,\xff\n"
     it = world(data, LAST_WINS, types={"a": "N"})
-    assert run(it).rows == Counts(read=5, written=1, rejected=4)
+    assert run(it).rows == RowCounts(read=5, written=1, rejected=4)
     assert [(each["cause"], each["column"]) for each in it.rejects()] == [
         ("not_a_number", "a"),
         ("field_count", None),
@@ -215,7 +215,7 @@ def test_delete_takes_keys_and_ignores_the_rest():
     report = run(it)
     assert report.status == "SUCCEEDED"
     # DynamoDB does not say whether there was anything to delete.
-    assert report.rows == Counts(read=3, written=3)
+    assert report.rows == RowCounts(read=3, written=3)
     assert [item["id"] for item in it.items] == [s("k3")]
 
 
@@ -225,13 +225,13 @@ def test_delete_by_both_keys():
     for number in "123":
         there(it, id=s("k1"), sort={"N": number})
     report = run(it)
-    assert report.rows == Counts(read=3, written=2, superseded=1)
+    assert report.rows == RowCounts(read=3, written=2, superseded=1)
     assert it.items == [{"id": s("k1"), "sort": {"N": "3"}}]
 
 
 def test_keys_that_are_none_are_rejected_by_the_file_s_columns():
     it = world(b"x,id\n,1\n,one\n,\ny\n", DELETE, keys=[("id", "N")])
-    assert run(it).rows == Counts(read=4, written=1, rejected=3)
+    assert run(it).rows == RowCounts(read=4, written=1, rejected=3)
     assert [(each["cause"], each["column"]) for each in it.rejects()] == [
         ("not_a_number", "id"),
         ("empty_key", "id"),
@@ -242,7 +242,7 @@ def test_keys_that_are_none_are_rejected_by_the_file_s_columns():
 def test_a_key_of_an_index_is_no_key_to_delete_by():
     it = world(b"id,x\nk1,\n", DELETE, indexes=[[("x", "B")]])
     there(it, id=s("k1"))
-    assert run(it).rows == Counts(read=1, written=1)
+    assert run(it).rows == RowCounts(read=1, written=1)
     assert it.items == []
 
 

@@ -7,26 +7,26 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.pipeline.holding import Holding
-from ddbload.rows import blocks
-from ddbload.rows.blocks import Block
-from ddbload.write import limits
+from ddbload.pipeline.importing.row_window import PendingRows
+from ddbload.rows import block_splitter
+from ddbload.rows.block_splitter import Block
+from ddbload.write.scheduler import row_limits
 from tests.fakes.dynamodb_faults import fails
 from tests.fakes.s3_faults import Fault, internal_error, slow_down
 from tests.unit.pipeline.expected import counts, outcome
-from tests.unit.pipeline.test_conductor import conduct
 from tests.unit.pipeline.world import World
+from tests.unit.runs.test_run_import import conduct
 
 DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(100))
 
 
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 50)
-    monkeypatch.setattr("ddbload.source.s3.RANGE_BYTES", 50)
-    monkeypatch.setattr("ddbload.source.remembered.FIRST_BYTES", 50)
+    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 50)
+    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 50)
+    monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 50)
     # Rows are written while others are read, as in files of more than a few thousand.
-    monkeypatch.setattr(limits, "READY_ROWS", 5)
+    monkeypatch.setattr(row_limits, "READY_ROWS", 5)
 
 
 def stalling(world: World, seconds: float) -> Fault:
@@ -65,13 +65,13 @@ def test_an_import_that_read_nothing_in_its_time_is_stalled():
 
 def slow_to_read(world: World, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have each block's rows take so long to be parsed and encoded."""
-    add = Holding.add
+    add = PendingRows.add
 
-    def slowly(held: Holding, block: Block, since: int) -> None:
+    def slowly(held: PendingRows, block: Block, since: int) -> None:
         world.clock.sleep(seconds)
         add(held, block, since)
 
-    monkeypatch.setattr(Holding, "add", slowly)
+    monkeypatch.setattr(PendingRows, "add", slowly)
 
 
 def wide(rows: int, columns: int) -> bytes:
@@ -96,7 +96,7 @@ def test_rows_that_take_long_to_read_do_not_wait_for_others(monkeypatch):
     world = World(DATA)
     world.preflight()
     (chunk,) = world.manifest
-    monkeypatch.setattr(limits, "READY_ROWS", 2000)
+    monkeypatch.setattr(row_limits, "READY_ROWS", 2000)
     slow_to_read(world, 1.0, monkeypatch)
     told: list[tuple[float, int]] = []
     world.dynamodb.faults.decide = lambda operation, params: (

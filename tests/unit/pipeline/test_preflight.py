@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from ddbload import errors
-from ddbload.contracts import Chunk, Cursor, PreflightCursor
-from ddbload.pipeline import beginning as module
-from ddbload.rows import blocks
-from ddbload.rows.dialect import LONGEST_SIGNATURE
+from ddbload.contracts.chunks import Chunk, PreflightCursor
+from ddbload.contracts.run_record import Cursor
+from ddbload.pipeline.preflight import prepare as module
+from ddbload.rows import block_splitter
+from ddbload.rows.file_signatures import LONGEST_SIGNATURE
 from tests.golden.cases import Golden, load_all
 from tests.oracle.csv_machine import read_rows
 from tests.unit.pipeline.world import World
@@ -79,7 +80,7 @@ def test_a_file_without_rows_is_a_success_of_none(data):
 
 
 def test_a_header_that_comes_in_many_pieces(monkeypatch):
-    monkeypatch.setattr("ddbload.pipeline.header.PIECE_BYTES", 3)
+    monkeypatch.setattr("ddbload.pipeline.reading.header.PIECE_BYTES", 3)
     world = World(b'\n\nid,"a ""long"" name",\xc3\xa9\r\n1,2,3\n')
     world.preflight()
     assert world.ledger.record().columns == ("id", 'a "long" name', "é")
@@ -130,7 +131,7 @@ def tiles(world: World, delimiter: str = ",", quote: str | None = '"') -> None:
 @pytest.mark.parametrize("chunk_bytes", [1, 2, 3, 7, 64, 10**9])
 @pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
 def test_chunks_tile_the_file_between_rows(golden: Golden, chunk_bytes, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 16)
     columns = [f"c{number}" for number in range(1, len(golden.rows[0].fields) + 1)]
     world = World(
         golden.data,
@@ -201,9 +202,9 @@ ROWS = b"id,a\n" + b"".join(b'%d,"%s\n"\r\n' % (n, b"x" * (n % 7)) for n in rang
 
 @pytest.fixture
 def _small_reads(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 32)
-    monkeypatch.setattr("ddbload.source.s3.RANGE_BYTES", 32)
-    monkeypatch.setattr("ddbload.source.remembered.FIRST_BYTES", 32)
+    monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 32)
+    monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 32)
 
 
 @pytest.mark.usefixtures("_small_reads")

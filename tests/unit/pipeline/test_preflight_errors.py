@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts import KeyAttribute, PreflightTask, Table
+from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.contracts.states import PreflightTask
 from ddbload.errors import DdbloadError
-from ddbload.pipeline.context import Permitted
-from ddbload.pipeline.preflight import preflight
-from ddbload.pipeline.tables import column_types
+from ddbload.pipeline.context import AccessPolicy
+from ddbload.pipeline.preflight.preflight import preflight
+from ddbload.pipeline.preflight.table_checks import check_column_types
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails
 from tests.fakes.s3_faults import Fault as S3Fault
@@ -174,7 +175,7 @@ def test_a_binary_key_is_base64(keys, indexes):
 def test_a_key_of_a_type_that_no_key_has():
     table = Table("books", "id", (KeyAttribute("id", "M", 2048),))
     with pytest.raises(errors.UnsupportedKeyType, match="a key of type M in table books"):
-        column_types(["id"], {}, table)
+        check_column_types(["id"], {}, table)
 
 
 def test_an_index_on_what_is_no_column_does_no_harm():
@@ -273,7 +274,7 @@ def test_another_version_than_the_one_asked_for():
 
 
 def test_an_object_overwritten_while_its_header_is_read(monkeypatch):
-    monkeypatch.setattr("ddbload.source.remembered.FIRST_BYTES", 4)
+    monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 4)
     world = World(FILE)
     overwrite = S3Fault(before=lambda: world.overwrite(FILE + b"b2,2000,y\n"))
     world.s3.faults.add("get_object", None, overwrite)
@@ -315,7 +316,7 @@ def test_a_quote_that_is_never_closed_stops_preflight(row):
 
 @pytest.mark.parametrize("allowed", [[], ["other", "another"]])
 def test_a_bucket_that_is_not_allowed(allowed):
-    world = World(FILE, permitted=Permitted(buckets=frozenset(allowed)))
+    world = World(FILE, permitted=AccessPolicy(buckets=frozenset(allowed)))
     named = "none" if not allowed else "another, other"
     assert_refused(world, errors.BucketNotAllowed, f"bucket bucket is not among .*: {named}")
     assert len(world.s3.calls) == 2
@@ -323,13 +324,13 @@ def test_a_bucket_that_is_not_allowed(allowed):
 
 @pytest.mark.parametrize("allowed", [[], ["other"]])
 def test_a_table_that_is_not_allowed(allowed):
-    world = World(FILE, permitted=Permitted(tables=frozenset(allowed)))
+    world = World(FILE, permitted=AccessPolicy(tables=frozenset(allowed)))
     assert_refused(world, errors.TableNotAllowed, "table books is not among")
     assert [call.operation for call in world.dynamodb.calls] == ["create_table"]
 
 
 def test_what_is_allowed_is_done():
-    permitted = Permitted(buckets=frozenset({BUCKET}), tables=frozenset({TABLE}))
+    permitted = AccessPolicy(buckets=frozenset({BUCKET}), tables=frozenset({TABLE}))
     assert World(FILE, permitted=permitted).run().status == "SUCCEEDED"
 
 
@@ -338,7 +339,7 @@ def test_a_path_that_is_not_allowed(tmp_path):
     path.write_bytes(FILE)
     source = {"path": str(path)}
     assert_refused(World(FILE), errors.BucketNotAllowed, "another machine", source=source)
-    world = World(FILE, permitted=Permitted(paths=True, buckets=frozenset()))
+    world = World(FILE, permitted=AccessPolicy(paths=True, buckets=frozenset()))
     preflight(PreflightTask({**world.payload, "source": source}, RUN), world.context())
     assert world.in_ledger("run") == ["run.json"]
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts import Counts, Failure, Report
-from ddbload.pipeline.rejects import rejects
-from ddbload.pipeline.report import reconcile, review
+from ddbload.contracts.results import Failure, Report, RowCounts
+from ddbload.pipeline.report import current_report, reconcile
+from ddbload.runs.retry_rejects import iter_rejects
 from tests.fakes.dynamodb_faults import fails
 from tests.unit.pipeline.expected import counts, outcome
 from tests.unit.pipeline.world import RUN, TABLE, World
@@ -55,7 +55,7 @@ def test_a_whole_ledger_is_a_success(world):
     found = world.report()
     assert found.status == "SUCCEEDED_WITH_REJECTS"
     assert found.error is None
-    assert found.rows == counts(outcome(DATA, types={"n": "N"})) == Counts(40, 39, 1)
+    assert found.rows == counts(outcome(DATA, types={"n": "N"})) == RowCounts(40, 39, 1)
     assert (found.bytes, found.size) == (len(DATA), len(DATA))
     assert found.chunks == found.chunks_done == len(world.manifest) > 3
     assert found.seconds == 12.5
@@ -82,11 +82,11 @@ def test_a_run_that_wrote_nothing_is_no_success_however_many_rejects_are_allowed
     for chunk in world.manifest:
         world.import_one(chunk)
     found = failed(world, "NothingWritten", "all 900 rows were rejected")
-    assert found.rows == Counts(900, 0, 900)
+    assert found.rows == RowCounts(900, 0, 900)
     assert found.chunks_done == found.chunks
     # Every reject is there all the same.
-    assert len(list(rejects(RUN, world.context()))) == 900
-    assert review(RUN, world.context()).error == found.error
+    assert len(list(iter_rejects(RUN, world.context()))) == 900
+    assert current_report(RUN, world.context()).error == found.error
 
 
 def test_rows_that_were_skipped_are_no_rejects():
@@ -94,13 +94,13 @@ def test_rows_that_were_skipped_are_no_rejects():
     for key in ("a", "b"):
         world.dynamodb.put_item(TableName=TABLE, Item={"id": {"S": key}, "n": {"N": "1"}})
     found = world.run()
-    assert (found.status, found.rows) == ("SUCCEEDED", Counts(2, 0, 0, 0, 2))
+    assert (found.status, found.rows) == ("SUCCEEDED", RowCounts(2, 0, 0, 0, 2))
 
 
 def test_an_earlier_version_s_word_for_a_success_is_kept(world):
     world.report()
     tamper(world, "report.json", "status", to="SUCCEEDED")
-    assert review(RUN, world.context()).status == "SUCCEEDED"
+    assert current_report(RUN, world.context()).status == "SUCCEEDED"
 
 
 # The table.
@@ -116,7 +116,7 @@ def test_a_table_that_was_made_again_has_not_what_was_written(world):
     found = failed(world, "TableReplaced", "table books was deleted and made again")
     assert found.rows.written == 39
     # Also to whoever asks later, when nobody looks at the table.
-    assert review(RUN, world.context()).error == found.error
+    assert current_report(RUN, world.context()).error == found.error
 
 
 def test_a_table_that_is_gone_has_nothing(world):
@@ -304,7 +304,7 @@ def test_counts_that_add_up_only_in_sum(world):
     names = world.in_ledger("chunks/")
     for name, by in ((names[0], 1), (names[1], -1)):
         tamper(world, name, "rows", "written", to=world.read_json(name)["rows"]["written"] + by)
-    assert world.report().rows == Counts(40, 39, 1)
+    assert world.report().rows == RowCounts(40, 39, 1)
     failed(world, "ConservationViolated")
 
 
@@ -500,7 +500,7 @@ def test_rejects_come_in_the_source_s_order():
     world.preflight()
     for chunk in reversed(world.manifest):
         world.import_one(chunk, seconds=0.5)
-    lines = [json.loads(line) for line in rejects(RUN, world.context())]
+    lines = [json.loads(line) for line in iter_rejects(RUN, world.context())]
     assert [line["byte"] for line in lines] == [
         row.byte for row in outcome(data, types={"n": "N"}).rejects
     ]
@@ -508,14 +508,14 @@ def test_rejects_come_in_the_source_s_order():
 
 def test_rejects_of_segments_that_do_not_count_are_not_shown(world):
     world.ledger.put_rejects(0, 5, 11, [b'{"stray": 1}\n'])
-    assert len(list(rejects(RUN, world.context()))) == 1
+    assert len(list(iter_rejects(RUN, world.context()))) == 1
 
 
 def test_rejects_that_are_missing_are_named(world):
     (name,) = world.in_ledger("rejects/")
     del world.store.objects[f"runs/{RUN}/{name}"]
     with pytest.raises(errors.LedgerDamaged, match="is missing"):
-        list(rejects(RUN, world.context()))
+        list(iter_rejects(RUN, world.context()))
 
 
 @pytest.mark.parametrize("data", [b"", b'{"a": 1}\n{"a": 2}\n', b'{"a": 1}\n{"a'])
@@ -524,7 +524,7 @@ def test_rejects_that_are_not_as_many_as_were_counted_are_no_success(world, data
     world.store.objects[f"runs/{RUN}/{name}"] = data
     failed(world, "LedgerDamaged", "and 1 were counted in chunk")
     with pytest.raises(errors.LedgerDamaged, match="and 1 were counted in chunk"):
-        list(rejects(RUN, world.context()))
+        list(iter_rejects(RUN, world.context()))
 
 
 @pytest.mark.parametrize("kept", [1, 10, -2, -1])
@@ -534,7 +534,7 @@ def test_rejects_that_are_cut_in_their_last_line_are_no_success(world, kept):
     world.store.objects[f"runs/{RUN}/{name}"] = data[:kept]
     failed(world, "LedgerDamaged", "is cut short in its last line")
     # Whoever asks later hears of it, too.
-    assert review(RUN, world.context()).error.name == "LedgerDamaged"
+    assert current_report(RUN, world.context()).error.name == "LedgerDamaged"
 
 
 def test_rejects_that_no_file_is_named_for_are_no_success(world):
@@ -563,14 +563,14 @@ def test_segments_are_read_once_where_nothing_was_rejected():
 
 def test_rejects_of_a_run_that_never_began():
     with pytest.raises(errors.RunNotFound):
-        rejects("other", World(DATA).context())
+        iter_rejects("other", World(DATA).context())
 
 
 def test_rejects_of_a_run_without_a_manifest():
     world = World(DATA)
     world.preflight()
     del world.store.objects[f"runs/{RUN}/manifest.json"]
-    assert list(rejects(RUN, world.context())) == []
+    assert list(iter_rejects(RUN, world.context())) == []
 
 
 # Reviewed later.
@@ -583,13 +583,13 @@ def test_a_review_is_the_report_again_and_writes_nothing(world, interrupted):
     found = world.report(interrupted=interrupted)
     world.clock.sleep(100.0)
     before = dict(world.store.objects)
-    assert review(RUN, world.context()) == found
+    assert current_report(RUN, world.context()) == found
     assert world.store.objects == before
 
 
 def test_a_review_of_a_run_without_a_report_is_of_now(world):
     world.clock.sleep(5.0)
-    found = review(RUN, world.context())
+    found = current_report(RUN, world.context())
     # Nobody looked whether the table is still the same.
     assert (found.status, found.error, found.seconds) == ("INTERRUPTED", None, 5.0)
     assert found.chunks_done == found.chunks
@@ -600,14 +600,14 @@ def test_a_review_believes_the_ledger_and_not_the_report(world):
     world.report()
     tamper(world, "report.json", "rows", "read", to=999)
     del world.store.objects[f"runs/{RUN}/{world.in_ledger('chunks/')[-1]}"]
-    found = review(RUN, world.context())
+    found = current_report(RUN, world.context())
     assert (found.status, found.error.name) == ("FAILED", "IncompleteRun")
     assert found.rows.read < 40
 
 
 def test_a_damaged_report_is_none(world):
     world.store.objects[f"runs/{RUN}/report.json"] = b"{"
-    assert review(RUN, world.context()).status == "INTERRUPTED"
+    assert current_report(RUN, world.context()).status == "INTERRUPTED"
     assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 

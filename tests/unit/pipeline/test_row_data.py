@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts import Chunk, ImportResult, ImportTask
+from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.errors import (
     BadHeader,
     DdbloadError,
@@ -19,14 +20,14 @@ from ddbload.errors import (
     TooManyRejects,
     UnexpectedError,
 )
-from ddbload.pipeline.workers import Worker
+from ddbload.items.encode.batch_encoder import BatchEncoder
 from ddbload.rows.columns import Columns
-from ddbload.rows.encode import Encoder
+from ddbload.runs.worker_pools import Worker
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails, never_sent, nothing_processed
 from tests.fakes.s3_faults import slow_down
-from tests.unit.pipeline.test_conductor import Settings
 from tests.unit.pipeline.world import RUN, World
+from tests.unit.runs.test_run_import import Settings
 
 SECRET = "s3cr3t"
 
@@ -187,10 +188,10 @@ def test_preflight_names_what_is_wrong_without_the_row(data, source, options, er
 
 
 def test_a_fault_of_ours_is_told_by_its_place(monkeypatch):
-    def examine(_: Encoder, columns: Columns) -> Any:
+    def encode(_: BatchEncoder, columns: Columns) -> Any:
         return {}[columns.cells[0][0]]
 
-    monkeypatch.setattr(Encoder, "examine", examine)
+    monkeypatch.setattr(BatchEncoder, "encode", encode)
     world = World(DATA)
     world.preflight()
     (error,) = steps(world)

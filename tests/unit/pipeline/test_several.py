@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts import Payload
-from ddbload.pipeline.beginning import prepare
+from ddbload.contracts.payload import Payload
+from ddbload.pipeline.preflight.prepare import prepare_run
 from tests.unit.pipeline.chaos import Chaos, plan
 from tests.unit.pipeline.expected import outcome, status_for
 from tests.unit.pipeline.world import BUCKET, RUN, World
@@ -100,12 +100,13 @@ def test_every_row_is_read_once_wherever_chunks_end(seed):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_every_row_is_read_once_wherever_invocations_end(seed, monkeypatch):
-    monkeypatch.setattr("ddbload.rows.blocks.BLOCK_BYTES", 32)
-    monkeypatch.setattr("ddbload.source.s3.RANGE_BYTES", 32)
-    monkeypatch.setattr("ddbload.pipeline.cutting.BLOCK_BYTES", 32)
-    monkeypatch.setattr("ddbload.pipeline.objects.PIECE_BYTES", 32, raising=False)
+    monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 32)
+    monkeypatch.setattr("ddbload.pipeline.preflight.chunker.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.pipeline.reading.source_objects.PIECE_BYTES", 32, raising=False)
     monkeypatch.setattr(
-        "ddbload.pipeline.objects.SMALL_BYTES", random.Random(seed).choice((0, 50, 10**6))
+        "ddbload.pipeline.reading.source_objects.SMALL_BYTES",
+        random.Random(seed).choice((0, 50, 10**6)),
     )
     rng = random.Random(seed)
     files = files_of(seed, 8, compressed=rng.random() < 0.3)
@@ -118,11 +119,15 @@ def test_every_row_is_read_once_wherever_invocations_end(seed, monkeypatch):
 @pytest.mark.parametrize("seed", range(16))
 def test_every_row_is_counted_once_whatever_dies_or_comes_twice(seed, monkeypatch):
     rng = random.Random(seed)
-    monkeypatch.setattr("ddbload.rows.blocks.BLOCK_BYTES", 32)
-    monkeypatch.setattr("ddbload.pipeline.cutting.BLOCK_BYTES", 32)
-    monkeypatch.setattr("ddbload.pipeline.cutting.MAX_OBJECTS", rng.choice((2, 400)))
-    monkeypatch.setattr("ddbload.pipeline.objects.SMALL_BYTES", rng.choice((0, 50, 10**6)))
-    monkeypatch.setattr("ddbload.pipeline.objects.PAGE_OBJECTS", rng.choice((2, 1000)))
+    monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.pipeline.preflight.chunker.BLOCK_BYTES", 32)
+    monkeypatch.setattr("ddbload.pipeline.preflight.chunker.MAX_OBJECTS", rng.choice((2, 400)))
+    monkeypatch.setattr(
+        "ddbload.pipeline.reading.source_objects.SMALL_BYTES", rng.choice((0, 50, 10**6))
+    )
+    monkeypatch.setattr(
+        "ddbload.pipeline.reading.source_objects.PAGE_OBJECTS", rng.choice((2, 1000))
+    )
     files = files_of(seed, 8, compressed=rng.random() < 0.5)
     world = Many(files=files, options={"chunk_bytes": rng.choice((20, 200, 10**6))})
     chaos = Chaos(world, plan(rng.randbytes(1 + 3 * 16)))
@@ -135,7 +140,7 @@ def test_every_row_is_counted_once_whatever_dies_or_comes_twice(seed, monkeypatc
 
 
 def test_small_objects_share_chunks_and_large_ones_are_cut(monkeypatch):
-    monkeypatch.setattr("ddbload.pipeline.cutting.MAX_OBJECTS", 30)
+    monkeypatch.setattr("ddbload.pipeline.preflight.chunker.MAX_OBJECTS", 30)
     small = {f"a{number:03d}.csv": HEADER + b"%d,x\n" % number for number in range(100)}
     large = {"b.csv": HEADER + b"".join(b"b%d,x\n" % row for row in range(1000))}
     world = Many(files=small | large, options={"chunk_bytes": 2000})
@@ -202,7 +207,7 @@ def test_a_run_reads_the_objects_that_its_record_counts_whoever_lists_beside_it(
             world.store.hook = lambda *_: None
             world.put("0.csv", HEADER + b"0,x\n")
             context = world.context()
-            prepare(RUN, Payload.from_json(world.payload), context.ledger(RUN), context)
+            prepare_run(RUN, Payload.from_json(world.payload), context.ledger(RUN), context)
 
     world.store.hook = list_once_more
     report = world.run()

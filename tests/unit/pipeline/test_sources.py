@@ -15,9 +15,9 @@ import pytest
 from pyarrow import parquet
 
 from ddbload import errors
-from ddbload.contracts import Source
-from ddbload.pipeline.finding import find_objects
-from ddbload.source.parquet import ParquetLines
+from ddbload.contracts.payload import Source
+from ddbload.pipeline.preflight.find_objects import find_objects
+from ddbload.source.parquet.parquet_lines import ParquetLines
 from tests.unit.pipeline.world import BUCKET, TABLE, World
 
 ID = "01693685827463-2d8752fd"

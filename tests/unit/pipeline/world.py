@@ -9,21 +9,16 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from ddbload.contracts import (
-    Chunk,
-    Cursor,
-    ImportResult,
-    ImportTask,
-    PreflightCursor,
-    PreflightResult,
-    PreflightTask,
-    Report,
-)
-from ddbload.pipeline.context import Context, Permitted, Progress
-from ddbload.pipeline.import_chunk import import_chunk
-from ddbload.pipeline.ledger import Ledger
-from ddbload.pipeline.preflight import preflight
-from ddbload.pipeline.report import report
+from ddbload.contracts.chunks import Chunk, PreflightCursor
+from ddbload.contracts.results import Report
+from ddbload.contracts.run_record import Cursor
+from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, PreflightTask
+from ddbload.ledger.ledger import Ledger
+from ddbload.pipeline.context import AccessPolicy, Context
+from ddbload.pipeline.importing.import_chunk import import_chunk
+from ddbload.pipeline.preflight.preflight import preflight
+from ddbload.pipeline.progress import ChunkProgress
+from ddbload.pipeline.report import write_report
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.s3 import FakeS3
 
@@ -88,7 +83,7 @@ class FakeClients:
     def renew(self) -> None:
         """There are no credentials."""
 
-    def s3_identity(self, bucket: str) -> None:
+    def s3_signer(self, bucket: str) -> None:
         """A bucket is reached by the client."""
 
 
@@ -102,7 +97,7 @@ class World:
     source: Mapping[str, Any] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
-    permitted: Permitted = field(default_factory=Permitted)
+    permitted: AccessPolicy = field(default_factory=AccessPolicy)
     request_seconds: float = 0.0
     make_table: bool = True
     more: Mapping[str, Any] = field(default_factory=dict)
@@ -167,7 +162,7 @@ class World:
         self,
         seconds: float = float("inf"),
         should_stop: Callable[[], bool] = lambda: False,
-        progress: Callable[[Progress], None] = lambda _: None,
+        progress: Callable[[ChunkProgress], None] = lambda _: None,
     ) -> Context:
         """What a step stands on; its deadline lies `seconds` from now."""
         self.seed += 1
@@ -215,7 +210,7 @@ class World:
         return count
 
     def report(self, *, interrupted: bool = False) -> Report:
-        return report(RUN, self.context(), interrupted=interrupted)
+        return write_report(RUN, self.context(), interrupted=interrupted)
 
     def run(self, seconds: float = float("inf")) -> Report:
         """All three steps."""

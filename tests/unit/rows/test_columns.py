@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.contracts import Cursor
-from ddbload.rows.blocks import Block
+from ddbload.contracts.run_record import Cursor
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import ColumnReader, Columns
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.parse import RowParser
-from ddbload.rows.split import row_ends
+from ddbload.rows.row_parser import RowParser
 
 
 def read(data: str, count: int = 2, dialect: Dialect | None = None) -> Columns:
     dialect = dialect or Dialect()
-    reader = ColumnReader(RowParser(dialect, row_ends(dialect)), count)
+    reader = ColumnReader(RowParser(dialect, dialect_boundaries(dialect)), count)
     return reader.read(Block(data.encode(), Cursor(0, 1)))
 
 

@@ -7,9 +7,10 @@ import lzma
 
 import pytest
 
-from ddbload.contracts import Source
+from ddbload.contracts.payload import Source
 from ddbload.errors import InvalidPayload, UnsupportedFormat
-from ddbload.rows.dialect import LONGEST_SIGNATURE, Dialect, refuse_other_kinds
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.file_signatures import LONGEST_SIGNATURE, refuse_binary_files
 
 
 def test_a_sources_dialect() -> None:
@@ -63,7 +64,7 @@ def test_a_dialect_that_cannot_be(delimiter: str, quote: str | None, message: st
 )
 def test_other_kinds_are_refused_by_name(start: bytes, kind: str) -> None:
     with pytest.raises(UnsupportedFormat, match=kind):
-        refuse_other_kinds(start[:LONGEST_SIGNATURE])
+        refuse_binary_files(start[:LONGEST_SIGNATURE])
 
 
 @pytest.mark.parametrize(
@@ -71,4 +72,4 @@ def test_other_kinds_are_refused_by_name(start: bytes, kind: str) -> None:
     [b"", b"P", b"PK,name\n", b"\xef\xbb\xbfid\n", b"PAR,1", b"BZh9,x\n", b"ORC\n1", b"ORC,x"],
 )
 def test_text_is_not(start: bytes) -> None:
-    refuse_other_kinds(start)
+    refuse_binary_files(start)

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.contracts import Cursor
-from ddbload.rows.blocks import Block
+from ddbload.contracts.run_record import Cursor
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import ColumnReader
-from ddbload.rows.cutter import text
-from ddbload.rows.defects import Defect
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.parse import Record, RowParser, Rows
-from ddbload.rows.split import row_ends
+from ddbload.rows.octets import from_octets
+from ddbload.rows.reject_lines import Defect
+from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
 
 BACKSLASH = Dialect(escape="\\")
 START = Cursor(1000, 50)
 
 
-def _rows(data: str | bytes, dialect: Dialect, *markers: str) -> Rows:
+def _rows(data: str | bytes, dialect: Dialect, *markers: str) -> ParsedRows:
     data = data.encode(dialect.encoding) if isinstance(data, str) else data
-    rows = RowParser(dialect, row_ends(dialect), markers).parse(Block(data, START))
+    rows = RowParser(dialect, dialect_boundaries(dialect), markers).parse(Block(data, START))
     assert rows.records == RowParser(dialect, rows.ends, markers).parse_rows(rows.block)
     return rows
 
 
-def _records(data: str | bytes, dialect: Dialect, *markers: str) -> list[Record]:
+def _records(data: str | bytes, dialect: Dialect, *markers: str) -> list[ParsedRow]:
     return _rows(data, dialect, *markers).records
 
 
 def _columns(data: str, dialect: Dialect, *markers: str) -> list[list[str]]:
-    reader = ColumnReader(RowParser(dialect, row_ends(dialect), markers), 2)
+    reader = ColumnReader(RowParser(dialect, dialect_boundaries(dialect), markers), 2)
     columns = reader.read(Block(data.encode(dialect.encoding), START))
     assert not columns.odd
-    return [[text(cell) for cell in cells] for cells in columns.cells]
+    return [[from_octets(cell) for cell in cells] for cells in columns.cells]
 
 
 def test_an_escape_takes_the_meaning_of_what_follows() -> None:

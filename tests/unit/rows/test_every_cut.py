@@ -6,19 +6,20 @@ import itertools
 
 import pytest
 
-from ddbload.contracts import Cursor
-from ddbload.rows.blocks import Block
+from ddbload.contracts.run_record import Cursor
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.boundaries.general_boundaries import GeneralBoundaries
+from ddbload.rows.boundaries.plain_boundaries import PlainBoundaries
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries as ends_of
+from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.columns import ColumnReader
-from ddbload.rows.cutter import octets
-from ddbload.rows.dialect import BYTE_ORDER_MARK, Dialect
-from ddbload.rows.ends import RowEnds
-from ddbload.rows.general import GeneralEnds
-from ddbload.rows.parse import RowParser
-from ddbload.rows.split import PlainEnds
-from ddbload.rows.split import row_ends as ends_of
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.file_signatures import BYTE_ORDER_MARK
+from ddbload.rows.octets import to_octets
+from ddbload.rows.row_parser import RowParser
 from tests.golden.cases import Golden, load_all
 from tests.unit.rows.expected import certain_ends, row_ends, rows_of, terminated_ends
-from tests.unit.rows.reading import assert_same_rows, blocks_of, read_all, rows_of_blocks
+from tests.unit.rows.row_readers import assert_same_rows, blocks_of, read_all, rows_of_blocks
 
 SYMBOLS = ("a", ",", '"', "\r", "\n")
 """Enough for every transition of the oracle's machine."""
@@ -27,9 +28,9 @@ GOLDEN = [golden for golden in load_all() if len(golden.data) <= 4096]
 each_file = pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
 
 
-def row_ends_near(dialect: Dialect, near_bytes: int) -> RowEnds:
+def row_ends_near(dialect: Dialect, near_bytes: int) -> RowBoundaries:
     """What looks at little, even of texts as short as those of tests."""
-    return (PlainEnds if dialect.is_plain else GeneralEnds)(dialect, near_bytes)
+    return (PlainBoundaries if dialect.is_plain else GeneralBoundaries)(dialect, near_bytes)
 
 
 def _dialect(golden: Golden) -> Dialect:
@@ -96,7 +97,7 @@ def test_every_short_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if old_python:
-        monkeypatch.setattr("ddbload.rows.ends._LOSES_ITS_PLACE", True)
+        monkeypatch.setattr("ddbload.rows.boundaries.row_boundaries._LOSES_ITS_PLACE", True)
     marks = {",": delimiter, '"': quote or '"'}
     alphabet = [marks.get(symbol, symbol).encode() for symbol in SYMBOLS]
     dialect = Dialect(delimiter, quote)
@@ -125,7 +126,7 @@ def test_every_short_text_of_other_dialects(dialect: Dialect, symbols: str) -> N
 
 
 def _assert_every_text(
-    dialect: Dialect, ends: RowEnds, alphabet: list[bytes], longest: int
+    dialect: Dialect, ends: RowBoundaries, alphabet: list[bytes], longest: int
 ) -> None:
     encoding = dialect.encoding
     marks = (dialect.delimiter, dialect.quote, dialect.escape, dialect.comment, encoding)
@@ -152,6 +153,6 @@ def _assert_every_text(
                 good = row.defect is None and len(row.fields) == 2
                 assert good is (place not in columns.odd), data
                 if good:
-                    assert [octets(field) for field in row.fields] == [
+                    assert [to_octets(field) for field in row.fields] == [
                         cells[place] for cells in columns.cells
                     ], data

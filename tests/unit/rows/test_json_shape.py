@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.rows.json_shape import (
+from ddbload.rows.sniff_json import (
     ARRAY,
     JOINED,
     PRETTY,

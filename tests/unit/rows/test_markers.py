@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from ddbload.contracts import ColumnMapping, Cursor, Nulls, Payload, Source
-from ddbload.rows.blocks import Block
+from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload, Source
+from ddbload.contracts.run_record import Cursor
+from ddbload.items.item_layout import item_layout
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import ColumnReader
-from ddbload.rows.cutter import text
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.layout import layout_of
-from ddbload.rows.parse import RowParser
-from ddbload.rows.split import row_ends
+from ddbload.rows.octets import from_octets
+from ddbload.rows.row_parser import RowParser
 
 BACKSLASHES = Source(delimiter="\t", quote=None, escape="\\", path="x")
 QUOTES = Source(escape="\\", path="x")
@@ -21,12 +22,12 @@ QUOTES = Source(escape="\\", path="x")
 
 def laid_out(source: Source, data: str, *markers: str) -> list[list[str]]:
     """The rows' texts, found together; one by one they must be the same."""
-    payload = Payload(source, "table", nulls=Nulls(markers=markers), mapping=ColumnMapping())
+    payload = Payload(source, "table", nulls=NullHandling(markers=markers), mapping=ColumnMapping())
     dialect = Dialect.of(source)
-    parser = RowParser(dialect, row_ends(dialect), markers)
-    layout = layout_of(["a", "b"], payload)
+    parser = RowParser(dialect, dialect_boundaries(dialect), markers)
+    layout = item_layout(["a", "b"], payload)
     columns = layout.apply(ColumnReader(parser, 2).read(Block(data.encode(), Cursor(0, 1))))
-    together = [[*map(text, row)] for row in zip(*columns.cells, strict=True)]
+    together = [[*map(from_octets, row)] for row in zip(*columns.cells, strict=True)]
     alone = []
     for line in data.splitlines(keepends=True):
         record = parser.parse_row(line.encode())

@@ -8,14 +8,14 @@ import json
 import pytest
 
 from ddbload.errors import DamagedExport, UnsupportedFormat
-from ddbload.source.exports import (
+from ddbload.source.catalogs.exports import (
     DataFile,
     ExportedFile,
     find_exports,
     is_of_export,
     read_export,
 )
-from tests.unit.source.test_decoded import Bytes
+from tests.unit.source.test_decoded_source import Bytes
 
 ID = "01693685827463-2d8752fd"
 

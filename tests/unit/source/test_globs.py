@@ -6,7 +6,7 @@ import random
 import pytest
 
 from ddbload.errors import InvalidPayload
-from ddbload.source.globs import Glob, has_wildcards
+from ddbload.source.catalogs.globs import Glob, has_wildcards
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ddbload.errors import BadManifest
-from ddbload.source.manifests import Entry, read_manifest
+from ddbload.source.catalogs.manifests import ManifestEntry, read_manifest
 
 HERE = "lists/today.manifest"
 THERE = "s3://bucket/lists/today.manifest"
@@ -28,9 +28,9 @@ def test_redshifts():
         "meta": {"record_count": 3},
     }
     assert read_manifest(json.dumps(data).encode(), HERE) == (
-        Entry("s3://bucket/a/0000_part_00", size=5956875),
-        Entry("s3://bucket/a/0001_part_00"),
-        Entry("s3://other/b c/é", optional=True),
+        ManifestEntry("s3://bucket/a/0000_part_00", size=5956875),
+        ManifestEntry("s3://bucket/a/0001_part_00"),
+        ManifestEntry("s3://other/b c/é", optional=True),
     )
 
 

@@ -27,11 +27,11 @@ from ddbload.errors import (
     SourceUnavailable,
     UnsupportedFormat,
 )
-from ddbload.source import parquet as reading
-from ddbload.source.parquet import ParquetLines
-from ddbload.source.parquet_values import values
-from ddbload.source.ranges import RandomAccess
-from tests.unit.source.test_decoded import Bytes
+from ddbload.source.parquet import parquet_lines as reading
+from ddbload.source.parquet.parquet_lines import ParquetLines
+from ddbload.source.parquet.parquet_values import values
+from ddbload.source.parquet.random_access import RandomAccess
+from tests.unit.source.test_decoded_source import Bytes
 
 D = decimal.Decimal
 
@@ -433,7 +433,7 @@ def test_without_the_extra_the_error_says_which(monkeypatch):
 
 
 def test_the_extra_is_loaded_only_where_it_is_used():
-    asked = "import sys, ddbload.source.parquet; print('pyarrow' in sys.modules)"
+    asked = "import sys, ddbload.source.parquet.parquet_lines; print('pyarrow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ddbload.errors import SourceUnreadable
-from ddbload.source.local import open_local
-from ddbload.source.spool import spool
+from ddbload.source.local_file import open_local, spool_to_disk
 
 
 @pytest.fixture(autouse=True)
@@ -35,29 +34,29 @@ class Failing(io.BytesIO):
 
 @pytest.mark.parametrize("data", [b"", b"id\n1\n", bytes(range(256)) * 10_000])
 def test_a_spooled_stream_is_a_file(data):
-    path = spool(io.BytesIO(data))
+    path = spool_to_disk(io.BytesIO(data))
     file = open_local(path)
     assert b"".join(file.stream(0, file.size, 2**20)) == data
     file.close()
 
 
 def test_two_spools_are_two_files():
-    assert spool(io.BytesIO(b"a")) != spool(io.BytesIO(b"b"))
+    assert spool_to_disk(io.BytesIO(b"a")) != spool_to_disk(io.BytesIO(b"b"))
 
 
 def test_a_broken_stream_is_named_and_leaves_nothing(folder):
     with pytest.raises(SourceUnreadable, match="standard input: Input/output error"):
-        spool(Failing(b"some", OSError(errno.EIO, os.strerror(errno.EIO))))
+        spool_to_disk(Failing(b"some", OSError(errno.EIO, os.strerror(errno.EIO))))
     assert list(folder.iterdir()) == []
 
 
 def test_an_interrupted_spool_leaves_nothing(folder):
     with pytest.raises(KeyboardInterrupt):
-        spool(Failing(b"some", KeyboardInterrupt()))
+        spool_to_disk(Failing(b"some", KeyboardInterrupt()))
     assert list(folder.iterdir()) == []
 
 
 def test_no_room_for_a_file_is_named(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
     with pytest.raises(SourceUnreadable, match="standard input"):
-        spool(io.BytesIO(b"x"))
+        spool_to_disk(io.BytesIO(b"x"))

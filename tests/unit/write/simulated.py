@@ -9,10 +9,19 @@ from collections import defaultdict
 from dataclasses import dataclass
 from unittest import mock
 
-from ddbload.write import limits as module
-from ddbload.write.pacing import Pacing
-from ddbload.write.scheduler import Scheduler
-from ddbload.write.steps import Accepted, Answer, Batch, Finished, Refused, Throttled, Unsure, Wait
+from ddbload.write.pacing.pacing import Pacing
+from ddbload.write.scheduler import row_limits as module
+from ddbload.write.scheduler.messages import (
+    Accepted,
+    Answer,
+    Batch,
+    Finished,
+    Refused,
+    Throttled,
+    Unsure,
+    Wait,
+)
+from ddbload.write.scheduler.scheduler import Scheduler
 
 MAX_STEPS = 100_000
 MAX_LATENCY = 0.05
@@ -139,7 +148,7 @@ class Simulation:
 
     def _feed(self, most: int) -> None:
         count = min(most, self.scheduler.room(), len(self.source) - self._told)
-        first = self.scheduler.know(count)
+        first = self.scheduler.reserve_handles(count)
         assert first == self._told
         self._told += count
         if self.scheduler.settlement.ahead > self._world.ahead:

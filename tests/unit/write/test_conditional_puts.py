@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts import KeyAttribute, Options, Table
+from ddbload.contracts.payload import Options
+from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.dynamodb.write_modes import position
 from ddbload.errors import AccessDenied, TableNotFound
-from ddbload.modes import position
-from ddbload.write.dynamodb import ClientWriter
-from ddbload.write.requests import Batches, ConditionalPuts, first_wins, requests_of
-from ddbload.write.settlement import Outcome
-from ddbload.write.steps import Accepted, Answer, Fatal, Refused, Throttled, Unsure
+from ddbload.write.drivers.blocking import BotoTransport
+from ddbload.write.requests import BatchRequests, ConditionalPutRequests, first_wins, requests_for
+from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
+from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.dynamodb_faults import Fault, empty_answer, error, fails
@@ -52,21 +53,21 @@ def there(dynamodb: FakeDynamoDB, item: Item) -> None:
 
 def send(dynamodb: FakeDynamoDB, options: Options, item: Item, *faults: Fault) -> Answer:
     dynamodb.faults.add("put_item", *faults)
-    answer = ClientWriter(dynamodb, requests_of(options, TABLE)).send([item])
+    answer = BotoTransport(dynamodb, requests_for(options, TABLE)).send([item])
     assert dynamodb.faults.left() == {}
     return answer
 
 
 def test_each_mode_has_its_requests():
     kinds = {
-        mode: type(requests_of(Options(mode=mode, position_attribute=name), TABLE))
+        mode: type(requests_for(Options(mode=mode, position_attribute=name), TABLE))
         for mode, name in (("put", None), ("insert", None), ("last-wins", "at"), ("delete", None))
     }
     assert kinds == {
-        "put": Batches,
-        "insert": ConditionalPuts,
-        "last-wins": ConditionalPuts,
-        "delete": Batches,
+        "put": BatchRequests,
+        "insert": ConditionalPutRequests,
+        "last-wins": ConditionalPutRequests,
+        "delete": BatchRequests,
     }
     assert [first_wins(each) for each in (Options(), INSERT, LAST_WINS, DELETE)] == [
         False,
@@ -87,25 +88,25 @@ def test_nothing_is_there(dynamodb):
 @pytest.mark.parametrize("spelt", ["1", "1.0", "10E-1", "+1"])
 def test_an_identical_item_is_told_apart(dynamodb, spelt):
     there(dynamodb, made(x="1"))
-    assert send(dynamodb, INSERT, made(x=spelt)) == Accepted((), 1.0, Outcome.IDENTICAL)
+    assert send(dynamodb, INSERT, made(x=spelt)) == Accepted((), 1.0, RowOutcome.IDENTICAL)
 
 
 def test_an_identical_item_is_what_the_run_takes_it_for(dynamodb):
     there(dynamodb, made(x="1"))
-    writer = ClientWriter(dynamodb, requests_of(INSERT, TABLE, Outcome.WRITTEN))
-    assert writer.send([made(x="1")]) == Accepted((), 1.0, Outcome.WRITTEN)
+    writer = BotoTransport(dynamodb, requests_for(INSERT, TABLE, RowOutcome.WRITTEN))
+    assert writer.send([made(x="1")]) == Accepted((), 1.0, RowOutcome.WRITTEN)
 
 
 @pytest.mark.parametrize("other", [made(), made(x="2"), made(x="1", y="1"), at(EARLY)])
 def test_another_item_stays(dynamodb, other):
     there(dynamodb, other)
-    assert send(dynamodb, INSERT, made(x="1")) == Accepted((), 1.0, Outcome.SKIPPED)
+    assert send(dynamodb, INSERT, made(x="1")) == Accepted((), 1.0, RowOutcome.SKIPPED)
     assert dynamodb.items("table") == [other]
 
 
 def test_an_item_of_nothing_but_its_key(dynamodb):
     assert send(dynamodb, INSERT, made()) == Accepted((), 1.0)
-    assert send(dynamodb, INSERT, made()) == Accepted((), 1.0, Outcome.IDENTICAL)
+    assert send(dynamodb, INSERT, made()) == Accepted((), 1.0, RowOutcome.IDENTICAL)
 
 
 @pytest.mark.parametrize("lost", [read_timeout(), error("InternalServerError")])
@@ -113,21 +114,21 @@ def test_a_write_whose_answer_was_lost_finds_an_identical_item(dynamodb, lost):
     answer = send(dynamodb, INSERT, made(x="1"), Fault(raises=lost, landed=True))
     assert isinstance(answer, Unsure)
     assert not answer.refused
-    assert send(dynamodb, INSERT, made(x="1")) == Accepted((), 1.0, Outcome.IDENTICAL)
+    assert send(dynamodb, INSERT, made(x="1")) == Accepted((), 1.0, RowOutcome.IDENTICAL)
 
 
 def test_an_item_that_is_not_shown_is_another(dynamodb):
     # Emulators do not show it.
     refused = ServiceError("ConditionalCheckFailedException", 400)
     answer = send(dynamodb, INSERT, made(x="1"), Fault(raises=refused))
-    assert answer == Accepted((), 1.0, Outcome.UNSEEN)
+    assert answer == Accepted((), 1.0, RowOutcome.UNSEEN)
 
 
 def test_units_are_those_of_the_larger_item(dynamodb):
     there(dynamodb, {**made(), "big": {"S": "x" * 5000}})
-    assert send(dynamodb, INSERT, made()) == Accepted((), 5.0, Outcome.SKIPPED)
+    assert send(dynamodb, INSERT, made()) == Accepted((), 5.0, RowOutcome.SKIPPED)
     larger = {**made(), "big": {"S": "x" * 7000}}
-    assert send(dynamodb, INSERT, larger) == Accepted((), 7.0, Outcome.SKIPPED)
+    assert send(dynamodb, INSERT, larger) == Accepted((), 7.0, RowOutcome.SKIPPED)
 
 
 # last-wins
@@ -136,16 +137,16 @@ def test_units_are_those_of_the_larger_item(dynamodb):
 @pytest.mark.parametrize(
     ("before", "outcome"),
     [
-        (made(x="1"), Outcome.WRITTEN),
-        (at(EARLY, x="1"), Outcome.WRITTEN),
-        (at(LATE, x="1"), Outcome.SUPERSEDED),
+        (made(x="1"), RowOutcome.WRITTEN),
+        (at(EARLY, x="1"), RowOutcome.WRITTEN),
+        (at(LATE, x="1"), RowOutcome.SUPERSEDED),
     ],
 )
 def test_the_later_row_stays(dynamodb, before, outcome):
     there(dynamodb, before)
     row = at(EARLY, x="2")
     assert send(dynamodb, LAST_WINS, row) == Accepted((), 1.0, outcome)
-    assert dynamodb.items("table") == [row if outcome is Outcome.WRITTEN else before]
+    assert dynamodb.items("table") == [row if outcome is RowOutcome.WRITTEN else before]
 
 
 def test_a_row_finds_itself(dynamodb):
@@ -223,7 +224,7 @@ class TestFailures:
 def test_items_are_deleted(dynamodb):
     there(dynamodb, made(x="1"))
     key = {"id": {"S": "a"}}
-    answer = ClientWriter(dynamodb, requests_of(DELETE, TABLE)).send([key, {"id": {"S": "b"}}])
+    answer = BotoTransport(dynamodb, requests_for(DELETE, TABLE)).send([key, {"id": {"S": "b"}}])
     assert answer == Accepted([], 2.0)
     assert dynamodb.items("table") == []
     (call,) = [call for call in dynamodb.calls if call.operation == "batch_write_item"]
@@ -235,7 +236,7 @@ def test_items_are_deleted(dynamodb):
 def test_what_is_not_deleted_is_known_by_its_key(dynamodb):
     dynamodb.faults.add("batch_write_item", Fault(unprocessed=lambda position, _: position == 1))
     keys = [{"id": {"S": text}} for text in "abc"]
-    answer = ClientWriter(dynamodb, requests_of(DELETE, TABLE)).send(keys)
+    answer = BotoTransport(dynamodb, requests_for(DELETE, TABLE)).send(keys)
     assert answer == Accepted([1], 2.0)
 
 
@@ -243,5 +244,5 @@ def test_a_put_that_comes_back_for_a_deletion_is_none_of_ours(dynamodb):
     put = {"PutRequest": {"Item": {"id": {"S": "a"}}}}
     lie = Fault(rewrite=lambda answer: {**answer, "UnprocessedItems": {"table": [put]}})
     dynamodb.faults.add("batch_write_item", lie)
-    answer = ClientWriter(dynamodb, requests_of(DELETE, TABLE)).send([{"id": {"S": "a"}}])
+    answer = BotoTransport(dynamodb, requests_for(DELETE, TABLE)).send([{"id": {"S": "a"}}])
     assert isinstance(answer, Unsure)

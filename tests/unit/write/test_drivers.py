@@ -7,15 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from ddbload.contracts import Counts
+from ddbload.contracts.results import RowCounts
 from ddbload.errors import TableNotFound
-from ddbload.write.asynchronous import AsyncDriver
-from ddbload.write.driver import POLL_SECONDS, Driver
-from ddbload.write.engines import ENGINES
-from ddbload.write.limits import MAX_AHEAD
-from ddbload.write.steps import Accepted, Answer, Fatal, Refused, Throttled, Unsure
-from ddbload.write.sync import SyncDriver
-from ddbload.write.threads import ThreadsDriver
+from ddbload.write.drivers.blocking import SyncDriver, ThreadsDriver
+from ddbload.write.drivers.driver import POLL_SECONDS, Driver
+from ddbload.write.drivers.engines import ENGINES
+from ddbload.write.drivers.event_loop import EventLoopDriver
+from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
+from ddbload.write.scheduler.row_limits import MAX_AHEAD
 from tests.unit.write.transports import Clock, Rows, Table, at_row
 
 
@@ -29,9 +28,9 @@ def driver(request) -> Iterator[Driver]:
 @pytest.fixture
 def hurried(monkeypatch) -> None:
     """Waits are what the scheduler says; here they need not be sat out."""
-    monkeypatch.setattr("ddbload.write.unsettled.full_jitter", lambda *_: 0.0)
-    monkeypatch.setattr("ddbload.write.pacing.full_jitter", lambda *_: 0.0)
-    monkeypatch.setattr("ddbload.write.rate.ENOUGH", math.inf)
+    monkeypatch.setattr("ddbload.write.scheduler.unsettled_rows.full_jitter", lambda *_: 0.0)
+    monkeypatch.setattr("ddbload.write.pacing.pacing.full_jitter", lambda *_: 0.0)
+    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.ENOUGH", math.inf)
 
 
 def always(answer: Answer):
@@ -43,7 +42,7 @@ def test_every_engine_has_its_driver():
     assert {name: type(driver) for name, driver in made.items()} == {
         "sync": SyncDriver,
         "threads": ThreadsDriver,
-        "async": AsyncDriver,
+        "async": EventLoopDriver,
     }
     for driver in made.values():
         driver.close()
@@ -54,7 +53,7 @@ def test_all_rows_are_written(driver, count):
     rows, table = Rows(*range(count)), Table()
     driver.run(rows.job(table))
     assert table.items == {row: row for row in range(count)}
-    assert rows.counts == Counts(read=count, written=count)
+    assert rows.counts == RowCounts(read=count, written=count)
     assert sorted(rows.released) == list(range(count))
     assert len(table.sent) == -(-count // 25)
 
@@ -77,14 +76,14 @@ def test_what_is_not_written_is_sent_again(driver, hurried):
     rows = Rows(*range(200))
     driver.run(rows.job(table))
     assert table.items == {row: row for row in range(200)}
-    assert rows.counts == Counts(read=200, written=200)
+    assert rows.counts == RowCounts(read=200, written=200)
 
 
 def test_a_refused_row_is_found(driver):
     rows, table = Rows(*range(100)), Table(otherwise=at_row(13, always(Refused("13"))))
     driver.run(rows.job(table))
     assert table.items.keys() == set(range(100)) - {13}
-    assert rows.counts == Counts(read=100, written=99, rejected=1)
+    assert rows.counts == RowCounts(read=100, written=99, rejected=1)
 
 
 def test_a_fatal_answer_ends_the_run(driver):
@@ -94,7 +93,7 @@ def test_a_fatal_answer_ends_the_run(driver):
     assert rows.scheduler.fatal is error
     assert len(table.sent) <= MAX_AHEAD // 25 + 4
     # Whatever other requests wrote meanwhile.
-    assert rows.counts == Counts(read=25, written=25)
+    assert rows.counts == RowCounts(read=25, written=25)
 
 
 class ExpectedError(BaseException):
@@ -183,7 +182,7 @@ def test_the_sync_driver_stops_in_the_middle_of_a_wait():
     job = rows.job(table, clock=clock, sleep=clock.sleep, should_stop=lambda: clock.now > 1.0)
     SyncDriver().run(job)
     assert clock.now <= 1.0 + 2 * POLL_SECONDS
-    assert rows.counts == Counts()
+    assert rows.counts == RowCounts()
 
 
 def test_the_sync_driver_keeps_to_a_budget():

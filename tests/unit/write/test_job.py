@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts import Counts
-from ddbload.write.driver import Job
-from ddbload.write.limits import READY_ROWS
-from ddbload.write.steps import Accepted, Batch, Finished, Wait
+from ddbload.contracts.results import RowCounts
+from ddbload.write.drivers.driver import Job
+from ddbload.write.scheduler.messages import Accepted, Batch, Finished, Wait
+from ddbload.write.scheduler.row_limits import READY_ROWS
 from tests.unit.write.transports import Clock, Rows, Table
 
 
@@ -46,7 +46,7 @@ def test_nothing_is_fed_when_it_is_to_stop():
     rows = Rows("a")
     assert rows.job(Table(), should_stop=lambda: True).step() == Finished()
     assert rows.told == 0
-    assert rows.counts == Counts()
+    assert rows.counts == RowCounts()
 
 
 def test_whether_to_stop_is_asked_at_each_step():
@@ -69,7 +69,7 @@ def test_a_stretch_of_rows_that_are_not_sent_can_be_stopped(how):
         fed.append(room)
         clock.sleep(1.0)
         for _ in range(room):
-            rows.scheduler.reject(rows.scheduler.know())
+            rows.scheduler.reject(rows.scheduler.reserve_handles())
         return len(fed) < 100
 
     job = Job(
@@ -114,7 +114,7 @@ def test_one_request_goes_where_reading_took_all_the_time():
     assert rows.told == 3
     job.scheduler.answered(batch, Accepted(), job.clock())
     assert job.step() == Finished()
-    assert rows.counts == Counts(read=3, written=3)
+    assert rows.counts == RowCounts(read=3, written=3)
 
 
 def test_the_time_is_looked_at_after_feeding():
@@ -125,14 +125,14 @@ def test_the_time_is_looked_at_after_feeding():
     assert batch == Batch(0, tuple(range(25)))
     job.scheduler.answered(batch, Accepted(), job.clock())
     assert job.step() == Finished()
-    assert (rows.told, rows.counts) == (50, Counts(read=25, written=25))
+    assert (rows.told, rows.counts) == (50, RowCounts(read=25, written=25))
 
 
 def test_nothing_goes_late_when_it_is_to_stop():
     rows = Rows(*range(100), deadline=10.0)
     job = slowly(rows, 11.0, 3, should_stop=lambda: bool(rows.told))
     assert job.step() == Finished()
-    assert (rows.told, rows.counts) == (3, Counts())
+    assert (rows.told, rows.counts) == (3, RowCounts())
 
 
 def test_nothing_goes_late_beyond_the_budget():

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import random
 
-from ddbload.aws_http.backoff import BASE_SECONDS, CAP_SECONDS
-from ddbload.write.bucket import BURST_SECONDS
-from ddbload.write.budget import Budget
-from ddbload.write.pacing import MAX_LEVEL, Calm
+from ddbload.aws.backoff import BASE_SECONDS, CAP_SECONDS
+from ddbload.write.pacing.pacing import MAX_LEVEL, CongestionBackoff
+from ddbload.write.pacing.wcu_budget import BURST_SECONDS, WcuBudget
 
 
 class Longest(random.Random):
@@ -15,11 +14,11 @@ class Longest(random.Random):
         return high
 
 
-def calm() -> Calm:
-    return Calm(Longest(1))
+def calm() -> CongestionBackoff:
+    return CongestionBackoff(Longest(1))
 
 
-def wait(made: Calm, now: float) -> float:
+def wait(made: CongestionBackoff, now: float) -> float:
     """How far off `until` is, in bases."""
     return round((made.until - now) / BASE_SECONDS, 6)
 
@@ -82,7 +81,7 @@ def test_it_has_a_ceiling():
 
 
 def test_a_wait_is_not_made_shorter():
-    made = Calm(random.Random(1))
+    made = CongestionBackoff(random.Random(1))
     ends = []
     for _ in range(100):
         made.trouble(0.0, 1.0)
@@ -92,7 +91,7 @@ def test_a_wait_is_not_made_shorter():
 
 
 def test_waits_are_jittered():
-    made = [Calm(random.Random(seed)) for seed in range(100)]
+    made = [CongestionBackoff(random.Random(seed)) for seed in range(100)]
     for each in made:
         each.trouble(0.0, 0.0)
     waits = sorted(each.until for each in made)
@@ -101,14 +100,14 @@ def test_waits_are_jittered():
 
 
 def test_a_budget_starts_empty_and_open():
-    budget = Budget(100.0, 5.0)
+    budget = WcuBudget(100.0, 5.0)
     assert budget.ready_at(5.0) == 5.0
     assert budget.pay(10) == 10
     assert budget.ready_at(5.0) == 5.1
 
 
 def test_a_debt_is_paid_off_in_time():
-    budget = Budget(100.0, 0.0)
+    budget = WcuBudget(100.0, 0.0)
     budget.pay(50)
     assert budget.ready_at(0.25) == 0.5
     assert budget.ready_at(0.5) == 0.5
@@ -116,7 +115,7 @@ def test_a_debt_is_paid_off_in_time():
 
 
 def test_what_is_saved_is_bounded():
-    budget = Budget(100.0, 0.0)
+    budget = WcuBudget(100.0, 0.0)
     budget.ready_at(1000.0)
     budget.pay(round(100 * BURST_SECONDS))
     assert budget.ready_at(1000.0) == 1000.0
@@ -125,19 +124,19 @@ def test_what_is_saved_is_bounded():
 
 
 def test_a_refund_takes_back_what_was_paid():
-    budget = Budget(100.0, 0.0)
+    budget = WcuBudget(100.0, 0.0)
     budget.refund(budget.pay(50))
     assert budget.ready_at(0.0) == 0.0
 
 
 def test_the_difference_to_what_was_used_is_paid():
-    budget = Budget(100.0, 0.0)
+    budget = WcuBudget(100.0, 0.0)
     budget.settle(budget.pay(10), 10, 10, 30.0)
     assert budget.ready_at(0.0) == 0.3
 
 
 def test_what_comes_back_unwritten_is_paid_back():
-    budget = Budget(100.0, 0.0)
+    budget = WcuBudget(100.0, 0.0)
     budget.settle(budget.pay(10), 10, 4, 4.0)
     assert budget.ready_at(0.0) == 0.04
     budget.settle(budget.pay(10), 10, 0, 0.0)
@@ -145,13 +144,13 @@ def test_what_comes_back_unwritten_is_paid_back():
 
 
 def test_where_the_use_is_not_said_the_estimate_stands():
-    budget = Budget(100.0, 0.0)
+    budget = WcuBudget(100.0, 0.0)
     budget.settle(budget.pay(10), 10, 5, 0.0)
     assert budget.ready_at(0.0) == 0.05
 
 
 def test_a_steady_factor_is_learned():
-    budget = Budget(100.0, 0.0)
+    budget = WcuBudget(100.0, 0.0)
     for _ in range(50):
         budget.settle(budget.pay(10), 10, 10, 40.0)
     assert round(budget.pay(10), 2) == 40
@@ -159,7 +158,7 @@ def test_a_steady_factor_is_learned():
 
 
 def test_an_estimate_never_sinks_below_the_rows_own_size():
-    budget = Budget(100.0, 0.0)
+    budget = WcuBudget(100.0, 0.0)
     for _ in range(50):
         budget.settle(budget.pay(10), 10, 10, 0.001)
     assert budget.pay(10) == 10

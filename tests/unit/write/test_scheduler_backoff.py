@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.write.steps import Accepted, Answer, Batch, Refused, Throttled, Unsure, Wait
-from tests.unit.write.by_hand import ByHand, object_keys
+from ddbload.write.scheduler.messages import (
+    Accepted,
+    Answer,
+    Batch,
+    Refused,
+    Throttled,
+    Unsure,
+    Wait,
+)
+from tests.unit.write.manual_driver import ByHand, object_keys
 
 
 def after(answer: Answer, rows: int = 10) -> ByHand:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ddbload.write.pacing import Pacing
-from ddbload.write.scheduler import Scheduler
-from ddbload.write.steps import Accepted, Answer, Batch, Throttled, Unsure, Wait
+from ddbload.write.pacing.pacing import Pacing
+from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Throttled, Unsure, Wait
+from ddbload.write.scheduler.scheduler import Scheduler
 
 WINDOW = 10.0
 Use = tuple[float, float]
@@ -39,7 +39,7 @@ def used(
     uses: list[Use] = []
     while now < seconds:
         for _ in range(scheduler.room()):
-            scheduler.offer(scheduler.know(), object(), row_bytes, row_bytes)
+            scheduler.offer(scheduler.reserve_handles(), object(), row_bytes, row_bytes)
         step = scheduler.next(now)
         if isinstance(step, Batch):
             arrival = now + latency * rng.uniform(0.5, 1.5)

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from ddbload.contracts import Counts
+from ddbload.contracts.results import RowCounts
 from ddbload.errors import TableNotFound
-from ddbload.write.steps import Accepted, Fatal, Refused, Throttled, Unsure, Wait
-from tests.unit.write.by_hand import ByHand, object_keys
+from ddbload.write.scheduler.messages import Accepted, Fatal, Refused, Throttled, Unsure, Wait
+from tests.unit.write.manual_driver import ByHand, object_keys
 
 NOT_WRITTEN = [
     pytest.param(Accepted([0]), id="unprocessed"),
@@ -22,14 +22,14 @@ def test_different_keys_go_together_in_order():
     by_hand = ByHand()
     by_hand.offer("a", "b", "c")
     assert by_hand.finish() == [(0, 1, 2)]
-    assert by_hand.counts == Counts(read=3, written=3)
+    assert by_hand.counts == RowCounts(read=3, written=3)
 
 
 def test_the_later_of_two_queued_rows_is_sent():
     by_hand = ByHand()
     by_hand.offer("a", "b", "a")
     assert by_hand.finish() == [(2, 1)]
-    assert by_hand.counts == Counts(read=3, written=2, superseded=1)
+    assert by_hand.counts == RowCounts(read=3, written=2, superseded=1)
 
 
 def test_a_later_row_goes_when_the_earlier_one_would_have_gone():
@@ -133,7 +133,7 @@ def test_many_queued_rows_of_one_key_are_one_write():
     by_hand = ByHand()
     by_hand.offer(*["a"] * 1000)
     assert by_hand.finish() == [(999,)]
-    assert by_hand.counts == Counts(read=1000, written=1, superseded=999)
+    assert by_hand.counts == RowCounts(read=1000, written=1, superseded=999)
 
 
 def test_a_row_waits_for_the_answer_to_an_earlier_one():
@@ -144,7 +144,7 @@ def test_a_row_waits_for_the_answer_to_an_earlier_one():
     assert by_hand.idle()
     by_hand.accept(first)
     assert by_hand.finish() == [(1,)]
-    assert by_hand.counts == Counts(read=2, written=2)
+    assert by_hand.counts == RowCounts(read=2, written=2)
 
 
 def test_of_the_rows_that_wait_for_an_answer_the_last_is_sent():
@@ -154,7 +154,7 @@ def test_of_the_rows_that_wait_for_an_answer_the_last_is_sent():
     by_hand.offer("a", "a", "a")
     by_hand.accept(first)
     assert by_hand.finish() == [(3,)]
-    assert by_hand.counts == Counts(read=4, written=2, superseded=2)
+    assert by_hand.counts == RowCounts(read=4, written=2, superseded=2)
 
 
 def test_other_keys_do_not_wait():
@@ -175,9 +175,9 @@ def test_what_is_not_written_is_sent_again(answer):
     by_hand = ByHand()
     by_hand.offer("a")
     by_hand.answer(by_hand.batch(), answer)
-    assert by_hand.counts == Counts()
+    assert by_hand.counts == RowCounts()
     assert by_hand.finish() == [(0,)]
-    assert by_hand.counts == Counts(read=1, written=1)
+    assert by_hand.counts == RowCounts(read=1, written=1)
 
 
 @pytest.mark.parametrize("answer", NOT_WRITTEN)
@@ -188,7 +188,7 @@ def test_a_row_that_waits_takes_the_place_of_one_that_comes_back(answer):
     by_hand.offer("a", "a")
     by_hand.answer(first, answer)
     assert by_hand.finish() == [(2,)]
-    assert by_hand.counts == Counts(read=3, written=1, superseded=2)
+    assert by_hand.counts == RowCounts(read=3, written=1, superseded=2)
 
 
 @pytest.mark.parametrize("answer", NOT_WRITTEN)
@@ -198,7 +198,7 @@ def test_a_new_row_takes_the_place_of_one_that_came_back(answer):
     by_hand.answer(by_hand.batch(), answer)
     by_hand.offer("a", "a")
     assert by_hand.finish() == [(2,)]
-    assert by_hand.counts == Counts(read=3, written=1, superseded=2)
+    assert by_hand.counts == RowCounts(read=3, written=1, superseded=2)
 
 
 def test_a_superseded_row_is_settled_when_the_later_one_is_written():
@@ -206,12 +206,12 @@ def test_a_superseded_row_is_settled_when_the_later_one_is_written():
     by_hand.offer("a", "a")
     batch = by_hand.batch()
     assert batch.handles == (1,)
-    assert by_hand.counts == Counts()
+    assert by_hand.counts == RowCounts()
     assert by_hand.released == []
     by_hand.accept(batch, 1)
-    assert by_hand.counts == Counts()
+    assert by_hand.counts == RowCounts()
     by_hand.accept(by_hand.batch())
-    assert by_hand.counts == Counts(read=2, written=1, superseded=1)
+    assert by_hand.counts == RowCounts(read=2, written=1, superseded=1)
     assert sorted(by_hand.released) == [0, 1]
 
 
@@ -221,16 +221,16 @@ def test_a_superseded_row_does_not_wait_for_the_rows_between():
     first, rest = by_hand.batch(), by_hand.batch()
     assert first.handles == (26, *range(1, 25))
     by_hand.accept(first)
-    assert by_hand.counts == Counts(read=25, written=24, superseded=1)
+    assert by_hand.counts == RowCounts(read=25, written=24, superseded=1)
     by_hand.accept(rest)
-    assert by_hand.counts == Counts(read=27, written=26, superseded=1)
+    assert by_hand.counts == RowCounts(read=27, written=26, superseded=1)
 
 
 def test_nothing_is_settled_by_an_answer_that_ends_the_run():
     by_hand = ByHand()
     by_hand.offer("a", "a", "b")
     by_hand.answer(by_hand.batch(), Fatal(TableNotFound("gone")))
-    assert by_hand.counts == Counts()
+    assert by_hand.counts == RowCounts()
     assert by_hand.released == []
 
 
@@ -245,7 +245,7 @@ def test_places_that_come_back_twice_count_once():
 @pytest.fixture
 def unhurried(monkeypatch) -> None:
     """So few rows in so long a time are no reason to lower the rate."""
-    monkeypatch.setattr("ddbload.write.rate.PERIOD", math.inf)
+    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.PERIOD", math.inf)
 
 
 def returned_often(by_hand: ByHand) -> float:

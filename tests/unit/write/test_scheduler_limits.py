@@ -6,17 +6,21 @@ import gc
 
 import pytest
 
-from ddbload.contracts import Counts, Work
+from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
 from ddbload.errors import AccessDenied, TableNotFound
-from ddbload.write.limits import (
-    MAX_AHEAD,
-    MAX_BATCH_BYTES,
-    MAX_BATCH_ROWS,
-    MAX_HELD_BYTES,
-    READY_ROWS,
+from ddbload.write.scheduler.messages import (
+    Accepted,
+    Batch,
+    Fatal,
+    Finished,
+    Refused,
+    Throttled,
+    Unsure,
+    Wait,
 )
-from ddbload.write.steps import Accepted, Batch, Fatal, Finished, Refused, Throttled, Unsure, Wait
-from tests.unit.write.by_hand import SMALL, ByHand, object_keys
+from ddbload.write.scheduler.row_limits import MAX_AHEAD, MAX_HELD_BYTES, READY_ROWS
+from tests.unit.write.manual_driver import SMALL, ByHand, object_keys
 
 MEGABYTE = 1024 * 1024
 
@@ -175,7 +179,7 @@ def test_nothing_at_all_is_finished_when_it_is_closed():
     assert by_hand.step() == Wait(None)
     by_hand.scheduler.close()
     assert by_hand.step() == Finished()
-    assert by_hand.counts == Counts()
+    assert by_hand.counts == RowCounts()
 
 
 def test_rejects_alone_need_no_request():
@@ -183,7 +187,7 @@ def test_rejects_alone_need_no_request():
     assert [by_hand.reject() for _ in range(3)] == [0, 1, 2]
     by_hand.scheduler.close()
     assert by_hand.step() == Finished()
-    assert by_hand.counts == Counts(read=3, rejected=3)
+    assert by_hand.counts == RowCounts(read=3, rejected=3)
     assert by_hand.released == []
 
 
@@ -205,7 +209,7 @@ def test_nothing_is_sent_after_a_stop():
     assert by_hand.step() == Wait(None)
     by_hand.accept(batch)
     assert by_hand.step() == Finished()
-    assert by_hand.counts == Counts(read=25, written=25)
+    assert by_hand.counts == RowCounts(read=25, written=25)
 
 
 def test_what_comes_back_after_a_stop_is_not_settled():
@@ -215,7 +219,7 @@ def test_what_comes_back_after_a_stop_is_not_settled():
     by_hand.scheduler.stop()
     by_hand.accept(batch, 1)
     assert by_hand.step() == Finished()
-    assert by_hand.counts == Counts(read=1, written=1)
+    assert by_hand.counts == RowCounts(read=1, written=1)
     assert sorted(by_hand.released) == [0, 2]
 
 
@@ -232,7 +236,7 @@ def test_nothing_is_sent_from_the_deadline_on():
     assert by_hand.step() == Wait(None)
     by_hand.accept(early)
     assert by_hand.step() == Finished()
-    assert by_hand.counts == Counts(read=50, written=50)
+    assert by_hand.counts == RowCounts(read=50, written=50)
 
 
 def test_counts_at_the_deadline_end_at_the_first_unsettled_row():
@@ -245,7 +249,7 @@ def test_counts_at_the_deadline_end_at_the_first_unsettled_row():
     by_hand.accept(first, 20)
     assert by_hand.step() == Finished()
     assert by_hand.frontier == 20
-    assert by_hand.counts == Counts(read=20, written=20)
+    assert by_hand.counts == RowCounts(read=20, written=20)
     assert by_hand.scheduler.settlement.ahead == 11
 
 
@@ -255,7 +259,7 @@ def test_a_superseded_row_is_not_settled_at_the_deadline():
     by_hand.accept(by_hand.batch(), 1)
     by_hand.now = 10.0
     assert by_hand.step() == Finished()
-    assert by_hand.counts == Counts()
+    assert by_hand.counts == RowCounts()
 
 
 @pytest.mark.parametrize("answer", [Accepted([0]), Throttled("x"), Unsure("x")])
@@ -279,7 +283,7 @@ def test_a_fatal_answer_stops_everything():
     by_hand.answer(second, Fatal(AccessDenied("no")))
     assert by_hand.step() == Finished()
     assert by_hand.scheduler.fatal is error
-    assert by_hand.counts == Counts()
+    assert by_hand.counts == RowCounts()
 
 
 def test_what_is_written_beside_a_fatal_answer_counts():
@@ -289,7 +293,7 @@ def test_what_is_written_beside_a_fatal_answer_counts():
     by_hand.answer(second, Fatal(TableNotFound("gone")))
     by_hand.accept(first)
     assert by_hand.step() == Finished()
-    assert by_hand.counts == Counts(read=25, written=25)
+    assert by_hand.counts == RowCounts(read=25, written=25)
 
 
 # What it took
@@ -299,15 +303,15 @@ def test_requests_throttles_retries_and_units_are_counted():
     by_hand = ByHand()
     by_hand.offer(*object_keys(2))
     by_hand.answer(by_hand.batch(), Throttled("ThrottlingException"))
-    assert by_hand.scheduler.work == Work(requests=1, throttled=1)
+    assert by_hand.scheduler.work == WriteStats(requests=1, throttled=1)
     batch = by_hand.batch()
     by_hand.answer(batch, Unsure("no answer"))
-    assert by_hand.scheduler.work == Work(requests=2, throttled=1, retries=1)
+    assert by_hand.scheduler.work == WriteStats(requests=2, throttled=1, retries=1)
     batch = by_hand.batch()
     by_hand.answer(batch, Accepted([0], 1.5))
     batch = by_hand.batch()
     by_hand.answer(batch, Accepted([], 2.0))
-    expected = Work(requests=4, throttled=2, retries=3, consumed_wcu=3.5)
+    expected = WriteStats(requests=4, throttled=2, retries=3, consumed_wcu=3.5)
     assert by_hand.scheduler.work == expected
 
 
@@ -351,7 +355,7 @@ def test_rows_that_are_done_leave_no_circles_behind():
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_rows_that_are_written_are_held_no_longer(monkeypatch, alone):
-    monkeypatch.setattr("ddbload.write.limits.MAX_HELD_BYTES", 25 * SMALL)
+    monkeypatch.setattr("ddbload.write.scheduler.row_limits.MAX_HELD_BYTES", 25 * SMALL)
     by_hand = ByHand()
     for _ in range(3):
         assert by_hand.scheduler.room() > 0

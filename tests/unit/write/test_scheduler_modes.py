@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.contracts import Counts
+from ddbload.contracts.results import RowCounts
 from ddbload.errors import TableNotFound
-from ddbload.write.settlement import Outcome
-from ddbload.write.steps import Accepted, Answer, Fatal, Finished, Refused, Throttled, Unsure
-from tests.unit.write.by_hand import ByHand, object_keys
+from ddbload.write.scheduler.messages import (
+    Accepted,
+    Answer,
+    Fatal,
+    Finished,
+    Refused,
+    Throttled,
+    Unsure,
+)
+from ddbload.write.scheduler.outcome_tracker import RowOutcome
+from tests.unit.write.manual_driver import ByHand, object_keys
 
-SKIPPED = Accepted((), 1.0, Outcome.SKIPPED)
-SUPERSEDED = Accepted((), 1.0, Outcome.SUPERSEDED)
+SKIPPED = Accepted((), 1.0, RowOutcome.SKIPPED)
+SUPERSEDED = Accepted((), 1.0, RowOutcome.SUPERSEDED)
 LOST: list[Answer] = [Unsure("no answer"), Throttled("ThrottlingException"), Accepted([0])]
 
 
@@ -32,7 +40,7 @@ def test_a_request_carries_one_row(together):
     else:
         by_hand.offer(*keys)
     assert sorted(map(list, by_hand.finish())) == [[row] for row in range(60)]
-    assert by_hand.counts == Counts(read=60, written=60)
+    assert by_hand.counts == RowCounts(read=60, written=60)
     assert by_hand.scheduler.work.requests == 60
 
 
@@ -61,8 +69,8 @@ def test_fewer_rows_than_a_full_batch_go_in_their_order():
 @pytest.mark.parametrize(
     ("answer", "counts"),
     [
-        (SKIPPED, Counts(read=2, written=1, skipped=1)),
-        (SUPERSEDED, Counts(read=2, written=1, superseded=1)),
+        (SKIPPED, RowCounts(read=2, written=1, skipped=1)),
+        (SUPERSEDED, RowCounts(read=2, written=1, superseded=1)),
     ],
 )
 def test_a_row_is_settled_by_what_became_of_it(together, answer, counts):
@@ -85,7 +93,7 @@ def test_what_a_row_comes_to_counts_when_it_is_known(lost):
     by_hand.answer(by_hand.batch(), lost)
     by_hand.answer(by_hand.batch(), SKIPPED)
     by_hand.finish()
-    assert by_hand.counts == Counts(read=1, skipped=1)
+    assert by_hand.counts == RowCounts(read=1, skipped=1)
 
 
 # Last wins
@@ -98,7 +106,7 @@ def test_a_row_that_a_later_file_keeps_out_takes_those_it_stood_in_for_with_it()
     assert batch.handles == (2,)
     by_hand.answer(batch, SUPERSEDED)
     by_hand.finish()
-    assert by_hand.counts == Counts(read=3, superseded=3)
+    assert by_hand.counts == RowCounts(read=3, superseded=3)
 
 
 def test_a_row_goes_although_an_earlier_one_of_its_key_was_kept_out():
@@ -108,7 +116,7 @@ def test_a_row_goes_although_an_earlier_one_of_its_key_was_kept_out():
     by_hand.offer("a")
     by_hand.answer(batch, SUPERSEDED)
     assert by_hand.finish() == [(1,)]
-    assert by_hand.counts == Counts(read=2, written=1, superseded=1)
+    assert by_hand.counts == RowCounts(read=2, written=1, superseded=1)
 
 
 # First wins
@@ -132,7 +140,7 @@ def test_rows_of_a_key_go_one_after_the_other_in_order(together):
         assert by_hand.idle()
         by_hand.answer(batch, SKIPPED)
     by_hand.finish()
-    assert by_hand.counts == Counts(read=4, written=2, skipped=2)
+    assert by_hand.counts == RowCounts(read=4, written=2, skipped=2)
 
 
 @pytest.mark.parametrize("lost", LOST)
@@ -171,7 +179,7 @@ def test_where_the_first_is_refused_the_next_one_may_win():
     by_hand.accept(batch)
     by_hand.answer(by_hand.batch(), SKIPPED)
     by_hand.finish()
-    assert by_hand.counts == Counts(read=3, written=1, rejected=1, skipped=1)
+    assert by_hand.counts == RowCounts(read=3, written=1, rejected=1, skipped=1)
     assert by_hand.scheduler.refused == {0: refusal}
 
 
@@ -182,7 +190,7 @@ def test_a_deadline_leaves_waiting_rows_unsettled():
     by_hand.now = 1.0
     by_hand.accept(batch)
     by_hand.step()
-    assert by_hand.counts == Counts(read=1, written=1)
+    assert by_hand.counts == RowCounts(read=1, written=1)
     assert by_hand.frontier == 1
 
 
@@ -193,13 +201,13 @@ def test_thousands_of_rows_of_one_key():
     for _ in range(2999):
         by_hand.answer(by_hand.batch(), SKIPPED)
     by_hand.finish()
-    assert by_hand.counts == Counts(read=3000, written=1, skipped=2999)
+    assert by_hand.counts == RowCounts(read=3000, written=1, skipped=2999)
 
 
 # Identical items
 
 
-IDENTICAL = Accepted((), 1.0, Outcome.IDENTICAL)
+IDENTICAL = Accepted((), 1.0, RowOutcome.IDENTICAL)
 UNSURE = Unsure("no answer")
 
 
@@ -212,8 +220,8 @@ def test_an_identical_item_is_not_the_row_s(together):
         by_hand.offer("a")
     by_hand.answer(by_hand.batch(), IDENTICAL)
     by_hand.finish()
-    assert by_hand.counts == Counts(read=1, skipped=1)
-    assert by_hand.scheduler.settlement.count(Outcome.IDENTICAL) == 1
+    assert by_hand.counts == RowCounts(read=1, skipped=1)
+    assert by_hand.scheduler.settlement.count(RowOutcome.IDENTICAL) == 1
     assert by_hand.scheduler.identical == [0]
 
 
@@ -228,7 +236,7 @@ def test_after_a_request_without_an_answer_it_is(together, between):
     for answer in [UNSURE, *between, IDENTICAL]:
         by_hand.answer(by_hand.batch(), answer)
     by_hand.finish()
-    assert by_hand.counts == Counts(read=1, written=1)
+    assert by_hand.counts == RowCounts(read=1, written=1)
     assert by_hand.scheduler.identical == []
 
 
@@ -239,7 +247,7 @@ def test_after_a_refusal_it_is_not(refusal):
     by_hand.answer(by_hand.batch(), refusal)
     by_hand.answer(by_hand.batch(), IDENTICAL)
     by_hand.finish()
-    assert by_hand.counts == Counts(read=1, skipped=1)
+    assert by_hand.counts == RowCounts(read=1, skipped=1)
 
 
 def test_another_item_is_never_the_row_s():
@@ -248,7 +256,7 @@ def test_another_item_is_never_the_row_s():
     by_hand.answer(by_hand.batch(), UNSURE)
     by_hand.answer(by_hand.batch(), SKIPPED)
     by_hand.finish()
-    assert by_hand.counts == Counts(read=1, skipped=1)
+    assert by_hand.counts == RowCounts(read=1, skipped=1)
     assert by_hand.scheduler.last_put() is None
 
 
@@ -262,7 +270,7 @@ def test_a_request_that_went_twice_may_have_put_it(answers):
             by_hand.scheduler.doubt(batch)
         by_hand.answer(batch, answer)
     by_hand.finish()
-    assert by_hand.counts == Counts(read=1, written=1)
+    assert by_hand.counts == RowCounts(read=1, written=1)
 
 
 @pytest.mark.parametrize("first", [Accepted((), 1.0), SKIPPED, IDENTICAL])
@@ -273,8 +281,8 @@ def test_a_row_after_another_of_its_key_put_nothing(first, lost):
     for answer in [first, *lost, IDENTICAL]:
         by_hand.answer(by_hand.batch(), answer)
     by_hand.finish()
-    assert by_hand.counts.skipped == 1 + (first.outcome is not Outcome.WRITTEN)
-    assert by_hand.scheduler.settlement.count(Outcome.IDENTICAL) == 1 + (first is IDENTICAL)
+    assert by_hand.counts.skipped == 1 + (first.outcome is not RowOutcome.WRITTEN)
+    assert by_hand.scheduler.settlement.count(RowOutcome.IDENTICAL) == 1 + (first is IDENTICAL)
     # That of the first row may be this run's own.
     assert by_hand.scheduler.identical == ([0] if first is IDENTICAL else [])
 
@@ -285,7 +293,7 @@ def test_a_row_after_one_that_was_refused_may_have_put_it():
     for answer in [Refused("not this one"), UNSURE, IDENTICAL]:
         by_hand.answer(by_hand.batch(), answer)
     by_hand.finish()
-    assert by_hand.counts == Counts(read=2, rejected=1, written=1)
+    assert by_hand.counts == RowCounts(read=2, rejected=1, written=1)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from ddbload.write.scheduler import STUBBORN
-from ddbload.write.steps import Accepted, Answer, Batch, Throttled, Unsure, Wait
-from tests.unit.write.by_hand import SMALL, ByHand
+from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Throttled, Unsure, Wait
+from ddbload.write.scheduler.scheduler import STUBBORN
+from tests.unit.write.manual_driver import SMALL, ByHand
 
 
 def written(bad: str | None, *, concurrency: int, latency: float, seconds: float = 60.0) -> int:
@@ -19,7 +19,7 @@ def written(bad: str | None, *, concurrency: int, latency: float, seconds: float
     count = 0
     while by_hand.now < seconds:
         while scheduler.room() > 0:
-            first = scheduler.know(100)
+            first = scheduler.reserve_handles(100)
             handles = range(first, first + 100)
             keys = [f"k{handle}" for handle in handles]
             scheduler.offer_all(handles, keys, None, SMALL)

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from ddbload.write.steps import Accepted
-from ddbload.write.threads import ThreadsDriver
+from ddbload.write.drivers.blocking import ThreadsDriver
+from ddbload.write.scheduler.messages import Accepted
 from tests.unit.write.transports import Rows, Table
 
 PATIENCE = 30.0

@@ -9,11 +9,12 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from ddbload.contracts import Counts
-from ddbload.write.driver import Job, PutItem
-from ddbload.write.pacing import Pacing
-from ddbload.write.scheduler import Scheduler
-from ddbload.write.steps import Accepted, Answer
+from ddbload.contracts.results import RowCounts
+from ddbload.write.drivers.driver import Job
+from ddbload.write.pacing.pacing import Pacing
+from ddbload.write.requests import PutItem
+from ddbload.write.scheduler.messages import Accepted, Answer
+from ddbload.write.scheduler.scheduler import Scheduler
 
 Says = Callable[[Sequence[PutItem]], Answer]
 
@@ -95,7 +96,7 @@ class Rows:
         )
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> RowCounts:
         return self.scheduler.settlement.counts
 
     def feed(self, room: int) -> bool:
@@ -103,7 +104,7 @@ class Rows:
         if self.told == len(self.keys):
             return False
         for key in self.keys[self.told :][:room]:
-            self.scheduler.offer(self.scheduler.know(), key, 100, 100)
+            self.scheduler.offer(self.scheduler.reserve_handles(), key, 100, 100)
             self.told += 1
         return True
 

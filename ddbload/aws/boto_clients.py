@@ -1,0 +1,123 @@
+"""Make botocore clients in one way: no retries inside, and timeouts that fit a deadline.
+
+boto3's clients are the same ones and take longer to import.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ddbload import __version__
+from ddbload.aws import failures
+
+if TYPE_CHECKING:
+    from botocore.session import Session
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_stepfunctions import SFNClient
+
+CONNECT_SECONDS = 5
+READ_SECONDS = 15
+"""An answer that takes longer is taken for lost. A deadline leaves at least this much."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwsSettings:
+    """What flags say; botocore's own chain supplies the rest. Plain data: workers get it."""
+
+    profile: str | None = None
+    region: str | None = None
+    endpoint_url: str | None = None
+
+
+class BotoClients:
+    """The clients of one process, made when they are first asked for, and thread-safe."""
+
+    def __init__(self, settings: AwsSettings | None = None, connections: int = 16) -> None:
+        self._settings = settings or AwsSettings()
+        self._connections = connections
+        self._dynamodb: DynamoDBClient | None = None
+        self._s3: S3Client | None = None
+        self._stepfunctions: SFNClient | None = None
+        self._cloudformation: CloudFormationClient | None = None
+        self._session: Session | None = None
+
+    @property
+    def dynamodb(self) -> DynamoDBClient:
+        """DynamoDB, its responses' checksums checked. Raises `AwsConfiguration`."""
+        if self._dynamodb is None:
+            client: DynamoDBClient = self._make("dynamodb")
+            client.meta.events.register("before-parse.dynamodb", failures.check_crc32)
+            self._dynamodb = client
+        return self._dynamodb
+
+    @property
+    def s3(self) -> S3Client:
+        """S3. Raises `AwsConfiguration`."""
+        if self._s3 is None:
+            self._s3 = self._make("s3")
+        return self._s3
+
+    @property
+    def stepfunctions(self) -> SFNClient:
+        """Step Functions. Raises `AwsConfiguration`."""
+        if self._stepfunctions is None:
+            self._stepfunctions = self._make("stepfunctions")
+        return self._stepfunctions
+
+    @property
+    def cloudformation(self) -> CloudFormationClient:
+        """CloudFormation. Raises `AwsConfiguration`."""
+        if self._cloudformation is None:
+            self._cloudformation = self._make("cloudformation")
+        return self._cloudformation
+
+    def session(self, *, anew: bool = False) -> Session:
+        """botocore's session, which all clients share. `anew`: one that finds what is there now."""
+        if self._session is None or anew:
+            from botocore.session import get_session
+
+            session = get_session()
+            if self._settings.profile is not None:
+                session.set_config_variable("profile", self._settings.profile)
+            self._session = session
+        return self._session
+
+    def renew(self) -> None:
+        """Have the next DynamoDB client look for credentials anew."""
+        self.session(anew=True)
+        self._dynamodb = None
+
+    def _make(self, service: Any) -> Any:
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+
+        config = Config(
+            retries={"total_max_attempts": 1, "mode": "standard"},
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+            max_pool_connections=self._connections,
+            tcp_keepalive=True,
+            # Items are checked before they get here, by stricter rules.
+            parameter_validation=service != "dynamodb",
+            user_agent_extra=f"ddbload/{__version__}",
+        )
+        settings = self._settings
+        # botocore knows AWS_DEFAULT_REGION only; the AWS CLI and Lambda say AWS_REGION.
+        region = settings.region or os.environ.get("AWS_REGION") or None
+        try:
+            client: Any = self.session().create_client(
+                service, region, config=config, endpoint_url=settings.endpoint_url
+            )
+            # botocore would notice either with the first request only.
+            endpoint = urlsplit(client.meta.endpoint_url)
+            if endpoint.scheme not in ("http", "https") or endpoint.port == 0:
+                raise ValueError(f"Invalid endpoint: {client.meta.endpoint_url}")
+        except (BotoCoreError, ValueError) as error:
+            raise failures.configuration_error(error) from None
+        client.meta.events.register("before-parse", failures.check_length)
+        return client

@@ -1,0 +1,109 @@
+"""Where requests to DynamoDB go, and who signs them: all as botocore would have it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ddbload import __version__
+from ddbload.aws import failures
+from ddbload.aws.boto_clients import BotoClients
+from ddbload.aws.http_client.connection import Endpoint
+from ddbload.aws.signing.credentials import SigningCredentials, has_proxy
+from ddbload.aws.signing.sigv4 import RequestSigner
+from ddbload.errors import AwsConfiguration
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+class DynamoDBSigner(SigningCredentials):
+    """Signs requests with the credentials of now, by the clock of AWS."""
+
+    def __init__(
+        self,
+        clients: BotoClients,
+        *,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Raises `AwsConfiguration` and `AccessDenied`."""
+        endpoint = _endpoint(*_where(clients.dynamodb))
+        doing = "signing requests to DynamoDB"
+        super().__init__(clients, endpoint, doing, clock=clock, monotonic=monotonic)
+        self._signers: dict[str, RequestSigner] = {}
+
+    def request(self, operation: str, body: bytes) -> bytes:
+        """A whole request. `operation`: `BatchWriteItem`. Raises `AwsConfiguration`."""
+        self._look_in_time()
+        signer = self._signers.get(operation)
+        if signer is None:
+            signer = self._signers[operation] = self._signer(operation)
+        return signer.head(body, self._credentials, self._now()) + body
+
+    def _signer(self, operation: str) -> RequestSigner:
+        return RequestSigner(
+            service="dynamodb",
+            region=self.endpoint.region,
+            host=self.endpoint.authority,
+            headers={
+                "content-type": "application/x-amz-json-1.0",
+                "x-amz-target": f"DynamoDB_20120810.{operation}",
+                "user-agent": f"ddbload/{__version__}",
+            },
+        )
+
+
+def _where(client: DynamoDBClient) -> tuple[str, str]:
+    """The URL and the region that botocore itself would send a request to, and sign it for.
+
+    It knows that for each request only: the account's own endpoint, FIPS and dual-stack ones.
+    """
+    from botocore.exceptions import BotoCoreError
+
+    found: list[Any] = []
+
+    def instead_of_sending(params: Mapping[str, Any], **_: object) -> tuple[Any, dict[str, Any]]:
+        found.append(params)
+        return SimpleNamespace(status_code=200, headers={}), {}
+
+    # What such a hook returns is taken for the answer.
+    hook: Any = instead_of_sending
+    event = "before-call.dynamodb.BatchWriteItem"
+    client.meta.events.register_first(event, hook)
+    try:
+        client.batch_write_item(RequestItems={})
+    except BotoCoreError as error:
+        raise failures.configuration_error(error) from None
+    finally:
+        client.meta.events.unregister(event, hook)
+    (request,) = found
+    signing = request["context"].get("signing") or {}
+    return request["url"], signing.get("region") or client.meta.region_name
+
+
+def _endpoint(url: str, region: str) -> Endpoint:
+    parts = urlsplit(url)
+    if parts.path not in ("", "/") or parts.query or parts.hostname is None:
+        raise AwsConfiguration(
+            f"AWS settings: the endpoint {parts.hostname} has a path, which --engine async does"
+            " not know; use --engine threads"
+        )
+    _refuse_proxy(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return Endpoint(parts.scheme, parts.hostname, port, region)
+
+
+def _refuse_proxy(url: str) -> None:
+    """A proxy's own address may hold a password, so it is not told."""
+    if not has_proxy(url):
+        return
+    parts = urlsplit(url)
+    raise AwsConfiguration(
+        f"AWS settings: a proxy is set for {parts.hostname} ({parts.scheme.upper()}_PROXY), and"
+        " --engine async does not know proxies: use --engine threads, which does, or name the"
+        " host in NO_PROXY"
+    )

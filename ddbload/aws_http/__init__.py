@@ -1,1 +1,0 @@
-"""Talking to AWS: clients, what their failures mean, and when to try again."""

@@ -1,0 +1,218 @@
+"""Attribute values as DynamoDB takes them: checked, and measured.
+
+A value is that of DynamoDB's JSON, `{"N": "1"}`, binary as base64. The rules are those of
+"Supported data types and naming rules in Amazon DynamoDB" and "DynamoDB item sizes and formats".
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ddbload.dynamodb.limits import MAX_DEPTH, MAX_NAME_BYTES
+from ddbload.dynamodb.scalar_text import BadValue, parse_number
+
+AttributeValue = dict[str, Any]
+Attributes = dict[str, AttributeValue]
+BAD_ATTRIBUTE = "bad_attribute"
+_CONTAINER_BYTES, _ELEMENT_BYTES = 3, 1
+
+
+def check_value(value: object, depth: int = 0) -> AttributeValue:
+    """A value as it is sent: the same one, its numbers and its base64 in plain spelling.
+
+    `depth`: how many lists and maps it stands in. Raises `BadValue`.
+    """
+    if depth >= MAX_DEPTH:
+        raise nesting_error()
+    if not isinstance(value, dict) or len(value) != 1:
+        raise BadValue(
+            BAD_ATTRIBUTE, 'not an attribute value: an object with one type, like {"S": "text"}'
+        )
+    ((kind, content),) = value.items()
+    check = _CHECKS.get(kind)
+    if check is None:
+        raise BadValue(BAD_ATTRIBUTE, f"no type of DynamoDB's: those are {', '.join(_CHECKS)}")
+    return {kind: check(content, depth)}
+
+
+def check_item(value: object) -> Attributes:
+    """The same of an item's attributes. Raises `BadValue`, and `BadAttribute` where it has one."""
+    if not isinstance(value, dict):
+        raise BadValue(BAD_ATTRIBUTE, "not an item: an object of attributes")
+    attributes: Attributes = {}
+    for name, each in value.items():
+        check_name(name)
+        try:
+            attributes[name] = check_value(each)
+        except BadValue as bad:
+            raise BadAttribute(bad, name) from None
+    return attributes
+
+
+class BadAttribute(BadValue):
+    """A bad value of an attribute whose name is known."""
+
+    def __init__(self, bad: BadValue, name: str) -> None:
+        super().__init__(bad.cause, bad.detail)
+        self.name = name
+
+
+def value_size(value: Mapping[str, Any]) -> int:
+    """Bytes that DynamoDB counts for a value that it takes, without its name."""
+    ((kind, content),) = value.items()
+    match kind:
+        case "S":
+            return utf8_size(content)
+        case "N":
+            return parse_number(content).size
+        case "B":
+            return _binary_size(content)
+        case "SS":
+            return sum(map(utf8_size, content))
+        case "NS":
+            return sum(parse_number(member).size for member in content)
+        case "BS":
+            return sum(map(_binary_size, content))
+        case "L":
+            return _CONTAINER_BYTES + sum(_ELEMENT_BYTES + value_size(each) for each in content)
+        case "M":
+            return _CONTAINER_BYTES + _ELEMENT_BYTES * len(content) + item_size(content)
+        case _:
+            return 1
+
+
+def item_size(attributes: Mapping[str, Mapping[str, Any]]) -> int:
+    """Bytes that DynamoDB counts for an item: names and values."""
+    return sum(utf8_size(name) + value_size(value) for name, value in attributes.items())
+
+
+def utf8_size(text: str) -> int:
+    """Bytes of a text. Raises `BadValue` for half a surrogate pair, which has no UTF-8."""
+    if text.isascii():
+        return len(text)
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        raise BadValue(
+            "lone_surrogate",
+            "half a surrogate pair (\\ud800 to \\udfff): no character, and no UTF-8",
+        ) from None
+
+
+def check_name(name: str) -> None:
+    """Raise `BadValue` for what can be no attribute's name, nor that of a map's member."""
+    if not name:
+        raise BadValue("bad_name", "a name is empty; DynamoDB wants one character at least")
+    if len(name) * 4 > MAX_NAME_BYTES or not name.isascii():
+        size = utf8_size(name)
+        if size > MAX_NAME_BYTES:
+            raise BadValue(
+                "bad_name", f"a name has {size} bytes; DynamoDB's limit is {MAX_NAME_BYTES}"
+            )
+
+
+def decode_base64(text: str) -> str:
+    """A text of standard base64 in its one plain spelling. Raises `BadValue`."""
+    try:
+        data = binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        raise BadValue(
+            "not_base64", "not base64; write it with + and /, padded, without line ends"
+        ) from None
+    return binascii.b2a_base64(data, newline=False).decode()
+
+
+def nesting_error() -> BadValue:
+    """For what is nested deeper than DynamoDB keeps it."""
+    return BadValue(
+        "nested_too_deep",
+        f"lists and maps within one another; DynamoDB keeps {MAX_DEPTH} levels, and the innermost"
+        " value is one of them",
+    )
+
+
+def _binary_size(text: str) -> int:
+    return len(text) // 4 * 3 - text.count("=", -2)
+
+
+def _string(content: object, depth: int) -> str:  # noqa: ARG001 - as the others
+    if not isinstance(content, str):
+        raise _wrong("S", "a string")
+    utf8_size(content)
+    return content
+
+
+def _number(content: object, depth: int) -> str:  # noqa: ARG001
+    if not isinstance(content, str):
+        raise _wrong("N", 'a string: {"N": "1"}')
+    return parse_number(content).text
+
+
+def _binary(content: object, depth: int) -> str:  # noqa: ARG001
+    if not isinstance(content, str):
+        raise _wrong("B", "a string of base64")
+    return decode_base64(content)
+
+
+def _boolean(content: object, depth: int) -> bool:  # noqa: ARG001
+    if not isinstance(content, bool):
+        raise _wrong("BOOL", "true or false, without quotes")
+    return content
+
+
+def _null(content: object, depth: int) -> bool:  # noqa: ARG001
+    if content is not True:
+        raise _wrong("NULL", "true")
+    return True
+
+
+def _list(content: object, depth: int) -> list[AttributeValue]:
+    if not isinstance(content, list):
+        raise _wrong("L", "a list")
+    return [check_value(member, depth + 1) for member in content]
+
+
+def _map(content: object, depth: int) -> Attributes:
+    if not isinstance(content, dict):
+        raise _wrong("M", "an object")
+    for name in content:
+        check_name(name)
+    return {name: check_value(member, depth + 1) for name, member in content.items()}
+
+
+def _set_of(
+    kind: str, read: Callable[[object, int], str], identity: Callable[[str], str]
+) -> Callable[[object, int], list[str]]:
+    def check(content: object, depth: int) -> list[str]:
+        if not isinstance(content, list):
+            raise _wrong(kind, "a list")
+        if not content:
+            raise BadValue("empty_set", "a set without members; DynamoDB keeps none")
+        members = [read(member, depth) for member in content]
+        if len(set(map(identity, members))) < len(members):
+            raise BadValue("duplicate_in_set", "a set has two members of one value")
+        return members
+
+    return check
+
+
+def _wrong(kind: str, wanted: str) -> BadValue:
+    return BadValue(BAD_ATTRIBUTE, f"the content of {kind} is to be {wanted}")
+
+
+_CHECKS: dict[str, Callable[[object, int], object]] = {
+    "S": _string,
+    "N": _number,
+    "B": _binary,
+    "BOOL": _boolean,
+    "NULL": _null,
+    "SS": _set_of("SS", _string, str),
+    "NS": _set_of("NS", _number, lambda text: parse_number(text).value),
+    "BS": _set_of("BS", _binary, str),
+    "L": _list,
+    "M": _map,
+}
+VALUE_TYPES = frozenset(_CHECKS)
+"""DynamoDB's types."""

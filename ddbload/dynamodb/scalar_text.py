@@ -1,0 +1,98 @@
+"""DynamoDB's types, read from text. Numbers stay text: no float is ever made of one.
+
+Limits are those of "Supported data types and naming rules in Amazon DynamoDB" and of
+"Service, account, and table quotas".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ddbload.dynamodb.limits import MAX_DIGITS, MAX_EXPONENT, MIN_EXPONENT
+
+LONGEST_TEXT, LONGEST_EXPONENT = 200, 6
+"""Longer spellings are sent in a short one of the same value."""
+_NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
+_BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+class BadValue(Exception):
+    """A cell that its column's type cannot take. `cause` is the reject's."""
+
+    def __init__(self, cause: str, detail: str) -> None:
+        super().__init__(detail)
+        self.cause = cause
+        self.detail = detail
+
+
+class Number(NamedTuple):
+    """A number that DynamoDB takes."""
+
+    text: str
+    """As the file writes it, without a plus sign, unless that is absurdly long."""
+    value: str
+    """The same for all texts of one value: its digits if it is whole, else `-`, digits without
+    outer zeros, `E`, exponent."""
+    size: int
+    """Bytes that DynamoDB counts for it."""
+
+
+def parse_number(text: str) -> Number:
+    """Read a number by DynamoDB's rules. Raises `BadValue`."""
+    if text.isdigit() and text.isascii() and text[0] != "0" and len(text) <= MAX_DIGITS:
+        # As most are written: the same comes out of what follows.
+        return Number(text, text, _number_size(text.rstrip("0"), len(text) - 1, ""))
+    found = _NUMBER.fullmatch(text)
+    if found is None or not (found[2] or found[3]):
+        raise BadValue("not_a_number", "not a number; write digits, with a point and no separators")
+    sign, whole, fraction, exponent = found[1], found[2], found[3] or "", found[4] or "0"
+    sent = text[1:] if sign == "+" else text
+    digits = (whole + fraction).lstrip("0")
+    if not digits:
+        return Number(sent if _is_plain(sent, exponent) else "0", "0", 1)
+    leading = len(whole) + len(fraction) - len(digits)
+    magnitude = len(whole) - leading - 1 + _power(exponent)
+    digits = digits.rstrip("0")
+    if len(digits) > MAX_DIGITS:
+        raise BadValue("number_too_long", f"{len(digits)} digits; DynamoDB keeps {MAX_DIGITS}")
+    if not MIN_EXPONENT <= magnitude <= MAX_EXPONENT:
+        raise BadValue(
+            "number_out_of_range", f"DynamoDB's numbers go from 1E{MIN_EXPONENT} to 9.9E+125"
+        )
+    minus = "-" if sign == "-" else ""
+    if not _is_plain(sent, exponent):
+        sent = f"{minus}{digits[0]}.{digits[1:] or '0'}E{magnitude}"
+    zeros = magnitude + 1 - len(digits)
+    value = minus + digits + ("0" * zeros if zeros >= 0 else f"E{magnitude}")
+    return Number(sent, value, _number_size(digits, magnitude, minus))
+
+
+def _is_plain(text: str, exponent: str) -> bool:
+    # DynamoDB's own longest spelling has 170 characters. Of zeros without end, before a point or
+    # in an exponent, nobody says what it makes.
+    return len(text) <= LONGEST_TEXT and len(exponent) <= LONGEST_EXPONENT
+
+
+def _power(exponent: str) -> int:
+    digits = exponent.lstrip("+-0")
+    # So many digits are out of range whatever stands before them, and int() has a limit.
+    power = int(digits[:18] or "0")
+    return -power if exponent.startswith("-") else power
+
+
+def _number_size(digits: str, magnitude: int, minus: str) -> int:
+    # Two digits a byte, counted from the decimal point, one byte for the exponent, one for
+    # a minus sign. A number whose first pair holds one digit needs a byte more when even.
+    pairs = (len(digits) + 1) // 2
+    if len(digits) % 2 == 0 and magnitude % 2 == 0:
+        pairs += 1
+    return 1 + pairs + len(minus)
+
+
+def parse_boolean(text: str) -> bool:
+    """Read true, false, 1, 0, yes or no, in any case. Raises `BadValue`."""
+    value = _BOOLEANS.get(text.lower())
+    if value is None:
+        raise BadValue("not_a_boolean", "not a boolean; write true, false, 1, 0, yes or no")
+    return value

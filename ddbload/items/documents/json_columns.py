@@ -1,0 +1,246 @@
+"""Lines of JSON, many at a time: rows with the same names, a column for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from json.decoder import JSONDecodeError
+from operator import itemgetter
+
+from ddbload.dynamodb.attribute_values import AttributeValue
+from ddbload.dynamodb.scalar_text import BadValue
+from ddbload.dynamodb.write_modes import DELETE
+from ddbload.items.documents.attribute_templates import (
+    AttributeTemplate,
+    EncodedDocuments,
+    all_to_builder,
+    encode_requests,
+    expanded,
+    fits_keys,
+    of_constant,
+    of_numbers,
+    of_strings,
+    of_values,
+    value_or_left,
+)
+from ddbload.items.documents.document_builder import AttributeDefect, DocumentBuilder
+from ddbload.items.documents.json_rows import JsonRows
+from ddbload.items.item_layout import Template
+from ddbload.items.json_values import Json, Members, scan
+from ddbload.rows.boundaries.json_line_boundaries import WHITE_SPACE
+
+Names = tuple[str, ...]
+Sources = dict[str, int | Template]
+
+MAX_NAMES = 1000
+"""Names that rows have which are read together."""
+MAX_PLANS, LONGEST_NAMES = 1000, 20_000
+"""Of how many kinds of rows is remembered what becomes of them, and characters of their names."""
+
+FEW_ROWS = 4
+"""To look at fewer together takes longer than one by one."""
+
+_name, _value = itemgetter(0), itemgetter(1)
+
+
+class JsonColumns:
+    """Reads lines that are objects of any names and values."""
+
+    def __init__(self, builder: DocumentBuilder) -> None:
+        self._builder = builder
+        self._keys_only = builder.rules.mode == DELETE
+        self._rows = JsonRows(builder)
+        self._plans: dict[Names, Sources | None] = {}
+
+    def read(
+        self, lines: Sequence[str], more: Callable[[Sequence[int]], AttributeTemplate | None]
+    ) -> Iterator[tuple[Sequence[int], EncodedDocuments]]:
+        """The requests of rows, kind by kind, with the rows' places in order; not of all rows.
+
+        `more`: gives the rows at some places one attribute more.
+        """
+        rows = list(map(_members, lines))
+        alone: list[int] = []
+        for names, places in _kinds(rows).items():
+            if len(places) < FEW_ROWS and self._rows.possible:
+                alone += places
+            elif len(names) <= MAX_NAMES:
+                columns = _columns([rows[place] for place in places], len(names))
+                yield places, self._made(names, columns, len(places), more(places))
+
+        if alone:
+            alone.sort()
+            yield alone, self._rows.made([rows[place] or () for place in alone])
+
+    def _made(
+        self,
+        names: Names,
+        columns: Sequence[Sequence[Json]],
+        count: int,
+        more: AttributeTemplate | None,
+    ) -> EncodedDocuments:
+        sources = self._sources(names)
+        if sources is None or (more is not None and more.name in sources):
+            return all_to_builder(count)
+        left: set[int] = set()
+        parts: list[AttributeTemplate] = []
+        for name, source in sources.items():
+            part: AttributeTemplate | None
+            if isinstance(source, Template):
+                part = self._composed(name, source, names, columns, count, left)
+            else:
+                part = self._part(name, columns[source], left)
+            if part is not None:
+                parts.append(part)
+            if len(left) == count:
+                return all_to_builder(count)
+        if more is not None:
+            parts.append(more)
+        return encode_requests(self._builder, parts, count, left, deleted=False)
+
+    def _sources(self, names: Names) -> Sources | None:
+        """What rows with these names are made of; None: of that the builder has to tell."""
+        if names in self._plans:
+            return self._plans[names]
+        sources: Sources | None = None
+        try:
+            sources = self._builder.sources((name, place) for place, name in enumerate(names))
+        except (BadValue, AttributeDefect):
+            pass
+        else:
+            if self._keys_only:
+                keys = self._builder.key_names
+                sources = {name: source for name, source in sources.items() if name in keys}
+        if len(self._plans) >= MAX_PLANS:
+            self._plans.clear()
+        if sum(map(len, names)) <= LONGEST_NAMES:
+            self._plans[names] = sources
+        return sources
+
+    def _part(self, name: str, column: Sequence[Json], left: set[int]) -> AttributeTemplate | None:
+        kinds = set(map(type, column))
+        if type(None) in kinds:
+            return self._part_with_nulls(name, column, left)
+        part = self._part_of(name, column, kinds.pop(), left) if len(kinds) == 1 else None
+        if part is None or not fits_keys(self._builder, part, left):
+            part = self._any(name, column, left)
+        return part
+
+    def _part_of(
+        self, name: str, column: Sequence[Json], kind: type, left: set[int]
+    ) -> AttributeTemplate | None:
+        """Of values of one type. None where they have to be understood one by one."""
+        meant = self._builder.meant.get(name)
+        texts: Sequence[str] = column  # type: ignore[assignment] # of strings
+        if kind is bool and meant in (None, "BOOL"):
+            cells = ["true" if value else "false" for value in column]
+            part = of_constant(name, {"BOOL": True})
+            part.form, part.columns = part.form.replace("true}", "%s}"), [cells]
+            return part
+        if kind is bytes:
+            numbers: Sequence[bytes] = column  # type: ignore[assignment]
+            texts = b"\n".join(numbers).decode().split("\n")
+            meant = meant or "N"
+        elif kind is not str or not self._builder.rules.markers.isdisjoint(texts):
+            return None
+        if meant in (None, "S"):
+            return of_strings(name, texts, left)
+        return of_numbers(name, texts, left) if meant == "N" else None
+
+    def _part_with_nulls(
+        self, name: str, column: Sequence[Json], left: set[int]
+    ) -> AttributeTemplate | None:
+        absent = ""
+        empty = [place for place, value in enumerate(column) if value is None]
+        try:
+            null = self._builder.attribute_of(name, None)
+        except BadValue:
+            left.update(empty)
+        else:
+            if null is not None:
+                absent = of_values(self._builder, name, [null]).columns[0][0]
+            elif name in self._builder.key_names:
+                left.update(empty)
+        there = [place for place, value in enumerate(column) if value is not None]
+        if not there:
+            return None if not absent else AttributeTemplate(name, "%s", [[absent] * len(column)])
+        left_there: set[int] = set()
+        part = self._part(name, [column[place] for place in there], left_there)
+        left.update(there[place] for place in left_there)
+        return None if part is None else expanded(part, there, len(column), absent)
+
+    def _any(self, name: str, column: Sequence[Json], left: set[int]) -> AttributeTemplate:
+        read = self._builder.attribute_of
+        values: list[AttributeValue | None] = [
+            value_or_left(self._builder, name, place, lambda value=value: read(name, value), left)  # type: ignore[misc]
+            for place, value in enumerate(column)
+        ]
+        return of_values(self._builder, name, values)
+
+    def _composed(
+        self,
+        name: str,
+        template: Template,
+        names: Names,
+        columns: Sequence[Sequence[Json]],
+        count: int,
+        left: set[int],
+    ) -> AttributeTemplate:
+        values: list[AttributeValue | None] = []
+        parts = {part: columns[names.index(part)] for part in template.names if part in names}
+        for place in range(count):
+            given = {part: column[place] for part, column in parts.items()}
+            values.append(
+                value_or_left(
+                    self._builder,
+                    name,
+                    place,
+                    lambda given=given: self._builder.composed(name, template, given),  # type: ignore[misc]
+                    left,
+                )
+            )
+        return of_values(self._builder, name, values)
+
+
+def _members(line: str) -> Members | None:
+    """A line's object. None where it is none: the builder says why."""
+    try:
+        value, end = scan(line, 0)
+    except (BadValue, JSONDecodeError, RecursionError, StopIteration):
+        if not line or line[0] not in WHITE_SPACE:
+            return None
+        return _members(line.lstrip(WHITE_SPACE))
+    if (end != len(line) and line[end:].strip(WHITE_SPACE)) or not isinstance(value, tuple):
+        return None
+    return value
+
+
+def _kinds(rows: Sequence[Members | None]) -> dict[Names, Sequence[int]]:
+    """The places of rows with the same names."""
+    first = rows[0] if rows else None
+    if first:
+        names = tuple(map(_name, first))
+        if _are_alike(rows, names):
+            return {names: range(len(rows))}
+    kinds: dict[Names, list[int]] = {}
+    for place, row in enumerate(rows):
+        if row is not None:
+            kinds.setdefault(tuple(map(_name, row)), []).append(place)
+    return dict(kinds)
+
+
+def _are_alike(rows: Sequence[Members | None], names: Names) -> bool:
+    if None in rows:
+        return False
+    members: list[Members] = rows  # type: ignore[assignment]
+    count = len(names)
+    if set(map(len, members)) != {count}:
+        return False
+    found = list(map(_name, chain.from_iterable(members)))
+    return all(found[place::count].count(name) == len(rows) for place, name in enumerate(names))
+
+
+def _columns(rows: Sequence[Members | None], count: int) -> list[list[Json]]:
+    members: list[Members] = rows  # type: ignore[assignment]
+    values = list(map(_value, chain.from_iterable(members)))
+    return [values[place::count] for place in range(count)]

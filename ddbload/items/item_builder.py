@@ -1,0 +1,125 @@
+"""From a row's fields to a DynamoDB item, or to the reason why there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from ddbload.contracts.run_record import Table
+from ddbload.dynamodb.attribute_values import Attributes
+from ddbload.dynamodb.limits import MAX_ITEM_BYTES
+from ddbload.dynamodb.scalar_text import BadValue
+from ddbload.items.typed_values import OMIT, REFUSED, TEXT_READERS, null_of
+from ddbload.rows.reject_lines import Defect
+
+SIMPLE_TYPES = frozenset({"S", "N", "BOOL"})
+"""What takes about as many bytes of a request as its text does."""
+_SURELY_SMALL = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item that DynamoDB takes."""
+
+    attributes: Attributes
+    key: tuple[Hashable, ...]
+    """Equal for items that DynamoDB keeps under one key: numbers by value, texts as octets."""
+    size: int
+    """Bytes that DynamoDB counts: of names and values."""
+    wire_bytes: int
+    """Bytes of the item in a request's JSON, at most."""
+    deleted: bool = False
+    """Whether the attributes are the key of an item that is to be deleted, among others put."""
+
+
+class ItemBuilder:
+    """Makes items for one table out of rows with the same attributes."""
+
+    def __init__(
+        self, columns: Sequence[str], types: Sequence[str], table: Table, nulls: str = OMIT
+    ) -> None:
+        """`nulls`: what becomes of attributes without a value, one of `values.POLICIES`."""
+        indexed = {key.name for key in table.index_keys}
+        self._columns = [
+            (name, len(name.encode()), TEXT_READERS[kind], null_of(kind, nulls, name in indexed))
+            for name, kind in zip(columns, types, strict=True)
+        ]
+        self._count = len(columns)
+        self._keys = [columns.index(key.name) for key in table.keys]
+        self._limits = key_limits(columns, table)
+        self._binary_limits = dict(key_limits(columns, table, "B"))
+        self._has_documents = not SIMPLE_TYPES.issuperset(types)
+
+    def build(self, fields: Sequence[str]) -> Item | Defect:
+        """The item of a row: an empty cell is no attribute. A `Defect` names its column."""
+        if len(fields) != self._count:
+            return field_count(len(fields), self._count)
+        defect = self._check_keys(fields)
+        if defect is not None:
+            return defect
+        attributes: Attributes = {}
+        identities: dict[int, Hashable] = {}
+        size = 0
+        for column, (text, (name, name_bytes, read, null)) in enumerate(
+            zip(fields, self._columns, strict=True)
+        ):
+            if not text:
+                if null is None:
+                    continue
+                if null is REFUSED:
+                    return Defect("null_value", "no value, and nulls are to be rejected", column)
+                value = null
+            else:
+                try:
+                    value = read(text)
+                except BadValue as bad:
+                    return Defect(bad.cause, bad.detail, column)
+            attributes[name], identity, value_bytes = value
+            size += name_bytes + value_bytes
+            if column in self._keys:
+                identities[column] = identity
+            most = self._binary_limits.get(column)
+            if most is not None and value_bytes > most:
+                return _key_too_long(value_bytes, most, column)
+        if size > MAX_ITEM_BYTES:
+            return Defect("item_too_large", f"{size} bytes; DynamoDB's limit is {MAX_ITEM_BYTES}")
+        key = tuple(identities[column] for column in self._keys)
+        return Item(attributes, key, size, self._wire_bytes(attributes, fields, size))
+
+    def _check_keys(self, fields: Sequence[str]) -> Defect | None:
+        for column in self._keys:
+            if not fields[column]:
+                return Defect("empty_key", "the key attribute is empty", column)
+        for column, most in self._limits:
+            text = fields[column]
+            # A character is at most four bytes: most keys need no encoding to be measured.
+            if len(text) * 4 > most and len(text.encode()) > most:
+                return _key_too_long(len(text.encode()), most, column)
+        return None
+
+    def _wire_bytes(self, attributes: Attributes, fields: Sequence[str], size: int) -> int:
+        # An escape makes at most six bytes of one; names and values have some punctuation
+        # around them. Numbers may be written longer than they count, so fields come on top.
+        bound = 6 * size + sum(map(len, fields)) + 20 * len(attributes) + 40
+        if bound <= _SURELY_SMALL and not self._has_documents:
+            return bound
+        return len(json.dumps(attributes)) + 40
+
+
+def _key_too_long(size: int, most: int, column: int) -> Defect:
+    return Defect("key_too_long", f"{size} bytes; a key here takes {most}", column)
+
+
+def field_count(found: int, columns: int) -> Defect:
+    """Why a row is none that has another number of fields than the file has columns."""
+    return Defect("field_count", f"{found} fields; the file has {columns} columns")
+
+
+def key_limits(columns: Sequence[str], table: Table, kind: str = "S") -> list[tuple[int, int]]:
+    """The columns of a type that are keys, of the table or of an index, and bytes they may have."""
+    limits: dict[str, int] = {}
+    for key in (*table.keys, *table.index_keys):
+        if key.type == kind and key.name in columns:
+            limits[key.name] = min(key.max_bytes, limits.get(key.name, key.max_bytes))
+    return [(columns.index(name), most) for name, most in limits.items()]

@@ -1,0 +1,176 @@
+"""Which type a column's texts would all fit, and why: for people to look at before it is used.
+
+A number is one only if DynamoDB would keep it exactly and nobody could miss what it was written
+with. So zip codes, phone numbers, long ids, and what is not the same throughout stay texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from ddbload.items.item_layout import ItemLayout
+from ddbload.rows.columns import Columns
+
+EXAMPLES = 3
+LONGEST_ID = 18
+"""Digits of a whole number that is surely one to count with; a longer one may be an id."""
+LONGEST_NUMBER = 38
+"""Characters of a number, so that it has no more digits than DynamoDB keeps."""
+
+_SIGNED = r"(?!-0(?:\.0+)?\Z)-?"
+_SHAPES = {
+    "whole": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)"),
+    "point_zero": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)\.0"),
+    "plain": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"),
+    "numeric": re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"),
+    "boolean": re.compile(r"true|false", re.IGNORECASE),
+    "yes_no": re.compile(r"yes|no|y|n|t|f", re.IGNORECASE),
+    "date": re.compile(
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.]{5,}(?:Z|[+-][0-9:]{2,6})?)?", re.IGNORECASE
+    ),
+    "json": re.compile(r"[\[{].*[\]}]", re.DOTALL),
+}
+"""What all texts of a column may look like."""
+_NOTHING = ("null", "none", "na", "n/a", "nan", "nil", "-", "\\n", "#n/a", "undefined")
+_MARKERS = frozenset(
+    written
+    for word in _NOTHING
+    for written in (word, word.upper(), word.capitalize(), word.title())
+) | {"NaN"}
+
+
+class InferredType(NamedTuple):
+    """A type, and why it is that."""
+
+    type: str
+    why: str
+
+
+class TypeGuess:
+    """Looks at a column's cells, block by block. A question that is answered is not asked again."""
+
+    def __init__(self, nulls: Collection[str] = ()) -> None:
+        """`nulls`: texts that stand for nothing, in octets."""
+        self._nulls = frozenset(nulls)
+        self.filled = 0
+        """Cells with something in them."""
+        self.empty = 0
+        self.longest = 0
+        """Bytes of the longest cell."""
+        self.examples: list[str] = []
+        """The first few, in octets."""
+        self.markers: dict[str, int] = {}
+        """Texts that often stand for nothing, and how many there are of each."""
+        self.leading_zeros = False
+        self.exponents = False
+        self._open = dict(_SHAPES)
+
+    def add(self, cells: Sequence[str]) -> None:
+        """Look at cells in octets, in the file's order."""
+        if self._nulls and not self._nulls.isdisjoint(cells):
+            cells = ["" if cell in self._nulls else cell for cell in cells]
+        if not all(cells):
+            self.empty += cells.count("")
+            cells = [cell for cell in cells if cell]
+        if not cells:
+            return
+        self.filled += len(cells)
+        longest = max(map(len, cells))
+        self.longest = max(self.longest, longest)
+        if len(self.examples) < EXAMPLES:
+            self._example(cells)
+        # Few texts, many times over, are looked at once.
+        texts = set(cells)
+        marked = texts & _MARKERS
+        for text in marked:
+            self.markers[text] = self.markers.get(text, 0) + cells.count(text)
+        texts -= marked
+        for shape, pattern in [*self._open.items()]:
+            if not all(map(pattern.fullmatch, texts)):
+                del self._open[shape]
+        if texts and self.looks("numeric"):
+            self._look_at_numbers(texts)
+
+    def looks(self, shape: str) -> bool:
+        """Whether all texts so far have this shape: whole, numeric, boolean, date, ..."""
+        return shape in self._open
+
+    def inferred(self) -> InferredType:
+        """The type that all texts so far would fit. Of some others nobody knows."""
+        if not self.filled:
+            return InferredType("S", "no cell has anything")
+        if self.markers:
+            return InferredType("S", "texts that may stand for nothing are among the cells")
+        if self.looks("numeric"):
+            return self._number()
+        if self.looks("boolean"):
+            return InferredType("BOOL", "true and false only")
+        if self.looks("date"):
+            return InferredType(
+                "S", "dates (ISO 8601); declare epoch if DynamoDB's TTL is to see them"
+            )
+        if self.looks("yes_no"):
+            return InferredType("S", "yes and no only; declare BOOL if they are meant so")
+        if self.looks("json"):
+            return InferredType("S", "JSON; declare M or L if it is meant so")
+        return InferredType("S", "text")
+
+    def _number(self) -> InferredType:
+        if self.leading_zeros:
+            return InferredType("S", "digits with leading zeros: kept as text")
+        if self.looks("whole"):
+            if self.longest > LONGEST_ID:
+                return InferredType(
+                    "S", f"whole numbers of more than {LONGEST_ID} digits: kept as text"
+                )
+            return InferredType("N", "whole numbers")
+        if self.looks("point_zero") and self.longest <= LONGEST_ID + len(".0"):
+            return InferredType("N", "numbers that all end in .0")
+        if self.looks("plain") and self.longest <= LONGEST_NUMBER:
+            return InferredType("N", "numbers")
+        if self.exponents:
+            return InferredType("S", "numbers, some with an exponent: kept as text")
+        if self.looks("plain"):
+            return InferredType("S", f"numbers of more than {LONGEST_NUMBER} digits: kept as text")
+        return InferredType("S", "numbers in several spellings: kept as text")
+
+    def _example(self, cells: Sequence[str]) -> None:
+        for cell in cells[:200]:
+            if cell not in self.examples:
+                self.examples.append(cell)
+                if len(self.examples) == EXAMPLES:
+                    return
+
+    def _look_at_numbers(self, texts: Collection[str]) -> None:
+        for text in texts:
+            digits = text.lstrip("+-")
+            if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
+                self.leading_zeros = True
+            if "e" in digits or "E" in digits:
+                self.exponents = True
+
+
+def infer_types(layout: ItemLayout, sample: Iterable[Columns]) -> dict[str, TypeGuess]:
+    """What is known of each attribute that is a column of the file, from a sample of its rows.
+
+    What is composed is a text, and not guessed at.
+    """
+    guesses = {
+        place: TypeGuess() for place, origin in enumerate(layout.origins) if isinstance(origin, int)
+    }
+    for columns in sample:
+        cells = layout.apply(columns).cells
+        for place, guess in guesses.items():
+            column = cells[place]
+            if columns.odd:
+                column = [cell for row, cell in enumerate(column) if row not in columns.odd]
+            guess.add(column)
+    return {layout.attributes[place]: guess for place, guess in guesses.items()}
+
+
+def inferred_types(guesses: dict[str, TypeGuess]) -> dict[str, str]:
+    """The types to use: what is no text."""
+    found = {name: guess.inferred().type for name, guess in guesses.items()}
+    return {name: kind for name, kind in found.items() if kind != "S"}

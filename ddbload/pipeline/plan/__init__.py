@@ -1,1 +1,0 @@
-"""What an import would come to: read everything, write nothing."""

@@ -1,0 +1,108 @@
+"""The first step: check everything, pin the source, and cut it into chunks of whole rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ddbload.contracts.chunks import Chunk, PreflightCursor
+from ddbload.contracts.payload import Payload, check_run_id
+from ddbload.contracts.run_record import Resume, RunRecord
+from ddbload.contracts.states import PreflightResult, PreflightTask
+from ddbload.errors import InvalidPayload, LedgerDamaged
+from ddbload.ledger.ledger import Ledger
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.preflight.chunker import Chunker
+from ddbload.pipeline.preflight.prepare import create_or_load_run
+
+
+def preflight(task: PreflightTask, context: Context) -> PreflightResult:
+    """Scan until the manifest is whole, or the deadline is near.
+
+    The first invocation checks the payload, the table and the header, and writes `run.json`;
+    nothing is written before all is well. Whatever is wrong is raised by name.
+    """
+    if task.cursor is None:
+        payload = _payload(task, context)
+        run = check_run_id(payload.run or task.run)
+        ledger = context.ledger(run)
+        context.permitted.check(payload)
+        record = create_or_load_run(run, payload, ledger, context)
+        context.begun()
+        if task.execution is not None:
+            ledger.put_execution(task.execution)
+        first = record.data_start
+        cursor = PreflightCursor(first.byte, first.line, 0)
+        whole = ledger.find_manifest()
+        if whole is not None:
+            if list(whole) != _joined(record, ledger):
+                raise LedgerDamaged(
+                    f"the manifest of run {run} is not what its parts say; start a new run (another"
+                    " run id)"
+                )
+            record = _counted(record, whole, ledger)
+            return _result(record, None, ledger, len(whole))
+    else:
+        ledger = context.ledger(check_run_id(task.run))
+        record, cursor = ledger.record(), task.cursor
+        before = ledger.part_before(cursor.byte)
+        if before is None or before.cursor != cursor:
+            raise InvalidPayload(
+                f"the cursor, byte {cursor.byte}, line {cursor.line}, is not where an earlier"
+                " invocation of preflight stopped: no row may begin there"
+            )
+    part = ledger.find_part(cursor.byte)
+    if part is None:
+        part = ledger.put_part(cursor.byte, Chunker(record, ledger, context).run(cursor))
+    chunks = cursor.chunk + len(part.chunks)
+    if part.cursor is None:
+        record = _join(record, ledger)
+    return _result(record, part.cursor, ledger, chunks)
+
+
+def _payload(task: PreflightTask, context: Context) -> Payload:
+    resume = Resume.asked_for(task.input)
+    if resume is None:
+        return Payload.from_json(task.input)
+    return resume.payload(context.ledger(resume.run).record())
+
+
+def _result(
+    record: RunRecord, cursor: PreflightCursor | None, ledger: Ledger, chunks: int
+) -> PreflightResult:
+    return PreflightResult(record.run, cursor, ledger.manifest_name, chunks, record.workers)
+
+
+def _joined(record: RunRecord, ledger: Ledger) -> list[Chunk]:
+    """The chunks of all the manifest's parts."""
+    chunks: list[Chunk] = []
+    byte = record.data_start.byte
+    while (part := ledger.find_part(byte)) is not None:
+        chunks += part.chunks
+        if part.cursor is None:
+            break
+        byte = part.cursor.byte
+    return chunks
+
+
+def _join(record: RunRecord, ledger: Ledger) -> RunRecord:
+    """Write the whole manifest."""
+    chunks = _joined(record, ledger)
+    record = _counted(record, chunks, ledger)
+    ledger.put_manifest(chunks)
+    return record
+
+
+def _counted(record: RunRecord, chunks: Sequence[Chunk], ledger: Ledger) -> RunRecord:
+    """The record, with what only all chunks tell: how many workers they are for, and the size.
+
+    Of compressed sources neither is known before, nor guessed well.
+    """
+    size = record.size
+    if size is None:
+        size = chunks[-1].end if chunks else record.data_start.byte
+    workers = max(1, min(record.payload.options.workers, len(chunks)))
+    counted = replace(record, size=size, workers=workers)
+    if counted != record:
+        ledger.put_record(counted)
+    return counted

@@ -1,0 +1,180 @@
+"""The first row of a file: its columns, and where the rows after it begin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from ddbload.contracts.payload import PARQUET, Source
+from ddbload.contracts.run_record import Cursor, Table
+from ddbload.errors import BadHeader, UnsupportedFormat
+from ddbload.items.item_layout import ColumnChanges
+from ddbload.pipeline.reading.row_blocks import iter_row_blocks, known_size
+from ddbload.rows.block_splitter import BlockSplitter
+from ddbload.rows.boundaries.json_line_boundaries import WHITE_SPACE
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.file_signatures import BYTE_ORDER_MARK, LONGEST_SIGNATURE, refuse_binary_files
+from ddbload.rows.reject_lines import Defect
+from ddbload.rows.row_parser import ParsedRows, RowParser
+from ddbload.rows.sniff_json import begins_as_lines, jq_advice, shape_of_json
+from ddbload.rows.sniffed import Doubt
+from ddbload.source.decoding.decoded_source import DecodedSource
+
+PIECE_BYTES = 256 * 1024
+_JSON_PIECE_BYTES = 64 * 1024
+_JSON_BYTES = 256 * 1024
+_LONG_LINE_BYTES = 4 * 1024 * 1024
+"""Bytes of a first line of JSON to look at: more than an item of 400 KB takes."""
+_LINE_END = re.compile(rb"\r\n?|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """`columns` is empty for a file without any row, and for lines of JSON."""
+
+    columns: tuple[str, ...]
+    data_start: Cursor
+    empty: bool = False
+    """Whether there is no row, not even a header."""
+
+
+def read_header(
+    file: DecodedSource,
+    source: Source,
+    max_row_bytes: int,
+    *,
+    keys: Collection[str] = (),
+    doubt: Doubt | None = None,
+) -> Header:
+    """Read as far as the first row.
+
+    `keys`: the columns that the table's keys are made of. `doubt`: why the first row is not taken
+    for a header although it could be read. Raises `BadHeader`, `RowTooLong`, `UnsupportedFormat`
+    and what `Decoded.stream` raises.
+    """
+    start, is_end = _first_line(file, source.skip_lines)
+    if not source.delimited:
+        if not is_end and source.format != PARQUET:
+            _refuse_other_json(file, start, keys)
+        return Header((), start, is_end)
+    rows = start if is_end else _first_rows(file, source, start, max_row_bytes)
+    if isinstance(rows, Cursor):
+        return Header(source.columns or (), Cursor(rows.byte, 1), empty=True)
+    record = rows.records[0]
+    if not source.header and source.columns is not None:
+        return Header(source.columns, start)
+    if isinstance(record, Defect):
+        at = rows.position(0)
+        place = f", column {record.column + 1}" if isinstance(record.column, int) else ""
+        what = "header" if source.header else "first row, which says how many columns there are,"
+        raise BadHeader(
+            f"the {what} at line {at.line}, byte {at.byte}{place}: {record.detail}"
+            f" ({record.cause}); {_advice(record.cause)}"
+        )
+    if doubt is not None:
+        at = rows.position(0)
+        raise BadHeader(
+            f"the first row, at line {at.line}, byte {at.byte}, {doubt.told(start.line)}"
+        )
+    if not source.header:
+        return Header(tuple(f"c{place}" for place in range(1, len(record) + 1)), start)
+    if any("\0" in name for name in record):
+        raise BadHeader(
+            "the header has NUL characters in it, which text has not: if it is UTF-16 without a"
+            " byte order mark, say so (--encoding utf-16)"
+        )
+    if source.columns is not None and len(source.columns) != len(record):
+        raise BadHeader(
+            f"{len(source.columns)} columns are named, and the header has {len(record)}"
+        )
+    return Header(source.columns or tuple(record), rows.after(0))
+
+
+def _advice(cause: str) -> str:
+    """What to do about a first row that cannot be read."""
+    if cause == "bad_encoding":
+        return "name the file's encoding (--encoding)"
+    return (
+        "correct it; or say how the file is written: --quote none if it does not quote,"
+        " --skip-lines N or --comment '#' if other lines come first, --delimiter"
+    )
+
+
+def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]) -> None:
+    """Raise `UnsupportedFormat` for JSON that is certainly not lines of objects."""
+    data, whole = b"", True
+    for piece in file.stream(start.byte, None, _JSON_PIECE_BYTES):
+        data += piece
+        if begins_as_lines(data, keys):
+            return
+        has_line = b"\n" in data.lstrip(WHITE_SPACE.encode())
+        if len(data) >= (_JSON_BYTES if has_line else _LONG_LINE_BYTES):
+            whole = False
+            break
+    shape = shape_of_json(data, whole=whole, keys=keys)
+    if shape is not None:
+        raise UnsupportedFormat(
+            f"line {start.line}, byte {start.byte}: this is {shape}, and JSON is read with one"
+            f" object on each line; {jq_advice(shape)}"
+        )
+
+
+def _first_line(file: DecodedSource, skip_lines: int) -> tuple[Cursor, bool]:
+    """Where rows may begin: after a byte order mark and so many lines. Whether that is the end."""
+    pieces = file.stream(0, None, PIECE_BYTES)
+    first = b""
+    for piece in pieces:
+        first += piece
+        if len(first) >= LONGEST_SIGNATURE:
+            break
+    refuse_binary_files(first)
+    begin = len(BYTE_ORDER_MARK) if first.startswith(BYTE_ORDER_MARK) else 0
+    if not skip_lines:
+        return Cursor(begin, 1), len(first) == begin
+    return _after_lines(first[begin:], begin, pieces, skip_lines)
+
+
+def _after_lines(
+    held: bytes, byte: int, pieces: Iterator[bytes], skip_lines: int
+) -> tuple[Cursor, bool]:
+    line = 1
+    while line <= skip_lines:
+        found = _LINE_END.search(held)
+        # After a CR an LF may follow in the next piece.
+        if found is not None and (found.end() < len(held) or found.group() != b"\r"):
+            held, byte, line = held[found.end() :], byte + found.end(), line + 1
+            continue
+        piece = next(pieces, None)
+        if piece is None:
+            ended = found is not None or held
+            return Cursor(byte + len(held), line + bool(ended)), True
+        held += piece
+    return Cursor(byte, line), not held and next(pieces, None) is None
+
+
+def _first_rows(
+    file: DecodedSource, source: Source, start: Cursor, max_row_bytes: int
+) -> ParsedRows | Cursor:
+    """The first rows, or the end where there are none."""
+    dialect = Dialect.of(source)
+    ends = dialect_boundaries(dialect)
+    parser = RowParser(dialect, ends)
+    cutter = BlockSplitter(ends, start, max_row_bytes)
+    for block in iter_row_blocks(file, cutter, known_size(file), PIECE_BYTES):
+        if block is not None:
+            rows = parser.parse(block)
+            if rows.records:
+                return rows
+    return cutter.at
+
+
+def wanted_columns(table: Table, changes: ColumnChanges) -> list[str]:
+    """The columns that the table's keys are made of."""
+    before = {new: old for old, new in changes.rename.items()}
+    wanted: list[str] = []
+    for key in table.keys:
+        template = changes.templates.get(key.name)
+        wanted += [before.get(key.name, key.name)] if template is None else template.names
+    return wanted

@@ -1,0 +1,215 @@
+"""What AWS tells of a table that matters to who writes it.
+
+Only DescribeTable has to be allowed. What else cannot be asked (a permission that is not there, an
+emulator that lacks it) is unknown, and no failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ddbload.aws.retry import call_with_retries
+from ddbload.contracts.run_record import Table
+from ddbload.errors import DdbloadError, Interrupted
+from ddbload.pipeline.reading.measure import TableIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+STANDARD_IA = "STANDARD_INFREQUENT_ACCESS"
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """A table as it is now. None: unknown."""
+
+    table: Table
+    region: str
+    on_demand: bool
+    write_capacity: int | None
+    """Provisioned write units a second."""
+    read_capacity: int | None
+    warm_writes: int | None
+    """Write units a second that it takes at once."""
+    most_writes: int | None
+    """Write units a second that an on-demand table is limited to."""
+    table_class: str
+    items: int | None
+    """As of some hours ago: DynamoDB counts every six."""
+    bytes: int | None
+    indexes: tuple[TableIndex, ...]
+    stream: str | None
+    """What its stream shows of a change; None: it has no stream."""
+    replicas: tuple[str, ...]
+    """Other regions that it is replicated to."""
+    deletion_protection: bool
+    recovery: bool | None
+    """Whether it can be restored to a point in time (PITR)."""
+    time_to_live: str | None
+    """The attribute that says when an item expires; None: there is none, or it is unknown."""
+    unknown: tuple[str, ...] = ()
+    """Names of what could not be asked: `recovery`, `time_to_live`."""
+
+    @property
+    def infrequent(self) -> bool:
+        """Whether its table class is Standard-IA."""
+        return self.table_class == STANDARD_IA
+
+    def to_json(self) -> dict[str, Any]:
+        """A plan's `table`."""
+        roles = ("partition", "sort")
+        return {
+            "name": self.table.name,
+            "region": self.region,
+            "keys": [
+                {"name": key.name, "type": key.type, "role": role}
+                for key, role in zip(self.table.keys, roles, strict=False)
+            ],
+            "billing": "on-demand" if self.on_demand else "provisioned",
+            "write_capacity": self.write_capacity,
+            "warm_writes": self.warm_writes,
+            "most_writes": self.most_writes,
+            "class": self.table_class,
+            "items": self.items,
+            "bytes": self.bytes,
+            "indexes": [_index_json(index) for index in self.indexes],
+            "stream": self.stream,
+            "replicas": list(self.replicas),
+            "deletion_protection": self.deletion_protection,
+            "recovery": self.recovery,
+            "time_to_live": self.time_to_live,
+            "unknown": list(self.unknown),
+        }
+
+
+def facts_of(table: Table, described: Mapping[str, Any], region: str) -> TableFacts:
+    """What DescribeTable tells. `described`: its answer's `Table`."""
+    billing = described.get("BillingModeSummary", {}).get("BillingMode")
+    provisioned = described.get("ProvisionedThroughput", {})
+    capacity = int(provisioned.get("WriteCapacityUnits") or 0)
+    on_demand = billing == "PAY_PER_REQUEST" or (billing is None and not capacity)
+    stream = described.get("StreamSpecification") or {}
+    return TableFacts(
+        table=table,
+        region=region,
+        on_demand=on_demand,
+        write_capacity=None if on_demand else capacity,
+        read_capacity=None if on_demand else int(provisioned.get("ReadCapacityUnits") or 0),
+        warm_writes=_warm(described),
+        most_writes=_most(described) if on_demand else None,
+        table_class=described.get("TableClassSummary", {}).get("TableClass") or "STANDARD",
+        items=described.get("ItemCount"),
+        bytes=described.get("TableSizeBytes"),
+        indexes=indexes_of(table, described, on_demand=on_demand),
+        stream=stream.get("StreamViewType") if stream.get("StreamEnabled") else None,
+        replicas=tuple(
+            str(each["RegionName"])
+            for each in described.get("Replicas") or ()
+            if each.get("RegionName") not in (None, region)
+        ),
+        deletion_protection=bool(described.get("DeletionProtectionEnabled")),
+        recovery=None,
+        time_to_live=None,
+        unknown=("recovery", "time_to_live"),
+    )
+
+
+@dataclass(slots=True)
+class Asked:
+    """What was asked beside DescribeTable."""
+
+    recovery: bool | None = None
+    time_to_live: str | None = None
+    unknown: list[str] = field(default_factory=list)
+
+
+def ask_more(client: DynamoDBClient, name: str) -> Asked:
+    """Point-in-time recovery, and time to live. Each is asked once, and raises nothing."""
+    asked = Asked()
+
+    def recovery() -> None:
+        answer: Any = client.describe_continuous_backups(TableName=name)
+        described = answer["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
+        asked.recovery = described.get("PointInTimeRecoveryStatus") == "ENABLED"
+
+    def time_to_live() -> None:
+        answer: Any = client.describe_time_to_live(TableName=name)
+        described = answer["TimeToLiveDescription"]
+        if described.get("TimeToLiveStatus") in ("ENABLED", "ENABLING"):
+            asked.time_to_live = described.get("AttributeName")
+
+    _try("recovery", recovery, asked)
+    _try("time_to_live", time_to_live, asked)
+    return asked
+
+
+def _try(what: str, ask: Callable[[], None], asked: Asked) -> None:
+    try:
+        call_with_retries(ask, f"asking for {what}", attempts=1)
+    except Interrupted:
+        raise
+    except (DdbloadError, AttributeError, LookupError, TypeError, ValueError):
+        asked.unknown.append(what)
+
+
+def indexes_of(
+    table: Table, described: Mapping[str, Any], *, on_demand: bool
+) -> tuple[TableIndex, ...]:
+    """The table's secondary indexes, global ones first."""
+    keys = [key.name for key in table.keys]
+    found: list[TableIndex] = []
+    for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
+        for index in described.get(kind) or ():
+            is_global = kind.startswith("Global")
+            parts = _names(index["KeySchema"], "HASH")
+            sort = _names(index["KeySchema"], "RANGE")
+            projection = index.get("Projection", {})
+            held = projection.get("ProjectionType", "ALL")
+            more = projection.get("NonKeyAttributes") or () if held == "INCLUDE" else ()
+            given = index.get("ProvisionedThroughput", {})
+            own = is_global and not on_demand
+            found.append(
+                TableIndex(
+                    name=str(index["IndexName"]),
+                    is_global=is_global,
+                    partition=parts,
+                    sort=sort,
+                    projection=held,
+                    projected=None if held == "ALL" else frozenset([*keys, *parts, *sort, *more]),
+                    write_capacity=int(given.get("WriteCapacityUnits") or 0) if own else None,
+                    read_capacity=int(given.get("ReadCapacityUnits") or 0) if own else None,
+                    warm_writes=_warm(index) if is_global else None,
+                    most_writes=_most(index) if is_global and on_demand else None,
+                )
+            )
+    return tuple(found)
+
+
+def _names(schema: Any, kind: str) -> tuple[str, ...]:
+    return tuple(str(each["AttributeName"]) for each in schema if each["KeyType"] == kind)
+
+
+def _warm(described: Mapping[str, Any]) -> int | None:
+    found = (described.get("WarmThroughput") or {}).get("WriteUnitsPerSecond")
+    return int(found) if found else None
+
+
+def _most(described: Mapping[str, Any]) -> int | None:
+    found = (described.get("OnDemandThroughput") or {}).get("MaxWriteRequestUnits")
+    # -1: no limit of its own.
+    return int(found) if found and int(found) > 0 else None
+
+
+def _index_json(index: TableIndex) -> dict[str, Any]:
+    return {
+        "name": index.name,
+        "global": index.is_global,
+        "keys": list(index.keys),
+        "projection": index.projection,
+        "write_capacity": index.write_capacity,
+        "warm_writes": index.warm_writes,
+    }

@@ -1,0 +1,183 @@
+"""The deployed stack: found by its name, known by its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ddbload.aws.failures import AwsFailure
+from ddbload.aws.retry import ATTEMPTS, call_with_retries
+from ddbload.contracts.results import (
+    CANCELLED,
+    FAILED,
+    SUCCEEDED,
+    Failure,
+    Report,
+    RowCounts,
+    Segment,
+    WriteStats,
+)
+from ddbload.contracts.run_record import RunRecord
+from ddbload.errors import RunNotFound, StackNotFound
+from ddbload.ledger.ledger import Ledger
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.executions import ABORTED, Execution, Executions
+from ddbload.pipeline.progress import RunTotals
+from ddbload.pipeline.report import current_report, done_before
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+
+
+DEFAULT_STACK = "ddbload"
+STATE_MACHINE = "StateMachineArn"
+WORK_BUCKET = "WorkBucketName"
+INBOX_BUCKET = "InboxBucketName"
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A deployed stack, as the command line needs to know it."""
+
+    name: str
+    state_machine: str
+    work_bucket: str
+    inbox_bucket: str
+
+
+def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEMPTS) -> Stack:
+    """Look it up. Raises `StackNotFound`, and AWS's errors."""
+    where = client.meta.region_name
+
+    def absent(meant: AwsFailure) -> Exception | None:
+        # CloudFormation has no code of its own for it.
+        if meant.code == "ValidationError" and "does not exist" in meant.text:
+            return StackNotFound(
+                f"there is no stack {name} in {where}: deploy it, or name it with --stack"
+            )
+        return None
+
+    answer: Any = call_with_retries(
+        lambda: client.describe_stacks(StackName=name),
+        f"looking up stack {name}",
+        expected=absent,
+        attempts=attempts,
+    )
+    try:
+        given = {each["OutputKey"]: each["OutputValue"] for each in answer["Stacks"][0]["Outputs"]}
+        return Stack(name, given[STATE_MACHINE], given[WORK_BUCKET], given[INBOX_BUCKET])
+    except (LookupError, TypeError):
+        raise StackNotFound(
+            f"stack {name} in {where} is none of ddbload's, or not deployed to its end: it lacks"
+            f" an output {STATE_MACHINE}, {WORK_BUCKET} or {INBOX_BUCKET}"
+        ) from None
+
+
+POLL_SECONDS = 1.0
+UNKNOWN_SECONDS = 60.0
+"""How long after its start an execution may be unknown: DescribeExecution is eventually
+consistent."""
+
+
+def follow(
+    executions: Executions,
+    arn: str,
+    ledger: Ledger,
+    *,
+    watch: Callable[[RunTotals], None],
+    sleep: Callable[[float], None],
+    clock: Callable[[], float],
+) -> Execution:
+    """Wait until an execution that was just started has ended, and tell how far its run is.
+
+    Raises `RunNotFound` where Step Functions does not get to know it, and AWS's errors.
+    """
+    gathering = _Gathering(ledger)
+    known_by = clock() + UNKNOWN_SECONDS
+    while True:
+        execution = executions.find(arn)
+        if execution is None and clock() >= known_by:
+            raise RunNotFound(
+                f"Step Functions does not know execution {arn} {UNKNOWN_SECONDS:.0f} s after it"
+                " was started; whether it runs, ddbload status says"
+            )
+        totals = gathering.totals()
+        if totals is not None:
+            watch(totals)
+        if execution is not None and not execution.running:
+            return execution
+        sleep(POLL_SECONDS)
+
+
+class _Gathering:
+    """Adds up the segments of a run, reading each of them once."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._record: RunRecord | None = None
+        self._read: set[str] = set()
+        self._rows, self._work, self._bytes = RowCounts(), WriteStats(), 0
+        self._adopted_rows: int | None = None
+
+    def totals(self) -> RunTotals | None:
+        """How far the run is; None while it has not begun."""
+        if self._record is None or self._record.size is None:
+            # Of some sources preflight knows at its end only how large they are.
+            self._record = self._ledger.find_record()
+        if self._record is None:
+            # So whatever comes is this execution's.
+            self._adopted_rows = 0
+            return None
+        for segment in self._new_segments():
+            self._rows += segment.rows
+            self._work += segment.work
+            self._bytes += segment.end.byte - segment.start.byte
+        if self._adopted_rows is None:
+            # What is there at the first look may be an earlier execution's.
+            self._adopted_rows = self._rows.read
+        begun = self._record.data_start.byte
+        return RunTotals(
+            self._rows,
+            self._work,
+            begun + self._bytes,
+            self._record.size or 0,
+            self._adopted_rows,
+        )
+
+    def _new_segments(self) -> list[Segment]:
+        names = [name for name in self._ledger.segment_names() if name not in self._read]
+        self._read.update(names)
+        return self._ledger.segments(names)
+
+
+def concluded(run: str, execution: Execution, context: Context) -> Report | None:
+    """What a run came to whose execution has ended; None when it never began.
+
+    A failed execution is never told as a success: it may have been refused for a run that an
+    earlier one completed. But one that was stopped when the run was done changes nothing.
+    """
+    ledger = context.ledger(run)
+    if ledger.find_record() is None:
+        return None
+    if execution.status == ABORTED and (done := done_before(ledger)) is not None:
+        return done
+    found = current_report(run, context)
+    if execution.status == SUCCEEDED:
+        return found
+    why = execution.failure or Failure(execution.status, "the execution did not succeed")
+    error = found.error
+    if error is None or error.name != why.name:
+        # The ledger may tell of an earlier execution's failure.
+        error = why
+    return replace(found, status=run_status(execution), error=error, seconds=execution.seconds)
+
+
+def run_status(execution: Execution) -> str:
+    """The status of a run by that of its last execution, which has other words.
+
+    A run that somebody stopped is CANCELLED. Of one that succeeded only its report says how.
+    """
+    if execution.running or execution.status == SUCCEEDED:
+        return execution.status
+    return CANCELLED if execution.status == ABORTED else FAILED

@@ -1,0 +1,145 @@
+"""A run's rejects, in the order of the source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import IO
+
+from ddbload.contracts.payload import DYNAMODB_JSON, EMPTY, NULL, OMIT, PARQUET, Payload, Source
+from ddbload.contracts.run_record import Cursor, RunRecord
+from ddbload.errors import BadRetryFile
+from ddbload.items.item_layout import item_layout
+from ddbload.items.row_encoder import row_boundaries_for
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.report import counted_segments
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.boundaries.row_boundaries import RowBoundaries
+from ddbload.rows.row_positions import RowPositions
+
+
+def iter_rejects(run: str, context: Context) -> Iterator[bytes]:
+    """JSON lines. Raises `RunNotFound` and `LedgerDamaged`."""
+    ledger = context.ledger(run)
+    ledger.record()
+    return ledger.rejects(counted_segments(ledger))
+
+
+_NULL = {"NULL": True}
+_LINE_ENDS = ("\r\n", "\n", "\r")
+
+
+def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: str) -> int:
+    """Write the rows that lines of rejects have as `raw`, each with a line end; how many.
+
+    `record`: of the run that rejected them, which says how they are read. `name`: the lines'
+    file, for messages. Raises `BadRetryFile` where a line is no reject, and where its row is not
+    exactly one: an open quote would swallow the next one.
+    """
+    ends = row_boundaries_for(_source_of(record))
+    count = 0
+    for number, raw in _raws(lines, name):
+        if record.payload.source.format == PARQUET:
+            raw = _native(raw, record.payload.nulls.policy)
+        row = f"{_without_line_end(raw)}\n".encode(errors="surrogateescape")
+        if not _is_one_row(row, ends):
+            raise BadRetryFile(
+                f"{name}, line {number}: its 'raw' is not exactly one row: close its quotes, and"
+                " give each row a line of its own"
+            )
+        out.write(row)
+        count += 1
+    out.flush()
+    return count
+
+
+def payload_for(record: RunRecord, path: str) -> Payload:
+    """What loads these rows, read and typed as that run's were, from a file at `path`."""
+    earlier = record.payload
+    types = earlier.types
+    if earlier.source.delimited:
+        layout = item_layout(record.columns, earlier)
+        # All of them, so that none is found out anew, from other rows.
+        types = dict(zip(layout.attributes, record.types, strict=True))
+    elif earlier.source.format == PARQUET:
+        # Keys of Parquet are made what the table has; those of DynamoDB's JSON are what they are.
+        keys = (*record.table.index_keys, *record.table.keys)
+        types = {**{key.name: key.type for key in keys}, **types}
+    source = replace(_source_of(record), path=path)
+    return replace(earlier, source=source, types=types, infer_types=False, run=None)
+
+
+def _source_of(record: RunRecord) -> Source:
+    """How the rows are read when they lie in a file of text, one after the other."""
+    source = record.payload.source
+    return replace(
+        source,
+        format=DYNAMODB_JSON if source.format == PARQUET else source.format,
+        skip_lines=0,
+        header=not source.delimited,
+        columns=record.columns if source.delimited else None,
+        encoding="utf-8",
+        compression="none",
+        bucket=None,
+        key=None,
+        version_id=None,
+        etag=None,
+        prefix=None,
+        glob=None,
+        manifest=None,
+    )
+
+
+def _raws(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            value = None
+        raw = value.get("raw") if isinstance(value, dict) else None
+        if not isinstance(raw, str):
+            raise BadRetryFile(
+                f"{name}, line {number}: it is no reject, an object of JSON with a text 'raw', as"
+                " ddbload rejects --json shows them"
+            )
+        try:
+            raw.encode(errors="surrogateescape")
+        except UnicodeEncodeError:
+            raise BadRetryFile(
+                f"{name}, line {number}: its 'raw' is no text that UTF-8 can hold"
+            ) from None
+        yield number, raw
+
+
+def _native(raw: str, policy: str) -> str:
+    """A row of Parquet as DynamoDB's JSON, where nulls are values, whatever the policy."""
+    try:
+        # Numbers stay text: what stands in a row is not to be changed.
+        value = json.loads(raw, parse_int=str, parse_float=str)
+        item = dict(value["Item"])
+    except (ValueError, RecursionError, LookupError, TypeError):
+        # It is a reject once more, and says why.
+        return raw
+    if policy == NULL or _NULL not in item.values():
+        return raw
+    for name in [name for name, attribute in item.items() if attribute == _NULL]:
+        if policy == OMIT:
+            del item[name]
+        elif policy == EMPTY:
+            item[name] = {"S": ""}
+        else:
+            # Nothing that a table takes: so it is a reject once more.
+            item[name] = {}
+    return json.dumps({**value, "Item": item}, ensure_ascii=False)
+
+
+def _without_line_end(raw: str) -> str:
+    return next((raw.removesuffix(end) for end in _LINE_ENDS if raw.endswith(end)), raw)
+
+
+def _is_one_row(row: bytes, ends: RowBoundaries) -> bool:
+    spans = RowPositions(Block(row, Cursor(0, 1)), ends, 1).spans
+    return spans == [(0, len(row))] and ends.last(row, final=False) == len(row)

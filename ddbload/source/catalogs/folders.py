@@ -1,0 +1,99 @@
+"""Which files of this machine are meant by a path, a folder or a pattern."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ddbload.errors import SourceNotFound, SourceUnreadable
+from ddbload.source.catalogs.globs import Glob, has_wildcards
+
+
+@dataclass(slots=True)
+class FolderFiles:
+    """Paths in the order of their names, by bytes, as S3 has it; and what was left out."""
+
+    files: list[str] = field(default_factory=list)
+    hidden: int = 0
+    """Files and folders whose names begin with a dot."""
+    empty: list[str] = field(default_factory=list)
+    """Files without a byte."""
+
+
+def find_files(path: str) -> FolderFiles:
+    """One file; all of a folder and the folders in it; or those that match a pattern.
+
+    A file that is named by itself is taken as it is. Symbolic links are followed.
+    Raises `SourceNotFound`, also when nothing is left, `SourceUnreadable` and
+    `InvalidPayload`.
+    """
+    if os.path.isdir(path):  # noqa: PTH112
+        found = _look(path.rstrip("/") + "/" if path.strip("/") else "/", None)
+    elif os.path.lexists(path) or not has_wildcards(path):
+        # Whoever opens it says what is wrong with it.
+        return FolderFiles([path])
+    else:
+        glob = Glob(path)
+        found = _look(glob.prefix[: glob.prefix.rfind("/") + 1], glob)
+    if found.files:
+        return found
+    left_out = [
+        f"{count} {what}"
+        for count, what in ((len(found.empty), "empty"), (found.hidden, "hidden"))
+        if count
+    ]
+    raise SourceNotFound(
+        f"{path}: no file to import" + (f" (left out: {', '.join(left_out)})" if left_out else "")
+    )
+
+
+def _look(base: str, glob: Glob | None) -> FolderFiles:
+    found = FolderFiles()
+    for path, size in _files(base, glob, found, frozenset()):
+        if size:
+            found.files.append(path)
+        else:
+            found.empty.append(path)
+    found.files.sort(key=os.fsencode)
+    found.empty.sort(key=os.fsencode)
+    return found
+
+
+def _files(
+    folder: str, glob: Glob | None, found: FolderFiles, above: frozenset[tuple[int, int]]
+) -> Iterator[tuple[str, int]]:
+    try:
+        status = os.stat(folder or ".")  # noqa: PTH116
+        names = os.listdir(folder or ".")  # noqa: PTH208
+    except FileNotFoundError:
+        # Only a pattern's own beginning can be missing.
+        return
+    except OSError as error:
+        raise SourceUnreadable(f"{folder}: {error.strerror}") from None
+    here = (status.st_dev, status.st_ino)
+    if here in above:
+        raise SourceUnreadable(f"{folder}: a symbolic link leads back to a folder that it is in")
+    for name in names:
+        kind, size = _status(folder + name)
+        is_folder = stat.S_ISDIR(kind)
+        path = f"{folder}{name}/" if is_folder else folder + name
+        if glob is not None and not (glob.may_be_in(path) if is_folder else glob.matches(path)):
+            continue
+        if name.startswith(".") and not (glob is not None and glob.asks_for_hidden(path)):
+            found.hidden += 1
+        elif is_folder:
+            yield from _files(path, glob, found, above | {here})
+        elif stat.S_ISREG(kind):
+            yield path, size
+        else:
+            raise SourceUnreadable(f"{path} is no regular file; move it elsewhere")
+
+
+def _status(path: str) -> tuple[int, int]:
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError as error:
+        raise SourceUnreadable(f"{path}: {error.strerror}") from None
+    return status.st_mode, status.st_size

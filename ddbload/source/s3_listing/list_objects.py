@@ -1,0 +1,150 @@
+"""What a bucket has under a prefix."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any
+
+from ddbload.aws.retry import RetryPolicy, call_with_retries
+from ddbload.source.s3_listing.list_page import ListedFolder, ListedObject, ListPage
+from ddbload.source.s3_listing.parallel_listing import ParallelListing, no_bucket
+from ddbload.source.s3_requests import S3RequestLoop
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+    from ddbload.aws.signing.s3_signer import S3Signer
+
+
+REQUESTS = 16
+"""Pages asked for at once."""
+
+
+def list_objects(
+    client: S3Client,
+    bucket: str,
+    prefix: str = "",
+    *,
+    signer: S3Signer | None = None,
+    after: str | None = None,
+    requests: int = REQUESTS,
+    sleep: Callable[[float], None] = time.sleep,
+    rng: random.Random | None = None,
+    give_up: Callable[[], bool] = lambda: False,
+) -> Generator[ListedObject]:
+    """All objects whose keys begin with `prefix`, in the order of their keys' UTF-8 bytes.
+
+    `after`: only keys beyond this one. With an `signer` (`Clients.s3_signer(bucket)`) by
+    requests of one's own, up to `requests` of them under way; without one by `client`, page by
+    page. Bounded memory, however many there are. Close the iterator if it is not read to its end.
+
+    Raises `SourceNotFound` (no such bucket), `SourceUnreadable` (a store that lists otherwise than
+    S3), `AccessDenied`, `AwsConfiguration` (a bucket of another region), `RequestRefused`, and
+    `ServiceUnavailable` after several tries.
+    """
+    retries = RetryPolicy(sleep, rng or random.Random(), give_up)
+    if signer is None:
+        pages = _by_client(client, bucket, prefix, after, "", retries)
+    else:
+        pages = _by_requests(signer, bucket, prefix, after, "", requests, retries)
+    try:
+        for page in pages:
+            yield from page.objects
+    finally:
+        pages.close()
+
+
+def list_level(
+    client: S3Client,
+    bucket: str,
+    prefix: str = "",
+    *,
+    delimiter: str = "/",
+    signer: S3Signer | None = None,
+    after: str | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+    rng: random.Random | None = None,
+    give_up: Callable[[], bool] = lambda: False,
+) -> Generator[ListedObject | ListedFolder]:
+    """Objects and folders right under a prefix, in the order of their names. As `list_objects`."""
+    retries = RetryPolicy(sleep, rng or random.Random(), give_up)
+    if signer is None:
+        pages = _by_client(client, bucket, prefix, after, delimiter, retries)
+    else:
+        pages = _by_requests(signer, bucket, prefix, after, delimiter, 2, retries)
+    try:
+        for page in pages:
+            found: list[ListedObject | ListedFolder] = [*page.objects, *page.folders]
+            yield from sorted(found, key=lambda each: each[0])
+    finally:
+        pages.close()
+
+
+def _by_requests(
+    signer: S3Signer,
+    bucket: str,
+    prefix: str,
+    after: str | None,
+    delimiter: str,
+    requests: int,
+    retries: RetryPolicy,
+) -> Generator[ListPage]:
+    # One more than is asked for: the next page may be asked for while one still comes.
+    requesting = S3RequestLoop(signer, max(2, requests), retries)
+    try:
+        walk = ParallelListing(
+            requesting,
+            bucket,
+            prefix,
+            after=after,
+            delimiter=delimiter,
+            divides=requests > 2,
+        )
+        yield from walk.pages()
+    finally:
+        requesting.close()
+
+
+def _by_client(
+    client: S3Client,
+    bucket: str,
+    prefix: str,
+    after: str | None,
+    delimiter: str,
+    retries: RetryPolicy,
+) -> Generator[ListPage]:
+    asked: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
+    if delimiter:
+        asked["Delimiter"] = delimiter
+    if after is not None:
+        asked["StartAfter"] = after
+    where = f"s3://{bucket}/{prefix}"
+    while True:
+        page: Any = call_with_retries(
+            lambda: client.list_objects_v2(**asked),
+            f"listing {where}",
+            expected=lambda meant: no_bucket(meant, where),
+            sleep=retries.sleep,
+            rng=retries.rng,
+            give_up=retries.give_up,
+        )
+        objects = [_listed(each) for each in page.get("Contents", ())]
+        folders = [ListedFolder(each["Prefix"]) for each in page.get("CommonPrefixes", ())]
+        token = page.get("NextContinuationToken") if page.get("IsTruncated") else None
+        yield ListPage(objects, folders, token)
+        if token is None:
+            return
+        asked["ContinuationToken"] = token
+
+
+def _listed(each: Any) -> ListedObject:
+    modified = each.get("LastModified")
+    return ListedObject(
+        each["Key"],
+        int(each["Size"]),
+        each["ETag"],
+        each.get("StorageClass", "STANDARD"),
+        "" if modified is None else modified.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+    )

@@ -1,0 +1,90 @@
+"""A loop whose connections are watched: none is left open."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from ddbload.aws.http_client import event_loop as module
+from ddbload.aws.http_client.connection import Connection, Endpoint
+from ddbload.aws.http_client.event_loop import HttpLoop
+from ddbload.aws.http_client.exchange import RequestLost
+from ddbload.aws.http_client.http1 import Response
+from ddbload.aws.signing.sigv4 import Credentials, RequestSigner
+
+PATIENCE = 30.0
+"""Seconds after which a test has hung."""
+
+
+class Clock:
+    """Real time, and more of it when a test says so."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead
+
+
+@contextmanager
+def looping(
+    port: int, connections: int = 4, tls: Any = None, host: str = "127.0.0.1", **more: Any
+) -> Iterator[HttpLoop]:
+    """A loop; all its sockets are closed with it."""
+    made: list[Connection] = []
+
+    class Watched(Connection):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            made.append(self)
+
+    endpoint = Endpoint("http" if tls is None else "https", host, port, "us-east-1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "Connection", Watched)
+        loop = HttpLoop(endpoint, connections, tls, **more)
+        try:
+            yield loop
+            open_now = [each for each in made if each._sock.fileno() != -1]
+            assert len(open_now) <= connections
+        finally:
+            loop.close()
+            loop.close()
+    assert all(each._sock.fileno() == -1 for each in made)
+
+
+def request(body: bytes = b"{}", host: str = "127.0.0.1") -> bytes:
+    headers = {
+        "content-type": "application/x-amz-json-1.0",
+        "x-amz-target": "DynamoDB_20120810.BatchWriteItem",
+    }
+    signer = RequestSigner(service="dynamodb", region="us-east-1", host=host, headers=headers)
+    return signer.head(body, Credentials("made-up", "made-up"), time.time()) + body
+
+
+def outcomes(loop: HttpLoop, count: int) -> dict[Any, Response | RequestLost]:
+    """So many outcomes, and no more: one a token."""
+    found: dict[Any, Response | RequestLost] = {}
+    give_up = time.monotonic() + PATIENCE
+    while len(found) < count:
+        assert time.monotonic() < give_up, found
+        for token, outcome in loop.wait(0.2):
+            assert token not in found
+            found[token] = outcome
+    assert loop.wait(0) == []
+    return found
+
+
+def outcome(loop: HttpLoop, body: bytes = b"{}") -> Response | RequestLost:
+    """What comes of one request."""
+    loop.send("only", request(body))
+    return outcomes(loop, 1)["only"]
+
+
+def said(loop: HttpLoop, body: bytes = b"{}") -> int | str:
+    """The status of the answer to one request, or why there is none."""
+    found = outcome(loop, body)
+    return found.reason if isinstance(found, RequestLost) else found.status

@@ -1,0 +1,292 @@
+"""Clients are made one way; what botocore cannot use is named."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ParamValidationError
+
+from ddbload import __version__
+from ddbload.aws.boto_clients import CONNECT_SECONDS, READ_SECONDS, AwsSettings
+from ddbload.aws.clients import Clients
+from ddbload.aws.failures import ChecksumMismatch, LengthMissing
+from ddbload.errors import AwsConfiguration
+from tests.unit.aws.canned_answers import CREDENTIALS, ENDPOINT, Canned, canned_dynamodb, isolate
+
+SERVICES = ["dynamodb", "s3"]
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch) -> None:
+    isolate(monkeypatch, **CREDENTIALS, AWS_REGION="eu-central-1")
+
+
+@pytest.fixture
+def config_file(monkeypatch, tmp_path):
+    """Writes the shared configuration."""
+
+    def write(text: str) -> None:
+        path = tmp_path / "config"
+        path.write_text(text)
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(path))
+
+    return write
+
+
+# How they are made
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_nothing_is_retried_by_botocore(service, monkeypatch):
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "7")
+    monkeypatch.setenv("AWS_RETRY_MODE", "adaptive")
+    config = getattr(Clients(), service).meta.config
+    assert config.retries == {"total_max_attempts": 1, "mode": "standard"}
+
+
+@pytest.mark.parametrize("status", [400, 500, 503])
+def test_an_error_is_one_request(monkeypatch, status):
+    client, canned = canned_dynamodb(monkeypatch)
+    for _ in range(9):
+        canned.say(b'{"__type": "x#ThrottlingException", "message": "slow"}', status)
+    with pytest.raises(ClientError):
+        client.describe_table(TableName="table")
+    assert len(canned.requests) == 1
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_timeouts_fit_a_deadline(service):
+    config = getattr(Clients(), service).meta.config
+    assert (config.connect_timeout, config.read_timeout) == (CONNECT_SECONDS, READ_SECONDS)
+    assert CONNECT_SECONDS + READ_SECONDS <= 20
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_there_is_a_connection_for_each_request_under_way(service):
+    assert getattr(Clients(connections=77), service).meta.config.max_pool_connections == 77
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_it_says_who_asks(service):
+    assert getattr(Clients(), service).meta.config.user_agent_extra == f"ddbload/{__version__}"
+
+
+def test_items_are_not_checked_twice(monkeypatch):
+    client, canned = canned_dynamodb(monkeypatch)
+    canned.say(b"{}")
+    client.batch_write_item(RequestItems={"table": [{"PutRequest": {"Item": {"id": {"N": 5}}}}]})
+    assert b'{"N": 5}' in canned.requests[0].body
+    with pytest.raises(ParamValidationError):
+        Clients().s3.get_object(Bucket="bucket", Key=5)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_client_is_made_once(service):
+    clients = Clients()
+    assert getattr(clients, service) is getattr(clients, service)
+
+
+@pytest.mark.parametrize("operation", ["describe_table", "delete_table"])
+def test_dynamodbs_checksums_are_checked(monkeypatch, operation):
+    client, canned = canned_dynamodb(monkeypatch)
+    canned.say(b"{}", crc32=1)
+    with pytest.raises(ChecksumMismatch):
+        getattr(client, operation)(TableName="table")
+
+
+def test_checksums_of_errors_are_checked(monkeypatch):
+    client, canned = canned_dynamodb(monkeypatch)
+    canned.say(b'{"__type": "x#ResourceNotFoundException"}', 400, crc32=1)
+    with pytest.raises(ChecksumMismatch):
+        client.describe_table(TableName="table")
+
+
+def canned_s3() -> tuple[Any, Canned]:
+    client = Clients(AwsSettings(endpoint_url=ENDPOINT)).s3
+    canned = Canned()
+    client.meta.events.register("before-send.s3", canned.on_request)
+    return client, canned
+
+
+@pytest.mark.parametrize("status", [200, 206, 400, 503])
+def test_an_answer_that_does_not_say_its_length_is_not_taken_for_whole(status):
+    client, canned = canned_s3()
+    canned.answers.append((status, {"Content-Type": "text/plain"}, b"body"))
+    with pytest.raises(LengthMissing):
+        client.get_object(Bucket="bucket", Key="key")
+    canned.answers.append((status, {"Transfer-Encoding": "chunked"}, b"body"))
+    if status < 300:
+        assert client.get_object(Bucket="bucket", Key="key")["Body"].read() == b"body"
+
+
+def test_an_answer_without_a_body_need_not_say_its_length():
+    client, canned = canned_s3()
+    canned.answers.append((200, {}, b""))
+    client.head_object(Bucket="bucket", Key="key")
+    canned.answers.append((204, {}, b""))
+    client.delete_object(Bucket="bucket", Key="key")
+
+
+@pytest.mark.parametrize(
+    ("service", "operation"),
+    [
+        ("dynamodb", "list_tables"),
+        ("s3", "list_buckets"),
+        ("stepfunctions", "list_state_machines"),
+        ("cloudformation", "list_stacks"),
+    ],
+)
+def test_every_client_looks_at_lengths(service, operation):
+    client = getattr(Clients(AwsSettings(endpoint_url=ENDPOINT)), service)
+    canned = Canned(deque([(200, {}, b"")]))
+    client.meta.events.register("before-send", canned.on_request)
+    with pytest.raises(LengthMissing):
+        getattr(client, operation)()
+
+
+# Which settings count
+
+
+def test_the_region_comes_from_the_environment():
+    assert Clients().dynamodb.meta.region_name == "eu-central-1"
+
+
+def test_the_older_name_of_the_region_counts(monkeypatch):
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-2")
+    assert Clients().dynamodb.meta.region_name == "eu-west-2"
+
+
+def test_the_newer_name_counts_more(monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-2")
+    assert Clients().dynamodb.meta.region_name == "eu-central-1"
+
+
+def test_an_empty_region_is_none(monkeypatch):
+    monkeypatch.setenv("AWS_REGION", "")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-2")
+    assert Clients().dynamodb.meta.region_name == "eu-west-2"
+
+
+def test_flags_count_more_than_the_environment(monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://environment.invalid")
+    settings = AwsSettings(region="us-west-2", endpoint_url="http://flag.invalid")
+    meta = Clients(settings).dynamodb.meta
+    assert (meta.region_name, meta.endpoint_url) == ("us-west-2", "http://flag.invalid")
+
+
+def test_the_profile_counts(monkeypatch, config_file):
+    monkeypatch.delenv("AWS_REGION")
+    config_file("[profile mine]\nregion = ap-south-1\nendpoint_url = http://profile.invalid\n")
+    meta = Clients(AwsSettings(profile="mine")).dynamodb.meta
+    assert (meta.region_name, meta.endpoint_url) == ("ap-south-1", "http://profile.invalid")
+
+
+def test_each_service_has_its_endpoint(monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://dynamodb.invalid:8000")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "https://s3.invalid:9000")
+    clients = Clients()
+    assert clients.dynamodb.meta.endpoint_url == "http://dynamodb.invalid:8000"
+    assert clients.s3.meta.endpoint_url == "https://s3.invalid:9000"
+
+
+# What botocore cannot use
+
+
+def refusal(service: str, settings: AwsSettings | None = None) -> str:
+    with pytest.raises(AwsConfiguration) as raised:
+        getattr(Clients(settings), service)
+    assert raised.value.permanent
+    assert raised.value.message.startswith("AWS settings: ")
+    return raised.value.message
+
+
+def test_no_region(monkeypatch):
+    monkeypatch.delenv("AWS_REGION")
+    message = refusal("dynamodb")
+    assert "region" in message
+    assert "Set AWS_REGION, or give --region." in message
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_an_unknown_profile(service):
+    assert "(nobody)" in refusal(service, AwsSettings(profile="nobody"))
+
+
+def test_an_unknown_profile_in_the_environment(monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    assert "(nobody)" in refusal("dynamodb")
+
+
+@pytest.mark.parametrize("region", ["eu west 1", "us-east-1/", "eu_west_1"])
+def test_a_region_that_is_none(region):
+    assert region in refusal("dynamodb", AwsSettings(region=region))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost",
+        "localhost:8000",
+        "not a url",
+        "http://",
+        "http://a..b",
+        "http://[::1",
+        "http://localhost:99999",
+        "http://localhost:0",
+        "http://localhost:port",
+        "ftp://localhost:8000",
+    ],
+)
+def test_a_bad_endpoint(url):
+    refusal("dynamodb", AwsSettings(endpoint_url=url))
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_bad_endpoint_in_the_environment(monkeypatch, service):
+    monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service.upper()}", "http://localhost:99999")
+    refusal(service)
+
+
+def test_half_of_the_credentials(monkeypatch):
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    assert "AWS_SECRET_ACCESS_KEY" in refusal("dynamodb")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[default\n", id="no section"),
+        pytest.param("[default]\ndefaults_mode = bogus\n", id="a bad value"),
+        pytest.param("[default]\ns3 =\n  addressing_style = bogus\n", id="a bad nested value"),
+    ],
+)
+def test_a_bad_configuration_file(config_file, text):
+    config_file(text)
+    refusal("s3")
+
+
+def test_a_role_without_its_source(monkeypatch, config_file):
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    config_file("[profile mine]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = gone\n")
+    assert '"gone"' in refusal("dynamodb", AwsSettings(profile="mine"))
+
+
+def test_no_credentials_are_no_matter_before_the_first_request(monkeypatch):
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    assert Clients().dynamodb.meta.region_name == "eu-central-1"
+
+
+def test_a_request_that_is_refused_can_be_made_again(monkeypatch):
+    client, canned = canned_dynamodb(monkeypatch)
+    assert isinstance(canned, Canned)
+    canned.say(b'{"__type": "x#ResourceNotFoundException", "message": "gone"}', 400)
+    canned.say(b'{"Table": {"TableName": "table"}}')
+    with pytest.raises(client.exceptions.ResourceNotFoundException, match="gone"):
+        client.describe_table(TableName="table")
+    assert client.describe_table(TableName="table")["Table"] == {"TableName": "table"}

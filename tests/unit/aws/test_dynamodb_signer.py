@@ -1,0 +1,454 @@
+"""Requests go where botocore sends them, signed by what it finds and by the clock of AWS."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+from botocore.credentials import ReadOnlyCredentials
+from botocore.exceptions import (
+    CredentialRetrievalError,
+    EndpointResolutionError,
+    InfiniteLoopConfigError,
+)
+
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
+from ddbload.aws.failures import AwsFailure, FailureKind
+from ddbload.aws.http_client.connection import Endpoint
+from ddbload.aws.signing import credentials as module
+from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
+from ddbload.errors import AccessDenied, AwsConfiguration
+from tests.unit.aws.canned_answers import CREDENTIALS, isolate
+from tests.unit.aws.test_sigv4 import parsed
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch) -> None:
+    isolate(monkeypatch, **CREDENTIALS, AWS_REGION="eu-central-1")
+    for name in (*PROXIES, "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+class Clock:
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class World:
+    """An identity, the time, and the credentials that are to be found."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock, self.monotonic = Clock(1_795_300_000.0), Clock(0.0)
+        self.found: Any = self.credentials("first")
+        self.sessions = self.looks = 0
+        world = self
+
+        class Source:
+            def get_frozen_credentials(self) -> Any:
+                world.looks += 1
+                if isinstance(world.found, Exception):
+                    raise world.found
+                return world.found
+
+        class Session:
+            def get_credentials(self) -> Any:
+                world.sessions += 1
+                return None if world.found is None else Source()
+
+        monkeypatch.setattr(Clients, "session", lambda _, **__: Session())
+        settings = AwsSettings(endpoint_url="http://canned.invalid:8000")
+        # The client has a session of its own.
+        clients = Clients(settings)
+        clients._dynamodb = dynamodb_of(settings)
+        self.identity = DynamoDBSigner(clients, clock=self.clock, monotonic=self.monotonic)
+
+    @staticmethod
+    def credentials(name: str, token: str | None = None) -> ReadOnlyCredentials:
+        return ReadOnlyCredentials(name, "secret", token)
+
+    def signed(self) -> tuple[str, str]:
+        """Which key signs, for which time."""
+        headers = parsed(self.identity.request("BatchWriteItem", b"{}").removesuffix(b"{}"))
+        key = headers["authorization"].partition("Credential=")[2].partition("/")[0]
+        return key, headers["x-amz-date"]
+
+    def may_pass(self, code: str, text: str = "words", **more: Any) -> bool:
+        generation = more.pop("generation", self.identity.generation)
+        headers = {} if "ahead" not in more else {"date": self.date(more["ahead"])}
+        return self.identity.may_pass(
+            AwsFailure(FailureKind.FATAL, code, text, 400), headers, generation
+        )
+
+    def date(self, ahead: float) -> str:
+        return formatdate(self.clock.now + ahead, usegmt=True)
+
+
+def dynamodb_of(settings: AwsSettings) -> Any:
+    import boto3
+
+    return boto3.client("dynamodb", "eu-central-1", endpoint_url=settings.endpoint_url)
+
+
+@pytest.fixture
+def world(monkeypatch) -> World:
+    return World(monkeypatch)
+
+
+# Where to
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoint", "authority"),
+    [
+        (
+            None,
+            Endpoint("https", "dynamodb.eu-central-1.amazonaws.com", 443, "eu-central-1"),
+            "dynamodb.eu-central-1.amazonaws.com",
+        ),
+        (
+            "http://localhost:8000",
+            Endpoint("http", "localhost", 8000, "eu-central-1"),
+            "localhost:8000",
+        ),
+        ("http://localhost/", Endpoint("http", "localhost", 80, "eu-central-1"), "localhost"),
+        ("http://[::1]:8000", Endpoint("http", "::1", 8000, "eu-central-1"), "[::1]:8000"),
+        ("https://HOST.example", Endpoint("https", "host.example", 443, "eu-central-1"), None),
+    ],
+)
+def test_the_endpoint_is_botocores(url, endpoint, authority):
+    identity = DynamoDBSigner(Clients(AwsSettings(endpoint_url=url)))
+    assert identity.endpoint == endpoint
+    assert identity.endpoint.authority == (authority or endpoint.host)
+    headers = parsed(identity.request("PutItem", b""))
+    assert headers["host"] == identity.endpoint.authority
+    assert headers["x-amz-target"] == "DynamoDB_20120810.PutItem"
+    assert headers["user-agent"].startswith("ddbload/")
+
+
+def scope(authorization: str) -> str:
+    """`us-east-1/dynamodb`."""
+    return "/".join(authorization.split("/")[2:4])
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "us-gov-west-1", "cn-north-1", "local"])
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {},
+        {"AWS_USE_FIPS_ENDPOINT": "true"},
+        {"AWS_USE_DUALSTACK_ENDPOINT": "true"},
+        {"AWS_USE_FIPS_ENDPOINT": "true", "AWS_USE_DUALSTACK_ENDPOINT": "true"},
+        {"AWS_ACCOUNT_ID": "123456789012"},
+        {"AWS_ACCOUNT_ID": "123456789012", "AWS_ACCOUNT_ID_ENDPOINT_MODE": "disabled"},
+        {"AWS_ACCOUNT_ID_ENDPOINT_MODE": "required"},
+    ],
+)
+def test_requests_go_where_botocore_sends_its_own(monkeypatch, region, variables):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    clients = Clients(AwsSettings(region=region))
+    sent: list[tuple[str, str]] = []
+
+    def sending(request: Any, **_: Any) -> Any:
+        sent.append((request.url, scope(request.headers["Authorization"].decode())))
+        raise ConnectionError
+
+    client = clients.dynamodb
+    client.meta.events.register("before-send.dynamodb", sending)
+    with pytest.raises((ConnectionError, EndpointResolutionError)) as ended:
+        client.batch_write_item(RequestItems={"t": [{"PutRequest": {"Item": {"a": {"S": "a"}}}}]})
+    if not sent:
+        with pytest.raises(AwsConfiguration, match=re.escape(str(ended.value))):
+            assert clients.dynamodb_signer
+        return
+    endpoint = clients.dynamodb_signer.endpoint
+    headers = parsed(clients.dynamodb_signer.request("BatchWriteItem", b""))
+    url = f"{endpoint.scheme}://{endpoint.authority}/"
+    assert sent == [(url, scope(headers["authorization"]))]
+
+
+def test_a_path_is_refused():
+    with pytest.raises(AwsConfiguration, match="--engine threads"):
+        DynamoDBSigner(Clients(AwsSettings(endpoint_url="http://localhost:8000/path")))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "variables", "is_refused"),
+    [
+        ("https", {"HTTPS_PROXY": "http://user:secret@proxy:1"}, True),
+        ("https", {"https_proxy": "http://user:secret@proxy:1"}, True),
+        ("http", {"HTTP_PROXY": "http://user:secret@proxy:1"}, True),
+        ("http", {"HTTPS_PROXY": "http://user:secret@proxy:1"}, False),
+        ("https", {"HTTP_PROXY": "http://user:secret@proxy:1"}, False),
+        ("https", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "other"}, True),
+        ("https", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "canned.invalid"}, False),
+        ("https", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": ".invalid"}, False),
+        ("https", {"HTTPS_PROXY": "http://p:1", "no_proxy": "*"}, False),
+        ("https", {"HTTPS_PROXY": ""}, False),
+    ],
+)
+def test_proxies_are_left_to_the_other_engines(monkeypatch, scheme, variables, is_refused):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    clients = Clients(AwsSettings(endpoint_url=f"{scheme}://canned.invalid:8000"))
+    if not is_refused:
+        assert DynamoDBSigner(clients).endpoint.scheme == scheme
+        return
+    with pytest.raises(AwsConfiguration) as raised:
+        DynamoDBSigner(clients)
+    assert "canned.invalid" in raised.value.message
+    assert "--engine threads" in raised.value.message
+    assert "secret" not in raised.value.message
+
+
+# Whom to trust
+
+
+@pytest.fixture
+def bundle(tmp_path) -> Any:
+    from tests.faults.certificates import make
+
+    return make(tmp_path / "certificate", "localhost").chain
+
+
+def https() -> DynamoDBSigner:
+    return DynamoDBSigner(Clients(AwsSettings(endpoint_url="https://canned.invalid")))
+
+
+def test_no_tls_for_http():
+    assert DynamoDBSigner(Clients(AwsSettings(endpoint_url="http://canned.invalid"))).tls() is None
+
+
+def test_certificates_and_names_are_checked():
+    context = https().tls()
+    assert context is not None
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert len(context.get_ca_certs()) > 20
+
+
+@pytest.mark.parametrize("variable", ["AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"])
+def test_a_bundle_of_ones_own(monkeypatch, bundle, variable):
+    monkeypatch.setenv(variable, str(bundle))
+    context = https().tls()
+    assert context is not None
+    assert len(context.get_ca_certs()) == 1
+
+
+def test_a_bundle_in_the_configuration(monkeypatch, bundle, tmp_path):
+    config = tmp_path / "config"
+    config.write_text(f"[profile mine]\nca_bundle = {bundle}\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    settings = AwsSettings(endpoint_url="https://canned.invalid", profile="mine")
+    # A profile has credentials of its own.
+    shared = tmp_path / "credentials"
+    shared.write_text("[mine]\naws_access_key_id = a\naws_secret_access_key = b\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(shared))
+    context = DynamoDBSigner(Clients(settings)).tls()
+    assert context is not None
+    assert len(context.get_ca_certs()) == 1
+
+
+def test_a_folder_of_authorities(monkeypatch, bundle):
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(bundle.parent))
+    context = https().tls()
+    assert context is not None
+    # A folder is read when somebody asks.
+    assert context.get_ca_certs() == []
+
+
+@pytest.mark.parametrize("kind", ["missing", "garbage"])
+def test_a_bundle_that_is_none(monkeypatch, tmp_path, kind):
+    path = tmp_path / "bundle.pem"
+    if kind == "garbage":
+        path.write_text("secret")
+    identity = https()
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(path))
+    with pytest.raises(AwsConfiguration) as raised:
+        identity.tls()
+    assert "bundle.pem" in raised.value.message
+
+
+# Who signs
+
+
+@pytest.mark.parametrize("missing", ["none", "half"])
+def test_no_credentials(monkeypatch, missing):
+    clients = Clients()
+    assert clients.dynamodb
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    if missing == "none":
+        monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    clients.session(anew=True)
+    with pytest.raises(AccessDenied, match="no AWS credentials were found"):
+        DynamoDBSigner(clients)
+
+
+def test_a_token_is_sent(monkeypatch):
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
+    headers = parsed(DynamoDBSigner(Clients()).request("BatchWriteItem", b""))
+    assert headers["x-amz-security-token"] == "token"
+
+
+def test_credentials_are_looked_up_once_a_second(world):
+    looks = world.looks
+    for now in (0.0, 0.5, 0.99, 1.0, 1.5, 1.9, 2.0):
+        world.monotonic.now = now
+        world.signed()
+    assert world.looks == looks + 2
+
+
+def test_refreshed_credentials_sign(world):
+    assert world.signed()[0] == "first"
+    world.found = world.credentials("second")
+    assert world.signed()[0] == "first"
+    world.monotonic.now += 1
+    assert world.signed()[0] == "second"
+    assert world.identity.generation == 1
+
+
+def test_a_refresh_that_fails_may_succeed_later(world):
+    world.found = CredentialRetrievalError(provider="x", error_msg="secret")
+    for _ in range(3):
+        world.monotonic.now += 1
+        assert world.signed()[0] == "first"
+    world.found = world.credentials("second")
+    world.monotonic.now += 1
+    assert world.signed()[0] == "second"
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (CredentialRetrievalError(provider="x", error_msg="secret"), "could not be fetched"),
+        (InfiniteLoopConfigError(source_profile="p", visited_profiles=["p"]), "Infinite loop"),
+        (RuntimeError("secret"), "RuntimeError"),
+    ],
+)
+def test_credentials_that_cannot_be_fetched(monkeypatch, error, says):
+    world = World(monkeypatch)
+    world.found = error
+    with pytest.raises(AccessDenied) as raised:
+        DynamoDBSigner(world.identity._clients)
+    assert says in raised.value.message
+    assert "secret" not in raised.value.message
+
+
+@pytest.mark.parametrize("code", ["ExpiredTokenException", "UnrecognizedClientException"])
+def test_credentials_that_ended_are_looked_for_anew(world, code):
+    world.found = world.credentials("second", "token")
+    assert world.may_pass(code)
+    assert world.sessions == 2
+    assert world.signed()[0] == "second"
+
+
+def test_the_same_credentials_do_not_pass_either(world):
+    assert not world.may_pass("ExpiredTokenException")
+    world.found = None
+    assert not world.may_pass("ExpiredTokenException")
+    world.found = RuntimeError("x")
+    assert not world.may_pass("ExpiredTokenException")
+    assert world.signed()[0] == "first"
+
+
+def test_requests_signed_before_the_change_may_pass_now(world):
+    world.found = world.credentials("second")
+    assert world.may_pass("ExpiredTokenException", generation=0)
+    sessions = world.sessions
+    assert world.may_pass("ExpiredTokenException", generation=0)
+    assert world.sessions == sessions
+    assert not world.may_pass("ExpiredTokenException", generation=1)
+
+
+def test_not_for_ever(world):
+    passed = 0
+    for number in range(20):
+        world.found = world.credentials(f"key {number}")
+        passed += world.may_pass("ExpiredTokenException")
+    assert passed == module.RENEWALS
+    world.monotonic.now += module.RENEWALS_SECONDS
+    world.found = world.credentials("last")
+    assert world.may_pass("ExpiredTokenException")
+
+
+def test_a_file_that_somebody_writes_anew(monkeypatch, tmp_path):
+    for name in CREDENTIALS:
+        monkeypatch.delenv(name)
+    shared = tmp_path / "credentials"
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(shared))
+
+    def write(name: str) -> None:
+        shared.write_text(f"[default]\naws_access_key_id = {name}\naws_secret_access_key = b\n")
+
+    write("first")
+    identity = DynamoDBSigner(Clients())
+    refused = AwsFailure(FailureKind.FATAL, "ExpiredTokenException", "words", 400)
+    assert not identity.may_pass(refused, {}, 0)
+    write("second")
+    assert identity.may_pass(refused, {}, 0)
+    assert b"Credential=second/" in identity.request("BatchWriteItem", b"")
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ValidationException", "Unknown"])
+def test_other_refusals_stand(world, code):
+    world.found = world.credentials("second")
+    assert not world.may_pass(code, ahead=1000)
+    assert not world.may_pass(code, generation=-1)
+    assert world.sessions == 1
+
+
+# By which clock
+
+EXPIRED = "Signature expired: 20261121T000000Z is now earlier than 20261121T000500Z"
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("InvalidSignatureException", EXPIRED),
+        ("InvalidSignatureException", "Signature not yet current: a is still later than b"),
+        ("InvalidSignatureException", "does not match"),
+        ("RequestTimeTooSkewed", "words"),
+        ("RequestExpired", "words"),
+    ],
+)
+@pytest.mark.parametrize("ahead", [3600, -3600, 86_400 * 400])
+def test_a_wrong_clock_is_set(world, code, text, ahead):
+    before = world.signed()[1]
+    assert world.may_pass(code, text, ahead=ahead)
+    after = world.signed()[1]
+    world.clock.now += ahead
+    world.identity._skew = 0
+    assert after == world.signed()[1] != before
+    assert world.may_pass(code, text, generation=0)
+
+
+def test_a_right_clock_and_a_wrong_secret(world):
+    assert not world.may_pass("InvalidSignatureException", "does not match", ahead=100)
+    assert not world.may_pass("InvalidSignatureException", "does not match", ahead=0)
+    assert world.identity.generation == 0
+
+
+def test_a_request_that_was_signed_long_before_it_was_sent(world):
+    assert world.may_pass("InvalidSignatureException", EXPIRED, ahead=0.2)
+    assert world.identity.generation == 0
+    for _ in range(module.RENEWALS):
+        last = world.may_pass("InvalidSignatureException", EXPIRED, ahead=0.2)
+    assert not last
+
+
+def test_an_answer_that_does_not_tell_the_time(world):
+    assert not world.may_pass("RequestTimeTooSkewed")
+    for told in ("", "yesterday", "Sat, 99 Nov 2026 00:00:00 GMT"):
+        refused = AwsFailure(FailureKind.FATAL, "RequestTimeTooSkewed", "words", 400)
+        assert not world.identity.may_pass(refused, {"date": told}, 0)

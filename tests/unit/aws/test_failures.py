@@ -1,0 +1,451 @@
+"""What each failure of a call means."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import sys
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore import exceptions as aws
+from botocore.parsers import ResponseParserError
+from urllib3.exceptions import HTTPError
+
+from ddbload.aws.failures import (
+    AwsFailure,
+    ChecksumMismatch,
+    FailureKind,
+    LengthMissing,
+    check_crc32,
+    classify_failure,
+    configuration_error,
+    failure_of_response,
+    to_ddbload_error,
+)
+from ddbload.aws.http_client.http1 import Response
+from ddbload.errors import AccessDenied, AwsConfiguration, RequestRefused, ServiceUnavailable
+from tests.fakes.client import connect_timeout, connection_closed, read_timeout, unreachable
+
+
+def answered(code: str = "", status: int = 400, text: str = "words") -> aws.ClientError:
+    response: Any = {
+        "Error": {"Code": code, "Message": text},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return aws.ClientError(response, "Operation")
+
+
+def meant(error: Exception) -> AwsFailure:
+    found = classify_failure(error)
+    assert found is not None
+    return found
+
+
+# What the service answers
+
+CODES = {
+    FailureKind.THROTTLED: [
+        ("ProvisionedThroughputExceededException", 400),
+        ("RequestLimitExceeded", 400),
+        ("ThrottlingException", 400),
+        ("Throttling", 400),
+        ("ThrottledException", 400),
+        ("TooManyRequestsException", 400),
+        ("SlowDown", 503),
+        ("Unheard", 429),
+        ("", 429),
+    ],
+    FailureKind.UNSURE: [
+        ("InternalServerError", 500),
+        ("InternalServerError", 400),
+        ("InternalFailure", 500),
+        ("ServiceUnavailable", 503),
+        ("ServiceUnavailableException", 400),
+        ("TransactionInProgressException", 400),
+        ("RequestTimeout", 400),
+        ("OperationAborted", 409),
+        ("Unheard", 500),
+        ("Unheard", 502),
+        ("Unheard", 599),
+        ("", 504),
+        ("", 408),
+    ],
+    FailureKind.INVALID: [
+        ("ValidationException", 400),
+        ("SerializationException", 400),
+        ("ItemCollectionSizeLimitExceededException", 400),
+        ("413", 413),
+        ("", 413),
+    ],
+    FailureKind.FATAL: [
+        ("AccessDeniedException", 400),
+        ("AccessDenied", 403),
+        ("ExpiredTokenException", 400),
+        ("ExpiredToken", 400),
+        ("IncompleteSignature", 400),
+        ("InvalidAccessKeyId", 403),
+        ("InvalidSignatureException", 400),
+        ("MissingAuthenticationTokenException", 400),
+        ("NoSuchBucket", 404),
+        ("PermanentRedirect", 301),
+        ("RequestTimeTooSkewed", 403),
+        ("ResourceNotFoundException", 400),
+        ("SignatureDoesNotMatch", 403),
+        ("UnrecognizedClientException", 400),
+        ("Unheard", 400),
+        ("Unheard", 404),
+        ("", 400),
+        ("", 0),
+    ],
+}
+
+
+def told(code: str, status: int) -> tuple[str, str]:
+    """The code and the words of a failure: those of AWS only where it is AWS's."""
+    return (code, "words") if code[:1].isalpha() else (str(status), f"HTTP status {status}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "status"),
+    [(kind, *case) for kind, cases in CODES.items() for case in cases],
+)
+def test_codes_and_statuses(kind, code, status):
+    assert meant(answered(code, status)) == AwsFailure(kind, *told(code, status), status)
+
+
+@pytest.mark.parametrize(
+    "response", [{}, {"Error": {}}, {"Error": {"Code": None, "Message": None}}]
+)
+def test_an_answer_without_words(response):
+    assert meant(aws.ClientError(response, "Operation")) == AwsFailure(
+        FailureKind.FATAL, "0", "HTTP status 0"
+    )
+
+
+PAGE = '<html>blocked: {"id": {"S": "secret"}}</html>'
+
+
+@pytest.mark.parametrize("code", ["403", "<html>", "an error", "", "1x"])
+def test_what_is_not_aws_s_is_not_repeated(code):
+    error = answered(code, 403, PAGE)
+    own = failure_of_response(response({"__type": code, "message": PAGE}, 403))
+    for found in (meant(error), own):
+        assert found == replace(found, code="403", text="HTTP status 403", status=403)
+        assert "secret" not in to_ddbload_error(found, "writing").message
+
+
+def test_a_header_that_cannot_be_sent_is_not_told():
+    inner = ValueError("Invalid header value b'SECRET\\r'")
+    found = meant(aws.HTTPClientError(error=inner))
+    assert found.kind is FailureKind.FATAL
+    assert "SECRET" not in found.text
+    assert "line end" in found.text
+
+
+def test_a_modelled_error_is_one_like_others():
+    class Modelled(aws.ClientError):
+        pass
+
+    error = Modelled(answered("ThrottlingException").response, "Operation")
+    assert meant(error).kind is FailureKind.THROTTLED
+
+
+def test_what_exceptions_of_botocore_tell_besides():
+    error = answered("ThrottlingException")
+    error.response["ResponseMetadata"]["RequestId"] = "ABC"
+    error.response["throttlingReasons"] = [{"reason": "One"}, {"reason": "Two"}]  # type: ignore[typeddict-unknown-key]
+    found = meant(error)
+    assert (found.request_id, found.reasons) == ("ABC", ("One", "Two"))
+    assert "[request ABC]" in to_ddbload_error(found, "x").message
+
+
+# The same, without botocore
+
+
+def response(body: Any, status: int = 400, **headers: str) -> Response:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    told = {"x-amz-crc32": str(zlib.crc32(data)), "x-amzn-requestid": "ABC"}
+    return Response(status, {**told, **headers}, data, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "status"),
+    [(kind, *case) for kind, cases in CODES.items() for case in cases if case[1] >= 300],
+)
+def test_own_answers_mean_what_botocores_do(kind, code, status):
+    body = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "words"}
+    found = failure_of_response(response(body, status))
+    assert found == AwsFailure(kind, *told(code, status), status, "ABC")
+
+
+@pytest.mark.parametrize(
+    ("spelt", "code"),
+    [
+        ("ThrottlingException", "ThrottlingException"),
+        ("a.b#ThrottlingException", "ThrottlingException"),
+        ("a.b#ThrottlingException:http://internal.amazon.com/x#y", "ThrottlingException"),
+        ("", "400"),
+        ("#", "400"),
+        (None, "400"),
+        (7, "400"),
+        (["ThrottlingException"], "400"),
+    ],
+)
+def test_codes_are_found_however_they_are_spelt(spelt, code):
+    found = failure_of_response(response({"__type": spelt, "Message": "words"}))
+    assert found is not None
+    assert (found.code, found.text) == told(code, 400)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"{}",
+        b"null",
+        b"[]",
+        b'"secret"',
+        b"\x00\xff",
+        b"[" * 100_000,
+        b"<html>secret</html>",
+        b'{"message": ["secret"]}',
+    ],
+)
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(502, FailureKind.UNSURE), (429, FailureKind.THROTTLED), (403, FailureKind.FATAL)],
+)
+def test_answers_that_are_not_dynamodbs(body, status, kind):
+    found = failure_of_response(response(body, status))
+    assert found == AwsFailure(kind, str(status), f"HTTP status {status}", status, "ABC")
+
+
+@pytest.mark.parametrize("name", ["ThrottlingReasons", "throttlingReasons"])
+def test_reasons_of_a_throttle(name):
+    listed = [{"reason": "TableWriteKeyRangeThroughputExceeded", "resource": "arn"}, 5, {}]
+    found = failure_of_response(response({"__type": "x#ThrottlingException", name: listed}))
+    assert found is not None
+    assert found.reasons == ("TableWriteKeyRangeThroughputExceeded",)
+
+
+@pytest.mark.parametrize("listed", [None, 5, "text", {}, [None], [{"reason": 5}], {"reason": "x"}])
+def test_reasons_that_are_none(listed):
+    body = {"__type": "x#ThrottlingException", "ThrottlingReasons": listed}
+    found = failure_of_response(response(body))
+    assert found is not None
+    assert found.reasons == ()
+
+
+def test_a_good_answer_means_nothing():
+    assert failure_of_response(response(b'{"UnprocessedItems": {}}', 200)) is None
+    assert failure_of_response(Response(200, {}, b"", True)) is None
+
+
+@pytest.mark.parametrize("status", [200, 400, 502])
+def test_a_damaged_answer_is_not_believed(status):
+    damaged = response({"__type": "x#AccessDeniedException"}, status, **{"x-amz-crc32": "1"})
+    found = failure_of_response(damaged)
+    assert found is not None
+    assert (found.kind, found.code, found.request_id) == (
+        FailureKind.UNSURE,
+        "ChecksumMismatch",
+        "ABC",
+    )
+
+
+# No answer
+
+LOST = [
+    unreachable(),
+    connect_timeout(),
+    read_timeout(),
+    connection_closed(),
+    aws.HTTPClientError(error="broken pipe"),
+    aws.SSLError(endpoint_url="https://x", error="certificate"),
+    aws.ProxyConnectionError(proxy_url="http://proxy"),
+    aws.ResponseStreamingError(error="cut"),
+    aws.IncompleteReadError(actual_bytes=1, expected_bytes=2),
+    aws.ChecksumError(checksum_type="crc32", expected_checksum="a", actual_checksum="b"),
+    aws.FlexibleChecksumError(error_msg="other"),
+    ResponseParserError("not JSON"),
+    ChecksumMismatch("other"),
+    LengthMissing("other"),
+    ConnectionResetError("reset"),
+    BrokenPipeError("pipe"),
+    TimeoutError("late"),
+]
+
+
+@pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
+def test_lost_answers(error):
+    found = meant(error)
+    assert (found.kind, found.code, found.status) == (FailureKind.UNSURE, type(error).__name__, 0)
+    assert found.text == str(error).splitlines()[0]
+
+
+@pytest.mark.parametrize("error", [ssl.SSLError(1, "bad record"), HTTPError("no pool")])
+def test_what_fails_in_the_middle_of_a_body(error):
+    """botocore names what its own requests fail of, and not what reading on fails of."""
+    assert meant(error).kind is FailureKind.UNSURE
+
+
+def test_an_older_botocore_has_fewer_names():
+    """Lambda's runtime brings its own. What a name is asked for that is not there must not fail."""
+    script = """
+from botocore import exceptions
+for name in ("LoginError", "NoAuthTokenError"):
+    if hasattr(exceptions, name):
+        delattr(exceptions, name)
+from ddbload.aws.failures import classify_failure
+print(classify_failure(TimeoutError("x")).kind.value)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "unsure\n"
+
+
+def test_only_the_first_line_of_a_parsers_words_is_kept():
+    # What follows is the body.
+    error = ResponseParserError("Unable to parse response, invalid XML received:\nb'<secret>'")
+    assert meant(error).text == "Unable to parse response, invalid XML received:"
+
+
+def test_a_failure_without_words_has_its_name():
+    assert meant(TimeoutError()).text == "TimeoutError"
+
+
+# Nothing that is sent will pass
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        aws.NoCredentialsError(),
+        aws.PartialCredentialsError(provider="env", cred_var="AWS_SECRET_ACCESS_KEY"),
+        aws.CredentialRetrievalError(provider="process", error_msg="secret"),
+        aws.TokenRetrievalError(provider="sso", error_msg="secret"),
+        aws.SSOTokenLoadError(error_msg="no token"),
+        aws.UnauthorizedSSOTokenError(),
+        aws.LoginRefreshRequired(),
+        aws.NoAuthTokenError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_credentials(error):
+    found = meant(error)
+    assert (found.kind, found.code) == (FailureKind.FATAL, "NoCredentials")
+    assert "secret" not in found.text
+    assert isinstance(to_ddbload_error(found, "reading"), AccessDenied)
+
+
+def test_an_ended_sso_session_says_how_to_begin_another():
+    assert "aws sso login" in meant(aws.UnauthorizedSSOTokenError()).text
+
+
+def test_parameters_are_not_quoted():
+    error = aws.ParamValidationError(report="Invalid type for parameter Item.secret")
+    found = meant(error)
+    assert (found.kind, found.code) == (FailureKind.FATAL, "ParamValidationError")
+    assert "secret" not in found.text
+
+
+def test_other_errors_of_botocore_end_the_run():
+    found = meant(aws.UnknownServiceError(service_name="x", known_service_names=["y"]))
+    assert (found.kind, found.code) == (FailureKind.FATAL, "UnknownServiceError")
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), KeyError("x"), OSError("x"), RuntimeError("x"), MemoryError()]
+)
+def test_other_errors_mean_nothing(error):
+    assert classify_failure(error) is None
+
+
+# By name
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "name"),
+    [
+        ("ThrottlingException", 400, ServiceUnavailable),
+        ("InternalServerError", 500, ServiceUnavailable),
+        ("AccessDeniedException", 400, AccessDenied),
+        ("ExpiredTokenException", 400, AccessDenied),
+        ("UnrecognizedClientException", 400, AccessDenied),
+        ("InvalidSignatureException", 400, AccessDenied),
+        ("Unheard", 401, AccessDenied),
+        ("403", 403, AccessDenied),
+        ("ValidationException", 400, RequestRefused),
+        ("ResourceNotFoundException", 400, RequestRefused),
+        ("Unheard", 400, RequestRefused),
+    ],
+)
+def test_names(code, status, name):
+    error = to_ddbload_error(meant(answered(code, status, "its words")), "reading s3://b/k")
+    assert type(error) is name
+    words = "HTTP status 403" if code == "403" else "its words"
+    assert error.message.startswith(f"reading s3://b/k: {code}: {words}")
+
+
+def test_only_what_may_pass_later_is_not_permanent():
+    assert not to_ddbload_error(meant(unreachable()), "x").permanent
+    assert not to_ddbload_error(meant(answered("ThrottlingException")), "x").permanent
+    assert to_ddbload_error(meant(answered("AccessDeniedException")), "x").permanent
+    assert to_ddbload_error(meant(answered("ValidationException")), "x").permanent
+
+
+@pytest.mark.parametrize(
+    "code", ["InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"]
+)
+def test_a_wrong_clock_is_thought_of(code):
+    assert "clock" in to_ddbload_error(meant(answered(code)), "x").message
+
+
+def test_missing_permissions_are_thought_of():
+    message = to_ddbload_error(meant(answered("AccessDeniedException")), "x").message
+    assert "clock" not in message
+    assert "permissions" in message
+
+
+def test_a_missing_region_says_what_to_set():
+    error = configuration_error(aws.NoRegionError())
+    assert type(error) is AwsConfiguration
+    assert "You must specify a region" in error.message
+    assert "AWS_REGION" in error.message
+    assert "AWS_REGION" not in configuration_error(ValueError("x")).message
+
+
+# Checksums
+
+
+def check(headers: dict[str, str] | None, body: Any) -> None:
+    check_crc32({"headers": headers, "body": body, "status_code": 200}, operation_model=None)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ({"x-amz-crc32": "2745614147"}, b"{}"),
+        ({"x-amz-crc32": " 2745614147 "}, b"{}"),
+        ({"x-amz-crc32": "0"}, b""),
+        ({}, b"{}"),
+        (None, b"{}"),
+        ({"x-amz-crc32": "1"}, None),
+        # A stream, which S3 gives: nothing is read from it here.
+        ({"x-amz-crc32": "1"}, iter([b"{}"])),
+    ],
+)
+def test_sound_bodies(headers, body):
+    check(headers, body)
+
+
+@pytest.mark.parametrize("told", ["2745614146", "", "none", "-1", "2745614147.0"])
+def test_damaged_bodies(told):
+    with pytest.raises(ChecksumMismatch):
+        check({"x-amz-crc32": told}, b"{}")

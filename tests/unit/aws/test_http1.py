@@ -1,0 +1,318 @@
+"""A response is the same, however its bytes are cut; what is not whole is none."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ddbload.aws.http_client import http1
+from ddbload.aws.http_client.http1 import BadResponse, Response, ResponseReader
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def read(*pieces: bytes) -> Response | None:
+    """The response that these pieces are; BadResponse where more comes than that."""
+    reader = ResponseReader()
+    for place, piece in enumerate(pieces):
+        response = reader.feed(piece)
+        if response is not None:
+            assert not reader.begun
+            assert place == len(pieces) - 1
+            return response
+        assert reader.begun
+    return None
+
+
+def whole(data: bytes) -> Response:
+    """The response, the same in one piece and in pieces of a byte."""
+    responses = [
+        read(*pieces) for pieces in ([data], [data[at : at + 1] for at in range(len(data))])
+    ]
+    assert responses[0] is not None
+    assert responses[0] == responses[1]
+    return responses[0]
+
+
+def cut(*pieces: bytes) -> None:
+    """Have the connection end behind these pieces."""
+    reader = ResponseReader()
+    for piece in pieces:
+        assert reader.feed(piece) is None
+    reader.eof()
+
+
+def bad(data: bytes) -> None:
+    """No response, in one piece and in pieces of a byte."""
+    for pieces in ([data], [data[at : at + 1] for at in range(len(data))]):
+        with pytest.raises(BadResponse) as raised:
+            cut(*pieces)
+        assert "secret" not in str(raised.value)
+
+
+# Whole responses
+
+
+def test_a_usual_answer():
+    data = OK + b"Content-Type: application/x-amz-json-1.0\r\nx-amz-crc32: 1\r\n"
+    response = whole(data + b"Content-Length: 2\r\n\r\n{}")
+    assert response == Response(
+        200,
+        {"content-type": "application/x-amz-json-1.0", "x-amz-crc32": "1", "content-length": "2"},
+        b"{}",
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "body", "keep_alive"),
+    [
+        (OK + b"content-length: 0\r\n\r\n", b"", True),
+        (OK + b"CONTENT-LENGTH:2 \r\n\r\n\r\n", b"\r\n", True),
+        (OK + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\nab", b"ab", True),
+        (OK + b"Content-Length: 2\r\nConnection: close\r\n\r\nab", b"ab", False),
+        (OK + b"Content-Length: 2\r\nConnection: x, CLOSE\r\n\r\nab", b"ab", False),
+        (OK + b"Content-Length: 2\r\nConnection: keep-alive\r\n\r\nab", b"ab", True),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nab", b"ab", False),
+        (
+            b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nab",
+            b"ab",
+            True,
+        ),
+        (b"HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nab", b"ab", True),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", b"", True),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", b"", True),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"", True),
+        (OK + b"Transfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", b"abc", True),
+        (
+            OK + b"Transfer-Encoding: chunked\r\n\r\n"
+            b'3;a="b"\r\nabc\r\n00a ;x\r\n0123456789\r\nA\r\n\r\n\r\n\r\n\r\n\r\n\r\n0;x\r\n'
+            b"Trailer: 1\r\nOther: 2\r\n\r\n",
+            b"abc0123456789\r\n\r\n\r\n\r\n\r\n",
+            True,
+        ),
+        (
+            OK + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n1\r\na\r\n0\r\n\r\n",
+            b"a",
+            False,
+        ),
+        (
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\nContent-Length: 9\r\n"
+            b"\r\n" + OK + b"Content-Length: 2\r\n\r\nab",
+            b"ab",
+            True,
+        ),
+    ],
+)
+def test_whole_responses(data, body, keep_alive):
+    response = whole(data)
+    assert (response.body, response.keep_alive) == (body, keep_alive)
+
+
+def test_an_interim_response_is_some_of_an_answer():
+    reader = ResponseReader()
+    assert reader.feed(b"HTTP/1.1 100 Continue\r\n\r\n") is None
+    assert reader.begun
+    with pytest.raises(BadResponse):
+        reader.eof()
+
+
+def test_nothing_is_no_response():
+    ResponseReader().eof()
+    assert not ResponseReader().begun
+
+
+@pytest.mark.parametrize("status", [b"200 OK", b"206 Partial Content", b"400 No", b"503 Wait"])
+@pytest.mark.parametrize("version", [b"HTTP/1.1 ", b"HTTP/1.0 "])
+@pytest.mark.parametrize("more", [b"", b"Connection: close\r\n", b"Server: x\r\n"])
+def test_an_answer_without_a_length_is_refused_before_its_end(version, status, more):
+    """An end of its connection that nobody announced, as in TLS, could pass for its own."""
+    head = version + status + b"\r\n" + more + b"\r\n"
+    for data in (head, head + b"{}"):
+        reader = ResponseReader()
+        with pytest.raises(BadResponse, match="does not say how long it is"):
+            reader.feed(data)
+
+
+def test_a_reader_takes_one_response_after_the_other():
+    reader = ResponseReader()
+    for body in (b"a", b"", b"bcd"):
+        for coding in (b"Content-Length: %d\r\n\r\n%s", b"Transfer-Encoding: chunked\r\n\r\n"):
+            if b"%d" in coding:
+                data = OK + coding % (len(body), body)
+            else:
+                chunk = b"%x\r\n%s\r\n" % (len(body), body) if body else b""
+                data = OK + coding + chunk + b"0\r\n\r\n"
+            assert reader.feed(data[:30]) is None
+            response = reader.feed(data[30:])
+            assert response is not None
+            assert response.body == body
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        OK + b"Content-Length: 2\r\n\r\nab",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+    ],
+)
+@pytest.mark.parametrize("cut", [0, 10])
+def test_what_comes_unasked_ends_the_connection(data, cut):
+    reader = ResponseReader()
+    if cut:
+        reader.feed(data[:cut])
+    response = reader.feed(data[cut:] + b"H")
+    assert response is not None
+    assert (response.body, response.keep_alive) == (b"ab", False)
+
+
+_NAMES = st.sampled_from(["Server", "Date", "X-Amzn-RequestId", "x-amz-crc32", "Content-Type"])
+_VALUES = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=20)
+_BODIES = st.binary(max_size=60) | st.sampled_from([b"\r\n", b"\r\n\r\n", b"0\r\n\r\n", OK])
+
+
+@st.composite
+def responses(draw) -> bytes:
+    """The bytes of a response."""
+    body = draw(_BODIES)
+    interim = draw(st.sampled_from([b"", b"HTTP/1.1 100 Continue\r\n\r\n"]))
+    status = draw(st.sampled_from([b"200 OK", b"400 Bad Request", b"503 ", b"500"]))
+    head = interim + b"HTTP/1.1 " + status + b"\r\n"
+    for name, value in draw(st.lists(st.tuples(_NAMES, _VALUES), max_size=4)):
+        head += f"{name}: {value}\r\n".encode()
+    if draw(st.booleans()):
+        return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    sizes = draw(st.lists(st.integers(1, 9), max_size=20))
+    rest, chunks = body, b""
+    for size in [*sizes, len(body)]:
+        if rest:
+            chunk, rest = rest[:size], rest[size:]
+            chunks += b"%X;e\r\n%s\r\n" % (len(chunk), chunk)
+    end = draw(st.sampled_from([b"0\r\n\r\n", b"0\r\nTrailer: x\r\n\r\n"]))
+    return head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + end
+
+
+@given(responses(), st.lists(st.integers(0, 400), max_size=12))
+def test_any_cut_gives_the_same_response(data, cuts):
+    expected = read(data)
+    assert expected is not None
+    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    pieces = [data[a:b] for a, b in itertools.pairwise(places)]
+    assert read(*pieces) == expected
+
+
+@given(responses(), st.data())
+def test_half_a_response_is_none(whole_response, data):
+    end = data.draw(st.integers(1, len(whole_response) - 1))
+    with pytest.raises(BadResponse):
+        cut(whole_response[:end])
+
+
+@given(st.binary(max_size=100))
+def test_garbage_is_no_response(data):
+    bad(b"\0" + data)
+
+
+# What is none
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"secret",
+        b"\x16\x03\x01\x02\x00",
+        b"HTTP/2 200 OK\r\n\r\n",
+        b"HTTP/1.2 200 OK\r\n\r\n",
+        b"HTTP/1.1\r\n\r\n",
+        b"HTTP/1.1 \r\n\r\n",
+        b"HTTP/1.1 20\r\n\r\n",
+        b"HTTP/1.1 20x OK\r\n\r\n",
+        b"HTTP/1.1 2000\r\n\r\n",
+        b"HTTP/1.1 099 OK\r\n\r\n",
+        b"HTTP/1.1 600 OK\r\n\r\n",
+        "HTTP/1.1 ²00 OK\r\n\r\n".encode("latin-1"),
+        b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        b"\r\n" + OK + b"Content-Length: 0\r\n\r\n",
+        OK + b"secret\r\n\r\n",
+        OK + b": secret\r\n\r\n",
+        OK + b"Content-Length : 0\r\n\r\n",
+        OK + b"A: b\r\n secret\r\nContent-Length: 0\r\n\r\n",
+        OK + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\nabc",
+        OK + b"Content-Length: 2, 2\r\n\r\nab",
+        OK + b"Content-Length: -1\r\n\r\n",
+        OK + b"Content-Length: +1\r\n\r\na",
+        OK + b"Content-Length: 0x1\r\n\r\na",
+        OK + b"Content-Length: \r\n\r\n",
+        OK + b"Content-Length: \xb2\r\n\r\nab",
+        OK + b"Content-Length: 33554433\r\n\r\n",
+        OK + b"Content-Length: 9999999999999999999\r\n\r\n",
+        OK + b"Transfer-Encoding: gzip\r\n\r\n0\r\n\r\n",
+        OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        OK + b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\nsecret\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n1\n\r\na\r\n0\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\naXX0\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nTrailer: x\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n2000001\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n000000001\r\na\r\n0\r\n\r\n",
+        OK + b"Content-Length: 5\r\n\r\nabcd",
+        OK + b"Content-Length: 0\r\n",
+        OK[:-4],
+    ],
+)
+def test_what_is_no_whole_response(data):
+    bad(data)
+
+
+def test_bounds(monkeypatch):
+    monkeypatch.setattr(http1, "MAX_BODY_BYTES", 100)
+    monkeypatch.setattr(http1, "MAX_HEAD_BYTES", 100)
+    monkeypatch.setattr(http1, "_MAX_CHUNK_LINE_BYTES", 50)
+    chunked = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+    head = OK + b"Content-Length: 0\r\nX: "
+    fits = head + b"x" * (100 - len(head)) + b"\r\n\r\n"
+    assert whole(fits).status == 200
+    bad(fits.replace(b"xx", b"xxx", 1))
+    bad(OK + b"X: " + b"x" * 1000)
+    assert len(whole(OK + b"Content-Length: 100\r\n\r\n" + b"x" * 100).body) == 100
+    bad(OK + b"Content-Length: 101\r\n\r\n" + b"x" * 101)
+    assert len(whole(chunked + b"64\r\n" + b"x" * 100 + b"\r\n0\r\n\r\n").body) == 100
+    bad(chunked + b"63\r\n" + b"x" * 99 + b"\r\n2\r\nab\r\n0\r\n\r\n")
+    assert whole(chunked + b"0;" + b"x" * 48 + b"\r\n\r\n").body == b""
+    bad(chunked + b"0;" + b"x" * 49 + b"\r\n\r\n")
+    bad(chunked + b"0\r\n" + b"x" * 51 + b"\r\n\r\n")
+
+
+def test_what_has_come_of_an_answer_can_be_seen():
+    reader = ResponseReader()
+    assert reader.part() is None
+    reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n")
+    assert reader.part() is None
+    reader.feed(b"\r\nab")
+    part = reader.part()
+    assert part is not None
+    assert (part.status, part.headers["content-length"], part.body) == (200, "5", b"ab")
+    assert reader.part(1).body == b"a"
+    assert reader.feed(b"cde").body == b"abcde"
+    assert reader.part() is None
+
+
+def test_what_has_come_in_chunks_can_be_seen():
+    reader = ResponseReader()
+    reader.feed(b"HTTP/1.1 206 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    assert reader.part().body == b""
+    reader.feed(b"3\r\nabc\r\n4\r\nde")
+    part = reader.part()
+    assert (part.status, part.body) == (206, b"abcde")
+    assert reader.feed(b"fg\r\n0\r\n\r\n").body == b"abcdefg"

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from botocore.exceptions import NoCredentialsError
+
+from ddbload.aws.retry import ATTEMPTS, call_with_retries
+from ddbload.errors import AccessDenied, RequestRefused, ServiceUnavailable, SourceNotFound
+from tests.fakes.client import read_timeout
+from tests.unit.aws.test_failures import answered
+
+THROTTLED = answered("ThrottlingException")
+
+
+class Operation:
+    """Raises what it is given, one after the other, then returns."""
+
+    def __init__(self, *errors: BaseException) -> None:
+        self.calls = 0
+        self._errors = list(errors)
+
+    def __call__(self) -> str:
+        self.calls += 1
+        if self._errors:
+            raise self._errors.pop(0)
+        return "done"
+
+
+@pytest.fixture
+def slept() -> list[float]:
+    return []
+
+
+def test_what_works_is_called_once(slept):
+    operation = Operation()
+    assert call_with_retries(operation, "x", sleep=slept.append) == "done"
+    assert (operation.calls, slept) == (1, [])
+
+
+@pytest.mark.parametrize("error", [THROTTLED, answered("", 503), read_timeout(), TimeoutError()])
+def test_what_may_pass_later_is_called_again(slept, error):
+    operation = Operation(error, error)
+    assert call_with_retries(operation, "x", sleep=slept.append) == "done"
+    assert (operation.calls, len(slept)) == (3, 2)
+
+
+@pytest.mark.parametrize("attempts", [1, 2, ATTEMPTS])
+def test_it_is_given_up_in_the_end(slept, attempts):
+    operation = Operation(*[THROTTLED] * 20)
+    with pytest.raises(ServiceUnavailable, match="reading it: ThrottlingException: words"):
+        call_with_retries(operation, "reading it", attempts=attempts, sleep=slept.append)
+    assert (operation.calls, len(slept)) == (attempts, attempts - 1)
+
+
+def test_the_last_attempt_counts(slept):
+    operation = Operation(*[THROTTLED] * (ATTEMPTS - 1))
+    assert call_with_retries(operation, "x", sleep=slept.append) == "done"
+
+
+def test_waits_grow_and_are_jittered(slept):
+    class Longest(random.Random):
+        def uniform(self, low: float, high: float) -> float:
+            assert low == 0.0
+            return high
+
+    with pytest.raises(ServiceUnavailable):
+        call_with_retries(
+            Operation(*[THROTTLED] * 20), "x", attempts=9, sleep=slept.append, rng=Longest()
+        )
+    assert slept == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
+
+
+def test_jitter_comes_from_the_generator_that_is_given():
+    waits: list[list[float]] = []
+    for seed in (1, 1, 2):
+        slept: list[float] = []
+        operation = Operation(*[THROTTLED] * 5)
+        call_with_retries(operation, "x", sleep=slept.append, rng=random.Random(seed))
+        waits.append(slept)
+    assert waits[0] == waits[1] != waits[2]
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (answered("AccessDenied", 403), AccessDenied),
+        (NoCredentialsError(), AccessDenied),
+        (answered("ValidationException"), RequestRefused),
+        (answered("NoSuchKey", 404), RequestRefused),
+    ],
+)
+def test_what_cannot_pass_is_called_once(slept, error, name):
+    operation = Operation(error)
+    with pytest.raises(name):
+        call_with_retries(operation, "x", sleep=slept.append)
+    assert (operation.calls, slept) == (1, [])
+
+
+def test_what_is_expected_has_its_own_error(slept):
+    operation = Operation(answered("NoSuchKey", 404))
+    with pytest.raises(SourceNotFound, match="NoSuchKey, 404"):
+        call_with_retries(
+            operation,
+            "x",
+            expected=lambda meant: SourceNotFound(f"{meant.code}, {meant.status}"),
+            sleep=slept.append,
+        )
+    assert slept == []
+
+
+def test_what_is_expected_is_asked_first(slept):
+    # Also of what would be called again otherwise.
+    with pytest.raises(SourceNotFound):
+        call_with_retries(
+            Operation(answered("SlowDown", 503)),
+            "x",
+            expected=lambda _: SourceNotFound("busy"),
+            sleep=slept.append,
+        )
+
+
+def test_what_is_not_expected_is_named(slept):
+    with pytest.raises(AccessDenied):
+        call_with_retries(
+            Operation(answered("AccessDenied", 403)),
+            "x",
+            expected=lambda _: None,
+            sleep=slept.append,
+        )
+
+
+@pytest.mark.parametrize("error", [ValueError("ours"), KeyboardInterrupt()])
+def test_what_is_no_failed_call_is_raised_as_it_is(slept, error):
+    operation = Operation(error)
+    with pytest.raises(type(error)) as raised:
+        call_with_retries(operation, "x", sleep=slept.append)
+    assert raised.value is error
+    assert (operation.calls, slept) == (1, [])
+
+
+def test_named_errors_hide_what_led_to_them():
+    # A traceback with botocore's own error would show what the message leaves out.
+    with pytest.raises(RequestRefused) as raised:
+        call_with_retries(Operation(answered("ValidationException")), "x")
+    assert raised.value.__suppress_context__

@@ -1,0 +1,190 @@
+"""Requests for a bucket go where botocore sends them; errors of S3's are understood."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.aws.clients import Clients
+from ddbload.aws.failures import FailureKind
+from ddbload.aws.http_client.connection import Endpoint
+from ddbload.aws.http_client.http1 import Response
+from ddbload.aws.s3_failures import failure_of_s3_response, redirected_region
+from ddbload.aws.signing.s3_signer import S3Signer, _bucket_address, s3_signer_for
+from ddbload.errors import AccessDenied, AwsConfiguration, SourceNotFound
+from tests.unit.aws.canned_answers import CREDENTIALS, Canned, isolate
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch) -> None:
+    isolate(monkeypatch, **CREDENTIALS, AWS_REGION="eu-central-1")
+    for name in (*PROXIES, "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str | None, Clients]:
+    """Clients are slow to make."""
+    return {}
+
+
+def of(bucket: str, known: dict[str | None, Clients], endpoint: str | None) -> S3Signer | None:
+    if endpoint not in known:
+        known[endpoint] = Clients(AwsSettings(endpoint_url=endpoint))
+    return s3_signer_for(known[endpoint], bucket)
+
+
+REGIONAL = "s3.eu-central-1.amazonaws.com"
+POINT = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine"
+
+
+@pytest.mark.parametrize(
+    ("bucket", "endpoint", "host", "port", "path"),
+    [
+        ("bucket", None, f"bucket.{REGIONAL}", 443, "/in/a%20b"),
+        ("dotted.bucket", None, REGIONAL, 443, "/dotted.bucket/in/a%20b"),
+        ("bucket", "http://127.0.0.1:9000", "127.0.0.1", 9000, "/bucket/in/a%20b"),
+        ("bucket", "https://store.example/s3/", "store.example", 443, "/s3/bucket/in/a%20b"),
+    ],
+)
+def test_requests_go_where_botocore_sends_them(known, bucket, endpoint, host, port, path):
+    identity = of(bucket, known, endpoint)
+    assert identity is not None
+    scheme = "http" if port == 9000 else "https"
+    assert identity.endpoint == Endpoint(scheme, host, port, "eu-central-1")
+    request, generation = identity.get("in/a b", {})
+    assert request.startswith(f"GET {path} HTTP/1.1\r\nhost: {host}".encode())
+    assert b"/eu-central-1/s3/aws4_request," in request
+    assert generation == 0
+    request, _ = identity.get("k", {"if-match": '"e"'}, "v/1")
+    assert b"/k?versionId=v%2F1 HTTP/1.1\r\n" in request
+    request, _ = identity.list({"prefix": "a/", "list-type": "2"})
+    there = path.removesuffix("/in/a%20b") or "/"
+    assert request.startswith(f"GET {there}?list-type=2&prefix=a%2F HTTP/1.1\r\n".encode())
+
+
+def test_an_access_point_is_asked_in_its_own_region(known, monkeypatch):
+    monkeypatch.setenv("AWS_S3_USE_ARN_REGION", "true")
+    clients = Clients(AwsSettings())
+    identity = s3_signer_for(clients, POINT)
+    assert identity is not None
+    assert identity.endpoint.host == "mine-123456789012.s3-accesspoint.eu-west-1.amazonaws.com"
+    assert identity.endpoint.region == "eu-west-1"
+
+
+def test_what_only_botocore_knows_is_left_to_it(known, monkeypatch):
+    assert of("b--euc1-az1--x-s3", known, None) is None
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy.example:3128")
+    assert of("bucket", known, None) is None
+    monkeypatch.setenv("NO_PROXY", REGIONAL)
+    assert of("bucket", known, None) is not None
+
+
+def test_what_is_no_bucket(known):
+    with pytest.raises(SourceNotFound, match="s3://no bucket!: no such bucket"):
+        of("no bucket!", known, None)
+
+
+def test_settings_that_are_none(monkeypatch):
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    with pytest.raises(AccessDenied, match="signing requests to S3: no AWS credentials"):
+        s3_signer_for(Clients(AwsSettings()), "bucket")
+    with pytest.raises(AwsConfiguration):
+        _bucket_address(Clients(AwsSettings(endpoint_url="ftp://x")).s3, "bucket")
+
+
+def answer(status: int, body: str = "", **headers: str) -> Response:
+    return Response(
+        status, {k.replace("_", "-"): v for k, v in headers.items()}, body.encode(), True
+    )
+
+
+def error(code: str, message: str = "", more: str = "") -> str:
+    return (
+        f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{message}</Message>{more}</Error>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("response", "kind", "code", "text"),
+    [
+        (answer(503, error("SlowDown", "Reduce.")), FailureKind.THROTTLED, "SlowDown", "Reduce."),
+        (answer(500, error("InternalError")), FailureKind.UNSURE, "InternalError", "InternalError"),
+        (answer(400, error("RequestTimeout", "x")), FailureKind.UNSURE, "RequestTimeout", "x"),
+        (answer(404, error("NoSuchKey", "a &lt;&quot;")), FailureKind.FATAL, "NoSuchKey", 'a <"'),
+        (answer(403, "<html>no</html>"), FailureKind.FATAL, "403", "HTTP status 403"),
+        (answer(429, ""), FailureKind.THROTTLED, "429", "HTTP status 429"),
+        (answer(502, "\xff"), FailureKind.UNSURE, "502", "HTTP status 502"),
+        (answer(400, error("a b c")), FailureKind.FATAL, "400", "HTTP status 400"),
+    ],
+)
+def test_what_answers_mean(response, kind, code, text):
+    meant = failure_of_s3_response(response)
+    assert meant is not None
+    assert (meant.kind, meant.code, meant.text, meant.status) == (kind, code, text, response.status)
+
+
+def test_answers_that_are_to_be_read():
+    assert failure_of_s3_response(answer(200)) is None
+    assert failure_of_s3_response(answer(206)) is None
+    meant = failure_of_s3_response(answer(403, x_amz_request_id="R1"))
+    assert meant is not None
+    assert meant.request_id == "R1"
+
+
+HERE, THERE = {"x_amz_bucket_region": "us-east-1"}, {"x_amz_bucket_region": "eu-west-1"}
+REGION = "<Region>eu-west-1</Region>"
+
+
+@pytest.mark.parametrize(
+    ("response", "said"),
+    [
+        (
+            answer(301, error("PermanentRedirect"), x_amz_bucket_region="eu-west-1"),
+            "--region eu-west",
+        ),
+        (
+            answer(307, error("TemporaryRedirect"), x_amz_bucket_region="us-east-1"),
+            "--endpoint-url",
+        ),
+        (answer(301, ""), "--endpoint-url"),
+        (answer(301, "", x_amz_bucket_region="a\r\nb"), "--endpoint-url"),
+        (answer(400, error("AuthorizationHeaderMalformed", more=REGION)), "--region eu-west-1"),
+        (answer(400, error("AuthorizationHeaderMalformed")), None),
+        (answer(403, error("AccessDenied"), x_amz_bucket_region="eu-west-1"), None),
+        (answer(200, REGION, x_amz_bucket_region="eu-west-1"), None),
+    ],
+)
+def test_buckets_of_other_regions(response, said):
+    found = redirected_region(response, "b", "us-east-1")
+    assert (found is None) == (said is None)
+    if found is not None:
+        assert said in found.message
+        assert "bucket b " in found.message
+
+
+def test_others_who_use_the_client_meanwhile_get_their_answers(monkeypatch):
+    clients = Clients(AwsSettings(endpoint_url="http://canned.invalid:8000"))
+    canned = Canned()
+    clients.s3.meta.events.register("before-send.s3", canned.on_request)
+    found: list[bytes] = []
+
+    def other() -> None:
+        canned.say(b"body")
+        found.append(clients.s3.get_object(Bucket="bucket", Key="other")["Body"].read())
+
+    def meanwhile(**_: object) -> None:
+        if threading.current_thread() is threading.main_thread():
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+
+    clients.s3.meta.events.register("before-parameter-build.s3.GetObject", meanwhile)
+    assert s3_signer_for(clients, "bucket") is not None
+    assert found == [b"body"]
+    assert len(canned.requests) == 1

@@ -1,0 +1,120 @@
+"""Requests for S3 are signed as botocore signs them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from botocore import auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials as BotocoreCredentials
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ddbload import __version__
+from ddbload.aws.signing.sigv4 import Credentials, GetSigner, encoded_path, encoded_query
+from ddbload.errors import AwsConfiguration
+
+NOW = 1_795_300_000.25
+PLAIN = Credentials("AKIAEXAMPLE", "secret/key+x")
+TEMPORARY = Credentials("ASIAEXAMPLE", "secret", "token/with+much==")
+HOST = "bucket.s3.eu-west-1.amazonaws.com"
+
+
+def by_botocore(
+    path: str, query: dict[str, str], headers: dict[str, str], credentials: Credentials, now: float
+) -> dict[str, str]:
+    stamp = dt.datetime.fromtimestamp(int(now), dt.UTC).replace(tzinfo=None)
+    request = AWSRequest("GET", f"https://{HOST}{path}", headers=headers, params=query)
+    keys = BotocoreCredentials(credentials.access_key, credentials.secret_key, credentials.token)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(auth, "get_current_datetime", lambda: stamp)
+        auth.S3SigV4Auth(keys, "s3", "eu-west-1").add_auth(request)
+    return {name.lower(): value for name, value in request.headers.items()}
+
+
+def signer(**how: Any) -> GetSigner:
+    return GetSigner(**{"service": "s3", "region": "eu-west-1", "host": HOST, **how})
+
+
+def parsed(request: bytes) -> tuple[str, dict[str, str]]:
+    text = request.decode("ascii")
+    assert text.endswith("\r\n\r\n")
+    first, *lines = text[:-4].split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines)
+    assert len(headers) == len(lines)
+    return first, headers
+
+
+def agree(
+    own: GetSigner,
+    path: str,
+    query: dict[str, str],
+    headers: dict[str, str],
+    credentials: Credentials,
+    now: float = NOW,
+) -> None:
+    encoded = encoded_path(path), encoded_query(query)
+    first, sent = parsed(own.request(*encoded, headers, credentials, now))
+    target = encoded[0] + (f"?{encoded[1]}" if query else "")
+    assert first == f"GET {target} HTTP/1.1"
+    assert sent.pop("host") == HOST
+    assert sent.pop("user-agent") == f"ddbload/{__version__}"
+    botocores = by_botocore(quote(path, safe="/~"), query, headers, credentials, now)
+    assert sent.pop("authorization").split(", ") == botocores.pop("authorization").split(", ")
+    assert sent == botocores
+
+
+@pytest.mark.parametrize("credentials", [PLAIN, TEMPORARY])
+@pytest.mark.parametrize(
+    "path", ["/k", "/", "/in/a b+c%é&=~'()*!;:@$,.csv", "//a//../b/./", "/bucket/k\r\n"]
+)
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"if-match": '"e"'}, {"if-match": '"a  b"', "range": "bytes=0-9"}, {"range": "bytes=5-"}],
+)
+def test_objects(credentials, path, headers):
+    agree(signer(), path, {}, headers, credentials)
+
+
+@pytest.mark.parametrize("credentials", [PLAIN, TEMPORARY])
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"versionId": "3/L4+kq="},
+        {"list-type": "2", "prefix": "in/ü &=", "encoding-type": "url"},
+        {"prefix": "", "list-type": "2", "start-after": "a+b%\x00\U0001f600"},
+        {"delimiter": "/", "continuation-token": "1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM="},
+    ],
+)
+def test_queries(credentials, query):
+    agree(signer(), "/bucket", query, {}, credentials)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+@given(TEXT, st.dictionaries(TEXT.filter(bool), TEXT, max_size=4), st.floats(0, 4e9))
+def test_any_key_and_query(key, query, now):
+    agree(signer(), f"/{key}", query, {"if-match": '"e"'}, TEMPORARY, now)
+
+
+def test_a_signer_keeps_up_with_time_and_credentials():
+    own = signer()
+    for now in (NOW, NOW + 0.5, NOW + 1, NOW + 86_400, NOW):
+        for credentials in (PLAIN, TEMPORARY, Credentials("AKIAEXAMPLE", "another")):
+            agree(own, "/k", {}, {}, credentials, now)
+
+
+@pytest.mark.parametrize("where", ["service", "region", "host"])
+def test_settings_that_would_begin_another_header(where):
+    with pytest.raises(AwsConfiguration, match="control character"):
+        signer(**{where: "a\r\nx: y"})
+
+
+@pytest.mark.parametrize("bad", [Credentials("a\nb", "s"), Credentials("a", "s", "t\r\nx: y")])
+def test_credentials_that_would_begin_another_header(bad):
+    with pytest.raises(AwsConfiguration, match="control character"):
+        signer().request("/k", "", {}, bad, NOW)

@@ -1,0 +1,191 @@
+"""ddbload's own signatures are botocore's."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+from botocore import auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials as BotocoreCredentials
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ddbload.aws.signing.sigv4 import UNSIGNED, Credentials, RequestSigner
+from ddbload.errors import AwsConfiguration
+
+HEADERS = {
+    "content-type": "application/x-amz-json-1.0",
+    "x-amz-target": "DynamoDB_20120810.BatchWriteItem",
+}
+NOW = 1_795_300_000.25
+PLAIN = Credentials("AKIAEXAMPLE", "secret/key+x")
+TEMPORARY = Credentials("ASIAEXAMPLE", "secret", "token/with+much==")
+
+
+def by_botocore(
+    body: bytes,
+    credentials: Credentials,
+    now: float,
+    url: str = "https://dynamodb.us-east-1.amazonaws.com/",
+    region: str = "us-east-1",
+    headers: Any = HEADERS,
+) -> dict[str, str]:
+    """The headers that botocore would send, by name in lower case."""
+    stamp = dt.datetime.fromtimestamp(int(now), dt.UTC).replace(tzinfo=None)
+    request = AWSRequest("POST", url, headers=dict(headers), data=body)
+    keys = BotocoreCredentials(credentials.access_key, credentials.secret_key, credentials.token)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(auth, "get_current_datetime", lambda: stamp)
+        auth.SigV4Auth(keys, "dynamodb", region).add_auth(request)
+    return {name.lower(): value for name, value in request.headers.items()}
+
+
+def signer(
+    host: str = "dynamodb.us-east-1.amazonaws.com", region: str = "us-east-1", headers=HEADERS
+) -> RequestSigner:
+    return RequestSigner(service="dynamodb", region=region, host=host, headers=headers)
+
+
+def parsed(head: bytes) -> dict[str, str]:
+    text = head.decode()
+    assert text.endswith("\r\n\r\n")
+    first, *lines = text[:-4].split("\r\n")
+    assert first == "POST / HTTP/1.1"
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(": ")
+        assert name == name.lower()
+        assert name not in headers
+        headers[name] = value
+    return headers
+
+
+def agree(
+    own: RequestSigner, body: bytes, credentials: Credentials, now: float, **botocore: Any
+) -> dict[str, str]:
+    sent = parsed(own.head(body, credentials, now))
+    host = sent.pop("host")
+    assert int(sent.pop("content-length")) == len(body)
+    assert sent == by_botocore(body, credentials, now, **botocore)
+    return {**sent, "host": host}
+
+
+@pytest.mark.parametrize("credentials", [PLAIN, TEMPORARY], ids=["plain", "temporary"])
+@pytest.mark.parametrize("body", [b"", b"{}", b"x" * 3_000_000], ids=len)
+def test_signatures_are_botocores(body, credentials):
+    sent = agree(signer(), body, credentials, NOW)
+    assert ("x-amz-security-token" in sent) == (credentials is TEMPORARY)
+
+
+def test_an_empty_token_is_none():
+    assert "x-amz-security-token" not in agree(signer(), b"{}", Credentials("A", "s", ""), NOW)
+
+
+def test_one_signer_for_many_requests():
+    own = signer()
+    for second in (0, 0.9, 1, 61, 60, 86_400 - NOW % 86_400, 86_400):
+        for body in (b"a", b"b"):
+            for credentials in (PLAIN, TEMPORARY):
+                agree(own, body, credentials, NOW + second)
+
+
+def test_midnight_begins_another_day():
+    own = signer()
+    midnight = 1_795_305_600
+    before = agree(own, b"", PLAIN, midnight - 0.001)
+    after = agree(own, b"", PLAIN, midnight)
+    assert before["x-amz-date"].endswith("T235959Z")
+    assert after["x-amz-date"].endswith("T000000Z")
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://localhost:8000", "localhost:8000"),
+        ("http://127.0.0.1:4566/", "127.0.0.1:4566"),
+        ("http://[::1]:8000", "[::1]:8000"),
+        ("https://dynamodb.us-east-1.amazonaws.com:443", "dynamodb.us-east-1.amazonaws.com"),
+        ("http://localhost:443", "localhost:443"),
+        ("https://DynamoDB.Example.COM:8443/", "dynamodb.example.com:8443"),
+        ("https://vpce-1.dynamodb.us-east-1.vpce.amazonaws.com", None),
+    ],
+)
+def test_hosts(url, host):
+    host = host or url.removeprefix("https://")
+    assert agree(signer(host), b"{}", PLAIN, NOW, url=url)["host"] == host
+
+
+@pytest.mark.parametrize("region", ["us-gov-west-1", "eu-central-1", "cn-north-1", "local", "%s"])
+def test_regions(region):
+    agree(signer(region=region), b"{}", TEMPORARY, NOW, region=region)
+
+
+@pytest.mark.parametrize("value", ["a  b", "  a \t b  ", "%", "%s %d %%", "", " ", "é  ü", "a\t"])
+def test_values(value):
+    """Runs of blanks are one blank in what is signed; they are sent as they are."""
+    headers = {**HEADERS, "x-odd": value}
+    assert agree(signer(headers=headers), b"{}", PLAIN, NOW, headers=headers)["x-odd"] == value
+
+
+@pytest.mark.parametrize("text", ["100%", "%s", "%(a)s", "a%db%%c"])
+def test_percent_signs_are_nothing_special(text):
+    agree(signer(), b"%s", Credentials(text, text, text), NOW)
+
+
+def test_what_is_not_signed_is_sent():
+    headers = {**HEADERS, **dict.fromkeys(UNSIGNED, "any")}
+    sent = agree(signer(headers=headers), b"{}", PLAIN, NOW, headers=headers)
+    assert sent["user-agent"] == "any"
+    assert "user-agent" not in sent["authorization"]
+    assert frozenset(auth.SIGNED_HEADERS_BLACKLIST) == UNSIGNED
+
+
+_TEXT = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_characters="\x7f"))
+_KEYS = st.builds(Credentials, _TEXT, _TEXT, st.none() | _TEXT)
+_NAMES = st.from_regex(r"x-[a-z0-9-]{1,20}", fullmatch=True).filter(
+    lambda name: name not in UNSIGNED and not name.startswith("x-amz-")
+)
+
+
+@given(
+    st.lists(st.tuples(st.binary(max_size=300), _KEYS, st.floats(0, 4e9)), min_size=1, max_size=3),
+    st.from_regex(r"[a-z]{2}-[a-z]{4,9}-[0-9]", fullmatch=True),
+    st.dictionaries(_NAMES, _TEXT, max_size=4),
+)
+def test_signatures_are_botocores_for_whatever_it_can_sign(requests, region, more):
+    headers = {**HEADERS, **more}
+    own = signer(region=region, headers=headers)
+    for body, credentials, now in requests:
+        agree(own, body, credentials, now, region=region, headers=headers)
+
+
+# What would be more than one header
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\nx-amz-date: 1", "\0", "\x0b", "\x1c", "\x7f"])
+def test_line_ends_are_refused(end):
+    bad = f"secret{end}"
+    for credentials in (Credentials(bad, "s"), Credentials("a", "s", bad)):
+        with pytest.raises(AwsConfiguration) as raised:
+            signer().head(b"", credentials, NOW)
+        assert "secret" not in raised.value.message
+    for made in ({"host": bad}, {"region": bad}, {"headers": {"x-a": bad}}):
+        with pytest.raises(AwsConfiguration):
+            signer(**made)
+
+
+def test_a_secret_may_have_any_character():
+    agree(signer(), b"", Credentials("a", "s\r\n"), NOW)
+
+
+@pytest.mark.parametrize("name", ["Host", "host", "date", "", "x y", "x:y", "x\r\n", "é", "X-A"])
+def test_names_that_are_none(name):
+    with pytest.raises(ValueError, match="no header"):
+        signer(headers={name: "x"})
+
+
+def test_secrets_are_not_shown():
+    shown = repr(Credentials("AKIA", "secret", "token"))
+    assert shown == "Credentials(access_key='AKIA')"

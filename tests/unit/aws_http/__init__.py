@@ -1,1 +1,0 @@
-"""What failed AWS calls mean, single calls, and how clients are made."""

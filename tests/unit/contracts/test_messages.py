@@ -1,0 +1,446 @@
+"""Messages: each comes back as it went out, and none with a stray or wrong field is taken."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ddbload.contracts.chunks import Chunk, PreflightCursor
+from ddbload.contracts.payload import Options, Payload, Source, check_run_id
+from ddbload.contracts.results import Failure, Report, RowCounts, Segment, WriteStats
+from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
+from ddbload.errors import InvalidPayload
+
+INPUT: dict[str, Any] = {
+    "run": {"id": None, "resume_of": None, "force": False},
+    "source": {
+        "bucket": "b",
+        "key": "in/books.csv",
+        "version_id": None,
+        "etag": None,
+        "format": "csv",
+        "delimiter": ",",
+        "quote": '"',
+        "escape": None,
+        "comment": None,
+        "skip_lines": 0,
+        "header": True,
+        "columns": None,
+        "encoding": "utf-8",
+        "compression": "auto",
+        "max_expansion": 200,
+    },
+    "target": {"table": "books"},
+    "types": {"book_id": "N"},
+    "infer_types": False,
+    "mapping": {"rename": {}, "drop": [], "set": {}},
+    "nulls": {"policy": "omit", "markers": []},
+    "options": {
+        "mode": "put",
+        "position_attribute": None,
+        "engine": "async",
+        "workers": 10,
+        "concurrency": 16,
+        "chunk_bytes": 16777216,
+        "max_wcu": None,
+        "max_rejects": 1000,
+        "max_row_bytes": 16777216,
+    },
+}
+SOURCE = Source(
+    format="tsv",
+    delimiter="\t",
+    quote=None,
+    header=False,
+    columns=("id", "né"),
+    bucket="b",
+    key="k/ü.tsv",
+    version_id="v",
+    etag="e",
+)
+PAYLOAD = Payload(SOURCE, "books", {"id": "N"}, Options(max_wcu=12.5, workers=3), "a-run")
+TABLE = Table("books", "1234", (KeyAttribute("id", "N", 2048),), (KeyAttribute("né", "S", 1024),))
+RECORD = RunRecord(
+    run="a-run",
+    payload=PAYLOAD,
+    pinned={"version_id": "v", "etag": "e"},
+    size=100,
+    data_start=Cursor(3, 1),
+    columns=("id", "né"),
+    types=("N", "S"),
+    table=TABLE,
+    chunk_bytes=1000,
+    workers=3,
+    created=1.5,
+)
+SEGMENT = Segment(
+    3,
+    Cursor(0, 1),
+    Cursor(90, 7),
+    True,
+    RowCounts(6, 4, 2),
+    WriteStats(2, 1, 1, 3.5),
+    "rejects/3/0-90.jsonl",
+)
+REPORT = Report(
+    run="a-run",
+    status="FAILED",
+    rows=RowCounts(10, 6, 4),
+    work=WriteStats(1, 2, 3, 4.5),
+    bytes=90,
+    size=100,
+    chunks=2,
+    chunks_done=1,
+    seconds=0.25,
+    rejects=None,
+    error=Failure("IncompleteRun", "a chunk is missing"),
+    failures=(Failure("RowTooLong", "the row at line 9", 1),),
+)
+MESSAGES: list[tuple[Any, Callable[[object], Any]]] = [
+    (Cursor(5, 2), Cursor.from_json),
+    (SOURCE, Source.from_json),
+    (Source(path="a.csv", columns=("a",)), Source.from_json),
+    (Options(), Options.from_json),
+    (PAYLOAD, Payload.from_json),
+    (TABLE, Table.from_json),
+    (RECORD, RunRecord.from_json),
+    (Chunk(0, 3, 90, 2), Chunk.from_json),
+    (RowCounts(15, 1, 2, 4, 8), RowCounts.from_json),
+    (WriteStats(1, 2, 3, 4.5), WriteStats.from_json),
+    (SEGMENT, Segment.from_json),
+    (replace(SEGMENT, identical=0), Segment.from_json),
+    (replace(RECORD, ledger_version=1), RunRecord.from_json),
+    (PreflightCursor(9, 2, 1), PreflightCursor.from_json),
+    (Failure("RowTooLong", "so", 3), Failure.from_json),
+    (Failure("RowTooLong", "so"), Failure.from_json),
+    (REPORT, Report.from_json),
+    (replace(REPORT, identical=7), Report.from_json),
+    (replace(REPORT, error=None, failures=()), Report.from_json),
+]
+each_message = pytest.mark.parametrize(
+    ("message", "read"), MESSAGES, ids=[type(message).__name__ for message, _ in MESSAGES]
+)
+
+
+def _changed(value: object, change: Callable[[dict[str, Any], str], None]) -> Iterator[Any]:
+    """`value`, again and again, with `change` made to each field of each object in it."""
+    whole = json.dumps(value)
+
+    def visit(path: list[Any], at: object) -> Iterator[Any]:
+        if isinstance(at, dict):
+            for name in at:
+                copy = inner = json.loads(whole)
+                for step in path:
+                    inner = inner[step]
+                change(inner, name)
+                yield copy
+        steps = (
+            at.items() if isinstance(at, dict) else enumerate(at if isinstance(at, list) else [])
+        )
+        for step, below in steps:
+            # What stands in these two is the user's or the source's, and has no fixed names.
+            if step not in ("types", "pinned"):
+                yield from visit([*path, step], below)
+
+    yield from visit([], json.loads(whole))
+
+
+@each_message
+def test_a_message_comes_back_as_it_went_out(message: Any, read: Callable[[object], Any]) -> None:
+    assert read(json.loads(json.dumps(message.to_json()))) == message
+
+
+@each_message
+def test_an_unknown_field_is_refused_wherever_it_stands(
+    message: Any, read: Callable[[object], Any]
+) -> None:
+    def add(inner: dict[str, Any], _: str) -> None:
+        inner["surprise"] = 1
+
+    for changed in _changed(message.to_json(), add):
+        with pytest.raises(InvalidPayload, match=r"unknown field '.*surprise'; known here: "):
+            read(changed)
+
+
+@each_message
+@pytest.mark.parametrize("wrong", [{"a": {}}, [[]], [1]], ids=["object", "list", "numbers"])
+def test_a_wrong_kind_is_refused_wherever_it_stands(
+    message: Any, read: Callable[[object], Any], wrong: object
+) -> None:
+    def spoil(inner: dict[str, Any], name: str) -> None:
+        # This one is an object, of whatever the source needs.
+        inner[name] = [wrong] if name == "pinned" else wrong
+
+    for changed in _changed(message.to_json(), spoil):
+        with pytest.raises(InvalidPayload):
+            read(changed)
+
+
+@each_message
+@pytest.mark.parametrize("wrong", [None, True, 1, 1.5, "text", []])
+def test_only_an_object_is_a_message(
+    message: Any, read: Callable[[object], Any], wrong: object
+) -> None:
+    with pytest.raises(InvalidPayload, match="must be a JSON object, not "):
+        read(wrong)
+
+
+def _input(**changes: Any) -> dict[str, Any]:
+    """The input with fields set by path: `source__key`. ABSENT takes one away."""
+    value: dict[str, Any] = json.loads(json.dumps(INPUT))
+    for path, new in changes.items():
+        *outer, name = path.split("__")
+        inner = value
+        for step in outer:
+            inner = inner[step]
+        if new is ABSENT:
+            del inner[name]
+        else:
+            inner[name] = new
+    return value
+
+
+ABSENT = object()
+
+
+def test_the_whole_input_reads_as_the_defaults_do() -> None:
+    least = {"source": {"bucket": "b", "key": "in/books.csv"}, "target": {"table": "books"}}
+    whole = Payload.from_json(INPUT)
+    assert Payload.from_json(least) == replace(whole, types={})
+    assert whole == Payload(Source(bucket="b", key="in/books.csv"), "books", {"book_id": "N"})
+    assert whole.to_json() == INPUT
+
+
+def test_nothing_given_is_null_given() -> None:
+    nulls = _input(
+        run=None,
+        types=None,
+        options=None,
+        source__format=None,
+        source__delimiter=None,
+        source__header=None,
+        source__encoding=None,
+    )
+    assert Payload.from_json(nulls) == replace(Payload.from_json(INPUT), types={})
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"source__format": "tsv", "source__delimiter": ABSENT}, {"delimiter": "\t"}),
+        ({"source__format": "tsv", "source__delimiter": "|"}, {"delimiter": "|"}),
+        ({"source__quote": None}, {"quote": None}),
+        ({"source__quote": ""}, {"quote": None}),
+        ({"source__quote": ABSENT}, {"quote": '"'}),
+        ({"source__columns": ["a"], "source__header": ABSENT}, {"header": False}),
+        ({"source__columns": ["a"], "source__header": True}, {"header": True}),
+        ({"source__header": ABSENT}, {"header": True}),
+        ({"source__encoding": "UTF8"}, {"encoding": "utf-8"}),
+        ({"source__encoding": "utf_8_sig"}, {"encoding": "utf-8"}),
+    ],
+)
+def test_what_a_source_means(changes: dict[str, Any], expected: dict[str, Any]) -> None:
+    source = Payload.from_json(_input(**changes)).source
+    assert {name: getattr(source, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"sauce": 1},
+            "unknown field 'sauce'; known here: infer_types, mapping, nulls, ",
+        ),
+        ({"source": ABSENT}, "'source' is missing"),
+        ({"source": "s3://b/k"}, "'source' must be a JSON object, not a string"),
+        ({"source__bucket": ABSENT}, "'source.bucket' is missing"),
+        ({"source__key": ""}, "'source.key' must be a string that is not empty, not \"\""),
+        (
+            {"source__format": "xml"},
+            "'source.format' must be one of csv, tsv, json, ",
+        ),
+        ({"source__header": "yes"}, "'source.header' must be true or false, not \"yes\""),
+        ({"source__quote": 0}, "'source.quote' must be one character, or null for none, not 0"),
+        ({"source__columns": []}, "'source.columns' must be a list of at least one name, not []"),
+        ({"source__columns": ["a", 1]}, "'source.columns' must be a list of strings"),
+        ({"source__encoding": 8}, "'source.encoding' must be a string that is not empty, not 8"),
+        ({"source__path": "a.csv"}, "'source.key' and 'source.path' are two sources; give one"),
+        ({"source__prefix": "in/"}, "'source.key' and 'source.prefix' are two sources; give one"),
+        ({"source__key": None}, "'source.key' is missing"),
+        ({"source__compression": "zip"}, "'source.compression' must be one of none, gzip, zstd"),
+        ({"source__max_expansion": 0}, "'source.max_expansion' must be a whole number at least 1"),
+        ({"mapping": {"drop": "a"}}, "'mapping.drop' must be a list of strings"),
+        ({"mapping": {"keep": []}}, "unknown field 'mapping.keep'; known here: drop, rename, set"),
+        ({"nulls": {"policy": "zero"}}, "'nulls.policy' must be one of omit, null, empty, reject"),
+        ({"infer_types": "yes"}, "'infer_types' must be true or false, not \"yes\""),
+        ({"target": ABSENT}, "'target' is missing"),
+        ({"target__table": "no such"}, "'target.table' must be "),
+        ({"target__index": "i"}, "unknown field 'target.index'; known here: table"),
+        ({"types": ["N"]}, "'types' must be an object of strings, not [\"N\"]"),
+        ({"types__year": "I"}, "'types.year' must be one of S, N, BOOL, B, SS,"),
+        ({"options__mode": "upsert"}, "'options.mode' must be one of "),
+        (
+            {"options__mode": "last-wins"},
+            "'options.position_attribute' is missing: mode last-wins keeps there",
+        ),
+        (
+            {"options__mode": "last-wins", "options__position_attribute": ""},
+            "'options.position_attribute' must be a string that is not empty",
+        ),
+        (
+            {"options__position_attribute": "at"},
+            "'options.position_attribute' is for mode last-wins, and the mode is put",
+        ),
+        ({"options__engine": 1}, "'options.engine' must be a string that is not empty, not 1"),
+        (
+            {"options__workers": 0},
+            "'options.workers' must be a whole number from 1 to 10000, not 0",
+        ),
+        ({"options__workers": True}, "'options.workers' must be a whole number"),
+        ({"options__workers": 1.0}, "'options.workers' must be a whole number"),
+        (
+            {"options__concurrency": 257},
+            "'options.concurrency' must be a whole number from 1 to 256",
+        ),
+        ({"options__chunk_bytes": 0}, "'options.chunk_bytes' must be a whole number at least 1"),
+        ({"options__max_rejects": -1}, "'options.max_rejects' must be a whole number at least 0"),
+        ({"options__max_wcu": 0.5}, "'options.max_wcu' must be a number of at least 1, not 0.5"),
+        ({"options__max_wcu": float("nan")}, "'options.max_wcu' must be a number of at least 1"),
+        ({"options__max_wcu": "10"}, "'options.max_wcu' must be a number, not \"10\""),
+        ({"run__id": "../../etc"}, "a run id has 1 to 80 letters"),
+        ({"run__force": True}, "'run.force' is not supported by this version"),
+        ({"run__resume_of": "earlier"}, "'run.resume_of' is for the deployed state machine"),
+        ({"run__name": "x"}, "unknown field 'run.name'; known here: force, id, resume_of"),
+    ],
+)
+def test_a_bad_input_is_named_by_its_path(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidPayload) as caught:
+        Payload.from_json(_input(**changes))
+    assert caught.value.message.startswith(message)
+
+
+@pytest.mark.parametrize("options", [[], "", 0, False])
+def test_options_are_an_object_also_when_empty(options: object) -> None:
+    with pytest.raises(InvalidPayload, match="'options' must be a JSON object"):
+        Payload.from_json(_input(options=options))
+
+
+def test_a_long_value_is_not_shown_whole() -> None:
+    with pytest.raises(InvalidPayload) as caught:
+        Payload.from_json(_input(source__header="x" * 1000))
+    assert len(caught.value.message) < 150
+
+
+@pytest.mark.parametrize("text", ["a", "2026-11-21T07.30_b", "a" * 80])
+def test_a_run_id_is_a_folders_name(text: str) -> None:
+    assert check_run_id(text) == text
+
+
+@pytest.mark.parametrize("text", ["", ".", "..", "-a", "_a", "a/b", "a b", "a\n", "é", "a" * 81])
+def test_not_a_run_id(text: str) -> None:
+    with pytest.raises(InvalidPayload):
+        check_run_id(text)
+
+
+def test_a_source_as_people_write_it() -> None:
+    assert SOURCE.uri == "s3://b/k/ü.tsv"
+    assert Source(path="./a.csv").uri == "./a.csv"
+
+
+def test_counts_add_up() -> None:
+    assert RowCounts(15, 1, 2, 4, 8) + RowCounts(1, 1) == RowCounts(16, 2, 2, 4, 8)
+    assert WriteStats(1, 2, 3, 4.5) + WriteStats(1, 1, 1, 1.0) == WriteStats(2, 3, 4, 5.5)
+
+
+@pytest.mark.parametrize(
+    ("counts", "conserved"),
+    [
+        (RowCounts(), True),
+        (RowCounts(15, 1, 2, 4, 8), True),
+        (RowCounts(14, 1, 2, 4, 8), False),
+        (RowCounts(1), False),
+        (RowCounts(0, 0, 0, 0, 1), False),
+    ],
+)
+def test_the_conservation_law(counts: RowCounts, conserved: bool) -> None:
+    assert counts.conserved is conserved
+
+
+def _with_source(**changes: Any) -> RunRecord:
+    return replace(RECORD, payload=replace(PAYLOAD, source=replace(SOURCE, **changes)))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        replace(RECORD, pinned={"version_id": "w", "etag": "e"}),
+        replace(RECORD, columns=("id", "ne")),
+        replace(RECORD, columns=("né", "id")),
+        replace(RECORD, types=("N", "BOOL")),
+        replace(RECORD, table=replace(TABLE, id="5678")),
+        replace(RECORD, payload=replace(PAYLOAD, options=Options(mode="insert"))),
+        replace(RECORD, payload=replace(PAYLOAD, options=Options(position_attribute="at"))),
+        _with_source(format="csv"),
+        _with_source(delimiter=","),
+        _with_source(quote='"'),
+        _with_source(header=True),
+        _with_source(encoding="utf-16"),
+    ],
+)
+def test_what_determines_the_items_changes_the_configuration(record: RunRecord) -> None:
+    assert record.configuration != RECORD.configuration
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        replace(RECORD, run="b-run", created=9.9, chunk_bytes=1, workers=9, size=99),
+        replace(RECORD, payload=replace(PAYLOAD, run=None)),
+        replace(RECORD, payload=replace(PAYLOAD, options=Options(max_rejects=0, engine="sync"))),
+        replace(RECORD, payload=replace(PAYLOAD, options=Options(max_wcu=9.0, chunk_bytes=5))),
+        replace(RECORD, pinned={"etag": "e", "version_id": "v"}),
+        # What these two say is said by the pinned version and by columns and types.
+        _with_source(key="elsewhere"),
+        replace(RECORD, payload=replace(PAYLOAD, types={})),
+    ],
+)
+def test_nothing_else_does(record: RunRecord) -> None:
+    assert record.configuration == RECORD.configuration
+
+
+def test_runs_that_began_before_other_modes_were_known_go_on() -> None:
+    # The hash of this record before options had a position attribute.
+    assert (
+        RECORD.configuration == "028bf78b1d4beff205b757b34326e4246a7542512bce62f03f8a0c13a21d5854"
+    )
+
+
+def test_a_configuration_is_known_again_in_another_process() -> None:
+    again = RunRecord.from_json(json.loads(json.dumps(RECORD.to_json())))
+    assert again.configuration == RECORD.configuration
+    assert re.fullmatch("[0-9a-f]{64}", RECORD.configuration)
+
+
+def test_a_run_goes_on_under_the_limits_of_a_later_call() -> None:
+    options = Options(max_rejects=5, concurrency=2)
+    later = replace(
+        RECORD,
+        payload=replace(PAYLOAD, table="other", options=options),
+        workers=8,
+        chunk_bytes=1,
+        created=99.0,
+    )
+    assert RECORD.with_options(later) == replace(
+        RECORD, payload=replace(PAYLOAD, options=options), workers=8
+    )
+
+
+def test_what_earlier_versions_do_not_know_is_left_out_where_it_says_nothing():
+    for message in (SEGMENT, REPORT):
+        assert "identical" not in message.to_json()
+    assert SEGMENT.identical is None

@@ -1,0 +1,160 @@
+"""Rows as items, without a table."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ddbload.contracts.payload import Payload, Source
+from ddbload.contracts.results import RowCounts
+from ddbload.convert.convert import ConvertResult, convert, convertible
+from ddbload.convert.sinks import StreamSink
+from ddbload.errors import (
+    KeyColumnMissing,
+    RowTooLong,
+    TooManyRejects,
+    UnknownColumn,
+    UnterminatedQuote,
+)
+from ddbload.ledger.ledger import temporary_ledger
+from ddbload.pipeline.context import AccessPolicy
+from tests.unit.pipeline.world import TABLE, World
+
+
+class Conversion:
+    """What a file's rows become."""
+
+    def __init__(
+        self,
+        folder: Path,
+        data: str | bytes,
+        *,
+        table: str | None = None,
+        types: dict[str, str] | None = None,
+        **options: Any,
+    ) -> None:
+        path = folder / f"{random.getrandbits(64)}.csv"
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        value = {
+            "source": {"path": str(path)},
+            "target": {"table": table or "none"},
+            "types": types or {},
+            "options": options,
+        }
+        context = World(b"", permitted=AccessPolicy(paths=True)).context()
+        self.rejects: list[dict[str, Any]] = []
+        self.converted, out = ConvertResult(), io.BytesIO()
+        self.watched: list[RowCounts] = []
+        self.out = out
+        with temporary_ledger() as ledger:
+            convert(
+                convertible(Payload.from_json(value), table, ledger, context),
+                ledger,
+                context,
+                StreamSink(out, "out"),
+                self.converted,
+                reject=lambda line: self.rejects.append(json.loads(line)),
+                watch=lambda totals: self.watched.append(totals.rows),
+            )
+
+    @property
+    def items(self) -> list[Any]:
+        lines = self.out.getvalue().decode().splitlines()
+        found = [json.loads(line) for line in lines]
+        assert all(each.keys() == {"Item"} for each in found)
+        return [each["Item"] for each in found]
+
+
+def test_each_row_is_an_item(tmp_path: Path) -> None:
+    made = Conversion(
+        tmp_path, 'id,year,ok\n1,1900,yes\n"é\n",,\n', types={"year": "N", "ok": "BOOL"}
+    )
+    assert made.items == [
+        {"id": {"S": "1"}, "year": {"N": "1900"}, "ok": {"BOOL": True}},
+        {"id": {"S": "é\n"}},
+    ]
+    assert made.converted.rows == RowCounts(read=2, written=2)
+    assert made.converted.bytes == next(tmp_path.iterdir()).stat().st_size
+    assert made.watched == [RowCounts(read=2, written=2)]
+
+
+def test_rows_that_are_none_are_rejected_with_their_places(tmp_path: Path) -> None:
+    data = b"id,year\n1,x\n2,5,6\n\n,\n\xff,1\n3,1\n"
+    made = Conversion(tmp_path, data, types={"year": "N"})
+    assert made.items == [{"id": {"S": "3"}, "year": {"N": "1"}}]
+    told = [(each["line"], each["byte"], each["column"], each["cause"]) for each in made.rejects]
+    assert told == [
+        (2, 8, "year", "not_a_number"),
+        (3, 12, None, "field_count"),
+        (5, 19, None, "no_attributes"),
+        (6, 21, "id", "bad_encoding"),
+    ]
+    assert made.rejects[3]["raw"] == "\udcff,1"
+    assert made.converted.rows == RowCounts(read=5, written=1, rejected=4)
+    assert made.converted.causes == {
+        ("not_a_number", "year"): 1,
+        ("field_count", None): 1,
+        ("no_attributes", None): 1,
+        ("bad_encoding", "id"): 1,
+    }
+
+
+def test_a_row_of_nothing_is_one_among_good_ones(tmp_path: Path) -> None:
+    made = Conversion(tmp_path, "a,b\n1,\n,\n,2\n")
+    assert made.items == [{"a": {"S": "1"}}, {"b": {"S": "2"}}]
+    assert [each["line"] for each in made.rejects] == [3]
+
+
+def test_the_keys_of_a_table(tmp_path: Path) -> None:
+    made = Conversion(tmp_path, "id,x\n1,a\n,b\n" + "k" * 3000 + ",c\n", table=TABLE)
+    assert made.items == [{"id": {"S": "1"}, "x": {"S": "a"}}]
+    assert [each["cause"] for each in made.rejects] == ["empty_key", "key_too_long"]
+    # For no table in particular they are items.
+    assert Conversion(tmp_path, "id,x\n,b\n" + "k" * 3000 + ",c\n").rejects == []
+    with pytest.raises(KeyColumnMissing):
+        Conversion(tmp_path, "x\n1\n", table=TABLE)
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "error"),
+    [
+        ('a\n"1\n2\n', {}, UnterminatedQuote),
+        ("a\n" + "x" * 100 + "\n", {"max_row_bytes": 50}, RowTooLong),
+        ("a\n1,2\n3\n4,5\n", {"max_rejects": 1}, TooManyRejects),
+    ],
+)
+def test_what_fails(tmp_path: Path, data: str, options: Any, error: type[Exception]) -> None:
+    with pytest.raises(error) as caught:
+        Conversion(tmp_path, data, **options)
+    assert "xxx" not in str(caught.value)
+
+
+def test_as_many_rejects_as_are_allowed(tmp_path: Path) -> None:
+    assert len(Conversion(tmp_path, "a\n1,2\n3\n4,5\n", max_rejects=2).rejects) == 2
+
+
+def test_a_type_of_no_column(tmp_path: Path) -> None:
+    with pytest.raises(UnknownColumn):
+        Conversion(tmp_path, "a\n1\n", types={"b": "N"})
+
+
+@pytest.mark.parametrize("data", ["", "a,b\n", "a,b"])
+def test_a_file_without_rows(tmp_path: Path, data: str) -> None:
+    made = Conversion(tmp_path, data)
+    assert (made.items, made.converted.rows) == ([], RowCounts())
+    assert made.converted.bytes == len(data)
+
+
+def test_an_object(tmp_path: Path) -> None:
+    world = World(b"a\n1\n")
+    source = Source(bucket="bucket", key="in/file.csv")
+    context, out = world.context(), io.BytesIO()
+    with temporary_ledger() as ledger:
+        record = convertible(Payload(source, "none"), None, ledger, context)
+        convert(record, ledger, context, StreamSink(out, "out"), ConvertResult())
+    assert out.getvalue() == b'{"Item":{"a":{"S":"1"}}}\n'

@@ -1,0 +1,299 @@
+"""Parts in folders and buckets: all of them, or none."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from ddbload.convert.shard_targets import BucketShards, FolderShards
+from ddbload.convert.sharded_sink import ShardedSink
+from ddbload.errors import (
+    AccessDenied,
+    ExtraMissing,
+    OutputUnwritable,
+    RequestRefused,
+    ServiceUnavailable,
+)
+from tests.fakes.client import read_timeout
+
+LINES = [f'{{"Item":{{"id":{{"N":"{number}"}}}}}}' for number in range(1000)]
+
+
+@pytest.fixture(autouse=True)
+def _tidy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Temporary files are gone in the end, whatever becomes of a test."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    yield
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+class Uploads:
+    """As much of an S3 client as a target needs: multipart uploads, and objects of them."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.pending: dict[str, tuple[str, bytes]] = {}
+        self.fail: dict[str, list[Exception | None]] = {}
+        self.calls: list[str] = []
+        self._lock = threading.Lock()
+
+    def _begin(self, operation: str) -> None:
+        with self._lock:
+            self.calls.append(operation)
+            script = self.fail.get(operation, [])
+            error = script.pop(0) if script else None
+        if error is not None:
+            raise error
+
+    def list_objects_v2(self, **asked: Any) -> Any:
+        self._begin("list_objects_v2")
+        assert asked["MaxKeys"] == 1
+        return {"KeyCount": sum(key.startswith(asked["Prefix"]) for key in self.objects)}
+
+    def create_multipart_upload(self, **asked: Any) -> Any:
+        self._begin("create_multipart_upload")
+        with self._lock:
+            upload = str(len(self.calls))
+            self.pending[upload] = (asked["Key"], b"")
+        return {"UploadId": upload}
+
+    def upload_part(self, **asked: Any) -> Any:
+        data = asked["Body"].read()
+        self._begin("upload_part")
+        with self._lock:
+            assert self.pending[asked["UploadId"]][0] == asked["Key"]
+            self.pending[asked["UploadId"]] = (asked["Key"], data)
+        return {"ETag": f"etag {len(data)}"}
+
+    def complete_multipart_upload(self, **asked: Any) -> Any:
+        with self._lock:
+            if asked["UploadId"] not in self.pending:
+                raise error("NoSuchUpload", 404)
+            _, data = self.pending[asked["UploadId"]]
+        assert asked["MultipartUpload"] == {
+            "Parts": [{"ETag": f"etag {len(data)}", "PartNumber": 1}]
+        }
+        lost = self.fail.get("answer", [])
+        if not lost:
+            self._begin("complete_multipart_upload")
+        with self._lock:
+            self.objects[asked["Key"]] = data
+            del self.pending[asked["UploadId"]]
+        if lost:
+            raise lost.pop()
+        return {}
+
+    def abort_multipart_upload(self, **asked: Any) -> Any:
+        self._begin("abort_multipart_upload")
+        with self._lock:
+            if self.pending.pop(asked["UploadId"], None) is None:
+                raise error("NoSuchUpload", 404)
+        return {}
+
+    def head_object(self, **asked: Any) -> Any:
+        return {"ContentLength": len(self.objects[asked["Key"]])}
+
+    def delete_object(self, **asked: Any) -> Any:
+        self._begin("delete_object")
+        self.objects.pop(asked["Key"], None)
+        return {}
+
+
+def error(code: str, status: int) -> ClientError:
+    answer: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, "operation")
+
+
+def bucket(client: Uploads, prefix: str = "out/") -> BucketShards:
+    fake: Any = client
+    return BucketShards(fake, "bucket", prefix, sleep=lambda _: None)
+
+
+def sink(target: BucketShards | FolderShards, part_bytes: int = 5000, seed: int = 0) -> ShardedSink:
+    made = ShardedSink(target, compression="gzip", seed=seed, part_bytes=part_bytes)
+    for start in range(0, len(LINES), 100):
+        made.write(LINES[start : start + 100])
+    return made
+
+
+def test_parts_in_a_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    made = sink(FolderShards(str(out)))
+    assert not out.exists()
+    made.finish()
+    paths = sorted(out.iterdir())
+    total = sum(len(line) + 1 for line in LINES)
+    assert [path.name for path in paths] == [
+        f"part-{number:05d}.json.gz" for number in range(-(-total // 5000))
+    ]
+    assert (made.parts, made.bytes) == (len(paths), sum(path.stat().st_size for path in paths))
+    parts = [gzip.decompress(path.read_bytes()) for path in paths]
+    # About equal, and each of whole lines.
+    assert max(map(len, parts)) - min(map(len, parts)) < 60
+    found = b"".join(parts).decode().splitlines()
+    assert found != LINES
+    assert sorted(found) == sorted(LINES)
+
+
+def test_the_seed_decides_the_order(tmp_path: Path) -> None:
+    contents = []
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        sink(FolderShards(str(tmp_path / name)), seed=seed).finish()
+        contents.append([path.read_bytes() for path in sorted((tmp_path / name).iterdir())])
+    assert contents[0] == contents[1] != contents[2]
+
+
+def test_no_items_make_one_part_all_the_same(tmp_path: Path) -> None:
+    made = ShardedSink(FolderShards(str(tmp_path / "out")), compression="none", seed=0)
+    made.finish()
+    assert [(path.name, path.read_bytes()) for path in (tmp_path / "out").iterdir()] == [
+        ("part-00000.json", b"")
+    ]
+
+
+def test_a_folder_is_new_or_empty(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    sink(FolderShards(str(out))).finish()
+    with pytest.raises(OutputUnwritable, match="is there already"):
+        FolderShards(str(out))
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputUnwritable, match="is there already"):
+        FolderShards(str(tmp_path / "file"))
+    with pytest.raises(OutputUnwritable, match="No such file"):
+        FolderShards(str(tmp_path / "no" / "out"))
+
+
+def test_what_is_abandoned_is_gone(tmp_path: Path) -> None:
+    sink(FolderShards(str(tmp_path / "out"))).abandon()
+    assert [path.name for path in tmp_path.iterdir()] == ["tmp"]
+
+
+def test_objects_appear_when_all_are_uploaded() -> None:
+    client = Uploads()
+    client.objects["other/part"] = b""
+    made = sink(bucket(client))
+    made.finish()
+    del client.objects["other/part"]
+    assert client.pending == {}
+    assert sorted(client.objects) == [f"out/part-{n:05d}.json.gz" for n in range(made.parts)]
+    found = [gzip.decompress(client.objects[key]) for key in sorted(client.objects)]
+    assert sorted(b"".join(found).decode().splitlines()) == sorted(LINES)
+    assert made.bytes == sum(map(len, client.objects.values()))
+    first = client.calls.index("complete_multipart_upload")
+    assert set(client.calls[first:]) == {"complete_multipart_upload"}
+
+
+def test_objects_below_the_prefix_are_not_joined() -> None:
+    client = Uploads()
+    client.objects["out/old"] = b""
+    with pytest.raises(OutputUnwritable, match="there are objects below s3://bucket/out/"):
+        bucket(client)
+
+
+@pytest.mark.parametrize(
+    ("operation", "failure", "named"),
+    [
+        ("list_objects_v2", error("NoSuchBucket", 404), OutputUnwritable),
+        ("create_multipart_upload", error("AccessDenied", 403), AccessDenied),
+    ],
+)
+def test_what_is_not_allowed_is_known_before_anything_is_read(
+    operation: str, failure: Exception, named: type[Exception]
+) -> None:
+    client = Uploads()
+    client.fail[operation] = [failure]
+    with pytest.raises(named):
+        bucket(client)
+    assert client.pending == {}
+
+
+@pytest.mark.parametrize("operation", ["create_multipart_upload", "upload_part"])
+def test_an_upload_that_fails_leaves_nothing(operation: str) -> None:
+    client = Uploads()
+    target = bucket(client)
+    made = sink(target)
+    client.fail[operation] = [None, None, error("AccessDenied", 403)]
+    with pytest.raises(AccessDenied):
+        made.finish()
+    assert client.objects == {}
+    made.abandon()
+    assert (client.objects, client.pending) == ({}, {})
+
+
+def test_where_some_cannot_be_completed_none_stays() -> None:
+    client = Uploads()
+    made = sink(bucket(client))
+    client.fail["complete_multipart_upload"] = [None, None, error("InvalidPart", 400)]
+    with pytest.raises(RequestRefused):
+        made.finish()
+    assert client.objects
+    made.abandon()
+    assert (client.objects, client.pending) == ({}, {})
+
+
+def test_throttling_passes() -> None:
+    client = Uploads()
+    made = sink(bucket(client))
+    slow = error("SlowDown", 503)
+    for operation in ("create_multipart_upload", "upload_part", "complete_multipart_upload"):
+        client.fail[operation] = [slow, slow]
+    made.finish()
+    assert len(client.objects) == made.parts
+    lasting = Uploads()
+    made = sink(bucket(lasting))
+    lasting.fail["upload_part"] = [slow] * 100
+    with pytest.raises(ServiceUnavailable):
+        made.finish()
+    made.abandon()
+    assert (lasting.objects, lasting.pending) == ({}, {})
+
+
+def test_an_answer_that_is_lost_is_no_failure() -> None:
+    client = Uploads()
+    made = sink(bucket(client))
+    client.fail["answer"] = [read_timeout()]
+    made.finish()
+    assert len(client.objects) == made.parts
+
+
+def test_an_upload_that_somebody_aborted_is_one() -> None:
+    client = Uploads()
+    made = sink(bucket(client), part_bytes=100_000)
+    # Between the last upload and its completion.
+    client.list_objects_v2(MaxKeys=1, Prefix="")
+    publish = made._target.publish
+    made._target.publish = lambda: (client.pending.clear(), publish())  # type: ignore[assignment,method-assign]
+    with pytest.raises(OutputUnwritable, match="somebody aborted"):
+        made.finish()
+    made.abandon()
+
+
+def test_a_full_disk_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = sink(FolderShards(str(tmp_path / "out")))
+
+    def full(*_: object) -> io.BytesIO:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ddbload.convert.sharded_sink.compressing", full)
+    with pytest.raises(OutputUnwritable, match=r"temporary files, .* No space left on device"):
+        made.finish()
+    made.abandon()
+
+
+def test_what_parts_need_is_looked_for_before_anything_is_read(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    target = FolderShards(str(tmp_path / "out"))
+    with pytest.raises(ExtraMissing):
+        ShardedSink(target, compression="zstd", seed=0)
+    assert [path.name for path in tmp_path.iterdir()] == ["tmp"]

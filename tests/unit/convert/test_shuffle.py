@@ -1,0 +1,84 @@
+"""Lines in a random order, however many there are."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from ddbload.convert import sharded_sink
+from ddbload.convert.sharded_sink import Shuffle
+
+
+def shuffled(folder: Path, lines: list[str], *, seed: int = 1, at_once: int = 7) -> list[bytes]:
+    made = Shuffle(folder, random.Random(seed))
+    for start in range(0, len(lines), at_once):
+        made.add(lines[start : start + at_once])
+    assert made.bytes == sum(len(line) + 1 for line in lines)
+    found = [line for some in made.shuffled() for line in some]
+    assert list(folder.iterdir()) == []
+    return found
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything goes by way of files, most of it more than once."""
+    monkeypatch.setattr(sharded_sink, "HELD_BYTES", 512)
+    monkeypatch.setattr(sharded_sink, "BUCKET_BYTES", 16)
+    monkeypatch.setattr(sharded_sink, "_READ_BYTES", 10)
+
+
+LINES = [f"line {number}" + "é" * (number % 5) for number in range(1500)]
+OCTETS = [line.encode().decode("latin-1") for line in LINES]
+
+
+def test_all_lines_come_out_once(tmp_path: Path) -> None:
+    found = shuffled(tmp_path, OCTETS)
+    assert sorted(found) == sorted(line.encode() for line in LINES)
+    assert found != [line.encode() for line in LINES]
+
+
+@pytest.mark.usefixtures("small")
+def test_all_lines_come_out_once_by_way_of_many_files(tmp_path: Path) -> None:
+    found = shuffled(tmp_path, OCTETS[:400])
+    assert sorted(found) == sorted(line.encode() for line in LINES[:400])
+
+
+@pytest.mark.usefixtures("small")
+def test_lines_that_are_longer_than_any_file_may_be(tmp_path: Path) -> None:
+    lines = ["x" * 100, "", "y" * 50, ""]
+    assert Counter(shuffled(tmp_path, lines)) == Counter(line.encode() for line in lines)
+
+
+def test_lines_of_one_file_are_shuffled(tmp_path: Path) -> None:
+    made = Shuffle(tmp_path, random.Random(1))
+    made.add([f"{number:05d}" for number in range(3000)])
+    found = list(made.shuffled())
+    assert sum(lines != sorted(lines) for lines in found) > len(found) // 2
+
+
+def test_nothing(tmp_path: Path) -> None:
+    assert shuffled(tmp_path, []) == []
+
+
+def test_the_seed_decides_and_nothing_else(tmp_path: Path) -> None:
+    first = shuffled(tmp_path, OCTETS)
+    assert shuffled(tmp_path, OCTETS, at_once=100) == first
+    assert shuffled(tmp_path, OCTETS, seed=2) != first
+
+
+@pytest.mark.usefixtures("small")
+def test_the_same_by_way_of_many_files(tmp_path: Path) -> None:
+    assert shuffled(tmp_path, OCTETS[:100]) == shuffled(tmp_path, OCTETS[:100], at_once=1)
+
+
+def test_every_order_is_about_as_likely(tmp_path: Path) -> None:
+    orders = Counter(
+        b"".join(shuffled(tmp_path, ["a", "b", "c"], seed=seed)) for seed in range(600)
+    )
+    assert set(orders) == {"".join(each).encode() for each in permutations("abc")}
+    # 100 each on the average; the seeds, and so these counts, are always the same.
+    assert all(70 <= count <= 130 for count in orders.values())

@@ -1,0 +1,141 @@
+"""Streams and files that items are written to."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from ddbload.convert.outputs import OutputOptions, open_sink
+from ddbload.convert.sharded_sink import ShardedSink
+from ddbload.convert.sinks import INCOMPLETE, FileSink, Sink, StreamSink, compression_named
+from ddbload.errors import ExtraMissing, OutputUnwritable
+from tests.unit.pipeline.world import World
+
+LINES = ['{"Item":{"id":{"S":"é"}}}'.encode().decode("latin-1"), '{"Item":{}}']
+DATA = '{"Item":{"id":{"S":"é"}}}\n{"Item":{}}\n'.encode()
+
+
+def write(sink: Sink) -> Sink:
+    sink.write(LINES[:1])
+    sink.write([])
+    sink.write(LINES[1:])
+    return sink
+
+
+def test_a_stream() -> None:
+    stream = io.BytesIO()
+    sink = write(StreamSink(stream, "stream"))
+    assert stream.getvalue() == DATA
+    sink.finish()
+    assert (stream.getvalue(), sink.bytes, sink.parts) == (DATA, len(DATA), 0)
+
+
+def test_a_stream_that_is_not_all_cannot_be_taken_for_it() -> None:
+    stream = io.BytesIO()
+    write(StreamSink(stream, "stream")).abandon()
+    assert stream.getvalue() == DATA + INCOMPLETE
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("out.json", bytes),
+        ("out.json.gz", gzip.decompress),
+        ("OUT.GZ", gzip.decompress),
+        ("out.zst", lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data)),
+    ],
+)
+def test_a_file_compressed_as_its_name_says(tmp_path: Path, name: str, read: object) -> None:
+    path = tmp_path / name
+    sink = write(FileSink(str(path)))
+    # Nothing is there before all is.
+    assert not path.exists()
+    sink.finish()
+    assert callable(read)
+    assert read(path.read_bytes()) == DATA
+    assert (sink.bytes, sink.parts) == (path.stat().st_size, 1)
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_the_same_lines_are_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, moment in (("a.gz", 1.0), ("b.gz", 2e9)):
+        monkeypatch.setattr("time.time", lambda moment=moment: moment)
+        write(FileSink(str(tmp_path / name))).finish()
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+
+def test_compression_may_be_said(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    write(FileSink(str(path), "gzip")).finish()
+    assert gzip.decompress(path.read_bytes()) == DATA
+
+
+def test_what_is_abandoned_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text("before")
+    write(FileSink(str(path))).abandon()
+    assert path.read_text() == "before"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+    path, link = tmp_path / "out.json", tmp_path / "link"
+    path.write_text("before")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    write(FileSink(str(link))).finish()
+    assert path.read_bytes() == DATA
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_new_files_permissions_are_as_usual(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write(FileSink(str(tmp_path / "new"))).finish()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
+
+
+def test_where_there_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(OutputUnwritable, match="No such file or directory"):
+        FileSink(str(tmp_path / "no" / "out"))
+
+
+def test_without_zstandard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
+    with pytest.raises(ExtraMissing, match="pip install"):
+        FileSink(str(tmp_path / "a.zst"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a.json", "gz", "a.gz.json", "a.zst/b"])
+def test_names_that_say_nothing(name: str) -> None:
+    assert compression_named(name) == "none"
+
+
+def test_which_sink_it_is(tmp_path: Path) -> None:
+    def opened(out: str) -> Sink:
+        sink = open_sink(OutputOptions(out, None, 1000, 0), World(b"").context())
+        sink.abandon()
+        return sink
+
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert isinstance(opened(str(tmp_path / "pipe")), StreamSink)
+        assert os.read(reader, 100) == INCOMPLETE
+    finally:
+        os.close(reader)
+    assert isinstance(opened(os.devnull), StreamSink)
+    assert isinstance(opened(str(tmp_path / "file")), FileSink)
+    assert isinstance(opened(str(tmp_path / "new") + "/"), ShardedSink)
+    (tmp_path / "folder").mkdir()
+    assert isinstance(opened(str(tmp_path / "folder")), ShardedSink)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["folder", "pipe"]

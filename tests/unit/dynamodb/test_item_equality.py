@@ -1,0 +1,88 @@
+"""What DynamoDB would store alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ddbload.dynamodb.item_equality import same, same_item, write_units
+
+ALIKE: list[tuple[Any, Any]] = [
+    ({"S": "a"}, {"S": "a"}),
+    ({"N": "1"}, {"N": "1.0"}),
+    ({"N": "10"}, {"N": "1E+1"}),
+    ({"N": "-0"}, {"N": "0"}),
+    (
+        {"N": "12345678901234567890123456789012345678"},
+        {"N": "1.2345678901234567890123456789012345678E37"},
+    ),
+    ({"SS": ["a", "b"]}, {"SS": ["b", "a"]}),
+    ({"NS": ["1", "2"]}, {"NS": ["2.0", "1"]}),
+    ({"BS": [b"1", b"2"]}, {"BS": [b"2", b"1"]}),
+    ({"BOOL": True}, {"BOOL": True}),
+    ({"NULL": True}, {"NULL": True}),
+    ({"L": [{"N": "1"}, {"S": "x"}]}, {"L": [{"N": "1.0"}, {"S": "x"}]}),
+    (
+        {"M": {"a": {"NS": ["1", "2"]}, "b": {"S": ""}}},
+        {"M": {"b": {"S": ""}, "a": {"NS": ["2", "1"]}}},
+    ),
+]
+UNLIKE: list[tuple[Any, Any]] = [
+    ({"S": "a"}, {"S": "b"}),
+    ({"S": "1"}, {"N": "1"}),
+    ({"S": "1"}, {"S": "1.0"}),
+    (
+        {"N": "12345678901234567890123456789012345678"},
+        {"N": "12345678901234567890123456789012345679"},
+    ),
+    ({"BOOL": True}, {"BOOL": False}),
+    ({"SS": ["a", "b"]}, {"SS": ["a"]}),
+    ({"NS": ["1"]}, {"SS": ["1"]}),
+    ({"L": [{"N": "1"}, {"S": "x"}]}, {"L": [{"S": "x"}, {"N": "1"}]}),
+    ({"L": [{"N": "1"}]}, {"L": [{"N": "1"}, {"N": "1"}]}),
+    ({"M": {"a": {"N": "1"}}}, {"M": {"b": {"N": "1"}}}),
+    ({"M": {"a": {"N": "1"}}}, {"M": {}}),
+    ({"N": "1"}, {"N": "one"}),
+    ({"N": "one"}, {"N": "one"}),
+    ({"N": "1"}, {}),
+    ({"N": "1"}, None),
+    ({"N": "1"}, {"N": None}),
+    ({"L": []}, {"L": None}),
+    ({"M": {}}, {"M": None}),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE)
+def test_values_that_are_alike(one, other):
+    assert same(one, other)
+    assert same(other, one)
+    assert same_item({"x": one}, {"x": other})
+
+
+@pytest.mark.parametrize(("one", "other"), UNLIKE)
+def test_values_that_are_not(one, other):
+    assert not same(one, other)
+    assert not same(other, one)
+    assert not same_item({"x": one}, {"x": other})
+
+
+def test_an_attribute_more_is_another_item():
+    item = {"id": {"S": "a"}}
+    assert not same_item(item, {**item, "x": {"S": ""}})
+    assert not same_item({**item, "x": {"S": ""}}, item)
+
+
+@pytest.mark.parametrize(
+    ("item", "units"),
+    [
+        ({"id": {"S": "a"}}, 1.0),
+        ({"id": {"S": "a" * 1020}}, 1.0),
+        ({"id": {"S": "é" * 600}}, 2.0),
+        ({"id": {"B": b"a" * 3000}}, 3.0),
+        ({"id": {"S": "a"}, "m": {"M": {"x": {"L": [{"S": "a" * 2500}, {"NULL": True}]}}}}, 3.0),
+        ({"id": {"N": "1" * 38}, "s": {"SS": ["a" * 1000, "b" * 1000, "c" * 1000]}}, 3.0),
+    ],
+)
+def test_about_how_many_units_a_failed_condition_takes(item, units):
+    assert write_units(item) == units

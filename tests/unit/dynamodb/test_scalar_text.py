@@ -1,0 +1,116 @@
+"""Numbers and booleans."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
+
+
+@pytest.mark.parametrize(
+    ("text", "sent", "value"),
+    [
+        ("0", "0", 0),
+        ("-0.00", "-0.00", 0),
+        ("0e999999999999999999999", "0", 0),
+        ("0e00001", "0e00001", 0),
+        ("1", "1", 1),
+        ("+1.50", "1.50", "15E0"),
+        ("-0015", "-0015", -15),
+        (".5", ".5", "5E-1"),
+        ("5.", "5.", 5),
+        ("12e-3", "12e-3", "12E-2"),
+        ("1E+0125", "1E+0125", 10**125),
+        ("9" * 38, "9" * 38, 10**38 - 1),
+        ("0" * 5000 + "7" + "0" * 100, "7.0E100", 7 * 10**100),
+        ("-0." + "0" * 129 + "12" + "0" * 100, "-1.2E-130", "-12E-130"),
+        ("0." + "0" * 129 + "9" * 38, "0." + "0" * 129 + "9" * 38, "9" * 38 + "E-130"),
+    ],
+)
+def test_a_number_keeps_its_text(text: str, sent: str, value: int | str) -> None:
+    read = parse_number(text)
+    assert (read.text, read.value) == (sent, str(value))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "+", "-", ".", "e5", "1e", "1e+", "--1", "+-1", "1.2.3", "1,5", "0x10", "1 "),
+        *(" 1", "1\n", "1_000", "NaN", "Infinity", "-inf", "٣", "１", "²", "1e٣", "1e5.0", "1d5"),
+    ],
+)
+def test_not_a_number(text: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        parse_number(text)
+    assert caught.value.cause == "not_a_number"
+
+
+@pytest.mark.parametrize(
+    "text", ["1" * 39, "-0." + "12" * 20, "1" + "0" * 37 + "1", "1." + "1" * 38]
+)
+def test_more_than_38_digits(text: str) -> None:
+    with pytest.raises(BadValue, match=r"^(39|40) digits; DynamoDB keeps 38$") as caught:
+        parse_number(text)
+    assert caught.value.cause == "number_too_long"
+
+
+@pytest.mark.parametrize(
+    "text", ["1E-130", "-1E-130", "9.9E125", "9." + "9" * 37 + "E+125", "1E125"]
+)
+def test_the_ends_of_the_range(text: str) -> None:
+    assert Decimal(parse_number(text).text) == Decimal(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("9.9E-131", "1E-131", "1E126", "-1E126", "10E125", "0.1E-130", "1E1000000000"),
+        *("1e-99999999999999999999", "1e" + "9" * 10_000, "1" + "0" * 126),
+    ],
+)
+def test_beyond_the_ends(text: str) -> None:
+    with pytest.raises(BadValue, match=r"1E-130 to 9\.9E\+125") as caught:
+        parse_number(text)
+    assert caught.value.cause == "number_out_of_range"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0", 1),
+        ("1", 2),
+        ("-1", 3),
+        ("12", 2),
+        ("123", 3),
+        ("1.5", 3),
+        ("0.15", 2),
+        ("100", 2),
+        ("1000", 2),
+        ("1200", 2),
+        ("120", 3),
+        ("9" * 38, 20),
+        ("-" + "9" * 37 + ".9", 22),
+    ],
+)
+def test_a_numbers_bytes(text: str, size: int) -> None:
+    assert parse_number(text).size == size
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("true", True), ("TRUE", True), ("1", True), ("Yes", True)),
+        *(("false", False), ("False", False), ("0", False), ("NO", False)),
+    ],
+)
+def test_booleans(text: str, value: bool) -> None:
+    assert parse_boolean(text) is value
+
+
+@pytest.mark.parametrize("text", ["", "t", "on", "2", "-1", " true", "yes\n", "ja", "1.0", "nо"])
+def test_not_a_boolean(text: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        parse_boolean(text)
+    assert caught.value.cause == "not_a_boolean"

@@ -1,0 +1,114 @@
+"""Reads lines of JSON as the pipeline does, and holds windows to what the builder says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from unittest.mock import patch
+
+from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
+from ddbload.dynamodb.attribute_values import item_size
+from ddbload.dynamodb.item_equality import same_item
+from ddbload.items.documents import ddb_json_columns, json_columns
+from ddbload.items.documents.document_builder import DocumentRules
+from ddbload.items.documents.document_encoder import DocumentEncoder
+from ddbload.items.encode.batch_encoder import MAX_ROW_BYTES, batch_request, item_of_request
+from ddbload.items.item_builder import Item
+from ddbload.items.item_layout import ColumnChanges
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.octets import from_octets
+from ddbload.rows.reject_lines import Defect
+
+START = Cursor(1000, 50)
+
+
+def table(*keys: tuple[str, str], index_keys: Sequence[tuple[str, str, int]] = ()) -> Table:
+    """A table with these keys: names and types."""
+    limits = (2048, 1024)
+    return Table(
+        "t",
+        "id",
+        tuple(KeyAttribute(*key, limit) for key, limit in zip(keys, limits, strict=False)),
+        tuple(KeyAttribute(*key) for key in index_keys),
+    )
+
+
+BY_ID = table(("id", "S"))
+
+
+def changes(
+    rename: Mapping[str, str] | None = None,
+    drop: Sequence[str] = (),
+    set: Mapping[str, str] | None = None,
+) -> ColumnChanges:
+    """A mapping as a payload has it."""
+    return ColumnChanges.of(rename, drop, set)
+
+
+def lines(*rows: Any) -> bytes:
+    """Rows as lines of JSON; bytes and texts as they are."""
+    return b"".join(
+        (
+            row
+            if isinstance(row, bytes)
+            else (row if isinstance(row, str) else json.dumps(row)).encode()
+        )
+        + b"\n"
+        for row in rows
+    )
+
+
+def read(data: bytes, rules: DocumentRules) -> list[Item | Defect]:
+    """Every row. What windows say of rows is what the builder says of them one by one."""
+    with patch.object(json_columns, "FEW_ROWS", 0), patch.object(ddb_json_columns, "FEW_ROWS", 0):
+        found = _read(data, rules)
+    if len(data) < 700_000:
+        assert _read(data, rules) == found
+    return found
+
+
+def _read(data: bytes, rules: DocumentRules) -> list[Item | Defect]:
+    rows = DocumentEncoder(rules)
+    block = Block(data, START, terminated=data.endswith(b"\n"), count_lines=rows.ends.count_lines)
+    if rules.typed:
+        # Again: of rows that came before more is known.
+        rows.read(block)
+        rows.read(block)
+    places, window = rows.read(block)
+    assert places.count == len(places.spans) == len(window) == len(window.keys)
+    assert window.units is None or len(window.units) == len(window)
+    found: list[Item | Defect] = []
+    for row in range(places.count):
+        built = rows.build(places.data(row), places.byte(row))
+        found.append(built)
+        if row in window.odd:
+            assert isinstance(built, Defect) or built.wire_bytes > MAX_ROW_BYTES // 5
+            continue
+        assert isinstance(built, Item), built
+        put = window.puts[row]
+        assert "\n" not in put
+        put.encode("latin-1")
+        assert window.keys[row] == built.key
+        units = 1 if window.units is None else window.units[row]
+        assert units >= -(-built.size // 1024)
+        assert built.wire_bytes <= MAX_ROW_BYTES
+        assert (
+            json.loads(from_octets(put)).keys()
+            == json.loads(from_octets(batch_request(built))).keys()
+        )
+        written = item_of_request(put)
+        assert list(written) == list(built.attributes)
+        assert same_item(written, built.attributes)
+        assert written == built.attributes
+        assert built.size == item_size(built.attributes)
+        assert len(json.dumps(built.attributes)) <= built.wire_bytes
+    return found
+
+
+def items(data: bytes, rules: DocumentRules) -> list[Any]:
+    """The attributes of each row; of one that is none, its cause and its column."""
+    return [
+        built.attributes if isinstance(built, Item) else (built.cause, built.column)
+        for built in read(data, rules)
+    ]

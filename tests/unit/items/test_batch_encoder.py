@@ -1,0 +1,115 @@
+"""Write units of rows, where they are told by looking at columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.items.encode.batch_encoder import (
+    BatchEncoder,
+    EncodedRows,
+    item_of_request,
+    put_request,
+)
+from ddbload.items.item_builder import Item, ItemBuilder
+from ddbload.rows.columns import Columns
+from ddbload.rows.octets import to_octets
+from ddbload.rows.reject_lines import Defect
+
+TABLE = Table("t", "id", (KeyAttribute("k", "S", 2048),), ())
+
+
+def units(
+    types: dict[str, str], row: list[str], *, known: bool, nulls: str = "omit"
+) -> tuple[int, int]:
+    """A row's write units, by its columns, and by the builder."""
+    longest = sum(map(len, row)) + len(row) - 1
+    columns = Columns(1, [[cell] for cell in row], longest=longest if known else None)
+    window = BatchEncoder(list(types), list(types.values()), TABLE, nulls).encode(columns)
+    built = ItemBuilder(list(types), list(types.values()), TABLE, nulls).build(row)
+    assert isinstance(built, Item)
+    return 1 if window.units is None else window.units[0], -(-built.size // 1024)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("length", [*range(1010, 1030)])
+def test_names_count_too(length: int, known: bool) -> None:
+    found, true = units({"k": "S", "name": "S"}, ["k", "x" * length], known=known)
+    # An index's end, or a delimiter, may be counted with the row: a little too much is no harm.
+    assert true <= found <= (2 if length >= 1016 else 1)
+
+
+@pytest.mark.parametrize("length", [*range(940, 1000)])
+def test_a_number_of_one_digit_counts_two_bytes(length: int) -> None:
+    types = {"k": "S"} | {f"n{place}": "N" for place in range(10)}
+    found, true = units(types, ["x" * length, *"1234567891"], known=False)
+    assert true <= found
+    assert units(types, ["x" * 900, *"1234567891"], known=False) == (1, 1)
+
+
+@pytest.mark.parametrize("length", [*range(980, 1010)])
+def test_a_null_counts_a_byte(length: int) -> None:
+    types = {"k": "S"} | {f"n{place}": "S" for place in range(9)}
+    found, true = units(types, ["x" * length, *[""] * 9], known=False, nulls="null")
+    assert true <= found
+    assert units(types, ["x" * 900, *[""] * 9], known=False, nulls="null") == (1, 1)
+
+
+def test_a_row_of_many_units_has_them_all() -> None:
+    assert units({"k": "S", "a": "S"}, ["k", "x" * 5000], known=True) == (5, 5)
+
+
+def test_names_alone_can_make_an_item_too_large() -> None:
+    types = {"k": "S"} | {f"{place}{'x' * 60_000}": "S" for place in range(8)}
+    row = ["k", *"abcdefgh"]
+    built = ItemBuilder(list(types), list(types.values()), TABLE).build(row)
+    assert isinstance(built, Defect)
+    encoder = BatchEncoder(list(types), list(types.values()), TABLE)
+    assert encoder.encode(Columns(1, [[cell] for cell in row])).odd == {0}
+
+
+def examined(types: dict[str, str], rows: list[list[str]], nulls: str = "omit") -> EncodedRows:
+    cells = [*zip(*[[to_octets(cell) for cell in row] for row in rows], strict=True)]
+    return BatchEncoder(list(types), list(types.values()), TABLE, nulls).encode(
+        Columns(len(rows), cells)
+    )
+
+
+def test_good_cells_of_every_type_need_no_builder() -> None:
+    said = "k=S n=N ok=BOOL b=B ss=SS ns=NS bs=BS m=M l=L none=NULL at=epoch"
+    types = dict(each.split("=") for each in said.split())
+    row = ["é", "1.5", "no", "AP8=", '["é"]', "[1]", '["AA=="]', '{"é": "é"}', "[]", "null", "0"]
+    window = examined(types, [row, ["k", *[""] * 10], row])
+    assert window.odd == set()
+    built = ItemBuilder(list(types), list(types.values()), TABLE).build(row)
+    assert isinstance(built, Item)
+    assert item_of_request(window.puts[2]) == built.attributes
+    assert item_of_request(window.puts[1]) == {"k": {"S": "k"}}
+
+
+@pytest.mark.parametrize("nulls", ["omit", "null", "empty", "reject"])
+def test_nulls_need_no_builder_but_to_be_rejected(nulls: str) -> None:
+    window = examined({"a": "S", "k": "S", "b": "N"}, [["", "k", ""], ["a", "k", "1"]], nulls)
+    assert window.odd == ({0} if nulls == "reject" else set())
+
+
+def test_a_document_counts_more_than_its_text() -> None:
+    # Of `1,` DynamoDB counts three bytes.
+    many = "[" + ",".join("1" * 400) + "]"
+    assert units({"k": "S", "l": "L"}, ["k", many], known=False) == (2, 2)
+    assert units({"k": "S", "l": "L"}, ["k", many], known=True) == (2, 2)
+
+
+@pytest.mark.parametrize("rows", [[["", ""], ["a", ""], ["", "1"], ["a", "1"]], [["", ""]]])
+def test_without_a_key_any_attribute_may_be_missing(rows: list[list[str]]) -> None:
+    encoder = BatchEncoder(["a", "b"], ["S", "N"], Table("t", "id", ()))
+    window = encoder.encode(Columns(len(rows), [*zip(*rows, strict=True)]))
+    builder = ItemBuilder(["a", "b"], ["S", "N"], Table("t", "id", ()))
+    built = [builder.build(row) for row in rows]
+    assert window.puts == [put_request(item.attributes) for item in built if isinstance(item, Item)]
+    assert window.keys == [()] * len(rows)
+
+
+def test_items_may_have_no_attributes_at_all() -> None:
+    window = BatchEncoder([], [], Table("t", "id", ())).encode(Columns(2, []))
+    assert window.puts == [put_request({})] * 2

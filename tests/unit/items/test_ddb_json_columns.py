@@ -1,0 +1,309 @@
+"""Lines of DynamoDB's JSON, and of its exports."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ddbload.items.documents.document_builder import DocumentRules
+from ddbload.items.documents.envelopes import export_line, item_line
+from ddbload.items.item_builder import Item
+from tests.unit.items.document_readers import BY_ID, changes, items, lines, read, table
+
+TYPED = DocumentRules(BY_ID, typed=True, native=True, envelope=item_line)
+EXPORT = replace(TYPED, envelope=export_line)
+PARQUET = replace(TYPED, native=False)
+
+EVERYTHING: dict[str, Any] = {
+    "id": {"S": 'aé"\n\\'},
+    "n": {"N": "-1.50"},
+    "b": {"B": "QUI="},
+    "t": {"BOOL": True},
+    "f": {"BOOL": False},
+    "0": {"NULL": True},
+    "ss": {"SS": ["b", "", "é"]},
+    "ns": {"NS": ["1", "2.0"]},
+    "bs": {"BS": ["QQ==", "QUJD"]},
+    "l": {"L": [{"S": "x"}, {"L": []}, {"NULL": True}, {"SS": ["1"]}]},
+    "m": {"M": {"x": {"M": {}}, "S": {"S": "S"}, 'é"': {"N": "1"}}},
+    "S": {"S": ""},
+    "Item": {"M": {"Item": {"S": "Item"}}},
+}
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,\t", " : ")])
+@pytest.mark.parametrize("wrapped", [True, False])
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \r\n"])
+def test_an_item_is_what_its_line_says(
+    ascii_only: bool, separators: tuple[str, str], wrapped: bool, end: str
+) -> None:
+    rows = [
+        EVERYTHING,
+        {"id": {"S": "b"}},
+        EVERYTHING | {"id": {"S": "plain"}, "t": {"BOOL": False}},
+    ]
+    data = "".join(
+        json.dumps(
+            {"Item": row} if wrapped else row, ensure_ascii=ascii_only, separators=separators
+        )
+        + end
+        for row in rows
+    )
+    assert items(data.encode(), TYPED) == rows
+    if wrapped:
+        assert items(data.encode(), EXPORT) == rows
+
+
+@pytest.mark.parametrize(
+    ("value", "cause"),
+    [
+        ("1", "bad_attribute"),
+        ("null", "bad_attribute"),
+        ("{}", "bad_attribute"),
+        ('{"S":"a","N":"1"}', "bad_attribute"),
+        ('{"S":"a","S":"a"}', "duplicate_name"),
+        ('{"s":"a"}', "bad_attribute"),
+        ('{"S":1}', "bad_attribute"),
+        ('{"N":1}', "bad_attribute"),
+        ('{"N":"1x"}', "not_a_number"),
+        ('{"N":"NaN"}', "not_a_number"),
+        ('{"N":"1E400"}', "number_out_of_range"),
+        ('{"B":"QQ"}', "not_base64"),
+        ('{"BOOL":"true"}', "bad_attribute"),
+        ('{"NULL":false}', "bad_attribute"),
+        ('{"SS":[]}', "empty_set"),
+        ('{"SS":["a","\\u0061"]}', "duplicate_in_set"),
+        ('{"NS":["1","1.0"]}', "duplicate_in_set"),
+        ('{"BS":["QQ==","QR=="]}', "duplicate_in_set"),
+        ('{"L":["a"]}', "bad_attribute"),
+        ('{"M":{"a":"b"}}', "bad_attribute"),
+        ('{"M":{"a":{"S":"b"},"a":{"S":"b"}}}', "duplicate_name"),
+        ('{"M":{"":{"S":"b"}}}', "bad_name"),
+        ('{"S":"\\udc00"}', "lone_surrogate"),
+        ('{"L":[' * 32 + '{"S":""}' + "]}" * 32, "nested_too_deep"),
+        ('{"M":{"a":' * 300 + '{"S":""}' + "}}" * 300, "nested_too_deep"),
+    ],
+)
+def test_a_bad_value_is_named_and_spoils_no_other(value: str, cause: str) -> None:
+    good = {"id": {"S": "b"}, "x": {"S": "c"}}
+    bad = f'{{"id":{{"S":"a"}},"x":{value}}}'
+    for before, after in (("", ""), ('{"Item":', "}")):
+        data = lines(
+            before + json.dumps(good) + after,
+            before + bad + after,
+            before + json.dumps(good) + after,
+        )
+        assert items(data, TYPED) == [good, (cause, "x"), good]
+
+
+@pytest.mark.parametrize(
+    "text", ["a\tb", "a\x01b", "a\\x", "\\u12", '"', 'a" "b', '\\ud800"', "\\"]
+)
+def test_a_text_that_is_no_jsons_spoils_no_other(text: str) -> None:
+    good = '{"Item":{"id":{"S":"b"},"x":{"S":"c\\\\"}}}'
+    row = f'{{"Item":{{"id":{{"S":"a"}},"x":{{"S":"{text}"}}}}}}'
+    item = {"id": {"S": "b"}, "x": {"S": "c\\"}}
+    assert items(lines(good, good, row, row, good), TYPED) == [
+        item,
+        item,
+        ("bad_json", None),
+        ("bad_json", None),
+        item,
+    ]
+
+
+def test_many_kinds_of_rows_are_told_apart() -> None:
+    rows = [
+        {"id": {"S": f"é{number}"}}
+        | {f"n{number % 7}": {"N": str(number)}}
+        | ({"x%s": {"L": [{"S": '"'}, {"M": {"%": {"BOOL": True}}}]}} if number % 3 else {})
+        | ({"z": {"NULL": True}} if number % 5 else {"z": {"SS": ["a", str(number)]}})
+        for number in range(400)
+    ]
+    assert items(lines(*rows), TYPED) == rows
+    parquet = items(lines(*rows), PARQUET)
+    for row, item in zip(rows, parquet, strict=True):
+        assert item == {name: value for name, value in row.items() if "NULL" not in value}
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"), [("+1", "1"), ("1E2", "1E2"), ("01", "01"), ("0" * 300 + "1", "1.0E0")]
+)
+def test_numbers_are_sent_as_dynamodb_takes_them(text: str, plain: str) -> None:
+    for data in (
+        lines({"id": {"S": "a"}, "n": {"N": text}}),
+        lines({"id": {"S": "a"}, "n": {"NS": [text]}}),
+    ):
+        (found,) = items(data, TYPED)
+        assert found["n"] in ({"N": plain}, {"NS": [plain]})
+
+
+def test_a_key_is_of_the_tables_type_or_the_row_is_none() -> None:
+    assert items(lines({"id": {"N": "1"}}), TYPED) == [("wrong_type", "id")]
+    assert items(lines({"id": {"NULL": True}}), TYPED) == [("wrong_type", "id")]
+    assert items(lines({"id": {"S": ""}}), TYPED) == [("empty_key", "id")]
+    assert items(lines({"x": {"S": "a"}}), TYPED) == [("empty_key", "id")]
+    rules = replace(TYPED, table=table(("id", "S"), index_keys=[("g", "N", 1024), ("b", "B", 4)]))
+    for attribute, cause in (
+        ({"g": {"S": "1"}}, "wrong_type"),
+        ({"g": {"NULL": True}}, "wrong_type"),
+        ({"b": {"B": ""}}, "empty_key"),
+        ({"b": {"B": "QUJDREU="}}, "key_too_long"),
+    ):
+        (name,) = attribute
+        assert items(lines({"id": {"S": "a"}} | attribute), rules) == [(cause, name)]
+    assert items(lines({"id": {"S": "a"}, "b": {"B": "QUJDRA=="}}), rules) == [
+        {"id": {"S": "a"}, "b": {"B": "QUJDRA=="}}
+    ]
+
+
+def test_an_attribute_may_be_called_item() -> None:
+    rules = replace(TYPED, table=table(("Item", "S")))
+    row = {"Item": {"S": "a"}}
+    assert items(lines(row, {"Item": row}), rules) == [row, row]
+
+
+def test_keys_of_one_value_are_one() -> None:
+    rules = replace(TYPED, table=table(("p", "B"), ("s", "N")))
+    data = lines(
+        {"p": {"B": "QQ=="}, "s": {"N": "1"}},
+        {"s": {"N": "1.0"}, "p": {"B": "QR=="}},
+        '{"p":{"B":"QQ=\\u003d"},"s":{"N":"\\u0031"}}',
+    )
+    assert [each.key for each in read(data, rules) if isinstance(each, Item)] == [("QQ==", "1")] * 3
+
+
+def test_a_null_of_dynamodbs_is_a_value_unless_the_run_says_otherwise() -> None:
+    row = {"id": {"S": "a"}, "x": {"NULL": True}, "l": {"L": [{"NULL": True}]}}
+    without = {name: value for name, value in row.items() if name != "x"}
+    for rules, expected in (
+        (TYPED, row),
+        (replace(TYPED, nulls="null"), row),
+        (replace(TYPED, nulls="empty"), row | {"x": {"S": ""}}),
+        (replace(TYPED, nulls="reject"), ("null_value", "x")),
+        (PARQUET, without),
+        (replace(PARQUET, nulls="null"), row),
+        (replace(PARQUET, nulls="reject"), ("null_value", "x")),
+    ):
+        assert items(lines({"Item": row}, {"Item": row}), rules) == [expected] * 2
+
+
+def test_a_string_that_stands_for_no_value_is_none() -> None:
+    row = {"id": {"S": "a"}, "x": {"S": "\\N"}, "l": {"L": [{"S": "\\N"}]}}
+    other = row | {"x": {"S": "b"}}
+    rules = replace(TYPED, markers=frozenset({"\\N"}))
+    without = {name: value for name, value in row.items() if name != "x"}
+    assert items(lines(row, other, row), rules) == [without, other, without]
+    assert items(lines({"id": {"S": "\\N"}}), rules) == [("empty_key", "id")]
+
+
+def test_positions_come_last_and_are_no_attributes_of_the_row() -> None:
+    rules = replace(TYPED, mode="last-wins", position_attribute="at", started=1.5)
+    row, own = {"id": {"S": "a"}}, {"id": {"S": "a"}, "at": {"S": "b"}}
+    found = items(lines(row, own, own, row), rules)
+    assert [list(item) if isinstance(item, dict) else item for item in found] == [
+        ["id", "at"],
+        ("duplicate_name", "at"),
+        ("duplicate_name", "at"),
+        ["id", "at"],
+    ]
+    assert found[0]["at"] != found[3]["at"]
+
+
+def test_each_rule_holds_by_itself() -> None:
+    row = {"id": {"S": "a"}, "x": {"S": "b"}, "y": {"NULL": True}, "z": {"N": "1"}}
+
+    def one(**rules: Any) -> Any:
+        first, second = items(lines(row, row), replace(TYPED, **rules))
+        assert first == second
+        return first
+
+    assert one() == row
+    assert one(markers=frozenset("b")) == {k: v for k, v in row.items() if k != "x"}
+    assert one(types={"z": "S"}) == row | {"z": {"S": "1"}}
+    assert one(nulls="empty") == row | {"y": {"S": ""}}
+    assert one(changes=changes({}, ["x"])) == {k: v for k, v in row.items() if k != "x"}
+    assert one(changes=changes(set={"x": "{id}"})) == row | {"x": {"S": "a"}}
+    assert one(table=table(("id", "S"), index_keys=[("x", "N", 9)])) == ("wrong_type", "x")
+
+
+def test_a_parquet_files_keys_have_the_tables_type() -> None:
+    assert items(lines({"Item": {"id": {"N": "1"}}}), PARQUET) == [{"id": {"S": "1"}}]
+    assert items(lines({"Item": {"id": {"NULL": True}}}), PARQUET) == [("empty_key", "id")]
+    assert items(lines({"Item": {"id": {"S": "a"}, "x": {"N": "NaN"}}}), PARQUET) == [
+        ("not_a_number", "x")
+    ]
+
+
+def test_attributes_are_declared_renamed_dropped_and_composed() -> None:
+    mapping = changes({"a": "b"}, ["0"], {"id": "{kind}#{n}"})
+    rules = replace(TYPED, types={"when": "epoch", "n": "S"}, changes=mapping)
+    row = {
+        "kind": {"S": "é"},
+        "n": {"N": "1.0"},
+        "a": {"L": [{"S": "x"}]},
+        "0": {"NULL": True},
+        "when": {"S": "1970-01-01T00:01:00Z"},
+    }
+    assert items(lines({"Item": row}), rules) == [
+        {
+            "kind": {"S": "é"},
+            "n": {"S": "1.0"},
+            "b": {"L": [{"S": "x"}]},
+            "when": {"N": "60"},
+            "id": {"S": "é#1.0"},
+        }
+    ]
+
+
+def test_an_incremental_export_puts_and_deletes() -> None:
+    metadata = {"WriteTimestampMicros": {"N": "1680109764000000"}}
+    keys = {"id": {"S": "a"}}
+    old, new = {**keys, "x": {"N": "1"}}, {**keys, "x": {"N": "2"}}
+    data = lines(
+        {"Metadata": metadata, "Keys": keys, "NewImage": new},
+        {"Metadata": metadata, "Keys": keys, "OldImage": old, "NewImage": new},
+        {"Metadata": metadata, "Keys": keys, "OldImage": old},
+        {"Metadata": metadata, "Keys": keys},
+        {"Item": new},
+    )
+    found = read(data, EXPORT)
+    assert [(each.attributes, each.deleted) for each in found if isinstance(each, Item)] == [
+        (new, False),
+        (new, False),
+        (keys, True),
+        (keys, True),
+        (new, False),
+    ]
+    assert {each.key for each in found if isinstance(each, Item)} == {("a",)}
+    deleting = read(data, replace(EXPORT, mode="delete"))
+    assert [(each.attributes, each.deleted) for each in deleting if isinstance(each, Item)] == [
+        (keys, False)
+    ] * 5
+    inserting = items(data, replace(EXPORT, mode="insert"))
+    assert inserting == [new, new, ("deletion", None), ("deletion", None), new]
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        ({}, ("bad_export", None)),
+        ({"id": {"S": "a"}}, ("bad_export", None)),
+        ({"Item": [1]}, ("bad_export", None)),
+        ({"Keys": 1}, ("bad_export", None)),
+        ({"Keys": {"id": {"S": "a"}}, "other": 1}, ("bad_export", None)),
+        ({"Keys": {"id": {"S": "a"}, "x": {"S": "a"}}}, ("bad_export", None)),
+        ({"Keys": {}}, ("empty_key", "id")),
+        ({"Keys": {"id": {"S": "a"}}, "NewImage": "x"}, ("bad_export", None)),
+        # Nothing is deleted for what is not said.
+        ({"Keys": {"id": {"S": "a"}}, "NewImage": None}, ("bad_export", None)),
+        ('{"Keys":{"id":{"S":"a"}},"Keys":{"id":{"S":"a"}}}', ("duplicate_name", None)),
+        ({"Item": {"id": {"S": "a"}, "x": 1}}, ("bad_attribute", "x")),
+    ],
+)
+def test_a_line_that_is_none_of_an_export_is_told(row: Any, found: tuple[str, str | None]) -> None:
+    assert items(lines(row), EXPORT) == [found]

@@ -1,0 +1,462 @@
+"""Items of lines of JSON, and why some lines are none."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ddbload.dynamodb.limits import MAX_ITEM_BYTES
+from ddbload.dynamodb.write_modes import position
+from ddbload.items.documents.document_builder import DocumentRules
+from ddbload.items.documents.document_encoder import DocumentEncoder
+from ddbload.items.item_builder import Item
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.reject_lines import Defect
+from tests.unit.items.document_readers import BY_ID, START, changes, items, lines, read, table
+from tests.unit.items.test_json_values import NOT_JSON
+
+JSON = DocumentRules(BY_ID)
+
+
+def _one(row: Any, rules: DocumentRules = JSON) -> Any:
+    (found,) = items(lines(row), rules)
+    return found
+
+
+def _defect(row: Any, rules: DocumentRules = JSON) -> Defect:
+    (found,) = read(lines(row), rules)
+    assert isinstance(found, Defect), found
+    return found
+
+
+def test_values_have_their_own_types() -> None:
+    row = (
+        '{"id":"a\\u00e9\\n\\"","n":-1.50,"big":12345678901234567890123456789012345678,'
+        '"ok":true,"no":false,"e":"","l":[1,"1",null,[]],"m":{"x":{"y":1e2}},"é":"漢😀"}'
+    )
+    assert _one(row) == {
+        "id": {"S": 'aé\n"'},
+        "n": {"N": "-1.50"},
+        "big": {"N": "12345678901234567890123456789012345678"},
+        "ok": {"BOOL": True},
+        "no": {"BOOL": False},
+        "e": {"S": ""},
+        "l": {"L": [{"N": "1"}, {"S": "1"}, {"NULL": True}, {"L": []}]},
+        "m": {"M": {"x": {"M": {"y": {"N": "1e2"}}}}},
+        "é": {"S": "漢😀"},
+    }
+
+
+def test_rows_need_not_be_alike() -> None:
+    data = lines(
+        {"id": "a", "x": 1},
+        {"id": "b", "x": "1"},
+        {"x": [], "id": "c"},
+        {"id": "d"},
+        {"id": "e", "x": None},
+        {"id": "f", "x": True, "y": {}},
+    )
+    assert items(data, JSON) == [
+        {"id": {"S": "a"}, "x": {"N": "1"}},
+        {"id": {"S": "b"}, "x": {"S": "1"}},
+        {"x": {"L": []}, "id": {"S": "c"}},
+        {"id": {"S": "d"}},
+        {"id": {"S": "e"}},
+        {"id": {"S": "f"}, "x": {"BOOL": True}, "y": {"M": {}}},
+    ]
+
+
+def test_a_line_of_white_space_is_no_row() -> None:
+    data = b'\n \n{"id":"a"}\r\n\t\r\n\r\n  {"id":"b"} \r\n\x0c\n{"id":\r"c"}'
+    assert items(data, JSON) == [
+        {"id": {"S": "a"}},
+        {"id": {"S": "b"}},
+        ("bad_json", None),
+        {"id": {"S": "c"}},
+    ]
+
+
+@pytest.mark.parametrize("text", [text for text in NOT_JSON if text.strip() and "\n" not in text])
+def test_a_line_that_is_no_json_spoils_no_other(text: str) -> None:
+    data = lines('{"id":"a"}', text, '{"id":"b"}')
+    assert items(data, JSON) == [{"id": {"S": "a"}}, ("bad_json", None), {"id": {"S": "b"}}]
+
+
+@pytest.mark.parametrize(
+    "text", ["1", '"a"', "null", "true", "[]", '[{"id":"a"}]', "[[]]", "-0.1e1"]
+)
+def test_a_row_is_an_object(text: str) -> None:
+    data = lines(text, '{"id":"b"}')
+    assert items(data, JSON) == [("not_an_object", None), {"id": {"S": "b"}}]
+
+
+@pytest.mark.parametrize(
+    ("row", "cause", "column"),
+    [
+        (b'{"id":"\xe9"}', "bad_encoding", None),
+        (b'{"id":"a","x":"\xed\xa0\x80"}', "bad_encoding", None),
+        (b"\xff\xfe{\x00}\x00", "bad_encoding", None),
+        ("{}", "empty_key", "id"),
+        ('{"id":null}', "empty_key", "id"),
+        ('{"id":""}', "empty_key", "id"),
+        ('{"ID":"a"}', "empty_key", "id"),
+        ('{"id":true}', "wrong_type", "id"),
+        ('{"id":["a"]}', "wrong_type", "id"),
+        ('{"id":{}}', "wrong_type", "id"),
+        ('{"id":"\\ud800"}', "lone_surrogate", "id"),
+        ('{"id":"a","x":"\\udfff"}', "lone_surrogate", "x"),
+        ('{"id":"a","x":[{"y":"\\udfff"}]}', "lone_surrogate", "x"),
+        ('{"id":"a","\\ud800":1}', "lone_surrogate", None),
+        ('{"id":"a","id":"a"}', "duplicate_name", "id"),
+        ('{"id":"a","x":1,"\\u0078":1}', "duplicate_name", "x"),
+        ('{"id":"a","x":{"y":1,"y":1}}', "duplicate_name", "x"),
+        ('{"id":"a","":1}', "bad_name", None),
+        ('{"id":"a","x":{"":1}}', "bad_name", "x"),
+        ('{"id":"a","x":1E400}', "number_out_of_range", "x"),
+        ('{"id":"a","x":[' + "1" * 39 + "]}", "number_too_long", "x"),
+        ('{"id":"a","x":' + "1" * 20_000 + "}", "number_too_long", "x"),
+        ('{"id":"a","x":' + "[" * 33 + "]" * 33 + "}", "nested_too_deep", "x"),
+        ('{"id":"a","x":' + "[" * 500 + "]" * 500 + "}", "nested_too_deep", "x"),
+        ("[" * 100_000, "nested_too_deep", None),
+        ('{"id":' * 100_000, "nested_too_deep", None),
+        ('{"id":"' + "a" * 2049 + '"}', "key_too_long", "id"),
+        ('{"id":"' + "é" * 1025 + '"}', "key_too_long", "id"),
+    ],
+)
+def test_a_bad_row_is_named_and_spoils_no_other(
+    row: str | bytes, cause: str, column: str | None
+) -> None:
+    good = '{"id":"b","x":1}'
+    other = {"id": {"S": "b"}, "x": {"N": "1"}}
+    assert items(lines(good, row, good), JSON) == [other, (cause, column), other]
+    assert items(lines(row), JSON) == [(cause, column)]
+
+
+@pytest.mark.parametrize("text", ["0", "-0", "1.0", "1E2", "0.10", "1e-130", "-9.9e125"])
+def test_numbers_stay_as_they_are_written(text: str) -> None:
+    assert _one(f'{{"id":"a","x":{text}}}') == {"id": {"S": "a"}, "x": {"N": text}}
+
+
+def test_texts_may_hold_anything_that_json_can_write() -> None:
+    said = "".join(map(chr, range(0x250))) + "\u2028\ud7ff\ue000\uffff\U0010ffff"
+    for row in ({"id": "a", "x": said}, {"id": said, said: said, "x": [said]}):
+        assert set(map(str, _one(row))) == set(row)
+        assert _one(row)["x"] in ({"S": said}, {"L": [{"S": said}]})
+
+
+def test_a_key_has_the_tables_type() -> None:
+    rules = DocumentRules(table(("p", "S"), ("s", "N")))
+    assert _one({"s": "1.0", "p": 7, "x": "1"}, rules) == {
+        "s": {"N": "1.0"},
+        "p": {"S": "7"},
+        "x": {"S": "1"},
+    }
+    found = read(lines('{"p":"a","s":1.0}', '{"s":1E0,"p":"a"}', '{"p":"é","s":-0}'), rules)
+    assert [each.key for each in found if isinstance(each, Item)] == [
+        ("a", "1"),
+        ("a", "1"),
+        ("\xc3\xa9", "0"),
+    ]
+    assert _one({"p": "a", "s": "x"}, rules) == ("not_a_number", "s")
+    assert _one({"p": "a", "s": ""}, rules) == ("wrong_type", "s")
+    assert _one('{"p":"a","s":1e126}', rules) == ("number_out_of_range", "s")
+
+
+def test_a_binary_key_is_base64() -> None:
+    rules = DocumentRules(table(("p", "B")))
+    found = read(lines({"p": "QQ=="}, {"p": "QR=="}, {"p": "?"}, {"p": ""}), rules)
+    assert [each.key if isinstance(each, Item) else each.cause for each in found] == [
+        ("QQ==",),
+        ("QQ==",),
+        "not_base64",
+        "wrong_type",
+    ]
+
+
+def test_a_key_of_an_index_fits_it_or_is_not_there() -> None:
+    keys = [("g", "S", 2048), ("h", "N", 1024), ("g", "S", 1024)]
+    rules = DocumentRules(table(("id", "S"), index_keys=keys))
+    assert _one({"id": "a", "g": "b", "h": 1}, rules) == {
+        "id": {"S": "a"},
+        "g": {"S": "b"},
+        "h": {"N": "1"},
+    }
+    assert _one({"id": "a"}, rules) == _one({"id": "a", "g": None, "h": None}, rules)
+    for policy in ("null", "empty"):
+        assert "g" not in _one({"id": "a", "g": None}, replace(rules, nulls=policy))
+    assert _one({"id": "a", "g": ""}, rules) == ("empty_key", "g")
+    assert _one({"id": "a", "g": "b" * 1025}, rules) == ("key_too_long", "g")
+    assert _one({"id": "a", "g": []}, rules) == ("wrong_type", "g")
+    assert _one({"id": "a", "h": True}, rules) == ("wrong_type", "h")
+    # What is deleted is in no index.
+    assert _one({"id": "a", "g": ""}, replace(rules, mode="delete")) == {"id": {"S": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("omit", {"id": {"S": "a"}}),
+        ("null", {"id": {"S": "a"}, "x": {"NULL": True}, "n": {"NULL": True}}),
+        ("empty", {"id": {"S": "a"}, "x": {"S": ""}}),
+        ("reject", ("null_value", "x")),
+    ],
+)
+def test_a_null_is_what_the_policy_says(policy: str, expected: object) -> None:
+    rules = DocumentRules(BY_ID, types={"n": "N"}, nulls=policy, markers=frozenset({"\\N"}))
+    assert _one({"id": "a", "x": None, "n": None}, rules) == expected
+    assert _one({"id": "a", "x": "\\N", "n": "\\N"}, rules) == expected
+    assert _one({"id": "\\N"}, rules) == ("empty_key", "id")
+    # Within a list or a map it is a value.
+    assert _one({"id": "a", "l": [None, "\\N"]}, rules) == {
+        "id": {"S": "a"},
+        "l": {"L": [{"NULL": True}, {"S": "\\N"}]},
+    }
+
+
+def test_each_rule_holds_by_itself() -> None:
+    row = {"id": "a", "x": "b", "y": None, "z": 1}
+    item = {"id": {"S": "a"}, "x": {"S": "b"}, "z": {"N": "1"}}
+    without = {"id": {"S": "a"}, "z": {"N": "1"}}
+    assert _one(row) == item
+    assert _one(row, replace(JSON, markers=frozenset("b"))) == without
+    assert _one(row, replace(JSON, nulls="null")) == item | {"y": {"NULL": True}}
+    assert _one(row, replace(JSON, changes=changes({}, ["x"]))) == without
+    assert _one(row, replace(JSON, changes=changes({"x": "v"}))) == without | {"v": {"S": "b"}}
+    assert _one(row, replace(JSON, changes=changes(set={"x": "{id}"}))) == item | {"x": {"S": "a"}}
+
+
+def test_a_declared_type_is_made_of_text_and_of_numbers() -> None:
+    types = {
+        "n": "N",
+        "s": "S",
+        "b": "BOOL",
+        "t": "epoch",
+        "ss": "SS",
+        "ns": "NS",
+        "bs": "BS",
+        "bin": "B",
+        "m": "M",
+        "l": "L",
+    }
+    rules = DocumentRules(BY_ID, types=types)
+    row = (
+        '{"id":"a","n":"+1","s":1.50,"b":"yes","t":"1970-01-01T00:01:00Z","ss":["b","a"],'
+        '"ns":[1,"2.0"],"bs":["QQ=="],"bin":"QUI=","m":"{\\"x\\":1}","l":[1]}'
+    )
+    assert _one(row, rules) == {
+        "id": {"S": "a"},
+        "n": {"N": "1"},
+        "s": {"S": "1.50"},
+        "b": {"BOOL": True},
+        "t": {"N": "60"},
+        "ss": {"SS": ["b", "a"]},
+        "ns": {"NS": ["1", "2.0"]},
+        "bs": {"BS": ["QQ=="]},
+        "bin": {"B": "QUI="},
+        "m": {"M": {"x": {"N": "1"}}},
+        "l": {"L": [{"N": "1"}]},
+    }
+    for bad, cause in (
+        ('{"id":"a","n":"x"}', "not_a_number"),
+        ('{"id":"a","n":true}', "wrong_type"),
+        ('{"id":"a","s":false}', "wrong_type"),
+        ('{"id":"a","ss":[1]}', "not_a_set"),
+        ('{"id":"a","ss":[]}', "empty_set"),
+        ('{"id":"a","ns":[1,1.0]}', "duplicate_in_set"),
+        ('{"id":"a","m":[]}', "wrong_type"),
+        ('{"id":"a","bin":"QQ"}', "not_base64"),
+    ):
+        assert _defect(bad, rules).cause == cause
+
+
+def test_attributes_are_renamed_dropped_and_composed() -> None:
+    mapping = changes(
+        {"id": "sk", "x": "y"}, ["secret"], {"id": "USER#{id}", "kind": "user", "n": "{n}/{ok}/{s}"}
+    )
+    rules = DocumentRules(table(("id", "S"), ("sk", "S")), changes=mapping)
+    row = {"id": "é7", "secret": 1, "x": 1, "n": 1.5, "ok": True, "s": '"\n'}
+    assert _one(row, rules) == {
+        "sk": {"S": "é7"},
+        "y": {"N": "1"},
+        "n": {"S": '1.5/true/"\n'},
+        "ok": {"BOOL": True},
+        "s": {"S": '"\n'},
+        "id": {"S": "USER#é7"},
+        "kind": {"S": "user"},
+    }
+    # What is composed of nothing is none.
+    assert _one({"id": "a", "n": 1, "s": "x"}, rules) == {
+        "sk": {"S": "a"},
+        "s": {"S": "x"},
+        "id": {"S": "USER#a"},
+        "kind": {"S": "user"},
+    }
+    assert _one({"x": 1}, rules) == ("empty_key", "id")
+    assert _one({"id": "a", "y": 1, "x": 2}, rules) == ("duplicate_name", "y")
+    assert _one({"id": "a", "n": [], "ok": 1, "s": "x"}, rules) == ("wrong_type", "n")
+
+
+def test_an_item_of_400_kb_and_not_a_byte_more() -> None:
+    most = "x" * (MAX_ITEM_BYTES - len("id") - len("k") - len("text"))
+    (found,) = read(lines({"id": "k", "text": most}), JSON)
+    assert isinstance(found, Item)
+    assert found.size == MAX_ITEM_BYTES
+    assert _defect({"id": "k", "text": most + "x"}) == Defect(
+        "item_too_large", "409601 bytes; DynamoDB's limit is 409600"
+    )
+    deep = {"id": "k", "l": [True] * 250_000}
+    assert _defect(deep).cause == "item_too_large"
+
+
+@pytest.mark.parametrize("value", [[], {}, 1, "", True, [0], {"a": 0}, [[]], [None]])
+@pytest.mark.parametrize("count", [90, 130, 180, 260, 400])
+def test_rows_of_many_small_values(value: object, count: int) -> None:
+    row = {"id": "k"} | {f"n{number:03}": value for number in range(count)}
+    assert len(_one(row)) == count + 1
+    typed = replace(JSON, typed=True, native=True)
+    assert len(_one(_one(row), typed)) == count + 1
+
+
+def test_a_row_with_more_values_than_an_item_has_is_not_even_read() -> None:
+    row = '{"id":"k","l":[' + "1," * 1_000_001 + "1]}"
+    found = DocumentEncoder(JSON).build(row.encode(), 0)
+    assert found == Defect("item_too_large", "more than 1000000 values; no item has as many")
+    data = lines('{"id":"a"}', row, '{"id":"b"}')
+    tracemalloc.start()
+    try:
+        rows = DocumentEncoder(JSON)
+        _, window = rows.read(Block(data, START))
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(data)
+    finally:
+        tracemalloc.stop()
+    assert window.odd == {1}
+
+
+@pytest.mark.parametrize("size", [1, 900, 1000, 1024, 1100, 5000, 100_000, 150_000, 300_000])
+@pytest.mark.parametrize("text", ["x", "é", '"', "\x01", "漢"])
+def test_rows_of_any_size(size: int, text: str) -> None:
+    said = text * (size // len(text.encode()))
+    for row in ({"id": "k", "x": said}, {"id": "k", "x": [said]}):
+        assert "x" in _one(row)
+
+
+def test_bad_values_are_found_among_nulls() -> None:
+    index = [("x", "S", 8)]
+    rules = DocumentRules(table(("id", "S"), index_keys=index))
+    good, null = '{"id":"a","x":"b"}', '{"id":"a","x":null}'
+    for bad, cause in (
+        ('{"id":"a","x":"\\ud800"}', "lone_surrogate"),
+        ('{"id":"a","x":"123456789"}', "key_too_long"),
+        ('{"id":"a","x":""}', "empty_key"),
+        ('{"id":"a","x":[1]}', "wrong_type"),
+    ):
+        item = {"id": {"S": "a"}, "x": {"S": "b"}}
+        found = items(lines(null, good, bad, null, good), rules)
+        assert found == [{"id": {"S": "a"}}, item, (cause, "x"), {"id": {"S": "a"}}, item]
+    for bad, cause in (("1" * 39, "number_too_long"), ("1e126", "number_out_of_range")):
+        found = items(lines(null, null, f'{{"id":"a","x":{bad}}}'), JSON)
+        assert found == [{"id": {"S": "a"}}] * 2 + [(cause, "x")]
+    keys = items(lines('{"id":null}', '{"id":"a"}', '{"id":1}', '{"id":null}'), JSON)
+    assert keys == [
+        ("empty_key", "id"),
+        {"id": {"S": "a"}},
+        {"id": {"S": "1"}},
+        ("empty_key", "id"),
+    ]
+
+
+def test_many_kinds_of_rows_are_told_apart() -> None:
+    rows = [
+        {
+            "id": f"{number}",
+            f"n{number % 7}": number,
+            "x": None if number % 3 else "é",
+            "y": [number],
+        }
+        for number in range(500)
+    ]
+    found = items(lines(*rows), JSON)
+    for row, item in zip(rows, found, strict=True):
+        assert item.keys() == {name for name, value in row.items() if value is not None}
+
+
+def test_modes_make_what_they_send() -> None:
+    row = '{"id":"a","x":[1]}'
+    data = lines(row, row)
+
+    def body(rules: DocumentRules, *, count: int = 1) -> bytes:
+        rows = DocumentEncoder(rules)
+        _, window = rows.read(Block(data, START))
+        return rows.body(window.puts[:count])
+
+    put = b'{"PutRequest":{"Item":{"id":{"S":"a"},"x":{"L":[{"N":"1"}]}}}}'
+    assert body(JSON, count=2) == (
+        b'{"RequestItems":{"t":[' + put + b"," + put + b']},"ReturnConsumedCapacity":"TOTAL"}'
+    )
+    assert body(replace(JSON, mode="delete")) == (
+        b'{"RequestItems":{"t":[{"DeleteRequest":{"Key":{"id":{"S":"a"}}}}]},'
+        b'"ReturnConsumedCapacity":"TOTAL"}'
+    )
+    assert body(replace(JSON, mode="insert")) == (
+        b'{"TableName":"t","Item":{"id":{"S":"a"},"x":{"L":[{"N":"1"}]}},'
+        b'"ConditionExpression":"attribute_not_exists(#key)",'
+        b'"ExpressionAttributeNames":{"#key":"id"},'
+        b'"ReturnValuesOnConditionCheckFailure":"ALL_OLD","ReturnConsumedCapacity":"TOTAL"}'
+    )
+    last = replace(JSON, mode="last-wins", position_attribute="at", started=1.5)
+    at = position(1.5, START.byte).encode()
+    assert body(last) == (
+        b'{"TableName":"t","Item":{"id":{"S":"a"},"x":{"L":[{"N":"1"}]},"at":{"S":"' + at + b'"}},'
+        b'"ConditionExpression":"attribute_not_exists(#position) OR #position <= :position",'
+        b'"ExpressionAttributeNames":{"#position":"at"},'
+        b'"ExpressionAttributeValues":{":position":{"S":"' + at + b'"}},'
+        b'"ReturnValuesOnConditionCheckFailure":"ALL_OLD","ReturnConsumedCapacity":"TOTAL"}'
+    )
+    first, second = read(data, last)
+    assert isinstance(first, Item)
+    assert isinstance(second, Item)
+    assert second.attributes["at"] == {"S": position(1.5, START.byte + len(row) + 1)}
+    assert _one('{"id":"a","at":1}', last) == ("duplicate_name", "at")
+
+
+def test_a_deletion_looks_at_keys_alone() -> None:
+    rules = replace(JSON, mode="delete")
+    assert _one({"id": "a", "x": [None], "n": "1" * 39}, rules) == {"id": {"S": "a"}}
+    assert _one('{"id":"a","n":1E400,"m":{"":1}}', rules) == {"id": {"S": "a"}}
+
+
+def test_what_is_no_utf8_is_a_reject_wherever_it_stands() -> None:
+    rules = replace(JSON, mode="delete")
+    good, bad = b'{"id":"a","x":"b"}', b'{"id":"a","x":"\xff"}'
+    assert items(lines(good, bad, b'{"x":1}', bad), rules) == [
+        {"id": {"S": "a"}},
+        ("bad_encoding", None),
+        ("empty_key", "id"),
+        ("bad_encoding", None),
+    ]
+
+
+def test_a_table_without_keys_takes_everything() -> None:
+    rules = DocumentRules(table())
+    assert items(lines({}, {"a": 1}, {"a": None, "b": "c"}, {"b": "c", "a": None}), rules) == [
+        {},
+        {"a": {"N": "1"}},
+        {"b": {"S": "c"}},
+        {"b": {"S": "c"}},
+    ]
+
+
+def test_a_reject_does_not_carry_the_rows_data() -> None:
+    secret = "s3cret" * 1000
+    for row in (
+        {"id": secret},
+        {"id": [secret]},
+        {"id": "a", "x": {secret: {"": 1}}},
+        f'{{"id":"a","x":"{secret}',
+        f'{{"id":"a","x":"{secret}\\ud800"}}',
+    ):
+        found = _defect(row)
+        assert "s3cret" not in found.detail + str(found.column)

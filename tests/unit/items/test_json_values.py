@@ -1,0 +1,220 @@
+"""Strict JSON, and the attribute values it becomes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from ddbload.dynamodb.limits import MAX_DEPTH
+from ddbload.dynamodb.scalar_text import BadValue
+from ddbload.items.json_values import attribute_of_json, parse
+
+NOT_JSON = [
+    "",
+    " ",
+    "[1 true]",
+    "[",
+    "]",
+    "{",
+    "}",
+    "[1,]",
+    "[,1]",
+    "[1,,2]",
+    "[1",
+    "[1]]",
+    '{"a":1,}',
+    '{"a" 1}',
+    '{"a":}',
+    '{"a"',
+    '{"a":1',
+    "{a:1}",
+    "{'a':1}",
+    '{"a":1}x',
+    '{"a":1}{"b":2}',
+    '{"a":1},',
+    "{1:1}",
+    '{"a"::1}',
+    '{"a":1 /* why */}',
+    '{"a":1} // why',
+    "#",
+    "+1",
+    "-",
+    "-x",
+    "01",
+    "-01",
+    "1.",
+    ".1",
+    "-.1",
+    "1.e1",
+    "1e",
+    "1e+",
+    "0x1",
+    "1_000",
+    "1 000",
+    "\uff11",
+    "NaN",
+    "-NaN",
+    "nan",
+    "Infinity",
+    "-Infinity",
+    "inf",
+    "True",
+    "TRUE",
+    "nul",
+    "undefined",
+    '"',
+    '"a',
+    'a"',
+    "'a'",
+    '"\\x41"',
+    '"\\u12"',
+    '"\\u12g4"',
+    '"\\U0001F600"',
+    '"\\',
+    '"\\"',
+    '"\\a"',
+    '"\\\t"',
+    '"a\tb"',
+    '"a\nb"',
+    '"a\x00b"',
+    '"a\x1fb"',
+    "\ufeff{}",
+    "\u00a0{}",
+    "\u2060{}",
+    "\x0c{}",
+    "\x00",
+    "{}\x00",
+    "<.>",
+    "*",
+]
+
+
+@pytest.mark.parametrize("text", NOT_JSON)
+def test_what_is_no_json_is_told(text: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        parse(text)
+    assert caught.value.cause == "bad_json"
+    assert "JSON" in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('"a"', {"S": "a"}),
+        ('""', {"S": ""}),
+        ('"\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u0000"', {"S": '"\\/\b\f\n\r\tA\x00'}),
+        ('"\\ud83d\\ude00\U0001f600\x7f\u2028"', {"S": "\U0001f600\U0001f600\x7f\u2028"}),
+        ("true", {"BOOL": True}),
+        ("false", {"BOOL": False}),
+        ("null", {"NULL": True}),
+        (" \t\r\n[ ] \n", {"L": []}),
+        ("{}", {"M": {}}),
+        (
+            '{"a": [1, "1", null, {"b": true}]}',
+            {
+                "M": {
+                    "a": {
+                        "L": [{"N": "1"}, {"S": "1"}, {"NULL": True}, {"M": {"b": {"BOOL": True}}}]
+                    }
+                }
+            },
+        ),
+    ],
+)
+def test_what_is_json_becomes_an_attribute(text: str, expected: dict[str, Any]) -> None:
+    assert attribute_of_json(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0",
+        "-0",
+        "1.0",
+        "1.50",
+        "-1",
+        "1e2",
+        "1E+2",
+        "0.1",
+        "123456789012345678901234567890.12345678",
+        "1e-130",
+        "9.9e125",
+    ],
+)
+def test_a_number_stays_as_it_is_written(text: str) -> None:
+    assert attribute_of_json(text) == {"N": text}
+    assert attribute_of_json(f"[{text}]") == {"L": [{"N": text}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("1E400", "number_out_of_range"),
+        ("-1E400", "number_out_of_range"),
+        ("1E-131", "number_out_of_range"),
+        ("1e99999999999999999999999", "number_out_of_range"),
+        ("1" * 39, "number_too_long"),
+        ("1" * 100_000, "number_too_long"),
+        ("0." + "1" * 39, "number_too_long"),
+        ('"\\ud800"', "lone_surrogate"),
+        ('"\\udc00\\ud800"', "lone_surrogate"),
+        ('{"\\ud800": 1}', "lone_surrogate"),
+        ('{"a": 1, "a": 1}', "duplicate_name"),
+        ('{"a": 1, "\\u0061": 2}', "duplicate_name"),
+        ('[{"a": [{"b": 1, "c": 2, "b": 3}]}]', "duplicate_name"),
+        ('{"": 1}', "bad_name"),
+        ('{"' + "a" * 65_536 + '": 1}', "bad_name"),
+        ('{"' + "\u20ac" * 21_846 + '": 1}', "bad_name"),
+        ("[" * 100_000, "nested_too_deep"),
+        ('{"a":' * 100_000, "nested_too_deep"),
+        ("[" * 100_000 + "]" * 100_000, "nested_too_deep"),
+    ],
+)
+def test_what_dynamodb_has_no_place_for_is_told(text: str, cause: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        attribute_of_json(text)
+    assert caught.value.cause == cause
+
+
+def test_a_name_may_have_as_many_bytes_as_dynamodb_lets_it() -> None:
+    for name in ("a" * 65_535, "\u20ac" * 21_845):
+        assert attribute_of_json(json.dumps({name: 1})) == {"M": {name: {"N": "1"}}}
+
+
+@pytest.mark.parametrize(("before", "after"), [("[", "]"), ('{"a":', "}")])
+def test_32_levels_and_no_more(before: str, after: str) -> None:
+    # What is innermost is a level of its own.
+    for levels in (MAX_DEPTH - 1, MAX_DEPTH, 500, sys.getrecursionlimit() + 500):
+        text = before * levels + "1" + after * levels
+        if levels < MAX_DEPTH:
+            attribute_of_json(text)
+            continue
+        with pytest.raises(BadValue) as caught:
+            attribute_of_json(text)
+        assert caught.value.cause == "nested_too_deep"
+
+
+def test_a_defect_does_not_tell_the_data() -> None:
+    for text in ('{"s3cret": s3cret}', '{"s3cret":1,"s3cret":1}', '"s3cret\\ud800"', "s3cret"):
+        with pytest.raises(BadValue) as caught:
+            attribute_of_json(text)
+        assert "s3cret" not in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a": 1 "b"}', "from character 9 on"),
+        ("[1,", "ends too soon"),
+        ("{\n", "ends too soon"),
+        ('\ufeff{"a": 1}', "a byte order mark"),
+        ("NaN", "NaN is no JSON"),
+    ],
+)
+def test_a_defect_says_where(text: str, words: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        parse(text)
+    assert words in caught.value.detail

@@ -1,0 +1,86 @@
+"""Types that are guessed at: a text stays a text wherever something could be lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.items.item_layout import ColumnChanges, ItemLayout
+from ddbload.items.type_inference import TypeGuess, infer_types, inferred_types
+from ddbload.rows.columns import Columns
+
+
+def guessed(*cells: str, nulls: tuple[str, ...] = ()) -> TypeGuess:
+    guess = TypeGuess(nulls)
+    guess.add(cells)
+    return guess
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "why"),
+    [
+        (["1", "0", "-17", ""], "N", "whole numbers"),
+        (["1.5", "0.25", "3", "0"], "N", "numbers"),
+        (["9.90", "10.00"], "N", "numbers"),
+        (["1999.0", "2001.0"], "N", "numbers that all end in .0"),
+        (["0", "1"], "N", "whole numbers"),
+        (["9" * 18], "N", "whole numbers"),
+        (["0." + "1" * 36], "N", "numbers"),
+        (["true", "False", "TRUE", ""], "BOOL", "true and false only"),
+        (["1" * 19], "S", "more than 18 digits"),
+        (["1", "4006381333931000001"], "S", "more than 18 digits"),
+        (["1" * 19 + ".0"], "N", "numbers"),
+        (["0." + "1" * 40], "S", "more than 38 digits"),
+        (["01", "2"], "S", "leading zeros"),
+        (["007.5"], "S", "leading zeros"),
+        (["-05"], "S", "leading zeros"),
+        (["+4915112345"], "S", "several spellings"),
+        (["-0", "1"], "S", "several spellings"),
+        ([".5", "1"], "S", "several spellings"),
+        (["5."], "S", "several spellings"),
+        (["12E4", "1"], "S", "exponent"),
+        (["1", "x"], "S", "text"),
+        (["1,000"], "S", "text"),
+        (["1 "], "S", "text"),
+        (["٣"], "S", "text"),
+        (["NaN"], "S", "stand for nothing"),
+        (["1", "NULL"], "S", "stand for nothing"),
+        (["1", "\\N"], "S", "stand for nothing"),
+        (["yes", "no", "Y"], "S", "yes and no"),
+        (["true", "1"], "S", "text"),
+        (["2024-01-31", "2024-01-31T12:00:00Z"], "S", "dates"),
+        (["2024"], "N", "whole numbers"),
+        (['{"a": 1}', "[]"], "S", "JSON"),
+        (["", ""], "S", "no cell has anything"),
+        ([], "S", "no cell has anything"),
+    ],
+)
+def test_what_is_guessed(cells: list[str], kind: str, why: str) -> None:
+    inferred = guessed(*cells).inferred()
+    assert inferred.type == kind
+    assert why in inferred.why
+
+
+def test_what_stands_for_nothing_is_not_looked_at() -> None:
+    assert guessed("1", "NULL", "", nulls=("NULL",)).inferred().type == "N"
+
+
+def test_blocks_are_looked_at_together() -> None:
+    guess = guessed("1", "2")
+    guess.add(["x"])
+    guess.add(["3"])
+    assert guess.inferred().type == "S"
+    assert (guess.filled, guess.empty, guess.longest) == (4, 0, 1)
+
+
+def test_examples_are_the_first_that_differ() -> None:
+    guess = guessed("", "b", "b", "a")
+    guess.add(["c", "d"])
+    assert guess.examples == ["b", "a", "c"]
+
+
+def test_attributes_are_guessed_after_the_mapping() -> None:
+    changes = ColumnChanges.of(rename={"n": "count"}, drop=["zip"], set={"pk": "{n}", "one": "1"})
+    layout = ItemLayout.of(["n", "zip", "ok"], changes, ["-"])
+    rows = Columns(3, [["1", "-", "x"], ["01", "2", "x"], ["true", "-", "x"]], odd={2})
+    types = inferred_types(infer_types(layout, [rows, rows]))
+    assert types == {"count": "N", "ok": "BOOL"}

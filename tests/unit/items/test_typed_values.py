@@ -1,0 +1,69 @@
+"""Values of every type, read from text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ddbload.dynamodb.scalar_text import BadValue
+from ddbload.items.typed_values import TEXT_READERS, TYPES, attribute_type
+from tests.unit.items.expected_items import BAD, value_bytes, value_of
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "attribute"),
+    [
+        ("S", " a ", {"S": " a "}),
+        ("N", "+1.0", {"N": "1.0"}),
+        ("BOOL", "YES", {"BOOL": True}),
+        ("B", "AP8=", {"B": "AP8="}),
+        # Bits after the last byte are nobody's, and one value has one spelling.
+        ("B", "QR==", {"B": "QQ=="}),
+        ("SS", '["b", "a", "é", ""]', {"SS": ["b", "a", "é", ""]}),
+        ("NS", '[1, "2", -0.50, 1e2]', {"NS": ["1", "2", "-0.50", "1e2"]}),
+        ("BS", '["AP8=", ""]', {"BS": ["AP8=", ""]}),
+        ("NULL", "Null", {"NULL": True}),
+        ("epoch", "2024-02-29", {"N": "1709164800"}),
+        ("epoch", "1709210096123", {"N": "1709210096"}),
+        ("L", ' [1, "1", null, true, [], {}] ', None),
+        ("M", '{"n": 12345678901234567890.10, "m": {"l": [false]}, "é": "\\u00e9"}', None),
+    ],
+)
+def test_a_value(kind: str, text: str, attribute: dict[str, Any] | None) -> None:
+    value = TEXT_READERS[kind](text)
+    if attribute is not None:
+        assert value.attribute == attribute
+    assert value.size == value_bytes(value_of(kind, text))
+
+
+def test_numbers_in_documents_are_never_floats() -> None:
+    said = '{"a": [0.1, 1.0, 1E2, 12345678901234567890123456789012345678, -0]}'
+    (numbers,) = TEXT_READERS["M"](said).attribute["M"].values()
+    texts = ["0.1", "1.0", "1E2", "12345678901234567890123456789012345678", "-0"]
+    assert numbers == {"L": [{"N": text} for text in texts]}
+
+
+@pytest.mark.parametrize(("kind", "text"), BAD)
+def test_a_text_that_is_no_value(kind: str, text: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        TEXT_READERS[kind](text)
+    assert caught.value.cause == BAD[kind, text]
+    assert caught.value.detail
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TYPES if kind != "S"])
+@pytest.mark.parametrize("text", ["s3cret", '["s3cret", nil]', '{"s3cret": s3cret}'])
+def test_a_reason_does_not_carry_the_data(kind: str, text: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        TEXT_READERS[kind](text)
+    assert "s3cret" not in caught.value.detail
+
+
+def test_spellings_of_one_binary_are_one_key() -> None:
+    assert TEXT_READERS["B"]("QQ==").identity == TEXT_READERS["B"]("QR==").identity
+    assert TEXT_READERS["B"]("QQ==").identity != TEXT_READERS["B"]("Qg==").identity
+
+
+def test_a_time_is_a_number_to_dynamodb() -> None:
+    assert [attribute_type(kind) for kind in TYPES if attribute_type(kind) != kind] == ["N"]

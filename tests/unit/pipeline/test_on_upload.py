@@ -1,0 +1,310 @@
+"""What an upload starts, and that it starts it once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ddbload.contracts.payload import Payload, check_run_id
+from ddbload.contracts.states import PreflightTask
+from ddbload.errors import InvalidPayload, ServiceUnavailable
+from ddbload.pipeline.executions import Executions
+from ddbload.pipeline.on_upload import (
+    LOADED_BEFORE,
+    NOT_MAPPED,
+    OF_AN_EXPORT,
+    STARTED,
+    STARTED_BEFORE,
+    Upload,
+    UploadRule,
+    on_upload,
+)
+from ddbload.pipeline.preflight.preflight import preflight
+from tests.fakes.stepfunctions import FakeStepFunctions, client_error
+from tests.unit.pipeline.machine import execute
+from tests.unit.pipeline.world import BUCKET, KEY, TABLE, World
+
+# Functions here have fakes of boto3 clients.
+RULES = (UploadRule("in/", TABLE, options={"engine": "threads"}),)
+
+
+def event(bucket: str = BUCKET, key: str = KEY, **more: Any) -> dict[str, Any]:
+    return {
+        "version": "0",
+        "detail-type": "Object Created",
+        "source": "aws.s3",
+        "detail": {
+            "version": "0",
+            "bucket": {"name": bucket},
+            "object": {"key": key, "size": 3, "etag": "e1", "sequencer": "00", **more},
+            "reason": "PutObject",
+        },
+    }
+
+
+class Trigger:
+    """The function's world."""
+
+    def __init__(self, data: bytes = b"id,n\na,1\n") -> None:
+        self.world = World(data)
+        self.stepfunctions = FakeStepFunctions()
+        self.rules: tuple[UploadRule, ...] = RULES
+
+    def __call__(self, given: object) -> dict[str, Any]:
+        executions = Executions(
+            self.stepfunctions, self.stepfunctions.machine, sleep=lambda _: None
+        )
+        return on_upload(given, self.world.context(), self.rules, executions)
+
+    def inputs(self) -> list[dict[str, Any]]:
+        return [json.loads(each["input"]) for each in self.stepfunctions.started.values()]
+
+
+@pytest.fixture
+def trigger() -> Trigger:
+    return Trigger()
+
+
+def test_the_version_that_was_uploaded_is_what_is_loaded(trigger):
+    done = trigger(event(**{"version-id": "v7"}))
+    assert done["outcome"] == STARTED
+    (given,) = trigger.inputs()
+    payload = Payload.from_json(given)
+    source = payload.source
+    assert (source.bucket, source.key, source.version_id, source.etag) == (BUCKET, KEY, "v7", "e1")
+    assert (payload.table, payload.run) == (TABLE, done["run"])
+    assert done["execution"].endswith(f":{done['run']}")
+
+
+def test_the_run_s_name_is_one_that_step_functions_and_the_ledger_take(trigger):
+    run = trigger(event(key="in/é +%&=/x y.csv"))["run"]
+    assert run == check_run_id(run)
+    assert len(run) <= 80
+
+
+def test_a_delivery_that_comes_again_starts_nothing(trigger):
+    first = trigger(event())
+    assert trigger(event())["execution"] in (None, first["execution"])
+    trigger.stepfunctions.end(first["execution"], "FAILED")
+    assert trigger(event())["outcome"] == STARTED_BEFORE
+    assert len(trigger.stepfunctions.started) == 1
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_the_ledger_decides_when_step_functions_has_forgotten(trigger, done):
+    """A name can be used again after 90 days."""
+    etag = trigger.world.s3.head_object(Bucket=BUCKET, Key=KEY)["ETag"].strip('"')
+    run = trigger(event(etag=etag))["run"]
+    (given,) = trigger.inputs()
+    if done:
+        assert execute(trigger.world, given, run)["status"] == "SUCCEEDED"
+    else:
+        preflight(PreflightTask(given, run), trigger.world.context())
+    trigger.stepfunctions.started.clear()
+    wanted = LOADED_BEFORE if done else STARTED_BEFORE
+    assert trigger(event(etag=etag)) == {"outcome": wanted, "run": run, "execution": None}
+    assert not trigger.stepfunctions.started
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        event(key="in/other.csv"),
+        event(etag="e2"),
+        event(**{"version-id": "v2"}),
+        event(bucket="another"),
+    ],
+)
+def test_other_versions_are_other_runs(trigger, other):
+    assert trigger(event())["run"] != trigger(other)["run"]
+    assert len(trigger.stepfunctions.started) == 2
+
+
+def test_an_old_file_that_is_put_back_is_loaded_again(trigger):
+    """Where no versions are kept. Deliveries of one upload have one sequencer."""
+    first, again = event(), event(sequencer="01")
+    runs = [trigger(each)["run"] for each in (first, again, first, again)]
+    assert runs[0] != runs[1]
+    assert runs[2:] == runs[:2]
+    assert len(trigger.stepfunctions.started) == 2
+
+
+@pytest.mark.parametrize("sequencer", ["00", "01"])
+def test_where_versions_are_kept_they_decide(trigger, sequencer):
+    one = trigger(event(**{"version-id": "v1"}))
+    same = trigger(event(sequencer=sequencer, **{"version-id": "v1"}))
+    assert one["run"] == same["run"]
+
+
+def test_without_versions_there_is_none_also_where_s3_calls_it_null(trigger):
+    runs = {trigger(event(sequencer=each, **{"version-id": "null"}))["run"] for each in "ab"}
+    assert len(runs) == 2
+
+
+@pytest.mark.parametrize("key", ["other/a.csv", "i", "in/folder/", "In/a.csv"])
+def test_what_no_rule_covers_is_left_alone(trigger, key):
+    assert trigger(event(key=key)) == {"outcome": NOT_MAPPED, "run": None, "execution": None}
+    assert not trigger.stepfunctions.started
+
+
+def test_the_longest_prefix_decides_and_a_bucket_of_its_own_before_that(trigger):
+    trigger.rules = (
+        UploadRule("", "everything"),
+        UploadRule("in/books/", "books"),
+        UploadRule("in/", "rest"),
+        UploadRule("", "own", bucket="own"),
+    )
+    for given in (event(key="x"), event(key="in/x"), event(key="in/books/x")):
+        trigger(given)
+    trigger(event(bucket="own", key="in/books/x"))
+    tables = [given["target"]["table"] for given in trigger.inputs()]
+    assert tables == ["everything", "rest", "books", "own"]
+
+
+def test_a_rule_says_how_to_read_and_the_name_which_format(trigger):
+    trigger.rules = (
+        UploadRule.from_json(
+            {
+                "prefix": "in/",
+                "table": TABLE,
+                "types": {"n": "N"},
+                "source": {"quote": None, "columns": ["id", "n"]},
+                "options": {"max_rejects": 5},
+            }
+        ),
+    )
+    trigger(event(key="in/a.tsv"))
+    payload = Payload.from_json(trigger.inputs()[0])
+    assert (payload.source.format, payload.source.quote) == ("auto", None)
+    assert payload.source.columns == ("id", "n")
+    assert (dict(payload.types), payload.options.max_rejects) == ({"n": "N"}, 5)
+    trigger.rules = (UploadRule("in/", TABLE, source={"format": "csv"}),)
+    trigger(event(key="in/b.tsv"))
+    assert trigger.inputs()[1]["source"]["format"] == "csv"
+
+
+def test_all_that_a_rule_says_of_the_items_is_passed_on(trigger):
+    said = {
+        "types": {"n": "epoch"},
+        "infer_types": True,
+        "mapping": {"rename": {"a": "n"}, "drop": ["b"], "set": {"pk": "USER#{id}"}},
+        "nulls": {"policy": "null", "markers": ["-"]},
+        "options": {"mode": "plan"},
+    }
+    trigger.rules = (UploadRule.from_json({"prefix": "in/", "table": TABLE, **said}),)
+    trigger(event())
+    (given,) = trigger.inputs()
+    assert {name: given[name] for name in said} == said
+    payload = Payload.from_json(given)
+    assert (payload.infer_types, payload.nulls.markers) == (True, ("-",))
+    assert payload.mapping.set == {"pk": "USER#{id}"}
+
+
+def test_null_is_as_if_it_were_not_there(trigger):
+    said = {"format": None, "delimiter": None, "encoding": None, "quote": None}
+    trigger.rules = (UploadRule("in/", TABLE, source=said),)
+    trigger(event())
+    source = Payload.from_json(trigger.inputs()[0]).source
+    assert (source.format, source.delimiter, source.encoding) == ("auto",) * 3
+    assert source.quote is None
+
+
+EXPORT = "in/AWSDynamoDB/01693685827463-2d8752fd"
+SUMMARY = f"{EXPORT}/manifest-summary.json"
+
+
+@pytest.mark.parametrize("said", [None, "auto", "dynamodb-export"])
+def test_an_export_starts_one_run_when_it_is_whole(trigger, said):
+    trigger.rules = (UploadRule("in/", TABLE, source={"format": said}),)
+    for name in (
+        f"{EXPORT}/_started",
+        f"{EXPORT}/data/asdl123dasas.json.gz",
+        # Of an incremental one.
+        "in/AWSDynamoDB/data/mv3x2lk2g4r.json.gz",
+        f"{EXPORT}/manifest-files.json",
+        f"{EXPORT}/manifest-files.md5",
+        f"{EXPORT}/manifest-summary.md5",
+    ):
+        done = trigger(event(key=name))
+        assert done == {"outcome": OF_AN_EXPORT, "run": None, "execution": None}
+    assert trigger(event(key=SUMMARY))["outcome"] == STARTED
+    (given,) = trigger.inputs()
+    assert (given["source"]["key"], given["source"]["format"]) == (SUMMARY, "dynamodb-export")
+
+
+@pytest.mark.parametrize(("said", "data"), [("auto", STARTED), ("dynamodb-export", OF_AN_EXPORT)])
+def test_a_copy_of_an_export_lies_anywhere(trigger, said, data):
+    """Its manifests are told by their names, its data only where the rule says that there are."""
+    trigger.rules = (UploadRule("in/", TABLE, source={"format": said}),)
+    assert trigger(event(key="in/mine/data/a.json.gz"))["outcome"] == data
+    assert trigger(event(key="in/mine/manifest-files.json"))["outcome"] == OF_AN_EXPORT
+    assert trigger(event(key="in/mine/manifest-summary.json"))["outcome"] == STARTED
+    assert trigger.inputs()[-1]["source"]["format"] == "dynamodb-export"
+
+
+def test_data_files_of_an_export_are_read_one_by_one_where_the_rule_says_so(trigger):
+    trigger.rules = (UploadRule("in/", TABLE, source={"format": "dynamodb-json"}),)
+    for name in ("_started", "manifest-files.json", "manifest-summary.json"):
+        assert trigger(event(key=f"{EXPORT}/{name}"))["outcome"] == OF_AN_EXPORT
+    assert trigger(event(key=f"{EXPORT}/data/a.json.gz"))["outcome"] == STARTED
+    (given,) = trigger.inputs()
+    assert given["source"]["format"] == "dynamodb-json"
+
+
+@pytest.mark.parametrize("key", ["in/_started", "in/AWSDynamoDB/a.csv", "in/myAWSDynamoDB/x/a.csv"])
+@pytest.mark.parametrize("said", ["auto", "json"])
+def test_what_only_resembles_an_export_is_a_file(trigger, key, said):
+    trigger.rules = (UploadRule("in/", TABLE, source={"format": said}),)
+    assert trigger(event(key=key))["outcome"] == STARTED
+    assert trigger.inputs()[0]["source"]["format"] == said
+
+
+def test_a_manifest_s_name_is_no_other_format_s(trigger):
+    trigger.rules = (UploadRule("in/", TABLE, source={"format": "json"}),)
+    assert trigger(event(key="in/manifest-files.json"))["outcome"] == STARTED
+
+
+def test_a_rule_cannot_send_a_run_elsewhere(trigger):
+    trigger.rules = (UploadRule("in/", TABLE, source={"bucket": "evil", "key": "x"}),)
+    trigger(event())
+    assert (trigger.inputs()[0]["source"]["bucket"], trigger.inputs()[0]["source"]["key"]) == (
+        BUCKET,
+        KEY,
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        [],
+        {},
+        {"detail": []},
+        {"detail": {"bucket": {"name": "b"}, "object": {"key": "k"}}},
+        {"detail": {"bucket": {}, "object": {"key": "k", "etag": "e"}}},
+    ],
+)
+def test_what_is_no_event_is_named(trigger, given):
+    with pytest.raises(InvalidPayload):
+        trigger(given)
+
+
+def test_a_start_that_fails_is_raised_so_that_the_event_comes_again(trigger):
+    trigger.stepfunctions.failures = [client_error("InternalError", "x", 500)] * 9
+    with pytest.raises(ServiceUnavailable):
+        trigger(event())
+    trigger.stepfunctions.failures = []
+    assert trigger(event())["outcome"] == STARTED
+
+
+def test_a_rule_is_read_strictly():
+    with pytest.raises(InvalidPayload, match=r"unknown field 'upload\.tabel'"):
+        UploadRule.from_json({"prefix": "", "table": "abc", "tabel": "x"})
+    with pytest.raises(InvalidPayload, match=r"'upload\.table' is missing"):
+        UploadRule.from_json({"prefix": "x"})
+
+
+def test_s3_says_null_for_objects_from_before_versioning():
+    assert Upload.of(event(**{"version-id": "null"})).version_id == "null"

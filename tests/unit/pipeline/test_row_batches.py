@@ -1,0 +1,77 @@
+"""One pass over a source gives the rows that the import would see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ddbload.contracts.payload import Payload
+from ddbload.errors import UnterminatedQuote
+from ddbload.items.encode.batch_encoder import item_of_request
+from ddbload.items.item_builder import Item
+from ddbload.pipeline.preflight.prepare import prepare_run
+from ddbload.pipeline.reading.row_batches import RowBatch, iter_row_batches
+from ddbload.pipeline.reading.row_blocks import RunReader
+from tests.unit.pipeline.world import RUN, World
+
+ROWS = "".join(f'{n},"name\n{n}"\n' for n in range(50))
+BAD = '\n,none\nx,1,2\n7,"a"b\n'
+
+
+def walked(world: World, **options) -> list[RowBatch]:
+    return list(walking(world, **options))
+
+
+def walking(world: World, **options) -> Iterator[RowBatch]:
+    context = world.context()
+    payload = Payload.from_json(world.payload)
+    ledger = context.ledger(RUN)
+    reading = RunReader(prepare_run(RUN, payload, ledger, context).record)
+    yield from iter_row_batches(reading, ledger, context, **options)
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 7, 1000, 1_000_000])
+def test_it_sees_what_the_import_sees(piece_bytes):
+    world = World(f"id,name\n{ROWS}{BAD}".encode())
+    items, defects = [], []
+    for part in walked(world, piece_bytes=piece_bytes):
+        for row in range(part.count):
+            if row not in part.window.odd:
+                items.append(item_of_request(part.window.puts[row]))
+                continue
+            built = part.build(row)
+            if isinstance(built, Item):
+                items.append(built.attributes)
+            else:
+                at = part.places.position(row)
+                defects.append((at.line, at.byte, part.column_of(built), built.cause))
+    world.run()
+    assert sorted(map(str, items)) == sorted(map(str, world.items))
+    assert defects == [
+        (each["line"], each["byte"], each["column"], each["cause"]) for each in world.rejects()
+    ]
+    assert len(defects) == 3
+
+
+def test_it_counts_the_bytes_it_read():
+    data = f"id,name\n{ROWS}".encode()
+    parts = walked(World(data), piece_bytes=100)
+    assert sum(part.bytes for part in parts) == len(data) - len("id,name\n")
+
+
+def test_it_ends_between_two_pieces():
+    parts = walked(World(f"id,name\n{ROWS}".encode()), piece_bytes=200, must_end=lambda: True)
+    assert 0 < sum(part.count for part in parts) < 50
+
+
+def test_it_refuses_a_quote_that_is_not_closed():
+    with pytest.raises(UnterminatedQuote, match="line 2, byte 8"):
+        walked(World(b'id,name\n1,"a\n2,b\n'))
+
+
+def test_the_rows_before_it_are_given_all_the_same():
+    found = []
+    with pytest.raises(UnterminatedQuote):
+        found.extend(walking(World(b'id,name\n1,a\n2,"b\n3,c\n')))
+    assert [part.count for part in found] == [1]

@@ -1,0 +1,194 @@
+"""What is warned of, and what is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ddbload.plan import plan as planning
+from ddbload.plan.plan import make_plan
+from tests.unit.pipeline.world import TABLE, World
+
+NOW = 1_700_000_000
+
+
+class Told:
+    """The fake, whose table has more to tell."""
+
+    def __init__(self, inner: Any, more: Mapping[str, Any], recovery: str, expires: str | None):
+        self._inner, self._more = inner, more
+        self._recovery, self._expires = recovery, expires
+        self.meta = inner.meta
+
+    def describe_table(self, **given: Any) -> Any:
+        answer = self._inner.describe_table(**given)
+        answer["Table"].update(self._more)
+        return answer
+
+    def describe_continuous_backups(self, **_: Any) -> Any:
+        described = {
+            "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": self._recovery}
+        }
+        return {"ContinuousBackupsDescription": described}
+
+    def describe_time_to_live(self, **_: Any) -> Any:
+        if self._expires is None:
+            return {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
+        return {
+            "TimeToLiveDescription": {
+                "TimeToLiveStatus": "ENABLED",
+                "AttributeName": self._expires,
+            }
+        }
+
+
+def codes(data: str, *, recovery="ENABLED", expires=None, world=None, **more) -> list[str]:
+    return list(warnings(data, recovery=recovery, expires=expires, world=world, **more))
+
+
+def warnings(data: str, *, recovery="ENABLED", expires=None, world=None, **more) -> dict[str, str]:
+    made = World(data.encode(), **(world or {}))
+    made.clock.time = NOW
+    made.dynamodb = Told(made.dynamodb, more, recovery, expires)
+    plan = make_plan(made.payload, made.context()).to_json()
+    return {each["code"]: each["message"] for each in plan["warnings"]}
+
+
+def test_nothing_to_warn_of():
+    assert codes("id,name\n1,a\n2,b\n") == []
+
+
+def test_the_fake_knows_neither_backups_nor_expiry():
+    plan = make_plan(World(b"id\n1\n").payload, World(b"id\n1\n").context()).to_json()
+    found = {each["code"]: each["message"] for each in plan["warnings"]}
+    assert list(found) == ["recovery_unknown", "time_to_live_unknown"]
+    assert "dynamodb:DescribeTimeToLive" in found["time_to_live_unknown"]
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        ({"recovery": "DISABLED"}, "recovery_off", f"--table-name {TABLE} --point-in-time"),
+        ({"ItemCount": 12_345}, "table_not_empty", "12,345 items"),
+        (
+            {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}},
+            "stream_on",
+            "2 changes",
+        ),
+        ({"Replicas": [{"RegionName": "eu-west-1"}]}, "global_table", "eu-west-1"),
+    ],
+)
+def test_what_the_table_has(more, code, words):
+    found = warnings("id,name\n1,a\n2,b\n", **more)
+    assert list(found) == [code]
+    assert words in found[code]
+
+
+def test_a_replica_is_paid_for():
+    world = World(("id\n" + "".join(f"{n}\n" for n in range(1000))).encode())
+    world.dynamodb = Told(world.dynamodb, {"Replicas": [{"RegionName": "x"}]}, "ENABLED", None)
+    plan = make_plan(world.payload, world.context()).to_json()
+    assert plan["write_units"]["regions"] == 2
+    assert plan["price"]["services"]["DynamoDB"] == pytest.approx(2 * 1000 * 0.625e-6)
+
+
+def test_local_indexes_take_of_the_table():
+    local = {
+        "IndexName": "local",
+        "KeySchema": [
+            {"AttributeName": "id", "KeyType": "HASH"},
+            {"AttributeName": "name", "KeyType": "RANGE"},
+        ],
+        "Projection": {"ProjectionType": "KEYS_ONLY"},
+    }
+    world = World(b"id,name\n1,a\n2,b\n3,\n", indexes=[[("name", "S")]])
+    world.dynamodb = Told(world.dynamodb, {"LocalSecondaryIndexes": [local]}, "ENABLED", None)
+    plan = make_plan(world.payload, world.context()).to_json()
+    assert plan["write_units"]["total"] == 3 + 2 + 2
+    limits = {each["what"]: each["units"] for each in plan["time"]["limits"]}
+    assert (limits["table"], limits["index index-0"]) == (3 + 2, 2)
+
+
+def test_an_earlier_table_class_costs_more():
+    world = World(("id\n" + "".join(f"{n}\n" for n in range(10_000))).encode())
+    more = {"TableClassSummary": {"TableClass": "STANDARD_INFREQUENT_ACCESS"}}
+    world.dynamodb = Told(world.dynamodb, more, "ENABLED", None)
+    plan = make_plan(world.payload, world.context()).to_json()
+    assert plan["price"]["services"]["DynamoDB"] == pytest.approx(10_000 * 0.78e-6)
+
+
+def test_too_little_is_provisioned():
+    given = {"BillingModeSummary": {}, "ProvisionedThroughput": {"WriteCapacityUnits": 1}}
+    rows = "".join(f"{n}\n" for n in range(301))
+    assert codes(f"id\n{rows}", **given) == ["provisioned_low"]
+    assert codes(f"id\n{rows[:-4]}", **given) == []
+
+
+def test_keys_that_come_twice():
+    assert codes("id,name\n1,a\n2,b\n1,c\n") == ["duplicate_keys"]
+    last_wins = {"options": {"mode": "last-wins", "position_attribute": "at"}}
+    assert codes("id,name\n1,a\n2,b\n1,c\n", world=last_wins) == []
+
+
+SORTED = "".join(f"{n // 600},{n}\n" for n in range(6000))
+MIXED = "".join(f"{n % 10},{n}\n" for n in range(6000))
+ONE = "".join(f"0,{n}\n" for n in range(6000))
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [(SORTED, ["keys_together"]), (MIXED, []), (ONE, ["hot_key", "keys_together"])],
+)
+def test_partition_keys(rows, found):
+    world = {"keys": (("id", "S"), ("n", "N"))}
+    assert codes(f"id,n\n{rows}", world=world) == found
+
+
+def test_what_capacity_holds_up_more_is_not_hot():
+    given = {"BillingModeSummary": {}, "ProvisionedThroughput": {"WriteCapacityUnits": 5}}
+    world = {"keys": (("id", "S"), ("n", "N"))}
+    assert codes(f"id,n\n{ONE}", world=world, **given) == ["provisioned_low", "keys_together"]
+
+
+def test_indexes():
+    world = {"indexes": [[("team", "S")], [("nowhere", "S")]]}
+    rows = "".join(f"{n},{'' if n % 4 == 0 else 'a'}\n" for n in range(8000))
+    found = warnings(f"id,team\n{rows}", world=world)
+    assert list(found) == ["index_lacks_rows", "hot_index_key", "index_without_column"]
+    assert "6,000 of 8,000 rows" in found["index_lacks_rows"]
+    assert "100% of the rows" in found["hot_index_key"]
+    assert "'nowhere'" in found["index_without_column"]
+
+
+@pytest.mark.parametrize(
+    ("expires", "types", "code"),
+    [
+        (NOW + 9, {"end": "N"}, "time_to_live_on"),
+        (NOW - 9, {"end": "N"}, "time_to_live_past"),
+        ((NOW + 9) * 1000, {"end": "N"}, "time_to_live_milliseconds"),
+        (NOW + 9, {}, "time_to_live_type"),
+    ],
+)
+def test_items_that_expire(expires, types, code):
+    data = f"id,end\n1,{expires}\n2,\n"
+    assert codes(data, expires="end", world={"types": types}) == [code]
+    assert codes(data, expires="another", world={"types": types}) == []
+
+
+def test_documents_expire_alike():
+    data = f'{{"id": "a", "end": {NOW - 5}}}\n{{"id": "b"}}\n'
+    found = codes(data, expires="end", world={"source": {"format": "json"}})
+    assert found == ["time_to_live_past"]
+
+
+def test_every_code_is_documented():
+    root = Path(planning.__file__).parents[2]
+    page = (root / "docs" / "plan.md").read_text("utf-8")
+    source = Path(planning.__file__).with_name("advice.py").read_text("utf-8")
+    named = set(re.findall(r'PlanWarning\(\s*"(\w+)"', source))
+    assert len(named) >= 14
+    assert [code for code in sorted(named) if f"`{code}`" not in page] == []

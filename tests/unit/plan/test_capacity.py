@@ -1,0 +1,147 @@
+"""How long writing takes, and the commands that make it shorter."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.validate import ParamValidator
+
+from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.pipeline.reading.measure import TableIndex
+from ddbload.plan.capacity import HOT_TABLE, Load, limits_of, prewarm
+from ddbload.plan.table_facts import TableFacts, facts_of
+
+TABLE = Table("t.1", "id", (KeyAttribute("id", "S", 2048),))
+MODEL = botocore.session.get_session().get_service_model("dynamodb")
+
+
+def on_demand(**described: Any) -> TableFacts:
+    return facts_of(
+        TABLE, {"BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"}, **described}, "us-east-1"
+    )
+
+
+def provisioned(writes: int, **described: Any) -> TableFacts:
+    given = {"ReadCapacityUnits": 3, "WriteCapacityUnits": writes}
+    return facts_of(TABLE, {"ProvisionedThroughput": given, **described}, "us-east-1")
+
+
+def index(name: str = "idx", **more: Any) -> TableIndex:
+    return TableIndex(name, True, ("x",), (), "ALL", None, **more)
+
+
+def load(units: int, *indexes: tuple[TableIndex, int], hot: float = 0.0) -> Load:
+    return Load(units, units, indexes, ((HOT_TABLE, hot),) if hot else ())
+
+
+def parameters(command: str) -> dict[str, Any]:
+    """What the AWS CLI makes of a command, checked against DynamoDB's own model."""
+    words = shlex.split(command)
+    assert words[:5] == ["aws", "dynamodb", "update-table", "--table-name", "t.1"]
+    given: dict[str, Any] = {"TableName": "t.1"}
+    for option, value in zip(words[5::2], words[6::2], strict=True):
+        name = "".join(word.capitalize() for word in option.removeprefix("--").split("-"))
+        if value.startswith("["):
+            given[name] = json.loads(value)
+        else:
+            pairs = (pair.split("=") for pair in value.split(","))
+            given[name] = {key: int(number) for key, number in pairs}
+    shape = MODEL.operation_model("UpdateTable").input_shape
+    assert ParamValidator().validate(given, shape).generate_report() == ""
+    return given
+
+
+@pytest.mark.parametrize(
+    ("facts", "rate", "how"),
+    [
+        (on_demand(), 4000, "assumed"),
+        (on_demand(WarmThroughput={"WriteUnitsPerSecond": 10_000}), 10_000, "warm"),
+        (on_demand(OnDemandThroughput={"MaxWriteRequestUnits": 50}), 50, "limit"),
+        (on_demand(OnDemandThroughput={"MaxWriteRequestUnits": 5000}), 4000, "assumed"),
+        (provisioned(250), 250, "provisioned"),
+    ],
+)
+def test_the_table_is_the_limit(facts, rate, how):
+    (first, *_) = limits_of(facts, load(1_000_000))
+    assert (first.what, first.per_second) == ("table", rate)
+    assert first.seconds == 1_000_000 / rate
+    assert how in first.how
+
+
+def test_whatever_is_slowest_is_the_limit():
+    slow = index(write_capacity=10)
+    facts = provisioned(1000)
+    assert limits_of(facts, load(5000, (slow, 5000)))[0].what == "index idx"
+    assert limits_of(facts, load(5000, (slow, 10)))[0].what == "table"
+    assert limits_of(on_demand(), load(10**6, hot=9e5))[0].what == HOT_TABLE
+    assert limits_of(on_demand(), load(10**6), max_wcu=10)[0].what == "max_wcu"
+    fast = on_demand(WarmThroughput={"WriteUnitsPerSecond": 10**9})
+    assert limits_of(fast, load(10**9))[0].what == "processors"
+    stuck = limits_of(provisioned(9), load(10, (index(write_capacity=0), 10)))[0]
+    assert (stuck.what, stuck.to_json()["seconds"]) == ("index idx", None)
+
+
+def test_warming_an_on_demand_table():
+    facts = on_demand()
+    wanted = load(6_000_000, (index(), 6_000_000), (index("warm", warm_writes=30_000), 9))
+    better = prewarm(facts, wanted, limits_of(facts, wanted))
+    given = parameters(better.command)
+    assert given["WarmThroughput"] == {"WriteUnitsPerSecond": 20_000}
+    assert given["GlobalSecondaryIndexUpdates"] == [
+        {"Update": {"IndexName": "idx", "WarmThroughput": {"WriteUnitsPerSecond": 20_000}}}
+    ]
+    assert better.dollars == pytest.approx(2 * 16_000 * 0.00065)
+    assert (better.seconds, better.back) == (300, None)
+
+
+def test_each_region_is_warmed():
+    facts = on_demand(Replicas=[{"RegionName": "eu-west-1"}])
+    wanted = load(6_000_000)
+    assert prewarm(facts, wanted, limits_of(facts, wanted)).dollars == pytest.approx(20.8)
+
+
+def test_raising_a_provisioned_table_and_taking_it_back():
+    facts = provisioned(5)
+    wanted = load(60_000, (index(write_capacity=6, read_capacity=2), 60_000))
+    better = prewarm(facts, wanted, limits_of(facts, wanted))
+    assert parameters(better.command) == {
+        "TableName": "t.1",
+        "ProvisionedThroughput": {"ReadCapacityUnits": 3, "WriteCapacityUnits": 200},
+        "GlobalSecondaryIndexUpdates": [
+            {
+                "Update": {
+                    "IndexName": "idx",
+                    "ProvisionedThroughput": {"ReadCapacityUnits": 2, "WriteCapacityUnits": 200},
+                }
+            }
+        ],
+    }
+    back = parameters(better.back)
+    assert back["ProvisionedThroughput"]["WriteCapacityUnits"] == 5
+    (update,) = back["GlobalSecondaryIndexUpdates"]
+    assert update["Update"]["ProvisionedThroughput"]["WriteCapacityUnits"] == 6
+    assert better.dollars == pytest.approx((195 + 194) * 0.00065)
+
+
+@pytest.mark.parametrize(
+    ("facts", "wanted"),
+    [
+        (on_demand(), load(4000 * 300)),
+        (on_demand(), load(4_000_000, hot=3_900_000)),
+        (on_demand(OnDemandThroughput={"MaxWriteRequestUnits": 50}), load(4_000_000)),
+        (on_demand(WarmThroughput={"WriteUnitsPerSecond": 40_000}), load(10**9)),
+        (provisioned(0), load(0)),
+    ],
+)
+def test_where_it_would_not_help(facts, wanted):
+    assert prewarm(facts, wanted, limits_of(facts, wanted)) is None
+
+
+def test_the_quota_is_not_exceeded():
+    facts, wanted = on_demand(), load(10**9)
+    better = prewarm(facts, wanted, limits_of(facts, wanted))
+    assert (better.write_units, better.seconds) == (40_000, 25_000)

@@ -1,0 +1,145 @@
+"""Keys, hot keys, their order, and sizes, beside what is counted in full."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ddbload.pipeline.reading.measure import SizeHistogram, units_of
+from ddbload.plan.distinct_keys import KeyCounter
+from ddbload.plan.hot_partitions import FEW_ROWS, HeavyHitters, KeyOrder
+
+KEYS = st.lists(st.binary(max_size=2), max_size=200)
+
+
+def census_of(keys, exact_rows=10**6, block=50):
+    census = KeyCounter(exact_rows)
+    for start in range(0, len(keys), block):
+        census.add(keys[start : start + block])
+    return census.keys()
+
+
+@settings(max_examples=30)
+@given(KEYS)
+def test_keys_are_counted_exactly(keys):
+    found = census_of(keys)
+    counts = Counter(keys)
+    assert found.rows == len(keys)
+    assert found.distinct == len(counts)
+    assert found.repeated == sum(count > 1 for count in counts.values())
+    assert found.extra_rows == len(keys) - len(counts)
+    assert found.most == max(counts.values(), default=0)
+    assert (found.exact, found.error) == (True, 0.0)
+
+
+@settings(max_examples=30)
+@given(KEYS)
+def test_keys_that_repeat_much_need_no_estimate(keys):
+    """What counts is how many differ, not how many rows there are."""
+    keys = [key[:1] for key in keys] * 20
+    found = census_of(keys, exact_rows=600, block=7)
+    assert found.exact
+    assert found.distinct == len(set(keys))
+
+
+@pytest.mark.parametrize("doubled", [0.0, 0.01, 0.3, 1.0])
+def test_many_keys_are_estimated(doubled):
+    rng = random.Random(4)
+    keys = [str(n).encode() for n in range(60_000)]
+    keys += rng.sample(keys, int(doubled * len(keys)))
+    rng.shuffle(keys)
+    found = census_of(keys, exact_rows=8000, block=1000)
+    assert not found.exact
+    assert found.rows == len(keys)
+    assert found.distinct == pytest.approx(60_000, rel=max(5 * found.error, 1e-9))
+    assert found.extra_rows == found.rows - found.distinct
+    assert found.repeated == pytest.approx(int(doubled * 60_000), rel=0.1, abs=200)
+    assert found.error < 0.03
+
+
+def test_one_key_for_all_rows_is_no_trouble():
+    found = census_of([b"same"] * 20_000, exact_rows=1000, block=1000)
+    assert (found.distinct, found.repeated, found.extra_rows, found.most) == (1, 1, 19_999, 20_000)
+
+
+@given(st.lists(st.integers(0, 30), max_size=300), st.integers(1, 8))
+def test_a_hot_key_is_short_by_what_is_said_at_most(keys, capacity):
+    hot = HeavyHitters(capacity)
+    for start in range(0, len(keys), 20):
+        hot.add(Counter(keys[start : start + 20]))
+    counts = Counter(keys)
+    found = hot.hottest()
+    if found is None:
+        assert all(count <= len(keys) / capacity for count in counts.values())
+        return
+    most = max(counts.values())
+    assert found.rows <= counts[found.key] <= found.rows + found.error * len(keys) + 1e-9
+    assert most <= found.rows + found.error * len(keys) + 1e-9
+    assert found.error <= 1 / capacity
+    if hot.distinct is not None:
+        assert (hot.distinct, found.rows) == (len(counts), most)
+
+
+@pytest.mark.parametrize(
+    ("rows", "hot", "share"), [(FEW_ROWS, 60, 0.06), (FEW_ROWS, 50, 0), (FEW_ROWS - 1, 500, 0)]
+)
+def test_what_stands_out(rows, hot, share):
+    keys = HeavyHitters()
+    keys.add(Counter(["hot"] * hot + [str(n) for n in range(rows - hot)]))
+    assert keys.standing_out == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told", "together"),
+    [
+        ([1, 2, 3, 4], "ascending", 0.0),
+        ([4, 3, 3, 1], "descending", 1 / 3),
+        ([*range(100), 3], "mostly ascending", 0.0),
+        ([2, 1, 2, 1], "no", 0.0),
+        ([1], "no", 0.0),
+        ([], "no", 0.0),
+        ([5, 5, 5], "no", 1.0),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 3, 1000])
+def test_order(keys, told, together, block):
+    order = KeyOrder()
+    for start in range(0, len(keys), block):
+        order.add(keys[start : start + block])
+    assert order.sorted == told
+    assert order.together == pytest.approx(together)
+
+
+@given(st.lists(st.integers(1, 9000), min_size=1), st.floats(0.01, 1.0))
+def test_sizes(given_sizes, share):
+    sizes = SizeHistogram()
+    for start in range(0, len(given_sizes), 7):
+        sizes.add(given_sizes[start : start + 7])
+    assert (sizes.count, sizes.bytes) == (len(given_sizes), sum(given_sizes))
+    assert (sizes.smallest, sizes.largest) == (min(given_sizes), max(given_sizes))
+    assert sizes.units == sum(-(-size // 1024) for size in given_sizes)
+    exact = sorted(given_sizes)[max(0, -(-round(share * 1e9) * len(given_sizes) // 10**9) - 1)]
+    found = sizes.quantile(share)
+    assert exact <= found <= (exact if exact <= 4096 else exact + 1023)
+    assert sum(each["items"] for each in sizes.histogram()) == len(given_sizes)
+
+
+def test_a_histogram():
+    sizes = SizeHistogram()
+    sizes.add([1, 1024, 1025, 2049, 4096, 4097, 8192, 8193])
+    assert sizes.histogram() == [
+        {"up_to_bytes": 1024, "items": 2},
+        {"up_to_bytes": 2048, "items": 1},
+        {"up_to_bytes": 4096, "items": 2},
+        {"up_to_bytes": 8192, "items": 2},
+        {"up_to_bytes": 16384, "items": 1},
+    ]
+
+
+@pytest.mark.parametrize(("sizes", "units"), [([], 0), ([0, 5], 1), ([0, 1024, 1025], 3)])
+def test_what_is_not_there_takes_no_unit(sizes, units):
+    assert units_of(sizes) == units

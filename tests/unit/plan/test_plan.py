@@ -1,0 +1,311 @@
+"""A plan says what an import then does, and writes nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+
+import pytest
+
+from ddbload.plan import survey
+from ddbload.plan.plan import Sample, make_plan
+from tests.fakes.dynamodb_values import item_size
+from tests.unit.pipeline.world import BUCKET, World
+
+HEAD = "id,name,year,team\n"
+GOOD = "".join(f'{n},"Name, {n}",{1900 + n}.0,t{n % 3}\n' for n in range(200))
+BAD = ",no key,1.0,t\n1,short\n2,x,y,z,too long\n\n7,again,2000.0,t\n"
+
+
+def plan_of(world: World, **options) -> dict:
+    made = make_plan(world.payload, world.context(), **options)
+    # It is what --json prints.
+    return json.loads(json.dumps(made.to_json(), allow_nan=False))
+
+
+@pytest.fixture
+def world() -> World:
+    world = World((HEAD + GOOD + BAD).encode(), indexes=[[("team", "S")]])
+    world.options["max_rejects"] = 10
+    return world
+
+
+def test_it_says_what_the_import_then_does(world):
+    plan = plan_of(world)
+    assert world.items == []
+    assert world.store.objects == {}
+    report = world.run()
+    assert plan["rows"] == {
+        "read": report.rows.read,
+        "good": report.rows.written + report.rows.superseded,
+        "rejected": report.rows.rejected,
+        "total": report.rows.read,
+        "estimated": False,
+    }
+    assert plan["status"] == "REJECTS"
+    assert plan["source"]["bytes_read"] == plan["source"]["bytes"] == report.size
+    assert plan["source"]["complete"] is True
+    assert plan["keys"]["distinct"] == len(world.items)
+    assert (plan["keys"]["repeated"], plan["keys"]["extra_rows"]) == (1, 1)
+    assert plan["keys"]["exact"] is True
+    first = {}
+    for reject in world.rejects():
+        first.setdefault((reject["cause"], reject["column"]), reject)
+    assert [
+        (each["cause"], each["column"], each["rows"], each["first"]["line"], each["first"]["byte"])
+        for each in plan["rejects"]
+    ] == [
+        ("field_count", None, 2, *(first["field_count", None][at] for at in ("line", "byte"))),
+        ("empty_key", "id", 1, *(first["empty_key", "id"][at] for at in ("line", "byte"))),
+    ]
+
+
+def test_it_counts_the_units_that_are_then_consumed():
+    world = World((HEAD + GOOD).encode(), indexes=[[("team", "S")]])
+    plan = plan_of(world)
+    report = world.run()
+    units = plan["write_units"]
+    assert units["total"] == report.work.consumed_wcu
+    assert units["table"] + sum(each["units"] for each in units["indexes"]) == units["total"]
+    assert plan["price"]["services"]["DynamoDB"] == pytest.approx(400 * 0.625 / 1e6)
+    assert plan["items"]["bytes"] == sum(item_size(item) for item in world.items)
+    assert plan["items"]["largest"] == max(item_size(item) for item in world.items)
+
+
+def test_it_tells_of_columns(world):
+    columns = {each["name"]: each for each in plan_of(world)["columns"]}
+    assert columns["id"]["key"] == "partition"
+    assert columns["year"]["type"] == "S"
+    assert columns["year"]["inferred"] == {"type": "N", "why": "numbers that all end in .0"}
+    assert "years" in columns["year"]["notes"][0]
+    assert columns["name"]["examples"] == ["Name, 0", "Name, 1", "Name, 2"]
+
+
+def test_what_the_import_would_fail_of_is_its_error():
+    world = World(b"id,name\n1,a\n", make_table=False)
+    plan = plan_of(world)
+    assert plan["status"] == "FAILS"
+    assert plan["error"]["name"] == "TableNotFound"
+    assert plan["price"] is None
+    assert plan["table"] is None
+    # What the file has is told all the same: that may well be why.
+    assert [each["name"] for each in plan["columns"]] == ["id", "name"]
+
+
+def test_why_a_key_is_missing_can_be_seen():
+    world = World(b"Id;name\n1;a\n2;b\n", source={"format": "auto"})
+    plan = plan_of(world)
+    assert plan["error"]["name"] == "KeyColumnMissing"
+    assert plan["dialect"]["delimiter"] == ";"
+    assert [(each["name"], each["examples"]) for each in plan["columns"]] == [
+        ("Id", ["1", "2"]),
+        ("name", ["a", "b"]),
+    ]
+    assert (plan["source"]["complete"], plan["rows"]["rejected"]) == (False, 0)
+    assert plan["keys"] is None
+
+
+def test_a_delimiter_that_is_given_is_no_guess():
+    plan = plan_of(World(b"id^name\n1^a\n", source={"format": "auto", "delimiter": "^"}))
+    assert plan["status"] == "FINE"
+    read = plan["dialect"]
+    assert (read["format"], read["delimiter"]) == ("csv", "^")
+    assert (read["sure"], read["why"]) == (1.0, "as it was asked for")
+
+
+@pytest.mark.parametrize("data", [b'{"id": "1"}\n', b'{"id": {"S": "1"}}\n'])
+def test_what_has_a_delimiter_is_no_json(data):
+    plan = plan_of(World(data, source={"format": "auto", "delimiter": ";"}))
+    assert plan["dialect"]["format"] == "csv"
+    assert plan["error"]["name"] == "KeyColumnMissing"
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b"name\n1\n", "KeyColumnMissing"),
+        (b"id,id\n1,2\n", "DuplicateColumn"),
+        (b'id,name\n1,a\n2,"b\n3,c\n', "UnterminatedQuote"),
+        (b"\x1f\x8b\x08\x00", None),
+    ],
+)
+def test_errors_of_the_file(data, name):
+    plan = plan_of(World(data))
+    assert plan["status"] == "FAILS"
+    assert name is None or plan["error"]["name"] == name
+    assert plan["price"] is None
+    assert plan["time"] is None
+
+
+def test_too_many_rejects_fail_it_with_all_of_them_counted(world):
+    world.options["max_rejects"] = 2
+    plan = plan_of(world)
+    assert plan["error"]["name"] == "TooManyRejects"
+    assert plan["rows"]["rejected"] == 3
+    assert plan["price"]["total"] > 0
+    world.options["max_rejects"] = 3
+    assert plan_of(world)["status"] == "REJECTS"
+
+
+def test_a_file_without_rows_is_fine():
+    plan = plan_of(World(b"id,name\n"))
+    assert (plan["status"], plan["rows"]["total"]) == ("FINE", 0)
+    assert plan["write_units"]["total"] == 0
+    assert plan["time"]["seconds"] == 0
+    assert plan_of(World(b""))["status"] == "FINE"
+
+
+@pytest.mark.parametrize("sample", [Sample(rows=1000), Sample(share=0.1)])
+def test_a_sample_is_scaled(sample):
+    rows = 60_000
+    world = World(("id,name\n" + "".join(f"{n:06},{'x' * 20}\n" for n in range(rows))).encode())
+    plan = plan_of(world, sample=sample)
+    assert plan["rows"]["read"] < rows / 2
+    assert plan["rows"]["estimated"] is True
+    assert plan["source"]["complete"] is False
+    assert plan["rows"]["total"] == pytest.approx(rows, rel=0.01)
+    assert plan["write_units"]["total"] == pytest.approx(rows, rel=0.01)
+    assert "sample" in [each["code"] for each in plan["warnings"]]
+
+
+@pytest.mark.parametrize("sample", [Sample(rows=1000), Sample(share=0.1)])
+def test_a_sample_of_what_is_compressed(sample):
+    rng = random.Random(2)
+    rows = [f'{{"id": "{n}", "x": "{rng.randbytes(40).hex()}"}}\n' for n in range(40_000)]
+    data = gzip.compress("".join(rows).encode(), 1)
+    plan = plan_of(World(data, source={"format": "json"}), sample=sample)
+    assert plan["dialect"]["compression"] == "gzip"
+    assert plan["source"]["splits"] is False
+    assert plan["source"]["chunks"] == 1
+    assert plan["rows"]["estimated"] is True
+    assert plan["rows"]["read"] < 20_000
+    assert plan["rows"]["total"] == pytest.approx(40_000, rel=0.15)
+
+
+def test_a_small_compressed_file_is_read_to_its_end():
+    data = gzip.compress(b"".join(b'{"id": "%d"}\n' % n for n in range(5000)))
+    plan = plan_of(World(data, source={"format": "json"}), sample=Sample(rows=10))
+    assert (plan["rows"]["read"], plan["rows"]["estimated"]) == (5000, False)
+
+
+def test_several_objects():
+    world = World(b"id,name\n1,a\n", source={"key": None, "prefix": "in/"})
+    world.s3.put_object(Bucket=BUCKET, Key="in/two.csv", Body=b"id,name\n2,b\n,c\n1,d\n")
+    plan = plan_of(world)
+    assert plan["source"]["objects"] == 2
+    assert plan["rows"]["read"] == 4
+    assert plan["keys"]["extra_rows"] == 1
+    (reject,) = plan["rejects"]
+    assert reject["first"] == {"source": f"s3://{BUCKET}/in/two.csv", "line": 3, "byte": 12}
+
+
+def test_documents():
+    rows = [
+        '{"id": "a", "n": 7, "tags": ["x", null]}',
+        '{"id": "b", "n": "none"}',
+        "{}",
+        "nonsense",
+        '{"id": "a"}',
+    ]
+    world = World("\n".join(rows).encode(), source={"format": "json"})
+    plan = plan_of(world)
+    report = world.run()
+    assert plan["rows"]["rejected"] == report.rows.rejected == 2
+    assert plan["keys"]["distinct"] == len(world.items) == 2
+    assert plan["dialect"]["delimiter"] is None
+    columns = {each["name"]: each for each in plan["columns"]}
+    assert columns["n"]["notes"] == ["not of one type: N 1, S 1"]
+    assert columns["tags"]["type"] == "L"
+    assert columns["id"]["key"] == "partition"
+    put = [
+        {"id": {"S": "a"}, "n": {"N": "7"}, "tags": {"L": [{"S": "x"}, {"NULL": True}]}},
+        {"id": {"S": "b"}, "n": {"S": "none"}},
+        {"id": {"S": "a"}},
+    ]
+    assert plan["items"]["bytes"] == sum(map(item_size, put))
+
+
+def test_changes_that_delete():
+    key = {"id": {"S": "a"}}
+    rows = [
+        {"Metadata": {}, "Keys": key, "NewImage": {**key, "x": {"S": "y" * 2000}}},
+        {"Metadata": {}, "Keys": {"id": {"S": "gone"}}, "OldImage": {"id": {"S": "gone"}}},
+        {"Metadata": {}, "Keys": {}, "NewImage": {}},
+    ]
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    world = World(data, source={"format": "dynamodb-export"}, indexes=[[("x", "S")]])
+    plan = plan_of(world)
+    report = world.run()
+    assert plan["rows"]["rejected"] == report.rows.rejected == 1
+    assert (plan["items"]["count"], plan["items"]["deleted"]) == (1, 1)
+    assert plan["items"]["smallest"] == plan["items"]["bytes"] == item_size(world.items[0])
+    assert plan["keys"]["distinct"] == 2
+    assert plan["write_units"]["table"] == 2 + 1
+    assert plan["write_units"]["total"] == report.work.consumed_wcu
+
+
+def test_a_mapping_and_nulls():
+    world = World(b"a,b,c\n1,x,NULL\n2,NULL,y\n")
+    more = {
+        "mapping": {"rename": {"a": "n"}, "drop": ["c"], "set": {"id": "USER#{a}"}},
+        "nulls": {"policy": "null", "markers": ["NULL"]},
+    }
+    made = make_plan({**world.payload, **more}, world.context()).to_json()
+    assert made["status"] == "FINE"
+    assert [(each["name"], each["column"]) for each in made["columns"]] == [
+        ("n", "a"),
+        ("b", "b"),
+        ("id", None),
+    ]
+    assert made["columns"][1]["empty"] == 1
+    put = [
+        {"n": {"S": "1"}, "b": {"S": "x"}, "id": {"S": "USER#1"}},
+        {"n": {"S": "2"}, "b": {"NULL": True}, "id": {"S": "USER#2"}},
+    ]
+    assert made["items"]["bytes"] == sum(map(item_size, put))
+
+
+@pytest.mark.parametrize(
+    "options", [{"mode": "insert"}, {"mode": "last-wins", "position_attribute": "at"}]
+)
+def test_modes_that_put(options):
+    world = World((HEAD + GOOD).encode(), options=dict(options), indexes=[[("team", "S")]])
+    plan = plan_of(world)
+    report = world.run()
+    assert plan["items"]["bytes"] == sum(map(item_size, world.items))
+    assert plan["write_units"]["total"] == report.work.consumed_wcu
+
+
+def test_the_mode_that_deletes():
+    world = World(b"id,name\n1,a\n2,b\n,c\n", options={"mode": "delete"})
+    plan = plan_of(world)
+    report = world.run()
+    assert plan["rows"]["rejected"] == report.rows.rejected == 1
+    assert plan["write_units"]["total"] == report.work.consumed_wcu == 2
+    assert plan["price"]["storage_month"] == 0
+    assert "deletes" in plan["write_units"]["assumed"]
+
+
+def test_types_that_are_inferred_are_those_of_the_import():
+    world = World(b"id,year,zip\n1,1999,01234\n2,2001,20500\n")
+    made = make_plan({**world.payload, "infer_types": True}, world.context()).to_json()
+    assert [each["type"] for each in made["columns"]] == ["S", "N", "S"]
+
+
+def test_of_very_many_columns_the_first_are_looked_at(monkeypatch):
+    monkeypatch.setattr(survey, "MOST_COLUMNS", 2)
+    columns = plan_of(World((HEAD + GOOD).encode()))["columns"]
+    assert [("examples" in each) for each in columns] == [True, True, False, False]
+
+
+def test_a_sample_of_everything_is_no_estimate():
+    plan = plan_of(World((HEAD + GOOD).encode()), sample=Sample(share=1.0))
+    assert plan["rows"]["estimated"] is False
+
+
+def test_no_row_of_the_file_is_told_but_its_examples(world):
+    secret = "".join(f"{n},secret-{n:03},1,t\n" for n in range(100)) + ",secret-999,1,t\nx,secret\n"
+    world.overwrite((HEAD + secret).encode())
+    told = json.dumps(plan_of(world))
+    assert told.count("secret") == 3

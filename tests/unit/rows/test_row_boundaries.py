@@ -1,0 +1,108 @@
+"""Where rows end."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
+from ddbload.rows.boundaries.row_boundaries import count_line_ends
+from ddbload.rows.dialect import Dialect
+
+ENDS = dialect_boundaries(Dialect())
+
+
+def test_a_row_ends_after_its_line_end() -> None:
+    assert ENDS.all(b"a\nb\r\nc\rd") == [2, 5, 7, 8]
+
+
+def test_nothing_has_no_rows() -> None:
+    assert ENDS.all(b"") == []
+    assert ENDS.last(b"", final=True) == 0
+    assert ENDS.first_from(b"", 1, final=True) == 0
+
+
+def test_line_ends_inside_quotes_end_nothing() -> None:
+    assert ENDS.all(b'1,"a\nb\r\n""\r"\n2\n') == [13, 15]
+
+
+def test_a_bare_quote_hides_nothing() -> None:
+    assert ENDS.all(b'1,5" disk\n2,3" disk\n') == [10, 20]
+
+
+def test_an_open_quote_hides_the_rest() -> None:
+    data = b'1,a\n2,"b\n3,c\n'
+    assert ENDS.all(data) == [4, len(data)]
+    assert ENDS.last(data, final=True) == 4
+
+
+def test_a_cr_at_the_end_waits_for_what_follows() -> None:
+    assert ENDS.last(b"a\nb\r", final=False) == 2
+    assert ENDS.last(b"a\nb\r", final=True) == 4
+    assert ENDS.first_from(b"a\nb\r", 3, final=False) == 0
+    assert ENDS.first_from(b"a\nb\r", 3, final=True) == 4
+
+
+def test_a_cr_before_a_row_of_its_own_does_not_wait() -> None:
+    assert ENDS.last(b"a\r\r", final=False) == 2
+
+
+def test_a_search_does_not_part_a_crlf() -> None:
+    data = b"a\r\nb\r\n"
+    assert [ENDS.first_from(data, offset, final=True) for offset in range(1, 7)] == [
+        *(3, 3, 3),
+        *(6, 6, 6),
+    ]
+
+
+def test_a_search_skips_line_ends_inside_quotes() -> None:
+    data = b'1,"a\nb"\n2,c\n'
+    assert [ENDS.first_from(data, offset, final=True) for offset in range(1, 13)] == [
+        *[8] * 8,
+        *[12] * 4,
+    ]
+
+
+def test_a_row_without_a_line_end_is_not_found() -> None:
+    assert ENDS.first_from(b"a\nb", 3, final=True) == 0
+    assert ENDS.last(b"a\nb", final=True) == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "closes"),
+    [
+        (b"", True),
+        (b"a,b", True),
+        (b'"', False),
+        (b'""', True),
+        (b'"""', False),
+        (b'1,"a\n', False),
+        (b'1,"a\n"', True),
+        (b'5" disk', True),
+        (b'"a"b"', True),
+        (b'"a"b","', False),
+    ],
+)
+def test_quotes_that_are_closed(data: bytes, closes: bool) -> None:
+    assert ENDS.closes(data) is closes
+    assert dialect_boundaries(Dialect(quote=None)).closes(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [(b"", 0), (b"ab", 0), (b"\n", 1), (b"\r", 1), (b"\r\n", 1), (b"\r\r\n\n", 3), (b"\n\r", 2)],
+)
+def test_lines_end_at_cr_lf_and_crlf(data: bytes, lines: int) -> None:
+    assert count_line_ends(data) == lines
+    assert count_line_ends(b"\n" + data + b"\n", 1, 1 + len(data)) == lines
+
+
+@pytest.mark.parametrize("quote", ['"', "«", "😀"])
+def test_a_field_of_three_megabytes(quote: str) -> None:
+    inside = f"line, {quote}{quote}\r\n" * 300_000
+    field = f"1,{quote}{inside}{quote}\n".encode()
+    assert len(field) > 3_000_000
+    ends = dialect_boundaries(Dialect(quote=quote))
+    assert ends.all(field + b"2,b\n") == [len(field), len(field) + 4]
+    assert ends.last(field + b"2,", final=False) == len(field)
+    assert ends.first_from(field + b"2,b\n", 1, final=False) == len(field)
+    assert ends.last(field[:-2], final=False) == 0

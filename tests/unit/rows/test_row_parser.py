@@ -1,0 +1,151 @@
+"""Fields, places and texts of rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.contracts.run_record import Cursor
+from ddbload.errors import SplitMismatch
+from ddbload.rows.block_splitter import Block
+from ddbload.rows.boundaries import row_boundaries
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
+from ddbload.rows.boundaries.row_boundaries import count_line_ends
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.reject_lines import Defect
+from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
+
+START = Cursor(1000, 50)
+
+
+def _rows(data: str | bytes, delimiter: str = ",", quote: str | None = '"') -> ParsedRows:
+    dialect = Dialect(delimiter, quote)
+    data = data.encode() if isinstance(data, str) else data
+    return RowParser(dialect, dialect_boundaries(dialect)).parse(Block(data, START))
+
+
+def _records(data: str | bytes, delimiter: str = ",", quote: str | None = '"') -> list[ParsedRow]:
+    return _rows(data, delimiter, quote).records
+
+
+def test_fields_are_read() -> None:
+    assert _records('1,a\r\n"2","b ""c"",\nd"\n3,') == [["1", "a"], ["2", 'b "c",\nd'], ["3", ""]]
+
+
+def test_an_empty_line_is_no_row_and_an_empty_field_is() -> None:
+    assert _records('\n\r\na\n\n""\n') == [["a"], [""]]
+
+
+def test_blanks_belong_to_their_field() -> None:
+    assert _records(' a , "b" \n') == [[" a ", ' "b" ']]
+    assert _records(b" a , b \n\t\n\xff\n")[:2] == [[" a ", " b "], ["\t"]]
+
+
+def test_other_delimiters_and_quotes() -> None:
+    assert _records("1\t'a\tb'\n", "\t", "'") == [["1", "a\tb"]]
+    assert _records("1§«a§««b«\n", "§", "«") == [["1", "a§«b"]]
+
+
+def test_without_quotes_a_quote_is_text() -> None:
+    assert _records('"1","a\n', quote=None) == [['"1"', '"a']]
+
+
+def test_nul_is_text_or_a_delimiter() -> None:
+    assert _records("a\0b,c\n") == [["a\0b", "c"]]
+    assert _records("a\0b\n", "\0") == [["a", "b"]]
+
+
+@pytest.mark.parametrize(
+    ("row", "cause", "column"),
+    [
+        (b'1,"a"b,c', "bad_quote", 1),
+        (b'"1" ,a', "bad_quote", 0),
+        (b'1,"a"b,"c"d', "bad_quote", 1),
+        (b'1,"a', "unterminated_quote", 1),
+        (b'"', "unterminated_quote", 0),
+        (b'1,"a"b,c"', "bad_quote", 1),
+        (b"1,caf\xe9,\xff", "bad_encoding", 1),
+        (b'"a\xff\n",b', "bad_encoding", 0),
+    ],
+)
+def test_a_bad_row_spoils_no_other(row: bytes, cause: str, column: int) -> None:
+    before, bad = _records(b'x,"y"\n' + row + b"\n")[:2]
+    assert before == ["x", "y"]
+    assert isinstance(bad, Defect)
+    assert (bad.cause, bad.column) == (cause, column)
+    if cause != "unterminated_quote":
+        assert _records(row + b'\nx,"y, z"\n\n""\n')[1:] == [["x", "y, z"], [""]]
+
+
+def test_a_bad_byte_is_shown() -> None:
+    (defect,) = _records(b"caf\xe9\n")
+    assert defect == Defect("bad_encoding", "byte 0xE9 is not UTF-8 here", 0)
+
+
+def test_a_place_is_the_sources() -> None:
+    rows = _rows('\na\n"b\r\nc"\r\n\nd')
+    assert [rows.position(row) for row in range(3)] == [
+        Cursor(1001, 51),
+        Cursor(1003, 52),
+        Cursor(1012, 55),
+    ]
+    assert rows.position(0) == Cursor(1001, 51)
+
+
+def test_after_a_row_comes_the_next_or_an_empty_line() -> None:
+    rows = _rows('a\n\n"b\r\nc"\r\nd')
+    assert [rows.after(row) for row in range(3)] == [
+        Cursor(1002, 51),
+        Cursor(1011, 54),
+        Cursor(1012, 54),
+    ]
+
+
+def test_the_text_of_a_row_is_as_it_stands() -> None:
+    rows = _rows(b'a,"b\nc"\r\n\n caf\xe9 \n"x')
+    assert [rows.raw(row) for row in range(3)] == ['a,"b\nc"', " caf\udce9 ", '"x']
+
+
+def test_places_of_all_rows_take_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = []
+
+    def count(data: bytes, start: int = 0, end: int | None = None) -> int:
+        stop = len(data) if end is None else end
+        counted.append(stop - start)
+        return count_line_ends(data, start, stop)
+
+    data = 'a,"b\nc"\n' * 5000
+    rows = _rows(data)
+    monkeypatch.setattr(row_boundaries, "count_line_ends", count)
+    for row in range(5000):
+        assert rows.position(row) == Cursor(1000 + 8 * row, 50 + 2 * row)
+    assert sum(counted) < len(data)
+
+
+def test_a_parser_and_a_splitter_that_differ_are_noticed() -> None:
+    rows = _rows("a\nb\n")
+    rows.count += 1
+    with pytest.raises(SplitMismatch, match=r"byte 1000 and 1004 .* 2 rows and the parser 3"):
+        rows.position(0)
+
+
+def test_a_field_of_three_megabytes() -> None:
+    inside = "漢,\n" * 600_000
+    data = f'1,"{inside}"\n2,b\n'
+    assert len(data.encode()) > 3_000_000
+    rows = _rows(data)
+    assert rows.records == [["1", inside], ["2", "b"]]
+    assert rows.position(1).line == START.line + 600_001
+
+
+def test_a_field_of_three_megabytes_beside_a_bad_row() -> None:
+    inside = 'a""b\n' * 600_000
+    records = _records(f'1,"{inside}"\n2,"b"c\n')
+    assert records[0] == ["1", inside.replace('""', '"')]
+    assert isinstance(records[1], Defect)
+
+
+def test_a_row_of_a_hundred_thousand_columns() -> None:
+    wide = [f"c{number}" for number in range(100_000)]
+    assert _records(",".join(wide) + "\n") == [wide]
+    records = _records(",".join(wide) + '\n"a"b\n')
+    assert records[0] == wide

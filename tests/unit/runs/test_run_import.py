@@ -1,0 +1,476 @@
+"""The state machine's part on one machine, in this process, over fakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from ddbload import errors
+from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.payload import check_run_id
+from ddbload.contracts.results import Heartbeat, RowCounts
+from ddbload.contracts.states import ImportTask
+from ddbload.items.encode.batch_encoder import BatchEncoder
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.progress import ChunkProgress, RunTotals
+from ddbload.rows.columns import Columns
+from ddbload.runs import worker_pools
+from ddbload.runs.heartbeats import machine
+from ddbload.runs.run_import import RunResult, new_run_id, run_import
+from ddbload.runs.worker_pools import InProcessPool, Worker
+from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
+from tests.unit.pipeline.expected import (
+    assert_segments_tell_the_truth,
+    counted,
+    counts,
+    outcome,
+    table_of,
+)
+from tests.unit.pipeline.world import RUN, World
+
+DATA = b"id,n\n" + b"".join(b"r%d,%d\n" % (n, n) for n in range(300))
+
+
+@dataclass
+class Settings:
+    """What makes contexts: a world's fakes in place of clients and a folder."""
+
+    world: World
+    segment_seconds: float = 60.0
+    concurrency: int = 1
+    contexts: list[Context] = field(default_factory=list)
+
+    def context(
+        self,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        progress: Callable[[ChunkProgress], None] = lambda _: None,
+    ) -> Context:
+        self.contexts.append(self.world.context(should_stop=should_stop, progress=progress))
+        return self.contexts[-1]
+
+
+def conduct(world: World, seconds: float = 60.0, **how: Any) -> RunResult:
+    settings: Any = Settings(world, seconds)
+    return run_import(world.payload, settings, run=RUN, **how)
+
+
+@pytest.mark.parametrize("engine", ["sync", "threads"])
+@pytest.mark.parametrize("chunk_bytes", [1, 500, 10**6])
+def test_an_import_from_end_to_end(engine, chunk_bytes):
+    world = World(DATA, options={"engine": engine, "chunk_bytes": chunk_bytes})
+    ended = conduct(world)
+    expected = outcome(DATA)
+    assert ended.report.status == "SUCCEEDED"
+    assert ended.report.rows == counts(expected)
+    assert ended.adopted_rows == 0
+    assert table_of(world) == expected.last_of_each_key
+    assert_segments_tell_the_truth(world, expected)
+    assert world.ledger.find_report() == ended.report
+
+
+def test_a_file_without_rows_needs_no_worker():
+    ended = conduct(World(b"id\n"))
+    assert (ended.report.status, ended.report.rows.read) == ("SUCCEEDED", 0)
+
+
+def test_each_step_has_a_deadline_of_its_own():
+    world = World(DATA, options={"chunk_bytes": 1500}, request_seconds=1.0)
+    ended = conduct(world, seconds=2.5)
+    assert ended.report.rows == counts(outcome(DATA))
+    # Three requests of 25 rows a step.
+    assert max(segment.rows.read for segment in counted(world)) == 75
+    assert ended.report.chunks == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "run"), [({"target": {}}, RUN), ({}, "../up"), ({"source": None}, RUN)]
+)
+def test_a_bad_request_reaches_nothing(changes, run):
+    world = World(DATA)
+    settings: Any = Settings(world)
+    with pytest.raises(errors.InvalidPayload):
+        run_import({**world.payload, **changes}, settings, run=run)
+    assert settings.contexts == []
+
+
+def test_what_preflight_raises_is_raised():
+    world = World(DATA, keys=[("isbn", "S")])
+    with pytest.raises(errors.KeyColumnMissing):
+        conduct(world)
+    assert world.store.objects == {}
+
+
+# Interrupted, and continued.
+
+
+def stops_after(world: World, operation: str, count: int) -> Callable[[], bool]:
+    def should_stop() -> bool:
+        return sum(call.operation == operation for call in world.dynamodb.calls) >= count
+
+    return should_stop
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 11])
+def test_an_interrupted_import_goes_on_where_it_was(count):
+    world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
+    first = conduct(world, should_stop=stops_after(world, "batch_write_item", count))
+    assert (first.report.status, first.report.error) == ("INTERRUPTED", None)
+    assert first.report.rows.written == len(world.dynamodb.writes) <= count * 25
+    second = conduct(world)
+    assert second.report.status == "SUCCEEDED"
+    assert second.report.rows == counts(outcome(DATA))
+    assert second.adopted_rows == first.report.rows.read > 0
+    # What was settled is not sent again.
+    assert len(world.dynamodb.writes) == 300
+
+
+def test_a_finished_run_again_does_nothing_and_keeps_its_times():
+    world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
+    first = conduct(world)
+    writes, names = len(world.dynamodb.writes), set(world.store.objects)
+    world.clock.sleep(1000.0)
+    again = conduct(world)
+    assert (again.already_done, again.report) == (True, first.report)
+    assert again.report.seconds < 100
+    assert again.adopted_rows == 300
+    assert len(world.dynamodb.writes) == writes
+    assert set(world.store.objects) == names
+    assert world.ledger.find_report() == first.report
+    assert not first.already_done
+
+
+def test_a_finished_run_that_the_ledger_does_not_prove_is_taken_up():
+    world = World(DATA, options={"chunk_bytes": 700})
+    conduct(world)
+    del world.store.objects[min(name for name in world.store.objects if "/chunks/" in name)]
+    again = conduct(world)
+    assert (again.already_done, again.report.status) == (False, "SUCCEEDED")
+    assert 0 < again.adopted_rows < again.report.rows.read == 300
+
+
+def test_a_finished_run_whose_rejects_are_lost_is_not_done():
+    world = World(BAD + b"good,1\n", types={"n": "N"})
+    assert conduct(world).report.rows.rejected == 300
+    (name,) = (name for name in world.store.objects if "/rejects/" in name)
+    del world.store.objects[name]
+    again = conduct(world)
+    assert (again.already_done, again.report.error.name) == (False, "LedgerDamaged")
+
+
+# Signs of life.
+
+
+def heartbeats_of(world: World) -> list[dict[str, Any]]:
+    """What is written as the run's heartbeat, from now on."""
+    found: list[dict[str, Any]] = []
+
+    def hook(moment: str, name: str, data: bytes) -> None:
+        if moment == "done" and name.endswith("/progress.json"):
+            found.append(json.loads(data))
+
+    world.store.hook = hook
+    return found
+
+
+def test_a_run_shows_that_it_lives_from_its_first_object_to_its_report():
+    world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
+    found = heartbeats_of(world)
+    conduct(world, should_stop=stops_after(world, "batch_write_item", 3))
+    names = [name.removeprefix(f"runs/{RUN}/") for name in world.store.objects]
+    assert names.index("progress.json") == names.index("run.json") + 1
+    first, last = found[0], found[-1]
+    assert (first["state"], first["step"], first["rows"]["read"]) == ("running", "preflight", 0)
+    assert (last["state"], last["step"], last["size"]) == ("ended", "import", len(DATA))
+    assert last["rows"] == world.ledger.find_report().rows.to_json()
+    assert (first["pid"], first["host"]) == (os.getpid(), os.uname().nodename)
+    assert (first["at"], last["at"]) == (1000.0, world.clock.time)
+
+
+def test_what_ends_before_there_is_a_run_leaves_nothing():
+    world = World(DATA, keys=[("isbn", "S")])
+    with pytest.raises(errors.KeyColumnMissing):
+        conduct(world)
+    assert world.store.objects == {}
+
+
+def test_a_run_that_fails_has_ended():
+    world = World(DATA)
+    conduct(world)
+    world.overwrite(DATA + b"x,1\n")
+    found = heartbeats_of(world)
+    with pytest.raises(errors.SourceChanged):
+        conduct(world)
+    assert found[-1]["state"] == "ended"
+
+
+def test_a_heartbeat_that_cannot_be_written_ends_no_run():
+    world = World(DATA)
+
+    def hook(moment: str, name: str, _data: bytes) -> None:
+        if moment == "put" and name.endswith("/progress.json"):
+            raise errors.ServiceUnavailable("the ledger takes nothing just now")
+
+    world.store.hook = hook
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+def living(world: World, **changes: Any) -> None:
+    """Leave the heartbeat of another process, this one's parent, that is at it just now."""
+    world.preflight()
+    host, boot = machine()
+    beat = Heartbeat(
+        *("running", "import", host, boot, os.getppid(), world.clock.time, 2.0),
+        *(RowCounts(5, 5), 100, len(DATA)),
+    )
+    world.ledger.put_heartbeat(replace(beat, **changes))
+
+
+def test_a_run_under_way_is_not_taken_up():
+    world = World(DATA)
+    living(world)
+    found = heartbeats_of(world)
+    with pytest.raises(errors.RunUnderWay, match=f"run {RUN} is under way: process {os.getppid()}"):
+        conduct(world)
+    assert (world.items, found) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"at": 1000.0 - 6.1},
+        {"pid": 2**22 + 1},
+        {"pid": os.getpid()},
+        {"state": "ended"},
+        {"host": "elsewhere", "at": 1000.0 - 6.1},
+    ],
+)
+def test_a_run_whose_process_is_gone_is_taken_up(changes):
+    world = World(DATA)
+    living(world, **changes)
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("changes", [{"host": "elsewhere"}, {"boot": "another"}])
+def test_of_another_machine_only_the_heartbeat_is_known(changes):
+    world = World(DATA)
+    living(world, pid=2**22 + 1, **changes)
+    with pytest.raises(errors.RunUnderWay):
+        conduct(world)
+    world.clock.sleep(6.1)
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+def test_a_damaged_heartbeat_is_none():
+    world = World(DATA)
+    world.preflight()
+    world.write_json("progress.json", {"state": "running"})
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+def test_interrupted_before_there_is_anything_to_report(monkeypatch):
+    monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
+    monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 100)
+    world = World(DATA, options={"chunk_bytes": 50})
+    with pytest.raises(errors.Interrupted, match=f"--run-id {RUN} continues it"):
+        conduct(world, should_stop=lambda: True)
+    assert world.items == []
+    assert world.in_ledger("report") == []
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+def test_interrupted_when_all_is_done_is_a_success():
+    world = World(DATA)
+    stop = stops_after(world, "batch_write_item", 12)
+    assert conduct(world, should_stop=stop).report.status == "SUCCEEDED"
+
+
+# Failures.
+
+
+def test_a_chunk_that_fails_for_its_own_reasons_does_not_stop_its_siblings():
+    world = World(DATA, options={"chunk_bytes": 700})
+    world.preflight()
+    chunks = [chunk.to_json() for chunk in world.manifest]
+    # One byte less: then it does not end with a row.
+    chunks[1]["end"] = chunks[2]["start"] = chunks[1]["end"] - 1
+    (part,) = world.in_ledger("manifest/")
+    world.write_json(part, {**world.read_json(part), "chunks": chunks})
+    world.write_json("manifest.json", chunks)
+    ended = conduct(world)
+    assert (ended.report.status, ended.report.error.name) == ("FAILED", "SplitMismatch")
+    assert [each.chunk for each in ended.report.failures] == [1]
+    assert ended.report.chunks_done == ended.report.chunks - 1
+
+
+def test_what_no_chunk_could_do_ends_the_run():
+    world = World(DATA, options={"chunk_bytes": 700})
+    world.dynamodb.faults.add("batch_write_item", None, fails("AccessDeniedException"))
+    ended = conduct(world)
+    assert (ended.report.status, ended.report.error.name) == ("FAILED", "AccessDenied")
+    assert len(ended.report.failures) == 1
+    assert ended.report.chunks_done < ended.report.chunks - 1
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+def test_a_chunk_that_makes_no_progress_is_given_up():
+    world = World(DATA, options={"chunk_bytes": 1500}, request_seconds=1.0)
+
+    def decide(operation: str, params: Any) -> Fault | None:
+        if operation != "batch_write_item":
+            return None
+        puts = [request["PutRequest"]["Item"] for request in params["RequestItems"]["books"]]
+        return nothing_processed() if {"S": "r0"} in [put["id"] for put in puts] else None
+
+    world.dynamodb.faults.decide = decide
+    ended = conduct(world, seconds=5.0)
+    assert ended.report.error.name == "NoProgress"
+    assert [each.chunk for each in ended.report.failures] == [0]
+    world.dynamodb.faults.decide = None
+    assert conduct(world).report.rows == counts(outcome(DATA))
+
+
+def test_a_fault_of_ours_is_named_without_row_data_and_stops_no_sibling(monkeypatch):
+    real = BatchEncoder.encode
+
+    def encode(self: BatchEncoder, columns: Columns) -> Any:
+        if "r0" in columns.cells[0]:
+            raise RuntimeError(f"cannot do {columns.cells}")
+        return real(self, columns)
+
+    monkeypatch.setattr(BatchEncoder, "encode", encode)
+    world = World(DATA, options={"chunk_bytes": 700})
+    ended = conduct(world)
+    assert ended.report.error.name == "UnexpectedError"
+    assert ended.report.error.chunk == 0
+    message = ended.report.error.message
+    assert re.fullmatch(
+        r"importing chunk 0: RuntimeError at test_run_import\.py:\d+; this is a fault of ddbload,"
+        r" please report it",
+        message,
+    )
+    assert ended.report.chunks_done == ended.report.chunks - 1
+    monkeypatch.undo()
+    assert conduct(world).report.status == "SUCCEEDED"
+
+
+BAD = b"id,n\n" + b"".join(b"r%d,x\n" % n for n in range(300))
+
+
+@pytest.mark.parametrize("limit", [0, 5, 100])
+def test_too_many_rejects_stop_all_chunks(limit):
+    options = {"chunk_bytes": 60, "max_rejects": limit}
+    world = World(BAD, types={"n": "N"}, options=options)
+    ended = conduct(world)
+    assert (ended.report.status, ended.report.error.name) == ("FAILED", "TooManyRejects")
+    # Only what one chunk holds comes on top.
+    assert limit < ended.report.rows.rejected <= limit + 20
+    world.options["max_rejects"] = 300
+    # Then all of them are known, and there was no other row.
+    ended = conduct(world)
+    assert (ended.report.status, ended.report.error.name) == ("FAILED", "NothingWritten")
+
+
+def test_a_run_with_too_many_rejects_does_not_go_on_under_the_same_limit():
+    world = World(BAD, types={"n": "N"}, options={"chunk_bytes": 60, "max_rejects": 5})
+    first = conduct(world)
+    again = conduct(world)
+    assert again.report.rows == first.report.rows
+    assert again.report.error.name == "TooManyRejects"
+
+
+# What is shown meanwhile.
+
+
+def test_totals_grow_to_the_whole():
+    told: list[RunTotals] = []
+    world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
+    conduct(world, seconds=2.0, watch=told.append)
+    for name in ("read", "written"):
+        values = [getattr(each.rows, name) for each in told]
+        assert values == sorted(values)
+        assert values[-1] == 300
+    assert (told[-1].bytes, told[-1].size) == (len(DATA), len(DATA))
+    assert told[-1].work.requests == len(
+        [call for call in world.dynamodb.calls if call.operation == "batch_write_item"]
+    )
+
+
+def test_totals_begin_with_what_was_there():
+    world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
+    first = conduct(world, should_stop=stops_after(world, "batch_write_item", 5))
+    told: list[RunTotals] = []
+    conduct(world, watch=told.append)
+    assert told[-1].adopted_rows == first.report.rows.read
+    assert told[-1].rows.read == 300
+
+
+# Workers.
+
+
+def test_run_ids_sort_by_time():
+    early = new_run_id(datetime(2026, 11, 21, 7, 30, tzinfo=UTC))
+    late = new_run_id(datetime(2026, 11, 21, 7, 30, 1, tzinfo=UTC))
+    assert re.fullmatch(r"20261121T073000Z-[0-9a-f]{6}", early)
+    assert early < late
+    assert new_run_id() != new_run_id()
+    assert check_run_id(early) == early
+
+
+def test_a_worker_needs_a_run():
+    world = World(DATA)
+    settings: Any = Settings(world)
+    with pytest.raises(errors.RunNotFound):
+        Worker(settings, world.context(), RUN)
+
+
+def test_one_worker_alone_does_one_task_at_a_time():
+    world = World(DATA, options={"chunk_bytes": 700})
+    world.preflight()
+    settings: Any = Settings(world)
+    crew = InProcessPool(settings, world.context(), RUN)
+    assert crew.wait(0.1) == []
+    for chunk in world.manifest[:2]:
+        crew.submit(ImportTask(RUN, chunk))
+    ((task, result),) = crew.wait(0.1)
+    assert task.chunk.chunk == 0
+    assert result.segment.proven
+    crew.stop()
+    assert len(crew.wait(0.1)) == 1
+    assert crew.wait(0.1) == []
+    crew.close()
+
+
+def test_errors_of_a_step_are_given_back():
+    world = World(DATA)
+    world.preflight()
+    settings: Any = Settings(world)
+    worker = Worker(settings, world.context(), RUN)
+    world.dynamodb.faults.add("batch_write_item", fails("AccessDeniedException"))
+    assert isinstance(worker.step(ImportTask(RUN, world.manifest[0])), errors.AccessDenied)
+    worker.close()
+
+
+def test_a_worker_process_that_died_is_named():
+    future: Future[Any] = Future()
+    future.set_exception(BrokenProcessPool("gone"))
+    found = worker_pools._outcome(future)
+    assert isinstance(found, errors.WorkerDied)
+    assert "give the same run id again" in found.message
+
+
+def test_a_worker_process_that_was_not_set_up_is_named(monkeypatch):
+    task = ImportTask(RUN, Chunk(0, 0, 1, 1))
+    assert isinstance(worker_pools._step(task), errors.WorkerDied)
+    broken = errors.RunNotFound("no such run")
+    monkeypatch.setattr(worker_pools, "_worker", broken)
+    assert worker_pools._step(task) is broken

@@ -1,0 +1,199 @@
+"""What a run's ledger says of it to another process, and the signs of life in it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ddbload import errors
+from ddbload.contracts.results import Heartbeat, RowCounts
+from ddbload.pipeline.report import done_before
+from ddbload.runs import heartbeats as module
+from ddbload.runs.heartbeats import HeartbeatWriter, is_alive, is_another, machine
+from ddbload.runs.run_status import RunStanding, live_heartbeat, run_standing
+from tests.unit.pipeline.world import RUN, World
+
+DATA = b"id,n\n" + b"".join(b"r%d,%d\n" % (n, n) for n in range(100))
+GONE = 2**22 + 1
+"""A process id that there never is."""
+
+
+def beat(world: World, **changes: Any) -> Heartbeat:
+    """Leave a heartbeat: of this process, unless told otherwise."""
+    with HeartbeatWriter(world.ledger, world.context()) as heart:
+        heart.beat()
+        found = world.ledger.find_heartbeat()
+    assert found is not None
+    left = replace(found, **changes)
+    world.ledger.put_heartbeat(left)
+    return left
+
+
+def seen(world: World) -> RunStanding:
+    return run_standing(world.ledger.record(), world.context())
+
+
+def test_a_run_that_lives_tells_how_far_it_is():
+    world = World(DATA)
+    world.preflight()
+    beat(world, step="import", rows=RowCounts(7, 7), bytes=60, size=len(DATA))
+    found = seen(world)
+    assert (found.status, found.running, found.done) == ("RUNNING", True, False)
+    assert (found.reached.rows, found.reached.bytes) == (RowCounts(7, 7), 60)
+    assert found.reached.error is None
+    assert live_heartbeat(RUN, world.context()) == found.heartbeat
+
+
+def test_a_run_that_lives_and_looks_at_the_source_anew_has_what_its_ledger_has():
+    world = World(DATA)
+    rows = world.run().rows
+    world.ledger.put_report(replace(world.ledger.find_report(), status="FAILED"))
+    beat(world, rows=RowCounts(), bytes=0, size=0)
+    found = seen(world)
+    assert (found.status, found.reached.rows) == ("RUNNING", rows)
+    assert (found.reached.bytes, found.reached.size) == (len(DATA), len(DATA))
+
+
+@pytest.mark.parametrize("changes", [{"pid": GONE}, {"at": 1000.0 - 6.1}, {"at": 1000.0 + 6.1}])
+def test_a_run_that_was_killed_is_interrupted(changes):
+    world = World(DATA)
+    world.preflight()
+    left = beat(world, **changes)
+    found = seen(world)
+    assert (found.status, found.running, found.done) == ("INTERRUPTED", False, False)
+    assert found.heartbeat == left
+    assert found.reached.error.name == "IncompleteRun"
+    assert live_heartbeat(RUN, world.context()) is None
+
+
+def test_a_run_that_was_killed_after_an_earlier_report_is_interrupted():
+    world = World(DATA)
+    world.preflight()
+    assert world.report().status == "FAILED"
+    assert seen(world).status == "FAILED"
+    beat(world, pid=GONE)
+    assert seen(world).status == "INTERRUPTED"
+    beat(world, state="ended")
+    assert seen(world).status == "FAILED"
+
+
+def test_a_run_of_an_earlier_version_has_no_heartbeat():
+    world = World(DATA)
+    world.preflight()
+    found = seen(world)
+    assert (found.status, found.heartbeat) == ("INTERRUPTED", None)
+    world.report(interrupted=True)
+    assert seen(world).status == "INTERRUPTED"
+
+
+def test_a_run_that_was_killed_after_its_report_is_done():
+    world = World(DATA)
+    world.run()
+    beat(world, pid=GONE)
+    found = seen(world)
+    assert (found.status, found.done, found.reached.error) == ("SUCCEEDED", True, None)
+
+
+def test_a_report_that_the_ledger_does_not_prove_is_no_success():
+    world = World(DATA)
+    world.run()
+    assert done_before(world.ledger) == world.ledger.find_report()
+    del world.store.objects[next(name for name in world.store.objects if "/chunks/" in name)]
+    found = seen(world)
+    assert (found.status, found.done) == ("FAILED", False)
+    assert done_before(world.ledger) is None
+
+
+def test_a_heartbeat_of_another_machine_is_known_by_its_age():
+    world = World(DATA)
+    left = beat(world, host="elsewhere", pid=GONE)
+    assert is_alive(left, left.at + 3 * left.every)
+    assert not is_alive(left, left.at + 3 * left.every + 0.1)
+    assert is_another(left)
+    assert is_another(beat(world, boot="another"))
+    assert not is_another(beat(world))
+
+
+@pytest.mark.parametrize(("uri", "seconds"), [("memory:", 2.0), ("s3://bucket/", 5.0)])
+def test_in_a_bucket_it_is_written_less_often(uri, seconds, monkeypatch):
+    world = World(DATA)
+    monkeypatch.setattr(world.store, "uri", lambda _name: uri)
+    assert beat(world).every == seconds
+
+
+def test_it_is_written_again_and_again_and_says_at_the_end_that_it_ended(monkeypatch):
+    monkeypatch.setattr(module, "FOLDER_SECONDS", 0.001)
+    world, enough = World(DATA), threading.Event()
+    found: list[str] = []
+
+    def hook(moment: str, name: str, _data: bytes) -> None:
+        if moment == "done":
+            found.append(name)
+            if len(found) == 3:
+                enough.set()
+
+    world.store.hook = hook
+    with HeartbeatWriter(world.ledger, world.context()) as heart:
+        assert enough.wait(60)
+        heart.reached(RowCounts(3, 3), 30, 300)
+    left = world.ledger.find_heartbeat()
+    assert (left.state, left.step, left.rows, left.bytes) == (
+        "ended",
+        "import",
+        RowCounts(3, 3),
+        30,
+    )
+    assert set(found) == {f"runs/{RUN}/progress.json"}
+
+
+def test_nothing_is_left_of_what_ends_at_once():
+    world = World(DATA)
+    with HeartbeatWriter(world.ledger, world.context()):
+        pass
+    assert world.store.objects == {}
+
+
+def test_a_ledger_that_takes_none_is_no_matter():
+    world = World(DATA)
+
+    def hook(moment: str, _name: str, _data: bytes) -> None:
+        if moment == "put":
+            raise errors.LedgerDamaged("the disk is full")
+
+    world.store.hook = hook
+    with HeartbeatWriter(world.ledger, world.context()) as heart:
+        heart.beat()
+    assert world.store.objects == {}
+
+
+@pytest.mark.parametrize("kept", [b"", b"[]", b"{", b'{"state": "running"}', b"\xff"])
+def test_a_damaged_one_is_none(kept):
+    world = World(DATA)
+    world.store.objects[f"runs/{RUN}/progress.json"] = kept
+    assert world.ledger.find_heartbeat() is None
+
+
+def test_a_machine_that_tells_no_boot_is_known_by_its_name(monkeypatch):
+    def unreadable(*_: object) -> str:
+        raise OSError
+
+    monkeypatch.setattr(module.os, "readlink", unreadable)
+    machine.cache_clear()
+    try:
+        assert machine()[1] == ""
+        assert machine()[0]
+    finally:
+        machine.cache_clear()
+
+
+def test_a_process_of_another_user_lives(monkeypatch):
+    def refused(_pid: int, _signal: int) -> None:
+        raise PermissionError
+
+    world = World(DATA)
+    left = beat(world, pid=1)
+    monkeypatch.setattr(module.os, "kill", refused)
+    assert is_alive(left, left.at)

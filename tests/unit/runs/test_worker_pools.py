@@ -1,0 +1,25 @@
+"""Worker processes, with nothing to do: there is no such run."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import pytest
+
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.states import ImportTask
+from ddbload.runs.local_settings import LocalSettings
+from ddbload.runs.worker_pools import ProcessPool
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_none_is_left_when_they_are_closed(tmp_path, tasks, capfd):
+    """Not even one that is still starting: it would find gone what it is to be given."""
+    settings = LocalSettings(str(tmp_path), AwsSettings(region="eu-west-1"))
+    crew = ProcessPool(2, settings, "none", should_stop=lambda: False, progress=lambda _: None)
+    for number in range(tasks):
+        crew.submit(ImportTask("none", Chunk(number, 0, 1, 1), None))
+    crew.close()
+    assert multiprocessing.active_children() == []
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,493 @@
+"""Bytes as rows are read from them: decompressed, as UTF-8, in bounded memory."""
+
+from __future__ import annotations
+
+import codecs
+import collections
+import gzip
+import io
+import random
+import subprocess
+import sys
+import tracemalloc
+import zlib
+
+import pytest
+import zstandard
+
+from ddbload.errors import (
+    DamagedCompression,
+    ExpansionTooLarge,
+    ExtraMissing,
+    SourceChanged,
+    UnsupportedFormat,
+)
+from ddbload.source.decoding import compression
+from ddbload.source.decoding.compression import compression_of
+from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.transcode import encoding_of
+
+MIB = 1024 * 1024
+
+
+class Bytes:
+    """Bytes as a source, in pieces of a size of its own."""
+
+    def __init__(self, data: bytes, most: int = 10**9) -> None:
+        self.name = "some file"
+        self.size = len(data)
+        self.pinned = {"size": len(data)}
+        self.closed = False
+        self.read = 0
+        self._data = data
+        self._most = most
+
+    def stream(self, start, end, piece_bytes):
+        assert 0 <= start <= end <= self.size
+        step = min(piece_bytes, self._most)
+        for place in range(start, end, step):
+            piece = self._data[place : min(end, place + step)]
+            self.read += len(piece)
+            yield piece
+
+    def close(self):
+        self.closed = True
+
+
+def rows(count: int = 5000) -> bytes:
+    some = random.Random(7)
+    return b"".join(b"%d,%x\r\n" % (n, some.getrandbits(80)) for n in range(count))
+
+
+def zst(data: bytes, **options) -> bytes:
+    return zstandard.ZstdCompressor(**options).compress(data)
+
+
+def read(source: DecodedSource, start: int = 0, end: int | None = None, piece_bytes: int = 4096):
+    pieces = list(source.stream(start, end, piece_bytes))
+    assert all(1 <= len(piece) <= piece_bytes for piece in pieces)
+    return b"".join(pieces)
+
+
+ROWS = rows()
+PACKED = {
+    "none": ROWS,
+    "gzip": gzip.compress(ROWS),
+    "zstd": zst(ROWS),
+}
+
+
+NAMES = {"gzip": "gzip", "zstd": "Zstandard"}
+
+
+# Any range, however it comes.
+
+
+@pytest.mark.parametrize("most", [1, 3, 1000, 10**9])
+@pytest.mark.parametrize("kind", PACKED)
+def test_the_whole_comes_back(kind, most):
+    source = DecodedSource(Bytes(PACKED[kind], most), compression=kind)
+    assert read(source) == ROWS
+    assert source.plain == (kind == "none")
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [(0, 1), (0, 10), (5, 5), (1, 70_000), (65_536, 65_537), (70_000, None), (len(ROWS), None)],
+)
+@pytest.mark.parametrize("piece_bytes", [1, 4096, 10**6])
+@pytest.mark.parametrize("kind", PACKED)
+def test_a_range_comes_whole_and_once(kind, start, end, piece_bytes):
+    source = DecodedSource(Bytes(PACKED[kind]), compression=kind)
+    assert read(source, start, end, piece_bytes) == ROWS[start:end]
+
+
+def test_a_plain_range_is_read_by_itself():
+    inner = Bytes(ROWS)
+    assert read(DecodedSource(inner), 1000, 1010) == ROWS[1000:1010]
+    assert inner.read == 10
+
+
+def test_what_comes_after_the_range_is_left_where_it_is():
+    inner = Bytes(gzip.compress(rows(50_000)))
+    assert read(DecodedSource(inner, compression="gzip"), 10, 20) == ROWS[10:20]
+    assert inner.read <= 64 * 1024 < inner.size
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_more_than_there_is_is_not_made_up(kind):
+    source = DecodedSource(Bytes(PACKED[kind]), compression=kind)
+    for start, end in ((0, len(ROWS) + 1), (len(ROWS) + 1, None)):
+        with pytest.raises(SourceChanged, match=f"ends at byte {len(ROWS)}"):
+            read(source, start, end)
+
+
+@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("encoding", [None, "utf-16"])
+def test_no_bytes_are_no_bytes(kind, encoding):
+    assert read(DecodedSource(Bytes(b""), compression=kind, encoding=encoding)) == b""
+
+
+def test_name_version_and_end_are_the_files():
+    inner = Bytes(PACKED["gzip"])
+    source = DecodedSource(inner, compression="gzip")
+    assert (source.name, source.pinned) == ("some file", {"size": inner.size})
+    source.close()
+    assert inner.closed
+
+
+# Compressed by whom- and however.
+
+
+@pytest.mark.parametrize("most", [1, 10**9])
+def test_gzip_in_several_members(most):
+    packed = b"".join(gzip.compress(part) for part in (b"a,b\n", b"", b"1,", b"2\n" * 99_999))
+    assert (
+        read(DecodedSource(Bytes(packed, most), compression="gzip")) == b"a,b\n1," + b"2\n" * 99_999
+    )
+
+
+def test_gzip_of_very_many_members_takes_no_time():
+    packed = gzip.compress(b"1\n", mtime=0) * 20_000
+    assert read(DecodedSource(Bytes(packed), compression="gzip")) == b"1\n" * 20_000
+
+
+@pytest.mark.parametrize("most", [1, 10**9])
+@pytest.mark.parametrize("after", [b"\0" * 70_000, b"\0" * 9 + gzip.compress(b"more\n", mtime=0)])
+def test_gzip_padded_with_zeros(after, most):
+    packed = gzip.compress(b"1,2\n") + after
+    assert read(DecodedSource(Bytes(packed, most), compression="gzip")) in (
+        b"1,2\n",
+        b"1,2\nmore\n",
+    )
+    assert len(read(DecodedSource(Bytes(packed), compression="gzip"))) == (
+        9 if b"\x1f" in after else 4
+    )
+
+
+def test_gzip_with_all_that_a_header_may_hold():
+    buffer = io.BytesIO()
+    with gzip.GzipFile("a name", "wb", fileobj=buffer) as file:
+        file.write(ROWS)
+    assert read(DecodedSource(Bytes(buffer.getvalue()), compression="gzip")) == ROWS
+
+
+def _frames(data: bytes) -> bytes:
+    frames = [zst(data[:100], write_checksum=True), b"\x5f\x2a\x4d\x18\x05\0\0\0notes", zst(b"")]
+    frames.append(zst(data[100:], write_content_size=False))
+    return b"\x50\x2a\x4d\x18\0\0\0\0" + b"".join(frames) + b"\x50\x2a\x4d\x18\x01\0\0\0."
+
+
+@pytest.mark.parametrize("most", [1, 10**9])
+@pytest.mark.parametrize(
+    "packed",
+    [
+        zst(ROWS, level=19, write_checksum=True),
+        zst(ROWS, level=-50),
+        zst(ROWS, write_content_size=False),
+        zst(random.Random(1).randbytes(300_000)),
+        zst(b"x" * 3 * MIB),
+        _frames(ROWS),
+    ],
+    ids=["checksum", "fast", "no size", "random", "repeated", "frames"],
+)
+def test_zstd_of_all_kinds(packed, most):
+    reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
+    source = DecodedSource(Bytes(packed, most), compression="zstd", max_expansion=None)
+    assert read(source) == reader.read()
+
+
+def test_zstd_in_blocks_as_they_were_flushed():
+    made = zstandard.ZstdCompressor().compressobj()
+    packed = b""
+    for line in ROWS[:2000].splitlines(keepends=True):
+        packed += made.compress(line) + made.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    assert read(DecodedSource(Bytes(packed + made.flush()), compression="zstd")) == ROWS[:2000]
+
+
+@pytest.mark.parametrize(
+    ("start", "kind"),
+    [
+        (gzip.compress(b"")[:4], "gzip"),
+        (zst(b"a")[:4], "zstd"),
+        (b"\x50\x2a\x4d\x18", "zstd"),
+        (b"\x5f\x2a\x4d\x18", "zstd"),
+        (b"a,b\n", "none"),
+        (b"\x1f", "none"),
+        (b"", "none"),
+    ],
+)
+def test_compression_is_seen_by_the_first_bytes(start, kind):
+    assert compression_of(start) == kind
+
+
+# What is damaged says so.
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+def test_cut_anywhere_it_is_damaged(kind):
+    data = ROWS[:300]
+    whole = gzip.compress(data) if kind == "gzip" else zst(data, write_checksum=True)
+    twice = whole * 2
+    for length in range(1, len(twice)):
+        source = DecodedSource(Bytes(twice[:length]), compression=kind)
+        if length == len(whole):
+            assert read(source) == data
+            continue
+        with pytest.raises(DamagedCompression, match="some file, about byte"):
+            read(source)
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+def test_no_changed_bit_goes_unseen(kind):
+    data = ROWS[:2000]
+    whole = gzip.compress(data, mtime=0) if kind == "gzip" else zst(data, write_checksum=True)
+    # What of gzip's header means nothing to the data: time, flags of the compressor, system.
+    free = set(range(4, 10)) if kind == "gzip" else set()
+    some = random.Random(3)
+    for place in sorted({*range(20), *some.sample(range(len(whole)), 200)} - free):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << some.randrange(8)
+        try:
+            found = read(DecodedSource(Bytes(bytes(changed)), compression=kind))
+        except (DamagedCompression, UnsupportedFormat):
+            continue
+        # A name, or a text flag, more or less in the header changes no data.
+        assert found == data
+
+
+@pytest.mark.parametrize(
+    ("after", "kind"),
+    [
+        *((after, "gzip") for after in (b"x", b"\0\0x", ROWS, zst(b"a"))),
+        *((after, "zstd") for after in (b"x", b"\0", ROWS, gzip.compress(b"a", mtime=0))),
+    ],
+)
+def test_something_else_after_the_end_is_damage(after, kind):
+    with pytest.raises(DamagedCompression, match=f"after the end of the {NAMES[kind]} data"):
+        read(DecodedSource(Bytes(PACKED[kind] + after), compression=kind))
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+@pytest.mark.parametrize("data", [b"a,b\n1,2\n", b"PK\3\4......", bytes(100)])
+def test_what_is_not_compressed_is_named(data, kind):
+    with pytest.raises(DamagedCompression, match=r"no (gzip|Zstandard) data"):
+        read(DecodedSource(Bytes(data), compression=kind))
+
+
+def test_a_dictionary_that_is_not_there_is_named():
+    samples = [f"sample {n} hello world {n * 7}".encode() for n in range(3000)]
+    known = zstandard.train_dictionary(4096, samples)
+    packed = zst(samples[0] * 10, dict_data=known)
+    with pytest.raises(DamagedCompression, match="Dictionary mismatch"):
+        read(DecodedSource(Bytes(packed), compression="zstd"))
+
+
+def test_a_window_beyond_reason_is_refused():
+    large = zstandard.ZstdCompressionParameters(window_log=28, write_content_size=False)
+    made = zstandard.ZstdCompressor(compression_params=large).compressobj()
+    packed = made.compress(b"x" * 10) + made.flush()
+    with pytest.raises(UnsupportedFormat, match="--long"):
+        read(DecodedSource(Bytes(packed), compression="zstd"))
+
+
+def test_without_the_extra_the_error_says_which(monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(ExtraMissing, match=r"ddbload\[zstd\]"):
+        read(DecodedSource(Bytes(PACKED["zstd"]), compression="zstd"))
+
+
+def test_the_extra_is_loaded_only_where_it_is_used():
+    asked = "import sys, ddbload.source.decoding.decoded_source; print('zstandard' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+# Bombs.
+
+
+def _bomb(kind: str, mib: int) -> bytes:
+    if kind == "gzip":
+        made = zlib.compressobj(9, zlib.DEFLATED, 31)
+        return b"".join(made.compress(bytes(MIB)) for _ in range(mib)) + made.flush()
+    made = zstandard.ZstdCompressor().compressobj()
+    return b"".join(made.compress(bytes(MIB)) for _ in range(mib)) + made.flush()
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+def test_a_bomb_is_refused_early_and_never_held(kind):
+    packed = _bomb(kind, 200)
+    tracemalloc.start()
+    try:
+        inner = Bytes(packed, 4096)
+        pieces = DecodedSource(inner, compression=kind).stream(0, None, 4096)
+        with pytest.raises(ExpansionTooLarge, match="more than 200 times"):
+            collections.deque(pieces, maxlen=0)
+        assert inner.read <= 8192
+        assert tracemalloc.get_traced_memory()[1] < 2 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+def test_what_is_allowed_to_expand_is_not_held_either(kind):
+    packed = _bomb(kind, 50)
+    tracemalloc.start()
+    try:
+        source = DecodedSource(Bytes(packed), compression=kind, max_expansion=None)
+        assert sum(map(len, source.stream(0, None, 100_000))) == 50 * MIB
+        assert tracemalloc.get_traced_memory()[1] < 2 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+def test_a_small_file_may_expand_as_it_likes(kind):
+    packed = gzip.compress(bytes(MIB)) if kind == "gzip" else zst(bytes(MIB))
+    assert len(read(DecodedSource(Bytes(packed), compression=kind, max_expansion=2))) == MIB
+    more = gzip.compress(bytes(MIB + 1)) if kind == "gzip" else zst(bytes(MIB + 1))
+    with pytest.raises(ExpansionTooLarge, match="max_expansion"):
+        read(DecodedSource(Bytes(more), compression=kind, max_expansion=2))
+
+
+def test_the_bound_is_where_it_is_said_to_be():
+    packed = gzip.compress(rows(100_000))
+    ratio = len(rows(100_000)) / len(packed)
+    assert 1 < ratio < 3
+    read(DecodedSource(Bytes(packed), compression="gzip", max_expansion=3))
+    with pytest.raises(ExpansionTooLarge):
+        read(DecodedSource(Bytes(packed), compression="gzip", max_expansion=1))
+
+
+# Encodings.
+
+TEXTS = {
+    "utf-16": "a,b\r\nü,€\n\U0001f600,\ufeff\n",
+    "utf-16-le": "a,b\r\nü,€\n\U0001f600,x\n",
+    "utf-16-be": "a,b\r\nü,€\n\U0001f600,x\n",
+    "utf-32": "a,b\r\nü,€\n\U0001f600,x\n",
+    "utf-8-sig": "a,b\r\nü,€\n\U0001f600,x\n",
+    "utf-7": "a,b\r\nü,€\n\U0001f600,x\n",
+    "gb18030": "a,b\r\nü,€\n\U0001f600,漢\n",
+    "shift_jis": "a,b\r\nソ,表\n",
+    "big5": "a,b\r\n功,許\n",
+    "euc_kr": "a,b\r\n한,글\n",
+    "iso2022_jp": "a,b\r\n日本,x\n",
+    "hz": "a,b\r\n汉~,x\n",
+    "latin-1": "a,b\r\nü,ÿ\n",
+    "cp1252": "a,b\r\nü,€\n",
+    "cp037": "a,b\r\nü,x\n",
+}
+
+
+@pytest.mark.parametrize("most", [1, 5, 10**9])
+@pytest.mark.parametrize("encoding", TEXTS)
+def test_text_in_any_encoding_is_utf8(encoding, most):
+    text = TEXTS[encoding] * 50
+    source = DecodedSource(Bytes(text.encode(encoding), most), encoding=encoding)
+    assert read(source, piece_bytes=7) == text.encode()
+    assert read(source, 11, 200) == text.encode()[11:200]
+    assert not source.plain
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-8-sig"])
+def test_the_mark_is_left_out_once(encoding):
+    data = "\ufeff\ufeffa".encode(encoding.removesuffix("-sig"))
+    expected = "a" if encoding == "utf-8-sig" else "\ufeffa"
+    assert read(DecodedSource(Bytes(data, 1), encoding=encoding)).decode() == expected
+
+
+def test_a_mark_is_text_wherever_else_it_stands():
+    # Right where what is decoded together begins anew, too.
+    text = "a" * 32 * 1024 + "\ufeffb"
+    assert (
+        read(DecodedSource(Bytes(text.encode("utf-16-le")), encoding="utf-16-le")) == text.encode()
+    )
+
+
+@pytest.mark.parametrize("most", [1, 10**9])
+@pytest.mark.parametrize("order", ["le", "be"])
+@pytest.mark.parametrize("encoding", ["utf-16", "UTF32", "U16"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_without_a_mark_the_order_is_seen_by_the_zeros(mark, encoding, order, most):
+    data = f"{mark}a,b\n".encode(f"{codecs.lookup(encoding).name}-{order}")
+    assert read(DecodedSource(Bytes(data, most), encoding=encoding)) == b"a,b\n"
+
+
+@pytest.mark.parametrize("encoding", [None, "utf-8", "UTF8", "U8"])
+def test_utf8_is_left_as_it_is(encoding):
+    data = codecs.BOM_UTF8 + b"a,\xff\n"
+    source = DecodedSource(Bytes(data), encoding=encoding)
+    assert source.plain
+    assert read(source) == data
+
+
+@pytest.mark.parametrize("most", [1, 2, 10**9])
+@pytest.mark.parametrize(
+    ("encoding", "data", "sound"),
+    [
+        ("utf-16-le", b"a\0\n\0\x3d\xd8\n\0b\0\n\0", (b"a\n", b"\nb\n")),
+        ("utf-16-le", b"a\0\n\0\x00\xdeb\0\n\0", (b"a\n", b"b\n")),
+        ("utf-16-le", b"a\0\n\0b\0\n\0x", (b"a\nb\n", b"")),
+        ("utf-32-le", b"a\0\0\0\xff\xff\xff\xff\n\0\0\0", (b"a", b"\n")),
+        ("shift_jis", b"a\n\x81\nb\n", (b"a\n", b"\nb\n")),
+        ("shift_jis", b"a\n\xa0b\n", (b"a\n", b"b\n")),
+        ("gb18030", b"a\n\x81\x30\nb\n", (b"a\n", b"\nb\n")),
+        ("euc_jp", b"a\n\xa4\nb\n", (b"a\n", b"\nb\n")),
+        ("ascii", b"a\n\xe9\nb\n", (b"a\n", b"\nb\n")),
+    ],
+)
+def test_what_is_no_text_stays_in_its_row_and_is_no_utf8(encoding, data, sound, most):
+    found = read(DecodedSource(Bytes(data, most), encoding=encoding))
+    before, after = sound
+    assert found.startswith(before)
+    assert found.endswith(after)
+    between = found[len(before) : len(found) - len(after)]
+    assert between
+    with pytest.raises(UnicodeDecodeError):
+        between.decode()
+
+
+@pytest.mark.parametrize("encoding", sorted({*TEXTS, "big5hkscs", "iso2022_kr", "johab"}))
+def test_the_bytes_do_not_depend_on_how_they_come(encoding):
+    some = random.Random(encoding)
+    kinds = (range(256), range(128, 256), b"\n,a\x1b$(B~{+-")
+    for _ in range(20):
+        data = bytes(some.choice(some.choice(kinds)) for _ in range(some.randrange(200)))
+        found = {
+            read(DecodedSource(Bytes(data, most), encoding=encoding)) for most in (1, 2, 7, 10**9)
+        }
+        assert len(found) == 1
+
+
+def test_an_encoding_that_cannot_go_on_is_named():
+    with pytest.raises(UnsupportedFormat, match="--encoding"):
+        read(DecodedSource(Bytes(b"xn--\xff.\n" * 9), encoding="idna"))
+
+
+def test_compressed_and_in_utf16():
+    text = ROWS.decode()
+    packed = gzip.compress(text.encode("utf-16"))
+    source = DecodedSource(Bytes(packed), compression="gzip", encoding="utf-16")
+    assert read(source) == ROWS
+    assert read(source, 5000, 6000) == ROWS[5000:6000]
+
+
+@pytest.mark.parametrize(
+    ("start", "encoding"),
+    [
+        ("\ufeffa".encode("utf-16-le"), "utf-16"),
+        ("\ufeffa".encode("utf-16-be"), "utf-16"),
+        ("\ufeff".encode("utf-32-le"), "utf-32"),
+        ("\ufeff".encode("utf-32-be"), "utf-32"),
+        (codecs.BOM_UTF8, "utf-8"),
+        (b"a,b\n", None),
+        (b"", None),
+    ],
+)
+def test_a_mark_says_the_encoding(start, encoding):
+    assert encoding_of(start) == encoding
+
+
+def test_what_compressions_there_are():
+    assert compression.COMPRESSIONS == ("none", "gzip", "zstd")

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from ddbload.errors import SourceNotFound, SourceUnreadable
+from ddbload.source.catalogs.folders import FolderFiles, find_files
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("in/b.csv", "in/a.csv", "in/a/z.csv", "in/a/deep/x.tsv", "in/é.csv", "in/Z.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("a\n")
+    (tmp_path / "in/empty.csv").touch()
+    (tmp_path / "in/.hidden.csv").write_text("a\n")
+    (tmp_path / "in/.git").mkdir()
+    (tmp_path / "in/.git/config.csv").write_text("a\n")
+    return tmp_path
+
+
+ALL = ["Z.csv", "a.csv", "a/deep/x.tsv", "a/z.csv", "b.csv", "é.csv"]
+
+
+@pytest.mark.parametrize("name", ["in", "in/", "./in", "in//"])
+def test_a_folder_is_all_its_files_by_name(folder, name):
+    found = find_files(name)
+    base = name.rstrip("/") + "/"
+    assert found == FolderFiles([base + file for file in ALL], hidden=2, empty=[base + "empty.csv"])
+
+
+def test_a_whole_path_stays_whole(folder):
+    found = find_files(str(folder / "in"))
+    assert found.files == [str(folder / "in" / file) for file in ALL]
+
+
+def test_the_order_is_that_of_s3(folder):
+    # "a.csv" < "a/z.csv", because a dot is less than a slash: as keys, not as folders.
+    assert find_files("in").files == sorted(find_files("in").files, key=str.encode)
+
+
+@pytest.mark.parametrize("name", ["in/a.csv", "in/.hidden.csv", "in/empty.csv", "nowhere", "x/y"])
+def test_one_name_is_itself(folder, name):
+    assert find_files(name) == FolderFiles([name])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "files"),
+    [
+        ("in/*.csv", ["in/Z.csv", "in/a.csv", "in/b.csv", "in/é.csv"]),
+        ("in/[ab].csv", ["in/a.csv", "in/b.csv"]),
+        ("in/*/*.csv", ["in/a/z.csv"]),
+        ("in/**/*.csv", ["in/Z.csv", "in/a.csv", "in/a/z.csv", "in/b.csv", "in/é.csv"]),
+        ("**/x.*", ["in/a/deep/x.tsv"]),
+        ("in/.h*", ["in/.hidden.csv"]),
+        ("in/.git/*", ["in/.git/config.csv"]),
+        ("in/.g*/*", ["in/.git/config.csv"]),
+        ("*/a.csv", ["in/a.csv"]),
+        ("./in/a*", ["./in/a.csv"]),
+    ],
+)
+def test_a_pattern_is_what_matches(folder, pattern, files):
+    assert find_files(pattern).files == files
+
+
+def test_a_pattern_counts_what_it_leaves_out(folder):
+    assert find_files("in/*.csv") == FolderFiles(
+        ["in/Z.csv", "in/a.csv", "in/b.csv", "in/é.csv"], hidden=1, empty=["in/empty.csv"]
+    )
+
+
+def test_a_file_with_a_wildcard_in_its_name_is_meant_by_it(folder):
+    (folder / "a[1].csv").write_text("a\n")
+    (folder / "a1.csv").write_text("a\n")
+    assert find_files("a[1].csv").files == ["a[1].csv"]
+
+
+@pytest.mark.parametrize("pattern", ["in/*.xml", "nowhere/*.csv", "in/a.csv/*", "*"])
+def test_nothing_is_an_error(folder, pattern):
+    with pytest.raises((SourceNotFound, SourceUnreadable), match=r"no file|Not a directory"):
+        find_files(pattern)
+
+
+def test_a_folder_of_nothing_says_what_it_left_out(folder):
+    (folder / "out").mkdir()
+    (folder / "out/.a").touch()
+    (folder / "out/b").touch()
+    with pytest.raises(SourceNotFound, match="1 empty, 1 hidden"):
+        find_files("out")
+
+
+def test_links_are_followed(folder):
+    (folder / "link").symlink_to("in/a")
+    assert find_files("link").files == ["link/deep/x.tsv", "link/z.csv"]
+    (folder / "in/other").symlink_to(folder / "in/a")
+    assert "in/other/z.csv" in find_files("in").files
+
+
+def test_a_link_to_where_it_is_ends(folder):
+    (folder / "in/a/up").symlink_to("..")
+    with pytest.raises(SourceUnreadable, match="leads back"):
+        find_files("in")
+
+
+def test_what_cannot_be_read_is_not_left_out_silently(folder):
+    (folder / "in/broken").symlink_to("nowhere")
+    with pytest.raises(SourceUnreadable, match="in/broken"):
+        find_files("in")
+    (folder / "in/broken").unlink()
+    os.mkfifo("in/pipe")
+    with pytest.raises(SourceUnreadable, match="no regular file"):
+        find_files("in")

@@ -1,0 +1,183 @@
+"""Pages are read as an XML parser reads them, whoever wrote them."""
+
+from __future__ import annotations
+
+from urllib.parse import quote_plus
+from xml.sax.saxutils import escape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ddbload.aws.http_client.http1 import Response
+from ddbload.source.s3_listing import list_page as module
+from ddbload.source.s3_listing.list_page import (
+    BadPage,
+    ListedFolder,
+    ListedObject,
+    ascends,
+    read_page,
+    token_of,
+)
+
+HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
+NAMESPACE = ' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+MOMENT = "2026-11-21T20:08:00.000Z"
+
+
+def entry(key: str, *, etag: str = "&quot;e&quot;", more: str = "", storage: str = "") -> str:
+    storage = storage and f"<StorageClass>{storage}</StorageClass>"
+    return (
+        f"<Contents><Key>{key}</Key><LastModified>{MOMENT}</LastModified><ETag>{etag}</ETag>{more}"
+        f"<Size>7</Size>{storage}</Contents>"
+    )
+
+
+def answer(*inner: str, truncated: str = "false", head: str = HEAD) -> bytes:
+    told = f"<Name>b</Name><IsTruncated>{truncated}</IsTruncated>"
+    return f"{head}<ListBucketResult{NAMESPACE}>{told}{''.join(inner)}</ListBucketResult>".encode()
+
+
+@pytest.fixture
+def quick(monkeypatch) -> None:
+    """No page may need the parser."""
+
+    def refuse(_: bytes) -> None:
+        raise AssertionError("the parser was asked")
+
+    monkeypatch.setattr(module, "_parsed", refuse)
+
+
+CHECKSUMS = (
+    "<ChecksumAlgorithm>CRC32</ChecksumAlgorithm><ChecksumAlgorithm>SHA256</ChecksumAlgorithm>"
+    "<ChecksumType>FULL_OBJECT</ChecksumType>"
+)
+
+
+@pytest.mark.usefixtures("quick")
+def test_pages_of_s3s_own_are_read_without_a_parser():
+    body = answer(
+        entry("in/a.csv", storage="GLACIER"),
+        entry("in/b&amp;&lt;&gt;&apos;&quot;&amp;lt;c", more=CHECKSUMS),
+        "<NextContinuationToken>1/a+=&amp;</NextContinuationToken>",
+        truncated="true",
+    )
+    assert read_page(body) == (
+        [
+            ListedObject("in/a.csv", 7, '"e"', "GLACIER", MOMENT),
+            ListedObject("in/b&<>'\"&lt;c", 7, '"e"', "STANDARD", MOMENT),
+        ],
+        [],
+        "1/a+=&",
+    )
+
+
+@pytest.mark.usefixtures("quick")
+def test_encoded_keys():
+    body = answer("<EncodingType>url</EncodingType>", entry("a+%2B%0D%C3%A9%26amp%3B"))
+    assert read_page(body).objects[0].key == "a +\ré&amp;"
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ("a&#13;&#x1F600;", "a\r\U0001f600"),
+        ("a<!-- no -->b", "ab"),
+        ("<![CDATA[a&<b]]>", "a&<b"),
+        ("a\r\nb", "a\nb"),
+        ("a+%2B", "a+%2B"),
+    ],
+)
+def test_what_only_a_parser_reads_right(written, key):
+    assert read_page(answer(entry(written))).objects[0].key == key
+
+
+def test_other_stores_write_otherwise():
+    body = answer(
+        "\n  <Contents>\n    <Size> 7 </Size><Owner><ID>x</ID></Owner>\n    <Key>k</Key>\n"
+        "  </Contents>\n",
+        "<CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes>",
+        truncated=" true ",
+        head="",
+    ).replace(b"<Name>", b"<NextContinuationToken>t</NextContinuationToken><Name>")
+    assert read_page(body) == (
+        [ListedObject("k", 7, "", "STANDARD", "")],
+        [ListedFolder("a/")],
+        "t",
+    )
+
+
+def test_a_page_in_another_encoding():
+    text = answer(entry("é")).decode().replace("UTF-8", "ISO-8859-1")
+    assert read_page(text.encode("latin-1")).objects[0].key == "é"
+
+
+@pytest.mark.parametrize("truncated", ["", "no"])
+def test_a_page_that_does_not_say_whether_it_is_the_last_is_the_last(truncated):
+    body = answer(entry("k"), truncated=truncated)
+    assert read_page(body).token is None
+    assert read_page(body.replace(b"IsTruncated", b"Other")).token is None
+
+
+def test_a_token_of_a_last_page_means_nothing():
+    body = answer("<NextContinuationToken>t</NextContinuationToken>", entry("k"))
+    assert read_page(body).token is None
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", "no XML"),
+        (b"<html>", "no XML"),
+        (b"\xff\xfe\xff", "no XML"),
+        (answer(entry("k"))[:-9], "no XML"),
+        (answer(entry("a&#1;")), "no XML"),
+        (answer(entry("a&nbsp;")), "no XML"),
+        (b"<Error><Code>InternalError</Code></Error>", "no listing"),
+        (answer(entry("k"), truncated="true"), "how to go on"),
+        (answer("<Contents><Key>k</Key></Contents>"), "no key or no size"),
+        (answer("<Contents><Size>7</Size></Contents>"), "no key or no size"),
+        (answer("<Contents><Key>k</Key><Size>x</Size></Contents>"), "no number"),
+        (answer("<EncodingType>url</EncodingType>", entry("%FF")), "no UTF-8"),
+        (answer("<EncodingType>url</EncodingType>", entry("%FF", more="<x/>")), "no UTF-8"),
+    ],
+)
+def test_what_is_no_page(body, said):
+    with pytest.raises(BadPage, match=said):
+        read_page(body)
+
+
+KEYS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="￾￿"), min_size=1)
+
+
+@given(st.lists(KEYS, max_size=5), st.booleans(), st.booleans())
+def test_any_key_comes_through(keys, is_encoded, is_quick):
+    written = [quote_plus(key, safe="/") if is_encoded else escape(key) for key in keys]
+    told = "<EncodingType>url</EncodingType>" if is_encoded else ""
+    body = answer(told, *map(entry, written), "" if is_quick else "<!-- slowly -->")
+    assert [each.key for each in read_page(body).objects] == keys
+    assert module._parsed(body) == read_page(body)
+
+
+def part(body: bytes) -> Response:
+    return Response(200, {}, body, keep_alive=False)
+
+
+def test_a_token_is_seen_before_its_page_is_whole():
+    token = b"<NextContinuationToken>1/a+=</NextContinuationToken>"
+    body = answer("", truncated="true").replace(b"<Name>", token + b"<Name>")
+    end = body.index(token) + len(token)
+    assert token_of(part(body[:end])) == "1/a+="
+    assert token_of(part(body[: end - 1])) is None
+    assert token_of(part(body.replace(b"+", b"&amp;"))) is None
+    assert token_of(part(body.replace(b"+", "é".encode()))) is None
+
+
+def test_the_order_is_that_of_utf_8():
+    keys = ["a", "b", "z", "é", "퟿", "\ue000", "￼", "\U0001f600"]
+    assert sorted(keys, key=str.encode) == sorted(keys) == keys
+    objects = [ListedObject(key, 1, "", "", "") for key in keys]
+    assert ascends(objects)
+    assert ascends([])
+    assert not ascends(objects[::-1])
+    assert not ascends([objects[0], objects[0]])

@@ -1,0 +1,395 @@
+"""S3 objects where S3, or the way to it, misbehaves."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ddbload.errors import (
+    AccessDenied,
+    RequestRefused,
+    ServiceUnavailable,
+    SourceChanged,
+    SourceNotFound,
+    SourceUnreadable,
+)
+from ddbload.source import s3_object as s3_module
+from ddbload.source.s3_object import S3Object, open_s3
+from tests.fakes.client import ServiceError, connect_timeout, read_timeout, unreachable
+from tests.fakes.s3 import FakeS3
+from tests.fakes.s3_faults import (
+    Fault,
+    ends_after,
+    ends_silently_after,
+    internal_error,
+    resets_after,
+    slow_down,
+    stalls_after,
+)
+
+DATA = bytes(range(256)) * 2
+BREAKS: list[Callable[[int], Fault]] = [ends_after, ends_silently_after, resets_after, stalls_after]
+AGAIN = [
+    slow_down(),
+    internal_error(),
+    Fault(raises=ServiceError("ServiceUnavailable", 503)),
+    Fault(raises=ServiceError("RequestTimeout", 400)),
+    Fault(raises=ServiceError("TooManyRequestsException", 429)),
+    Fault(raises=ServiceError("BadGateway", 502)),
+    Fault(raises=read_timeout()),
+    Fault(raises=connect_timeout()),
+    Fault(raises=unreachable()),
+]
+
+
+class Bucket:
+    """One object, and how long its reader slept."""
+
+    def __init__(self, data: bytes = DATA, **how: Any) -> None:
+        self.s3 = FakeS3(**how)
+        self.s3.create_bucket(Bucket="b")
+        self.s3.put_object(Bucket="b", Key="k", Body=data)
+        self.slept: list[float] = []
+        self.rng = random.Random(1)
+
+    def put(self, data: bytes) -> None:
+        self.s3.put_object(Bucket="b", Key="k", Body=data)
+
+    def open(self, client: Any = None, **which: Any) -> S3Object:
+        return open_s3(client or self.s3, "b", "k", sleep=self.slept.append, rng=self.rng, **which)
+
+    def gets(self) -> list[dict[str, Any]]:
+        return [call.params for call in self.s3.calls if call.operation == "get_object"]
+
+
+@pytest.fixture(autouse=True)
+def _small_ranges(monkeypatch) -> None:
+    monkeypatch.setattr(s3_module, "RANGE_BYTES", 100)
+
+
+@pytest.fixture
+def bucket() -> Bucket:
+    return Bucket()
+
+
+def read(source: S3Object, start: int = 0, end: int = 512, piece_bytes: int = 30) -> bytes:
+    return b"".join(source.stream(start, end, piece_bytes))
+
+
+def test_every_read_is_bounded_and_conditional(bucket):
+    source = bucket.open()
+    assert read(source, 20, 350) == DATA[20:350]
+    etag = source.pinned["etag"]
+    assert [(get["Range"], get["IfMatch"]) for get in bucket.gets()] == [
+        ("bytes=20-119", etag),
+        ("bytes=120-219", etag),
+        ("bytes=220-319", etag),
+        ("bytes=320-349", etag),
+    ]
+    assert all("VersionId" not in get for get in bucket.gets())
+    assert bucket.slept == []
+
+
+def test_every_read_names_the_version(bucket):
+    bucket.s3.put_bucket_versioning(Bucket="b", VersioningConfiguration={"Status": "Enabled"})
+    bucket.put(DATA)
+    source = bucket.open()
+    read(source)
+    version = source.pinned["version_id"]
+    assert version
+    assert {get["VersionId"] for get in bucket.gets()} == {version}
+
+
+def test_an_object_from_before_versioning_has_a_version_too(bucket):
+    bucket.s3.put_bucket_versioning(Bucket="b", VersioningConfiguration={"Status": "Enabled"})
+    source = bucket.open()
+    assert source.pinned["version_id"] == "null"
+    bucket.put(b"newer")
+    assert read(source) == DATA
+
+
+@pytest.mark.parametrize("most", [1, 3, 29, 31])
+def test_a_short_read_is_no_end(most):
+    bucket = Bucket(max_read=most)
+    assert read(bucket.open()) == DATA
+    assert len(bucket.gets()) == 6
+
+
+@pytest.mark.parametrize("broken", BREAKS)
+@pytest.mark.parametrize("after", [0, 1, 29, 30, 31, 99])
+def test_a_broken_body_goes_on_where_it_broke(bucket, broken, after):
+    bucket.s3.faults.add("get_object", None, broken(after), None, broken(after))
+    assert read(bucket.open()) == DATA
+    assert not bucket.s3.faults.left()
+    assert not bucket.s3.open_bodies()
+    assert len(bucket.slept) == 2
+
+
+def test_after_a_break_only_what_is_missing_is_asked_for(bucket):
+    bucket.s3.faults.add("get_object", ends_silently_after(60))
+    read(bucket.open(), 0, 100)
+    assert [get["Range"] for get in bucket.gets()] == ["bytes=0-99", "bytes=60-99"]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(BREAKS), st.integers(0, 110)) | st.none(), max_size=25),
+    st.integers(0, 512),
+    st.integers(0, 512),
+    st.integers(1, 120),
+)
+def test_every_byte_comes_exactly_once(breaks, start, end, piece_bytes):
+    bucket = Bucket()
+    for place, broken in enumerate(breaks):
+        fault = None if broken is None else broken[0](broken[1])
+        # Six tries in vain are an error, so every sixth is not.
+        bucket.s3.faults.add("get_object", fault, *[None] * (place % 5 == 4))
+    start, end = min(start, end), max(start, end)
+    pieces = list(bucket.open().stream(start, end, piece_bytes))
+    assert b"".join(pieces) == DATA[start:end]
+    assert all(0 < len(piece) <= piece_bytes for piece in pieces)
+
+
+@pytest.mark.parametrize("fault", AGAIN)
+def test_what_may_pass_is_tried_again(bucket, fault):
+    source = bucket.open()
+    bucket.s3.faults.add("get_object", fault, times=5)
+    assert read(source) == DATA
+    assert len(bucket.slept) == 5
+
+
+@pytest.mark.parametrize("fault", [*AGAIN, ends_after(0), Fault(ignore_range=True)])
+def test_what_never_passes_is_named(bucket, fault):
+    source = bucket.open()
+    bucket.s3.faults.add("get_object", None, *[fault] * 20)
+    stream = source.stream(0, 512, 100)
+    assert next(stream) == DATA[:100]
+    with pytest.raises(ServiceUnavailable, match=r"reading s3://b/k from byte 100"):
+        next(stream)
+    assert len(bucket.gets()) == 1 + s3_module.ATTEMPTS
+
+
+def test_progress_is_a_new_beginning(bucket):
+    bucket.s3.faults.add("get_object", *[ends_silently_after(1)] * 400)
+    assert read(bucket.open(), 0, 400) == DATA[:400]
+
+
+def test_waits_grow_and_vary(bucket):
+    source = bucket.open()
+    bucket.s3.faults.add("get_object", slow_down(), times=20)
+    with pytest.raises(ServiceUnavailable):
+        read(source)
+    assert len(bucket.slept) == 5
+    ceilings = [0.2, 0.4, 0.8, 1.6, 3.2]
+    assert all(0 <= slept <= top for slept, top in zip(bucket.slept, ceilings, strict=True))
+    assert len(set(bucket.slept)) == 5
+
+
+@pytest.mark.parametrize("fault", AGAIN)
+def test_opening_is_tried_again_too(bucket, fault):
+    bucket.s3.faults.add("head_object", fault, times=5)
+    assert bucket.open().size == 512
+    bucket.s3.faults.add("head_object", fault, times=6)
+    with pytest.raises(ServiceUnavailable, match="s3://b/k"):
+        bucket.open()
+
+
+@pytest.mark.parametrize("status", [403, 401])
+def test_what_is_not_allowed_is_not_tried_again(bucket, status):
+    denied = Fault(raises=ServiceError("AccessDenied", status, "Access Denied"))
+    source = bucket.open()
+    bucket.s3.faults.add("get_object", denied)
+    with pytest.raises(AccessDenied, match="s3://b/k from byte 0"):
+        read(source)
+    bucket.s3.faults.add("head_object", Fault(raises=ServiceError("403", status, "Forbidden")))
+    with pytest.raises(AccessDenied, match="s3://b/k"):
+        bucket.open()
+    assert bucket.slept == []
+
+
+def test_what_s3_refuses_otherwise_is_named(bucket):
+    source = bucket.open()
+    moved = Fault(raises=ServiceError("PermanentRedirect", 301, "another endpoint"))
+    bucket.s3.faults.add("get_object", moved)
+    with pytest.raises(RequestRefused, match="PermanentRedirect"):
+        read(source)
+
+
+def test_a_version_id_that_s3_cannot_read_is_named(bucket):
+    bad = Fault(raises=ServiceError("400", 400, "Bad Request"))
+    bucket.s3.faults.add("head_object", bad)
+    with pytest.raises(SourceNotFound, match="refuses version nonsense"):
+        bucket.open(version_id="nonsense")
+
+
+# Servers that do not keep to what was asked.
+
+
+def test_a_server_that_ignores_range_is_believed_for_the_whole_object(monkeypatch):
+    monkeypatch.setattr(s3_module, "RANGE_BYTES", 1000)
+    bucket = Bucket()
+    bucket.s3.faults.add("get_object", Fault(ignore_range=True))
+    assert read(bucket.open()) == DATA
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 100), (100, 200), (1, 512)])
+def test_a_server_that_ignores_range_is_not_believed_for_a_part(monkeypatch, start, end):
+    monkeypatch.setattr(s3_module, "RANGE_BYTES", 1000)
+    bucket = Bucket()
+    source = bucket.open()
+    bucket.s3.faults.add("get_object", Fault(ignore_range=True), times=20)
+    with pytest.raises(ServiceUnavailable, match="not the range"):
+        read(source, start, end)
+    assert not bucket.s3.open_bodies()
+
+
+class Changed:
+    """A client whose GetObject is another's: `ask` changes the request, `answer` the answer."""
+
+    def __init__(
+        self,
+        s3: FakeS3,
+        ask: Callable[[dict[str, Any]], dict[str, Any]] = lambda params: params,
+        answer: Callable[[dict[str, Any]], dict[str, Any]] = lambda answer: answer,
+    ) -> None:
+        self._s3, self._ask, self._answer = s3, ask, answer
+
+    def head_object(self, **params: Any) -> Any:
+        return self._s3.head_object(**params)
+
+    def get_object(self, **params: Any) -> Any:
+        return self._answer(self._s3.get_object(**self._ask(params)))
+
+
+@pytest.mark.parametrize("given", ["bytes 1-100/512", "bytes 0-98/512", "bytes 0-99", "0-99/512"])
+def test_another_range_is_not_believed(bucket, given):
+    client = Changed(bucket.s3, answer=lambda answer: answer | {"ContentRange": given})
+    with pytest.raises(ServiceUnavailable, match="not the range"):
+        read(bucket.open(client))
+
+
+def test_another_size_is_a_change(bucket):
+    client = Changed(bucket.s3, answer=lambda answer: answer | {"ContentRange": "bytes 0-99/513"})
+    with pytest.raises(SourceChanged):
+        read(bucket.open(client))
+
+
+@pytest.mark.parametrize("range_bytes", [100, 1000])
+def test_another_etag_is_a_change_where_if_match_is_ignored(monkeypatch, range_bytes):
+    monkeypatch.setattr(s3_module, "RANGE_BYTES", range_bytes)
+    bucket = Bucket()
+    client = Changed(bucket.s3, lambda params: {k: v for k, v in params.items() if k != "IfMatch"})
+    source = bucket.open(client)
+    assert read(source) == DATA
+    bucket.put(DATA[::-1])
+    with pytest.raises(SourceChanged, match="overwritten"):
+        read(source)
+
+
+# Versions.
+
+
+@pytest.mark.parametrize("data", [DATA[::-1], DATA + b"x", DATA[:50], b""])
+@pytest.mark.parametrize("number", [0, 1, 5])
+def test_overwritten_between_two_reads_is_a_change(bucket, data, number):
+    bucket.s3.faults.add("get_object", *[None] * number, Fault(before=lambda: bucket.put(data)))
+    found: list[bytes] = []
+    with pytest.raises(SourceChanged, match="overwritten"):
+        found.extend(bucket.open().stream(0, 512, 30))
+    assert b"".join(found) == DATA[: number * 100]
+
+
+def test_overwritten_within_a_body_does_not_touch_the_body(bucket):
+    stream = bucket.open().stream(0, 200, 30)
+    found = [next(stream)]
+    bucket.put(DATA[::-1])
+    with pytest.raises(SourceChanged):
+        found.extend(stream)
+    assert b"".join(found) == DATA[:100]
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+def test_deleted_is_a_change(bucket, versioned):
+    version = {}
+    if versioned:
+        bucket.s3.put_bucket_versioning(Bucket="b", VersioningConfiguration={"Status": "Enabled"})
+        bucket.put(DATA)
+        version = {"VersionId": bucket.open().pinned["version_id"]}
+    source = bucket.open()
+    stream = source.stream(0, 512, 100)
+    next(stream)
+    bucket.s3.delete_object(Bucket="b", Key="k", **version)
+    with pytest.raises(SourceChanged, match="gone"):
+        next(stream)
+
+
+@pytest.mark.parametrize("code", ["NoSuchKey", "NoSuchVersion", "NoSuchBucket", "MethodNotAllowed"])
+def test_every_way_to_be_gone_is_a_change(bucket, code):
+    source = bucket.open()
+    bucket.s3.faults.add("get_object", Fault(raises=ServiceError(code, 404)))
+    with pytest.raises(SourceChanged, match="gone"):
+        read(source)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("PreconditionFailed", 412), ("InvalidRange", 416), ("", 412), ("", 416)]
+)
+def test_every_way_to_be_overwritten_is_a_change(bucket, code, status):
+    source = bucket.open()
+    bucket.s3.faults.add("get_object", Fault(raises=ServiceError(code, status)))
+    with pytest.raises(SourceChanged, match="overwritten"):
+        read(source)
+
+
+# Connections.
+
+
+def test_a_reader_that_stops_early_leaves_no_body_open(bucket):
+    stream = bucket.open().stream(0, 512, 30)
+    next(stream)
+    stream.close()
+    assert not bucket.s3.open_bodies()
+
+
+@pytest.mark.parametrize("fault", [None, Fault(ignore_range=True), ends_after(10)])
+def test_no_body_is_left_open(bucket, fault):
+    bucket.s3.faults.add("get_object", fault, None)
+    read(bucket.open())
+    assert not bucket.s3.open_bodies()
+
+
+def test_what_nobody_knows_is_not_hidden(bucket):
+    source = bucket.open()
+    bucket.s3.faults.add("get_object", Fault(raises=RuntimeError("a fault of ours")))
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        read(source)
+
+
+@pytest.mark.parametrize(
+    ("told", "archived"),
+    [
+        ({"StorageClass": "GLACIER"}, True),
+        ({"StorageClass": "DEEP_ARCHIVE", "Restore": 'ongoing-request="true"'}, True),
+        ({"StorageClass": "INTELLIGENT_TIERING", "ArchiveStatus": "ARCHIVE_ACCESS"}, True),
+        ({"StorageClass": "GLACIER", "Restore": 'ongoing-request="false", expiry-date="x"'}, False),
+        ({"StorageClass": "GLACIER_IR"}, False),
+        ({"StorageClass": "STANDARD_IA"}, False),
+    ],
+)
+def test_an_archived_object_is_named(told, archived):
+    """S3 says only that reading it is forbidden."""
+
+    class Heads:
+        def head_object(self, **_: Any) -> dict[str, Any]:
+            return {"ETag": '"e"', "ContentLength": 1, **told}
+
+    client: Any = Heads()
+    if archived:
+        with pytest.raises(SourceUnreadable, match="restore it first"):
+            open_s3(client, "b", "k")
+    else:
+        assert open_s3(client, "b", "k").size == 1

@@ -1,0 +1,104 @@
+"""Many objects through a client, and listings through it, as far as no socket is needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ddbload.errors import ServiceUnavailable, SourceChanged, SourceNotFound
+from ddbload.source.s3_listing.list_objects import list_level, list_objects
+from ddbload.source.small_objects import pinned_version, read_objects
+from tests.fakes.s3 import FakeS3
+from tests.fakes.s3_faults import ends_after, resets_after, slow_down
+
+
+@pytest.fixture
+def s3() -> FakeS3:
+    made = FakeS3(max_read=7)
+    for bucket in ("b", "other"):
+        made.create_bucket(Bucket=bucket)
+        for number in range(20):
+            made.put_object(Bucket=bucket, Key=f"{number:02d}", Body=f"{bucket}{number}" * number)
+    return made
+
+
+def pinned(s3: FakeS3, *buckets: str) -> list[Any]:
+    return [
+        pinned_version(bucket, each.key, each.etag, each.size)
+        for bucket in buckets or ("b",)
+        for each in list_objects(s3, bucket)  # type: ignore[arg-type]
+    ]
+
+
+def read(s3: Any, wanted: Any, **how: Any) -> list[tuple[int, bytes]]:
+    return list(read_objects(wanted, s3, sleep=lambda _: None, **how))
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, 64])
+@pytest.mark.parametrize("ahead", [0, 10, 10**6])
+def test_objects_come_in_order(s3, concurrency, ahead):
+    wanted = pinned(s3, "b", "other", "b")
+    found = read(s3, wanted, concurrency=concurrency, max_bytes_ahead=ahead)
+    bodies = [b"%s%d" % (bucket, n) * n for bucket in (b"b", b"other", b"b") for n in range(20)]
+    assert found == list(enumerate(bodies))
+    assert not s3.open_bodies()
+
+
+def test_breaks_are_mended(s3):
+    s3.faults.add("get_object", ends_after(3), None, resets_after(9), slow_down(), times=8)
+    assert [data for _, data in read(s3, pinned(s3))] == [b"b%d" % n * n for n in range(20)]
+    assert s3.faults.left() == {}
+
+
+def test_errors_have_names(s3):
+    wanted = pinned(s3)
+    s3.put_object(Bucket="b", Key="07", Body=b"new")
+    with pytest.raises(SourceChanged, match="s3://b/07 was overwritten"):
+        read(s3, wanted)
+    s3.faults.add("get_object", slow_down(), times=99)
+    with pytest.raises(ServiceUnavailable, match="reading s3://b/01"):
+        read(s3, wanted, concurrency=1)
+    with pytest.raises(SourceNotFound, match="s3://no: no such bucket"):
+        list(list_objects(s3, "no"))
+
+
+def test_no_more_is_read_than_is_wanted(s3):
+    taken = 0
+
+    def endless() -> Iterator[Any]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield pinned_version("b", "02", wanted.etag, wanted.size)
+
+    wanted = next(each for each in list_objects(s3, "b") if each.key == "02")
+    before = threading.active_count()
+    found = read_objects(endless(), s3, concurrency=2, max_bytes_ahead=40)
+    assert next(found) == (0, b"b2b2")
+    # The next is known, and what was taken makes room for none yet.
+    assert taken == 11
+    found.close()
+    assert threading.active_count() == before
+
+
+def test_one_level_through_a_client(s3):
+    for key in ("in/a", "in/b/1", "in/b/2", "in/c", "in/d/e/f"):
+        s3.put_object(Bucket="b", Key=key, Body=b"x")
+    found = [each[0] for each in list_level(s3, "b", "in/")]
+    assert found == ["in/a", "in/b/", "in/c", "in/d/"]
+    assert [each[0] for each in list_level(s3, "b", "in")] == ["in/"]
+
+
+def test_a_listing_through_a_client(s3):
+    s3.create_bucket(Bucket="many")
+    keys = [f"in/{number:04d}" for number in range(2100)]
+    for key in [*keys, "other"]:
+        s3.put_object(Bucket="many", Key=key, Body=b"x")
+    found = list(list_objects(s3, "many", "in/"))
+    assert [each.key for each in found] == keys
+    assert {(each.size, each.storage_class) for each in found} == {(1, "STANDARD")}
+    assert all(len(each.modified) == len("2026-11-21T20:08:00.000Z") for each in found)
+    assert [each.key for each in list_objects(s3, "many", "in/", after=keys[2050])] == keys[2051:]

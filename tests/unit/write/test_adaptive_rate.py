@@ -1,0 +1,201 @@
+"""The rate that follows what the table takes: one rate, told by hand what came back."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+
+from ddbload.write.pacing.adaptive_rate import (
+    ENOUGH,
+    FAST,
+    FEW_SECONDS,
+    PERIOD,
+    RAISE,
+    SLOWEST,
+    AdaptiveRate,
+)
+
+
+def told(
+    rate: AdaptiveRate, start: float, seconds: float, share: float, units: float | None = None
+) -> float:
+    """Tell it of so many seconds in tenths, in which `share` came back; when they are over."""
+    for tenth in range(round(seconds * 10)):
+        now = start + (tenth + 1) / 10
+        sent = units or rate.units_per_second
+        whole = round(1000 * sent / 10)
+        rate.answered(whole / 1000, whole * share / 1000, now - 0.001, now)
+    return start + seconds
+
+
+def limited(units_per_second: float) -> AdaptiveRate:
+    """One that has found its limit."""
+    rate = AdaptiveRate()
+    told(rate, 0.0, PERIOD, 0.5, 2 * units_per_second)
+    assert rate.units_per_second == pytest.approx(units_per_second)
+    # Nothing is known of a higher one.
+    rate._taken = rate.units_per_second
+    return rate
+
+
+def test_there_is_no_limit_at_first():
+    rate = AdaptiveRate()
+    told(rate, 0.0, 60.0, 0.0, 50_000.0)
+    assert rate.units_per_second == math.inf
+    assert rate.ready_at(60.0) == 60.0
+    assert rate.request_units() == math.inf
+
+
+def test_the_first_return_sets_it_to_what_was_taken():
+    rate = AdaptiveRate()
+    told(rate, 0.0, PERIOD, 0.2, 5000.0)
+    assert rate.units_per_second == pytest.approx(4000.0)
+
+
+def test_one_return_among_few_says_nothing_yet():
+    rate = AdaptiveRate()
+    rate.answered(10, 9, 0.0, 0.005)
+    assert rate.units_per_second == math.inf
+
+
+def test_where_most_comes_back_it_is_lowered_at_once():
+    rate = AdaptiveRate()
+    rate.answered(ENOUGH, ENOUGH, 0.0, 0.05)
+    assert rate.units_per_second == pytest.approx(ENOUGH / 0.1 / 2)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.4])
+def test_it_is_lowered_by_the_share_that_came_back(share):
+    rate = limited(1000.0)
+    told(rate, PERIOD, PERIOD, share)
+    # And raised as ever.
+    assert rate.units_per_second == pytest.approx(1000 * (1 - share) * (1 + RAISE))
+
+
+def test_it_is_never_more_than_halved_at_a_time():
+    rate = limited(1000.0)
+    rate.answered(ENOUGH, ENOUGH, PERIOD, PERIOD + 0.01)
+    assert rate.units_per_second >= 500.0
+
+
+def test_it_never_stops_trying():
+    rate = limited(1000.0)
+    told(rate, PERIOD, 1000.0, 1.0)
+    assert SLOWEST <= rate.units_per_second <= 1.1 * SLOWEST
+
+
+def test_quiet_seconds_raise_it_slowly_at_first_and_faster_later():
+    rate = limited(1000.0)
+    now, found = PERIOD, [1000.0]
+    for _ in range(100):
+        now = told(rate, now, PERIOD, 0.0)
+        found.append(rate.units_per_second)
+    steps = [after / before - 1 for before, after in itertools.pairwise(found)]
+    assert steps[0] < 2 * RAISE
+    assert all(after >= before - 1e-3 for before, after in itertools.pairwise(steps))
+    assert 0.024 < steps[-1] <= 0.0301
+
+
+def test_it_is_soon_where_it_was_before_a_breakdown():
+    rate = limited(1000.0)
+    now = told(rate, PERIOD, 60.0, 0.0)
+    before = rate.units_per_second
+    now = told(rate, now, 10.0, 1.0)
+    assert rate.units_per_second < before / 100
+    needed = math.log(before / rate.units_per_second, FAST)
+    # At the slowest, little is known of the first seconds in which all is well again.
+    told(rate, now, math.ceil(needed) + 1 + FEW_SECONDS, 0.0)
+    # A second in which the breakdown begins is one like others.
+    assert rate.units_per_second >= 0.75 * before
+
+
+def test_what_is_not_used_is_not_raised():
+    rate = limited(1000.0)
+    told(rate, PERIOD, 100.0, 0.0, units=100.0)
+    assert rate.units_per_second == 1000.0
+
+
+def test_what_was_sent_before_a_change_says_nothing():
+    rate = limited(1000.0)
+    for _ in range(100):
+        rate.answered(25, 25, PERIOD - 0.01, PERIOD + 0.1)
+    assert rate.units_per_second == 1000.0
+
+
+def test_requests_are_paid_for():
+    rate = limited(1000.0)
+    assert rate.ready_at(PERIOD) == PERIOD
+    rate.pay(25)
+    assert rate.ready_at(PERIOD) == pytest.approx(PERIOD + 0.025)
+    assert rate.ready_at(PERIOD + 0.03) == PERIOD + 0.03
+    # No more than a fifth of a second is saved.
+    rate.ready_at(100.0)
+    rate.pay(round(rate.request_units()))
+    assert rate.ready_at(100.0) == 100.0
+    rate.pay(1)
+    assert rate.ready_at(100.0) > 100.0
+
+
+def test_few_units_are_gathered_before_it_is_lowered():
+    rate = AdaptiveRate(0.0, 10.0)
+    # One of ten, every second.
+    for now in (1.0, 2.0):
+        rate.answered(10, 1, now - 0.1, now)
+        assert rate.units_per_second == 10.0
+    rate.answered(10, 1, 2.9, 3.0)
+    assert 8.5 <= rate.units_per_second <= 9.2
+
+
+def test_a_row_alone_does_not_lower_it():
+    rate = limited(1000.0)
+    rate.answered(1, 1, PERIOD + 1, PERIOD + 2)
+    assert rate.units_per_second == pytest.approx(1000.0)
+
+
+def test_where_nearly_all_of_few_units_come_back_it_is_lowered_at_once():
+    rate = AdaptiveRate(0.0, 10.0)
+    rate.answered(2, 2, 0.2, 0.3)
+    rate.answered(3, 2, 0.7, 0.8)
+    assert rate.units_per_second <= 6.0
+
+
+def test_no_rate_is_left_as_it_is_for_long():
+    rate = limited(1000.0)
+    for second in range(1, 7):
+        rate.answered(1, int(second == 1), PERIOD + second - 0.1, PERIOD + second)
+    assert rate.units_per_second < 1000.0
+
+
+@pytest.mark.parametrize("units", [24, 1000])
+def test_what_comes_back_by_accident_is_no_limit(units):
+    rate = AdaptiveRate()
+    told(rate, 0.0, 0.9, 0.0, units)
+    rate.answered(units / 10, units / 200, 0.9, 1.0)
+    assert rate.units_per_second == math.inf
+
+
+def test_little_that_comes_back_while_little_is_sent_lowers_it_little():
+    rate = limited(1000.0)
+    told(rate, PERIOD, PERIOD, 0.02, units=100.0)
+    assert rate.units_per_second == pytest.approx(960.0)
+
+
+def test_a_pause_is_no_slowness():
+    rate = AdaptiveRate()
+    # Nothing to send for an hour, then a burst of which half comes back.
+    rate.answered(2000, 1000, 3600.0, 3600.5)
+    rate.answered(2000, 1000, 3600.5, 3601.0)
+    assert rate.units_per_second == pytest.approx(2000.0)
+    later = 7200.0
+    told(rate, later, PERIOD, 0.5)
+    assert rate.units_per_second >= 999.0
+
+
+def test_it_rises_as_fast_as_it_is_told_to():
+    slow, fast = AdaptiveRate(0.0, 1000.0), AdaptiveRate(0.0, 1000.0, raised=10 * RAISE)
+    for rate in (slow, fast):
+        told(rate, 0.0, PERIOD, 0.0)
+    assert fast.units_per_second > 1025.0
+    assert slow.units_per_second < 1005.0
