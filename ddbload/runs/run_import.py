@@ -21,7 +21,7 @@ from ddbload.pipeline.progress import ChunkProgress, RunTotals
 from ddbload.pipeline.report import chunk_segments, done_before, write_report
 from ddbload.runs.heartbeats import MISSED, HeartbeatWriter, is_alive, is_another
 from ddbload.runs.local_settings import LocalSettings, step_seconds
-from ddbload.runs.worker_pools import InProcessPool, WorkerPool
+from ddbload.runs.worker_pool import InProcessPool, WorkerPool
 
 POLL_SECONDS = 0.1
 
@@ -110,7 +110,7 @@ def _conduct(
     crew: WorkerPool
     if count > 1:
         # One process alone does not wait for what several need.
-        from ddbload.runs.worker_pools import ProcessPool
+        from ddbload.runs.process_pool import ProcessPool
 
         crew = ProcessPool(
             count, settings, record.run, should_stop=context.should_stop, progress=tally.progress

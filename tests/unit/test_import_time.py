@@ -32,7 +32,7 @@ ANYWHERE = {"boto3", "botocore.session", "urllib3", "rich", "asyncio", "multipro
         ("ddbload.cli.main", {"botocore", "ssl"}),
         ("ddbload.runs.run_import", {"botocore", "click"}),
         *(
-            (f"lambdas.{name}", {"click", "ddbload.runs.worker_pools"})
+            (f"lambdas.{name}", {"click", "ddbload.runs.worker_pool"})
             for name in ("preflight", "import_chunk", "report", "on_upload")
         ),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
+from ddbload.aws import boto_clients
 from ddbload.aws.failures import failure_of_response
 from ddbload.aws.http_client.event_loop import HttpLoop
 from ddbload.aws.http_client.exchange import RequestLost, Timeouts

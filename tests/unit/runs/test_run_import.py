@@ -23,10 +23,10 @@ from ddbload.items.encode.batch_encoder import BatchEncoder
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.progress import ChunkProgress, RunTotals
 from ddbload.rows.columns import Columns
-from ddbload.runs import worker_pools
+from ddbload.runs import process_pool
 from ddbload.runs.heartbeats import machine
 from ddbload.runs.run_import import RunResult, new_run_id, run_import
-from ddbload.runs.worker_pools import InProcessPool, Worker
+from ddbload.runs.worker_pool import InProcessPool, Worker
 from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
 from tests.unit.pipeline.expected import (
     assert_segments_tell_the_truth,
@@ -463,14 +463,14 @@ def test_errors_of_a_step_are_given_back():
 def test_a_worker_process_that_died_is_named():
     future: Future[Any] = Future()
     future.set_exception(BrokenProcessPool("gone"))
-    found = worker_pools._outcome(future)
+    found = process_pool._outcome(future)
     assert isinstance(found, errors.WorkerDied)
     assert "give the same run id again" in found.message
 
 
 def test_a_worker_process_that_was_not_set_up_is_named(monkeypatch):
     task = ImportTask(RUN, Chunk(0, 0, 1, 1))
-    assert isinstance(worker_pools._step(task), errors.WorkerDied)
+    assert isinstance(process_pool._step(task), errors.WorkerDied)
     broken = errors.RunNotFound("no such run")
-    monkeypatch.setattr(worker_pools, "_worker", broken)
-    assert worker_pools._step(task) is broken
+    monkeypatch.setattr(process_pool, "_worker", broken)
+    assert process_pool._step(task) is broken

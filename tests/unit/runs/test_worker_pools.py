@@ -10,7 +10,7 @@ from ddbload.aws.boto_clients import AwsSettings
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.states import ImportTask
 from ddbload.runs.local_settings import LocalSettings
-from ddbload.runs.worker_pools import ProcessPool
+from ddbload.runs.process_pool import ProcessPool
 
 
 @pytest.mark.parametrize("tasks", [1, 2])
