@@ -79,6 +79,10 @@ lint: setup ## Check style, types and who imports whom
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+.PHONY: prose
+prose: setup ## Measure how plainly docstrings are written, and list those that are not
+	$(BIN)/python -m checks.prose
+
 .PHONY: format
 format: setup ## Put the code into shape
 	$(BIN)/ruff check --fix-only .

@@ -1,0 +1,1 @@
+"""Checks of the code that ruff and mypy do not have."""
