@@ -1,11 +1,11 @@
-"""Single calls that are repeated while repeating may help."""
+"""Retries of failed AWS calls: the one rule for which to repeat, how often and after how long."""
 
 from __future__ import annotations
 
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ddbload.aws.backoff import full_jitter
@@ -13,50 +13,76 @@ from ddbload.aws.failures import AwsFailure, FailureKind, classify_failure, to_d
 
 T = TypeVar("T")
 ATTEMPTS = 6
+BASE_SECONDS = 0.1
+CAP_SECONDS = 5.0
+_TRANSIENT = (FailureKind.THROTTLED, FailureKind.UNSURE)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Rule for repeating a failed call."""
+
+    attempts: int = ATTEMPTS
+    """Calls in all, the first one included."""
+    sleep: Callable[[float], None] = time.sleep
+    # Without a state of its own, so that forked processes do not wait for equal times.
+    rng: random.Random = field(default_factory=random.SystemRandom)
+    give_up: Callable[[], bool] = lambda: False
+    """Checked before each wait: true ends the retries, at a deadline for example."""
+
+    def pause(self, attempt: int) -> float:
+        """Draw the seconds to wait after failed attempt number `attempt`, counted from 1."""
+        return full_jitter(attempt, self.rng, base=BASE_SECONDS, cap=CAP_SECONDS)
+
+    def require_retry(self, failure: AwsFailure, attempt: int, doing: str) -> None:
+        """Raise the named error of a failure that is permanent, or failed too often.
+
+        `doing` begins the error's message, for example "reading s3://bucket/key".
+        """
+        if failure.kind not in _TRANSIENT or attempt >= self.attempts or self.give_up():
+            raise to_ddbload_error(failure, doing) from None
+
+    def wait(
+        self,
+        failure: AwsFailure,
+        attempt: int,
+        doing: str,
+        expected: Callable[[AwsFailure], Exception | None],
+    ) -> None:
+        """Wait before the next attempt.
+
+        Raises the exception that `expected` returns for the failure, or as `require_retry`.
+        """
+        known = expected(failure)
+        if known is not None:
+            raise known from None
+        self.require_retry(failure, attempt, doing)
+        self.sleep(self.pause(attempt))
+
+
+DEFAULT_POLICY = RetryPolicy()
+"""Six attempts over about five seconds, without a deadline."""
 
 
 def call_with_retries(
     operation: Callable[[], T],
     doing: str,
     *,
+    policy: RetryPolicy = DEFAULT_POLICY,
     expected: Callable[[AwsFailure], Exception | None] = lambda _: None,
-    attempts: int = ATTEMPTS,
-    sleep: Callable[[float], None] = time.sleep,
-    rng: random.Random | None = None,
-    give_up: Callable[[], bool] = lambda: False,
 ) -> T:
-    """What `operation` returns, tried up to `attempts` times with full jitter between.
+    """Call `operation`, and repeat it while its failure may pass and the policy allows it.
 
-    `expected` may give the exception to raise for a failure that means something here (a 404,
-    say). Any other raises the named error of `failures.named`.
+    `expected` returns the exception for a failure with a meaning of the caller's (a 404 for
+    example), else None. Any other failed call raises its named error, see `to_ddbload_error`.
     """
-    jitter = rng or random.Random()
     attempt = 0
     while True:
         attempt += 1
         try:
             return operation()
         except Exception as error:
-            meant = classify_failure(error)
-            if meant is None:
+            failure = classify_failure(error)
+            if failure is None:
                 raise
-            known = expected(meant)
-            if known is not None:
-                raise known from None
-            again = meant.kind in (FailureKind.THROTTLED, FailureKind.UNSURE) and attempt < attempts
-            if not again or give_up():
-                raise to_ddbload_error(meant, doing) from None
-            sleep(full_jitter(attempt, jitter, base=0.1, cap=5.0))
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How long what failed waits, and until when."""
-
-    sleep: Callable[[float], None]
-    rng: random.Random
-    give_up: Callable[[], bool]
-
-    def pause(self, failures: int) -> float:
-        """Seconds before the next try."""
-        return full_jitter(failures, self.rng, base=0.1, cap=5.0)
+            policy.wait(failure, attempt, doing, expected)

@@ -56,7 +56,7 @@ def convertible(payload: Payload, table: str | None, ledger: Ledger, context: Co
     target = NO_TABLE
     if table is not None:
         dynamodb = context.clients.dynamodb
-        target = describe_table(dynamodb, table, sleep=context.sleep, rng=context.rng)
+        target = describe_table(dynamodb, table, retry_policy=context.retry_policy)
     return prepare_run("convert", payload, ledger, context, table=target).record
 
 

@@ -58,7 +58,7 @@ def _target(out: str, context: Context) -> ShardTarget:
     if not out.startswith("s3://"):
         return FolderShards(out)
     bucket, _, prefix = out.removeprefix("s3://").partition("/")
-    return BucketShards(context.clients.s3, bucket, prefix, sleep=context.sleep)
+    return BucketShards(context.clients.s3, bucket, prefix, retry_policy=context.retry_policy)
 
 
 def _is_special(path: str) -> bool:

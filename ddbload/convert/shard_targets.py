@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import call_with_retries
+from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
 from ddbload.errors import DdbloadError, OutputUnwritable
 
 if TYPE_CHECKING:
@@ -101,11 +100,11 @@ class BucketShards:
         bucket: str,
         prefix: str,
         *,
-        sleep: Callable[[float], None] = time.sleep,
+        retry_policy: RetryPolicy = DEFAULT_POLICY,
     ) -> None:
         """`prefix` ends with a slash, or is empty."""
         self._client, self._bucket, self._prefix = client, bucket, prefix
-        self._sleep = sleep
+        self._retry_policy = retry_policy
         self._uploads: list[_Upload] = []
         where = f"s3://{bucket}/{prefix}"
         found: Any = self._call(
@@ -187,7 +186,9 @@ class BucketShards:
 
         doing = f"writing s3://{self._bucket}/{upload.key}"
         try:
-            call_with_retries(complete, doing, expected=self._expected_again, sleep=self._sleep)
+            call_with_retries(
+                complete, doing, expected=self._expected_again, policy=self._retry_policy
+            )
         except _NoUploadError:
             # The answer to an earlier try was lost, if it is there.
             head: Any = {}
@@ -199,7 +200,9 @@ class BucketShards:
                 raise OutputUnwritable(f"{doing}: somebody aborted the upload") from None
 
     def _call(self, operation: Callable[[], T], doing: str) -> T:
-        return call_with_retries(operation, doing, expected=self._expected, sleep=self._sleep)
+        return call_with_retries(
+            operation, doing, expected=self._expected, policy=self._retry_policy
+        )
 
     def _expected(self, meant: AwsFailure) -> Exception | None:
         if meant.code == "NoSuchBucket":

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import call_with_retries
+from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
 from ddbload.errors import TAKE_UP, LedgerDamaged, LedgerUnwritable, SourceNotFound
 
 if TYPE_CHECKING:
@@ -152,12 +151,12 @@ class BucketStore:
         bucket: str,
         prefix: str = "",
         *,
-        sleep: Callable[[float], None] = time.sleep,
+        retry_policy: RetryPolicy = DEFAULT_POLICY,
     ) -> None:
         self._client = client
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
-        self._sleep = sleep
+        self._retry_policy = retry_policy
 
     def get(self, name: str) -> bytes | None:
         """The object's content."""
@@ -171,7 +170,7 @@ class BucketStore:
 
         try:
             return call_with_retries(
-                read, f"reading {self.uri(name)}", expected=self._absent, sleep=self._sleep
+                read, f"reading {self.uri(name)}", policy=self._retry_policy, expected=self._absent
             )
         except _AbsentError:
             return None
@@ -188,7 +187,7 @@ class BucketStore:
                 Bucket=self._bucket, Key=self._prefix + name, Body=data
             ),
             f"writing {self.uri(name)}",
-            sleep=self._sleep,
+            policy=self._retry_policy,
         )
 
     def put_new(self, name: str, data: bytes) -> bool:
@@ -209,7 +208,7 @@ class BucketStore:
 
         try:
             return call_with_retries(
-                write, f"writing {self.uri(name)}", expected=self._taken, sleep=self._sleep
+                write, f"writing {self.uri(name)}", policy=self._retry_policy, expected=self._taken
             )
         except _TakenError:
             return tries > 1 and self.get(name) == data
@@ -225,7 +224,7 @@ class BucketStore:
             )
 
         while True:
-            page = call_with_retries(read, f"listing {self.uri(prefix)}", sleep=self._sleep)
+            page = call_with_retries(read, f"listing {self.uri(prefix)}", policy=self._retry_policy)
             found += [each["Key"][len(self._prefix) :] for each in page.get("Contents", ())]
             if not page.get("IsTruncated"):
                 return sorted(found)

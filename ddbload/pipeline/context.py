@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.payload import Payload, Source
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import BucketNotAllowed, SourceNotFound, SourceUnreadable, TableNotAllowed
@@ -111,6 +112,11 @@ class Context:
     pacing: Pacing | None = None
     """The same for what it knows of the table's capacity."""
 
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """Retries of AWS calls until the step must end."""
+        return RetryPolicy(sleep=self.sleep, rng=self.rng, give_up=self.must_end)
+
     def ledger(self, run: str, record: RunRecord | None = None) -> Ledger:
         """A run's ledger in this store. `record`: the run's, where it is known already."""
         return Ledger(self.store, run, record)
@@ -125,9 +131,7 @@ class Context:
             source.key or "",
             version_id=source.version_id,
             etag=source.etag,
-            sleep=self.sleep,
-            rng=self.rng,
-            give_up=self.must_end,
+            retry_policy=self.retry_policy,
         )
 
     def open_place(self, place: str) -> ByteSource:
@@ -166,9 +170,7 @@ class Context:
         if "path" in pinned:
             # As it was pinned: a later attempt may run in another folder.
             return open_local(str(pinned["path"]), _version(pinned))
-        return S3Object(
-            self.clients.s3, pinned, sleep=self.sleep, rng=self.rng, give_up=self.must_end
-        )
+        return S3Object(self.clients.s3, pinned, self.retry_policy)
 
 
 def _version(pinned: Mapping[str, Any]) -> Mapping[str, Any]:

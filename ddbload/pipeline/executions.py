@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import call_with_retries
+from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
 from ddbload.contracts.results import Failure
 from ddbload.errors import ExecutionExists, InvalidPayload, RequestRefused, RunNotFound
 
@@ -53,13 +52,11 @@ class Executions:
         client: SFNClient,
         machine: str,
         *,
-        sleep: Callable[[float], None] = time.sleep,
-        rng: random.Random | None = None,
+        retry_policy: RetryPolicy = DEFAULT_POLICY,
     ) -> None:
         self._client = client
         self._machine = machine
-        self._sleep = sleep
-        self._rng = rng
+        self._retry_policy = retry_policy
 
     def start(self, name: str, payload: Mapping[str, Any]) -> str:
         """Start an execution; its ARN. While one of this name and payload runs, it is that one.
@@ -84,8 +81,7 @@ class Executions:
             ),
             f"starting execution {name}",
             expected=taken,
-            sleep=self._sleep,
-            rng=self._rng,
+            policy=self._retry_policy,
         )
         return str(answer["executionArn"])
 
@@ -119,8 +115,7 @@ class Executions:
                 lambda: self._client.describe_execution(executionArn=arn),
                 "asking after the execution",
                 expected=absent,
-                sleep=self._sleep,
-                rng=self._rng,
+                policy=self._retry_policy,
             )
         except _UnknownExecution:
             return None

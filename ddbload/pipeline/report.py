@@ -139,9 +139,7 @@ def _checked(record: RunRecord, ledger: Ledger, context: Context) -> Report:
         require_same_table(
             context.clients,
             record.table,
-            sleep=context.sleep,
-            rng=context.rng,
-            give_up=context.must_end,
+            retry_policy=context.retry_policy,
         )
     except DdbloadError as error:
         if not error.permanent:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import ATTEMPTS, call_with_retries
+from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.errors import (
     AccessDenied,
@@ -30,25 +28,23 @@ def describe_table(
     client: DynamoDBClient,
     name: str,
     *,
-    sleep: Callable[[float], None] = time.sleep,
-    rng: random.Random | None = None,
+    retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Table:
     """A table that takes writes. Raises `TableNotFound`, `TableNotActive`, and AWS's errors."""
-    return describe_table_with_response(client, name, sleep=sleep, rng=rng)[0]
+    return describe_table_with_response(client, name, retry_policy=retry_policy)[0]
 
 
 def describe_table_with_response(
     client: DynamoDBClient,
     name: str,
     *,
-    sleep: Callable[[float], None] = time.sleep,
-    rng: random.Random | None = None,
+    retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> tuple[Table, Mapping[str, Any]]:
     """Describe a table that takes writes; also the whole answer of DescribeTable."""
     absent = (
         f"there is no table {name} in {client.meta.region_name}; ddbload does not create tables"
     )
-    return _ask(client, name, lambda told: (_table(name, told), told), absent, sleep=sleep, rng=rng)
+    return _ask(client, name, lambda told: (_table(name, told), told), absent, retry_policy)
 
 
 class DynamoDBClients(Protocol):
@@ -66,10 +62,7 @@ def require_same_table(
     clients: DynamoDBClients,
     table: Table,
     *,
-    attempts: int = ATTEMPTS,
-    sleep: Callable[[float], None] = time.sleep,
-    rng: random.Random | None = None,
-    give_up: Callable[[], bool] = lambda: False,
+    retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> None:
     """Compare a table with the one of its name that there is now.
 
@@ -96,10 +89,7 @@ def require_same_table(
             table.name,
             check,
             absent,
-            attempts=attempts,
-            sleep=sleep,
-            rng=rng,
-            give_up=give_up,
+            retry_policy,
         )
 
     try:
@@ -115,11 +105,7 @@ def _ask(
     name: str,
     read: Callable[[Mapping[str, Any]], T],
     absent: str,
-    *,
-    attempts: int = ATTEMPTS,
-    sleep: Callable[[float], None],
-    rng: random.Random | None,
-    give_up: Callable[[], bool] = lambda: False,
+    retry_policy: RetryPolicy,
 ) -> T:
     """Call DescribeTable and decode the answer. Raises `TableNotFound`, and AWS's errors.
 
@@ -147,11 +133,8 @@ def _ask(
         return call_with_retries(
             ask,
             doing,
+            policy=retry_policy,
             expected=expected,
-            attempts=attempts,
-            sleep=sleep,
-            rng=rng,
-            give_up=give_up,
         )
     except ServiceUnavailable:
         if not is_foreign:

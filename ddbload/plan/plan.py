@@ -247,7 +247,7 @@ def _read_all_rows(
 ) -> None:
     client, asked = context.clients.dynamodb, plan.payload
     table, answer = describe_table_with_response(
-        client, asked.table, sleep=context.sleep, rng=context.rng
+        client, asked.table, retry_policy=context.retry_policy
     )
     facts = facts_of(table, answer, client.meta.region_name)
     more = ask_more(client, asked.table)

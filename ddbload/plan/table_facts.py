@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ddbload.aws.retry import call_with_retries
+from ddbload.aws.retry import RetryPolicy, call_with_retries
 from ddbload.contracts.run_record import Table
 from ddbload.errors import DdbloadError, Interrupted
 from ddbload.pipeline.reading.measure import TableIndex
@@ -149,7 +149,7 @@ def ask_more(client: DynamoDBClient, name: str) -> Asked:
 
 def _try(what: str, ask: Callable[[], None], asked: Asked) -> None:
     try:
-        call_with_retries(ask, f"asking for {what}", attempts=1)
+        call_with_retries(ask, f"asking for {what}", policy=RetryPolicy(attempts=1))
     except Interrupted:
         raise
     except (DdbloadError, AttributeError, LookupError, TypeError, ValueError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import ATTEMPTS, call_with_retries
+from ddbload.aws.retry import ATTEMPTS, RetryPolicy, call_with_retries
 from ddbload.contracts.results import (
     CANCELLED,
     FAILED,
@@ -61,8 +61,8 @@ def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEM
     answer: Any = call_with_retries(
         lambda: client.describe_stacks(StackName=name),
         f"looking up stack {name}",
+        policy=RetryPolicy(attempts=attempts),
         expected=absent,
-        attempts=attempts,
     )
     try:
         given = {each["OutputKey"]: each["OutputValue"] for each in answer["Stacks"][0]["Outputs"]}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ddbload.aws.backoff import full_jitter
-from ddbload.aws.failures import AwsFailure, FailureKind, classify_failure, to_ddbload_error
-from ddbload.aws.retry import ATTEMPTS, call_with_retries
+from ddbload.aws.failures import AwsFailure, classify_failure
+from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
 from ddbload.errors import SourceChanged, SourceNotFound, SourceUnreadable
 
 if TYPE_CHECKING:
@@ -39,16 +36,11 @@ class S3Object:
         self,
         client: S3Client,
         pinned: Mapping[str, Any],
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        rng: random.Random | None = None,
-        give_up: Callable[[], bool] = lambda: False,
+        retry_policy: RetryPolicy = DEFAULT_POLICY,
     ) -> None:
         self._client = client
         self._pinned = dict(pinned)
-        self._sleep = sleep
-        self._rng = rng or random.Random()
-        self._give_up = give_up
+        self._retry_policy = retry_policy
 
     @property
     def name(self) -> str:
@@ -75,24 +67,18 @@ class S3Object:
                     failures = 0
                     yield piece
             except Exception as error:
-                meant = classify_failure(error)
-                if meant is None:
+                failure = classify_failure(error)
+                if failure is None:
                     raise
-                known = expected(meant, self._pinned)
-                if known is not None:
-                    raise known from None
                 failures += 1
-                again = (
-                    meant.kind in (FailureKind.THROTTLED, FailureKind.UNSURE)
-                    and failures < ATTEMPTS
-                )
-                if not again or self._give_up():
-                    doing = f"reading {self.name} from byte {position}"
-                    raise to_ddbload_error(meant, doing) from None
-                self._sleep(full_jitter(failures, self._rng, base=0.1, cap=5.0))
+                doing = f"reading {self.name} from byte {position}"
+                self._retry_policy.wait(failure, failures, doing, self._expected)
 
     def close(self) -> None:
         """Nothing is kept open between reads."""
+
+    def _expected(self, failure: AwsFailure) -> Exception | None:
+        return expected(failure, self._pinned)
 
     def _read(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
         pinned = self._pinned
@@ -188,9 +174,7 @@ def open_s3(
     *,
     version_id: str | None = None,
     etag: str | None = None,
-    sleep: Callable[[float], None] = time.sleep,
-    rng: random.Random | None = None,
-    give_up: Callable[[], bool] = lambda: False,
+    retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> S3Object:
     """Pin an object: its present version, or the one given.
 
@@ -211,10 +195,8 @@ def open_s3(
     head: Any = call_with_retries(
         lambda: client.head_object(Bucket=bucket, Key=key, **version),
         f"reading {name}",
+        policy=retry_policy,
         expected=absent,
-        sleep=sleep,
-        rng=rng,
-        give_up=give_up,
     )
     if not head.get("ETag") or "ContentLength" not in head:
         raise SourceUnreadable(f"{name}: the answer has no ETag or size; check the endpoint")
@@ -237,7 +219,7 @@ def open_s3(
         "etag": head["ETag"],
         "size": int(head["ContentLength"]),
     }
-    return S3Object(client, pinned, sleep=sleep, rng=rng, give_up=give_up)
+    return S3Object(client, pinned, retry_policy)
 
 
 def _is_archived(head: Mapping[str, Any]) -> bool:

@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ddbload.aws.failures import AwsFailure, FailureKind, to_ddbload_error
+from ddbload.aws.failures import AwsFailure, FailureKind
 from ddbload.aws.http_client.exchange import RequestLost
 from ddbload.aws.http_client.http1 import Response
-from ddbload.aws.retry import ATTEMPTS, RetryPolicy
+from ddbload.aws.retry import RetryPolicy
 from ddbload.aws.s3_failures import failure_of_s3_response, redirected_region
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ class S3Request(ABC):
 class S3RequestLoop:
     """Sends jobs' requests. Time is the loop's own: retries wait between its waits."""
 
-    def __init__(self, signer: S3Signer, connections: int, retries: RetryPolicy) -> None:
+    def __init__(self, signer: S3Signer, connections: int, retry_policy: RetryPolicy) -> None:
         """Raises `AwsConfiguration`."""
-        self._identity, self._retries = signer, retries
+        self._identity, self._retry_policy = signer, retry_policy
         self._loop = signer.connect(connections)
         # Those that wait to be sent again, by when.
         self._waiting: list[tuple[float, int, S3Request]] = []
@@ -99,13 +99,9 @@ class S3RequestLoop:
     def again(self, job: S3Request, meant: AwsFailure) -> None:
         """Have a job's request sent once more, after a while. Raises a named error instead."""
         job.failures += 1
-        again = (
-            meant.kind in (FailureKind.THROTTLED, FailureKind.UNSURE) and job.failures < ATTEMPTS
-        )
-        if not again or self._retries.give_up():
-            raise to_ddbload_error(meant, job.doing())
+        self._retry_policy.require_retry(meant, job.failures, job.doing())
         self._number += 1
-        at = self._loop.now() + self._retries.pause(job.failures)
+        at = self._loop.now() + self._retry_policy.pause(job.failures)
         heapq.heappush(self._waiting, (at, self._number, job))
 
     def close(self) -> None:

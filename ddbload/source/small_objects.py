@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.http_client.http1 import Response
-from ddbload.aws.retry import RetryPolicy
+from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy
 from ddbload.source.s3_object import (
     RANGE_BYTES,
     BrokenRead,
@@ -98,10 +97,10 @@ def read_by_event_loop(
     signer: S3Signer,
     concurrency: int,
     max_bytes_ahead: int,
-    retries: RetryPolicy,
+    retry_policy: RetryPolicy,
 ) -> Generator[bytes]:
     """The bytes of each object, in order. See `many.read_objects`."""
-    requesting = S3RequestLoop(signer, concurrency, retries)
+    requesting = S3RequestLoop(signer, concurrency, retry_policy)
     ahead: deque[_Read] = deque()
     bytes_ahead = 0
     try:
@@ -153,9 +152,7 @@ def read_objects(
     signers: Callable[[str], S3Signer | None] | None = None,
     concurrency: int = CONCURRENCY,
     max_bytes_ahead: int = BYTES_AHEAD,
-    sleep: Callable[[float], None] = time.sleep,
-    rng: random.Random | None = None,
-    give_up: Callable[[], bool] = lambda: False,
+    retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[tuple[int, bytes]]:
     """Each object's number in `objects`, counted from 0, and its bytes: all of them, in order.
 
@@ -167,16 +164,15 @@ def read_objects(
 
     Each read is of the pinned version, or fails: `SourceChanged`, `SourceNotFound`,
     `AccessDenied`, `RequestRefused`, `AwsConfiguration`, or `ServiceUnavailable` after several
-    tries. A body that breaks off goes on where it stopped. No retry waits once `give_up` is true.
+    tries. A body that breaks off goes on where it stopped.
     """
     first = 0
-    retries = RetryPolicy(sleep, rng or random.Random(), give_up)
     for bucket, group in groupby(objects, key=lambda pinned: str(pinned["bucket"])):
         signer = None if signers is None else signers(bucket)
         if signer is None:
-            found = _by_threads(group, client, concurrency, max_bytes_ahead, retries)
+            found = _by_threads(group, client, concurrency, max_bytes_ahead, retry_policy)
         else:
-            found = read_by_event_loop(group, signer, concurrency, max_bytes_ahead, retries)
+            found = read_by_event_loop(group, signer, concurrency, max_bytes_ahead, retry_policy)
         count = 0
         try:
             for data in found:
@@ -197,7 +193,7 @@ def _by_threads(
     client: S3Client,
     concurrency: int,
     max_bytes_ahead: int,
-    retries: RetryPolicy,
+    retry_policy: RetryPolicy,
 ) -> Generator[bytes]:
     from concurrent.futures import ThreadPoolExecutor
 
@@ -207,10 +203,12 @@ def _by_threads(
     is_over = False
 
     def give_up() -> bool:
-        return is_over or retries.give_up()
+        return is_over or retry_policy.give_up()
+
+    threads_policy = replace(retry_policy, give_up=give_up)
 
     def read(pinned: Pinned) -> bytes:
-        source = S3Object(client, pinned, sleep=retries.sleep, rng=retries.rng, give_up=give_up)
+        source = S3Object(client, pinned, threads_policy)
         return b"".join(source.stream(0, source.size, max(1, source.size)))
 
     ahead: deque[tuple[int, Future[bytes]]] = deque()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
+from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import SourceChanged, SourceNotFound
 from ddbload.source import s3_object as s3_module
 from ddbload.source.byte_source import ByteSource
@@ -60,10 +61,10 @@ class ObjectPlace:
         self._s3.delete_object(Bucket="bucket", Key="a key")
 
     def open(self) -> ByteSource:
-        return open_s3(self._s3, "bucket", "a key", sleep=_no_sleep)
+        return open_s3(self._s3, "bucket", "a key", retry_policy=RetryPolicy(sleep=_no_sleep))
 
     def reopen(self, pinned: Mapping[str, Any]) -> ByteSource:
-        return S3Object(self._s3, pinned, sleep=_no_sleep)
+        return S3Object(self._s3, pinned, retry_policy=RetryPolicy(sleep=_no_sleep))
 
 
 Place = FilePlace | ObjectPlace

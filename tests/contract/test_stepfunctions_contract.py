@@ -10,6 +10,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import ExecutionExists, RunNotFound
 from ddbload.pipeline.executions import Executions
 from tests.fakes.stepfunctions import FakeStepFunctions
@@ -21,7 +22,7 @@ PAYLOAD = {"run": {"id": "a"}, "source": {"key": "é b"}}
 def executions(request) -> Iterator[Executions]:
     if request.param == "fake":
         fake: Any = FakeStepFunctions()
-        yield Executions(fake, fake.machine, sleep=lambda _: None)
+        yield Executions(fake, fake.machine, retry_policy=RetryPolicy(sleep=lambda _: None))
         return
     with mock_aws():
         client = boto3.client(

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
+from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import (
     AccessDenied,
     LedgerDamaged,
@@ -38,7 +39,7 @@ NAME = "runs/r/chunks/00000/17.json"
 
 def bucket_store(s3: Any, prefix: str = "work/ledger") -> BucketStore:
     s3.create_bucket(Bucket="bucket")
-    return BucketStore(s3, "bucket", prefix, sleep=lambda _: None)
+    return BucketStore(s3, "bucket", prefix, retry_policy=RetryPolicy(sleep=lambda _: None))
 
 
 @pytest.fixture(params=["memory", "folder", "fake", "moto"])

@@ -9,7 +9,7 @@ import pytest
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
-from ddbload.aws.retry import call_with_retries
+from ddbload.aws.retry import RetryPolicy, call_with_retries
 from ddbload.errors import ServiceUnavailable
 from tests.faults.certificates import make
 from tests.faults.scripted import Scripted
@@ -55,7 +55,9 @@ def test_an_object_whose_end_nobody_tells(wire, announced):
         client = clients(server).s3
         with pytest.raises(ServiceUnavailable, match="LengthMissing: the answer does not say"):
             call_with_retries(
-                lambda: client.get_object(Bucket="b", Key="k"), "reading", sleep=lambda _: None
+                lambda: client.get_object(Bucket="b", Key="k"),
+                "reading",
+                policy=RetryPolicy(sleep=lambda _: None),
             )
         client.close()
     assert server.accepted == 6
@@ -71,6 +73,6 @@ def test_a_batch_whose_answer_is_cut_before_its_body(wire, announced):
             call_with_retries(
                 lambda: client.batch_write_item(RequestItems=items),
                 "writing",
-                sleep=lambda _: None,
+                policy=RetryPolicy(sleep=lambda _: None),
             )
         client.close()

@@ -13,6 +13,7 @@ import pytest
 from ddbload.aws import boto_clients as clients_module
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
+from ddbload.aws.retry import RetryPolicy
 from ddbload.aws.signing import credentials
 from ddbload.errors import (
     AccessDenied,
@@ -45,6 +46,9 @@ class Eager(random.Random):
         return 0.0
 
 
+EAGER = RetryPolicy(sleep=lambda _: None, rng=Eager())
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[BucketServer]:
     with BucketServer(OBJECTS) as running:
@@ -71,7 +75,7 @@ def clients(server) -> Iterator[Clients]:
 
 
 def read(clients: Clients, pinned: Any, **how: Any) -> list[bytes]:
-    how = {"signers": clients.s3_signer, "rng": Eager(), "sleep": lambda _: None, **how}
+    how = {"signers": clients.s3_signer, "retry_policy": EAGER, **how}
     found = list(read_objects(pinned, clients.s3, **how))
     assert [number for number, _ in found] == list(range(len(found)))
     return [data for _, data in found]
@@ -79,7 +83,7 @@ def read(clients: Clients, pinned: Any, **how: Any) -> list[bytes]:
 
 def keys(clients: Clients, prefix: str = "in/", **how: Any) -> list[str]:
     found = list_objects(
-        clients.s3, BUCKET, prefix, signer=clients.s3_signer(BUCKET), rng=Eager(), **how
+        clients.s3, BUCKET, prefix, signer=clients.s3_signer(BUCKET), retry_policy=EAGER, **how
     )
     return [each.key for each in found]
 
@@ -217,7 +221,9 @@ def test_what_does_not_pass_is_given_up(bucket, clients, fault):
 def test_nobody_waits_once_it_is_to_end(bucket, clients):
     bucket.decide = lambda _: "slow_down"
     with pytest.raises(ServiceUnavailable):
-        read(clients, bucket.pinned(), concurrency=1, give_up=lambda: True)
+        read(
+            clients, bucket.pinned(), concurrency=1, retry_policy=RetryPolicy(give_up=lambda: True)
+        )
     assert len(bucket.targets) == 1
 
 
@@ -260,7 +266,7 @@ def test_credentials_that_end_are_replaced(bucket, clients, monkeypatch):
         clients.s3,
         signers=clients.s3_signer,
         concurrency=2,
-        rng=Eager(),
+        retry_policy=EAGER,
     )
     for number, data in found:
         assert data == list(OBJECTS.values())[number % len(OBJECTS)]

@@ -251,10 +251,7 @@ class _ChunkImport:
             require_same_table(
                 context.clients,
                 self._record.table,
-                attempts=ATTEMPTS,
-                sleep=context.sleep,
-                rng=context.rng,
-                give_up=context.must_end,
+                retry_policy=replace(context.retry_policy, attempts=ATTEMPTS),
             )
         except (TableReplaced, TableNotFound, TableNotActive):
             raise

@@ -75,9 +75,7 @@ def _list_prefix(source: Source, context: Context) -> SourceObjects:
             bucket,
             prefix,
             signer=context.clients.s3_signer(bucket),
-            sleep=context.sleep,
-            rng=context.rng,
-            give_up=context.must_end,
+            retry_policy=context.retry_policy,
         )
 
     started: list[str] = []

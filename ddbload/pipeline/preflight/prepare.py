@@ -85,7 +85,7 @@ def prepare_run(
         first = next(objects)
         if table is None:
             table = describe_table(
-                context.clients.dynamodb, payload.table, sleep=context.sleep, rng=context.rng
+                context.clients.dynamodb, payload.table, retry_policy=context.retry_policy
             )
         # What is not there is in no index: their limits do not matter.
         checked = replace(table, index_keys=()) if options.mode == DELETE else table

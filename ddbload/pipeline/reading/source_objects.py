@@ -179,9 +179,7 @@ def _read_small_objects(
         noted(),
         context.clients.s3,
         signers=context.clients.s3_signer,
-        sleep=context.sleep,
-        rng=context.rng,
-        give_up=context.must_end,
+        retry_policy=context.retry_policy,
     )
     with closing(found):
         for _, data in found:

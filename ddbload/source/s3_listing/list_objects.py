@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from ddbload.aws.retry import RetryPolicy, call_with_retries
+from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
 from ddbload.source.s3_listing.list_page import ListedFolder, ListedObject, ListPage
 from ddbload.source.s3_listing.parallel_listing import ParallelListing, no_bucket
 from ddbload.source.s3_requests import S3RequestLoop
@@ -30,9 +28,7 @@ def list_objects(
     signer: S3Signer | None = None,
     after: str | None = None,
     requests: int = REQUESTS,
-    sleep: Callable[[float], None] = time.sleep,
-    rng: random.Random | None = None,
-    give_up: Callable[[], bool] = lambda: False,
+    retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[ListedObject]:
     """All objects whose keys begin with `prefix`, in the order of their keys' UTF-8 bytes.
 
@@ -44,11 +40,10 @@ def list_objects(
     S3), `AccessDenied`, `AwsConfiguration` (a bucket of another region), `RequestRefused`, and
     `ServiceUnavailable` after several tries.
     """
-    retries = RetryPolicy(sleep, rng or random.Random(), give_up)
     if signer is None:
-        pages = _by_client(client, bucket, prefix, after, "", retries)
+        pages = _by_client(client, bucket, prefix, after, "", retry_policy)
     else:
-        pages = _by_requests(signer, bucket, prefix, after, "", requests, retries)
+        pages = _by_requests(signer, bucket, prefix, after, "", requests, retry_policy)
     try:
         for page in pages:
             yield from page.objects
@@ -64,16 +59,13 @@ def list_level(
     delimiter: str = "/",
     signer: S3Signer | None = None,
     after: str | None = None,
-    sleep: Callable[[float], None] = time.sleep,
-    rng: random.Random | None = None,
-    give_up: Callable[[], bool] = lambda: False,
+    retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[ListedObject | ListedFolder]:
     """Objects and folders right under a prefix, in the order of their names. As `list_objects`."""
-    retries = RetryPolicy(sleep, rng or random.Random(), give_up)
     if signer is None:
-        pages = _by_client(client, bucket, prefix, after, delimiter, retries)
+        pages = _by_client(client, bucket, prefix, after, delimiter, retry_policy)
     else:
-        pages = _by_requests(signer, bucket, prefix, after, delimiter, 2, retries)
+        pages = _by_requests(signer, bucket, prefix, after, delimiter, 2, retry_policy)
     try:
         for page in pages:
             found: list[ListedObject | ListedFolder] = [*page.objects, *page.folders]
@@ -89,10 +81,10 @@ def _by_requests(
     after: str | None,
     delimiter: str,
     requests: int,
-    retries: RetryPolicy,
+    retry_policy: RetryPolicy,
 ) -> Generator[ListPage]:
     # One more than is asked for: the next page may be asked for while one still comes.
-    requesting = S3RequestLoop(signer, max(2, requests), retries)
+    requesting = S3RequestLoop(signer, max(2, requests), retry_policy)
     try:
         walk = ParallelListing(
             requesting,
@@ -113,7 +105,7 @@ def _by_client(
     prefix: str,
     after: str | None,
     delimiter: str,
-    retries: RetryPolicy,
+    retry_policy: RetryPolicy,
 ) -> Generator[ListPage]:
     asked: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
     if delimiter:
@@ -126,9 +118,7 @@ def _by_client(
             lambda: client.list_objects_v2(**asked),
             f"listing {where}",
             expected=lambda meant: no_bucket(meant, where),
-            sleep=retries.sleep,
-            rng=retries.rng,
-            give_up=retries.give_up,
+            policy=retry_policy,
         )
         objects = [_listed(each) for each in page.get("Contents", ())]
         folders = [ListedFolder(each["Prefix"]) for each in page.get("CommonPrefixes", ())]

@@ -5,7 +5,7 @@ import random
 import pytest
 from botocore.exceptions import NoCredentialsError
 
-from ddbload.aws.retry import ATTEMPTS, call_with_retries
+from ddbload.aws.retry import ATTEMPTS, RetryPolicy, call_with_retries
 from ddbload.errors import AccessDenied, RequestRefused, ServiceUnavailable, SourceNotFound
 from tests.fakes.client import read_timeout
 from tests.unit.aws.test_failures import answered
@@ -34,14 +34,14 @@ def slept() -> list[float]:
 
 def test_what_works_is_called_once(slept):
     operation = Operation()
-    assert call_with_retries(operation, "x", sleep=slept.append) == "done"
+    assert call_with_retries(operation, "x", policy=RetryPolicy(sleep=slept.append)) == "done"
     assert (operation.calls, slept) == (1, [])
 
 
 @pytest.mark.parametrize("error", [THROTTLED, answered("", 503), read_timeout(), TimeoutError()])
 def test_what_may_pass_later_is_called_again(slept, error):
     operation = Operation(error, error)
-    assert call_with_retries(operation, "x", sleep=slept.append) == "done"
+    assert call_with_retries(operation, "x", policy=RetryPolicy(sleep=slept.append)) == "done"
     assert (operation.calls, len(slept)) == (3, 2)
 
 
@@ -49,13 +49,13 @@ def test_what_may_pass_later_is_called_again(slept, error):
 def test_it_is_given_up_in_the_end(slept, attempts):
     operation = Operation(*[THROTTLED] * 20)
     with pytest.raises(ServiceUnavailable, match="reading it: ThrottlingException: words"):
-        call_with_retries(operation, "reading it", attempts=attempts, sleep=slept.append)
+        call_with_retries(operation, "reading it", policy=RetryPolicy(attempts, slept.append))
     assert (operation.calls, len(slept)) == (attempts, attempts - 1)
 
 
 def test_the_last_attempt_counts(slept):
     operation = Operation(*[THROTTLED] * (ATTEMPTS - 1))
-    assert call_with_retries(operation, "x", sleep=slept.append) == "done"
+    assert call_with_retries(operation, "x", policy=RetryPolicy(sleep=slept.append)) == "done"
 
 
 def test_waits_grow_and_are_jittered(slept):
@@ -66,7 +66,7 @@ def test_waits_grow_and_are_jittered(slept):
 
     with pytest.raises(ServiceUnavailable):
         call_with_retries(
-            Operation(*[THROTTLED] * 20), "x", attempts=9, sleep=slept.append, rng=Longest()
+            Operation(*[THROTTLED] * 20), "x", policy=RetryPolicy(9, slept.append, Longest())
         )
     assert slept == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
 
@@ -76,7 +76,9 @@ def test_jitter_comes_from_the_generator_that_is_given():
     for seed in (1, 1, 2):
         slept: list[float] = []
         operation = Operation(*[THROTTLED] * 5)
-        call_with_retries(operation, "x", sleep=slept.append, rng=random.Random(seed))
+        call_with_retries(
+            operation, "x", policy=RetryPolicy(sleep=slept.append, rng=random.Random(seed))
+        )
         waits.append(slept)
     assert waits[0] == waits[1] != waits[2]
 
@@ -93,7 +95,7 @@ def test_jitter_comes_from_the_generator_that_is_given():
 def test_what_cannot_pass_is_called_once(slept, error, name):
     operation = Operation(error)
     with pytest.raises(name):
-        call_with_retries(operation, "x", sleep=slept.append)
+        call_with_retries(operation, "x", policy=RetryPolicy(sleep=slept.append))
     assert (operation.calls, slept) == (1, [])
 
 
@@ -104,7 +106,7 @@ def test_what_is_expected_has_its_own_error(slept):
             operation,
             "x",
             expected=lambda meant: SourceNotFound(f"{meant.code}, {meant.status}"),
-            sleep=slept.append,
+            policy=RetryPolicy(sleep=slept.append),
         )
     assert slept == []
 
@@ -116,7 +118,7 @@ def test_what_is_expected_is_asked_first(slept):
             Operation(answered("SlowDown", 503)),
             "x",
             expected=lambda _: SourceNotFound("busy"),
-            sleep=slept.append,
+            policy=RetryPolicy(sleep=slept.append),
         )
 
 
@@ -126,7 +128,7 @@ def test_what_is_not_expected_is_named(slept):
             Operation(answered("AccessDenied", 403)),
             "x",
             expected=lambda _: None,
-            sleep=slept.append,
+            policy=RetryPolicy(sleep=slept.append),
         )
 
 
@@ -134,7 +136,7 @@ def test_what_is_not_expected_is_named(slept):
 def test_what_is_no_failed_call_is_raised_as_it_is(slept, error):
     operation = Operation(error)
     with pytest.raises(type(error)) as raised:
-        call_with_retries(operation, "x", sleep=slept.append)
+        call_with_retries(operation, "x", policy=RetryPolicy(sleep=slept.append))
     assert raised.value is error
     assert (operation.calls, slept) == (1, [])
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from ddbload.aws.retry import RetryPolicy
 from ddbload.convert.shard_targets import BucketShards, FolderShards
 from ddbload.convert.sharded_sink import ShardedSink
 from ddbload.errors import (
@@ -116,7 +117,7 @@ def error(code: str, status: int) -> ClientError:
 
 def bucket(client: Uploads, prefix: str = "out/") -> BucketShards:
     fake: Any = client
-    return BucketShards(fake, "bucket", prefix, sleep=lambda _: None)
+    return BucketShards(fake, "bucket", prefix, retry_policy=RetryPolicy(sleep=lambda _: None))
 
 
 def sink(target: BucketShards | FolderShards, part_bytes: int = 5000, seed: int = 0) -> ShardedSink:

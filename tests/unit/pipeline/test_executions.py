@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.results import Failure
 from ddbload.errors import AccessDenied, ExecutionExists, InvalidPayload, RunNotFound
 from ddbload.pipeline.executions import MAX_INPUT_BYTES, Executions
@@ -19,7 +20,7 @@ def fake() -> FakeStepFunctions:
 
 @pytest.fixture
 def executions(fake) -> Executions:
-    return Executions(fake, fake.machine, sleep=lambda _: None)
+    return Executions(fake, fake.machine, retry_policy=RetryPolicy(sleep=lambda _: None))
 
 
 def test_the_same_payload_while_it_runs_is_the_same_execution(executions, fake):

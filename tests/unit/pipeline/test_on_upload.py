@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import InvalidPayload, ServiceUnavailable
@@ -54,7 +55,9 @@ class Trigger:
 
     def __call__(self, given: object) -> dict[str, Any]:
         executions = Executions(
-            self.stepfunctions, self.stepfunctions.machine, sleep=lambda _: None
+            self.stepfunctions,
+            self.stepfunctions.machine,
+            retry_policy=RetryPolicy(sleep=lambda _: None),
         )
         return on_upload(given, self.world.context(), self.rules, executions)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import AccessDenied, RunNotFound, StackNotFound
 from ddbload.pipeline.executions import Executions
@@ -29,7 +30,9 @@ class Watched:
     def __init__(self) -> None:
         self.world = World(FILE, options={"chunk_bytes": 50})
         self.fake: Any = FakeStepFunctions()
-        self.executions = Executions(self.fake, self.fake.machine, sleep=lambda _: None)
+        self.executions = Executions(
+            self.fake, self.fake.machine, retry_policy=RetryPolicy(sleep=lambda _: None)
+        )
         self.arn = self.executions.start(RUN, self.world.payload)
         self.seen: list[RunTotals] = []
         self.steps = iter(self.happenings())

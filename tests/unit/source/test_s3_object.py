@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ddbload.aws.retry import ATTEMPTS, RetryPolicy
 from ddbload.errors import (
     AccessDenied,
     RequestRefused,
@@ -61,7 +62,8 @@ class Bucket:
         self.s3.put_object(Bucket="b", Key="k", Body=data)
 
     def open(self, client: Any = None, **which: Any) -> S3Object:
-        return open_s3(client or self.s3, "b", "k", sleep=self.slept.append, rng=self.rng, **which)
+        policy = RetryPolicy(sleep=self.slept.append, rng=self.rng)
+        return open_s3(client or self.s3, "b", "k", retry_policy=policy, **which)
 
     def gets(self) -> list[dict[str, Any]]:
         return [call.params for call in self.s3.calls if call.operation == "get_object"]
@@ -170,7 +172,7 @@ def test_what_never_passes_is_named(bucket, fault):
     assert next(stream) == DATA[:100]
     with pytest.raises(ServiceUnavailable, match=r"reading s3://b/k from byte 100"):
         next(stream)
-    assert len(bucket.gets()) == 1 + s3_module.ATTEMPTS
+    assert len(bucket.gets()) == 1 + ATTEMPTS
 
 
 def test_progress_is_a_new_beginning(bucket):

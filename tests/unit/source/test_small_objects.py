@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import ServiceUnavailable, SourceChanged, SourceNotFound
 from ddbload.source.s3_listing.list_objects import list_level, list_objects
 from ddbload.source.small_objects import pinned_version, read_objects
@@ -34,7 +35,7 @@ def pinned(s3: FakeS3, *buckets: str) -> list[Any]:
 
 
 def read(s3: Any, wanted: Any, **how: Any) -> list[tuple[int, bytes]]:
-    return list(read_objects(wanted, s3, sleep=lambda _: None, **how))
+    return list(read_objects(wanted, s3, retry_policy=RetryPolicy(sleep=lambda _: None), **how))
 
 
 @pytest.mark.parametrize("concurrency", [1, 3, 64])
