@@ -1,10 +1,38 @@
-"""Clients of one process: botocore's, and signers for the requests that ddbload sends itself."""
+"""AWS clients of one process: botocore's, and signers for the requests ddbload sends itself."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
 
 from ddbload.aws.boto_clients import AwsSettings, BotoClients
 from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
 from ddbload.aws.signing.s3_signer import S3Signer, s3_signer_for
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
+
+
+class AwsClients(Protocol):
+    """Clients that an import, a plan or a conversion uses."""
+
+    @property
+    def dynamodb(self) -> DynamoDBClient:
+        """botocore client of DynamoDB. Raises `AwsConfiguration`."""
+
+    @property
+    def dynamodb_signer(self) -> DynamoDBSigner:
+        """Signer of requests to DynamoDB. Raises `AwsConfiguration`."""
+
+    @property
+    def s3(self) -> S3Client:
+        """botocore client of S3. Raises `AwsConfiguration`."""
+
+    def s3_signer(self, bucket: str) -> S3Signer | None:
+        """Make a signer of requests to a bucket; None where only botocore can reach it."""
+
+    def renew(self) -> None:
+        """Load the credentials again for the next DynamoDB client."""
 
 
 class Clients(BotoClients):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.payload import Payload, Source
@@ -23,33 +23,7 @@ from ddbload.write.drivers.driver import Driver
 from ddbload.write.pacing.pacing import Pacing
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_s3 import S3Client
-
-    from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
-    from ddbload.aws.signing.s3_signer import S3Signer
-
-
-class ClientSet(Protocol):
-    """The AWS clients that steps use."""
-
-    @property
-    def dynamodb(self) -> DynamoDBClient:
-        """DynamoDB."""
-
-    def renew(self) -> None:
-        """Have the next DynamoDB client look for credentials anew."""
-
-    @property
-    def dynamodb_signer(self) -> DynamoDBSigner:
-        """DynamoDB, by requests of one's own."""
-
-    @property
-    def s3(self) -> S3Client:
-        """S3."""
-
-    def s3_signer(self, bucket: str) -> S3Signer | None:
-        """A bucket, by requests of one's own; None where only `s3` can reach it."""
+    from ddbload.aws.clients import AwsClients
 
 
 EXTRA_LISTING_FIELDS = ("items", "row_groups", "bytes")
@@ -95,7 +69,7 @@ class Context:
     """Everything a step needs besides its message."""
 
     store: Store
-    clients: ClientSet
+    clients: AwsClients
     permitted: AccessPolicy = field(default_factory=AccessPolicy)
     deadline: float = float("inf")
     """By `clock`: from then on a step begins nothing, and hands its cursor on."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
@@ -18,6 +18,8 @@ from ddbload.errors import (
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from ddbload.aws.clients import AwsClients
 
 
 T = TypeVar("T")
@@ -47,19 +49,8 @@ def describe_table_with_response(
     return _ask(client, name, lambda told: (_table(name, told), told), absent, retry_policy)
 
 
-class DynamoDBClients(Protocol):
-    """What `require_same` asks with."""
-
-    @property
-    def dynamodb(self) -> DynamoDBClient:
-        """DynamoDB."""
-
-    def renew(self) -> None:
-        """Have the next client look for credentials anew."""
-
-
 def require_same_table(
-    clients: DynamoDBClients,
+    clients: AwsClients,
     table: Table,
     *,
     retry_policy: RetryPolicy = DEFAULT_POLICY,

@@ -7,11 +7,10 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ddbload.aws.failures import AwsFailure, FailureKind
+from ddbload.aws.failures import AwsFailure, FailureKind, failure_of_s3_response, redirected_region
 from ddbload.aws.http_client.exchange import RequestLost
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.retry import RetryPolicy
-from ddbload.aws.s3_failures import failure_of_s3_response, redirected_region
 
 if TYPE_CHECKING:
     from ddbload.aws.signing.s3_signer import S3Signer

@@ -150,7 +150,7 @@ class SigningCredentials:
         if source is None:
             raise AccessDenied(
                 f"{self._doing}: no AWS credentials were found; check the credentials"
-                " (aws sts get-caller-signer)"
+                " (aws sts get-caller-identity)"
             )
         return source
 
@@ -191,7 +191,7 @@ class SigningCredentials:
         else:
             said = f"AWS credentials could not be fetched ({type(error).__name__})"
         return AccessDenied(
-            f"{self._doing}: {said}; check the credentials (aws sts get-caller-signer)"
+            f"{self._doing}: {said}; check the credentials (aws sts get-caller-identity)"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ddbload.contracts.payload import Options
 from ddbload.write.drivers.blocking import BotoTransport, SyncDriver, ThreadsDriver
@@ -13,21 +13,7 @@ from ddbload.write.drivers.event_loop import EventLoopDriver, RawTransport
 from ddbload.write.requests import ModeRequests
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
-    from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
-
-
-class DynamoDBAccess(Protocol):
-    """How DynamoDB is reached."""
-
-    @property
-    def dynamodb(self) -> DynamoDBClient:
-        """By a boto3 client."""
-
-    @property
-    def dynamodb_signer(self) -> DynamoDBSigner:
-        """By requests of one's own. Raises `AwsConfiguration`."""
+    from ddbload.aws.clients import AwsClients
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +22,7 @@ class Engine:
 
     driver: Callable[[int], Driver]
     """Made for so many requests in flight."""
-    transport: Callable[[DynamoDBAccess, ModeRequests], Any]
+    transport: Callable[[AwsClients, ModeRequests], Any]
     """What its driver sends with."""
     concurrent: bool = True
     """Whether several requests are under way."""
@@ -45,14 +31,14 @@ class Engine:
 ENGINES = {
     "sync": Engine(
         lambda _: SyncDriver(),
-        lambda reach, requests: BotoTransport(reach.dynamodb, requests),
+        lambda clients, requests: BotoTransport(clients.dynamodb, requests),
         concurrent=False,
     ),
     "threads": Engine(
-        ThreadsDriver, lambda reach, requests: BotoTransport(reach.dynamodb, requests)
+        ThreadsDriver, lambda clients, requests: BotoTransport(clients.dynamodb, requests)
     ),
     "async": Engine(
-        EventLoopDriver, lambda reach, requests: RawTransport(reach.dynamodb_signer, requests)
+        EventLoopDriver, lambda clients, requests: RawTransport(clients.dynamodb_signer, requests)
     ),
 }
 
@@ -67,6 +53,6 @@ def concurrency_for(options: Options) -> int:
     return options.concurrency if ENGINES[options.engine].concurrent else 1
 
 
-def transport_for(options: Options, reach: DynamoDBAccess, requests: ModeRequests) -> Any:
+def transport_for(options: Options, clients: AwsClients, requests: ModeRequests) -> Any:
     """What that driver sends with."""
-    return ENGINES[options.engine].transport(reach, requests)
+    return ENGINES[options.engine].transport(clients, requests)

@@ -8,10 +8,9 @@ import pytest
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
-from ddbload.aws.failures import FailureKind
+from ddbload.aws.failures import FailureKind, failure_of_s3_response, redirected_region
 from ddbload.aws.http_client.connection import Endpoint
 from ddbload.aws.http_client.http1 import Response
-from ddbload.aws.s3_failures import failure_of_s3_response, redirected_region
 from ddbload.aws.signing.s3_signer import S3Signer, _bucket_address, s3_signer_for
 from ddbload.errors import AccessDenied, AwsConfiguration, SourceNotFound
 from tests.unit.aws.canned_answers import CREDENTIALS, Canned, isolate

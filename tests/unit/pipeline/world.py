@@ -75,16 +75,20 @@ class MemoryStore:
 
 @dataclass
 class FakeClients:
-    """Both clients, and nothing that sends requests of one's own."""
+    """`AwsClients` over fakes: no credentials, and no signers, which would open sockets."""
 
     dynamodb: Any
     s3: Any
 
+    @property
+    def dynamodb_signer(self) -> Any:
+        raise AssertionError("unit tests send no requests over the network")
+
     def renew(self) -> None:
-        """There are no credentials."""
+        """Do nothing: fakes have no credentials."""
 
     def s3_signer(self, bucket: str) -> None:
-        """A bucket is reached by the client."""
+        """Return None: the fake client reads every bucket."""
 
 
 @dataclass
