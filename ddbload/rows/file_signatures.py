@@ -1,17 +1,34 @@
-"""How a delimited file separates and quotes its fields."""
+"""Signatures: the first bytes that tell compressions, encodings and other kinds of files."""
 
 from __future__ import annotations
 
+import codecs
+
 from ddbload.errors import UnsupportedFormat
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = codecs.BOM_UTF8
+PARQUET_SIGNATURE = b"PAR1"
+GZIP_SIGNATURE = b"\x1f\x8b"
+ZSTD_SIGNATURE = b"\x28\xb5\x2f\xfd"
+ZSTD_SKIPPABLE_SIGNATURES = tuple(bytes([0x50 + low]) + b"\x2a\x4d\x18" for low in range(16))
+"""First bytes of metadata frames, with which Zstandard data may begin, too (RFC 8878)."""
+LONGEST_COMPRESSION_SIGNATURE = 4
+LONGEST_BYTE_ORDER_MARK = 4
+# UTF-32 before UTF-16: its little-endian mark begins with UTF-16's.
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 _OTHER_KINDS = (
-    (b"\x1f\x8b", "gzip data; decompress it first, or say --compression gzip"),
-    (b"\x28\xb5\x2f\xfd", "Zstandard data; decompress it first, or say --compression zstd"),
+    (GZIP_SIGNATURE, "gzip data; decompress it first, or say --compression gzip"),
+    (ZSTD_SIGNATURE, "Zstandard data; decompress it first, or say --compression zstd"),
     (b"PK\x03\x04", "a ZIP archive (or a spreadsheet); unpack it, or save the sheet as CSV"),
-    (b"PAR1", "a Parquet file"),
-    (b"\xff\xfe", "UTF-16 text; say --encoding utf-16"),
-    (b"\xfe\xff", "UTF-16 text; say --encoding utf-16"),
+    (PARQUET_SIGNATURE, "a Parquet file"),
+    (codecs.BOM_UTF16_LE, "UTF-16 text; say --encoding utf-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16 text; say --encoding utf-16"),
     (b"BZh", "bzip2 data; decompress it first"),
     (b"\xfd7zXZ\x00", "xz data; decompress it first"),
     (b"\x04\x22\x4d\x18", "LZ4 data; decompress it first"),
@@ -30,6 +47,18 @@ _BZIP2 = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 # The header of a tape archive's first file.
 _TAR, _TAR_AT = b"ustar", 257
 LONGEST_SIGNATURE = _TAR_AT + len(_TAR)
+
+
+def compression_of(start: bytes) -> str:
+    """Detect gzip, zstd or none by `LONGEST_COMPRESSION_SIGNATURE` bytes or more."""
+    if start.startswith(GZIP_SIGNATURE):
+        return "gzip"
+    return "zstd" if start.startswith((ZSTD_SIGNATURE, *ZSTD_SKIPPABLE_SIGNATURES)) else "none"
+
+
+def encoding_of(start: bytes) -> str | None:
+    """Detect an encoding by the byte order mark, in `LONGEST_BYTE_ORDER_MARK` bytes or more."""
+    return next((name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
 
 
 def refuse_binary_files(start: bytes) -> None:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection
 
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.file_signatures import BYTE_ORDER_MARK
+from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
 from ddbload.rows.sniff_delimiter import DelimitedSample
 from ddbload.rows.sniff_json import sniff_json
 from ddbload.rows.sniffed import GuessedFormat
@@ -30,7 +30,6 @@ _EXTENSIONS = {
     ".pq": ("parquet", None),
 }
 _COMPRESSED = re.compile(r"\.(?:gz|gzip|zst|zstd)\Z", re.IGNORECASE)
-_PARQUET = b"PAR1"
 
 
 def sniff(
@@ -57,7 +56,7 @@ def sniff(
     if format_ is not None:
         usual = _EXTENSIONS["." + format_]
     else:
-        if data.startswith(_PARQUET):
+        if data.startswith(PARQUET_SIGNATURE):
             return GuessedFormat("parquet", None, 1.0, "it begins as Parquet does")
         if header and count is None:
             found = sniff_json(data, whole, wanted)

@@ -10,14 +10,13 @@ from ddbload.contracts.payload import AUTO, CSV, PARQUET, TSV, Source
 from ddbload.errors import InvalidPayload
 from ddbload.pipeline.reading.row_blocks import compression_in
 from ddbload.rows.dialect import Dialect, known_codec
+from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
 from ddbload.rows.sniff import sniff
 from ddbload.rows.sniff_delimiter import SAMPLE_BYTES
 from ddbload.rows.sniffed import Doubt
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.decoded_source import DecodedSource
-from ddbload.source.decoding.transcode import LONGEST_MARK, encoding_of
 
-_PARQUET_MAGIC = b"PAR1"
 _MOST_BYTES = 4 * SAMPLE_BYTES
 _PIECE_BYTES = SAMPLE_BYTES
 
@@ -41,7 +40,7 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
     """
     compression = compression_in(raw, source)
     plain = replace(source, compression=compression)
-    if source.format in (AUTO, PARQUET) and _begins(raw) == _PARQUET_MAGIC:
+    if source.format in (AUTO, PARQUET) and _begins(raw) == PARQUET_SIGNATURE:
         return DetectedFormat(replace(plain, format=PARQUET, delimiter=",", encoding="utf-8"))
     plain = _with_encoding(raw, plain)
     if source.delimiter != AUTO and source.format == AUTO:
@@ -87,7 +86,7 @@ def _other_than(quote: str | None) -> str:
 
 
 def _begins(raw: ByteSource) -> bytes:
-    size = min(raw.size, len(_PARQUET_MAGIC))
+    size = min(raw.size, len(PARQUET_SIGNATURE))
     return b"".join(raw.stream(0, size, size or 1))
 
 
@@ -95,7 +94,7 @@ def _with_encoding(raw: ByteSource, source: Source) -> Source:
     if source.encoding != AUTO:
         return source
     file = DecodedSource(raw, compression=source.compression, max_expansion=source.max_expansion)
-    start = _first(file.stream(0, None, LONGEST_MARK), LONGEST_MARK)
+    start = _first(file.stream(0, None, LONGEST_BYTE_ORDER_MARK), LONGEST_BYTE_ORDER_MARK)
     return replace(source, encoding=encoding_of(start) or "utf-8")
 
 

@@ -15,9 +15,9 @@ from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encode
 from ddbload.rows.block_splitter import Block, BlockSplitter
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.dialect import UTF_8, is_single_byte
+from ddbload.rows.file_signatures import LONGEST_COMPRESSION_SIGNATURE, compression_of
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.catalogs.exports import ExportedFile
-from ddbload.source.decoding.compression import LONGEST_SIGNATURE, compression_of
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 
@@ -115,8 +115,8 @@ def compression_in(raw: ByteSource, source: Source) -> str:
     """How an object is compressed: as it is said to be, or as its first bytes say."""
     if source.compression != AUTO:
         return source.compression
-    size = min(raw.size, LONGEST_SIGNATURE)
-    return compression_of(b"".join(raw.stream(0, size, LONGEST_SIGNATURE)))
+    size = min(raw.size, LONGEST_COMPRESSION_SIGNATURE)
+    return compression_of(b"".join(raw.stream(0, size, LONGEST_COMPRESSION_SIGNATURE)))
 
 
 def open_decoded(

@@ -17,16 +17,8 @@ from ddbload.errors import (
 )
 from ddbload.source.decoding.zstd_frames import ByteTaker, FrameDamage, frames
 
-COMPRESSIONS = ("none", "gzip", "zstd")
-
-LONGEST_SIGNATURE = 4
 UNJUDGED_BYTES = 1024 * 1024
 """How much may come out before its ratio to what went in is looked at."""
-
-_GZIP = b"\x1f\x8b"
-_ZSTD = b"\x28\xb5\x2f\xfd"
-# What a Zstandard file may begin with as well: a frame for others than the decompressor.
-_SKIPPABLE = tuple(bytes([0x50 + low]) + b"\x2a\x4d\x18" for low in range(16))
 
 _AFTER = "after the end of the gzip data there is something else"
 # What goes into zlib at once. It copies what it leaves over, once for each member.
@@ -35,13 +27,6 @@ _FEED_BYTES = 8 * 1024
 _GIVEN_BYTES = 256 * 1024
 # As much as the zstd command needs for its own files. The window is held as a whole.
 _MAX_WINDOW_BYTES = 128 * 1024 * 1024
-
-
-def compression_of(start: bytes) -> str:
-    """Which of `COMPRESSIONS` a file's first bytes speak of; `LONGEST_SIGNATURE` are enough."""
-    if start.startswith(_GZIP):
-        return "gzip"
-    return "zstd" if start.startswith((_ZSTD, *_SKIPPABLE)) else "none"
 
 
 def decompress(

@@ -7,25 +7,11 @@ from collections.abc import Iterator
 from itertools import chain
 
 from ddbload.errors import UnsupportedFormat
+from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK
 
-LONGEST_MARK = 4
-
-# The longer ones first: UTF-32's mark begins with UTF-16's.
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 _MARK = "\ufeff"
 _BLOCK_BYTES = 64 * 1024
 _KEPT = "ddbload.kept"
-
-
-def encoding_of(start: bytes) -> str | None:
-    """The encoding that a byte order mark speaks of; `LONGEST_MARK` bytes are enough."""
-    return next((encoding for mark, encoding in _MARKS if start.startswith(mark)), None)
 
 
 def is_utf8(encoding: str) -> bool:
@@ -41,7 +27,7 @@ def transcode(pieces: Iterator[bytes], encoding: str, name: str) -> Iterator[byt
     `name` is the source's, for messages. Raises `UnsupportedFormat` where an encoding has no
     way to go on after them.
     """
-    start, pieces = _start(pieces, LONGEST_MARK)
+    start, pieces = _start(pieces, LONGEST_BYTE_ORDER_MARK)
     decoder = codecs.getincrementaldecoder(_in_order(encoding, start))(errors=_KEPT)
     begun = False
     ended = False

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddbload.rows.file_signatures import ZSTD_SIGNATURE, ZSTD_SKIPPABLE_SIGNATURES
+
 MOST_BLOCK_BYTES = 128 * 1024
 """What a block holds at most, compressed or not."""
 
-_FRAME = 0xFD2FB528
-_SKIPPABLE = range(0x184D2A50, 0x184D2A60)
 _RAW, _REPEATED, _COMPRESSED = range(3)
 
 
@@ -64,10 +64,9 @@ def frames(taker: ByteTaker) -> Iterator[Iterator[bytes]]:
     several = False
     while not taker.at_end():
         start = taker.take(4) if not several else _next_magic(taker)
-        magic = int.from_bytes(start, "little")
-        if magic in _SKIPPABLE:
+        if start in ZSTD_SKIPPABLE_SIGNATURES:
             taker.skip(int.from_bytes(taker.take(4), "little"))
-        elif magic == _FRAME:
+        elif start == ZSTD_SIGNATURE:
             yield _parts(start, taker)
         elif several:
             raise FrameDamage("after the end of the Zstandard data there is something else")

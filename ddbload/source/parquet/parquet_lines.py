@@ -19,15 +19,14 @@ from ddbload.errors import (
     ExtraMissing,
     UnsupportedFormat,
 )
+from ddbload.rows.file_signatures import LONGEST_COMPRESSION_SIGNATURE, compression_of
 from ddbload.source.byte_source import ByteSource
-from ddbload.source.decoding.compression import LONGEST_SIGNATURE, UNJUDGED_BYTES, compression_of
+from ddbload.source.decoding.compression import UNJUDGED_BYTES
 from ddbload.source.decoding.decoded_source import DecodedSource, part_of
 from ddbload.source.parquet.random_access import RandomAccess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-SIGNATURE = b"PAR1"
 
 PORTION_BYTES = 4 * 1024 * 1024
 """Of a file's columns, decompressed: less than this is not worth to be opened for."""
@@ -66,7 +65,8 @@ class ParquetLines(DecodedSource):
         max_expansion: int | None = DEFAULT_MAX_EXPANSION,
     ) -> None:
         super().__init__(inner, max_expansion=max_expansion)
-        start = b"".join(inner.stream(0, min(inner.size, LONGEST_SIGNATURE), LONGEST_SIGNATURE))
+        size = min(inner.size, LONGEST_COMPRESSION_SIGNATURE)
+        start = b"".join(inner.stream(0, size, LONGEST_COMPRESSION_SIGNATURE))
         packed = compression_of(start)
         if packed != "none":
             # It is read from its end on, and here and there.

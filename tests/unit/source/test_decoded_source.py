@@ -22,10 +22,8 @@ from ddbload.errors import (
     SourceChanged,
     UnsupportedFormat,
 )
-from ddbload.source.decoding import compression
-from ddbload.source.decoding.compression import compression_of
+from ddbload.rows.file_signatures import compression_of, encoding_of
 from ddbload.source.decoding.decoded_source import DecodedSource
-from ddbload.source.decoding.transcode import encoding_of
 
 MIB = 1024 * 1024
 
@@ -487,7 +485,3 @@ def test_compressed_and_in_utf16():
 )
 def test_a_mark_says_the_encoding(start, encoding):
     assert encoding_of(start) == encoding
-
-
-def test_what_compressions_there_are():
-    assert compression.COMPRESSIONS == ("none", "gzip", "zstd")
