@@ -1,6 +1,6 @@
-"""As many write units a second as a table takes, found by what comes back. Pure.
+"""Find the write units a second that a table takes, from the units it returns. Pure.
 
-Time is passed in, in seconds of a monotonic clock.
+Times are passed in: seconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -10,45 +10,46 @@ import math
 from ddbload.write.pacing.wcu_budget import BURST_SECONDS, TokenBucket
 
 REQUEST_MARGIN = 1.25
-"""How much more a request takes where answers are slow than would do on the average."""
+"""Factor on the size of requests while answers are slow, so that they suffice."""
 ROUNDING = 1e-6
+"""Tolerance when times are compared."""
 PERIOD = 1.0
-"""Seconds after which a rate is changed."""
+"""Seconds between changes of the rate."""
 RAISE = 0.003
-"""By which share a rate rises in a second, right after something came back."""
+"""Share by which the rate rises each second, right after units were returned."""
 DOUBLING = 20.0
-"""Seconds without a return after which it rises twice as fast."""
+"""Seconds without a return after which the rate rises twice as fast."""
 MOST_RAISES = 10
-"""How many times as fast at most. Else a burst that was saved up is used up in no time."""
+"""Fastest rise, as a multiple. Faster would use up saved burst capacity at once."""
 FAST = 1.25
-"""By which factor it rises in a second up to where it was."""
+"""Factor by which the rate rises each second, up to the units that were lately taken."""
 FADING = 0.8
-"""What is left after a period of what was taken lately, while something comes back."""
+"""Factor on the remembered taken units after each period in which units were returned."""
 BREAKDOWN = 0.98
-"""Where more than this share comes back, that says nothing of what the table can take."""
+"""A larger returned share says nothing about the table's capacity."""
 SHORTEST = 0.1
-"""Seconds. The time of a few requests is not to be divided by."""
+"""Shortest time, in seconds, that units are divided by."""
 ENOUGH = 100
-"""Units, most of which came back, that say that it is no accident."""
+"""Units that suffice to lower the rate early when most of them were returned."""
 FEW = 25
-"""Fewer units say nothing yet where some of them came back."""
+"""With fewer units, a returned one is no evidence yet …"""
 FEW_BACK = 3
-"""Unless so many came back, and most did."""
+"""… unless this many were returned, and most were."""
 FEW_SECONDS = 5.0
-"""A rate is not left as it is for longer, however little is known."""
+"""Longest time, in seconds, without a change, however little is known."""
 NOTED = 0.01
-"""The share that must come back for there to be a limit at all: one costs about as much."""
+"""Returned share below which no limit is set: a limit costs about as much."""
 SLOWEST = 1.0
-"""Units a second that are tried whatever comes back."""
+"""Lowest rate, units a second."""
 
 
 class AdaptiveRate:
-    """Write units a second, as many as the table lately took; no limit until it returns any.
+    """Rate in write units a second; unlimited until the table first returns units.
 
-    Once a second, or sooner when most comes back, the rate is lowered by the share of units that
-    came back, so that what is sent is what was taken. While nothing comes back it is raised: by
-    `RAISE` a second at first, faster the longer it lasts. At a table's limit the two balance
-    each other, and about that share of all rows comes back.
+    Once a second, or sooner when most units are returned, the rate is lowered by the returned
+    share, to the units that were taken. While nothing is returned it rises: by `RAISE` a second at
+    first, faster the longer this lasts. At a table's limit both balance, and about that share of
+    all rows is returned.
     """
 
     def __init__(
@@ -58,15 +59,15 @@ class AdaptiveRate:
         slowest: float = SLOWEST,
         raised: float = RAISE,
     ) -> None:
-        """Make one that begins at `units_per_second`, and rises by `raised` of it a second."""
+        """Start at `units_per_second`; the rate rises by the share `raised` each second."""
         self.units_per_second = units_per_second
         self._slowest = slowest
         self._raise = raised
-        # Units a second that were taken lately: up to this it is raised fast.
+        # Units a second that were lately taken: up to this the rate rises fast.
         self._taken = units_per_second
         self._bucket = TokenBucket(now)
-        # Of the requests that were sent since `_since`: how many, the times of the first and the
-        # last one, units, those of them that tell something, and of these those that came back.
+        # Requests sent since `_since`: their number, the times of the first and the last one, their
+        # units, the units that count as evidence, and the returned units among these.
         self._since = now
         self._count = 0
         self._first = 0.0
@@ -74,37 +75,36 @@ class AdaptiveRate:
         self._units = 0
         self._telling = 0
         self._back = 0
-        # How long nothing has come back.
+        # Seconds since units were last returned.
         self._quiet = 0.0
 
     @property
     def slowest(self) -> bool:
-        """Whether it cannot be lowered any more."""
+        """The rate is at its minimum."""
         return self.units_per_second <= self._slowest
 
     def request_units(self, seconds: float = BURST_SECONDS) -> float:
-        """Rows of how many units one request may carry, that takes so many seconds."""
+        """Compute the units that one request may carry in these seconds."""
         return self.units_per_second * seconds
 
     def ready_at(self, now: float) -> float:
-        """When a request may go."""
+        """Compute when a request may be sent."""
         rate = self.units_per_second
         return now if rate == math.inf else self._bucket.ready_at(rate, now)
 
     def pay(self, units: int) -> None:
-        """A request goes."""
+        """Count a request that is sent."""
         self._bucket.take(units)
 
     def answered(
         self, units: int, back: int, sent_at: float, now: float, stubborn: int = 0
     ) -> None:
-        """Of the units of a request so many came back.
+        """Learn from an answer that returned `back` of the request's units.
 
-        `stubborn`: those of rows that say nothing of the others; they are not in `back`.
+        `stubborn`: units of rows that are no evidence for others; `back` does not include them.
         """
         if sent_at < self._since:
-            # What was sent before the rate was changed says nothing about the new one. Nearly
-            # all of what one counts was sent after it.
+            # Requests sent before the rate changed say nothing about the new rate.
             return
         if not self._count:
             self._first = self._last = sent_at
@@ -114,7 +114,7 @@ class AdaptiveRate:
         self._telling += units - stubborn
         self._back += back
         passed = self._passed
-        if not self._drowning and (passed < PERIOD - ROUNDING or self._few(passed)):
+        if not self._overloaded and (passed < PERIOD - ROUNDING or self._few(passed)):
             return
         if self.units_per_second != math.inf:
             self._change(passed)
@@ -126,17 +126,17 @@ class AdaptiveRate:
 
     @property
     def _passed(self) -> float:
-        """The seconds in which these requests were sent, up to the one after them; 0: unknown.
+        """Seconds over which these requests were sent; 0 if unknown.
 
-        Not those until they were answered, and not those in which there was nothing to send.
+        Waiting for answers, or for rows to send, does not count.
         """
         if self._count < 2:
             return 0.0
         return (self._last - self._first) * self._count / (self._count - 1)
 
     @property
-    def _drowning(self) -> bool:
-        """Whether most comes back, of enough requests that it is no accident."""
+    def _overloaded(self) -> bool:
+        """Most units are returned, of enough to be evidence."""
         rate = self.units_per_second
         enough = ENOUGH if rate == math.inf else max(ENOUGH, rate * PERIOD / 10)
         return 2 * self._back > self._telling >= enough
@@ -146,7 +146,7 @@ class AdaptiveRate:
         return self._back / self._telling
 
     def _few(self, passed: float) -> bool:
-        """Whether what came back may still be an accident."""
+        """Return whether there is too little evidence for a change."""
         if not self._telling:
             return True
         if not self._back or passed >= FEW_SECONDS:
@@ -173,12 +173,12 @@ class AdaptiveRate:
             self._taken = max(self._taken, sent * (1 - share))
         if share:
             self._quiet = 0.0
-            # Where little is sent, little that comes back says little of the rate.
+            # While little is sent, few returned units say little about the rate.
             rate = max(min(rate, sent) * (1 - share), rate * (1 - 2 * share), rate / 2)
         else:
             self._quiet += passed
         if sent >= rate / 2:
-            # Else the rate is not what limits it, and nothing is known of a higher one.
+            # Otherwise the rate does not limit the run, and a higher one is unproven.
             known = 0.0 if share else min(rate * FAST, self._taken)
             raised = self._raise * min(2 ** (self._quiet / DOUBLING), MOST_RAISES)
             rate = max(known, rate * (1 + passed * raised))

@@ -1,4 +1,7 @@
-"""When the next request may go. Pure: time is passed in, in seconds of a monotonic clock."""
+"""Decide when the next request may be sent. Pure.
+
+Times are passed in: seconds of a monotonic clock.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,16 @@ from ddbload.write.pacing.adaptive_rate import REQUEST_MARGIN, AdaptiveRate
 from ddbload.write.pacing.wcu_budget import BURST_SECONDS, WcuBudget
 
 MAX_LEVEL = 9
+"""Highest back-off level: waits of up to 20 s."""
 LEARNING = 0.2
-"""The weight of the latest answer in how long answers take."""
+"""Weight of the latest answer in the average latency."""
 
 
 class CongestionBackoff:
-    """Holds all requests back while the table, or the network, refuses them.
+    """Back-off of all requests while the table or the network refuses them.
 
-    Like a congestion window, the level rises once for all requests that were under way
-    together, and falls with each request that passes.
+    Like a congestion window, the level rises once for all requests that were in flight together,
+    and falls with each request that passes.
     """
 
     def __init__(self, rng: random.Random) -> None:
@@ -30,81 +34,81 @@ class CongestionBackoff:
         self._passed_at = -math.inf
 
     def refused(self, sent_at: float, now: float) -> None:
-        """A whole request was refused for want of capacity.
+        """Back off after a throttled request, unless others passed since it was sent.
 
-        Where others pass meanwhile, the rate is what is wrong (`Rate`), and no wait would mend it.
+        If others pass, the rate is too high (`AdaptiveRate`), and waiting would not help.
         """
         if self._passed_at <= sent_at:
             self.trouble(sent_at, now)
 
     def trouble(self, sent_at: float, now: float) -> None:
-        """A request sent at `sent_at` was not answered, or nothing passes any more."""
+        """Raise the level for a request sent at `sent_at` that was not answered."""
         if sent_at >= self._raised_at:
             self._level = min(self._level + 1, MAX_LEVEL)
             self._raised_at = now
         self.until = max(self.until, now + full_jitter(self._level, self._rng))
 
     def passed(self, now: float) -> None:
-        """A request was answered well."""
+        """Lower the level: a request passed."""
         self._passed_at = now
         self._level = max(0, self._level - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class SentUnits:
-    """A request that went."""
+    """Write units of a request that was sent."""
 
     at: float
     units: int
-    """Write units of its rows."""
+    """Write units of the rows."""
     paid: float
-    """Of the budget, if there is one."""
+    """Units charged to the budget; 0 without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReturnedUnits:
-    """What of a request came back and is the table's doing, in write units."""
+    """Write units of a request that the table returned for want of capacity."""
 
     units: int
     stubborn: int
-    """All units, also those taken, of rows that had come back again and again before: of the
-    others these say nothing."""
+    """All units, written ones included, of rows that were returned again and again before: these
+    are no evidence for other rows."""
     new: int
-    """What came back of the others."""
+    """Returned units of the other rows."""
 
 
 NOTHING_RETURNED = ReturnedUnits(0, 0, 0)
 
 
 class Pacing:
-    """What slows a worker down, kept from one byte range to the next."""
+    """Limits on a worker's requests, kept from one byte range to the next."""
 
     def __init__(self, rng: random.Random, max_wcu: float | None = None, now: float = 0.0) -> None:
-        self._calm = CongestionBackoff(rng)
+        self._backoff = CongestionBackoff(rng)
         self._rate = AdaptiveRate(now)
         self._budget = None if max_wcu is None else WcuBudget(max_wcu, now)
-        # Seconds that an answer takes, on the average of late; None before the first.
+        # Recent average latency of answers in seconds; None before the first.
         self._latency: float | None = None
 
     @property
     def limit(self) -> float:
-        """Units a second that may go; infinity: no limit is known."""
+        """Units a second that may be sent; infinity while no limit is known."""
         rate = self._rate.units_per_second
         return rate if self._budget is None else min(rate, self._budget.units_per_second)
 
     def request_units(self, concurrency: int) -> float:
-        """Rows of how many units one request may carry, when so many go at a time."""
+        """Compute the units that one of `concurrency` requests may carry."""
         seconds = max(BURST_SECONDS, REQUEST_MARGIN * (self._latency or 0.0) / concurrency)
         units = self._rate.request_units(seconds)
         return units if self._budget is None else min(units, self._budget.request_units(seconds))
 
     def ready_at(self, now: float) -> float:
-        """When a request may go."""
-        ready = max(self._rate.ready_at(now), self._calm.until)
+        """Compute when a request may be sent."""
+        ready = max(self._rate.ready_at(now), self._backoff.until)
         return ready if self._budget is None else max(ready, self._budget.ready_at(now))
 
     def send(self, units: int, now: float) -> SentUnits:
-        """A request goes, with rows of so many units."""
+        """Count a request that is sent with rows of these units."""
         self._rate.pay(units)
         return SentUnits(now, units, 0.0 if self._budget is None else self._budget.pay(units))
 
@@ -116,31 +120,31 @@ class Pacing:
         consumed: float,
         now: float,
     ) -> None:
-        """A request was answered: so many units of its rows were taken.
+        """Learn from an answer: `taken` units were written, `back` was returned.
 
-        `consumed`: what DynamoDB says it used.
+        `consumed`: write capacity units that DynamoDB reports.
         """
         if self._budget is not None:
             self._budget.settle(sent.paid, sent.units, taken, consumed)
         self._answered(sent, back, now)
         if taken == sent.units:
-            self._calm.passed(now)
+            self._backoff.passed(now)
         elif back.units and not taken:
-            self._calm.refused(sent.at, now)
+            self._backoff.refused(sent.at, now)
 
     def throttled(self, sent: SentUnits, back: ReturnedUnits, now: float) -> None:
-        """A whole request was refused for want of capacity."""
+        """Learn from a throttled request."""
         self.refused(sent)
         self._answered(sent, back, now)
         if back.units:
-            self._calm.refused(sent.at, now)
+            self._backoff.refused(sent.at, now)
 
     def unsure(self, sent: SentUnits, now: float) -> None:
-        """A request was not answered. It may have been carried out, and used what was paid."""
-        self._calm.trouble(sent.at, now)
+        """Back off after a request without an answer; it may have consumed capacity."""
+        self._backoff.trouble(sent.at, now)
 
     def refused(self, sent: SentUnits) -> None:
-        """DynamoDB did not look at a request's rows: they used nothing."""
+        """Refund a request that DynamoDB refused as a whole: it consumed nothing."""
         if self._budget is not None:
             self._budget.refund(sent.paid)
 

@@ -1,15 +1,18 @@
-"""A token bucket of write units. Pure: time is passed in, in seconds of a monotonic clock."""
+"""Keep a worker within `--max-wcu` by a token bucket of write units. Pure.
+
+Times are passed in: seconds of a monotonic clock.
+"""
 
 from __future__ import annotations
 
 BURST_SECONDS = 0.2
-"""How much unused capacity is kept, and how much one request takes at most."""
+"""Seconds of unused capacity that are kept, and that one request may take."""
 
 
 class TokenBucket:
-    """Units that may go. A request may go into debt, and the next one waits until it is paid off.
+    """Token bucket of write units; a request may overdraw it, and the next one waits.
 
-    It is empty at first, and open.
+    It starts empty, so the first request may be sent at once.
     """
 
     def __init__(self, now: float) -> None:
@@ -17,59 +20,59 @@ class TokenBucket:
         self._at = now
 
     def ready_at(self, units_per_second: float, now: float) -> float:
-        """When a request may go, where so many units come in: `now`, or a later time."""
+        """Compute when a request may be sent: `now`, or when the overdraft is refilled."""
         came = (now - self._at) * units_per_second
         self._balance = min(units_per_second * BURST_SECONDS, self._balance + came)
         self._at = now
         return now if self._balance >= 0 else now - self._balance / units_per_second
 
     def take(self, units: float) -> None:
-        """Let so many units go; fewer than none: give them back."""
+        """Take units out of the bucket; a negative number puts them back."""
         self._balance -= units
 
 
 LEARNING = 0.2
-"""The weight of the latest answer in what a budget learns."""
+"""Weight of the latest answer in the learned factor."""
 
 
 class WcuBudget:
-    """A token bucket of write capacity units (`max_wcu`), fed by what DynamoDB says it used.
+    """Budget of write capacity units a second (`max_wcu`).
 
-    A request pays an estimate when it goes, and the difference when it is answered. What an
-    estimate cannot know (indexes, larger items that are overwritten) is learned from the answers.
+    A request is charged an estimate when it is sent, and the difference to the consumed capacity
+    when it is answered. Indexes and overwritten larger items are learned from the answers.
     """
 
     def __init__(self, units_per_second: float, now: float) -> None:
         self.units_per_second = units_per_second
         self._bucket = TokenBucket(now)
-        # Units used for each unit of the rows' own size.
+        # Consumed units for each unit of the rows' size.
         self._factor = 1.0
 
     def request_units(self, seconds: float = BURST_SECONDS) -> float:
-        """Rows of how many units one request may carry, that takes so many seconds.
+        """Compute the units that one request may carry in these seconds.
 
-        No more than that, so that a small budget flows evenly.
+        Larger requests would make a small budget flow unevenly.
         """
         return self.units_per_second * seconds / self._factor
 
     def ready_at(self, now: float) -> float:
-        """When a request may go: `now`, or the time by which the debt is paid off."""
+        """Compute when a request may be sent: `now`, or when the overdraft is refilled."""
         return self._bucket.ready_at(self.units_per_second, now)
 
     def pay(self, units: int) -> float:
-        """Pay for a request with rows of so many units; what was paid."""
+        """Charge a request with rows of these units; return the charge."""
         paid = units * self._factor
         self._bucket.take(paid)
         return paid
 
     def refund(self, paid: float) -> None:
-        """Give back what was paid for a request that DynamoDB refused."""
+        """Return the charge of a request that DynamoDB refused."""
         self._bucket.take(-paid)
 
     def settle(self, paid: float, units: int, written: int, used: float) -> None:
-        """Pay the difference for a request with rows of `units`, of which `written` were written.
+        """Charge the difference for a request of `units`, of which `written` were written.
 
-        `used`: what DynamoDB says, 0 where it says nothing.
+        `used`: consumed units that DynamoDB reports; 0 if it reports none.
         """
         if written and used > 0:
             self._factor += LEARNING * (max(1.0, used / written) - self._factor)

@@ -1,8 +1,9 @@
-"""Partition keys that take more than one partition gives, each slowed by itself. Pure.
+"""Slow each partition key that needs more than one partition gives. Pure.
 
-A key is hot when its rows come back again and again while those of others pass: by the answers
-themselves, because returned items carry no reason, or sooner where DynamoDB names a key range.
-Its rows then stand in a queue of their own, which flows at a rate of its own.
+A key is hot when its rows are returned again and again while rows of other keys pass. This is
+inferred from the answers, because unprocessed items carry no reason; a throttling reason that
+names a key range counts as well. The rows of a hot key then wait in a separate queue with a
+separate rate.
 """
 
 from __future__ import annotations
@@ -15,27 +16,28 @@ from ddbload.write.pacing.adaptive_rate import PERIOD, AdaptiveRate
 from ddbload.write.scheduler.key_ordering import QueuedRow, RowQueue
 
 FIRST_RATE = 1000.0
-"""Units a second that one partition takes, as DynamoDB's manual has it."""
+"""Write units a second of one partition (DynamoDB developer guide, "Partitions")."""
 SUSPICIOUS = 150
-"""Units of one key that came back within a period."""
+"""Returned units of a key from which on it may be hot."""
 SHARE = 0.75
-"""The share of its units that came back, in requests of which most of the others passed."""
+"""Returned share of a key's units, in requests whose other rows mostly passed."""
 SLOWEST = 50.0
-"""Units a second that a key is tried with. Where that is too much, it is not for the key."""
+"""Lowest rate of a key, units a second. If even that is too much, the key is not the cause."""
 RAISE = 0.03
-"""By which share a key's rate rises in a second. All others may have to wait for its rows."""
+"""Share by which a key's rate rises each second; steep, since all rows may wait for its rows."""
 MOST = 4
-"""Hot keys at a time. If there are more, it is not for the keys."""
+"""Most hot keys at one time. If there were more, the keys would not be the cause."""
 FORGOTTEN = 10 * PERIOD
+"""Seconds without rows after which a key is no longer hot."""
 
 
 def partition_key(key: Hashable) -> Hashable:
-    """The partition key of a row's key: the first of a tuple."""
+    """Return the partition key of a row's key: the first element of a tuple."""
     return key[0] if isinstance(key, tuple) else key
 
 
 class _Hot:
-    """One key."""
+    """A hot key: its rows that are ready, and its rate."""
 
     __slots__ = ("queue", "rate", "seen_at")
 
@@ -46,40 +48,40 @@ class _Hot:
 
 
 class HotKeys:
-    """The keys that are hot now, and their rows that are ready to go."""
+    """Hot partition keys, and their rows that are ready to be sent."""
 
     def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
         self._batch_rows = batch_rows
         self.hot: dict[Hashable, _Hot] = {}
-        # Of each key that came back lately: units, those that came back, and since when.
+        # By key: units, returned units, time of the first and of the last return.
         self._suspects: dict[Hashable, tuple[int, int, float, float]] = {}
         self._since = -math.inf
 
     def any_of(self, keys: Iterable[Hashable]) -> bool:
-        """Whether there is a hot one among these rows' keys."""
+        """Return whether any of these keys is hot."""
         hot = self.hot
         return bool(hot) and any(partition_key(key) in hot for key in keys)
 
     def queue_of(self, row: QueuedRow) -> RowQueue | None:
-        """Where to put a row that is ready; None: nowhere special."""
+        """Return the queue of the row's hot key; None if the key is not hot."""
         hot = self.hot.get(partition_key(row.key))
         return None if hot is None else hot.queue
 
     def ready_at(self, now: float) -> float:
-        """When a row of a hot key may go; infinity: there is none."""
+        """Compute when a row of a hot key may be sent; infinity if there is none."""
         return min(
             (hot.rate.ready_at(now) for hot in self.hot.values() if hot.queue), default=math.inf
         )
 
     def take(self, now: float, most_units: float) -> list[QueuedRow]:
-        """Rows that may go now, as many as one request may carry."""
+        """Take the rows of hot keys that may be sent now, up to one request."""
         rows: list[QueuedRow] = []
         size = units = 0
         for hot in self.hot.values():
             queue, rate = hot.queue, hot.rate
             if not queue or rate.ready_at(now) > now:
                 continue
-            # It may go into debt for one request, as everybody may: single rows would cost more.
+            # A request may overdraw the rate once: requests of single rows would cost more.
             most = units + rate.request_units()
             while queue and len(rows) < self._batch_rows and units < most:
                 row = queue.peek()
@@ -101,7 +103,10 @@ class HotKeys:
         *,
         key_range: bool = False,
     ) -> int:
-        """Rows at these places of a request came back; units of them that hot keys explain."""
+        """Learn from a request's answer; return the returned units that hot keys explain.
+
+        `returned`: indexes of the rows that came back.
+        """
         if not returned and not self.hot:
             return 0
         if now - self._since >= PERIOD:
@@ -132,7 +137,7 @@ class HotKeys:
         units_before, back_before, since, _ = self._suspects.get(key, (0, 0, now, now))
         units, back = units_before + units, back_before + back
         self._suspects[key] = (units, back, since, now)
-        # Neighbours in a sorted file come back for a moment, and are done.
+        # Neighbours in a sorted file are returned for a moment only.
         lasting = now - since >= PERIOD
         if lasting and back >= max(SUSPICIOUS, SHARE * units) and len(self.hot) < MOST:
             del self._suspects[key]

@@ -1,11 +1,11 @@
-"""Rows of equal keys: which of them is under way, and which stands in for which. Pure.
+"""Order rows that have the same key. Pure.
 
-Of one key at most one row is *current*: ready to go, sent and not answered, or waiting to be
-sent again. A later row with that key waits while the current one is sent, or takes its place,
-and the earlier one is then *superseded*. It is settled as such only when the later one is
-written: should DynamoDB refuse that, the earlier one is sent after all.
+At most one row of a key is *current*: ready to send, in flight, or waiting to be sent again. While
+the current row is in flight, a later row with its key waits; otherwise the later row replaces it,
+and the earlier row is *superseded*. It is settled as superseded only once the later row is written:
+if DynamoDB refuses the later row, the earlier one is sent after all.
 
-Where the first row of a key is to win, none takes another's place (`FirstWins`).
+In mode `insert` the first row of a key wins, so no row replaces another (`FirstWins`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable
 
 
 class QueuedRow:
-    """A row that is known and not settled."""
+    """An unsettled row with its place among the rows of its key."""
 
     __slots__ = (
         "attempts",
@@ -36,19 +36,19 @@ class QueuedRow:
         self.key = key
         self.bytes = wire_bytes
         self.units = units
-        # Of the key: a row that takes another's place takes its back-off as well.
+        # Attempts of the key: a row that replaces another inherits its back-off.
         self.attempts = 0
         self.sent = False
         self.flying = False
-        # Whether an earlier row of the key found or put an item there before this one was sent.
+        # An earlier row of the key found or put an item before this one was sent.
         self.preceded = False
-        # The later row that goes in this one's place in a queue.
+        # The later row that replaces this one in a queue.
         self.successor: QueuedRow | None = None
-        # Earlier rows of the same key that this one stands in for, in order.
+        # Earlier rows of the key that this one replaces, in order.
         self.older: list[QueuedRow] = []
 
     def newest(self) -> QueuedRow:
-        """The row that goes in this one's place: itself, as long as none came later."""
+        """Follow the replacements to the row that is sent in place of this one."""
         row = self
         while row.successor is not None:
             row = row.successor
@@ -56,18 +56,18 @@ class QueuedRow:
 
     @property
     def first(self) -> int:
-        """The handle of the first row that waits for this one to be written."""
+        """Handle of the first row that is settled when this one is written."""
         return self.older[0].handle if self.older else self.handle
 
     def again(self) -> QueuedRow:
-        """The same row anew, to be sent after one that stood in for it."""
+        """Copy the row, to send it after the row that replaced it was refused."""
         row = QueuedRow(self.handle, self.key, self.units, self.bytes)
         row.sent = self.sent
         return row
 
 
 class RowQueue:
-    """Rows to be sent, what waits longest first: it may be what all progress waits for."""
+    """Rows to send, the longest waiting first: the frontier may depend on it."""
 
     def __init__(self, rows: Iterable[QueuedRow] = ()) -> None:
         self._rows = [(row.first, row) for row in rows]
@@ -77,27 +77,30 @@ class RowQueue:
         return len(self._rows)
 
     def push(self, row: QueuedRow) -> None:
-        """Add a row. No two wait for the same one."""
+        """Add a row. No two rows replace the same one."""
         heapq.heappush(self._rows, (row.first, row))
 
     def peek(self) -> QueuedRow:
-        """The row that goes next."""
+        """Return the next row to send."""
         return self._rows[0][1].newest()
 
     def pop(self) -> None:
-        """Take that row out."""
+        """Remove the next row."""
         heapq.heappop(self._rows)
 
 
 class KeyOrdering:
-    """The current row of each key, and the one that waits for it."""
+    """The current row of each key, and the later row that waits for its answer."""
 
     def __init__(self) -> None:
         self.current: dict[Hashable, QueuedRow] = {}
         self._next: dict[Hashable, QueuedRow] = {}
 
     def add(self, row: QueuedRow) -> bool:
-        """Take the latest row; whether it is to be queued, having no earlier one's place."""
+        """Add the latest row; return whether the caller must queue it.
+
+        A row that waits for its key's current row, or replaces it in the queue, is not queued.
+        """
         current = self.current.get(row.key)
         if current is None:
             self.current[row.key] = row
@@ -105,29 +108,29 @@ class KeyOrdering:
         if current.flying:
             waiting = self._next.get(row.key)
             if waiting is not None:
-                _stand_in(row, waiting)
+                _supersede(row, waiting)
             self._next[row.key] = row
         else:
-            # In its place in the queue, and with its back-off: were the later row sent last, the
+            # It inherits the queue position and the back-off: if the later row were sent last, the
             # earlier one would hold the frontier until then.
             current.successor = row
-            _stand_in(row, current)
+            _supersede(row, current)
             self.current[row.key] = row
             row.attempts = current.attempts
         return False
 
     def to_send(self, row: QueuedRow) -> QueuedRow:
-        """The row to send where this one came back: the one that waits for it, if any."""
+        """Choose the row to send after this one was returned: a later one of its key, if any."""
         waiting = self._next.pop(row.key, None)
         if waiting is None:
             return row
-        _stand_in(waiting, row)
+        _supersede(waiting, row)
         waiting.attempts = row.attempts
         self.current[row.key] = waiting
         return waiting
 
     def done(self, row: QueuedRow) -> QueuedRow | None:
-        """Let go of a row that was taken; the one that waited for it, to be sent now."""
+        """Forget a written row; return the row that waited for it, to be sent now."""
         waiting = self._next.pop(row.key, None)
         if waiting is None:
             del self.current[row.key]
@@ -136,30 +139,30 @@ class KeyOrdering:
         return waiting
 
     def refused(self, row: QueuedRow) -> QueuedRow | None:
-        """Let go of a row that DynamoDB refused; the one to be sent now in its stead."""
-        heir = self._next.pop(row.key, None)
+        """Forget a refused row; return the row of its key to send now, if any."""
+        next_row = self._next.pop(row.key, None)
         del self.current[row.key]
         older, row.older = row.older, []
-        if heir is not None:
-            heir.older[:0] = older
+        if next_row is not None:
+            next_row.older[:0] = older
         elif older:
-            # A new object: the old one has a successor.
-            heir = older.pop().again()
-            heir.older = older
-        if heir is not None:
-            self.current[heir.key] = heir
-        return heir
+            # A new object, since the old one has a successor.
+            next_row = older.pop().again()
+            next_row.older = older
+        if next_row is not None:
+            self.current[next_row.key] = next_row
+        return next_row
 
 
 class FirstWins:
-    """The same where rows of a key go one after the other, in order, each on its own account."""
+    """Rows of a key sent one after the other, in order; none replaces another (`insert`)."""
 
     def __init__(self) -> None:
         self.current: dict[Hashable, QueuedRow] = {}
         self._later: dict[Hashable, deque[QueuedRow]] = {}
 
     def add(self, row: QueuedRow) -> bool:
-        """Take the latest row; whether it is to be queued, there being no earlier one."""
+        """Add the latest row; return whether the caller must queue it: its key has no other."""
         if row.key not in self.current:
             self.current[row.key] = row
             return True
@@ -167,36 +170,36 @@ class FirstWins:
         return False
 
     def to_send(self, row: QueuedRow) -> QueuedRow:
-        """The row to send where this one came back: itself."""
+        """Choose the row to send after this one was returned: the same one."""
         return row
 
     def done(self, row: QueuedRow) -> QueuedRow | None:
-        """Let go of a row that is settled; the next one of its key, to be sent now."""
-        heir = self._next(row)
-        if heir is not None:
-            heir.preceded = True
-        return heir
+        """Forget a settled row; return the next one of its key, to be sent now."""
+        next_row = self._next(row)
+        if next_row is not None:
+            next_row.preceded = True
+        return next_row
 
     def refused(self, row: QueuedRow) -> QueuedRow | None:
-        """Let go of a row that DynamoDB refused; the next one of its key, to be sent now."""
-        heir = self._next(row)
-        if heir is not None:
-            heir.preceded = row.preceded
-        return heir
+        """Forget a refused row; return the next one of its key, to be sent now."""
+        next_row = self._next(row)
+        if next_row is not None:
+            next_row.preceded = row.preceded
+        return next_row
 
     def _next(self, row: QueuedRow) -> QueuedRow | None:
         later = self._later.get(row.key)
         if later is None:
             del self.current[row.key]
             return None
-        heir = self.current[row.key] = later.popleft()
+        next_row = self.current[row.key] = later.popleft()
         if not later:
             del self._later[row.key]
-        return heir
+        return next_row
 
 
-def _stand_in(later: QueuedRow, earlier: QueuedRow) -> None:
-    # The list is handed on, not copied: a file may hold one key thousands of times.
+def _supersede(later: QueuedRow, earlier: QueuedRow) -> None:
+    # Hand the list over instead of copying it: a file may repeat one key thousands of times.
     chain = earlier.older
     chain.append(earlier)
     chain.extend(later.older)

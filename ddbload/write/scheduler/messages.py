@@ -1,4 +1,4 @@
-"""What a scheduler tells a driver to do, and what a driver tells it of the answers."""
+"""Messages between the scheduler and a driver: steps to take, and answers that came."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ddbload.write.scheduler.outcome_tracker import RowOutcome
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of one request, by handle."""
+    """A request to send now, as the handles of its rows."""
 
     number: int
     handles: Sequence[int]
@@ -19,60 +19,62 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing may go before `until` (seconds), or, when that is None, before an answer."""
+    """Nothing to send before the time `until`; None: before an answer arrives."""
 
     until: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Nothing is under way, and nothing is to be sent any more."""
+    """Nothing is in flight, and nothing is left to send."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """DynamoDB took the request, but for the rows at these places of the batch."""
+    """DynamoDB carried the request out, except for the unprocessed rows."""
 
     unprocessed: Sequence[int] = ()
+    """Indexes of rows within the batch that DynamoDB returned."""
     consumed: float = 0.0
+    """Write capacity units."""
     outcome: RowOutcome = RowOutcome.WRITTEN
-    """What became of the others: they are not written where a condition did not hold."""
+    """The outcome of all other rows: not WRITTEN where a condition failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """DynamoDB refused the whole request for want of capacity."""
+    """The whole request was throttled."""
 
     code: str
     key_range: bool = False
-    """Of some partition keys, and not of the table (`ThrottlingReasons`)."""
+    """Every `ThrottlingReasons` entry names a partition, none the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """No answer, or none to be believed: the rows may have been written."""
+    """No credible answer: the rows may or may not have been written."""
 
     reason: str
     refused: bool = False
-    """The service said that it did nothing, and may do it when it is asked again."""
+    """The service says that it did nothing; the request may pass when repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """DynamoDB refuses the content of the request, or, of one row, what it would replace."""
+    """DynamoDB rejects the request's content, or the item that a row would replace."""
 
     message: str
     cause: str = "refused_by_dynamodb"
-    """The reject's."""
+    """Cause of the resulting reject."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fatal:
-    """No request will pass."""
+    """No request can succeed: the run must stop."""
 
     error: DdbloadError
     unsure: bool = False
-    """Whether the rows may have been written all the same."""
+    """The rows may have been written nevertheless."""
 
 
 Answer = Accepted | Throttled | Unsure | Refused | Fatal

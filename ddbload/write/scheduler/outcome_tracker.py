@@ -1,7 +1,7 @@
-"""Which rows are settled, and how. Pure.
+"""Track the outcome of each row, and how far all rows are settled. Pure.
 
-Rows are known by handle: 0, 1, 2, … in the order in which they stand in the source. Outcomes
-come in any order; only those before the first unsettled row count.
+Rows have handles: 0, 1, 2, … in the order of the source. Outcomes arrive in any order, but only
+those before the first unsettled row (the frontier) are counted.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from enum import IntEnum
 from ddbload.contracts.results import RowCounts
 
 _KEPT = 4096
-"""Settled rows are dropped so many at a time: one by one would be quadratic."""
+"""Settled rows are dropped in blocks of this size: one by one would be quadratic."""
 
 
 class RowOutcome(IntEnum):
-    """What became of a row."""
+    """The outcome of one row."""
 
     WRITTEN = 1
     REJECTED = 2
     SUPERSEDED = 3
     SKIPPED = 4
     IDENTICAL = 5
-    """An item like the row's was there. It counts as skipped, unless the row's own run put it."""
+    """The table holds an equal item. Skipped, unless this run put that item itself."""
     UNSEEN = 6
-    """An item was there that the answer does not show, as DynamoDB's does. It counts as skipped."""
+    """The condition failed and the answer shows no item, as DynamoDB's would. Skipped."""
 
 
 class OutcomeTracker:
-    """Keeps the frontier: the handle of the first row that is not settled."""
+    """Outcomes by handle, and the frontier: the handle of the first unsettled row."""
 
     def __init__(self) -> None:
         self.known = 0
-        """Rows told of so far: the next handle."""
-        # An outcome for each row from `_base` on, 0 while there is none. Up to `_start` there is
-        # one for each, and it is counted in `_tally`.
+        """Number of handles given out, so the next handle."""
+        # One byte for each row from `_base` on: its outcome, or 0. Rows before `_start` are settled
+        # and counted in `_tally`.
         self._outcomes = bytearray()
         self._base = 0
         self._start = 0
@@ -43,7 +43,7 @@ class OutcomeTracker:
 
     @property
     def frontier(self) -> int:
-        """The handle of the first row that is not settled."""
+        """Handle of the first unsettled row."""
         outcomes, start = self._outcomes, self._start
         if start < len(outcomes) and outcomes[start]:
             self._advance()
@@ -51,12 +51,12 @@ class OutcomeTracker:
 
     @property
     def ahead(self) -> int:
-        """How many rows there are from the frontier on."""
+        """Number of rows from the frontier on."""
         return self.known - self.frontier
 
     @property
     def counts(self) -> RowCounts:
-        """What became of the rows before the frontier."""
+        """Counts of the rows before the frontier."""
         read, tally = self.frontier, self._tally
         return RowCounts(
             read=read,
@@ -69,42 +69,42 @@ class OutcomeTracker:
         )
 
     def count(self, outcome: RowOutcome) -> int:
-        """Rows before the frontier with this outcome."""
-        # Brings the tally up to the frontier.
+        """Count the rows before the frontier that have this outcome."""
+        # Reading the frontier brings the tally up to date.
         _ = self.frontier
         return self._tally[outcome]
 
     def last_written(self) -> int | None:
-        """The last handle from the frontier on that is written, if any."""
+        """Find the last written row at or beyond the frontier; None if there is none."""
         frontier = self.frontier
         place = self._outcomes.rfind(RowOutcome.WRITTEN, frontier - self._base)
         return None if place < 0 else self._base + place
 
     def add(self, count: int = 1) -> int:
-        """Tell of so many more rows; the first one's handle."""
+        """Add rows and return the first one's handle."""
         first = self.known
         self.known += count
         self._outcomes.extend(bytes(count))
         return first
 
     def settle(self, handle: int, outcome: RowOutcome) -> None:
-        """Say what became of a row. Each row is settled once."""
+        """Record a row's outcome. Raises `AssertionError` if it has one already."""
         place = handle - self._base
         if place < self._start or self._outcomes[place]:
-            raise AssertionError(f"row {handle} is settled already")
+            raise AssertionError(f"row {handle} is already settled")
         self._outcomes[place] = outcome
 
     def settle_all(self, handles: Sequence[int], outcome: RowOutcome) -> None:
-        """The same for several rows at once, in ascending order."""
+        """Record one outcome for several rows, given in ascending order."""
         if not isinstance(handles, range):
             for handle in handles:
                 self.settle(handle, outcome)
             return
         if handles and handles[0] < self._base + self._start:
-            raise AssertionError(f"row {handles[0]} is settled already")
+            raise AssertionError(f"row {handles[0]} is already settled")
         places = slice(handles.start - self._base, handles.stop - self._base, handles.step)
         if any(self._outcomes[places]):
-            raise AssertionError(f"of rows {handles} some are settled already")
+            raise AssertionError(f"some of rows {handles} are already settled")
         self._outcomes[places] = bytes([outcome]) * len(handles)
 
     def _advance(self) -> None:

@@ -1,4 +1,4 @@
-"""Single rows that are to be sent: now, later, in part, or at a hot key's own rate. Pure."""
+"""Queue single rows: ready, backing off, split after a refusal, or of a hot key. Pure."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from ddbload.write.scheduler.key_ordering import QueuedRow, RowQueue
 
 
 class RetryQueues:
-    """The queues, and which of them gives the rows of the next request."""
+    """Queues of single rows, and the choice of the queue that fills the next request."""
 
     def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
         self.hot = HotKeys(batch_rows)
         self._batch_rows = batch_rows
         self._ready = RowQueue()
         self._later: list[tuple[float, int, QueuedRow]] = []
-        self._parts: deque[RowQueue] = deque()
+        self._split: deque[RowQueue] = deque()
 
     def __len__(self) -> int:
-        """Rows that may go in any request."""
+        """Number of rows that any request may carry."""
         return len(self._ready)
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row waits here, and none would have to."""
-        return not (self._ready or self._later or self._parts or self.hot.hot)
+        """No row waits here, and no hot key would make one wait."""
+        return not (self._ready or self._later or self._split or self.hot.hot)
 
     def push(self, row: QueuedRow) -> None:
-        """Take a row that may go at once."""
+        """Add a row that may be sent at once."""
         self._ready.push(row)
 
     def push_later(self, row: QueuedRow, at: float) -> None:
-        """Take a row that may go from then on."""
+        """Add a row that may be sent from the time `at` on."""
         heapq.heappush(self._later, (at, row.handle, row))
 
     def push_apart(self, rows: Iterable[QueuedRow]) -> None:
-        """Take rows that go with no others, to find which of them DynamoDB refuses."""
-        self._parts.append(RowQueue(rows))
+        """Add rows that form requests of their own, to find the one that DynamoDB refuses."""
+        self._split.append(RowQueue(rows))
 
-    def take(self, now: float, most_units: float, clean: float) -> list[QueuedRow]:
-        """Rows of one request; none while those of a clean batch have waited longer.
+    def take(self, now: float, most_units: float, batch_handle: float) -> list[QueuedRow]:
+        """Take the rows of one request; none while a batch of unique keys has waited longer.
 
-        `clean`: that batch's first handle.
+        `batch_handle`: that batch's first handle.
         """
-        while self._parts:
-            part = self._parts[0]
-            rows = self._fill(part, most_units)
-            if not part:
-                self._parts.popleft()
+        while self._split:
+            half = self._split[0]
+            rows = self._fill(half, most_units)
+            if not half:
+                self._split.popleft()
             if rows:
                 return rows
         while self._later and self._later[0][0] <= now:
@@ -62,19 +62,19 @@ class RetryQueues:
             rows = self.hot.take(now, most_units)
             if rows:
                 return rows
-        if self._ready and self._ready.peek().first < clean:
+        if self._ready and self._ready.peek().first < batch_handle:
             return self._fill(self._ready, most_units)
         return []
 
     def ready_at(self, now: float) -> float:
-        """When a row may go; infinity: there is none."""
-        if self._ready or self._parts:
+        """Compute when a row may be sent; infinity if there is none."""
+        if self._ready or self._split:
             return now
         later = self._later[0][0] if self._later else math.inf
         return min(later, self.hot.ready_at(now))
 
     def _park(self) -> None:
-        """Put rows of hot keys from the head of the queue where they wait for their own rate."""
+        """Move rows of hot keys from the head of the ready queue to their keys' queues."""
         ready = self._ready
         kept: list[QueuedRow] = []
         while ready and len(kept) < limits.MAX_BATCH_ROWS:
@@ -91,8 +91,7 @@ class RetryQueues:
     def _fill(self, queue: RowQueue, most_units: float) -> list[QueuedRow]:
         """Take the rows of one request.
 
-        The last one may go beyond what it may carry: were it left out, slow answers could keep too
-        many units from ever going.
+        The last row may exceed `most_units`: otherwise a row larger than that would never go.
         """
         rows: list[QueuedRow] = []
         size = units = 0

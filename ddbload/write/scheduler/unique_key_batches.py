@@ -1,8 +1,8 @@
-"""Rows whose keys no other row has that is under way: kept by the batch, not one by one. Pure.
+"""Keep rows whose keys no other unsettled row has in whole batches. Pure.
 
-That is what nearly all rows are, and it takes a twentieth of the time. As soon as anything is
-out of the ordinary (a later row of one of the keys, an answer that is not a plain yes) the batch
-is *dissolved* into single rows, which the scheduler treats as any others.
+Nearly all rows are like that, and a batch costs a twentieth of the time of its single rows. A later
+row with one of the keys, or any answer but complete success, *dissolves* the batch into single rows
+that the scheduler handles one by one.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from ddbload.dynamodb import limits
 from ddbload.write.scheduler.key_ordering import QueuedRow
 
 SLACK = 1.25
-"""By which factor a request may take more than it should: none is left with a row or two."""
+"""A request may exceed its units by this factor, so that no request of a row or two is left."""
 
 _ONES = (1,) * limits.MAX_BATCH_ROWS
 
 
 class BatchGroup:
-    """Batches that were told of together, and all of their keys.
+    """Batches that were added together, and the set of all their keys.
 
-    These stay known until the last of the batches is closed: one set for a thousand rows is let
-    go in a fifth of the time that it takes to forget a thousand keys.
+    The keys are kept until the last batch is closed: freeing one set takes a fifth of the time of
+    removing a thousand keys.
     """
 
     __slots__ = ("_index", "batches", "keys", "open")
@@ -35,28 +35,28 @@ class BatchGroup:
         self.keys = keys
         self.batches: list[UniqueKeyBatch] = []
         self.open = 0
-        """How many batches are neither written nor dissolved."""
+        """Number of batches that are neither written nor dissolved."""
         self._index: dict[Hashable, UniqueKeyBatch] | None = None
 
     def add(self, batch: UniqueKeyBatch) -> None:
-        """Take a batch with some of the keys."""
+        """Add a batch that has some of the keys."""
         self.batches.append(batch)
         self.open += 1
         self._index = None
 
     def close(self, batch: UniqueKeyBatch) -> bool:
-        """Say that a batch is written or dissolved; whether it was the last that was open."""
+        """Close a batch that is written or dissolved; return whether it was the last open one."""
         batch.is_open = False
         self.open -= 1
         if self.open:
             return False
-        # They know it, too: a circle, that would be found by Python's collector only.
+        # The batches refer to the group: break the reference cycle.
         self.batches.clear()
         self._index = None
         return True
 
     def find(self, key: Hashable) -> UniqueKeyBatch | None:
-        """The batch with a row of this key, if it is open."""
+        """Find the open batch that has a row of this key."""
         if key not in self.keys:
             return None
         if self._index is None:
@@ -67,67 +67,67 @@ class BatchGroup:
 
 @dataclass(slots=True, eq=False)
 class UniqueKeyBatch:
-    """Rows that go together, all of different keys."""
+    """Rows of one request, all with different keys."""
 
-    stretch: BatchGroup
+    group: BatchGroup
     handles: Sequence[int]
     keys: Sequence[Hashable]
     row_units: Sequence[int]
     row_bytes: int
-    """JSON of one row, on the average."""
+    """Average bytes of JSON of one row."""
     units: int
     """Write units of all rows."""
     is_open: bool = True
-    """Whether it is neither written nor dissolved."""
+    """The batch is neither written nor dissolved."""
     flying: bool = False
     rows: list[QueuedRow] = field(default_factory=list)
-    """The rows one by one, once it is dissolved."""
+    """Single rows, after the batch was dissolved."""
 
     @property
     def first(self) -> int:
-        """The handle of its first row."""
+        """Handle of the first row."""
         return self.handles[0]
 
     @property
     def bytes(self) -> int:
-        """JSON of all rows."""
+        """Bytes of JSON of all rows."""
         return self.row_bytes * len(self.handles)
 
-    def part(self, start: int, stop: int) -> UniqueKeyBatch:
-        """Some of its rows."""
+    def slice(self, start: int, stop: int) -> UniqueKeyBatch:
+        """Make a batch of the rows from `start` up to, not including, `stop`."""
         some = slice(start, stop)
         units = self.row_units[some]
         return UniqueKeyBatch(
-            self.stretch, self.handles[some], self.keys[some], units, self.row_bytes, sum(units)
+            self.group, self.handles[some], self.keys[some], units, self.row_bytes, sum(units)
         )
 
 
 class UniqueKeyQueue:
-    """The batches that are ready or under way, in the order of their going."""
+    """Batches that are ready or in flight, in the order in which they are sent."""
 
     def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
         self._batch_rows = batch_rows
         self.waiting = 0
-        """Rows in batches that are not under way."""
-        self._stretches: list[BatchGroup] = []
+        """Number of rows in batches that are not in flight."""
+        self._groups: list[BatchGroup] = []
         self._ready: deque[UniqueKeyBatch] = deque()
 
     @property
     def is_empty(self) -> bool:
-        """Whether no batch is open."""
-        return not self._stretches
+        """No batch is open."""
+        return not self._groups
 
     def is_apart(self, keys: AbstractSet[Hashable]) -> bool:
-        """Whether none of these keys is one of an open stretch."""
-        return all(stretch.keys.isdisjoint(keys) for stretch in self._stretches)
+        """Return whether no open group has any of these keys."""
+        return all(group.keys.isdisjoint(keys) for group in self._groups)
 
     def shared(self, keys: AbstractSet[Hashable]) -> set[Hashable]:
-        """Those of the keys that are."""
-        return {key for stretch in self._stretches for key in stretch.keys & keys}
+        """Return the keys that an open group has."""
+        return {key for group in self._groups for key in group.keys & keys}
 
     def find(self, key: Hashable) -> UniqueKeyBatch | None:
-        """The open batch with a row of this key."""
-        found = (stretch.find(key) for stretch in self._stretches)
+        """Find the open batch that has a row of this key."""
+        found = (group.find(key) for group in self._groups)
         return next((batch for batch in found if batch is not None), None)
 
     def add(
@@ -139,20 +139,20 @@ class UniqueKeyQueue:
         spread: int,
         own: AbstractSet[Hashable] | None = None,
     ) -> None:
-        """Take rows of keys that nobody has. `units` None: one each. `own`: the keys' set.
+        """Add rows whose keys are unique. `units` None: one each. `own`: the keys as a set.
 
-        They are dealt out to the batches in turn, so many as `spread` says at a time. Rows that
-        stand together in a source that is sorted have the same partition key, or neighbours of
-        it: a batch of them, and the batches that go at one time, would all load one partition.
+        Each `spread` rows are dealt out to their batches in turn. Neighbours in a sorted source
+        have equal or similar partition keys: without dealing, all requests of a moment would load
+        one partition.
         """
         if not handles:
             return
-        stretch = BatchGroup(set(keys) if own is None else own)
-        self._stretches.append(stretch)
+        group = BatchGroup(set(keys) if own is None else own)
+        self._groups.append(group)
         for start in range(0, len(handles), spread):
             some = slice(start, start + spread)
             self._deal(
-                stretch,
+                group,
                 handles[some],
                 keys[some],
                 None if units is None else units[some],
@@ -162,7 +162,7 @@ class UniqueKeyQueue:
 
     def _deal(
         self,
-        stretch: BatchGroup,
+        group: BatchGroup,
         handles: Sequence[int],
         keys: Sequence[Hashable],
         units: Sequence[int] | None,
@@ -173,26 +173,26 @@ class UniqueKeyQueue:
             every = slice(place, None, batches)
             own = handles[every]
             each = _ONES[: len(own)] if units is None else units[every]
-            batch = UniqueKeyBatch(stretch, own, keys[every], each, row_bytes, sum(each))
+            batch = UniqueKeyBatch(group, own, keys[every], each, row_bytes, sum(each))
             rows, most = len(own), self._batch_rows
-            # Requests of fewer rows go in the order that they would have within a full one.
-            for part in (
+            # Smaller requests keep the order that their rows have in a full one.
+            for some in (
                 [batch]
                 if rows <= most
-                else [batch.part(start, start + most) for start in range(0, rows, most)]
+                else [batch.slice(start, start + most) for start in range(0, rows, most)]
             ):
-                stretch.add(part)
-                self._ready.append(part)
+                group.add(some)
+                self._ready.append(some)
 
     def head(self) -> UniqueKeyBatch | None:
-        """The next batch, if there is one."""
+        """Return the next batch; None if there is none."""
         ready = self._ready
         while ready and not ready[0].is_open:
             ready.popleft()
         return ready[0] if ready else None
 
     def take(self, most_units: float) -> UniqueKeyBatch:
-        """The head, now under way; one that takes too much is cut into parts of about one size."""
+        """Take the next batch to send; a batch of too many units is cut into equal shares."""
         batch = self._ready.popleft()
         units = batch.units
         if units > most_units * SLACK:
@@ -202,13 +202,13 @@ class UniqueKeyQueue:
         return batch
 
     def done(self, batch: UniqueKeyBatch) -> None:
-        """Forget a batch: it is written, or its rows go on by themselves."""
-        stretch = batch.stretch
-        if stretch.close(batch):
-            self._stretches.remove(stretch)
+        """Forget a batch that is written or dissolved."""
+        group = batch.group
+        if group.close(batch):
+            self._groups.remove(group)
 
     def dissolve(self, batch: UniqueKeyBatch) -> list[QueuedRow]:
-        """Its rows, no longer of this lane."""
+        """Remove a batch and return its rows as single rows."""
         self.done(batch)
         if not batch.flying:
             self.waiting -= len(batch.handles)
@@ -225,11 +225,11 @@ class UniqueKeyQueue:
         units = 0
         for count, each in enumerate(batch.row_units):
             if units >= most_units:
-                head, rest = batch.part(0, count), batch.part(count, len(batch.handles))
+                head, rest = batch.slice(0, count), batch.slice(count, len(batch.handles))
                 self._ready.appendleft(rest)
-                for part in (head, rest):
-                    batch.stretch.add(part)
-                batch.stretch.close(batch)
+                for some in (head, rest):
+                    batch.group.add(some)
+                batch.group.close(batch)
                 return head
             units += each
         return batch

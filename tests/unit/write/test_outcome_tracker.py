@@ -56,7 +56,7 @@ def test_every_outcome_has_its_count():
 def test_a_row_is_settled_once(others):
     made = settlement(2)
     made.settle(others, RowOutcome.WRITTEN)
-    with pytest.raises(AssertionError, match=f"row {others} is settled already"):
+    with pytest.raises(AssertionError, match=f"row {others} is already settled"):
         made.settle(others, RowOutcome.WRITTEN)
 
 
@@ -102,7 +102,7 @@ def test_a_row_that_is_forgotten_is_not_settled_again():
     for handle in range(4996):
         made.settle(handle, RowOutcome.WRITTEN)
     for handle in (0, 899, 4995):
-        with pytest.raises(AssertionError, match=f"row {handle} is settled already"):
+        with pytest.raises(AssertionError, match=f"row {handle} is already settled"):
             made.settle(handle, RowOutcome.WRITTEN)
     assert made.frontier == 4996
     made.settle(4996, RowOutcome.WRITTEN)
