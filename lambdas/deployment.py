@@ -1,4 +1,4 @@
-"""The pipeline in AWS Lambda: what a function's environment says, and a context for each call."""
+"""Settings of a deployed function, from its environment, and a context for each invocation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from ddbload.aws.clients import Clients
 from ddbload.contracts.environment import (
@@ -20,43 +20,41 @@ from ddbload.contracts.environment import (
 from ddbload.contracts.payload import MAX_CONCURRENCY
 from ddbload.errors import AwsConfiguration, DdbloadError
 from ddbload.ledger.store import BucketStore
-from ddbload.pipeline.context import AccessPolicy, Context
-from ddbload.pipeline.executions import Executions
-from ddbload.pipeline.on_upload import UploadRule
+from ddbload.pipeline.context import AccessPolicy, Context, LedgerContext
+
+if TYPE_CHECKING:
+    from ddbload.pipeline.executions import Executions
+    from ddbload.pipeline.on_upload import UploadRule
 
 DEFAULT_RESERVE_SECONDS = 30.0
-"""Before its timeout a function hands its cursor on: for answers that are under way, and the
-ledger."""
+"""Seconds before its timeout at which a function stops, to await answers and write the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """One function's settings, and its clients, which all its invocations share."""
+    """Settings of one function, and the clients that all its invocations share."""
 
     work_bucket: str
-    permitted: AccessPolicy
+    access: AccessPolicy
     reserve_seconds: float = DEFAULT_RESERVE_SECONDS
     state_machine: str | None = None
     uploads: tuple[UploadRule, ...] = ()
     clients: Clients = field(default_factory=lambda: Clients(connections=MAX_CONCURRENCY))
-    """For any run's `concurrency`: what does not fit the pool is connected anew each time."""
+    """Clients with connections for any run's `concurrency`; more would not be kept alive."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
-        """From a function's environment variables. Raises `AwsConfiguration`."""
+        """Read a function's environment variables. Raises `AwsConfiguration`."""
         try:
             return cls(
                 work_bucket=environment[WORK_BUCKET],
-                permitted=AccessPolicy(
+                access=AccessPolicy(
                     buckets=_names(environment[SOURCE_BUCKETS]),
                     tables=_names(environment[TABLES]),
                 ),
                 reserve_seconds=float(environment.get(RESERVE_SECONDS, DEFAULT_RESERVE_SECONDS)),
                 state_machine=environment.get(STATE_MACHINE),
-                uploads=tuple(
-                    UploadRule.from_json(rule)
-                    for rule in json.loads(environment.get(UPLOADS, "[]"))
-                ),
+                uploads=_upload_rules(environment[UPLOADS]) if UPLOADS in environment else (),
             )
         except KeyError as missing:
             raise AwsConfiguration(f"the environment variable {missing} is not set") from None
@@ -65,21 +63,39 @@ class Deployment:
 
     @property
     def executions(self) -> Executions:
-        """The state machine's. Raises `AwsConfiguration` where none is set."""
+        """Executions of the state machine. Raises `AwsConfiguration` if none is set."""
+        from ddbload.pipeline.executions import Executions
+
         if self.state_machine is None:
             raise AwsConfiguration(f"the environment variable {STATE_MACHINE} is not set")
         return Executions(self.clients.stepfunctions, self.state_machine)
 
-    def context(self, remaining_seconds: float) -> Context:
-        """A context for one invocation that may still take so long."""
-        clock = time.monotonic
+    def ledger_context(self, remaining_seconds: float) -> LedgerContext:
+        """Make the context of an invocation that reads and writes the ledger only."""
+        return LedgerContext(
+            store=BucketStore(self.clients.s3, self.work_bucket),
+            clients=self.clients,
+            deadline=self._deadline(remaining_seconds),
+        )
+
+    def step_context(self, remaining_seconds: float) -> Context:
+        """Make the context of an invocation that reads a source."""
         return Context(
             store=BucketStore(self.clients.s3, self.work_bucket),
             clients=self.clients,
-            permitted=self.permitted,
-            deadline=clock() + remaining_seconds - self.reserve_seconds,
-            clock=clock,
+            access=self.access,
+            deadline=self._deadline(remaining_seconds),
         )
+
+    def _deadline(self, remaining_seconds: float) -> float:
+        # By the clock of contexts.
+        return time.monotonic() + remaining_seconds - self.reserve_seconds
+
+
+def _upload_rules(text: str) -> tuple[UploadRule, ...]:
+    from ddbload.pipeline.on_upload import UploadRule
+
+    return tuple(UploadRule.from_json(rule) for rule in json.loads(text))
 
 
 def _names(text: str) -> frozenset[str]:

@@ -12,10 +12,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ddbload.contracts.results import MAX_CAUSE
 from ddbload.errors import DdbloadError, unexpected
-from ddbload.pipeline.context import Context
 from lambdas.deployment import Deployment
 
-T = TypeVar("T")
+C = TypeVar("C")
+"""`LedgerContext` or `Context`."""
 
 logger = Logger(service="ddbload")
 metrics = Metrics(namespace="ddbload", service="ddbload")
@@ -28,32 +28,38 @@ def deployment() -> Deployment:
     return Deployment.of(os.environ)
 
 
-def function(step: Callable[[Any, Context], dict[str, Any]]) -> Handler:
-    """Make a handler of a step. It raises named errors only, and none of them holds row data.
+def function(
+    make_context: Callable[[Deployment, float], C],
+) -> Callable[[Callable[[Any, C], dict[str, Any]]], Handler]:
+    """Make a Lambda handler of a step, which gets its event and the context that it asks for.
 
-    Lambda would log the text of any other exception, and the state machine keep it as a cause.
+    The handler raises named errors only, and none of them holds row data: Lambda would log the
+    text of any other exception, and the state machine would keep it as a cause.
     """
 
-    @wraps(step)
-    def handler(event: Any, invocation: LambdaContext) -> dict[str, Any]:
-        logger.set_correlation_id(invocation.aws_request_id)
-        try:
-            remaining = invocation.get_remaining_time_in_millis() / 1000
-            return step(event, deployment().context(remaining))
-        except DdbloadError as error:
-            named = _shortened(error)
-            logger.warning("failed", extra={"error": named.name, "cause": named.message})
-            raise named from None
-        except Exception as error:  # noqa: BLE001 - its text may hold row data: its place may not
-            named = unexpected(error, f"function {step.__module__}")
-            logger.error("failed", extra={"error": named.name, "cause": named.message})  # noqa: TRY400 - without the trace: it would show the text
-            raise named from None
-        finally:
-            # Without a metric there is nothing to flush, and Powertools would warn.
-            if metrics.metric_set:
-                metrics.flush_metrics()
+    def decorate(step: Callable[[Any, C], dict[str, Any]]) -> Handler:
+        @wraps(step)
+        def handler(event: Any, invocation: LambdaContext) -> dict[str, Any]:
+            logger.set_correlation_id(invocation.aws_request_id)
+            try:
+                remaining = invocation.get_remaining_time_in_millis() / 1000
+                return step(event, make_context(deployment(), remaining))
+            except DdbloadError as error:
+                named = _shortened(error)
+                logger.warning("failed", extra={"error": named.name, "cause": named.message})
+                raise named from None
+            except Exception as error:  # noqa: BLE001 - its text may hold row data: its place may not
+                named = unexpected(error, f"function {step.__module__}")
+                logger.error("failed", extra={"error": named.name, "cause": named.message})  # noqa: TRY400 - without the trace: it would show the text
+                raise named from None
+            finally:
+                # Without a metric there is nothing to flush, and Powertools would warn.
+                if metrics.metric_set:
+                    metrics.flush_metrics()
 
-    return handler
+        return handler
+
+    return decorate
 
 
 def _shortened(error: DdbloadError) -> DdbloadError:

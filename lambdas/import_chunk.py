@@ -10,10 +10,11 @@ from ddbload.contracts.results import Segment
 from ddbload.contracts.states import ImportTask
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.import_chunk import import_chunk
+from lambdas.deployment import Deployment
 from lambdas.entry import function, logger, metrics
 
 
-@function
+@function(Deployment.step_context)
 def handler(event: Any, context: Context) -> dict[str, Any]:
     """From the state to the next: `ImportTask` to `ImportResult`."""
     result = import_chunk(ImportTask.from_json(event), context)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ddbload.pipeline.context import Context
+from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.on_upload import on_upload
+from lambdas.deployment import Deployment
 from lambdas.entry import deployment, function, logger
 
 
-@function
-def handler(event: Any, context: Context) -> dict[str, Any]:
+@function(Deployment.ledger_context)
+def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
     """From an `Object Created` event to what was done about it."""
     settings = deployment()
     done = on_upload(event, context, settings.uploads, settings.executions)

@@ -7,10 +7,11 @@ from typing import Any
 from ddbload.contracts.states import PreflightTask
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.preflight import preflight
+from lambdas.deployment import Deployment
 from lambdas.entry import function, logger
 
 
-@function
+@function(Deployment.step_context)
 def handler(event: Any, context: Context) -> dict[str, Any]:
     """From the state to the next: `PreflightTask` to `PreflightResult`."""
     result = preflight(PreflightTask.from_json(event), context)

@@ -8,15 +8,16 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from ddbload.contracts.results import SUCCEEDED, SUCCEEDED_WITH_REJECTS
 from ddbload.contracts.states import ReportTask
-from ddbload.pipeline.context import Context
+from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.report import report_execution
+from lambdas.deployment import Deployment
 from lambdas.entry import function, logger, metrics
 
 _METRICS = {SUCCEEDED: "RunsSucceeded", SUCCEEDED_WITH_REJECTS: "RunsSucceededWithRejects"}
 
 
-@function
-def handler(event: Any, context: Context) -> dict[str, Any]:
+@function(Deployment.ledger_context)
+def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
     """From the state to the execution's outcome: `ReportTask` to `Outcome`."""
     outcome = report_execution(ReportTask.from_json(event), context)
     metrics.add_metric(_METRICS.get(outcome.status, "RunsFailed"), MetricUnit.Count, 1)

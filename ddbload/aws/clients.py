@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from ddbload.aws.boto_clients import AwsSettings, BotoClients
-from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
-from ddbload.aws.signing.s3_signer import S3Signer, s3_signer_for
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
+
+    from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
+    from ddbload.aws.signing.s3_signer import S3Signer
 
 
 class AwsClients(Protocol):
@@ -36,7 +37,10 @@ class AwsClients(Protocol):
 
 
 class Clients(BotoClients):
-    """botocore clients and request signers, made at first use and safe for threads."""
+    """botocore clients and request signers, made at first use and safe for threads.
+
+    Signers are imported at first use too: steps that only read the ledger start without them.
+    """
 
     def __init__(self, settings: AwsSettings | None = None, connections: int = 16) -> None:
         super().__init__(settings, connections)
@@ -46,9 +50,13 @@ class Clients(BotoClients):
     def dynamodb_signer(self) -> DynamoDBSigner:
         """Signer of requests to DynamoDB. Raises `AwsConfiguration`."""
         if self._dynamodb_signer is None:
+            from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
+
             self._dynamodb_signer = DynamoDBSigner(self)
         return self._dynamodb_signer
 
     def s3_signer(self, bucket: str) -> S3Signer | None:
         """Make a signer of requests to a bucket; None where only botocore can reach it."""
+        from ddbload.aws.signing.s3_signer import s3_signer_for
+
         return s3_signer_for(self, bucket)

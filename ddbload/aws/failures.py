@@ -12,7 +12,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import unescape
 
-from ddbload.aws.http_client.http1 import Response
 from ddbload.errors import (
     AccessDenied,
     AwsConfiguration,
@@ -23,6 +22,8 @@ from ddbload.errors import (
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
+
+    from ddbload.aws.http_client.http1 import Response
 
 
 class FailureKind(Enum):

@@ -359,4 +359,4 @@ def _context(aws: AwsSettings) -> Context:
 
     # There is no run, and so nothing to keep of it.
     store = FolderStore(Path(os.devnull))
-    return Context(store=store, clients=Clients(aws), permitted=AccessPolicy(paths=True))
+    return Context(store=store, clients=Clients(aws), access=AccessPolicy(paths=True))

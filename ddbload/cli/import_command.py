@@ -33,7 +33,7 @@ from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept, SourceUnr
 
 if TYPE_CHECKING:
     from ddbload.contracts.run_record import RunRecord
-    from ddbload.pipeline.progress import RunTotals
+    from ddbload.pipeline.context import RunTotals
     from ddbload.runs.local_settings import LocalSettings
 
 

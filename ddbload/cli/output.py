@@ -27,7 +27,7 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError, Interrupted
 
 if TYPE_CHECKING:
-    from ddbload.pipeline.progress import RunTotals
+    from ddbload.pipeline.context import RunTotals
 
 EXIT_DONE, EXIT_FAILED, EXIT_REJECTS = 0, 1, 3
 EXIT_INTERRUPTED = Interrupted.exit_code

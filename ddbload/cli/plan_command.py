@@ -77,7 +77,7 @@ def plan_command(
         # Nothing is written, and so no ledger kept.
         store=FolderStore(Path()),
         clients=Clients(AwsSettings(profile, region, endpoint_url)),
-        permitted=AccessPolicy(paths=True),
+        access=AccessPolicy(paths=True),
     )
     with spooled(source, payload), _progress(enabled=not quiet) as watch:
         plan = make_plan(payload, context, sample=wanted, watch=watch)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ddbload.pipeline.progress import RunTotals
+    from ddbload.pipeline.context import RunTotals
 
 
 @contextmanager

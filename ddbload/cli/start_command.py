@@ -25,7 +25,7 @@ from ddbload.errors import ExecutionExists, InvalidUsage
 
 if TYPE_CHECKING:
     from ddbload.cli.run_location import Deployed
-    from ddbload.pipeline.progress import RunTotals
+    from ddbload.pipeline.context import RunTotals
 
 _DETACH = click.option("--detach", is_flag=True, help="Start it, and do not wait for its end.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")

@@ -25,6 +25,10 @@ CSV, TSV, JSON, DYNAMODB_JSON, DYNAMODB_EXPORT, PARQUET = FORMATS = (
     *("csv", "tsv", "json", "dynamodb-json", "dynamodb-export", "parquet"),
 )
 """The formats that this version reads. `json`: a JSON object a line."""
+EXPORT_SUMMARY = "manifest-summary.json"
+EXPORT_FILES = "manifest-files.json"
+EXPORT_STARTED = "_started"
+"""Names of a table export's manifests, and of the empty object that DynamoDB writes first."""
 COMPRESSIONS = ("none", "gzip", "zstd")
 ENGINES = ("sync", "threads", "async")
 TYPES = ("S", "N", "BOOL", "B", "SS", "NS", "BS", "M", "L", "NULL", "epoch")

@@ -13,11 +13,10 @@ from ddbload.convert.sinks import Sink
 from ddbload.errors import NothingWritten, TooManyRejects
 from ddbload.items.encode.batch_encoder import batch_request
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context
+from ddbload.pipeline.context import Context, RunTotals
 from ddbload.pipeline.importing.row_feeder import PIECE_BYTES
 from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
-from ddbload.pipeline.progress import RunTotals
 from ddbload.pipeline.reading.row_batches import RowBatch, iter_row_batches
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.pipeline.reading.source_objects import expected_bytes

@@ -1,62 +1,55 @@
-"""What a step stands on: store, clients, limits, clocks. Handlers and the command line make it."""
+"""Store, clients, limits and clocks that a step works with, and the progress it reports.
+
+Handlers and the command line make a context; a step takes it and its message, and nothing else.
+"""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ddbload.aws.retry import RetryPolicy
-from ddbload.contracts.payload import Payload, Source
+from ddbload.contracts.results import RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
-from ddbload.errors import BucketNotAllowed, SourceNotFound, SourceUnreadable, TableNotAllowed
+from ddbload.errors import BucketNotAllowed, TableNotAllowed
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.store import Store
-from ddbload.pipeline.progress import ChunkProgress
-from ddbload.source.byte_source import ByteSource
-from ddbload.source.local_file import open_local
-from ddbload.source.s3_object import S3Object, open_s3
-from ddbload.write.drivers.driver import Driver
-from ddbload.write.pacing.pacing import Pacing
 
 if TYPE_CHECKING:
     from ddbload.aws.clients import AwsClients
-
-
-EXTRA_LISTING_FIELDS = ("items", "row_groups", "bytes")
-"""What a listing says of an object besides its version: how many items an export has there, which
-row groups of a Parquet file are meant, and how many bytes these are, about."""
+    from ddbload.write.drivers.driver import Driver
+    from ddbload.write.pacing.pacing import Pacing
 
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """What a deployment may touch. None: whatever the credentials allow."""
+    """Buckets, tables and files that a deployment may touch. None: any that credentials allow."""
 
     buckets: frozenset[str] | None = None
     tables: frozenset[str] | None = None
     paths: bool = False
-    """Whether files of this machine may be read."""
+    """True if local files may be read."""
 
-    def check(self, payload: Payload) -> None:
-        """Raise `BucketNotAllowed` or `TableNotAllowed`."""
-        source = payload.source
-        self.check_place(source.manifest or source.path or source.uri)
-        if self.tables is not None and payload.table not in self.tables:
+    def check_table(self, table: str) -> None:
+        """Raise `TableNotAllowed` for a table that may not be written."""
+        if self.tables is not None and table not in self.tables:
             allowed = ", ".join(sorted(self.tables)) or "none"
             raise TableNotAllowed(
-                f"table {payload.table} is not among those this deployment writes: {allowed}"
+                f"table {table} is not among those this deployment writes: {allowed}"
             )
 
-    def check_place(self, place: str) -> None:
+    def check_location(self, location: str) -> None:
         """Raise `BucketNotAllowed` for a path or an s3:// URI that may not be read."""
-        if not place.startswith("s3://"):
-            if not self.paths:
-                raise BucketNotAllowed(f"{place} is a file of another machine; name an object")
-            return
-        bucket = place.removeprefix("s3://").partition("/")[0]
+        if location.startswith("s3://"):
+            self.check_bucket(location.removeprefix("s3://").partition("/")[0])
+        elif not self.paths:
+            raise BucketNotAllowed(f"{location} is a file of another machine; name an object")
+
+    def check_bucket(self, bucket: str) -> None:
+        """Raise `BucketNotAllowed` for a bucket that may not be read."""
         if self.buckets is not None and bucket not in self.buckets:
             allowed = ", ".join(sorted(self.buckets)) or "none"
             raise BucketNotAllowed(
@@ -64,89 +57,65 @@ class AccessPolicy:
             )
 
 
-@dataclass(slots=True)
-class Context:
-    """Everything a step needs besides its message."""
+@dataclass(frozen=True, slots=True)
+class ChunkProgress:
+    """Progress of one invocation on its chunk, cumulative since the invocation began."""
+
+    chunk: int
+    rows: RowCounts
+    work: WriteStats
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunTotals:
+    """Progress of a whole run, including chunks that earlier attempts imported."""
+
+    rows: RowCounts
+    work: WriteStats
+    bytes: int
+    size: int
+    adopted_rows: int
+    """Rows whose outcome was in the ledger when this attempt began."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LedgerContext:
+    """Store, clients and clocks for a step that reads and writes the ledger only."""
 
     store: Store
     clients: AwsClients
-    permitted: AccessPolicy = field(default_factory=AccessPolicy)
     deadline: float = float("inf")
-    """By `clock`: from then on a step begins nothing, and hands its cursor on."""
+    """Time on `clock` after which a step begins no new work and returns its cursor."""
     should_stop: Callable[[], bool] = lambda: False
-    progress: Callable[[ChunkProgress], None] = lambda _: None
-    begun: Callable[[], None] = lambda: None
-    """Called when the ledger has the run's record."""
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     rng: random.Random = field(default_factory=random.Random)
-    driver: Driver | None = None
-    """One to use for all chunks; without it each invocation makes its own."""
-    pacing: Pacing | None = None
-    """The same for what it knows of the table's capacity."""
+
+    def ledger(self, run: str, record: RunRecord | None = None) -> Ledger:
+        """Make the ledger of a run. `record`: the run's, if the caller has read it."""
+        return Ledger(self.store, run, record)
 
     @property
     def retry_policy(self) -> RetryPolicy:
         """Retries of AWS calls until the step must end."""
         return RetryPolicy(sleep=self.sleep, rng=self.rng, give_up=self.must_end)
 
-    def ledger(self, run: str, record: RunRecord | None = None) -> Ledger:
-        """A run's ledger in this store. `record`: the run's, where it is known already."""
-        return Ledger(self.store, run, record)
-
-    def open(self, source: Source) -> ByteSource:
-        """Open and pin what a payload names."""
-        if source.path is not None:
-            return open_local(source.path)
-        return open_s3(
-            self.clients.s3,
-            source.bucket or "",
-            source.key or "",
-            version_id=source.version_id,
-            etag=source.etag,
-            retry_policy=self.retry_policy,
-        )
-
-    def open_place(self, place: str) -> ByteSource:
-        """Open and pin a path or an s3:// URI. Raises `BucketNotAllowed`, `SourceUnreadable`."""
-        # Whoever names it, a payload or a file that names files.
-        self.permitted.check_place(place)
-        if not place.startswith("s3://"):
-            return open_local(place)
-        bucket, _, key = place.removeprefix("s3://").partition("/")
-        if not bucket or not key:
-            raise SourceUnreadable(f"{place} names no object: write s3://bucket/key")
-        return self.open(Source(bucket=bucket, key=key))
-
-    def read(self, place: str, most_bytes: int = 256 * 1024 * 1024) -> bytes | None:
-        """All that a small file has, or None where there is none.
-
-        Raises `SourceUnreadable` and `BucketNotAllowed`.
-        """
-        try:
-            raw = self.open_place(place)
-        except SourceNotFound:
-            return None
-        with closing(raw):
-            if raw.size > most_bytes:
-                raise SourceUnreadable(
-                    f"{place} has {raw.size} bytes, more than is taken as a list"
-                )
-            return b"".join(raw.stream(0, raw.size, 1024 * 1024))
-
     def must_end(self) -> bool:
-        """Whether the deadline is reached, or somebody asked to stop."""
+        """Tell whether the deadline has passed or a stop was requested."""
         return self.clock() >= self.deadline or self.should_stop()
 
-    def reopen(self, pinned: Mapping[str, Any]) -> ByteSource:
-        """Open the version that a run is pinned to. Raises `SourceChanged`."""
-        if "path" in pinned:
-            # As it was pinned: a later attempt may run in another folder.
-            return open_local(str(pinned["path"]), _version(pinned))
-        return S3Object(self.clients.s3, pinned, self.retry_policy)
 
+@dataclass(slots=True, kw_only=True)
+class Context(LedgerContext):
+    """Store, clients, clocks and limits for a step that reads a source."""
 
-def _version(pinned: Mapping[str, Any]) -> Mapping[str, Any]:
-    # What else is known of an object is no part of its version.
-    return {name: value for name, value in pinned.items() if name not in EXTRA_LISTING_FIELDS}
+    access: AccessPolicy = field(default_factory=AccessPolicy)
+    progress: Callable[[ChunkProgress], None] = lambda _: None
+    begun: Callable[[], None] = lambda: None
+    """Called once the run's record is in the ledger."""
+    driver: Driver | None = None
+    """Driver shared by all chunks; without it each invocation makes one."""
+    pacing: Pacing | None = None
+    """Pacing shared by all chunks: what is known of the table's capacity."""

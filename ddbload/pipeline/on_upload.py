@@ -11,14 +11,18 @@ from typing import Any, Self
 
 from ddbload.contracts.json_reader import JsonObjectReader
 from ddbload.contracts.messages import Message
-from ddbload.contracts.payload import AUTO, DYNAMODB_EXPORT
+from ddbload.contracts.payload import (
+    AUTO,
+    DYNAMODB_EXPORT,
+    EXPORT_FILES,
+    EXPORT_STARTED,
+    EXPORT_SUMMARY,
+)
 from ddbload.contracts.results import DONE
 from ddbload.errors import ExecutionExists
 from ddbload.ledger.ledger import Ledger, last_report
-from ddbload.pipeline.context import Context
+from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.executions import Executions
-from ddbload.source.catalogs.exports import FILES, SUMMARY
-from ddbload.source.catalogs.exports import STARTED as EXPORT_STARTED
 
 STARTED = "started"
 STARTED_BEFORE = "started before"
@@ -29,7 +33,7 @@ RUN_PREFIX = "upload-"
 
 _EXPORT = re.compile(r"(?:^|/)AWSDynamoDB/[^/]+/")
 """In the key of whatever DynamoDB exports: manifests, data, and an empty `_started`."""
-_MANIFESTS = (SUMMARY, FILES, "manifest-summary.md5", "manifest-files.md5")
+_MANIFESTS = (EXPORT_SUMMARY, EXPORT_FILES, "manifest-summary.md5", "manifest-files.md5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ class UploadRule(Message):
             return None if in_its_folder and name in (*_MANIFESTS, EXPORT_STARTED) else said
         # A copy may lie anywhere: then its manifests tell it.
         if said == DYNAMODB_EXPORT or in_its_folder or name in _MANIFESTS:
-            return DYNAMODB_EXPORT if name == SUMMARY else None
+            return DYNAMODB_EXPORT if name == EXPORT_SUMMARY else None
         return said
 
 
@@ -150,7 +154,7 @@ class Upload:
 
 
 def on_upload(
-    event: object, context: Context, rules: Sequence[UploadRule], executions: Executions
+    event: object, context: LedgerContext, rules: Sequence[UploadRule], executions: Executions
 ) -> dict[str, Any]:
     """Start a run for an upload, unless its object version started one before.
 

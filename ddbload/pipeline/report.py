@@ -36,11 +36,11 @@ from ddbload.errors import (
     TooManyRejects,
 )
 from ddbload.ledger.ledger import Ledger, in_order, last_report
-from ddbload.pipeline.context import Context
+from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.table_description import require_same_table
 
 
-def write_report(run: str, context: Context, *, interrupted: bool = False) -> Report:
+def write_report(run: str, context: LedgerContext, *, interrupted: bool = False) -> Report:
     """Add up the run's segments, check them, and write `report.json`.
 
     It succeeded only when the chunks tile the source, each is imported to its proven end, the
@@ -59,7 +59,7 @@ def write_report(run: str, context: Context, *, interrupted: bool = False) -> Re
     return found
 
 
-def report_execution(task: ReportTask, context: Context) -> ExecutionOutput:
+def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutput:
     """The deployed run's last step: report, with what the state machine caught in mind.
 
     An execution in which something was caught has failed, whatever the ledger proves; but the
@@ -92,7 +92,7 @@ def _says_little(found: Report) -> bool:
     return found.error is not None and found.error.name == IncompleteRun.__name__
 
 
-def current_report(run: str, context: Context) -> Report:
+def current_report(run: str, context: LedgerContext) -> Report:
     """What the ledger says of a run now, in the words of its last report. Writes nothing."""
     ledger = context.ledger(run)
     record = ledger.record()
@@ -129,7 +129,7 @@ def _differs_in_word(found: Report) -> bool:
     return found.status == SUCCEEDED_WITH_REJECTS
 
 
-def _checked(record: RunRecord, ledger: Ledger, context: Context) -> Report:
+def _checked(record: RunRecord, ledger: Ledger, context: LedgerContext) -> Report:
     """Reconcile the ledger, then check the rejects and the table before calling it a success."""
     found = reconcile(record, ledger, context.now() - record.created)
     found = _with_rejects_checked(found, ledger)

@@ -219,7 +219,7 @@ def make_plan(
     asked = Payload.from_json(payload)
     plan = Plan(asked, now=context.now())
     try:
-        context.permitted.check(asked)
+        context.access.check_table(asked.table)
         with temporary_ledger() as ledger, rare_gc():
             try:
                 _read_all_rows(plan, ledger, context, sample or Sample(), watch)

@@ -21,9 +21,8 @@ from ddbload.contracts.results import (
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import RunNotFound, StackNotFound
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context
+from ddbload.pipeline.context import Context, RunTotals
 from ddbload.pipeline.executions import ABORTED, Execution, Executions
-from ddbload.pipeline.progress import RunTotals
 from ddbload.pipeline.report import current_report, done_before
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from ddbload.aws.clients import Clients
 from ddbload.contracts.payload import DEFAULT_CONCURRENCY
 from ddbload.errors import InvalidUsage
 from ddbload.ledger.store import BucketStore, FolderStore, Store
-from ddbload.pipeline.context import AccessPolicy, Context
-from ddbload.pipeline.progress import ChunkProgress
+from ddbload.pipeline.context import AccessPolicy, ChunkProgress, Context
 
 SEGMENT_SECONDS = 60.0
 """How long one step may work: so much is done again, at most, after a crash."""
@@ -42,7 +41,7 @@ class LocalSettings:
         return Context(
             store=open_store(self.ledger, clients),
             clients=clients,
-            permitted=AccessPolicy(paths=True),
+            access=AccessPolicy(paths=True),
             should_stop=should_stop,
             progress=progress,
         )

@@ -15,9 +15,8 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ImportTask, PreflightTask
 from ddbload.errors import DdbloadError, Interrupted, RunUnderWay
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context
+from ddbload.pipeline.context import ChunkProgress, Context, RunTotals
 from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.pipeline.progress import ChunkProgress, RunTotals
 from ddbload.pipeline.report import chunk_segments, done_before, write_report
 from ddbload.runs.heartbeats import MISSED, HeartbeatWriter, is_alive, is_another
 from ddbload.runs.local_settings import LocalSettings, step_seconds

@@ -97,7 +97,7 @@ def _import(
     context = Context(
         store=MemoryStore(),
         clients=Clients(AwsSettings(endpoint_url=server.endpoint), connections=6),
-        permitted=AccessPolicy(paths=True),
+        access=AccessPolicy(paths=True),
         rng=Hasty(1),
     )
     payload = {

@@ -88,7 +88,7 @@ def test_every_engine_sends_the_same(server, tmp_path, engine, mode) -> None:
     context = Context(
         store=MemoryStore(),
         clients=Clients(AwsSettings(endpoint_url=server.endpoint), connections=4),
-        permitted=AccessPolicy(paths=True),
+        access=AccessPolicy(paths=True),
         rng=Hasty(1),
     )
     payload = {

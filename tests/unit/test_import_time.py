@@ -26,6 +26,17 @@ ANYWHERE = {"boto3", "botocore.session", "urllib3", "rich", "asyncio", "multipro
 """botocore itself, though next to nothing of it, is loaded by Powertools."""
 
 
+MAX_LEDGER_MODULES = 25
+"""Modules and packages of ddbload that a function loads which reads and writes the ledger only."""
+
+
+@pytest.mark.parametrize("function", ["report", "on_upload"])
+def test_ledger_function_loads_few_modules(function):
+    loaded = {name for name in modules(f"lambdas.{function}") if name.startswith("ddbload.")}
+    assert f"ddbload.pipeline.{function}" in loaded
+    assert len(loaded) <= MAX_LEDGER_MODULES, sorted(loaded)
+
+
 @pytest.mark.parametrize(
     ("start", "slow"),
     [

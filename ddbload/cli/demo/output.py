@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from ddbload.pipeline.progress import RunTotals
+    from ddbload.pipeline.context import RunTotals
 
 
 @contextmanager

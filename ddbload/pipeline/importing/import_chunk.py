@@ -24,9 +24,8 @@ from ddbload.errors import (
 )
 from ddbload.ledger.attempts import Attempt
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context
+from ddbload.pipeline.context import ChunkProgress, Context
 from ddbload.pipeline.importing.row_feeder import RowFeeder
-from ddbload.pipeline.progress import ChunkProgress
 from ddbload.pipeline.reading.gc_tuning import rare_gc
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.pipeline.reading.source_objects import chunk_parts, open_parts

@@ -9,9 +9,8 @@ from ddbload.contracts.results import PlanTotals, RowCounts, Segment, WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import DdbloadError
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context
+from ddbload.pipeline.context import ChunkProgress, Context
 from ddbload.pipeline.importing.row_feeder import MAX_REJECT_BYTES
-from ddbload.pipeline.progress import ChunkProgress
 from ddbload.pipeline.reading.measure import Measure, SizeHistogram
 from ddbload.pipeline.reading.row_batches import RowBatch, make_row_batch
 from ddbload.pipeline.reading.row_blocks import RunReader

@@ -15,7 +15,8 @@ from ddbload.pipeline.preflight.table_checks import (
     check_position,
 )
 from ddbload.pipeline.reading.header import Header
-from ddbload.pipeline.reading.row_blocks import iter_row_blocks, known_size
+from ddbload.pipeline.reading.open_sources import known_size
+from ddbload.pipeline.reading.row_blocks import iter_row_blocks
 from ddbload.rows.block_splitter import BlockSplitter
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import ColumnReader, Columns

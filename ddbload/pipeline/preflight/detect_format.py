@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ddbload.contracts.payload import AUTO, CSV, PARQUET, TSV, Source
 from ddbload.errors import InvalidPayload
-from ddbload.pipeline.reading.row_blocks import compression_in
+from ddbload.pipeline.reading.open_sources import compression_in, open_as_text
 from ddbload.rows.dialect import Dialect, known_codec
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
 from ddbload.rows.sniff import sniff
@@ -38,8 +38,7 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
 
     `wanted`: the columns that the table's keys are made of. Raises what reading raises.
     """
-    compression = compression_in(raw, source)
-    plain = replace(source, compression=compression)
+    plain = replace(source, compression=compression_in(raw, source))
     if source.format in (AUTO, PARQUET) and _begins(raw) == PARQUET_SIGNATURE:
         return DetectedFormat(replace(plain, format=PARQUET, delimiter=",", encoding="utf-8"))
     plain = _with_encoding(raw, plain)
@@ -48,12 +47,7 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
         return DetectedFormat(replace(plain, format=TSV if source.delimiter == "\t" else CSV))
     if AUTO not in (source.format, source.delimiter) or source.format not in (AUTO, CSV):
         return DetectedFormat(plain)
-    file = DecodedSource(
-        raw,
-        compression=compression,
-        encoding=plain.encoding,
-        max_expansion=source.max_expansion,
-    )
+    file = open_as_text(raw, plain)
     start, whole = _sample(file, source.skip_lines)
     found = sniff(
         start,
@@ -93,7 +87,7 @@ def _begins(raw: ByteSource) -> bytes:
 def _with_encoding(raw: ByteSource, source: Source) -> Source:
     if source.encoding != AUTO:
         return source
-    file = DecodedSource(raw, compression=source.compression, max_expansion=source.max_expansion)
+    file = open_as_text(raw, source)
     start = _first(file.stream(0, None, LONGEST_BYTE_ORDER_MARK), LONGEST_BYTE_ORDER_MARK)
     return replace(source, encoding=encoding_of(start) or "utf-8")
 

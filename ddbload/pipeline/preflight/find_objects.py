@@ -1,21 +1,26 @@
-"""What a source names: one object, or several."""
+"""Find the objects that a source names: one, or several."""
 
 from __future__ import annotations
 
 import itertools
-import os
 import posixpath
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from ddbload.contracts.payload import AUTO, DYNAMODB_EXPORT, Source
+from ddbload.contracts.payload import AUTO, DYNAMODB_EXPORT, EXPORT_STARTED, Source
 from ddbload.errors import InvalidPayload, SourceChanged, SourceNotFound
 from ddbload.pipeline.context import Context
+from ddbload.pipeline.reading.open_sources import (
+    Pinned,
+    list_bucket,
+    list_folder,
+    open_location,
+    read_whole,
+)
 from ddbload.source.catalogs.exports import (
-    STARTED,
     DataFile,
     fewer,
     find_exports,
@@ -23,104 +28,111 @@ from ddbload.source.catalogs.exports import (
     lost,
     read_export,
 )
-from ddbload.source.catalogs.folders import find_files
-from ddbload.source.catalogs.globs import Glob, has_wildcards
-from ddbload.source.catalogs.manifests import MOST_BYTES, ManifestEntry, read_manifest
-from ddbload.source.s3_listing.list_objects import list_objects
+from ddbload.source.catalogs.globs import Glob
+from ddbload.source.catalogs.manifests import ManifestEntry, read_manifest
 from ddbload.source.s3_listing.list_page import ListedObject
 from ddbload.source.small_objects import pinned_version
 
-Pinned = Mapping[str, Any]
 T = TypeVar("T")
 
-_EXPORTS = (AUTO, DYNAMODB_EXPORT)
-_FIRST = 1000
-_AT_ONCE = 16
-"""Objects that are looked at side by side, where only their names are known."""
+_EXPORT_FORMATS = (AUTO, DYNAMODB_EXPORT)
+_SEARCHED_OBJECTS = 1000
+"""Objects of a prefix that are searched for the files of a table export."""
+_PARALLEL_OPENS = 16
+"""Objects that are opened concurrently to pin them, where only their names are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceObjects:
-    """Several objects, in their order."""
+    """Objects of a source that has several, in their order."""
 
     objects: Iterator[Pinned]
     format: str | None = None
-    """Where what names them says it."""
+    """The format, if the manifest or export that names the objects implies it."""
 
 
 def find_objects(source: Source, context: Context) -> SourceObjects | None:
-    """What a source's objects are; None where it is one.
+    """Find the objects of a source; None if it is a single one.
 
-    Empty ones are none. Raises `SourceNotFound`, `SourceUnreadable`, `BadManifest`,
-    `DamagedExport` and what keeps places from being listed.
+    Empty objects are left out. Raises `BucketNotAllowed`, `SourceNotFound`, `SourceUnreadable`,
+    `BadManifest`, `DamagedExport` and what keeps a prefix from being listed.
     """
     if source.manifest is not None:
         return _from_manifest(source.manifest, context)
     if source.path is not None:
-        return _files(source, source.path, context)
+        return _from_path(source, source.path, context)
     if source.key is not None:
-        is_export = source.format in _EXPORTS and is_of_export(source.key)
+        is_export = source.format in _EXPORT_FORMATS and is_of_export(source.key)
         return _from_table_export(source.uri, context) if is_export else None
-    return _list_prefix(source, context)
+    return _from_prefix(source, context)
 
 
-def _list_prefix(source: Source, context: Context) -> SourceObjects:
+def _from_prefix(source: Source, context: Context) -> SourceObjects:
     bucket = source.bucket or ""
     glob = None if source.glob is None else Glob(source.glob)
     prefix = (source.prefix or "") if glob is None else glob.prefix
-
-    def list_all() -> Generator[ListedObject]:
-        return list_objects(
-            context.clients.s3,
-            bucket,
-            prefix,
-            signer=context.clients.s3_signer(bucket),
-            retry_policy=context.retry_policy,
+    listing = list_bucket(bucket, prefix, context)
+    if glob is not None or source.format not in _EXPORT_FORMATS:
+        return SourceObjects(
+            _pinned_version(bucket, each)
+            for each in listing
+            if _has_rows(each) and (glob is None or glob.matches(each.key))
         )
-
-    started: list[str] = []
-
-    def there() -> Iterator[ListedObject]:
-        for each in found:
-            if each.size and not each.key.endswith("/"):
-                yield each
-            elif posixpath.basename(each.key) == STARTED:
-                started.append(each.key)
-
-    found = list_all()
-    objects = (
-        pinned_version(bucket, each.key, each.etag, each.size)
-        for each in there()
-        if glob is None or glob.matches(each.key)
+    first, started = _first_objects(listing)
+    keys = [each.key for each in first]
+    if len(keys) == _SEARCHED_OBJECTS and any("data/" in key for key in keys):
+        # The manifests of an export are listed after its data files, which may be many.
+        keys += [
+            each.key for each in list_bucket(bucket, prefix, context) if is_of_export(each.key)
+        ]
+    export = _only_export(
+        source,
+        [f"s3://{bucket}/{key}" for key in keys],
+        [f"s3://{bucket}/{key}" for key in started],
     )
-    if glob is not None or source.format not in _EXPORTS:
-        return SourceObjects(objects)
-    first = list(itertools.islice(objects, _FIRST))
-    names = [each["key"] for each in first]
-    if len(first) == _FIRST and any("data/" in name for name in names):
-        # An export's summary stands after its data, which may be many.
-        names += [each.key for each in list_all() if is_of_export(each.key)]
-    begun = [f"s3://{bucket}/{name}" for name in started]
-    export = _only_export(source, [f"s3://{bucket}/{name}" for name in names], begun)
     if export is not None:
-        found.close()
+        listing.close()
         return _from_table_export(export, context)
-    return SourceObjects(itertools.chain(first, objects))
+    remaining = (each for each in listing if _has_rows(each))
+    return SourceObjects(
+        _pinned_version(bucket, each) for each in itertools.chain(first, remaining)
+    )
 
 
-def _files(source: Source, path: str, context: Context) -> SourceObjects | None:
-    if source.format in _EXPORTS and is_of_export(path):
+def _first_objects(listing: Iterator[ListedObject]) -> tuple[list[ListedObject], list[str]]:
+    """Take the first objects with rows; also the keys that mark a started export among them."""
+    first: list[ListedObject] = []
+    started: list[str] = []
+    for each in listing:
+        if _has_rows(each):
+            first.append(each)
+            if len(first) == _SEARCHED_OBJECTS:
+                break
+        elif posixpath.basename(each.key) == EXPORT_STARTED:
+            started.append(each.key)
+    return first, started
+
+
+def _has_rows(listed: ListedObject) -> bool:
+    # A key that ends in a slash is a folder that a console made.
+    return bool(listed.size) and not listed.key.endswith("/")
+
+
+def _pinned_version(bucket: str, listed: ListedObject) -> Pinned:
+    return pinned_version(bucket, listed.key, listed.etag, listed.size)
+
+
+def _from_path(source: Source, path: str, context: Context) -> SourceObjects | None:
+    if source.format in _EXPORT_FORMATS and is_of_export(path):
         return _from_table_export(path, context)
-    one = not os.path.isdir(path) and (os.path.lexists(path) or not has_wildcards(path))  # noqa: PTH112
-    if one:
+    folder = list_folder(path, context)
+    if folder is None:
         return None
-    found = find_files(path)
-    files = found.files
-    if source.format in _EXPORTS:
-        export = _only_export(source, files, found.empty)
+    if source.format in _EXPORT_FORMATS:
+        export = _only_export(source, folder.files, folder.empty)
         if export is not None:
             return _from_table_export(export, context)
-    return SourceObjects(_pin(context, file) for file in files)
+    return SourceObjects(_pin(file, context) for file in folder.files)
 
 
 def _only_export(source: Source, names: Sequence[str], empty: Sequence[str]) -> str | None:
@@ -144,53 +156,54 @@ def _only_export(source: Source, names: Sequence[str], empty: Sequence[str]) -> 
     return source.uri if source.format == DYNAMODB_EXPORT else None
 
 
-def _from_table_export(place: str, context: Context) -> SourceObjects:
-    export = read_export(place, context.read)
+def _from_table_export(location: str, context: Context) -> SourceObjects:
+    export = read_export(location, lambda part: read_whole(part, context))
 
     def pin(file: DataFile) -> Pinned | None:
         try:
-            pinned = _pin(context, file.place)
+            pinned = _pin(file.place, context)
         except SourceNotFound:
             raise lost(file.place) from None
         if file.items and not pinned["size"]:
-            # It would be left out, as all that are empty are, and nobody would count its items.
+            # Empty objects are left out, so its items would never be counted.
             raise fewer(file.place, 0, file.items)
         return pinned if file.items is None else {**pinned, "items": file.items}
 
-    return SourceObjects(_side_by_side(pin, export.files), DYNAMODB_EXPORT)
+    return SourceObjects(_pin_concurrently(pin, export.files), DYNAMODB_EXPORT)
 
 
-def _from_manifest(place: str, context: Context) -> SourceObjects:
-    data = context.read(place, MOST_BYTES)
+def _from_manifest(location: str, context: Context) -> SourceObjects:
+    data = read_whole(location, context)
     if data is None:
-        raise SourceNotFound(f"{place}: no such manifest")
+        raise SourceNotFound(f"{location}: no such manifest")
 
     def pin(entry: ManifestEntry) -> Pinned | None:
         try:
-            pinned = _pin(context, entry.place)
+            pinned = _pin(entry.place, context)
         except SourceNotFound:
             if entry.optional:
                 return None
             raise
         if entry.size is not None and pinned["size"] != entry.size:
             raise SourceChanged(
-                f"{entry.place} has {pinned['size']} bytes, and {place} says {entry.size}: it is"
+                f"{entry.place} has {pinned['size']} bytes, and {location} says {entry.size}: it is"
                 " not what the manifest was written for"
             )
         return pinned
 
-    return SourceObjects(_side_by_side(pin, read_manifest(data, place)))
+    return SourceObjects(_pin_concurrently(pin, read_manifest(data, location)))
 
 
-def _pin(context: Context, place: str) -> Pinned:
-    with closing(context.open_place(place)) as raw:
+def _pin(location: str, context: Context) -> Pinned:
+    with closing(open_location(location, context)) as raw:
         return raw.pinned
 
 
-def _side_by_side(pin: Callable[[T], Pinned | None], found: Sequence[T]) -> Iterator[Pinned]:
-    """Those that are there, and not empty, in their order."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for first in range(0, len(found), _AT_ONCE * 8):
-            for pinned in pool.map(pin, found[first : first + _AT_ONCE * 8]):
+def _pin_concurrently(pin: Callable[[T], Pinned | None], files: Sequence[T]) -> Iterator[Pinned]:
+    """Pin files in their order; leave out those that are missing or empty."""
+    batch = _PARALLEL_OPENS * 8
+    with ThreadPoolExecutor(_PARALLEL_OPENS) as pool:
+        for first in range(0, len(files), batch):
+            for pinned in pool.map(pin, files[first : first + batch]):
                 if pinned is not None and pinned["size"]:
                     yield pinned

@@ -26,7 +26,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
         payload = _payload(task, context)
         run = check_run_id(payload.run or task.run)
         ledger = context.ledger(run)
-        context.permitted.check(payload)
+        context.access.check_table(payload.table)
         record = create_or_load_run(run, payload, ledger, context)
         context.begun()
         if task.execution is not None:

@@ -20,11 +20,16 @@ from ddbload.pipeline.preflight.detect_format import DetectedFormat, check_diale
 from ddbload.pipeline.preflight.find_objects import find_objects
 from ddbload.pipeline.preflight.table_checks import check_names
 from ddbload.pipeline.reading.header import read_header, wanted_columns
-from ddbload.pipeline.reading.row_blocks import known_size, open_decoded
+from ddbload.pipeline.reading.open_sources import (
+    known_size,
+    open_decoded,
+    open_source,
+    prefix_errors_with_object_name,
+    reopen,
+)
 from ddbload.pipeline.reading.source_objects import (
     ObjectListing,
     iter_listing,
-    prefix_errors_with_object_name,
     row_groups,
     write_object_listing,
 )
@@ -187,10 +192,10 @@ def _open_sources(
 ) -> Generator[ByteSource]:
     """The source, or its objects, each closed when the next one is asked for."""
     if listing is None:
-        opened = iter([context.open(source)])
+        opened = iter([open_source(source, context)])
     else:
         objects = iter_listing(ledger, listing.name, 0, listing.objects)
-        opened = map(context.reopen, objects)
+        opened = (reopen(pinned, context) for pinned in objects)
     for raw in opened:
         with closing(raw):
             yield HeadCachingSource(raw)

@@ -10,7 +10,8 @@ from ddbload.contracts.payload import PARQUET, Source
 from ddbload.contracts.run_record import Cursor, Table
 from ddbload.errors import BadHeader, UnsupportedFormat
 from ddbload.items.item_layout import ColumnChanges
-from ddbload.pipeline.reading.row_blocks import iter_row_blocks, known_size
+from ddbload.pipeline.reading.open_sources import known_size
+from ddbload.pipeline.reading.row_blocks import iter_row_blocks
 from ddbload.rows.block_splitter import BlockSplitter
 from ddbload.rows.boundaries.json_line_boundaries import WHITE_SPACE
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries

@@ -14,11 +14,14 @@ from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DelimitedRowEncoder
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.reading.row_blocks import RunReader, open_decoded, refuse_unterminated
-from ddbload.pipeline.reading.source_objects import (
-    iter_objects,
+from ddbload.pipeline.reading.open_sources import (
+    open_decoded,
     open_each,
     prefix_errors_with_object_name,
+)
+from ddbload.pipeline.reading.row_blocks import RunReader, refuse_unterminated
+from ddbload.pipeline.reading.source_objects import (
+    iter_objects,
     slice_for_object,
 )
 from ddbload.rows.block_splitter import BLOCK_BYTES, Block

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 from ddbload.contracts.chunks import ObjectSlice
-from ddbload.contracts.payload import AUTO, PARQUET, Source
+from ddbload.contracts.payload import AUTO, PARQUET
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import UnterminatedQuote
 from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
 from ddbload.rows.block_splitter import Block, BlockSplitter
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.dialect import UTF_8, is_single_byte
-from ddbload.rows.file_signatures import LONGEST_COMPRESSION_SIGNATURE, compression_of
-from ddbload.source.byte_source import ByteSource
-from ddbload.source.catalogs.exports import ExportedFile
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 
@@ -109,39 +105,3 @@ def iter_row_blocks(
         following = next(pieces, None)
         yield cutter.feed(held, final=following is None)
         held = following
-
-
-def compression_in(raw: ByteSource, source: Source) -> str:
-    """How an object is compressed: as it is said to be, or as its first bytes say."""
-    if source.compression != AUTO:
-        return source.compression
-    size = min(raw.size, LONGEST_COMPRESSION_SIGNATURE)
-    return compression_of(b"".join(raw.stream(0, size, LONGEST_COMPRESSION_SIGNATURE)))
-
-
-def open_decoded(
-    raw: ByteSource, source: Source, pinned: Mapping[str, Any] | None = None
-) -> DecodedSource:
-    """The bytes that rows are read from. `pinned`: what is known of the object.
-
-    Text in an encoding of one byte a character is not decoded before its rows are found: any
-    range of it can be read by itself, which cannot be said of what is decoded here.
-    """
-    known = pinned or {}
-    if source.format == PARQUET:
-        from ddbload.source.parquet.parquet_lines import ParquetLines
-
-        return ParquetLines(raw, known.get("row_groups"), max_expansion=source.max_expansion)
-    if "items" in known:
-        return ExportedFile(raw, known["items"], max_expansion=source.max_expansion)
-    return DecodedSource(
-        raw,
-        compression=compression_in(raw, source),
-        encoding=None if is_single_byte(source.encoding) else source.encoding,
-        max_expansion=source.max_expansion,
-    )
-
-
-def known_size(file: DecodedSource) -> int | None:
-    """How many bytes there are to read; None where only reading says so."""
-    return file.inner.size if file.plain else None

@@ -5,38 +5,29 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import (
-    BadHeader,
     HeaderMismatch,
-    RowTooLong,
     SourceNotFound,
     SplitMismatch,
-    UnsupportedFormat,
-    UnterminatedQuote,
 )
 from ddbload.items.item_layout import column_changes
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.reading.header import read_header, wanted_columns
-from ddbload.pipeline.reading.row_blocks import RunReader, open_decoded
+from ddbload.pipeline.reading.open_sources import open_decoded, open_each, open_parquet
+from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.rows.block_splitter import Block
-from ddbload.source.byte_source import ByteSource, BytesSource, HeadCachingSource
 from ddbload.source.decoding.decoded_source import DecodedSource
-from ddbload.source.small_objects import read_objects
 
 PAGE_OBJECTS = 1000
 """Objects of one page of the listing."""
-SMALL_BYTES = 1024 * 1024
-"""Objects up to this size are read as a whole, many at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +101,9 @@ def row_groups(
     """Parquet files, each as often as it has row groups, or some of them that are small: these
     are read like objects.
     """
-    from ddbload.source.parquet.parquet_lines import ParquetLines
-
     with closing(open_each(iter(objects), context, several=True)) as each:
         for pinned, raw in each:
-            for first, after, size in ParquetLines(raw, max_expansion=None).portions():
+            for first, after, size in open_parquet(raw).portions():
                 yield {**pinned, "row_groups": [first, after], "bytes": size}
 
 
@@ -141,61 +130,6 @@ def slice_for_object(
     skip = header.data_start.byte
     line = header.data_start.line + file.rows_before
     return ObjectSlice(pinned, base, skip, line, max(0, raw.size - skip))
-
-
-def open_each(
-    objects: Iterator[Mapping[str, Any]], context: Context, *, several: bool
-) -> Generator[tuple[Mapping[str, Any], ByteSource], None, None]:
-    """Objects, opened one after the other; small ones of S3 are read ahead, side by side.
-
-    `several`: whether they are of a source that has more than one. Each is closed when the
-    next one is asked for.
-    """
-    for is_small, group in groupby(objects, _is_small):
-        if several and is_small:
-            yield from _read_small_objects(group, context)
-            continue
-        for pinned in group:
-            with closing(context.reopen(pinned)) as raw:
-                # Of several the header is looked at, and then each is read from its start.
-                yield pinned, HeadCachingSource(raw) if several else raw
-
-
-def _is_small(pinned: Mapping[str, Any]) -> bool:
-    return "path" not in pinned and pinned["size"] <= SMALL_BYTES
-
-
-def _read_small_objects(
-    objects: Iterator[Mapping[str, Any]], context: Context
-) -> Generator[tuple[Mapping[str, Any], ByteSource], None, None]:
-    asked: deque[Mapping[str, Any]] = deque()
-
-    def noted() -> Iterator[Mapping[str, Any]]:
-        for pinned in objects:
-            asked.append(pinned)
-            yield pinned
-
-    found = read_objects(
-        noted(),
-        context.clients.s3,
-        signers=context.clients.s3_signer,
-        retry_policy=context.retry_policy,
-    )
-    with closing(found):
-        for _, data in found:
-            pinned = asked.popleft()
-            yield pinned, BytesSource(f"s3://{pinned['bucket']}/{pinned['key']}", pinned, data)
-
-
-@contextmanager
-def prefix_errors_with_object_name(raw: ByteSource, *, several: bool) -> Iterator[None]:
-    """Prefix errors with the object's name when the source has several."""
-    try:
-        yield
-    except (BadHeader, RowTooLong, UnsupportedFormat, UnterminatedQuote) as error:
-        if not several:
-            raise
-        raise type(error)(f"{raw.name}: {error.message}") from None
 
 
 def expected_bytes(record: RunRecord) -> int:

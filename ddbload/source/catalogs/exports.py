@@ -16,15 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ddbload.contracts.payload import EXPORT_FILES, EXPORT_STARTED, EXPORT_SUMMARY
 from ddbload.errors import DamagedExport, UnsupportedFormat
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.catalogs.manifests import S3_SCHEME
 from ddbload.source.decoding.decoded_source import DecodedSource
-
-SUMMARY = "manifest-summary.json"
-FILES = "manifest-files.json"
-STARTED = "_started"
-"""Empty, and there from an export's beginning."""
 
 _ROOT = "AWSDynamoDB/"
 _WHOLE = "export again, or copy the whole folder of the export, with both manifests"
@@ -64,9 +60,9 @@ def find_exports(names: Iterable[str]) -> list[str]:
     for name in names:
         cut = name.rfind("/") + 1
         folder, file = name[:cut], name[cut:]
-        if file in (SUMMARY, FILES):
+        if file in (EXPORT_SUMMARY, EXPORT_FILES):
             found.add(folder)
-        elif file == STARTED:
+        elif file == EXPORT_STARTED:
             started.add(folder)
         elif folder.endswith("/data/"):
             with_data.add(folder.removesuffix("data/"))
@@ -75,7 +71,7 @@ def find_exports(names: Iterable[str]) -> list[str]:
 
 def is_of_export(place: str) -> bool:
     """Whether this names an export's manifest."""
-    return posixpath.basename(place) in (SUMMARY, FILES)
+    return posixpath.basename(place) in (EXPORT_SUMMARY, EXPORT_FILES)
 
 
 def read_export(place: str, read: Callable[[str], bytes | None]) -> Export:
@@ -86,19 +82,19 @@ def read_export(place: str, read: Callable[[str], bytes | None]) -> Export:
     """
     folder = place[: place.rfind("/") + 1] if is_of_export(place) else place.rstrip("/") + "/"
     summary = _summary(folder, read)
-    listed = _text(summary, "manifestFilesS3Key", folder + SUMMARY)
-    if not listed or posixpath.basename(listed) != FILES:
-        raise DamagedExport(f"{folder}{SUMMARY} does not name its {FILES}; {_WHOLE}")
-    data = read(folder + FILES)
+    listed = _text(summary, "manifestFilesS3Key", folder + EXPORT_SUMMARY)
+    if not listed or posixpath.basename(listed) != EXPORT_FILES:
+        raise DamagedExport(f"{folder}{EXPORT_SUMMARY} does not name its {EXPORT_FILES}; {_WHOLE}")
+    data = read(folder + EXPORT_FILES)
     if data is None:
-        raise DamagedExport(f"{folder} has no {FILES}; {_WHOLE}")
+        raise DamagedExport(f"{folder} has no {EXPORT_FILES}; {_WHOLE}")
     files = tuple(_files(data, folder, posixpath.dirname(listed)))
-    kind = _text(summary, "exportType", folder + SUMMARY) or "FULL_EXPORT"
+    kind = _text(summary, "exportType", folder + EXPORT_SUMMARY) or "FULL_EXPORT"
     if kind not in ("FULL_EXPORT", "INCREMENTAL_EXPORT"):
         raise UnsupportedFormat(f"{folder} is an export of a kind that is not known: {kind}")
-    items = _count(summary, "itemCount", folder + SUMMARY)
+    items = _count(summary, "itemCount", folder + EXPORT_SUMMARY)
     _require_all(files, items, folder)
-    table = _text(summary, "tableArn", folder + SUMMARY)
+    table = _text(summary, "tableArn", folder + EXPORT_SUMMARY)
     return Export(folder, kind == "INCREMENTAL_EXPORT", table, items, files)
 
 
@@ -135,15 +131,15 @@ class ExportedFile(DecodedSource):
 
 
 def _summary(folder: str, read: Callable[[str], bytes | None]) -> Mapping[str, Any]:
-    data = read(folder + SUMMARY)
+    data = read(folder + EXPORT_SUMMARY)
     if data is None:
         raise DamagedExport(
-            f"{folder} has no {SUMMARY}: the export has not ended, failed, or was not copied as a"
-            f" whole; {_WHOLE}"
+            f"{folder} has no {EXPORT_SUMMARY}: the export has not ended, failed, or was not copied"
+            f" as a whole; {_WHOLE}"
         )
-    summary = _object(data, folder + SUMMARY)
+    summary = _object(data, folder + EXPORT_SUMMARY)
     if "outputFormat" not in summary and "exportFormat" not in summary:
-        raise DamagedExport(f"{folder}{SUMMARY} does not say the export's format; {_WHOLE}")
+        raise DamagedExport(f"{folder}{EXPORT_SUMMARY} does not say the export's format; {_WHOLE}")
     kind = summary.get("outputFormat", summary.get("exportFormat"))
     if kind != "DYNAMODB_JSON":
         raise UnsupportedFormat(
@@ -154,7 +150,7 @@ def _summary(folder: str, read: Callable[[str], bytes | None]) -> Mapping[str, A
 
 
 def _files(data: bytes, folder: str, exported_to: str) -> Iterator[DataFile]:
-    place = folder + FILES
+    place = folder + EXPORT_FILES
     seen: set[str] = set()
     for number, line in enumerate(data.splitlines(), 1):
         if not line.strip():
@@ -197,12 +193,12 @@ def _require_all(files: tuple[DataFile, ...], items: int | None, folder: str) ->
     counts = [file.items for file in files if file.items is not None]
     if items is None or len(counts) < len(files):
         if not files and items is None:
-            raise DamagedExport(f"{folder}{FILES} names no data file; {_WHOLE}")
+            raise DamagedExport(f"{folder}{EXPORT_FILES} names no data file; {_WHOLE}")
         return
     if sum(counts) != items:
         raise DamagedExport(
-            f"{folder}: the files of {FILES} have {sum(counts)} items, and {SUMMARY} says {items};"
-            f" {_WHOLE}"
+            f"{folder}: the files of {EXPORT_FILES} have {sum(counts)} items, and {EXPORT_SUMMARY}"
+            f" says {items}; {_WHOLE}"
         )
 
 

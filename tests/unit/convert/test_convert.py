@@ -46,7 +46,7 @@ class Conversion:
             "types": types or {},
             "options": options,
         }
-        context = World(b"", permitted=AccessPolicy(paths=True)).context()
+        context = World(b"", access=AccessPolicy(paths=True)).context()
         self.rejects: list[dict[str, Any]] = []
         self.converted, out = ConvertResult(), io.BytesIO()
         self.watched: list[RowCounts] = []

@@ -46,7 +46,7 @@ def world(monkeypatch) -> World:
     stepfunctions = FakeStepFunctions()
     settings = Deployment(
         work_bucket=WORK,
-        permitted=AccessPolicy(frozenset([BUCKET]), frozenset([TABLE])),
+        access=AccessPolicy(frozenset([BUCKET]), frozenset([TABLE])),
         state_machine=stepfunctions.machine,
         uploads=Deployment.of(
             {**ENVIRONMENT, deployed.UPLOADS: '[{"prefix": "in/", "table": "books"}]'}
@@ -163,11 +163,11 @@ def test_settings_come_from_the_environment(monkeypatch):
         monkeypatch.setenv(name, "made-up")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     settings = Deployment.of({**ENVIRONMENT, deployed.RESERVE_SECONDS: "7.5"})
-    assert settings.permitted == AccessPolicy(frozenset(["inbox", BUCKET]), frozenset([TABLE]))
+    assert settings.access == AccessPolicy(frozenset(["inbox", BUCKET]), frozenset([TABLE]))
     assert (settings.reserve_seconds, settings.uploads) == (7.5, ())
-    context = Deployment.of(ENVIRONMENT).context(100.0)
+    context = Deployment.of(ENVIRONMENT).step_context(100.0)
     assert 60 < context.deadline - context.clock() <= 70
-    assert context.permitted.paths is False
+    assert context.access.paths is False
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_wrong_settings_are_named(changes, words):
 
 def test_without_tables_none_is_allowed():
     settings = Deployment.of({**ENVIRONMENT, deployed.TABLES: ""})
-    assert settings.permitted.tables == frozenset()
+    assert settings.access.tables == frozenset()
     with pytest.raises(AwsConfiguration, match="DDBLOAD_STATE_MACHINE"):
         _ = settings.executions
 

@@ -64,7 +64,7 @@ def converted_place(place: str, table: str = "", **source: Any) -> Outcome:
         "source": {"path": place, **GUESSED, **source},
         "target": {"table": table or "none"},
     }
-    context = World(b"", permitted=AccessPolicy(paths=True)).context()
+    context = World(b"", access=AccessPolicy(paths=True)).context()
     rejects: list[dict[str, Any]] = []
     out = io.BytesIO()
     with temporary_ledger() as ledger:

@@ -546,7 +546,7 @@ def test_a_local_file_changed_between_chunks(tmp_path):
         def payload(self) -> dict[str, Any]:
             return {**super().payload, "source": {"path": str(path)}}
 
-    world = Local(rows(40), options={"chunk_bytes": 60}, permitted=AccessPolicy(paths=True))
+    world = Local(rows(40), options={"chunk_bytes": 60}, access=AccessPolicy(paths=True))
     world.preflight()
     world.import_one(world.manifest[0])
     path.write_bytes(rows(40) + b"x,y\n")

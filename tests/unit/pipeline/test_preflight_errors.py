@@ -316,7 +316,7 @@ def test_a_quote_that_is_never_closed_stops_preflight(row):
 
 @pytest.mark.parametrize("allowed", [[], ["other", "another"]])
 def test_a_bucket_that_is_not_allowed(allowed):
-    world = World(FILE, permitted=AccessPolicy(buckets=frozenset(allowed)))
+    world = World(FILE, access=AccessPolicy(buckets=frozenset(allowed)))
     named = "none" if not allowed else "another, other"
     assert_refused(world, errors.BucketNotAllowed, f"bucket bucket is not among .*: {named}")
     assert len(world.s3.calls) == 2
@@ -324,14 +324,14 @@ def test_a_bucket_that_is_not_allowed(allowed):
 
 @pytest.mark.parametrize("allowed", [[], ["other"]])
 def test_a_table_that_is_not_allowed(allowed):
-    world = World(FILE, permitted=AccessPolicy(tables=frozenset(allowed)))
+    world = World(FILE, access=AccessPolicy(tables=frozenset(allowed)))
     assert_refused(world, errors.TableNotAllowed, "table books is not among")
     assert [call.operation for call in world.dynamodb.calls] == ["create_table"]
 
 
 def test_what_is_allowed_is_done():
     permitted = AccessPolicy(buckets=frozenset({BUCKET}), tables=frozenset({TABLE}))
-    assert World(FILE, permitted=permitted).run().status == "SUCCEEDED"
+    assert World(FILE, access=permitted).run().status == "SUCCEEDED"
 
 
 def test_a_path_that_is_not_allowed(tmp_path):
@@ -339,7 +339,7 @@ def test_a_path_that_is_not_allowed(tmp_path):
     path.write_bytes(FILE)
     source = {"path": str(path)}
     assert_refused(World(FILE), errors.BucketNotAllowed, "another machine", source=source)
-    world = World(FILE, permitted=AccessPolicy(paths=True, buckets=frozenset()))
+    world = World(FILE, access=AccessPolicy(paths=True, buckets=frozenset()))
     preflight(PreflightTask({**world.payload, "source": source}, RUN), world.context())
     assert world.in_ledger("run") == ["run.json"]
 

@@ -103,9 +103,8 @@ def test_every_row_is_read_once_wherever_invocations_end(seed, monkeypatch):
     monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 32)
     monkeypatch.setattr("ddbload.pipeline.preflight.chunker.BLOCK_BYTES", 32)
-    monkeypatch.setattr("ddbload.pipeline.reading.source_objects.PIECE_BYTES", 32, raising=False)
     monkeypatch.setattr(
-        "ddbload.pipeline.reading.source_objects.SMALL_BYTES",
+        "ddbload.pipeline.reading.open_sources.SMALL_BYTES",
         random.Random(seed).choice((0, 50, 10**6)),
     )
     rng = random.Random(seed)
@@ -123,7 +122,7 @@ def test_every_row_is_counted_once_whatever_dies_or_comes_twice(seed, monkeypatc
     monkeypatch.setattr("ddbload.pipeline.preflight.chunker.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.pipeline.preflight.chunker.MAX_OBJECTS", rng.choice((2, 400)))
     monkeypatch.setattr(
-        "ddbload.pipeline.reading.source_objects.SMALL_BYTES", rng.choice((0, 50, 10**6))
+        "ddbload.pipeline.reading.open_sources.SMALL_BYTES", rng.choice((0, 50, 10**6))
     )
     monkeypatch.setattr(
         "ddbload.pipeline.reading.source_objects.PAGE_OBJECTS", rng.choice((2, 1000))

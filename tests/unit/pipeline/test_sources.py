@@ -17,6 +17,7 @@ from pyarrow import parquet
 from ddbload import errors
 from ddbload.contracts.payload import Source
 from ddbload.pipeline.preflight.find_objects import find_objects
+from ddbload.pipeline.reading.open_sources import open_location
 from ddbload.source.parquet.parquet_lines import ParquetLines
 from tests.unit.pipeline.world import BUCKET, TABLE, World
 
@@ -212,7 +213,7 @@ def test_a_manifest_is_what_it_names(manifest):
 )
 def test_a_manifest_that_cannot_be_followed_is_named(manifest, error, words):
     world = manifested(manifest)
-    world.permitted = type(world.permitted)(buckets=frozenset([BUCKET]))
+    world.access = type(world.access)(buckets=frozenset([BUCKET]))
     with pytest.raises(error, match=words):
         world.preflight()
 
@@ -220,9 +221,9 @@ def test_a_manifest_that_cannot_be_followed_is_named(manifest, error, words):
 @pytest.mark.parametrize("place", ["s3://other/in/list", "/etc/passwd"])
 def test_no_place_is_opened_that_may_not_be_read(place):
     world = manifested(b"")
-    world.permitted = type(world.permitted)(buckets=frozenset([BUCKET]))
+    world.access = type(world.access)(buckets=frozenset([BUCKET]))
     with pytest.raises(errors.BucketNotAllowed):
-        world.context().open_place(place)
+        open_location(place, world.context())
 
 
 def test_a_bucket_is_no_manifest():
@@ -237,7 +238,7 @@ def test_a_folder_of_this_machine(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
     world = Files()
-    world.permitted = type(world.permitted)(paths=True)
+    world.access = type(world.access)(paths=True)
     world.source = {"bucket": None, "key": None, "path": str(tmp_path / "in")}
     assert world.run().status == "SUCCEEDED"
     assert world.ids == [1, 2, 3]

@@ -14,10 +14,9 @@ from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, PreflightTask
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import AccessPolicy, Context
+from ddbload.pipeline.context import AccessPolicy, ChunkProgress, Context
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.pipeline.progress import ChunkProgress
 from ddbload.pipeline.report import write_report
 from tests.fakes.dynamodb import FakeDynamoDB
 from tests.fakes.s3 import FakeS3
@@ -101,7 +100,7 @@ class World:
     source: Mapping[str, Any] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
-    permitted: AccessPolicy = field(default_factory=AccessPolicy)
+    access: AccessPolicy = field(default_factory=AccessPolicy)
     request_seconds: float = 0.0
     make_table: bool = True
     more: Mapping[str, Any] = field(default_factory=dict)
@@ -173,7 +172,7 @@ class World:
         return Context(
             store=self.store,
             clients=FakeClients(self.dynamodb, self.s3),
-            permitted=self.permitted,
+            access=self.access,
             deadline=self.clock.time + seconds,
             should_stop=should_stop,
             progress=progress,

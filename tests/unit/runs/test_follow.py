@@ -13,9 +13,9 @@ import pytest
 from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import AccessDenied, RunNotFound, StackNotFound
+from ddbload.pipeline.context import RunTotals
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.pipeline.progress import RunTotals
 from ddbload.runs.deployed import Stack, concluded, find_stack, follow
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error
 from tests.unit.pipeline.machine import execute

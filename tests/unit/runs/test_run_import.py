@@ -20,8 +20,7 @@ from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import Heartbeat, RowCounts
 from ddbload.contracts.states import ImportTask
 from ddbload.items.encode.batch_encoder import BatchEncoder
-from ddbload.pipeline.context import Context
-from ddbload.pipeline.progress import ChunkProgress, RunTotals
+from ddbload.pipeline.context import ChunkProgress, Context, RunTotals
 from ddbload.rows.columns import Columns
 from ddbload.runs import process_pool
 from ddbload.runs.heartbeats import machine

@@ -1,0 +1,261 @@
+"""Open sources: the only module that pins, reopens and decodes objects for the pipeline.
+
+Every object, path and prefix is checked here against the deployment's `AccessPolicy`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from ddbload.contracts.payload import AUTO, PARQUET, Source
+from ddbload.errors import (
+    BadHeader,
+    RowTooLong,
+    SourceNotFound,
+    SourceUnreadable,
+    UnsupportedFormat,
+    UnterminatedQuote,
+)
+from ddbload.pipeline.context import Context
+from ddbload.rows.dialect import is_single_byte
+from ddbload.rows.file_signatures import LONGEST_COMPRESSION_SIGNATURE, compression_of
+from ddbload.source.byte_source import ByteSource, BytesSource, HeadCachingSource
+from ddbload.source.catalogs.exports import ExportedFile
+from ddbload.source.catalogs.folders import FolderFiles, find_files
+from ddbload.source.catalogs.globs import has_wildcards
+from ddbload.source.catalogs.manifests import MOST_BYTES
+from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.local_file import open_local
+from ddbload.source.s3_listing.list_objects import list_objects
+from ddbload.source.s3_listing.list_page import ListedObject
+from ddbload.source.s3_object import S3Object, open_s3, uri_of
+from ddbload.source.small_objects import read_objects
+
+if TYPE_CHECKING:
+    from ddbload.source.parquet.parquet_lines import ParquetLines
+
+Pinned = Mapping[str, Any]
+"""The version of an object or file that a run reads, as the ledger keeps it."""
+EXTRA_LISTING_FIELDS = ("items", "row_groups", "bytes")
+"""Fields of a listed object that are no part of its version: the items of an exported file, the
+row groups of a Parquet file to read, and their approximate size in bytes."""
+SMALL_BYTES = 1024 * 1024
+"""Objects up to this size are read whole, many at once."""
+
+
+# Pin and reopen.
+
+
+def open_source(source: Source, context: Context) -> ByteSource:
+    """Open and pin the one file or object that a payload names.
+
+    Raises `BucketNotAllowed`, `SourceNotFound`, `SourceChanged` (another ETag than the payload's)
+    and the errors of S3.
+    """
+    if source.path is not None:
+        return open_location(source.path, context)
+    return _open_object(
+        source.bucket or "", source.key or "", context, source.version_id, source.etag
+    )
+
+
+def open_location(location: str, context: Context) -> ByteSource:
+    """Open and pin a path or an s3:// URI. Raises as `open_source`, and `SourceUnreadable`."""
+    context.access.check_location(location)
+    if not location.startswith("s3://"):
+        return open_local(location)
+    bucket, _, key = location.removeprefix("s3://").partition("/")
+    if not bucket or not key:
+        raise SourceUnreadable(f"{location} names no object: write s3://bucket/key")
+    return _open_object(bucket, key, context)
+
+
+def _open_object(
+    bucket: str,
+    key: str,
+    context: Context,
+    version_id: str | None = None,
+    etag: str | None = None,
+) -> S3Object:
+    context.access.check_bucket(bucket)
+    return open_s3(
+        context.clients.s3,
+        bucket,
+        key,
+        version_id=version_id,
+        etag=etag,
+        retry_policy=context.retry_policy,
+    )
+
+
+def reopen(pinned: Pinned, context: Context) -> ByteSource:
+    """Open the version that a run is pinned to. Raises `SourceChanged`."""
+    if "path" in pinned:
+        context.access.check_location(str(pinned["path"]))
+        version = {name: pinned[name] for name in pinned if name not in EXTRA_LISTING_FIELDS}
+        # The absolute path: a later attempt may run in another folder.
+        return open_local(str(pinned["path"]), version)
+    context.access.check_bucket(str(pinned["bucket"]))
+    return S3Object(context.clients.s3, pinned, context.retry_policy)
+
+
+def read_whole(location: str, context: Context) -> bytes | None:
+    """Read a manifest into memory; None if it does not exist.
+
+    Raises `SourceUnreadable` (more than `manifests.MOST_BYTES`) and `BucketNotAllowed`.
+    """
+    try:
+        raw = open_location(location, context)
+    except SourceNotFound:
+        return None
+    with closing(raw):
+        if raw.size > MOST_BYTES:
+            raise SourceUnreadable(f"{location} has {raw.size} bytes, more than is taken as a list")
+        return b"".join(raw.stream(0, raw.size, 1024 * 1024))
+
+
+# List.
+
+
+def list_bucket(bucket: str, prefix: str, context: Context) -> Generator[ListedObject]:
+    """List the objects below a prefix, in order. Raises `BucketNotAllowed` and errors of S3."""
+    context.access.check_bucket(bucket)
+    return list_objects(
+        context.clients.s3,
+        bucket,
+        prefix,
+        signer=context.clients.s3_signer(bucket),
+        retry_policy=context.retry_policy,
+    )
+
+
+def list_folder(path: str, context: Context) -> FolderFiles | None:
+    """List the files of a folder or a glob pattern; None if the path names one file.
+
+    Raises `BucketNotAllowed`, `SourceNotFound` and `SourceUnreadable`.
+    """
+    context.access.check_location(path)
+    if os.path.isdir(path):  # noqa: PTH112
+        return find_files(path)
+    # A file may have a name with wildcards in it.
+    return find_files(path) if has_wildcards(path) and not os.path.lexists(path) else None
+
+
+# Objects of a run, one after the other.
+
+
+def open_each(
+    objects: Iterator[Pinned], context: Context, *, several: bool
+) -> Generator[tuple[Pinned, ByteSource]]:
+    """Reopen pinned objects one after the other; small S3 objects are read ahead, concurrently.
+
+    `several`: True if the source has more than one object. Each object is closed when the next
+    one is requested.
+    """
+    for is_small, group in groupby(objects, _is_small):
+        if several and is_small:
+            yield from _read_small_objects(group, context)
+            continue
+        for pinned in group:
+            with closing(reopen(pinned, context)) as raw:
+                # Of several objects the header is checked first, then each is read from its start.
+                yield pinned, HeadCachingSource(raw) if several else raw
+
+
+def _is_small(pinned: Pinned) -> bool:
+    return "path" not in pinned and pinned["size"] <= SMALL_BYTES
+
+
+def _read_small_objects(
+    objects: Iterator[Pinned], context: Context
+) -> Generator[tuple[Pinned, ByteSource]]:
+    requested: deque[Pinned] = deque()
+
+    def request_each() -> Iterator[Pinned]:
+        for pinned in objects:
+            context.access.check_bucket(str(pinned["bucket"]))
+            requested.append(pinned)
+            yield pinned
+
+    bodies = read_objects(
+        request_each(),
+        context.clients.s3,
+        signers=context.clients.s3_signer,
+        retry_policy=context.retry_policy,
+    )
+    with closing(bodies):
+        for _, data in bodies:
+            pinned = requested.popleft()
+            yield pinned, BytesSource(uri_of(pinned), pinned, data)
+
+
+@contextmanager
+def prefix_errors_with_object_name(raw: ByteSource, *, several: bool) -> Iterator[None]:
+    """Prefix errors with the object's name when the source has several."""
+    try:
+        yield
+    except (BadHeader, RowTooLong, UnsupportedFormat, UnterminatedQuote) as error:
+        if not several:
+            raise
+        raise type(error)(f"{raw.name}: {error.message}") from None
+
+
+# Decode.
+
+
+def open_decoded(raw: ByteSource, source: Source, pinned: Pinned | None = None) -> DecodedSource:
+    """Wrap an object so that its rows are read decompressed and as UTF-8.
+
+    `pinned`: the object's entry in the listing, with the fields of `EXTRA_LISTING_FIELDS`. Text in
+    a single-byte encoding is not decoded here: any range of it can be read without what comes
+    before, and rows are decoded after they were found.
+    """
+    listed = pinned or {}
+    if source.format == PARQUET:
+        return open_parquet(raw, listed.get("row_groups"), max_expansion=source.max_expansion)
+    if "items" in listed:
+        return ExportedFile(raw, listed["items"], max_expansion=source.max_expansion)
+    encoding = None if is_single_byte(source.encoding) else source.encoding
+    return _decoded(raw, source, encoding)
+
+
+def open_as_text(raw: ByteSource, source: Source) -> DecodedSource:
+    """Wrap an object so that it is read as UTF-8, whatever its encoding; `auto`: undecoded."""
+    return _decoded(raw, source, None if source.encoding == AUTO else source.encoding)
+
+
+def _decoded(raw: ByteSource, source: Source, encoding: str | None) -> DecodedSource:
+    return DecodedSource(
+        raw,
+        compression=compression_in(raw, source),
+        encoding=encoding,
+        max_expansion=source.max_expansion,
+    )
+
+
+def open_parquet(
+    raw: ByteSource, row_groups: Any = None, *, max_expansion: int | None = None
+) -> ParquetLines:
+    """Wrap a Parquet file, or some of its row groups, as lines of DynamoDB JSON."""
+    # pyarrow takes a second to import.
+    from ddbload.source.parquet.parquet_lines import ParquetLines
+
+    return ParquetLines(raw, row_groups, max_expansion=max_expansion)
+
+
+def compression_in(raw: ByteSource, source: Source) -> str:
+    """Return an object's compression: the payload's, or by its first bytes if that is `auto`."""
+    if source.compression != AUTO:
+        return source.compression
+    size = min(raw.size, LONGEST_COMPRESSION_SIGNATURE)
+    return compression_of(b"".join(raw.stream(0, size, LONGEST_COMPRESSION_SIGNATURE)))
+
+
+def known_size(file: DecodedSource) -> int | None:
+    """Return the bytes there are to read; None if only reading tells (compressed, decoded)."""
+    return file.inner.size if file.plain else None
