@@ -11,7 +11,7 @@ from ddbload.contracts.results import RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.convert.sinks import Sink
 from ddbload.errors import NothingWritten, TooManyRejects
-from ddbload.items.encode.batch_encoder import batch_request
+from ddbload.items.encode.request_json import batch_request
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context, RunTotals
 from ddbload.pipeline.importing.row_feeder import PIECE_BYTES

@@ -22,8 +22,7 @@ from ddbload.errors import (
     UnknownColumn,
 )
 from ddbload.items.typed_values import TEXT_READERS
-from ddbload.rows.columns import Columns
-from ddbload.rows.octets import JSON_ESCAPED, has_none_of, to_octets
+from ddbload.rows.columns import JSON_ESCAPED, Columns, has_none_of, to_octets
 
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|[{}]")
 
@@ -321,7 +320,7 @@ class ItemLayout:
             is_composed = True
             plain = plain and origin.template.stands_as_it_is
             parts = [cells[place] for place in origin.places]
-            made.append(origin.template.fill_columns(parts, columns.count))
+            made.append(origin.template.fill_columns(parts, columns.height))
         longest = None if is_composed else columns.longest
         return replace(columns, cells=made, longest=longest, plain=plain)
 

@@ -60,7 +60,7 @@ def attribute(value: Json, depth: int = 0) -> AttributeValue:
         return {"BOOL": value}
     if isinstance(value, list):
         return {"L": [attribute(member, depth + 1) for member in value]}
-    members = named(value)
+    members = members_by_name(value)
     for name in members:
         check_name(name)
     return {"M": {name: attribute(member, depth + 1) for name, member in members.items()}}
@@ -71,7 +71,7 @@ def attribute_of_json(text: str) -> AttributeValue:
     return attribute(parse(text))
 
 
-def named(members: Members) -> dict[str, Json]:
+def members_by_name(members: Members) -> dict[str, Json]:
     """An object's values by their names. Raises `BadValue` where one stands twice."""
     values = dict(members)
     if len(values) < len(members):
@@ -87,7 +87,7 @@ def plain(value: Json) -> Any:
     Take nothing that `too_deep` has not looked at.
     """
     if isinstance(value, tuple):
-        return {name: plain(member) for name, member in named(value).items()}
+        return {name: plain(member) for name, member in members_by_name(value).items()}
     if isinstance(value, list):
         return [plain(member) for member in value]
     return value

@@ -1,27 +1,38 @@
-"""What a run's rows are read by: delimited text, or lines of JSON."""
+"""Makes items and requests from a run's rows: delimited text, or lines of JSON.
+
+`row_encoder_for` picks the encoder of a run. Every mode checks and encodes rows alike, but for the
+attributes that are sent: `last-wins` adds each row's position, and `delete` sends the keys only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
-from ddbload.contracts.payload import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, PARQUET, Source
-from ddbload.contracts.run_record import RunRecord
-from ddbload.items.documents.document_builder import DocumentRules
+from ddbload.contracts.payload import (
+    DYNAMODB_EXPORT,
+    DYNAMODB_JSON,
+    JSON,
+    OMIT,
+    PARQUET,
+    Source,
+)
+from ddbload.contracts.run_record import RunRecord, Table
+from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, POSITION_LENGTH, PUT, position
+from ddbload.items.documents.document_builder import DocumentRules, bare, export_line, item_line
 from ddbload.items.documents.document_encoder import DocumentEncoder
-from ddbload.items.documents.envelopes import bare, export_line, item_line
-from ddbload.items.encode.batch_encoder import EncodedRows
-from ddbload.items.encode.mode_encoders import mode_encoder
-from ddbload.items.item_builder import Item
-from ddbload.items.item_layout import column_changes
+from ddbload.items.encode.batch_encoder import BatchEncoder, EncodedRows
+from ddbload.items.encode.request_json import RequestBody, request_body
+from ddbload.items.item_builder import Item, ItemBuilder, field_count
+from ddbload.items.item_layout import ItemLayout, column_changes, item_layout
 from ddbload.rows.block_splitter import Block
-from ddbload.rows.boundaries.json_line_boundaries import JsonLineBoundaries
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.boundaries.row_boundaries import RowBoundaries
-from ddbload.rows.columns import ColumnReader, Columns
+from ddbload.rows.boundaries.row_boundaries import JsonLineBoundaries, RowBoundaries
+from ddbload.rows.columns import Columns
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_parser import RowParser
+from ddbload.rows.row_parser import ColumnReader, RowParser
 from ddbload.rows.row_positions import RowPositions
 
 _ENVELOPES = {
@@ -33,70 +44,143 @@ _ENVELOPES = {
 
 
 class RowEncoder(Protocol):
-    """Makes requests of blocks of whole rows."""
+    """Encoder that turns blocks of whole rows into requests."""
 
     @property
     def ends(self) -> RowBoundaries:
-        """How its rows end."""
+        """Row boundaries of the format."""
+
+    @property
+    def body(self) -> RequestBody:
+        """Function that makes the body of one call from the requests for its rows."""
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
-        """The rows of a block: where they stand, and the request of each."""
+        """Return the positions of a block's rows, and the request for each."""
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
-        """What is sent of one row, as the window has it; or why it is none.
+        """Build the item of one row, which begins at `byte` of the source."""
 
-        `byte`: where the row begins in the source.
+
+class FieldEncoder:
+    """Encoder for rows of fields: one by one with every reason, or columns at once."""
+
+    def __init__(
+        self,
+        layout: ItemLayout,
+        types: Sequence[str],
+        table: Table,
+        *,
+        mode: str = PUT,
+        nulls: str = OMIT,
+        position_attribute: str | None = None,
+        started: float = 0.0,
+    ) -> None:
+        """Take one type for each attribute of the layout, and a null policy.
+
+        `position_attribute` and `started`, when the run began, are for mode `last-wins`.
         """
+        if mode == DELETE:
+            names = [key.name for key in table.keys]
+            types = [types[layout.attributes.index(name)] for name in names]
+            # A deletion touches no index, so the limits of index keys do not apply.
+            layout, table, nulls = layout.only(names), replace(table, index_keys=()), OMIT
+        attributes = layout.attributes
+        self._started: float | None = None
+        if mode == LAST_WINS and position_attribute is not None:
+            self._started = started
+            # Last, where the request's body looks for it.
+            attributes, types = (*attributes, position_attribute), (*types, "S")
+        self._layout = layout
+        self._builder = ItemBuilder(attributes, types, table, nulls)
+        self._encoder = BatchEncoder(attributes, types, table, nulls)
 
-    def body(self, puts: Sequence[str]) -> bytes:
-        """The body of the request that sends rows of windows."""
+    def build(self, fields: Sequence[str], byte: int) -> Item | Defect:
+        """Build the item of one row.
+
+        A defect names the file's column, or the attribute if it comes from no column.
+        """
+        layout = self._layout
+        if len(fields) != layout.count:
+            return field_count(len(fields), layout.count)
+        texts = layout.row(fields)
+        if self._started is not None:
+            texts = [*texts, position(self._started, byte)]
+        built = self._builder.build(texts)
+        if isinstance(built, Defect) and isinstance(built.column, int):
+            return replace(built, column=layout.column(built.column))
+        return built
+
+    def encode(self, columns: Columns, places: RowPositions) -> EncodedRows:
+        """Encode the rows of a block."""
+        columns = self._layout.apply(columns)
+        if self._started is not None:
+            columns = _with_positions(columns, places, self._started)
+        return self._encoder.encode(columns)
 
 
 class DelimitedRowEncoder:
-    """Rows of fields, all with the same columns."""
+    """Encoder for delimited text, whose rows all have the same columns."""
 
     def __init__(self, record: RunRecord) -> None:
-        dialect = Dialect.of(record.payload.source)
+        payload, options = record.payload, record.payload.options
+        dialect = Dialect.of(payload.source)
         self.ends = dialect_boundaries(dialect)
-        parser = RowParser(dialect, self.ends, record.payload.nulls.markers)
+        self.body = request_body(record.table, options.mode, options.position_attribute)
+        parser = RowParser(dialect, self.ends, payload.nulls.markers)
         self._reader = ColumnReader(parser, len(record.columns))
-        self._shape = mode_encoder(record)
+        self._fields = FieldEncoder(
+            item_layout(record.columns, payload),
+            record.types,
+            record.table,
+            mode=options.mode,
+            nulls=payload.nulls.policy,
+            position_attribute=options.position_attribute,
+            started=record.created,
+        )
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
-        """The rows of a block."""
-        # Of columns nothing is kept: a row's JSON takes less than its cells do.
-        _, places, window = self.read_columns(block)
-        return places, window
+        """Return the positions of a block's rows, and the request for each."""
+        # Columns are not kept: a row's JSON takes less memory than its cells.
+        _, places, encoded = self.read_columns(block)
+        return places, encoded
 
     def read_columns(self, block: Block) -> tuple[Columns, RowPositions, EncodedRows]:
-        """The same, and the rows' cells."""
+        """Return what `read` does, and the cells."""
         columns = self._reader.read(block)
         places = RowPositions(block, self.ends, columns.count)
-        return columns, places, self._shape.encode(columns, places)
+        return columns, places, self._fields.encode(columns, places)
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
-        """What is sent of one row, or why it is none."""
-        record = self._reader.parse_row(data)
-        return record if isinstance(record, Defect) else self._shape.build(record, byte)
-
-    def body(self, puts: Sequence[str]) -> bytes:
-        """The body of the request that sends rows of windows."""
-        return self._shape.body(puts)
+        """Build the item of one row, which begins at `byte` of the source."""
+        row = self._reader.parse_row(data)
+        return row if isinstance(row, Defect) else self._fields.build(row, byte)
 
 
 def row_boundaries_for(source: Source) -> RowBoundaries:
-    """How a source's rows end."""
+    """Return what finds the row ends of a source."""
     return dialect_boundaries(Dialect.of(source)) if source.delimited else JsonLineBoundaries()
 
 
 def row_encoder_for(record: RunRecord) -> RowEncoder:
-    """What a run's rows are read by."""
+    """Return the encoder for a run's rows."""
     if record.payload.source.delimited:
         return DelimitedRowEncoder(record)
-    return DocumentEncoder(_rules(record))
+    return DocumentEncoder(_document_rules(record))
 
 
-def _rules(record: RunRecord) -> DocumentRules:
+def _with_positions(columns: Columns, places: RowPositions, started: float) -> Columns:
+    """Add a column with each row's position."""
+    numbers = (row for row in range(columns.count) if row not in columns.odd)
+    positions = [position(started, places.byte(row)) for row in numbers]
+    longest = columns.longest
+    return replace(
+        columns,
+        cells=[*columns.cells, positions],
+        longest=None if longest is None else longest + 1 + POSITION_LENGTH,
+    )
+
+
+def _document_rules(record: RunRecord) -> DocumentRules:
     payload = record.payload
     file_format, options = payload.source.format, payload.options
     return DocumentRules(

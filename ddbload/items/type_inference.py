@@ -163,10 +163,7 @@ def infer_types(layout: ItemLayout, sample: Iterable[Columns]) -> dict[str, Type
     for columns in sample:
         cells = layout.apply(columns).cells
         for place, guess in guesses.items():
-            column = cells[place]
-            if columns.odd:
-                column = [cell for row, cell in enumerate(column) if row not in columns.odd]
-            guess.add(column)
+            guess.add(cells[place])
     return {layout.attributes[place]: guess for place, guess in guesses.items()}
 
 

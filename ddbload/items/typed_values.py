@@ -9,7 +9,7 @@ from ddbload.dynamodb.attribute_values import AttributeValue, check_value, decod
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.items.json_values import attribute_of_json, parse
 from ddbload.items.timestamps import epoch_seconds
-from ddbload.rows.octets import to_octets
+from ddbload.rows.columns import to_octets
 
 OMIT, NULL, EMPTY, REJECT = POLICIES = ("omit", "null", "empty", "reject")
 """What becomes of an attribute without a value."""

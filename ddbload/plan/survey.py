@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -160,11 +160,7 @@ class Survey:
         if columns is None:
             self.members.add(measured.items)
             return
-        cells: Iterable[Sequence[str]] = columns.cells
-        if columns.odd:
-            kept = [row for row in range(columns.count) if row not in columns.odd]
-            cells = [[column[row] for row in kept] for column in columns.cells]
-        looked_at = islice(zip(self.layout.attributes, cells, strict=True), MOST_COLUMNS)
+        looked_at = islice(zip(self.layout.attributes, columns.cells, strict=True), MOST_COLUMNS)
         for name, column in looked_at:
             self.evidence.setdefault(name, ColumnProfile()).add(column)
 

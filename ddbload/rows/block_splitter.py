@@ -1,4 +1,4 @@
-"""Cutting a stream of bytes into blocks of whole rows, within a bound on a row's length."""
+"""Splits a stream of bytes into blocks of whole rows, and refuses rows that are too long."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from ddbload.errors import RowTooLong
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries, count_line_ends
 
 BLOCK_BYTES = 1024 * 1024
-"""How much is read at a time, at most."""
+"""Most bytes to read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Whole rows: only the last one of the source may lack its line end."""
+    """Whole rows of a source. Only the source's last row may lack its line end."""
 
     data: bytes
     start: Cursor
     terminated: bool = True
-    """Whether the block ends with a row's end; false only for what a stream ends with."""
+    """False for the source's last block if its last row has no line end."""
     count_lines: Callable[[bytes], int] = field(default=count_line_ends, compare=False, repr=False)
 
     @property
     def end(self) -> Cursor:
-        """Where the next row begins."""
+        """Position after the block, where the next row begins."""
         line = self.start.line + self.count_lines(self.data)
         return Cursor(self.start.byte + len(self.data), line)
 
 
 class BlockSplitter:
-    """Takes pieces of a stream, in order, and gives them back as blocks of whole rows.
+    """Splitter that takes a stream piece by piece, in order, and returns blocks of whole rows.
 
-    Feed pieces of at most `piece_bytes`: then no row longer than `max_row_bytes`, line end
-    included, passes.
+    Pieces must not exceed `piece_bytes`: that guarantees that no row longer than `max_row_bytes`,
+    line end included, passes.
     """
 
     def __init__(self, ends: RowBoundaries, start: Cursor, max_row_bytes: int) -> None:
         self.piece_bytes = min(BLOCK_BYTES, max_row_bytes)
         self.at = start
-        """Where the next block begins."""
+        """Position at which the next block begins."""
         self._ends = ends
         self._max_row_bytes = max_row_bytes
         self._pieces: list[bytes] = []
         self._held = 0
-        # While no row ends, what is held is looked at again only when it has doubled.
+        # While no row ends, search again only when the held bytes have doubled: linear in all.
         self._look_at = 0
 
     def feed(self, piece: bytes, *, final: bool) -> Block | None:
-        """The rows that `piece` completes, if any. `final`: nothing follows, give everything.
+        """Return the rows that a piece completes, or None if it completes none.
 
-        Raises `RowTooLong`.
+        `final` says that nothing follows, so everything left is returned. Raises `RowTooLong`.
         """
         self._pieces.append(piece)
         self._held += len(piece)

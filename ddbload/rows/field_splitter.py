@@ -1,11 +1,9 @@
-"""The fields of well-formed rows, all at once, as *octets*.
+"""Splits well-formed rows into fields, a whole block at a time.
 
-Octets are UTF-8 with a character for each byte, as in Latin-1: so a text of any alphabet takes
-one byte a character, its length is its size, and it is encoded by copying it.
-
-The standard library's reader takes rows apart wherever it can. It knows marks of one character:
-a longer one gives its place to a byte that UTF-8 has no use for. Where that would not be exact,
-a regular expression takes field after field. Rows that are not well-formed are the parser's.
+Works on octets: UTF-8 with one character for each byte (`rows.columns`). The standard library's
+`csv` reader does the splitting wherever it can. It takes marks of one character only, so a longer
+mark is replaced by a byte that UTF-8 never contains. Where such a replacement would not be exact,
+one regular expression finds field after field. Malformed rows are left to `RowSplitter`.
 """
 
 from __future__ import annotations
@@ -18,21 +16,22 @@ from dataclasses import replace
 
 from ddbload.rows.boundaries.general_boundaries import Grammar
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
+from ddbload.rows.columns import to_octets
 from ddbload.rows.dialect import UTF_8, Dialect
-from ddbload.rows.octets import to_octets
 from ddbload.rows.row_splitter import EscapeRules
 
-# A row's length is bounded by max_row_bytes; the reader's own limit for a field, 128 KiB by
-# default and for the whole process, would only be in the way.
+# Rows are limited by max_row_bytes, so `csv` must not add a limit for fields: it is 128 KiB by
+# default, and holds for the whole process.
 csv.field_size_limit(2**31 - 1)
 _STAND_INS = "\xff\xfe\xfd"
+"""Bytes that occur in no UTF-8: they replace marks of several bytes, which `csv` does not take."""
 
 
 class FieldSplitter:
-    """Takes blocks of one dialect apart.
+    """Splitter for blocks of one dialect.
 
-    `markers`: unquoted fields that are null. Those with an escape in them become empty here; the
-    others may stay as they are.
+    Unquoted fields equal to one of the null `markers` become empty if the marker has an escape in
+    it; other markers may stay as they are.
     """
 
     def __init__(
@@ -50,21 +49,23 @@ class FieldSplitter:
             for mark, stand_in in zip(self._marks, _STAND_INS, strict=True)
         ]
         self.delimiter = single[0] or ""
-        """What parts fields after `replaced`."""
+        """Delimiter of one character that separates fields after `with_short_marks`."""
         self._quote, self._escape = single[1:]
         self._replaced = [
             (mark, other)
             for mark, other in zip(self._marks, single, strict=True)
             if mark is not None and other is not None and mark != other
         ]
-        self._markers = _Markers(dialect, markers)
-        # Where a delimiter is escaped, a part of it may be.
+        self._markers = _NullMarkers(dialect, markers)
+        # An escape may stand before the first character of a delimiter of several, which then is
+        # not a delimiter. `csv` cannot know that once the delimiter is replaced.
         several = dialect.escape is not None and len(dialect.delimiter) > 1
-        self._torn = [to_octets(f"{dialect.escape}{dialect.delimiter[0]}")] if several else []
+        first = f"{dialect.escape}{dialect.delimiter[0]}"
+        self._escaped_first = [to_octets(first)] if several else []
         self._pattern: re.Pattern[str] | None = None
 
     def octets(self, data: bytes) -> str:
-        """A block's text, without comments. Raises `UnicodeDecodeError`."""
+        """Return a block's text as octets, without comments. Raises `UnicodeDecodeError`."""
         if self._comment and self._comment in data:
             data = b"".join(data[start:end] for start, end in self._ends.spans(data))
         if self._dialect.encoding != UTF_8:
@@ -73,25 +74,29 @@ class FieldSplitter:
             data.decode()
         return data.decode("latin-1")
 
-    def is_bare(self, said: str) -> bool:
-        """Whether nothing is quoted or escaped there: lines are rows."""
+    def is_bare(self, octets: str) -> bool:
+        """Return whether nothing is quoted or escaped, so that every line is a row."""
         _, quote, escape = self._marks
-        return (quote is None or quote not in said) and (escape is None or escape not in said)
+        return (quote is None or quote not in octets) and (escape is None or escape not in octets)
 
-    def replaced(self, said: str) -> str:
-        """The octets with a delimiter of one character."""
+    def with_short_marks(self, octets: str) -> str:
+        """Return the octets with every longer mark replaced by one character."""
         for mark, other in self._replaced:
-            said = said.replace(mark, other)
-        return said
+            octets = octets.replace(mark, other)
+        return octets
 
-    def fields(self, said: str) -> list[list[str]]:
-        """The fields of each row, empty lines left out. Raises `csv.Error` for a bad row."""
-        bare = self._markers.dropped(said)
-        if bare is None or any(each in said for each in self._torn):
-            return self._by_pattern(said)
-        said = bare
-        rows = _read_fields(self.replaced(said), self.delimiter, self._quote, self._escape)
-        if self._replaced and not self.is_bare(said):
+    def fields(self, octets: str) -> list[list[str]]:
+        """Split octets into rows of fields, without empty lines.
+
+        Raises `csv.Error` where a row is malformed.
+        """
+        unmarked = self._markers.removed_from(octets)
+        if unmarked is None or any(each in octets for each in self._escaped_first):
+            return self._fields_by_pattern(octets)
+        rows = _read_fields(
+            self.with_short_marks(unmarked), self.delimiter, self._quote, self._escape
+        )
+        if self._replaced and not self.is_bare(unmarked):
             for row in rows:
                 whole = "".join(row)
                 if any(other in whole for _, other in self._replaced):
@@ -103,7 +108,7 @@ class FieldSplitter:
             cell = cell.replace(other, mark)
         return cell
 
-    def _by_pattern(self, said: str) -> list[list[str]]:
+    def _fields_by_pattern(self, octets: str) -> list[list[str]]:
         if self._pattern is None:
             grammar = Grammar(replace(self._dialect, encoding=UTF_8))
             one = rb"%b(%b)(%b|\r\n?+|\n|\Z)|(.)"
@@ -111,11 +116,11 @@ class FieldSplitter:
             self._pattern = re.compile(pattern.decode("latin-1"), re.DOTALL)
         delimiter, quote, escape = self._marks
         escapes, marks = EscapeRules(quote, escape), len(quote or "")
-        # No unquoted field has a line end that is not escaped.
+        # Without an escape, test for a character that no unquoted field can contain.
         escape = escape or "\n"
         rows: list[list[str]] = []
         row: list[str] = []
-        for quoted, unquoted, end, unclosed in self._pattern.findall(said):
+        for quoted, unquoted, end, unclosed in self._pattern.findall(octets):
             value = unquoted
             if quoted:
                 if unquoted:
@@ -123,7 +128,7 @@ class FieldSplitter:
                 value = escapes.quoted(quoted[marks:-marks])
             elif escape in unquoted:
                 if not end:
-                    # What the last row ends with, the parser knows better.
+                    # The last row ends with an escape, which `RowSplitter` judges.
                     raise csv.Error
                 value = "" if unquoted in self._markers.texts else escapes.unquoted(unquoted)
             if end == delimiter:
@@ -137,45 +142,48 @@ class FieldSplitter:
         return rows
 
 
-class _Markers:
-    """Null markers with an escape in them: they are no longer there when that is resolved."""
+class _NullMarkers:
+    r"""Null markers that contain the escape character, such as `\N`.
+
+    They have to be replaced by nothing before escapes are resolved: afterwards `\N` reads "N".
+    """
 
     def __init__(self, dialect: Dialect, markers: Collection[str]) -> None:
         escape = dialect.escape
         self.texts = frozenset(to_octets(each) for each in markers if escape and escape in each)
         marks = dialect.delimiter, "\r", "\n"
-        self._unsure = [to_octets(f"{escape}{mark}") for mark in marks]
+        self._ambiguous = [to_octets(f"{escape}{mark}") for mark in marks]
         if dialect.quote is not None:
-            self._unsure.append(to_octets(dialect.quote))
-        self._line = self._between(r"\r\n")
-        self._field = self._between(rf"{re.escape(to_octets(dialect.delimiter))}\r\n")
-        self._is_sure = len(to_octets(dialect.delimiter)) == 1
+            self._ambiguous.append(to_octets(dialect.quote))
+        self._whole_row = self._between(r"\r\n")
+        self._whole_field = self._between(rf"{re.escape(to_octets(dialect.delimiter))}\r\n")
+        self._is_short = len(to_octets(dialect.delimiter)) == 1
 
     def _between(self, ends: str) -> re.Pattern[str]:
-        # Markers first: a search for a text that a pattern begins with is fast.
+        # A pattern that begins with literal text is searched for fast, so look behind, not ahead.
         texts = [re.escape(each) for each in self.texts]
         either = "|".join(rf"{each}(?<![^{ends}]{each})" for each in texts)
         return re.compile(rf"(?:{either})(?![^{ends}])")
 
-    def dropped(self, said: str) -> str | None:
-        """The octets without the markers. None where what is a field only the pattern knows."""
-        if not any(each in said for each in self.texts):
-            return said
-        # A row of nothing but a marker would be none.
+    def removed_from(self, octets: str) -> str | None:
+        """Return the octets without markers; None where only the pattern can find them."""
+        if not any(each in octets for each in self.texts):
+            return octets
+        # Without its marker a row of one field would be an empty line, and get lost.
         if (
-            not self._is_sure
-            or any(each in said for each in self._unsure)
-            or self._line.search(said) is not None
+            not self._is_short
+            or any(each in octets for each in self._ambiguous)
+            or self._whole_row.search(octets) is not None
         ):
             return None
-        return self._field.sub("", said)
+        return self._whole_field.sub("", octets)
 
 
 def _read_fields(
-    said: str, delimiter: str, quote: str | None, escape: str | None
+    octets: str, delimiter: str, quote: str | None, escape: str | None
 ) -> list[list[str]]:
     reader = csv.reader(
-        io.StringIO(said, newline=""),
+        io.StringIO(octets, newline=""),
         delimiter=delimiter,
         quotechar=quote,
         escapechar=escape,
@@ -183,5 +191,5 @@ def _read_fields(
         strict=True,
     )
     rows = list(reader)
-    # An empty line is not a row.
+    # `csv` returns an empty list for an empty line.
     return [row for row in rows if row] if [] in rows else rows

@@ -1,4 +1,4 @@
-"""What is wrong with a row."""
+"""Rejects: the reason why a row is not written, and the line of JSON that reports it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ddbload.rows.row_positions import RowPositions
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """Why a row is none.
+    """Reason why a row is rejected.
 
-    `column` counts from 0 and may lie beyond the header, or is the name of an attribute that is no
-    column of the file.
+    `cause` is a code, `detail` a sentence without row data. `column` counts from 0 and may lie
+    beyond the header; for an attribute that comes from no column it is the attribute's name.
     """
 
     cause: str
@@ -23,7 +23,7 @@ class Defect:
     column: int | str | None = None
 
     def column_of(self, columns: Sequence[str]) -> str | None:
-        """The name of what is wrong, in a file with these columns; none where it is the row."""
+        """Return the name of the bad column, given the file's columns; None for the whole row."""
         if isinstance(self.column, int):
             return columns[self.column] if self.column < len(columns) else None
         return self.column
@@ -37,10 +37,10 @@ def reject_line(
     offset: int = 0,
     source: str | None = None,
 ) -> bytes:
-    """Where the row stands, what is wrong with it, and the row. Raises `SplitMismatch`.
+    """Return a reject as a line of JSON: position, column, cause, and the row itself.
 
-    `source`: the name of the object, where there are several; `offset`: from a place among the
-    rows of all to one in it.
+    `source` is the object's name, given where a run has several. `offset` turns a position among
+    the rows of all objects into one within the object. Raises `SplitMismatch`.
     """
     at = places.position(row)
     line: dict[str, Any] = {} if source is None else {"source": source}

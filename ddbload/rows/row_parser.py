@@ -1,37 +1,39 @@
-"""From a block of whole rows to their fields.
+"""Parses blocks of whole rows into fields, row by row or column by column.
 
-The standard library's reader does it where a block is well-formed UTF-8 and well quoted.
-It stops at the first fault, so a block with one is read again row by row, and each bad row
-becomes a `Defect`. `columns` does the same a column at a time, for whom that is enough.
+The standard library's `csv` reader does the work where a block is valid UTF-8 and well quoted. It
+stops at the first fault, so a block with one is read again row by row, and each malformed row
+becomes a `Defect`.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
+from ddbload.rows.columns import JSON_ESCAPED, Columns, from_octets, has_none_of, to_octets
 from ddbload.rows.dialect import UTF_8, Dialect
 from ddbload.rows.field_splitter import FieldSplitter
-from ddbload.rows.octets import from_octets
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_positions import RowPositions
 from ddbload.rows.row_splitter import RowSplitter
 
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
+"""Bytes that the encoding does not have, as `surrogateescape` decodes them."""
 
 
 ParsedRow = list[str] | Defect
 
 
 class RowParser:
-    r"""Parses blocks of one dialect.
+    r"""Parser for blocks of one dialect.
 
-    `markers`: an unquoted field that is written like one of these is null, and becomes empty, so
-    that the `\N` of a dialect that escapes by backslashes is neither an N nor the text `\\N`. A
-    marker without an escape in it may as well stay as it is: nothing else is written like it.
+    An unquoted field equal to one of the null `markers` becomes empty. That has to be decided
+    before escapes are resolved: with a backslash as the escape, the marker `\N` is neither the
+    letter N nor the text written `\\N`. Markers without an escape character may stay as they are,
+    because no other field can be spelled like them.
     """
 
     def __init__(
@@ -39,30 +41,30 @@ class RowParser:
     ) -> None:
         self.dialect = dialect
         self.ends = ends
-        self.cutter = FieldSplitter(dialect, ends, markers)
-        self._fields = RowSplitter(dialect, markers)
+        self.splitter = FieldSplitter(dialect, ends, markers)
+        self._rows = RowSplitter(dialect, markers)
 
     def parse(self, block: Block) -> ParsedRows:
-        """The block's rows, in order, empty lines and comments left out."""
-        cutter = self.cutter
+        """Parse the rows of a block, in order, without empty lines and comments."""
+        splitter = self.splitter
         try:
-            said = cutter.octets(block.data)
-            fields = cutter.fields(said)
+            octets = splitter.octets(block.data)
+            fields = splitter.fields(octets)
         except (UnicodeDecodeError, csv.Error):
             return ParsedRows(block, self.ends, self.parse_rows(block))
-        if not said.isascii():
+        if not octets.isascii():
             fields = [list(map(from_octets, row)) for row in fields]
         return ParsedRows(block, self.ends, [*fields])
 
     def parse_rows(self, block: Block) -> list[ParsedRow]:
-        """The same row by row, for a block with a bad one."""
+        """Parse a block row by row, so that a malformed row spoils no other."""
         data = block.data
         return [self.parse_row(data[start:end]) for start, end in self.ends.spans(data)]
 
     def parse_row(self, data: bytes) -> ParsedRow:
-        """One row by itself, with its line end or without."""
+        """Parse one row, with its line end or without."""
         encoding = self.dialect.encoding
-        fields, defect = self._fields.of(data.decode(encoding, "surrogateescape"))
+        fields, defect = self._rows.split(data.decode(encoding, "surrogateescape"))
         for column, value in enumerate(fields):
             found = _UNDECODABLE.search(value)
             if found:
@@ -73,8 +75,82 @@ class RowParser:
 
 
 class ParsedRows(RowPositions):
-    """The rows of a block: records, and where each stands."""
+    """The rows of a block, parsed, with their positions in the source."""
 
     def __init__(self, block: Block, ends: RowBoundaries, records: list[ParsedRow]) -> None:
         super().__init__(block, ends, len(records))
         self.records = records
+
+
+class ColumnReader:
+    """Reader of blocks as columns, for files whose rows have `count` fields."""
+
+    def __init__(self, parser: RowParser, count: int) -> None:
+        self._parser = parser
+        self._count = count
+        self._splitter = parser.splitter
+        # A line end becomes a cell of its own, at the end of each row with `count` fields.
+        self._line_end_cell = f"{self._splitter.delimiter}\n{self._splitter.delimiter}"
+        self._escaped = bytes(set(JSON_ESCAPED) - {ord("\n"), ord(self._splitter.delimiter)})
+
+    def parse_row(self, data: bytes) -> ParsedRow:
+        """Parse one row, with its line end or without."""
+        return self._parser.parse_row(data)
+
+    def read(self, block: Block) -> Columns:
+        """Read a block's rows as columns, without empty lines and comments."""
+        try:
+            return self._read(block)
+        except (UnicodeDecodeError, csv.Error):
+            pass
+        records = self._parser.parse_rows(block)
+        return self._transpose(
+            [
+                [] if isinstance(record, Defect) else [to_octets(cell) for cell in record]
+                for record in records
+            ],
+        )
+
+    def _read(self, block: Block) -> Columns:
+        splitter = self._splitter
+        octets = splitter.octets(block.data)
+        if not splitter.is_bare(octets):
+            return self._transpose(splitter.fields(octets))
+        if "\r" in octets:
+            octets = octets.replace("\r\n", "\n")
+            if "\r" in octets:
+                return self._transpose(splitter.fields(octets))
+        octets = splitter.with_short_marks(octets)
+        lines = octets.split("\n")
+        longest = max(map(len, lines))
+        cells = self._split_at_once(octets, len(lines) - 1) if octets.endswith("\n") else None
+        if cells is None:
+            return self._transpose([line.split(splitter.delimiter) for line in lines if line])
+        # Every replacement above changes the length.
+        data = block.data if len(octets) == len(block.data) else octets.encode("latin-1")
+        plain = has_none_of(self._escaped, data)
+        return Columns(len(lines) - 1, cells, longest=longest, plain=plain)
+
+    def _split_at_once(self, octets: str, rows: int) -> list[Sequence[str]] | None:
+        """Split all rows by one call. None unless each row has `count` fields."""
+        count = self._count
+        cells = octets.replace("\n", self._line_end_cell).split(self._splitter.delimiter)
+        if (
+            count < 2
+            or len(cells) != rows * (count + 1) + 1
+            or cells[count :: count + 1].count("\n") != rows
+        ):
+            return None
+        cells.pop()
+        return [cells[place :: count + 1] for place in range(count)]
+
+    def _transpose(self, rows: list[list[str]]) -> Columns:
+        """Turn rows into columns. Rows with another number of fields than `count` are odd."""
+        count, total = self._count, len(rows)
+        odd: set[int] = set()
+        if set(map(len, rows)) != {count}:
+            # Their cells are not filled up: a row of two bytes may lack a hundred thousand.
+            odd = {number for number, row in enumerate(rows) if len(row) != count}
+            rows = [row for row in rows if len(row) == count]
+        cells: list[Sequence[str]] = [*zip(*rows, strict=True)] or [()] * count
+        return Columns(total, cells, odd)

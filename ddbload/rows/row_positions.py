@@ -1,6 +1,6 @@
-"""Where the rows of a block stand in the source, and how they are written there.
+"""Positions of a block's rows in the source: byte offset, line number, and raw text.
 
-Worked out for the rows that are asked for: most never are.
+They are computed on demand, because most rows are never asked for.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _FINAL_LINE_END = re.compile(r"(?:\r\n?|\n)\Z")
 
 
 class RowPositions:
-    """The places of a block's rows, by number; empty lines and comments are none."""
+    """Positions of a block's rows, by row number; empty lines and comments are not rows."""
 
     def __init__(self, block: Block, ends: RowBoundaries, count: int) -> None:
-        """`count`: how many rows the parser found."""
+        """Take a block in which the parser found `count` rows."""
         self.block = block
         self.count = count
         self.ends = ends
@@ -28,13 +28,13 @@ class RowPositions:
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """Start and end of each row in the block, line end included."""
+        """Start and end of each row within the block, line end included."""
         if self._spans is None:
             self._spans = self.ends.spans(self.block.data)
         return self._spans
 
     def span(self, row: int) -> tuple[int, int]:
-        """Start and end of a row in the block. Raises `SplitMismatch`."""
+        """Return the start and end of a row within the block. Raises `SplitMismatch`."""
         if len(self.spans) != self.count:
             raise SplitMismatch(
                 f"between byte {self.block.start.byte} and {self.block.end.byte} the splitter"
@@ -43,11 +43,11 @@ class RowPositions:
         return self.spans[row]
 
     def byte(self, row: int) -> int:
-        """The offset of a row in the source. Raises `SplitMismatch`."""
+        """Return the byte offset of a row in the source. Raises `SplitMismatch`."""
         return self.block.start.byte + self.span(row)[0]
 
     def position(self, row: int) -> Cursor:
-        """Where a row begins in the source."""
+        """Return the byte and line at which a row begins in the source. Raises `SplitMismatch`."""
         start = self.span(row)[0]
         offset, line = self._known
         if start < offset:
@@ -57,7 +57,7 @@ class RowPositions:
         return Cursor(self.block.start.byte + start, line)
 
     def after(self, row: int) -> Cursor:
-        """Where the row after this one begins, or an empty line, or nothing."""
+        """Return the byte and line just after a row. Raises `SplitMismatch`."""
         start, end = self.span(row)
         at = self.position(row)
         return Cursor(
@@ -66,13 +66,13 @@ class RowPositions:
         )
 
     def data(self, row: int) -> bytes:
-        """A row's bytes, line end included."""
+        """Return a row's bytes, line end included. Raises `SplitMismatch`."""
         start, end = self.span(row)
         return self.block.data[start:end]
 
     def raw(self, row: int) -> str:
-        """A row as it stands, without its line end; bytes that are no text as surrogates."""
+        """Return a row's text without its line end; undecodable bytes become surrogates."""
         text = self.data(row).decode(self.ends.encoding, "surrogateescape")
-        # A line end inside a field that is never closed is the field's.
+        # The line end belongs to the field if its quote is never closed.
         open_end = self.span(row)[1] == len(self.block.data) and not self.block.terminated
         return text if open_end else _FINAL_LINE_END.sub("", text)

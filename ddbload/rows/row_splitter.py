@@ -1,4 +1,4 @@
-"""The fields of one row of any dialect, good or bad, character by character."""
+"""Splits one row of any dialect into fields, and finds the first fault in a malformed row."""
 
 from __future__ import annotations
 
@@ -12,35 +12,38 @@ from ddbload.rows.reject_lines import Defect
 
 
 class EscapeRules:
-    """What is meant where quotes are doubled and characters escaped."""
+    """Rules by which a field's text is read: doubled quotes and escaped characters."""
 
     def __init__(self, quote: str | None, escape: str | None) -> None:
         self._quote = quote or ""
         self._doubled = self._quote * 2
         self.escaped = None
-        """An escape and what follows it, if anything does."""
+        """Pattern of an escape and the character after it, if there is one."""
         if escape is not None:
             self.escaped = re.compile(rf"{re.escape(escape)}(.?)", re.DOTALL)
             either = rf"{self.escaped.pattern}|{re.escape(self._doubled)}"
             self._either = re.compile(either, re.DOTALL)
 
     def unquoted(self, field: str) -> str:
-        """The text of a field without quotes."""
+        """Return the text of a field without quotes."""
         return field if self.escaped is None else self.escaped.sub(r"\1", field)
 
     def quoted(self, field: str) -> str:
-        """The text between two quotes."""
+        """Return the text of a quoted field, given without its quotes."""
         quote = self._quote
         if self.escaped is None:
             return field.replace(self._doubled, quote)
-        # What is escaped is no half of a doubled quote.
+        # One pattern for both: an escaped quote is not the first half of a doubled one.
         return self._either.sub(
             lambda found: quote if found.group(1) is None else found.group(1), field
         )
 
 
 class RowSplitter:
-    """Takes rows apart. `markers`: unquoted fields that are null, and so become empty."""
+    """Splitter for rows of one dialect.
+
+    Unquoted fields equal to one of the null `markers` become empty.
+    """
 
     def __init__(self, dialect: Dialect, markers: Collection[str] = ()) -> None:
         self._delimiter = dialect.delimiter
@@ -60,8 +63,8 @@ class RowSplitter:
             inside = plain + repeated(rf"(?:{inner}){plain}")
             self._quoted = re.compile(rf"{quote}({inside}){quote}", re.DOTALL)
 
-    def of(self, text: str) -> tuple[list[str], Defect | None]:
-        """The fields of a row, with its line end or without, and the first fault in it."""
+    def split(self, text: str) -> tuple[list[str], Defect | None]:
+        """Return the fields of a row, with its line end or without, and its first fault."""
         fields: list[str] = []
         defect: Defect | None = None
         position = 0
@@ -78,7 +81,7 @@ class RowSplitter:
                 value, quoted = self._escapes.quoted(found.group(1)), True
                 position = found.end()
             found = self._unquoted.match(text, position)
-            assert found is not None, "the pattern takes what there is, or nothing"  # noqa: S101
+            assert found is not None, "the pattern matches the empty text, too"  # noqa: S101
             rest, position = found.group(), found.end()
             if quoted and rest:
                 defect = defect or Defect(
@@ -87,7 +90,7 @@ class RowSplitter:
                     len(fields),
                 )
             if quoted or rest not in self._markers:
-                if position == len(text) and self._is_cut_off(rest):
+                if position == len(text) and self._ends_with_escape(rest):
                     defect = defect or Defect(
                         "bad_escape", "the last row ends with an escape", len(fields)
                     )
@@ -99,8 +102,8 @@ class RowSplitter:
                 return fields, defect
             position += len(self._delimiter)
 
-    def _is_cut_off(self, unquoted: str) -> bool:
-        """Whether the last thing in it is an escape of nothing, or of a line end."""
+    def _ends_with_escape(self, unquoted: str) -> bool:
+        """Return whether a field ends with an escape before nothing, or before a line end."""
         if self._escapes.escaped is None:
             return False
         escapes = deque(self._escapes.escaped.finditer(unquoted), maxlen=1)

@@ -14,9 +14,8 @@ from collections.abc import Collection
 
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
-from ddbload.rows.sniff_delimiter import DelimitedSample
+from ddbload.rows.sniff_delimiter import DelimitedSample, GuessedFormat
 from ddbload.rows.sniff_json import sniff_json
-from ddbload.rows.sniffed import GuessedFormat
 
 _EXTENSIONS = {
     ".csv": ("csv", ","),

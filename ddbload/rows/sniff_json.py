@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Collection, Iterator
 
-from ddbload.rows.boundaries.json_line_boundaries import WHITE_SPACE
-from ddbload.rows.sniffed import GuessedFormat
+from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
+from ddbload.rows.sniff_delimiter import GuessedFormat
 
 ARRAY = "a JSON array"
 SCAN = "the response of a Scan or Query, with its items in a list"

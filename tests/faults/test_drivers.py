@@ -24,7 +24,7 @@ from ddbload.write.requests import BatchRequests
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.faults.catalogue import FATAL, LIES, SURVIVABLE
 from tests.faults.server import FaultServer
-from tests.unit.items.expected_bodies import request_body
+from tests.unit.items.expected_bodies import batch_write_body
 
 ENGINES = sorted(engines.ENGINES)
 CONCURRENCY = 6
@@ -144,7 +144,7 @@ def _load(
     before = len(server.requests)
 
     def body(handles: Sequence[int]) -> bytes:
-        return request_body(table, items(handles))
+        return batch_write_body(table, items(handles))
 
     chosen = engines.ENGINES[engine]
     transport = chosen.transport(clients, BatchRequests(table, ["id"]))

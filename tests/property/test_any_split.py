@@ -18,7 +18,7 @@ from hypothesis import settings
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.payload import CSV, DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, Payload, Source
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
-from ddbload.items.encode.batch_encoder import item_of_request
+from ddbload.items.encode.request_json import item_of_request
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.rows.block_splitter import Block, BlockSplitter
 from ddbload.rows.reject_lines import Defect

@@ -15,14 +15,20 @@ from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import Cursor
 from ddbload.dynamodb import write_modes
 from ddbload.dynamodb.write_modes import DELETE, INSERT, LAST_WINS, position
-from ddbload.items.encode.batch_encoder import EncodedRows, item_of_request, put_request
-from ddbload.items.encode.mode_encoders import PutEncoder, mode_encoder
+from ddbload.items.encode.batch_encoder import EncodedRows
+from ddbload.items.encode.request_json import (
+    RequestBody,
+    item_of_request,
+    put_request,
+    request_body,
+)
 from ddbload.items.item_builder import Item
+from ddbload.items.item_layout import item_layout
+from ddbload.items.row_encoder import FieldEncoder
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.columns import Columns
+from ddbload.rows.columns import Columns, to_octets
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.octets import to_octets
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_positions import RowPositions
 from ddbload.write.requests import requests_for
@@ -233,7 +239,7 @@ class Shaped:
 
     options: Options
     sheet: Sheet
-    shape: PutEncoder
+    body: RequestBody
     window: EncodedRows
     built: list[Item | Defect]
 
@@ -253,14 +259,22 @@ def shaped(draw: st.DrawFn) -> Shaped:
         table=sheet.table,
         created=1e9 / 7,
     )
-    shape = mode_encoder(record)
+    encoder = FieldEncoder(
+        item_layout(record.columns, record.payload),
+        types,
+        sheet.table,
+        mode=mode,
+        position_attribute=options.position_attribute,
+        started=record.created,
+    )
+    body = request_body(sheet.table, mode, options.position_attribute)
     # Rows of two bytes each: only where they begin matters here.
     count = len(sheet.rows)
     places = RowPositions(Block(b"x\n" * count, Cursor(7, 1)), dialect_boundaries(Dialect()), count)
     cells = [[to_octets(cell) for cell in row] for row in sheet.rows]
     columns = Columns(count, [*zip(*cells, strict=True)])
-    built = [shape.build(row, places.byte(place)) for place, row in enumerate(sheet.rows)]
-    return Shaped(options, sheet, shape, shape.examine(columns, places), built)
+    built = [encoder.build(row, places.byte(place)) for place, row in enumerate(sheet.rows)]
+    return Shaped(options, sheet, body, encoder.encode(columns, places), built)
 
 
 @given(shaped())
@@ -299,4 +313,4 @@ def test_a_body_is_the_plain_one_to_the_byte(case: Shaped) -> None:
             requests.parameters(items[some]), ensure_ascii=False, separators=(",", ":")
         )
         for way in (0, 1):
-            assert case.shape.body([put[way] for put in puts[some]]) == plain.encode()
+            assert case.body([put[way] for put in puts[some]]) == plain.encode()

@@ -9,27 +9,23 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ddbload.contracts.run_record import Table
+from ddbload.dynamodb.write_modes import PUT
 from ddbload.items.encode import batch_encoder
-from ddbload.items.encode.batch_encoder import (
-    BatchEncoder,
-    EncodedRows,
-    item_of_request,
-    put_request,
-)
+from ddbload.items.encode.batch_encoder import BatchEncoder, EncodedRows
+from ddbload.items.encode.request_json import item_of_request, put_request, request_body
 from ddbload.items.item_builder import Item
-from ddbload.rows.columns import FILLER, Columns
-from ddbload.rows.octets import to_octets
+from ddbload.rows.columns import Columns, to_octets
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_parser import ParsedRow
 from tests.property.test_rows_items import Sheet, sheets
-from tests.unit.items.expected_bodies import request_body
+from tests.unit.items.expected_bodies import batch_write_body
 
 
 @dataclass(frozen=True)
 class Judged:
     """Rows, and what the builder and the encoder say of each."""
 
-    encoder: BatchEncoder
     built: list[Item | Defect]
     window: EncodedRows
 
@@ -42,13 +38,13 @@ def _columns(draw: st.DrawFn, records: list[ParsedRow], count: int) -> Columns:
         else None
         for record in records
     ]
-    rows = [row or [FILLER] * count for row in fields]
-    longest = max(sum(map(len, row)) + count - 1 for row in rows)
+    rows = [row for row in fields if row is not None]
+    longest = max((sum(map(len, row)) + count - 1 for row in rows), default=0)
     said = "".join(cell for row in rows for cell in row)
     plain = json.dumps(said, ensure_ascii=False) == f'"{said}"'
     return Columns(
-        len(rows),
-        [*zip(*rows, strict=True)],
+        len(fields),
+        [*zip(*rows, strict=True)] or [()] * count,
         {place for place, row in enumerate(fields) if row is None},
         draw(st.sampled_from([None, longest])),
         draw(st.sampled_from([False, plain])),
@@ -76,7 +72,7 @@ def judged(draw: st.DrawFn) -> Judged:
         for some in (records[:cut], records[cut:]):
             if some:
                 window.extend(encoder.encode(_columns(draw, some, len(sheet.columns))))
-    return Judged(encoder, built, window)
+    return Judged(built, window)
 
 
 @given(judged())
@@ -105,7 +101,9 @@ def test_a_body_is_the_plain_one_to_the_byte(case: Judged, rng) -> None:
         put_request(item.attributes) if place in case.window.odd else case.window.puts[place]
         for place, item in zip(places, items, strict=True)
     ]
-    assert case.encoder.body(puts) == request_body("t", [item.attributes for item in items])
+    assert request_body(Table("t", "id", ()), PUT)(puts) == batch_write_body(
+        "t", [item.attributes for item in items]
+    )
 
 
 @given(judged())

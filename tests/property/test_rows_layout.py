@@ -10,21 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
-from ddbload.dynamodb.write_modes import INSERT, LAST_WINS, position, write_condition
-from ddbload.items.encode.batch_encoder import item_of_request, put_request
-from ddbload.items.encode.mode_encoders import (
-    DeleteEncoder,
-    InsertEncoder,
-    LastWinsEncoder,
-    PutEncoder,
-)
+from ddbload.dynamodb.write_modes import INSERT, LAST_WINS, position
+from ddbload.items.encode.request_json import item_of_request, put_request, request_body
 from ddbload.items.item_builder import Item
 from ddbload.items.item_layout import ColumnChanges, ItemLayout
+from ddbload.items.row_encoder import FieldEncoder
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.columns import Columns
+from ddbload.rows.columns import Columns, from_octets, to_octets
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.octets import from_octets, to_octets
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_positions import RowPositions
 
@@ -139,17 +133,16 @@ def test_what_is_told_of_the_columns_is_still_true(case: Mapped) -> None:
 ABSENT: dict[str, dict[str, Any]] = {"null": {"NULL": True}, "empty": {"S": ""}}
 
 
-def _shape(mode: str, layout: ItemLayout, table: Table, nulls: str = "omit") -> PutEncoder:
-    types = ["S"] * len(layout.attributes)
-    if mode == "put":
-        return PutEncoder(layout, types, table, nulls)
-    if mode == "delete":
-        return DeleteEncoder(layout, types, table)
-    condition = write_condition(mode, table.keys[0].name, "at" if mode == LAST_WINS else None)
-    assert condition is not None
-    if mode == INSERT:
-        return InsertEncoder(layout, types, table, condition, nulls)
-    return LastWinsEncoder(layout, types, table, condition, STARTED, nulls)
+def encoder_for(mode: str, layout: ItemLayout, table: Table, nulls: str = "omit") -> FieldEncoder:
+    return FieldEncoder(
+        layout,
+        ["S"] * len(layout.attributes),
+        table,
+        mode=mode,
+        nulls=nulls,
+        position_attribute="at" if mode == LAST_WINS else None,
+        started=STARTED,
+    )
 
 
 @given(
@@ -166,10 +159,11 @@ def test_every_mode_sends_what_the_mapping_makes(
         return
     keys = rng.sample(layout.attributes, min(len(layout.attributes), rng.randint(1, 2)))
     table = Table("t", "id", tuple(KeyAttribute(key, "S", 9) for key in keys))
-    shape = _shape(mode, layout, table, nulls)
+    shape = encoder_for(mode, layout, table, nulls)
+    body = request_body(table, mode, "at" if mode == LAST_WINS else None)
     # Places are all that modes want to know of the text.
     block = Block(b"x\n" * len(case.rows), Cursor(1000, 7))
-    window = shape.examine(
+    window = shape.encode(
         case.cells, RowPositions(block, dialect_boundaries(Dialect()), len(case.rows))
     )
     for row, fields in enumerate(case.rows):
@@ -194,7 +188,7 @@ def test_every_mode_sends_what_the_mapping_makes(
         if row not in window.odd:
             assert item_of_request(window.puts[row]) == attributes
             assert window.keys[row] == built.key == tuple(to_octets(expected[key]) for key in keys)
-            assert shape.body([window.puts[row]]) == shape.body([put_request(built.attributes)])
+            assert body([window.puts[row]]) == body([put_request(built.attributes)])
 
 
 @given(mapped(), st.sampled_from(["put", "delete"]))
@@ -203,7 +197,7 @@ def test_a_defect_names_the_column_of_the_file_or_what_is_composed(case: Mapped,
     for key in layout.attributes:
         table = Table("t", "id", (KeyAttribute(key, "S", 9),))
         for row in case.rows:
-            built = _shape(mode, layout, table).build(row, 0)
+            built = encoder_for(mode, layout, table).build(row, 0)
             if isinstance(built, Item):
                 continue
             named = built.column_of(case.columns)

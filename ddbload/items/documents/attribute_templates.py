@@ -16,14 +16,20 @@ from typing import TypeVar
 from ddbload.dynamodb.attribute_values import AttributeValue, value_size
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.documents.document_builder import DocumentBuilder, identity
+from ddbload.items.encode.batch_encoder import EncodedRows
 from ddbload.items.encode.column_encoders import (
     CELL_ENCODERS,
     CellForm,
-    compact_json,
     key_identities,
 )
-from ddbload.rows.columns import FILLER
-from ddbload.rows.octets import to_octets
+from ddbload.items.encode.request_json import (
+    DELETE_BEGIN,
+    DELETE_END,
+    PUT_BEGIN,
+    PUT_END,
+    compact_json,
+)
+from ddbload.rows.columns import FILLER, to_octets
 
 LONGEST_PUT = 200_000
 """JSON of a row in octets. Written in ASCII it is three times as long at most."""
@@ -49,32 +55,21 @@ class AttributeTemplate:
     """Those that were found out already."""
 
 
-T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class EncodedDocuments:
-    """Requests of rows that are alike."""
-
-    puts: list[str]
-    keys: list[tuple[Hashable, ...]]
-    units: list[int] | None
-    left: set[int]
-    """Rows that only the builder understands: of them nothing here means anything."""
+_Row = TypeVar("_Row")
 
 
 def encode_one_by_one(
-    rows: Sequence[T],
-    encoded: Callable[[T], tuple[str, tuple[Hashable, ...]]],
-    uncounted: Callable[[T], int],
-) -> EncodedDocuments:
+    rows: Sequence[_Row],
+    encoded: Callable[[_Row], tuple[str, tuple[Hashable, ...]]],
+    uncounted: Callable[[_Row], int],
+) -> EncodedRows:
     """The requests of some rows, one by one.
 
     `encoded`: a row's request and key, or no request, or `BadValue` or `UnicodeEncodeError`, for
     what only the builder understands. `uncounted`: what is to be added to a request's length to
     have bytes that DynamoDB counts, or more.
     """
-    made = EncodedDocuments([], [], [], set())
+    made = EncodedRows([], [], None, 0)
     units: list[int] = []
     for place, row in enumerate(rows):
         try:
@@ -82,7 +77,7 @@ def encode_one_by_one(
         except (BadValue, UnicodeEncodeError):
             put, key = "", ()
         if not put or len(put) > LONGEST_PUT:
-            made.left.add(place)
+            made.odd.add(place)
         made.puts.append(put)
         made.keys.append(key)
         units.append(max(1, -(-(len(put) + uncounted(row)) // 1024)))
@@ -95,16 +90,16 @@ def escaped(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def named(name: str) -> str:
+def template_name(name: str) -> str:
     """A name as a part of a form, with its colon."""
     return f"{escaped(to_octets(quoted(name)))}:"
 
 
-def of_strings(name: str, column: Sequence[str], left: set[int]) -> AttributeTemplate:
+def string_template(name: str, column: Sequence[str], left: set[int]) -> AttributeTemplate:
     """An attribute of type S."""
     texts = in_octets(column, left)
     before, cells, after = written_strings(texts, left)
-    form = f'{named(name)}{{"S":{before}%s{after}}}'
+    form = f'{template_name(name)}{{"S":{before}%s{after}}}'
     return AttributeTemplate(name, form, [cells], len(to_octets(name)), kind="S", texts=texts)
 
 
@@ -114,10 +109,10 @@ def written_strings(texts: Sequence[str], left: set[int]) -> tuple[str, Sequence
     return ('"', cells, '"') if form is CellForm.BARE else ("", cells, "")
 
 
-def of_numbers(name: str, texts: Sequence[str], left: set[int]) -> AttributeTemplate:
+def number_template(name: str, texts: Sequence[str], left: set[int]) -> AttributeTemplate:
     """An attribute of type N."""
     cells = written_numbers(texts, left)
-    form = f'{named(name)}{{"N":"%s"}}'
+    form = f'{template_name(name)}{{"N":"%s"}}'
     # A number of one digit counts for two bytes.
     return AttributeTemplate(name, form, [cells], len(to_octets(name)) + 1, kind="N", texts=cells)
 
@@ -131,16 +126,16 @@ def written_numbers(texts: Sequence[str], left: set[int]) -> Sequence[str]:
     return cells
 
 
-def of_constant(name: str, value: AttributeValue) -> AttributeTemplate:
+def constant_template(name: str, value: AttributeValue) -> AttributeTemplate:
     """An attribute that is the same in all rows."""
     return AttributeTemplate(
         name,
-        named(name) + escaped(to_octets(compact_json(value))),
+        template_name(name) + escaped(to_octets(compact_json(value))),
         size=len(to_octets(name)) + value_size(value),
     )
 
 
-def of_values(
+def value_template(
     builder: DocumentBuilder, name: str, values: Sequence[AttributeValue | None]
 ) -> AttributeTemplate:
     """An attribute of any type, or none. Raises nothing: the values are good, or left out."""
@@ -218,14 +213,12 @@ def encode_requests(
     left: set[int],
     *,
     deleted: bool,
-) -> EncodedDocuments:
+) -> EncodedRows:
     """The requests of `count` rows that are made of these parts."""
     by_name = {part.name: part for part in parts}
     if any(name not in by_name for name in builder.key_names):
         return all_to_builder(count)
-    begin, end = (
-        ('{"DeleteRequest":{"Key":{', "}}}") if deleted else ('{"PutRequest":{"Item":{', "}}}")
-    )
+    begin, end = (DELETE_BEGIN, DELETE_END) if deleted else (PUT_BEGIN, PUT_END)
     attributes, is_loose = _form(parts)
     form = f"{begin}{attributes}{end}"
     columns = [column for part in parts for column in part.columns]
@@ -237,12 +230,12 @@ def encode_requests(
     size = sum(part.size for part in parts) - len(form) + 2 * len(columns) + form.count("%%")
     key_cells = [identities_of(by_name[name]) for name in builder.key_names]
     keys: list[tuple[Hashable, ...]] = list(zip(*key_cells, strict=True)) or [()] * count
-    return EncodedDocuments(puts, keys, _units(puts, size, left), left)
+    return EncodedRows(puts, keys, _units(puts, size, left), 0, left)
 
 
-def all_to_builder(count: int) -> EncodedDocuments:
+def all_to_builder(count: int) -> EncodedRows:
     """Rows of which none is understood."""
-    return EncodedDocuments([""] * count, [()] * count, None, set(range(count)))
+    return EncodedRows([""] * count, [()] * count, None, 0, set(range(count)))
 
 
 def identities_of(part: AttributeTemplate) -> Sequence[Hashable]:

@@ -17,7 +17,6 @@ from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.dynamodb.write_modes import DELETE, PUT
 from ddbload.items.documents.attribute_templates import (
     AttributeTemplate,
-    EncodedDocuments,
     all_to_builder,
     encode_requests,
 )
@@ -29,10 +28,11 @@ from ddbload.items.documents.ddb_json_templates import (
     value_sketch,
 )
 from ddbload.items.documents.document_builder import AttributeDefect, DocumentBuilder
+from ddbload.items.encode.batch_encoder import EncodedRows
 from ddbload.items.item_layout import Template
 from ddbload.items.json_values import scan
-from ddbload.rows.boundaries.json_line_boundaries import WHITE_SPACE
-from ddbload.rows.octets import has_none_of
+from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
+from ddbload.rows.columns import has_none_of
 
 FEW_ROWS = 4
 """To look at fewer together takes longer than one by one."""
@@ -87,7 +87,7 @@ class DynamoDBJsonColumns:
 
     def read(
         self, lines: Sequence[str], more: Callable[[Sequence[int]], AttributeTemplate | None]
-    ) -> Iterator[tuple[Sequence[int], EncodedDocuments]]:
+    ) -> Iterator[tuple[Sequence[int], EncodedRows]]:
         """The requests of rows, kind by kind, with the rows' places in order; not of all rows.
 
         `more`: gives the rows at some places one attribute more.
@@ -136,7 +136,7 @@ class DynamoDBJsonColumns:
         columns: Sequence[Sequence[str]],
         count: int,
         more: AttributeTemplate | None,
-    ) -> EncodedDocuments:
+    ) -> EncodedRows:
         left: set[int] = set()
         parts: list[AttributeTemplate] = []
         try:

@@ -10,13 +10,20 @@ from ddbload.contracts.run_record import KeyAttribute
 from ddbload.dynamodb.attribute_values import utf8_size, value_size
 from ddbload.dynamodb.limits import MAX_DIGITS
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
-from ddbload.items.documents.attribute_templates import EncodedDocuments, encode_one_by_one, escaped
+from ddbload.items.documents.attribute_templates import encode_one_by_one, escaped
 from ddbload.items.documents.ddb_json_templates import ValueSketch, filled, least
 from ddbload.items.documents.document_builder import DocumentBuilder
-from ddbload.items.encode.column_encoders import compact_json
+from ddbload.items.encode.batch_encoder import EncodedRows
+from ddbload.items.encode.request_json import (
+    DELETE_BEGIN,
+    DELETE_END,
+    PUT_BEGIN,
+    PUT_END,
+    compact_json,
+)
 from ddbload.items.item_layout import Template
 from ddbload.items.json_values import plain
-from ddbload.rows.octets import to_octets
+from ddbload.rows.columns import to_octets
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,7 @@ class RequestTemplate:
     size: int
     """What is to be added to a request's length to have bytes that DynamoDB counts, or more."""
 
-    def made(self, rows: Sequence[Sequence[str]]) -> EncodedDocuments:
+    def made(self, rows: Sequence[Sequence[str]]) -> EncodedRows:
         """The requests of rows, of their texts."""
         return encode_one_by_one(rows, self._encoded, lambda _: self.size)
 
@@ -103,9 +110,7 @@ def request_template(
             keys.append((content.number, key))
         elif key.name in builder.key_names:
             return None
-    begin, end = (
-        ('{"DeleteRequest":{"Key":{', "}}}") if deleted else ('{"PutRequest":{"Item":{', "}}}")
-    )
+    begin, end = (DELETE_BEGIN, DELETE_END) if deleted else (PUT_BEGIN, PUT_END)
     text = f"{begin}{','.join(attributes)}{end}"
     # A slot's quotes are the cell's.
     size -= len(to_octets(text)) - text.count("%%")

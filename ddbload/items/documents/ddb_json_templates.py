@@ -11,22 +11,23 @@ from ddbload.dynamodb.attribute_values import check_value, decode_base64, value_
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.documents.attribute_templates import (
     AttributeTemplate,
+    constant_template,
     fits_keys,
     in_octets,
-    named,
-    of_constant,
-    of_numbers,
-    of_strings,
-    of_values,
+    number_template,
+    string_template,
+    template_name,
     value_or_left,
+    value_template,
     written_numbers,
     written_strings,
 )
 from ddbload.items.documents.document_builder import DocumentBuilder
-from ddbload.items.encode.column_encoders import compact_json, key_identities
+from ddbload.items.encode.column_encoders import key_identities
+from ddbload.items.encode.request_json import compact_json
 from ddbload.items.item_layout import Template
 from ddbload.items.json_values import Json, plain
-from ddbload.rows.octets import to_octets
+from ddbload.rows.columns import to_octets
 
 _FILLED_BASE64 = "QQ=="
 
@@ -109,7 +110,7 @@ class DynamoDBJsonTemplates:
             if null is None:
                 return None
             self._builder.check_key(name, null)
-            return of_constant(name, null)
+            return constant_template(name, null)
         part = self._part_of(name, kind, content, columns, left)
         if part is None or not fits_keys(self._builder, part, left):
             return self.any(
@@ -147,7 +148,7 @@ class DynamoDBJsonTemplates:
             value_or_left(builder, name, row, lambda row=row: read(row), left)  # type: ignore[misc]
             for row in range(count)
         ]
-        return of_values(builder, name, values)
+        return value_template(builder, name, values)
 
     def _part_of(
         self,
@@ -165,8 +166,10 @@ class DynamoDBJsonTemplates:
         if kind == "S" and not self._builder.rules.markers.isdisjoint(texts):
             return None
         if meant == "S":
-            return of_strings(name, texts if kind == "S" else written_numbers(texts, left), left)
-        return of_numbers(name, texts, left) if meant == "N" else None
+            return string_template(
+                name, texts if kind == "S" else written_numbers(texts, left), left
+            )
+        return number_template(name, texts, left) if meant == "N" else None
 
     def _whole(
         self,
@@ -180,7 +183,7 @@ class DynamoDBJsonTemplates:
         cells: list[Sequence[str]] = []
         form = _form(value, columns, cells, left)
         size = len(to_octets(name)) + value_size(plain(filled(value, least)))
-        part = AttributeTemplate(name, named(name) + form, cells, size)
+        part = AttributeTemplate(name, template_name(name) + form, cells, size)
         if kind == "B":
             part.kind, part.texts = "B", cells[0]
         return part
@@ -212,7 +215,10 @@ def _form(
             forms = [_form(member, columns, cells, left) for member in content]
             return f'{{"L":[{",".join(forms)}]}}'
         case "M":
-            forms = [named(name) + _form(member, columns, cells, left) for name, member in content]
+            forms = [
+                template_name(name) + _form(member, columns, cells, left)
+                for name, member in content
+            ]
             return f'{{"M":{{{",".join(forms)}}}}}'
         case _:
             return compact_json({kind: content})

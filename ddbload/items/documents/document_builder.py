@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.attribute_values import (
+    VALUE_TYPES,
     Attributes,
     AttributeValue,
     check_name,
@@ -20,19 +21,70 @@ from ddbload.dynamodb.attribute_values import (
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, PUT, position
-from ddbload.items.documents.envelopes import DocumentRow, bare
 from ddbload.items.item_builder import Item
 from ddbload.items.item_layout import ColumnChanges, Template
-from ddbload.items.json_values import Json, Members, attribute, parse, plain
+from ddbload.items.json_values import (
+    Json,
+    Members,
+    attribute,
+    members_by_name,
+    parse,
+    plain,
+)
 from ddbload.items.typed_values import OMIT, REFUSED, TEXT_READERS, attribute_type, null_of
-from ddbload.rows.octets import to_octets
+from ddbload.rows.columns import to_octets
 from ddbload.rows.reject_lines import Defect
 
 MAX_VALUES = 1_000_000
 """Commas in a row. Of each an item of 400 KB has a byte at least, and an export has two images; a
 row with more would take hundreds of megabytes to be read."""
 
+_INCREMENT = frozenset({"Metadata", "Keys", "OldImage", "NewImage"})
+
 Given = TypeVar("Given")
+
+
+class DocumentRow(NamedTuple):
+    """What a line says."""
+
+    members: Members
+    """Attributes, of an item or of a key."""
+    deleted: bool = False
+    """Whether they are the key of an item that is no more."""
+
+
+def bare(members: Members) -> DocumentRow:
+    """A line that is its item."""
+    return DocumentRow(members)
+
+
+def item_line(members: Members) -> DocumentRow:
+    """A line of a full export, `{"Item": {...}}`, or one that is its item."""
+    if len(members) == 1:
+        ((name, content),) = members
+        # Of an item whose one attribute is called so, this would be the value: {"S": "text"}.
+        if name == "Item" and isinstance(content, tuple) and not _is_value(content):
+            return DocumentRow(content)
+    return DocumentRow(members)
+
+
+def export_line(members: Members) -> DocumentRow:
+    """A line of an export, full or incremental: what became of an item between two times.
+
+    Raises `BadValue`.
+    """
+    if len(members) == 1 and members[0][0] == "Item":
+        return DocumentRow(_object(members[0][1], "Item"))
+    parts = members_by_name(members)
+    if "Keys" not in parts or not parts.keys() <= _INCREMENT:
+        raise BadValue(
+            "bad_export",
+            "not a line of a DynamoDB export: those have an Item; or Metadata, Keys, and a"
+            " NewImage unless the item was deleted",
+        )
+    if "NewImage" not in parts:
+        return DocumentRow(_object(parts["Keys"], "Keys"), deleted=True)
+    return DocumentRow(_object(parts["NewImage"], "NewImage"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,3 +349,15 @@ def _members(members: Sequence[AttributeValue], kind: str) -> list[str]:
     if not all(its in taken for its, _ in found):
         raise BadValue("not_a_set", f"a list, and one of its members is none of a set {kind}")
     return [text for _, text in found]
+
+
+def _is_value(content: Members) -> bool:
+    return (
+        len(content) == 1 and content[0][0] in VALUE_TYPES and not isinstance(content[0][1], tuple)
+    )
+
+
+def _object(content: Json, name: str) -> Members:
+    if not isinstance(content, tuple):
+        raise BadValue("bad_export", f"{name} is to be an object of attributes")
+    return content

@@ -12,22 +12,22 @@ from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.items.documents.attribute_templates import (
     AttributeTemplate,
-    EncodedDocuments,
     all_to_builder,
+    constant_template,
     encode_requests,
     expanded,
     fits_keys,
-    of_constant,
-    of_numbers,
-    of_strings,
-    of_values,
+    number_template,
+    string_template,
     value_or_left,
+    value_template,
 )
 from ddbload.items.documents.document_builder import AttributeDefect, DocumentBuilder
 from ddbload.items.documents.json_rows import JsonRows
+from ddbload.items.encode.batch_encoder import EncodedRows
 from ddbload.items.item_layout import Template
 from ddbload.items.json_values import Json, Members, scan
-from ddbload.rows.boundaries.json_line_boundaries import WHITE_SPACE
+from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
 
 Names = tuple[str, ...]
 Sources = dict[str, int | Template]
@@ -54,7 +54,7 @@ class JsonColumns:
 
     def read(
         self, lines: Sequence[str], more: Callable[[Sequence[int]], AttributeTemplate | None]
-    ) -> Iterator[tuple[Sequence[int], EncodedDocuments]]:
+    ) -> Iterator[tuple[Sequence[int], EncodedRows]]:
         """The requests of rows, kind by kind, with the rows' places in order; not of all rows.
 
         `more`: gives the rows at some places one attribute more.
@@ -78,7 +78,7 @@ class JsonColumns:
         columns: Sequence[Sequence[Json]],
         count: int,
         more: AttributeTemplate | None,
-    ) -> EncodedDocuments:
+    ) -> EncodedRows:
         sources = self._sources(names)
         if sources is None or (more is not None and more.name in sources):
             return all_to_builder(count)
@@ -134,7 +134,7 @@ class JsonColumns:
         texts: Sequence[str] = column  # type: ignore[assignment] # of strings
         if kind is bool and meant in (None, "BOOL"):
             cells = ["true" if value else "false" for value in column]
-            part = of_constant(name, {"BOOL": True})
+            part = constant_template(name, {"BOOL": True})
             part.form, part.columns = part.form.replace("true}", "%s}"), [cells]
             return part
         if kind is bytes:
@@ -144,8 +144,8 @@ class JsonColumns:
         elif kind is not str or not self._builder.rules.markers.isdisjoint(texts):
             return None
         if meant in (None, "S"):
-            return of_strings(name, texts, left)
-        return of_numbers(name, texts, left) if meant == "N" else None
+            return string_template(name, texts, left)
+        return number_template(name, texts, left) if meant == "N" else None
 
     def _part_with_nulls(
         self, name: str, column: Sequence[Json], left: set[int]
@@ -158,7 +158,7 @@ class JsonColumns:
             left.update(empty)
         else:
             if null is not None:
-                absent = of_values(self._builder, name, [null]).columns[0][0]
+                absent = value_template(self._builder, name, [null]).columns[0][0]
             elif name in self._builder.key_names:
                 left.update(empty)
         there = [place for place, value in enumerate(column) if value is not None]
@@ -175,7 +175,7 @@ class JsonColumns:
             value_or_left(self._builder, name, place, lambda value=value: read(name, value), left)  # type: ignore[misc]
             for place, value in enumerate(column)
         ]
-        return of_values(self._builder, name, values)
+        return value_template(self._builder, name, values)
 
     def _composed(
         self,
@@ -199,7 +199,7 @@ class JsonColumns:
                     left,
                 )
             )
-        return of_values(self._builder, name, values)
+        return value_template(self._builder, name, values)
 
 
 def _members(line: str) -> Members | None:

@@ -9,12 +9,13 @@ from json.encoder import encode_basestring as quoted
 from ddbload.dynamodb.attribute_values import check_name
 from ddbload.dynamodb.limits import MAX_DIGITS
 from ddbload.dynamodb.write_modes import DELETE
-from ddbload.items.documents.attribute_templates import EncodedDocuments, encode_one_by_one
+from ddbload.items.documents.attribute_templates import encode_one_by_one
 from ddbload.items.documents.document_builder import DocumentBuilder, identity
-from ddbload.items.encode.column_encoders import compact_json
+from ddbload.items.encode.batch_encoder import EncodedRows
+from ddbload.items.encode.request_json import compact_json
 from ddbload.items.json_values import Members, attribute
 from ddbload.items.typed_values import OMIT
-from ddbload.rows.octets import to_octets
+from ddbload.rows.columns import to_octets
 
 MAX_NAMES = 10_000
 _MARKUP = len('"":{"L":[]},') - 3
@@ -49,7 +50,7 @@ class JsonRows:
         )
         """Whether anything can be made of any row."""
 
-    def made(self, rows: Sequence[Members]) -> EncodedDocuments:
+    def made(self, rows: Sequence[Members]) -> EncodedRows:
         """The requests of some rows."""
         return encode_one_by_one(rows, self._encoded, lambda members: -_MARKUP * len(members))
 

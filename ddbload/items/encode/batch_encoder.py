@@ -1,71 +1,67 @@
-"""From rows to the bodies of BatchWriteItem, many at a time.
+"""Encodes rows of cells as requests, a column at a time.
 
-`ItemBuilder` says what the item of a row is, one cell after the other. Here the same is found
-out a column at a time, and rows are joined of their cells and what stands between them.
-What cannot be seen to be right that way (a row of another length, a number with an exponent, a
-very long row) is left to the builder, so that there is one place for rules and reasons.
+`ItemBuilder` makes the item of one row, cell by cell, with every rule and every reason. This module
+does the same for a block of rows: it encodes each column as JSON, then joins the cells with the
+attribute names between them. A row that cannot be shown to be right that way (too long a key, a
+number with an exponent, a very long row) is marked as odd and left to the builder, so that rules
+and reasons have one home.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from json.encoder import encode_basestring as quoted
 
+from ddbload.contracts.payload import NULL, OMIT
 from ddbload.contracts.run_record import Table
-from ddbload.dynamodb.attribute_values import Attributes
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
-from ddbload.dynamodb.write_modes import Deletion
 from ddbload.items.encode.column_encoders import (
     CELL_ENCODERS,
     PLAIN_LENGTH,
     CellForm,
     EncodedColumn,
-    compact_json,
     encode_values,
     key_identities,
 )
-from ddbload.items.item_builder import Item, key_limits
-from ddbload.items.typed_values import NULL, OMIT, REFUSED, null_of
-from ddbload.rows.columns import FILLER, Columns
-from ddbload.rows.octets import from_octets, to_octets
+from ddbload.items.encode.request_json import PUT_BEGIN, PUT_END, compact_json
+from ddbload.items.item_builder import key_limits
+from ddbload.items.typed_values import REFUSED, null_of
+from ddbload.rows.columns import FILLER, Columns, to_octets
 
 MAX_ROW_BYTES = 600_000
-"""JSON of one row that is encoded with others: 25 of them fit in a request."""
-_ESCAPE = 6
-"""Bytes of JSON for one of text, at most."""
-_BEGIN, _END = '{"PutRequest":{"Item":{', "}}}"
-_SUFFIX = ']},"ReturnConsumedCapacity":"TOTAL"}'
-_MARKS = {
+"""Most bytes of JSON for a row that is sent with others: 25 such rows fit in a 16 MB request."""
+_LONGEST_ESCAPE = 6
+r"""Most bytes of JSON for one byte of text: a control character becomes `\u00XX`."""
+_MARKUP = {
     CellForm.BARE: {"S": ('{"S":"', '"}'), "N": ('{"N":"', '"}'), "BOOL": ('{"BOOL":', "}")},
     CellForm.QUOTED: {"S": ('{"S":', "}")},
     CellForm.WHOLE: {},
 }
-"""What stands before and after a cell, by its column's form and type."""
+"""JSON before and after a cell, by the form of its column and its type."""
 
 
 @dataclass(slots=True)
 class EncodedRows:
-    """Rows that were looked at together; a list for each thing, in the rows' order."""
+    """Requests for rows that were encoded together: lists in the rows' order."""
 
     puts: list[str]
-    """JSON of the request for each, in octets."""
+    """Request for each row, in octets."""
     keys: list[tuple[Hashable, ...]]
-    """As the builder's."""
+    """Key of each row, equal for rows that DynamoDB keeps under one key."""
     units: list[int] | None
-    """Write units, or more; None: one each."""
+    """Write units of each row, or an upper bound; None when every row takes one."""
     row_bytes: int
-    """JSON of a row, on the average."""
+    """Average bytes of JSON for a row."""
     odd: set[int] = field(default_factory=set)
-    """Rows that only the builder understands: of them nothing here means anything."""
+    """Numbers of rows that only the builder can judge: their entries here mean nothing."""
 
     def __len__(self) -> int:
         return len(self.puts)
 
     def extend(self, other: EncodedRows) -> None:
-        """Take the rows that come after."""
+        """Append rows that follow these in the source."""
         before, more = len(self.puts), len(other.puts)
         if not more:
             return
@@ -78,27 +74,27 @@ class EncodedRows:
 
 
 class BatchEncoder:
-    """Encodes rows with the same attributes as puts into one table."""
+    """Encoder for rows with the same attributes, as puts into one table."""
 
     def __init__(
         self, columns: Sequence[str], types: Sequence[str], table: Table, nulls: str = OMIT
     ) -> None:
-        """As the builder's."""
+        """Take what `ItemBuilder` takes."""
         self._types = list(types)
         self._keys = [columns.index(key.name) for key in table.keys]
-        # Commas stand on the sides of the other attributes towards one that is always there.
+        # Each other attribute brings its comma, on the side of the anchor: a key, so always there.
         self._anchor = self._keys[0] if self._keys else None
         self._limits = key_limits(columns, table)
-        self._valued = [place for place, kind in enumerate(types) if kind not in CELL_ENCODERS]
+        self._parsed = [place for place, kind in enumerate(types) if kind not in CELL_ENCODERS]
         self._binary_limits = dict(key_limits(columns, table, "B"))
-        # A number of one digit counts for two bytes, and a null for one.
+        # DynamoDB counts two bytes for a number of one digit, and one for a null.
         self._names_bytes = sum(len(name.encode()) for name in columns) + self._types.count("N")
         self._names_bytes += len(columns) * (nulls == NULL)
         names = [to_octets(quoted(name)) for name in columns]
         self._markup = [
             {
                 form: self._around(place, f"{name}:", *marks.get(kind, ("", "")))
-                for form, marks in _MARKS.items()
+                for form, marks in _MARKUP.items()
             }
             for place, (name, kind) in enumerate(zip(names, types, strict=True))
         ]
@@ -113,54 +109,53 @@ class BatchEncoder:
             else compact_json(value.attribute).join(self._markup[place][CellForm.WHOLE])
             for place, value in enumerate(absent)
         ]
-        self._prefix = to_octets(f'{{"RequestItems":{{{quoted(table.name)}:[')
-        self._row_bytes = sum(map(len, names)) + 20 * len(names) + len(_BEGIN + _END)
+        self._row_bytes = sum(map(len, names)) + 20 * len(names) + len(PUT_BEGIN + PUT_END)
 
     def encode(self, columns: Columns) -> EncodedRows:
-        """Check rows, and make them ready for `body`."""
-        odd = set(columns.odd)
+        """Encode a block of rows, and mark those that only the builder can judge as odd."""
+        # Numbers of rows among those that have cells.
+        odd: set[int] = set()
         cells = list(columns.cells)
         spare = len(cells) - 1 + PLAIN_LENGTH
         short = columns.longest is not None and columns.longest <= spare
         for place in self._keys:
-            cells[place] = _filled(cells[place], odd)
+            cells[place] = _fill_empty(cells[place], odd)
         for place in self._refused:
-            _filled(cells[place], odd)
+            _fill_empty(cells[place], odd)
         self._check_limits(cells, columns.longest, odd)
-        valued = {
+        parsed = {
             place: encode_values(
                 self._types[place], cells[place], odd, self._binary_limits.get(place)
             )
-            for place in self._valued
+            for place in self._parsed
         }
-        key_cells = [self._identities(place, cells, valued, short=short) for place in self._keys]
+        key_cells = [self._identities(place, cells, parsed, short=short) for place in self._keys]
         keys: list[tuple[Hashable, ...]] = list(zip(*key_cells, strict=True))
-        units = self._units(columns, [each.extra for each in valued.values()], odd)
+        units = self._units(columns, [each.extra for each in parsed.values()], odd)
         around: list[tuple[str, str]] = []
         for place, kind in enumerate(self._types):
             column = cells[place]
-            if place in valued:
-                cells[place], form = valued[place].cells, CellForm.WHOLE
+            if place in parsed:
+                cells[place], form = parsed[place].cells, CellForm.WHOLE
             else:
                 cells[place], form = CELL_ENCODERS[kind](
                     column, odd, plain=columns.plain, short=short
                 )
             markup = self._markup[place][form]
             if not all(column):
-                # An empty cell is no attribute, and has nothing around it, or as nulls are.
-                cells[place] = _wrapped(column, cells[place], *markup, self._absent[place])
+                # Wrap the filled cells alone: an empty one is no attribute, or a null.
+                cells[place] = _wrap_filled(column, cells[place], *markup, self._absent[place])
                 markup = ("", "")
             around.append(markup)
         if self._anchor is None:
-            puts, size = _joined_of_any(cells, around, columns.count)
-            keys = [()] * columns.count
+            puts, size = _join_optional(cells, around, columns.height)
+            keys = [()] * columns.height
         else:
-            puts, size = _joined(cells, around)
-        return EncodedRows(puts, keys, units, -(-size // max(1, len(puts))), odd)
-
-    def body(self, requests: Iterable[str]) -> bytes:
-        """The body of one BatchWriteItem with up to 25 requests, in octets."""
-        return f"{self._prefix}{','.join(requests)}{_SUFFIX}".encode("latin-1")
+            puts, size = _join(cells, around)
+        row_bytes = -(-size // max(1, len(puts)))
+        if columns.odd:
+            return _spread(EncodedRows(puts, keys, units, row_bytes, odd), columns)
+        return EncodedRows(puts, keys, units, row_bytes, odd)
 
     def _around(self, place: int, name: str, before: str, after: str) -> tuple[str, str]:
         if self._anchor is None or place < self._anchor:
@@ -171,12 +166,12 @@ class BatchEncoder:
         self,
         place: int,
         cells: Sequence[Sequence[str]],
-        valued: Mapping[int, EncodedColumn],
+        parsed: Mapping[int, EncodedColumn],
         *,
         short: bool,
     ) -> Sequence[Hashable]:
-        if place in valued:
-            return valued[place].identities
+        if place in parsed:
+            return parsed[place].identities
         return (
             key_identities(cells[place], short=short) if self._types[place] == "N" else cells[place]
         )
@@ -202,8 +197,8 @@ class BatchEncoder:
         sizes = list(map(len, map("".join, zip(*columns.cells, strict=True))))
         if extra:
             sizes = [sum(each) for each in zip(sizes, *extra, strict=True)]
-        if self._row_bytes + _ESCAPE * longest > MAX_ROW_BYTES:
-            most = (MAX_ROW_BYTES - self._row_bytes) // _ESCAPE
+        if self._row_bytes + _LONGEST_ESCAPE * longest > MAX_ROW_BYTES:
+            most = (MAX_ROW_BYTES - self._row_bytes) // _LONGEST_ESCAPE
             odd.update(place for place, size in enumerate(sizes) if size > most)
         most_text = MAX_ITEM_BYTES - self._names_bytes
         if longest > most_text:
@@ -211,55 +206,33 @@ class BatchEncoder:
         return [-(-(size + self._names_bytes) // 1024) for size in sizes]
 
 
-def put_request(item: Attributes) -> str:
-    """The request for an item of the builder's, in octets."""
-    return to_octets(compact_json({"PutRequest": {"Item": item}}))
-
-
-def batch_request(item: Item) -> str:
-    """The request that puts an item, or deletes it."""
-    if item.deleted:
-        return to_octets(compact_json({"DeleteRequest": {"Key": item.attributes}}))
-    return put_request(item.attributes)
-
-
-def item_of_request(put: str) -> Attributes:
-    """The item that a request puts, or the key that it deletes."""
-    ((verb, request),) = json.loads(from_octets(put)).items()
-    ((_, item),) = request.items()
-    attributes: Attributes = item
-    return Deletion(attributes) if verb == "DeleteRequest" else attributes
-
-
-def _filled(column: Sequence[str], odd: set[int]) -> Sequence[str]:
-    """A key's cells: rows that have none are odd."""
+def _fill_empty(column: Sequence[str], odd: set[int]) -> Sequence[str]:
+    """Return a column that must not be empty with fillers, and add rows without a cell to `odd`."""
     if all(column):
         return column
     odd.update(row for row, cell in enumerate(column) if not cell)
     return [cell or FILLER for cell in column]
 
 
-def _wrapped(
+def _wrap_filled(
     column: Sequence[str], cells: Sequence[str], before: str, after: str, absent: str
 ) -> Sequence[str]:
+    """Return each encoded cell with its markup, or `absent` where the column's cell is empty."""
     return [
         f"{before}{cell}{after}" if there else absent
         for there, cell in zip(column, cells, strict=True)
     ]
 
 
-def _joined(
+def _join(
     cells: Sequence[Sequence[str]], around: Sequence[tuple[str, str]]
 ) -> tuple[list[str], int]:
-    """The rows' puts, of cells and of what stands before and after those of each column.
-
-    And how many bytes they have together.
-    """
+    """Join cells and the markup around each column to requests. Returns them and their size."""
     rows = len(cells[0])
     if not rows:
         return [], 0
-    begin, end = _BEGIN + around[0][0], around[-1][1] + _END
-    # Cells have every other place. A line end stands between two rows, and in no JSON of one.
+    begin, end = PUT_BEGIN + around[0][0], around[-1][1] + PUT_END
+    # Cells take every other place. A line end separates rows, since JSON of one row has none.
     row = [f"{end}\n{begin}", ""]
     for (_, after), (before, _) in pairwise(around):
         row += [after + before, ""]
@@ -274,12 +247,26 @@ def _joined(
     return puts, len(joined)
 
 
-def _joined_of_any(
+def _join_optional(
     cells: Sequence[Sequence[str]], around: Sequence[tuple[str, str]], count: int
 ) -> tuple[list[str], int]:
-    """The same where each attribute is followed by a comma, and none need be there."""
+    """Join rows of which any attribute may be missing: each brings the comma after it."""
     if not cells:
-        return [_BEGIN + _END] * count, count * len(_BEGIN + _END)
-    puts, size = _joined(cells, around)
-    last = f",{_END}"
-    return [f"{put[: -len(last)]}{_END}" if put.endswith(last) else put for put in puts], size
+        return [PUT_BEGIN + PUT_END] * count, count * len(PUT_BEGIN + PUT_END)
+    puts, size = _join(cells, around)
+    last = f",{PUT_END}"
+    return [f"{put[: -len(last)]}{PUT_END}" if put.endswith(last) else put for put in puts], size
+
+
+def _spread(encoded: EncodedRows, columns: Columns) -> EncodedRows:
+    """Give the requests of the rows that have cells the numbers of these rows in the block."""
+    numbers = [row for row in range(columns.count) if row not in columns.odd]
+    puts = [""] * columns.count
+    keys: list[tuple[Hashable, ...]] = [()] * columns.count
+    units = None if encoded.units is None else [1] * columns.count
+    for place, row in enumerate(numbers):
+        puts[row], keys[row] = encoded.puts[place], encoded.keys[place]
+        if units is not None and encoded.units is not None:
+            units[row] = encoded.units[place]
+    odd = columns.odd.union([numbers[place] for place in encoded.odd])
+    return EncodedRows(puts, keys, units, encoded.row_bytes, odd)

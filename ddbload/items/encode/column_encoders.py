@@ -6,14 +6,13 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from json import JSONEncoder
 from json.encoder import encode_basestring as quoted
 
 from ddbload.dynamodb.attribute_values import AttributeValue
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
+from ddbload.items.encode.request_json import compact_json
 from ddbload.items.typed_values import TEXT_READERS, Value
-from ddbload.rows.columns import FILLER
-from ddbload.rows.octets import JSON_ESCAPED, from_octets, has_none_of, to_octets
+from ddbload.rows.columns import FILLER, JSON_ESCAPED, from_octets, has_none_of, to_octets
 
 _PLAIN_NUMBERS = re.compile(r"(?:-?[0-9]++(?:\.[0-9]++)?+)?+(?:,(?:-?[0-9]++(?:\.[0-9]++)?+)?+)*+")
 PLAIN_LENGTH = 38
@@ -102,10 +101,6 @@ def _identity(cell: str) -> Hashable:
         return parse_number(cell).value
     except BadValue:
         return None
-
-
-compact_json = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""As requests have it. `json.dumps` makes one of these each time."""
 
 
 @dataclass(slots=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from ddbload.contracts.run_record import Cursor
 from ddbload.dynamodb.attribute_values import Attributes
-from ddbload.items.encode.batch_encoder import EncodedRows, batch_request, item_of_request
+from ddbload.items.encode.batch_encoder import EncodedRows
+from ddbload.items.encode.request_json import batch_request, item_of_request
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import RowEncoder
 from ddbload.rows.block_splitter import Block

@@ -19,9 +19,9 @@ from ddbload.pipeline.reading.open_sources import known_size
 from ddbload.pipeline.reading.row_blocks import iter_row_blocks
 from ddbload.rows.block_splitter import BlockSplitter
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.columns import ColumnReader, Columns
+from ddbload.rows.columns import Columns
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.row_parser import RowParser
+from ddbload.rows.row_parser import ColumnReader, RowParser
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 SAMPLE_BYTES = 1024 * 1024

@@ -12,8 +12,7 @@ from ddbload.pipeline.reading.open_sources import compression_in, open_as_text
 from ddbload.rows.dialect import Dialect, known_codec
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
 from ddbload.rows.sniff import sniff
-from ddbload.rows.sniff_delimiter import SAMPLE_BYTES
-from ddbload.rows.sniffed import Doubt
+from ddbload.rows.sniff_delimiter import SAMPLE_BYTES, Doubt
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.decoded_source import DecodedSource
 

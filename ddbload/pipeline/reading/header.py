@@ -13,14 +13,14 @@ from ddbload.items.item_layout import ColumnChanges
 from ddbload.pipeline.reading.open_sources import known_size
 from ddbload.pipeline.reading.row_blocks import iter_row_blocks
 from ddbload.rows.block_splitter import BlockSplitter
-from ddbload.rows.boundaries.json_line_boundaries import WHITE_SPACE
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
+from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, LONGEST_SIGNATURE, refuse_binary_files
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_parser import ParsedRows, RowParser
+from ddbload.rows.sniff_delimiter import Doubt
 from ddbload.rows.sniff_json import begins_as_lines, jq_advice, shape_of_json
-from ddbload.rows.sniffed import Doubt
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 PIECE_BYTES = 256 * 1024

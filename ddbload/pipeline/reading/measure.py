@@ -11,13 +11,12 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.attribute_values import Attributes, value_size
 from ddbload.dynamodb.scalar_text import parse_number
 from ddbload.dynamodb.write_modes import INSERT, PLAN, PUT
-from ddbload.items.encode.batch_encoder import item_of_request
+from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.item_builder import Item
 from ddbload.items.item_layout import ItemLayout, item_layout
 from ddbload.items.typed_values import OMIT
 from ddbload.pipeline.reading.row_batches import RowBatch
-from ddbload.rows.columns import Columns
-from ddbload.rows.octets import to_octets
+from ddbload.rows.columns import Columns, to_octets
 from ddbload.rows.reject_lines import Defect
 
 FINE = 4096
@@ -204,7 +203,7 @@ class Measure:
         keys = walked.window.keys
         if odd:
             kept = [row for row in range(walked.count) if row not in odd]
-            cells = [[column[row] for row in kept] for column in cells]
+            cells = columns.cells_without(odd)
             keys = [keys[row] for row in kept]
         if not keys:
             return

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
+from itertools import accumulate, pairwise
 from typing import AnyStr, ClassVar
 
 from ddbload.rows.dialect import UTF_8
 
-_LOSES_ITS_PLACE = sys.version_info < (3, 11, 5)
+_POSSESSIVE_IS_BROKEN = sys.version_info < (3, 11, 5)
 """`(?:...)*+` may go on from where its last try failed (CPython gh-100061 and gh-106052)."""
 
 NEAR_BYTES = 1024
 """How far back from an offset a place of which all is known is looked for first."""
 FARTHER = 8
 """How much farther then, each time."""
+
+WHITE_SPACE = " \t\r\n"
+"""JSON's own. A CR before a line feed is some, and so ends no line by itself."""
+_WHITE_SPACE = WHITE_SPACE.encode()
 
 
 class RowBoundaries(ABC):
@@ -80,7 +85,47 @@ def count_line_ends(data: bytes, start: int = 0, end: int | None = None) -> int:
 def repeated(pattern: AnyStr) -> AnyStr:
     """A pattern as often as it matches, giving nothing back."""
     # An atomic group does the same everywhere, but slowly, and remembers every repetition.
-    begin, end = ("(?>(?:", ")*)") if _LOSES_ITS_PLACE else ("(?:", ")*+")
+    begin, end = ("(?>(?:", ")*)") if _POSSESSIVE_IS_BROKEN else ("(?:", ")*+")
     if isinstance(pattern, bytes):
         return begin.encode() + pattern + end.encode()
     return begin + pattern + end
+
+
+class JsonLineBoundaries(RowBoundaries):
+    """Finds the ends of lines, of which those with nothing but white space are no rows."""
+
+    LONG_ROWS = (
+        "each row is one line: if the file is an array of JSON, make lines of it (jq -c '.[]')"
+    )
+
+    def all(self, data: bytes) -> list[int]:
+        """The end of every line."""
+        lengths = [len(line) + 1 for line in data.split(b"\n")]
+        # After the last line feed nothing begins, or a line without one.
+        lengths[-1] -= 1
+        ends = list(accumulate(lengths))
+        return ends if lengths[-1] else ends[:-1]
+
+    def spans(self, data: bytes) -> list[tuple[int, int]]:
+        """Start and end of every line that is a row."""
+        return [
+            (start, end)
+            for start, end in pairwise([0, *self.all(data)])
+            if data[start] not in _WHITE_SPACE or data[start:end].strip(_WHITE_SPACE)
+        ]
+
+    def last(self, data: bytes, *, final: bool) -> int:  # noqa: ARG002 - a line feed is one
+        """The end of the last line that is complete; 0 when there is none."""
+        return data.rfind(b"\n") + 1
+
+    def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:  # noqa: ARG002
+        """The end of the first line that ends at `offset` or later; 0 when none does."""
+        return data.find(b"\n", max(start, offset - 1)) + 1
+
+    def closes(self, data: bytes) -> bool:  # noqa: ARG002 - as others
+        """Nothing goes on over a line's end."""
+        return True
+
+    def count_lines(self, data: bytes, start: int = 0, end: int | None = None) -> int:
+        """How many lines end in a range of `data`."""
+        return data.count(b"\n", start, len(data) if end is None else end)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ddbload.dynamodb.attribute_values import Attributes
 
 
-def request_body(table: str, items: Sequence[Attributes]) -> bytes:
+def batch_write_body(table: str, items: Sequence[Attributes]) -> bytes:
     """The body of one request that puts these items."""
     requests = [{"PutRequest": {"Item": item}} for item in items]
     body = {"RequestItems": {table: requests}, "ReturnConsumedCapacity": "TOTAL"}

@@ -5,15 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.items.encode.batch_encoder import (
-    BatchEncoder,
-    EncodedRows,
-    item_of_request,
-    put_request,
-)
+from ddbload.items.encode.batch_encoder import BatchEncoder, EncodedRows
+from ddbload.items.encode.request_json import item_of_request, put_request
 from ddbload.items.item_builder import Item, ItemBuilder
-from ddbload.rows.columns import Columns
-from ddbload.rows.octets import to_octets
+from ddbload.rows.columns import Columns, to_octets
 from ddbload.rows.reject_lines import Defect
 
 TABLE = Table("t", "id", (KeyAttribute("k", "S", 2048),), ())
@@ -113,3 +108,20 @@ def test_without_a_key_any_attribute_may_be_missing(rows: list[list[str]]) -> No
 def test_items_may_have_no_attributes_at_all() -> None:
     window = BatchEncoder([], [], Table("t", "id", ())).encode(Columns(2, []))
     assert window.puts == [put_request({})] * 2
+
+
+def test_rows_without_cells_are_odd_and_take_no_place_of_others() -> None:
+    columns = Columns(4, [["a", "b"], ["1", "x"]], {0, 2})
+    window = BatchEncoder(["k", "n"], ["S", "N"], TABLE).encode(columns)
+    assert window.odd == {0, 2, 3}
+    assert item_of_request(window.puts[1]) == {"k": {"S": "a"}, "n": {"N": "1"}}
+    assert window.keys == [(), ("a",), (), ("b",)]
+    assert (len(window), window.units) == (4, None)
+
+
+def test_requests_of_short_rows_take_no_memory_under_a_wide_header() -> None:
+    names = ["k", *(f"c{place}" for place in range(100_000))]
+    encoder = BatchEncoder(names, ["S"] * len(names), TABLE)
+    window = encoder.encode(Columns(5_000, [()] * len(names), set(range(5_000))))
+    assert window.odd == set(range(5_000))
+    assert sum(map(len, window.puts)) == 0

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.items.documents.document_builder import DocumentRules
-from ddbload.items.documents.envelopes import export_line, item_line
+from ddbload.items.documents.document_builder import DocumentRules, export_line, item_line
 from ddbload.items.item_builder import Item
 from tests.unit.items.document_readers import BY_ID, changes, items, lines, read, table
 

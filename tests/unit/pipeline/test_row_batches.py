@@ -8,7 +8,7 @@ import pytest
 
 from ddbload.contracts.payload import Payload
 from ddbload.errors import UnterminatedQuote
-from ddbload.items.encode.batch_encoder import item_of_request
+from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.item_builder import Item
 from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.reading.row_batches import RowBatch, iter_row_batches

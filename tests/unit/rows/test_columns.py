@@ -7,20 +7,19 @@ import pytest
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.columns import ColumnReader, Columns
+from ddbload.rows.columns import Columns
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.row_parser import RowParser
+from ddbload.rows.row_parser import ColumnReader, RowParser
 
 
 def read(data: str, count: int = 2, dialect: Dialect | None = None) -> Columns:
     dialect = dialect or Dialect()
     reader = ColumnReader(RowParser(dialect, dialect_boundaries(dialect)), count)
-    return reader.read(Block(data.encode(), Cursor(0, 1)))
+    return reader.read(Block(data.encode(errors="surrogateescape"), Cursor(0, 1)))
 
 
 def good(columns: Columns) -> list[tuple[str, ...]]:
-    rows = list(zip(*columns.cells, strict=True))
-    return [row for place, row in enumerate(rows) if place not in columns.odd]
+    return list(zip(*columns.cells, strict=True))
 
 
 def test_rows_are_turned_on_their_side() -> None:
@@ -61,3 +60,14 @@ def test_what_json_escapes_is_not_plain(said: str) -> None:
 def test_a_tab_between_fields_is_none_within() -> None:
     assert read("a\t1\n", dialect=Dialect("\t", None)).plain
     assert not read('a\t"\n', dialect=Dialect("\t", None)).plain
+
+
+@pytest.mark.parametrize("row", ["1,2\n", "1,2\r", '"1",2\n', "1\xff,2\n"])
+def test_cells_of_short_rows_take_no_memory_under_a_wide_header(row: str) -> None:
+    rows, width = 2_000, 100_000
+    wide = ",".join(["x"] * width) + "\n"
+    columns = read(row.replace("\xff", "\udcff") * rows + wide, width)
+    assert columns.count == rows + 1
+    assert columns.odd == set(range(rows))
+    assert sum(map(len, columns.cells)) == width
+    assert columns.cells_without(set()) is columns.cells

@@ -7,11 +7,10 @@ import pytest
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.columns import ColumnReader
+from ddbload.rows.columns import from_octets
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.octets import from_octets
 from ddbload.rows.reject_lines import Defect
-from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
+from ddbload.rows.row_parser import ColumnReader, ParsedRow, ParsedRows, RowParser
 
 BACKSLASH = Dialect(escape="\\")
 START = Cursor(1000, 50)

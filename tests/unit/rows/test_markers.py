@@ -11,10 +11,9 @@ from ddbload.contracts.run_record import Cursor
 from ddbload.items.item_layout import item_layout
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.columns import ColumnReader
+from ddbload.rows.columns import from_octets
 from ddbload.rows.dialect import Dialect
-from ddbload.rows.octets import from_octets
-from ddbload.rows.row_parser import RowParser
+from ddbload.rows.row_parser import ColumnReader, RowParser
 
 BACKSLASHES = Source(delimiter="\t", quote=None, escape="\\", path="x")
 QUOTES = Source(escape="\\", path="x")

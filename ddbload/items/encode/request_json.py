@@ -1,0 +1,110 @@
+"""JSON of requests: one put or delete for each row, and the bodies that send them.
+
+A row is encoded as the request for it in a BatchWriteItem, `{"PutRequest":{"Item":...}}`, as
+octets. Each mode makes the bodies of its calls from these texts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from json import JSONEncoder
+from json.encoder import encode_basestring as quoted
+
+from ddbload.contracts.run_record import Table
+from ddbload.dynamodb.attribute_values import Attributes
+from ddbload.dynamodb.write_modes import (
+    DELETE,
+    POSITION_LENGTH,
+    Condition,
+    Deletion,
+    write_condition,
+)
+from ddbload.items.item_builder import Item
+from ddbload.rows.columns import from_octets, to_octets
+
+RequestBody = Callable[[Sequence[str]], bytes]
+"""Function that makes the body of one call from the requests for its rows."""
+
+PUT_BEGIN, PUT_END = '{"PutRequest":{"Item":{', "}}}"
+DELETE_BEGIN, DELETE_END = '{"DeleteRequest":{"Key":{', "}}}"
+_ITEM = slice(len(PUT_BEGIN) - 1, 1 - len(PUT_END))
+"""Slice of an item, its braces included, in the request that puts it."""
+_POSITION = slice(-POSITION_LENGTH - len('"}}}}'), -len('"}}}}'))
+"""Slice of the text of an item's last attribute in the request that puts it."""
+_CONSUMED_CAPACITY = ',"ReturnConsumedCapacity":"TOTAL"}'
+
+compact_json = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""Encoder without blanks. `json.dumps` with these arguments makes a new one in each call."""
+
+
+def put_request(item: Attributes) -> str:
+    """Return the request that puts an item, in octets."""
+    return to_octets(compact_json({"PutRequest": {"Item": item}}))
+
+
+def batch_request(item: Item) -> str:
+    """Return the request that puts an item or, for a deletion, deletes it, in octets."""
+    if item.deleted:
+        return to_octets(compact_json({"DeleteRequest": {"Key": item.attributes}}))
+    return put_request(item.attributes)
+
+
+def item_of_request(request: str) -> Attributes:
+    """Return the item that a request puts, or the key that it deletes as a `Deletion`."""
+    ((verb, content),) = json.loads(from_octets(request)).items()
+    ((_, item),) = content.items()
+    attributes: Attributes = item
+    return Deletion(attributes) if verb == "DeleteRequest" else attributes
+
+
+def request_body(table: Table, mode: str, position_attribute: str | None = None) -> RequestBody:
+    """Return the function that makes the bodies of a mode's calls.
+
+    `position_attribute` is the last attribute of each item in mode `last-wins`.
+    """
+    if mode == DELETE:
+        return _batch_delete_body(table)
+    key = table.keys[0].name if table.keys else ""
+    condition = write_condition(mode, key, position_attribute)
+    return _batch_body(table) if condition is None else _conditional_put_body(table, condition)
+
+
+def _batch_body(table: Table) -> RequestBody:
+    """Make bodies of BatchWriteItem, which takes up to 25 requests."""
+    prefix = to_octets(f'{{"RequestItems":{{{quoted(table.name)}:[')
+    suffix = f"]}}{_CONSUMED_CAPACITY}"
+
+    def body(requests: Sequence[str]) -> bytes:
+        return f"{prefix}{','.join(requests)}{suffix}".encode("latin-1")
+
+    return body
+
+
+def _batch_delete_body(table: Table) -> RequestBody:
+    """Make bodies of BatchWriteItem that delete the keys in the requests."""
+    body = _batch_body(table)
+    return lambda requests: body(
+        [f"{DELETE_BEGIN[:-1]}{put[_ITEM]}{DELETE_END[1:]}" for put in requests]
+    )
+
+
+def _conditional_put_body(table: Table, condition: Condition) -> RequestBody:
+    """Make bodies of PutItem, which takes one item and a condition."""
+    prefix = to_octets(f'{{"TableName":{quoted(table.name)},"Item":')
+    names = compact_json(dict(condition.names))
+    expression = to_octets(
+        f',"ConditionExpression":{quoted(condition.expression)},"ExpressionAttributeNames":{names}'
+    )
+    suffix = f',"ReturnValuesOnConditionCheckFailure":"ALL_OLD"{_CONSUMED_CAPACITY}'
+
+    def body(requests: Sequence[str]) -> bytes:
+        (put,) = requests
+        return f"{prefix}{put[_ITEM]}{expression}{suffix}".encode("latin-1")
+
+    def body_with_position(requests: Sequence[str]) -> bytes:
+        (put,) = requests
+        values = f',"ExpressionAttributeValues":{{":position":{{"S":"{put[_POSITION]}"}}}}'
+        return f"{prefix}{put[_ITEM]}{expression}{values}{suffix}".encode("latin-1")
+
+    return body if condition.position is None else body_with_position
