@@ -81,6 +81,6 @@ def test_examples_are_the_first_that_differ() -> None:
 def test_attributes_are_guessed_after_the_mapping() -> None:
     changes = ColumnChanges.of(rename={"n": "count"}, drop=["zip"], set={"pk": "{n}", "one": "1"})
     layout = ItemLayout.of(["n", "zip", "ok"], changes, ["-"])
-    rows = Columns(3, [["1", "-", "x"], ["01", "2", "x"], ["true", "-", "x"]], odd={2})
+    rows = Columns(3, [["1", "-"], ["01", "2"], ["true", "-"]], odd={2})
     types = inferred_types(infer_types(layout, [rows, rows]))
     assert types == {"count": "N", "ok": "BOOL"}
