@@ -1,83 +1,61 @@
-"""Every message that crosses an edge: between states, processes, and runs.
-
-Each is a frozen dataclass with `to_json` and a strict `from_json` (unknown fields are
-`InvalidPayload`). Field names are whole words and changes are additive, because executions
-in flight span deployments. Byte offsets are absolute in the source, lines count from 1.
-"""
+"""Messages about chunks: a chunk, the objects that it reads, and a scan that makes chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any
 
-from ddbload.contracts.json_reader import JsonObjectReader
-from ddbload.contracts.messages import IntMessage, Message
+from ddbload.contracts.messages import JsonRule, LineNumber, Message
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectSlice(Message):
-    """An object, or the whole source, as a chunk reads it."""
+    """The rows of one object, as a slice of the rows of the run."""
 
     pinned: Mapping[str, Any]
+    """Version of the object: its ETag, for example."""
     base: int
-    """Where its first row begins, among the rows of all objects."""
+    """Offset of the object's first row among the rows of all objects."""
     skip: int
-    """Bytes of it before that row: byte order mark, skipped lines, header."""
-    line: int
-    """That row's line."""
+    """Bytes before the first row: byte order mark, skipped lines, header."""
+    line: LineNumber
+    """Line of the first row."""
     size: int
-    """Bytes of its rows."""
+    """Bytes of the rows."""
 
     @property
     def end(self) -> int:
-        """Where its rows end, among the rows of all objects."""
+        """Offset of the end of the object's rows among the rows of all objects."""
         return self.base + self.size
-
-    @classmethod
-    def from_json(cls, value: object, path: str = "part") -> Self:
-        with JsonObjectReader(value, path) as f:
-            return cls(
-                pinned=f.mapping("pinned"),
-                base=f.whole("base"),
-                skip=f.whole("skip"),
-                line=f.whole("line", least=1),
-                size=f.whole("size"),
-            )
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk(IntMessage):
+class Chunk(Message):
     """A byte range of whole rows: `start` inclusive, `end` exclusive."""
-
-    NAME = "chunk"
 
     chunk: int
     start: int
     end: int
-    first_line: int
+    first_line: LineNumber
 
 
 @dataclass(frozen=True, slots=True)
-class PreflightCursor(IntMessage):
-    """Where a scan goes on: the first row of the next chunk, and that chunk's number."""
-
-    NAME = "preflightcursor"
-
-    LATER = frozenset({"object", "base"})
+class PreflightCursor(Message):
+    """Position at which a scan continues: the first row of the next chunk, and its number."""
 
     byte: int
-    line: int
+    line: LineNumber
     chunk: int
-    object: int = 0
-    """Which of several objects the row stands in, counted from 0."""
-    base: int = 0
-    """Where that object's rows begin, among the rows of all."""
+    object: Annotated[int, JsonRule(absent=0)] = 0
+    """Index of the object that holds the row."""
+    base: Annotated[int, JsonRule(absent=0)] = 0
+    """Offset of that object's rows among the rows of all objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestPart:
-    """What one preflight invocation found. `cursor` None: the last part."""
+    """The chunks that one preflight invocation cut; the last part has no cursor."""
 
     chunks: tuple[Chunk, ...]
     cursor: PreflightCursor | None

@@ -1,7 +1,6 @@
-"""Reading JSON objects strictly: each field by name and kind, and nothing left over.
+"""Strict reading of JSON objects: every field by name and type, and no unknown fields.
 
-Used for every message that crosses a process or state edge. All failures are
-`InvalidPayload` and name the field by its path (`options.workers`).
+Each error is `InvalidPayload` and names the field by its path, such as `options.workers`.
 """
 
 from __future__ import annotations
@@ -16,18 +15,22 @@ from typing import Any, Self
 from ddbload.errors import InvalidPayload
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_SHOWN = 10
-"""Unknown fields that a message names."""
+_LISTED_FIELDS = 10
+"""Number of unknown fields that an error lists."""
+MAX_WHOLE = 2**53
+"""Largest whole number that every JSON reader keeps exactly."""
 
 
 class JsonObjectReader:
-    """One JSON object being read. Use as a context manager: leaving it refuses unknown fields."""
+    """Reader of one JSON object. As a context manager it refuses unknown fields at the end."""
+
+    __slots__ = ("_path", "_read", "_value")
 
     def __init__(self, value: object, path: str = "") -> None:
         if not isinstance(value, Mapping):
             where = f"{path!r}" if path else "the input"
             raise InvalidPayload(f"{where} must be a JSON object, not {json_type_name(value)}")
-        self._value: dict[str, Any] = dict(value)
+        self._value: Mapping[str, Any] = value
         self._path = path
         self._read: set[str] = set()
 
@@ -44,48 +47,53 @@ class JsonObjectReader:
             self.refuse_unknown()
 
     def refuse_unknown(self) -> None:
-        """Raise for fields that nobody asked for."""
+        """Raise `InvalidPayload` if the object has fields that were not read."""
+        if self._value.keys() <= self._read:
+            return
         unknown = sorted(str(name) for name in self._value if name not in self._read)
-        if unknown:
-            named = ", ".join(repr(self.path(name)) for name in unknown[:_SHOWN])
-            more = f" and {len(unknown) - _SHOWN:,} more" if len(unknown) > _SHOWN else ""
-            known = ", ".join(sorted(self._read))
-            raise InvalidPayload(f"unknown field {named}{more}; known here: {known}")
+        listed = ", ".join(repr(self.path(name)) for name in unknown[:_LISTED_FIELDS])
+        left = len(unknown) - _LISTED_FIELDS
+        more = f" and {left:,} more" if left > 0 else ""
+        known = ", ".join(sorted(self._read))
+        raise InvalidPayload(f"unknown field {listed}{more}; known here: {known}")
 
     def path(self, name: str) -> str:
-        """The field's full path, for messages."""
+        """Return the full path of a field, for error messages."""
         return f"{self._path}.{name}" if self._path else name
 
     def has(self, name: str) -> bool:
-        """Whether the field is given, and not null."""
+        """Return true if the field is present and not null."""
         return self._value.get(name) is not None
 
     def raw(self, name: str, default: object = None) -> Any:
-        """The field's value as it stands."""
+        """Return the value of a field, unchecked."""
         self._read.add(name)
         return self._value.get(name, default)
 
     def required(self, name: str) -> Any:
-        """The field's value; missing or null is an error."""
+        """Return the value of a field; raise `InvalidPayload` if it is missing or null."""
         value = self.raw(name)
         if value is None:
             raise InvalidPayload(f"{self.path(name)!r} is missing")
         return value
 
     def nested(self, name: str) -> JsonObjectReader:
-        """A nested object; missing reads as an empty one."""
+        """Return a reader of a nested object; a missing one reads as empty."""
         value = self.raw(name)
         return JsonObjectReader({} if value is None else value, self.path(name))
 
     def optional_path(self, name: str) -> str | None:
-        """A file's name or null. Its bytes may be no text: they come as half characters."""
+        """Read a file name or null.
+
+        Bytes of a file name that are not UTF-8 are surrogates in Python, and allowed here.
+        """
         value = self.raw(name)
         if value is not None and (not isinstance(value, str) or not value):
             raise self.wrong(name, value, "a string that is not empty")
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A string that is not empty."""
+        """Read a string that is not empty."""
         value = self.raw(name)
         if value is None:
             value = default
@@ -93,14 +101,14 @@ class JsonObjectReader:
             raise InvalidPayload(f"{self.path(name)!r} is missing")
         if not isinstance(value, str) or not value:
             raise self.wrong(name, value, "a string that is not empty")
-        return self._written(name, value)
+        return self._utf8(name, value)
 
     def optional_text(self, name: str) -> str | None:
-        """A string that is not empty, or null."""
-        return None if self._absent(name) else self.text(name)
+        """Read a string that is not empty, or null."""
+        return None if self._is_null(name) else self.text(name)
 
     def choice(self, name: str, known: Iterable[str], default: str | None = None) -> str:
-        """One of the known words."""
+        """Read one of the known words."""
         value = self.text(name, default)
         options = list(known)
         if value not in options:
@@ -108,7 +116,7 @@ class JsonObjectReader:
         return value
 
     def flag(self, name: str, default: bool | None = None) -> bool:
-        """true or false."""
+        """Read true or false."""
         value = self.raw(name)
         if value is None:
             value = default
@@ -117,23 +125,23 @@ class JsonObjectReader:
         return value
 
     def whole(
-        self, name: str, default: int | None = None, *, least: int = 0, most: int = 2**53
+        self, name: str, default: int | None = None, least: int = 0, most: int = MAX_WHOLE
     ) -> int:
-        """A whole number within `least` and `most`."""
+        """Read a whole number from `least` to `most`."""
         value = self.raw(name)
         if value is None:
             value = default
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            limit = f"at least {least}" if most == 2**53 else f"from {least} to {most}"
+            limit = f"at least {least}" if most == MAX_WHOLE else f"from {least} to {most}"
             raise self.wrong(name, value, f"a whole number {limit}")
         return value
 
-    def optional_whole(self, name: str, *, least: int = 0) -> int | None:
-        """A whole number, or null."""
-        return None if self._absent(name) else self.whole(name, least=least)
+    def optional_whole(self, name: str, least: int = 0, most: int = MAX_WHOLE) -> int | None:
+        """Read a whole number from `least` to `most`, or null."""
+        return None if self._is_null(name) else self.whole(name, None, least, most)
 
-    def number(self, name: str, default: float | None = None, *, least: float = 0.0) -> float:
-        """A finite number, at least `least`."""
+    def number(self, name: str, default: float | None = None, least: float = 0.0) -> float:
+        """Read a finite number of at least `least`."""
         value = self.raw(name)
         if value is None:
             value = default
@@ -143,42 +151,46 @@ class JsonObjectReader:
             raise self.wrong(name, value, f"a number of at least {least:g}")
         return value
 
-    def optional_number(self, name: str, *, least: float = 0.0) -> float | None:
-        """A finite number, or null."""
-        return None if self._absent(name) else self.number(name, least=least)
+    def optional_number(self, name: str, least: float = 0.0) -> float | None:
+        """Read a finite number of at least `least`, or null."""
+        return None if self._is_null(name) else self.number(name, None, least)
 
-    def texts(self, name: str) -> tuple[str, ...]:
-        """A list of strings."""
-        value = self.required(name)
+    def texts(self, name: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """Read a list of strings."""
+        value = self.raw(name)
+        if value is None:
+            value = default
+        if value is None:
+            raise InvalidPayload(f"{self.path(name)!r} is missing")
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
             raise self.wrong(name, value, "a list of strings")
-        return tuple(self._written(name, each) for each in value)
+        return tuple(self._utf8(name, each) for each in value)
 
     def text_map(self, name: str) -> dict[str, str]:
-        """An object whose values are strings; missing reads as an empty one."""
+        """Read an object whose values are strings; a missing one reads as empty."""
         value = self.raw(name)
         if value is None:
             return {}
         if not isinstance(value, Mapping) or not all(isinstance(v, str) for v in value.values()):
             raise self.wrong(name, value, "an object of strings")
-        return {self._written(name, key): each for key, each in value.items()}
+        return {self._utf8(name, key): each for key, each in value.items()}
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """An object, its fields as they stand."""
+        """Read an object whose fields are not checked."""
         value = self.required(name)
         if not isinstance(value, Mapping):
             raise self.wrong(name, value, "an object")
         return dict(value)
 
     def items(self, name: str) -> list[Any]:
-        """A list."""
+        """Read a list whose members are not checked."""
         value = self.required(name)
         if not isinstance(value, list):
             raise self.wrong(name, value, "a list")
         return value
 
     def wrong(self, name: str, value: object, wanted: str) -> InvalidPayload:
-        """The error for a value that is not what the field wants."""
+        """Make the error for a value that the field does not allow."""
         if value is None:
             return InvalidPayload(f"{self.path(name)!r} must be {wanted}, and is missing")
         shown = json.dumps(value, default=str)
@@ -186,23 +198,23 @@ class JsonObjectReader:
             shown = shown[:57] + "..."
         return InvalidPayload(f"{self.path(name)!r} must be {wanted}, not {shown}")
 
-    def _written(self, name: str, value: str) -> str:
-        """Refuse half a surrogate pair, which JSON can say, and no request and no file."""
+    def _utf8(self, name: str, value: str) -> str:
+        """Refuse lone surrogates: JSON can write them, but requests and files are UTF-8."""
         if not is_text(value):
             raise self.wrong(name, value, "text that UTF-8 can write")
         return value
 
-    def _absent(self, name: str) -> bool:
+    def _is_null(self, name: str) -> bool:
         return self.raw(name) is None
 
 
 def is_text(value: str) -> bool:
-    """Whether UTF-8 can write it: bytes of a file's name that are none come as half characters."""
+    """Return true if UTF-8 can encode the text, so that it has no lone surrogate."""
     return value.isascii() or not _SURROGATES.search(value)
 
 
 def json_type_name(value: object) -> str:
-    """What JSON calls a value of this kind."""
+    """Return the name that JSON has for the type of a value, with its article."""
     match value:
         case None:
             return "null"

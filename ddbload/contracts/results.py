@@ -1,35 +1,28 @@
-"""Every message that crosses an edge: between states, processes, and runs.
-
-Each is a frozen dataclass with `to_json` and a strict `from_json` (unknown fields are
-`InvalidPayload`). Field names are whole words and changes are additive, because executions
-in flight span deployments. Byte offsets are absolute in the source, lines count from 1.
-"""
+"""Messages about results: row counts, segments, failures, reports and heartbeats."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from ddbload.contracts.json_reader import JsonObjectReader
-from ddbload.contracts.messages import IntMessage, Message
+from ddbload.contracts.messages import JsonRule, Message
 from ddbload.contracts.run_record import Cursor
 
 STATUSES = SUCCEEDED, SUCCEEDED_WITH_REJECTS, FAILED, INTERRUPTED, CANCELLED = (
     *("SUCCEEDED", "SUCCEEDED_WITH_REJECTS", "FAILED", "INTERRUPTED", "CANCELLED"),
 )
-"""The outcomes of a run. A run that is not over has none of them."""
+"""Outcomes of a finished run."""
 DONE = frozenset((SUCCEEDED, SUCCEEDED_WITH_REJECTS))
-"""The outcomes of a run that has nothing left to do."""
+"""Outcomes of a run that has nothing left to do."""
 MAX_CAUSE = 2000
-"""Characters of a cause that are kept: a Fail state takes 32,768, a run's record need not."""
+"""Characters kept of an error message. A Fail state would take 32,768."""
 
 
 @dataclass(frozen=True, slots=True)
-class RowCounts(IntMessage):
-    """What became of rows. The law: read = written + rejected + superseded + skipped."""
-
-    NAME = "counts"
+class RowCounts(Message):
+    """Row counts, for which read = written + rejected + superseded + skipped must hold."""
 
     read: int = 0
     written: int = 0
@@ -39,12 +32,12 @@ class RowCounts(IntMessage):
 
     @property
     def conserved(self) -> bool:
-        """Whether the conservation law holds."""
+        """True if every row that was read is accounted for."""
         return self.read == self.written + self.rejected + self.superseded + self.skipped
 
     @property
     def all_rejected(self) -> bool:
-        """At least one row was read, and every row was rejected."""
+        """True if at least one row was read and every row was rejected."""
         return 0 < self.read == self.rejected
 
     def __add__(self, other: RowCounts) -> RowCounts:
@@ -53,36 +46,21 @@ class RowCounts(IntMessage):
 
 @dataclass(frozen=True, slots=True)
 class WriteStats(Message):
-    """What writing took."""
+    """Requests that writing took, and the capacity that they consumed."""
 
     requests: int = 0
     throttled: int = 0
-    """Requests that DynamoDB refused, or returned items of, for want of capacity."""
+    """Requests that DynamoDB throttled, wholly or in part."""
     retries: int = 0
-    """Requests that carried a row which had been sent before."""
+    """Requests with at least one row that had been sent before."""
     consumed_wcu: float = 0.0
 
     def __add__(self, other: WriteStats) -> WriteStats:
         return WriteStats(*(a + b for a, b in zip(_values(self), _values(other), strict=True)))
 
-    @classmethod
-    def from_json(cls, value: object, path: str = "work") -> Self:
-        with JsonObjectReader(value, path) as f:
-            return cls(
-                requests=f.whole("requests"),
-                throttled=f.whole("throttled"),
-                retries=f.whole("retries"),
-                consumed_wcu=f.number("consumed_wcu"),
-            )
-
-
-def _planned(f: JsonObjectReader) -> PlanTotals | None:
-    value = f.raw("planned")
-    return None if value is None else PlanTotals.from_json(value, "planned")
-
 
 def _without_null(value: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Without fields that earlier versions do not know, where they say nothing."""
+    """Leave out null fields that earlier versions do not know."""
     return {key: each for key, each in value.items() if key not in names or each is not None}
 
 
@@ -91,17 +69,15 @@ def _values(message: RowCounts | WriteStats) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanTotals(IntMessage):
-    """What rows would come to that mode `plan` did not send."""
-
-    NAME = "planned"
+class PlanTotals(Message):
+    """Totals of the items that mode `plan` made and did not send."""
 
     items: int = 0
     item_bytes: int = 0
     write_units: int = 0
-    """Of the table, without its indexes."""
+    """Write units of the table, without its indexes."""
     largest_item: int = 0
-    """Bytes."""
+    """Bytes of the largest item."""
 
     def __add__(self, other: PlanTotals) -> PlanTotals:
         return PlanTotals(
@@ -114,57 +90,37 @@ class PlanTotals(IntMessage):
 
 @dataclass(frozen=True, slots=True)
 class Segment(Message):
-    """One invocation's work on a chunk: the rows from `start` up to, not with, `end`."""
+    """Result of one invocation on a chunk: the rows from `start` to `end`, exclusive."""
 
     chunk: int
     start: Cursor
     end: Cursor
     proven: bool
-    """The chunk's last byte was reached, and it ended a row."""
+    """True if the chunk's last byte was reached and ended a row."""
     rows: RowCounts
     work: WriteStats
     rejects: str | None
-    """The ledger's name of this segment's rejects, where there are any."""
+    """Name of the segment's rejects in the ledger; None without rejects."""
     planned: PlanTotals | None = None
-    """What the rows would come to, where nothing was sent."""
+    """Totals of mode `plan`, which sends nothing."""
     identical: int | None = None
     """Skipped rows that found an identical item; None if not known."""
 
     def to_json(self) -> dict[str, Any]:
         return _without_null(asdict(self), "planned", "identical")
 
-    @classmethod
-    def from_json(cls, value: object, path: str = "segment") -> Self:
-        with JsonObjectReader(value, path) as f:
-            return cls(
-                chunk=f.whole("chunk"),
-                start=Cursor.from_json(f.required("start"), "start"),
-                end=Cursor.from_json(f.required("end"), "end"),
-                proven=f.flag("proven"),
-                rows=RowCounts.from_json(f.required("rows")),
-                work=WriteStats.from_json(f.required("work")),
-                rejects=f.optional_text("rejects"),
-                planned=_planned(f),
-                identical=f.optional_whole("identical"),
-            )
-
 
 @dataclass(frozen=True, slots=True)
 class Failure(Message):
-    """Why something failed: an error's name and its message, without row data."""
+    """Name and message of an error. The message never holds row data."""
 
     name: str
     message: str
     chunk: int | None = None
 
     @classmethod
-    def from_json(cls, value: object, path: str = "error") -> Self:
-        with JsonObjectReader(value, path) as f:
-            return cls(f.text("name"), f.text("message"), f.optional_whole("chunk"))
-
-    @classmethod
     def caught(cls, value: object) -> Self:
-        """What the state machine caught. A function's own error stands in its Cause as JSON."""
+        """Read the error that the state machine caught; the Cause of a function is JSON."""
         with JsonObjectReader(value, "error") as f:
             name, message = f.text("Error", "UnknownError"), str(f.raw("Cause") or "")
         try:
@@ -174,16 +130,16 @@ class Failure(Message):
         return cls(name, message[:MAX_CAUSE] or "no cause was given")
 
     def to_end_by(self) -> Self:
-        """The same by a name that a Fail state may end by.
+        """Return the failure under a name that a Fail state may have.
 
-        Those that begin with `States.` the Amazon States Language keeps for itself.
+        The Amazon States Language reserves names that begin with `States.`.
         """
         return replace(self, name=self.name.removeprefix("States."))
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionOutput(Message):
-    """What an execution came to: its output, or, by way of `error`, how it fails."""
+    """Output of an execution; with an `error`, the execution ends in the Fail state."""
 
     run: str
     status: str
@@ -197,87 +153,55 @@ class ExecutionOutput(Message):
 
 @dataclass(frozen=True, slots=True)
 class Report(Message):
-    """`report.json`: the run, reconciled from its ledger."""
+    """`report.json`: the result of a run, added up from its ledger."""
 
     run: str
     status: str
-    """One of `STATUSES`. Reports of earlier versions say SUCCEEDED, rejects or not."""
+    """One of `STATUSES`. In reports of earlier versions SUCCEEDED may include rejects."""
     rows: RowCounts
     work: WriteStats
     bytes: int
-    """Of the source, settled: its header, and the rows that are."""
+    """Bytes of the source that are done: the header and all settled rows."""
     size: int
     chunks: int
     chunks_done: int
     seconds: float
-    """From the run's record to this report."""
+    """Seconds from the creation of the run's record to this report."""
     rejects: str | None
-    """Where the rejects lie, where there are any."""
+    """Folder or S3 prefix of the rejects; None without rejects."""
     error: Failure | None
     failures: tuple[Failure, ...] = ()
-    """Every chunk that is not imported and left word why."""
+    """Error of each chunk that failed and recorded why."""
     planned: PlanTotals | None = None
-    """What the rows would come to, where mode `plan` sent none."""
+    """Totals of mode `plan`, which sends nothing."""
     identical: int | None = None
     """Skipped rows that found an identical item; None if not known."""
 
     def to_json(self) -> dict[str, Any]:
         return _without_null(asdict(self), "planned", "identical")
 
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        with JsonObjectReader(value, "report") as f:
-            return cls(
-                run=f.text("run"),
-                status=f.text("status"),
-                rows=RowCounts.from_json(f.required("rows")),
-                work=WriteStats.from_json(f.required("work")),
-                bytes=f.whole("bytes"),
-                size=f.whole("size"),
-                chunks=f.whole("chunks"),
-                chunks_done=f.whole("chunks_done"),
-                seconds=f.number("seconds"),
-                rejects=f.optional_text("rejects"),
-                error=Failure.from_json(f.raw("error")) if f.has("error") else f.raw("error"),
-                failures=tuple(Failure.from_json(each) for each in f.items("failures")),
-                planned=_planned(f),
-                identical=f.optional_whole("identical"),
-            )
+
+def _read_boot(f: JsonObjectReader) -> str:
+    return f.text("boot") if f.raw("boot") else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat(Message):
-    """`progress.json`: a local run's sign of life, and how far it is."""
+    """`progress.json`: proof that a local run is alive, and its progress."""
 
     state: str
-    """`running`, and at a graceful end `ended`."""
+    """`running`, or `ended` after an orderly end."""
     step: str
     """`spool`, `preflight` or `import`."""
     host: str
-    boot: str
-    """The host's boot and namespace of process ids; empty where the system does not tell."""
+    boot: Annotated[str, JsonRule(read=_read_boot)]
+    """Identity of the host's boot and process id namespace; empty if unknown."""
     pid: int
     at: float
     """Seconds since the epoch."""
     every: float
-    """Seconds to the next one."""
+    """Seconds until the next heartbeat."""
     rows: RowCounts
-    """Settled ones, also those of chunks that are being imported."""
+    """Settled rows, those of unfinished chunks included."""
     bytes: int
     size: int
-
-    @classmethod
-    def from_json(cls, value: object, path: str = "progress") -> Self:
-        with JsonObjectReader(value, path) as f:
-            return cls(
-                state=f.text("state"),
-                step=f.text("step"),
-                host=f.text("host"),
-                boot=f.raw("boot") or "",
-                pid=f.whole("pid"),
-                at=f.number("at"),
-                every=f.number("every"),
-                rows=RowCounts.from_json(f.required("rows")),
-                bytes=f.whole("bytes"),
-                size=f.whole("size"),
-            )

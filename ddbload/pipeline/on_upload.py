@@ -52,9 +52,9 @@ class UploadRule(Message):
     nulls: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def from_json(cls, value: object, path: str = "upload") -> Self:
+    def from_json(cls, value: object, path: str | None = None) -> Self:
         """Strictly as to the rule itself; what a payload may hold, preflight checks."""
-        with JsonObjectReader(value, path) as f:
+        with JsonObjectReader(value, path or "upload") as f:
             return cls(
                 prefix=f.raw("prefix") or "",
                 table=f.text("table"),

@@ -5,14 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from ddbload.contracts.chunks import Chunk, PreflightCursor
+from ddbload.contracts.chunks import Chunk, ObjectSlice, PreflightCursor
+from ddbload.contracts.messages import Message
 from ddbload.contracts.payload import Options, Payload, Source, check_run_id
-from ddbload.contracts.results import Failure, Report, RowCounts, Segment, WriteStats
+from ddbload.contracts.results import (
+    Failure,
+    Heartbeat,
+    PlanTotals,
+    Report,
+    RowCounts,
+    Segment,
+    WriteStats,
+)
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
 from ddbload.errors import InvalidPayload
 
@@ -121,6 +130,12 @@ MESSAGES: list[tuple[Any, Callable[[object], Any]]] = [
     (REPORT, Report.from_json),
     (replace(REPORT, identical=7), Report.from_json),
     (replace(REPORT, error=None, failures=()), Report.from_json),
+    (replace(REPORT, planned=PlanTotals(1, 2, 3, 4)), Report.from_json),
+    (ObjectSlice({"etag": "e"}, 0, 3, 1, 90), ObjectSlice.from_json),
+    (
+        Heartbeat("running", "import", "host", "", 1, 2.5, 5.0, RowCounts(1, 1), 9, 90),
+        Heartbeat.from_json,
+    ),
 ]
 each_message = pytest.mark.parametrize(
     ("message", "read"), MESSAGES, ids=[type(message).__name__ for message, _ in MESSAGES]
@@ -286,7 +301,7 @@ def test_what_a_source_means(changes: dict[str, Any], expected: dict[str, Any]) 
         ({"options__mode": "upsert"}, "'options.mode' must be one of "),
         (
             {"options__mode": "last-wins"},
-            "'options.position_attribute' is missing: mode last-wins keeps there",
+            "'options.position_attribute' is missing: mode last-wins ",
         ),
         (
             {"options__mode": "last-wins", "options__position_attribute": ""},
@@ -444,3 +459,51 @@ def test_what_earlier_versions_do_not_know_is_left_out_where_it_says_nothing():
     for message in (SEGMENT, REPORT):
         assert "identical" not in message.to_json()
     assert SEGMENT.identical is None
+
+
+@pytest.mark.parametrize(
+    ("message", "path", "error"),
+    [
+        (SEGMENT, "rows.read", "'segment.rows.read' must be a whole number at least 0, not null"),
+        (SEGMENT, "start.line", "'segment.start.line' must be a whole number at least 1, not null"),
+        (REPORT, "failures.0.name", "'report.failures[0].name' is missing"),
+        (RECORD, "table.keys.0.name", "'run.table.keys[0].name' is missing"),
+        (RECORD, "payload.source.bucket", "'run.payload.source.bucket' is missing"),
+    ],
+)
+def test_an_error_names_the_whole_path_of_a_nested_field(
+    message: Any, path: str, error: str
+) -> None:
+    value = json.loads(json.dumps(message.to_json()))
+    *outer, name = path.split(".")
+    inner = value
+    for step in outer:
+        inner = inner[int(step) if step.isdecimal() else step]
+    inner[name] = None
+    with pytest.raises(InvalidPayload, match=re.escape(error.replace(", not null", ""))):
+        type(message).from_json(value)
+
+
+def test_a_given_path_begins_the_path_of_every_error() -> None:
+    with pytest.raises(InvalidPayload, match=r"^'uploads\[0\]\.source\.key' must be a string"):
+        Payload.from_json(_input(source__key=1), "uploads[0]")
+
+
+def test_a_cursor_of_an_earlier_version_lacks_the_object() -> None:
+    earlier = {"byte": 9, "line": 2, "chunk": 1}
+    assert PreflightCursor.from_json(earlier) == PreflightCursor(9, 2, 1, 0, 0)
+
+
+def test_a_record_of_an_earlier_version_has_a_ledger_of_version_1() -> None:
+    value = json.loads(json.dumps(RECORD.to_json()))
+    del value["ledger_version"]
+    assert RunRecord.from_json(value).ledger_version == 1
+
+
+def test_a_field_of_an_unsupported_type_has_no_reader() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Unreadable(Message):
+        at: complex
+
+    with pytest.raises(TypeError, match="no reader for field at"):
+        Unreadable.from_json({"at": 1})
