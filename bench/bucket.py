@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
-from localaws.processes import when_stdin_ends
+from localaws.processes import on_stdin_eof
 
 BUCKET = "bench"
 PREFIX = "in/"
@@ -180,7 +180,7 @@ async def serve() -> None:
     def stop() -> None:
         loop.call_soon_threadsafe(ended.set)
 
-    when_stdin_ends(stop)
+    on_stdin_eof(stop)
     port = server.sockets[0].getsockname()[1]
     print(json.dumps({"endpoint": f"http://127.0.0.1:{port}"}), flush=True)
     await ended.wait()

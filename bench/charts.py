@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from bench.figures import Figure
+from bench.medians import ClientMedians
 
 BAR = 30
 """Characters of the longest bar in a terminal."""
@@ -26,7 +26,7 @@ text { font: 12px system-ui, sans-serif; fill: #24292f; }
 """.strip()
 
 
-def table(figures: Sequence[Figure]) -> str:
+def table(figures: Sequence[ClientMedians]) -> str:
     """One scenario's, a line for each client."""
     if not figures:
         return ""
@@ -53,7 +53,7 @@ def bar(part: float) -> str:
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
 
 
-def svg(scenarios: Sequence[Sequence[Figure]], caption: str) -> str:
+def svg(scenarios: Sequence[Sequence[ClientMedians]], caption: str) -> str:
     """All scenarios, one below the other: CPU seconds a million rows, shorter is better.
 
     Each has a scale of its own, from zero.
@@ -87,7 +87,7 @@ def svg(scenarios: Sequence[Sequence[Figure]], caption: str) -> str:
     return "\n".join([head, f"<style>{_STYLE}</style>", *parts, "</svg>", ""])
 
 
-def _value(figure: Figure) -> str:
+def _value(figure: ClientMedians) -> str:
     less = "" if figure.times_less is None else f" ({figure.times_less:.1f} times less)"
     return f"{figure.cpu_per_million:.1f} s{less if figure.client.ours else ''}"
 

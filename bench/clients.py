@@ -15,7 +15,7 @@ RIVALS_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
 """Has aiobotocore, whose botocore is older than ours."""
 TABLE = "bench"
 DEFAULT_CONCURRENCY = 16
-PLAIN_LOOP = "batch_writer"
+BASELINE = "batch_writer"
 """Whom all others are compared with."""
 
 _RIVALS = {
@@ -24,9 +24,9 @@ _RIVALS = {
     "pool": ("bench.rivals.pool", sys.executable),
     "aiobotocore": ("bench.rivals.aio", str(RIVALS_PYTHON)),
 }
-_BARE = "batch_writer_bare"
-_ONE_AT_A_TIME = ("sync", PLAIN_LOOP, _BARE)
-_OWN_WIRE = ("async",)
+_UNCHECKED = "batch_writer_bare"
+_SINGLE_REQUEST = ("sync", BASELINE, _UNCHECKED)
+_FAST_ENGINES = ("async",)
 """Quick enough to be measured with more rows: the others go through botocore."""
 
 
@@ -43,7 +43,7 @@ class Client:
         name, _, number = text.partition("@")
         if name not in names():
             raise ValueError(f"no client {name}: there are {', '.join(names())}")
-        if name in _ONE_AT_A_TIME:
+        if name in _SINGLE_REQUEST:
             if number not in ("", "1"):
                 raise ValueError(f"{name} sends one request at a time")
             return cls(name, 1)
@@ -55,7 +55,7 @@ class Client:
     @property
     def label(self) -> str:
         """For people, and for `named`."""
-        return self.name if self.name in _ONE_AT_A_TIME else f"{self.name}@{self.concurrency}"
+        return self.name if self.name in _SINGLE_REQUEST else f"{self.name}@{self.concurrency}"
 
     @property
     def ours(self) -> bool:
@@ -65,7 +65,7 @@ class Client:
     @property
     def quick(self) -> bool:
         """Whether few rows would measure little but its start-up."""
-        return self.name in _OWN_WIRE
+        return self.name in _FAST_ENGINES
 
     def command(self, file: Path, shape: Shape, folder: Path) -> list[str]:
         """What imports a file. `folder`: for what it wants to keep."""
@@ -77,7 +77,7 @@ class Client:
             "delimiter": shape.delimiter,
             "header": shape.header,
             "concurrency": self.concurrency,
-            "checks": self.name == PLAIN_LOOP,
+            "checks": self.name == BASELINE,
         }
         return [python, "-m", module, str(file), TABLE, json.dumps(settings)]
 

@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.charts import svg, table
+from bench.checksum import ItemChecksum, expected_checksum
 from bench.clients import RIVALS_PYTHON, ROOT, Client, names
-from bench.figures import Figure, Round, figures
-from bench.rounds import Cores, Refused, Scenario, SinkProcess, run, sink
+from bench.medians import ClientMedians, Round, figures
+from bench.rounds import Cores, InvalidRound, Scenario, SinkProcess, run, sink
 from bench.shapes import SHAPES, Shape
-from bench.tally import Tally, expected
 
 START_ROWS = 25
 BUSY = 0.5
@@ -43,14 +43,14 @@ class File:
     """A file to import, and what has to arrive of it."""
 
     path: Path
-    due: Tally
+    due: ItemChecksum
 
     @classmethod
     def made(cls, folder: Path, shape: Shape, rows: int, seed: int) -> File:
         """A new one."""
         path = folder / f"{shape.name}-{rows}{shape.suffix}"
         shape.write(path, rows, seed)
-        due = expected(path, shape)
+        due = expected_checksum(path, shape)
         if due.items != rows:
             raise RuntimeError(f"{path.name} has {due.items} rows")
         return cls(path, due)
@@ -59,7 +59,7 @@ class File:
 def warm_up(
     clients: Sequence[Client], scenario: Scenario, file: File, to: SinkProcess, cores: Cores
 ) -> None:
-    """Have each client's modules compiled, and in the system's cache. Raises `Refused`."""
+    """Have each client's modules compiled, and in the system's cache. Raises `InvalidRound`."""
     for client in clients:
         _say(f"warming up {client.label}")
         run(client, scenario, file.path, file.due, to, cores)
@@ -74,7 +74,7 @@ def measure(
     to: SinkProcess,
     cores: Cores,
 ) -> list[Round]:
-    """All rounds of a scenario. Raises `Refused`."""
+    """All rounds of a scenario. Raises `InvalidRound`."""
     done: list[Round] = []
     for turn in range(rounds):
         first = turn % len(clients)
@@ -181,7 +181,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
 def main(words: Sequence[str] | None = None) -> None:
     """Measure; print tables, and write JSON and SVG."""
     asked = _arguments(words)
-    cores = Cores.of_this_machine()
+    cores = Cores.for_this_machine()
     on = machine()
     caption = (
         f"{on['python']}, {on['machine']}, {on['processor']}, {on['cores']} cores,"
@@ -200,7 +200,7 @@ def main(words: Sequence[str] | None = None) -> None:
         return rows
 
     rounds: list[Round] = []
-    panels: list[list[Figure]] = []
+    panels: list[list[ClientMedians]] = []
     with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder, sink(cores) as to:
         for name in asked.shapes:
             shape = SHAPES[name]
@@ -217,7 +217,7 @@ def main(words: Sequence[str] | None = None) -> None:
                     if not rounds:
                         warm_up(asked.clients, scenario, files[START_ROWS], to, cores)
                     done = measure(asked.clients, scenario, files, rows_of, asked.rounds, to, cores)
-                except Refused as refused:
+                except InvalidRound as refused:
                     _say("")
                     sys.exit(str(refused))
                 _say("")

@@ -25,7 +25,7 @@ from typing import Any
 
 from bench.bucket import BUCKET, PREFIX, SHAPES, keys_of
 from bench.clients import ROOT
-from localaws.processes import end
+from localaws.processes import end_process
 
 SETTINGS = {
     "AWS_ACCESS_KEY_ID": "made-up",
@@ -39,7 +39,7 @@ SETTINGS = {
 }
 
 
-def by_ddbload(requests: int) -> Iterator[str]:
+def list_with_ddbload(requests: int) -> Iterator[str]:
     """The keys, listed by `ddbload.source.s3_listing.list_objects`."""
     from ddbload.aws.clients import Clients
     from ddbload.source.s3_listing.list_objects import list_objects
@@ -52,7 +52,7 @@ def by_ddbload(requests: int) -> Iterator[str]:
         yield each.key
 
 
-def by_paginator(_: int) -> Iterator[str]:
+def list_with_paginator(_: int) -> Iterator[str]:
     """The keys, listed as boto3's manual says."""
     import boto3
 
@@ -64,9 +64,9 @@ def by_paginator(_: int) -> Iterator[str]:
 
 
 VARIANTS = {
-    "boto3 paginator": (by_paginator, 1),
-    "ddbload, page by page": (by_ddbload, 1),
-    "ddbload": (by_ddbload, 16),
+    "boto3 paginator": (list_with_paginator, 1),
+    "ddbload, page by page": (list_with_ddbload, 1),
+    "ddbload": (list_with_ddbload, 16),
 }
 
 
@@ -90,7 +90,7 @@ def measured(name: str) -> dict[str, Any]:
 
 
 @contextmanager
-def served(module: str = "bench.bucket") -> Iterator[str]:
+def bucket_server(module: str = "bench.bucket") -> Iterator[str]:
     """The bucket's process; its URL."""
     process = subprocess.Popen(
         [sys.executable, "-m", module], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -99,7 +99,7 @@ def served(module: str = "bench.bucket") -> Iterator[str]:
         assert process.stdout is not None  # noqa: S101 - for type checkers
         yield json.loads(process.stdout.readline())["endpoint"]
     finally:
-        end(process)
+        end_process(process)
 
 
 def ask(endpoint: str, path: str, said: dict[str, Any] | None = None) -> Any:
@@ -110,7 +110,7 @@ def ask(endpoint: str, path: str, said: dict[str, Any] | None = None) -> Any:
         return json.load(answer)
 
 
-def in_a_process(module: str, name: str, endpoint: str, *more: str) -> dict[str, Any]:
+def run_in_process(module: str, name: str, endpoint: str, *more: str) -> dict[str, Any]:
     """What a process of its own says of a variant."""
     kept = {n: v for n, v in os.environ.items() if not n.startswith(("AWS_", "PYTHON"))}
     done = subprocess.run(
@@ -141,7 +141,7 @@ def main() -> None:
     print(
         f"{'shape':10}{'variant':24}{'s':>8}{'CPU s':>8}{'pages':>7}{'faster':>8}{'less CPU':>10}"
     )
-    with served() as endpoint:
+    with bucket_server() as endpoint:
         for shape in asked.shapes.split(","):
             compare(endpoint, shape, asked)
 
@@ -156,7 +156,7 @@ def compare(endpoint: str, shape: str, asked: Any) -> None:
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             said = {"shape": shape, "objects": asked.objects, "latency": asked.latency / 1000}
             ask(endpoint, "/reset", said)
-            one = in_a_process("bench.listing", name, endpoint)
+            one = run_in_process("bench.listing", name, endpoint)
             if one["digest"] != right:
                 sys.exit(f"refused: {name} lists other keys, or in another order: {shape}")
             found[name].append({**one, "pages": ask(endpoint, "/counters")["pages"]})

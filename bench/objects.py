@@ -22,13 +22,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bench.bucket import BUCKET, keys_of
-from bench.listing import ask, in_a_process, served
+from bench.listing import ask, bucket_server, run_in_process
 
 BYTES = 1024
 SHAPE = "hashed"
 
 
-def by_boto3(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
+def read_with_boto3(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
     """As boto3's manual says for several threads."""
     import boto3
 
@@ -43,7 +43,7 @@ def by_boto3(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
         yield from pool.map(read, pinned)
 
 
-def by_threads(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
+def read_with_threads(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
     """`ddbload.source.small_objects` through a botocore client."""
     from ddbload.aws.clients import Clients
     from ddbload.source.small_objects import CONCURRENCY, read_objects
@@ -54,7 +54,7 @@ def by_threads(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
         yield data
 
 
-def by_loop(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
+def read_with_event_loop(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
     """`ddbload.source.small_objects` by requests of its own."""
     from ddbload.aws.clients import Clients
     from ddbload.source.small_objects import read_objects
@@ -67,9 +67,9 @@ def by_loop(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
 
 
 VARIANTS = {
-    "boto3, 10 threads": (by_boto3, 0.05),
-    "ddbload, threads": (by_threads, 0.05),
-    "ddbload, async": (by_loop, 1.0),
+    "boto3, 10 threads": (read_with_boto3, 0.05),
+    "ddbload, threads": (read_with_threads, 0.05),
+    "ddbload, async": (read_with_event_loop, 1.0),
 }
 
 
@@ -122,7 +122,7 @@ def main() -> None:
     print(f"{'variant':20}{heads}")
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in VARIANTS}
     names = list(VARIANTS)
-    with served() as endpoint:
+    with bucket_server() as endpoint:
         for turn in range(asked.rounds):
             for name in names[turn % len(names) :] + names[: turn % len(names)]:
                 found[name].append(one_round(endpoint, name, asked))
@@ -143,7 +143,7 @@ def one_round(endpoint: str, name: str, asked: Any) -> dict[str, Any]:
     said = {"shape": SHAPE, "objects": count, "bytes": BYTES, "latency": asked.latency / 1000}
     ask(endpoint, "/reset", said)
     etag = ask(endpoint, "/etag")["etag"]
-    result = in_a_process("bench.objects", name, endpoint, str(count), etag)
+    result = run_in_process("bench.objects", name, endpoint, str(count), etag)
     if (result["objects"], result["bytes"]) != (count, count * BYTES):
         sys.exit(f"refused: {name} did not get every byte")
     return result

@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.checksum import ItemChecksum
 from bench.clients import ROOT, TABLE, Client
 from bench.shapes import Shape
-from bench.tally import Tally
-from localaws.processes import end
+from localaws.processes import end_process
 
-MOST_SECONDS = 3600.0
+TIMEOUT_SECONDS = 3600.0
 """A client that takes longer is ended, and the run with it."""
 _POLL_SECONDS = 0.01
 
 
-class Refused(Exception):
+class InvalidRound(Exception):
     """A round that proves nothing: not every item arrived, or not as it was."""
 
 
@@ -37,7 +37,7 @@ class Cores:
     others: int | None
 
     @classmethod
-    def of_this_machine(cls) -> Cores:
+    def for_this_machine(cls) -> Cores:
         """The first for the sink and this process, the last for the client."""
         if not hasattr(os, "sched_setaffinity"):
             return cls(None, None)
@@ -107,7 +107,7 @@ class SinkProcess:
         assert self._process.stdout is not None  # noqa: S101 - for type checkers
         line = self._process.stdout.readline()
         if not line:
-            end(self._process)
+            end_process(self._process)
             raise RuntimeError("the sink did not start")
         self.ready: dict[str, str] = json.loads(line)
         self._direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -154,7 +154,7 @@ class SinkProcess:
 
     def close(self) -> None:
         """End it."""
-        end(self._process)
+        end_process(self._process)
 
 
 @contextmanager
@@ -169,9 +169,9 @@ def sink(cores: Cores) -> Iterator[SinkProcess]:
 
 
 def run(
-    client: Client, scenario: Scenario, file: Path, due: Tally, to: SinkProcess, cores: Cores
+    client: Client, scenario: Scenario, file: Path, due: ItemChecksum, to: SinkProcess, cores: Cores
 ) -> Cost:
-    """One round. Raises `Refused` when the sink has seen anything but what was due."""
+    """One round. Raises `InvalidRound` when the sink has seen anything but what was due."""
     to.reset(scenario)
     with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder:
         command = client.command(file, scenario.shape, Path(folder, "ledger"))
@@ -180,7 +180,7 @@ def run(
     what = f"{client.label}, {scenario.title}"
     check(what, counters, due)
     if client.ours:
-        check_told(what, json.loads(out), due.items)
+        check_ddbload_report(what, json.loads(out), due.items)
     return Cost(
         cpu=cost.ru_utime + cost.ru_stime,
         wall=cost.wall,
@@ -190,8 +190,8 @@ def run(
     )
 
 
-def check(what: str, counters: Mapping[str, Any], due: Tally) -> None:
-    """Raise `Refused` unless exactly the items that are due have come."""
+def check(what: str, counters: Mapping[str, Any], due: ItemChecksum) -> None:
+    """Raise `InvalidRound` unless exactly the items that are due have come."""
     if counters["invalid"]:
         why = f"{counters['invalid']} requests were none: {counters['first_invalid']}"
     elif counters["items"] != due.items:
@@ -200,19 +200,19 @@ def check(what: str, counters: Mapping[str, Any], due: Tally) -> None:
         why = "the items that arrived are not those of the file"
     else:
         return
-    raise Refused(f"refused: {what}: {why}")
+    raise InvalidRound(f"refused: {what}: {why}")
 
 
-def check_told(what: str, told: Mapping[str, Any], rows: int) -> None:
-    """Raise `Refused` unless ddbload's own count obeys the conservation law, with all written."""
+def check_ddbload_report(what: str, told: Mapping[str, Any], rows: int) -> None:
+    """Raise `InvalidRound` unless ddbload reports that every row was read and written once."""
     counted = told["rows"]
     settled = sum(counted[name] for name in ("written", "rejected", "superseded", "skipped"))
     if not counted["read"] == settled == counted["written"] == rows:
-        raise Refused(f"refused: {what}: of {rows} rows ddbload says {counted}")
+        raise InvalidRound(f"refused: {what}: of {rows} rows ddbload says {counted}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Used:
+class _ResourceUsage:
     ru_utime: float
     ru_stime: float
     ru_maxrss: int
@@ -221,7 +221,7 @@ class _Used:
 
 def _measured(
     command: list[str], environment: dict[str, str], folder: Path, cores: Cores
-) -> tuple[_Used, str]:
+) -> tuple[_ResourceUsage, str]:
     """Run a command on the client's core. Gives what it used, and its standard output."""
     out, err = folder / "out", folder / "err"
     with out.open("wb") as to_out, err.open("wb") as to_err:
@@ -244,8 +244,10 @@ def _measured(
                 pid, status, used = os.wait4(process.pid, os.WNOHANG)
                 if pid:
                     break
-                if time.monotonic() - begin > MOST_SECONDS:
-                    raise Refused(f"refused: {command[2]} took more than {MOST_SECONDS:g} s")
+                if time.monotonic() - begin > TIMEOUT_SECONDS:
+                    raise InvalidRound(
+                        f"refused: {command[2]} took more than {TIMEOUT_SECONDS:g} s"
+                    )
                 time.sleep(_POLL_SECONDS)
         except BaseException:
             process.kill()
@@ -255,5 +257,7 @@ def _measured(
     wall = time.monotonic() - begin
     if process.returncode:
         told = err.read_text(errors="replace")[-3000:]
-        raise Refused(f"refused: {' '.join(command[:6])} ended with {process.returncode}\n{told}")
-    return _Used(used.ru_utime, used.ru_stime, used.ru_maxrss, wall), out.read_text()
+        raise InvalidRound(
+            f"refused: {' '.join(command[:6])} ended with {process.returncode}\n{told}"
+        )
+    return _ResourceUsage(used.ru_utime, used.ru_stime, used.ru_maxrss, wall), out.read_text()

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.certificate import server_context
-from bench.tally import Tally
-from localaws.processes import when_stdin_ends
+from bench.checksum import ItemChecksum
+from localaws.processes import on_stdin_eof
 
 BACKLOG_BYTES = 400_000_000
 """So much is kept to be counted later, while nobody is measured."""
@@ -45,7 +45,7 @@ class Sink:
         self.latency = float(said.get("latency", 0.0))
         self.table = str(said.get("table", "bench"))
         self.keys = dict(said.get("keys", {"id": "S"}))
-        self.tally = Tally()
+        self.checksum = ItemChecksum()
         self.requests = 0
         self.invalid: list[str] = []
         self.first = self.last = 0.0
@@ -89,7 +89,7 @@ class Sink:
             if len({self._key(item) for item in items}) < len(items):
                 raise ValueError("a key comes twice in one batch")
             for item in items:
-                self.tally.add(item)
+                self.checksum.add(item)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             self.invalid.append(f"{type(error).__name__}: {error}")
 
@@ -103,8 +103,8 @@ class Sink:
         """What has come since the reset; `seconds` from the first request to the last."""
         self.settle()
         return {
-            "items": self.tally.items,
-            "checksum": self.tally.checksum,
+            "items": self.checksum.items,
+            "checksum": self.checksum.checksum,
             "requests": self.requests,
             "seconds": self.last - self.first,
             "invalid": len(self.invalid),
@@ -221,7 +221,7 @@ async def serve(folder: Path) -> None:
     def stop() -> None:
         loop.call_soon_threadsafe(ended.set)
 
-    when_stdin_ends(stop)
+    on_stdin_eof(stop)
     ready = {
         "http": f"http://127.0.0.1:{plain_port}",
         "https": f"https://127.0.0.1:{secure_port}",

@@ -13,7 +13,7 @@ import threading
 import warnings
 from pathlib import Path
 
-from localaws.processes import when_stdin_ends
+from localaws.processes import on_stdin_eof
 from localaws.settings import Settings
 
 
@@ -30,8 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
     for number in heeded:
         signal.signal(number, lambda *_: ended.set())
     if options.exit_on_stdin_eof:
-        when_stdin_ends(ended.set)
-    _quieten()
+        on_stdin_eof(ended.set)
+    _configure_logging()
     work_folder = Path(tempfile.mkdtemp(prefix="localaws-"))
     try:
         return _run(_settings(options, work_folder), ended)
@@ -43,19 +43,19 @@ def _run(settings: Settings, ended: threading.Event) -> int:
     # moto reads this when it is imported.
     os.environ["AWS_DEFAULT_REGION"] = settings.region
     from localaws.dynalite import DynaliteMissing  # noqa: PLC0415 - a quick --help
+    from localaws.emulator import Emulator  # noqa: PLC0415
     from localaws.patches import WrongMoto  # noqa: PLC0415
-    from localaws.running import Running  # noqa: PLC0415
 
     try:
-        running = Running(settings)
+        emulator = Emulator(settings)
     except (DynaliteMissing, WrongMoto, OSError) as error:
         print(f"localaws: {error}", file=sys.stderr)  # noqa: T201 - a command's message
         return 1
     try:
-        print(running.announcement(), flush=True)  # noqa: T201 - a command's result
+        print(emulator.announcement(), flush=True)  # noqa: T201 - a command's result
         ended.wait()
     finally:
-        running.close()
+        emulator.close()
     return 0
 
 
@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _quieten() -> None:
+def _configure_logging() -> None:
     """moto warns of what templates hold and it leaves out, and logs every failing state."""
     warnings.filterwarnings("ignore")
     logging.basicConfig(level=logging.WARNING, format="localaws: %(name)s: %(message)s")

@@ -40,7 +40,7 @@ def assume_role(role: str, session: str, region: str) -> Credentials:
     return Credentials(assumed.access_key_id, assumed.secret_access_key, assumed.session_token)
 
 
-def role_of_access_key(access_key: str) -> str | None:
+def find_role(access_key: str) -> str | None:
     """The ARN of the role that a service here assumed by this key; None for anybody else's.
 
     Roles that people assume (`cdk deploy` does) are not known here on purpose: what is watched

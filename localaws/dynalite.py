@@ -11,8 +11,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from localaws.pages import NODE_GUARD
-from localaws.processes import end
+from localaws.browser_guard import NODE_GUARD
+from localaws.processes import end_process
 from localaws.settings import HOST
 
 # It ends when its standard input does, however that comes. Left to itself, dynalite throws when
@@ -61,12 +61,12 @@ class Dynalite:
         pipe = self._process.stdout
         port = pipe.readline().strip() if pipe else b""
         if not port:
-            end(self._process)
+            end_process(self._process)
             raise DynaliteMissing("dynalite did not start: run `npm ci`, and see above")
         self.endpoint = f"http://{HOST}:{int(port)}"
 
     def close(self) -> None:
-        end(self._process)
+        end_process(self._process)
 
 
 def _package() -> Path:

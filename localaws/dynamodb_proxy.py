@@ -12,14 +12,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from localaws.calls import refusal_of_signed
+from localaws.browser_guard import BrowserGuard
+from localaws.call_observers import check_signed_request
 from localaws.iam.requests import Request
-from localaws.pages import Guarded
-from localaws.server import refusal_answer
+from localaws.server import denied_response
 from localaws.settings import HOST
 
 # The Host is each server's own, and dynalite takes no other.
-_NOT_PASSED_ON = frozenset(
+_HOP_BY_HOP_HEADERS = frozenset(
     {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
 )
 
@@ -49,7 +49,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
 
-class _Handler(Guarded, BaseHTTPRequestHandler):
+class _Handler(BrowserGuard, BaseHTTPRequestHandler):
     """One connection of a client, with one to dynalite for as long as it lasts."""
 
     protocol_version = "HTTP/1.1"
@@ -75,13 +75,13 @@ class _Handler(Guarded, BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         path, _, query = self.path.partition("?")
         request = Request("POST", path, query, headers, lambda: body)
-        refused = refusal_of_signed(request)
+        refused = check_signed_request(request)
         if refused is not None:
-            denied = refusal_answer(request, refused)
+            denied = denied_response(request, refused)
             self._answer(denied.status, [*denied.headers.items()], denied.body)
             return
         try:
-            passed = {k: v for k, v in headers.items() if k not in _NOT_PASSED_ON}
+            passed = {k: v for k, v in headers.items() if k not in _HOP_BY_HOP_HEADERS}
             self._onward.request("POST", self.path, body, passed)
             response = self._onward.getresponse()
             answer = response.read()
@@ -94,7 +94,7 @@ class _Handler(Guarded, BaseHTTPRequestHandler):
     def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         self.send_response_only(status)
         for name, value in headers:
-            if name.lower() not in _NOT_PASSED_ON:
+            if name.lower() not in _HOP_BY_HOP_HEADERS:
                 self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

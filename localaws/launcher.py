@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from localaws.processes import end
+from localaws.processes import end_process
 
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -56,7 +56,7 @@ class LocalAws:
         )
         line = process.stdout.readline() if process.stdout else b""
         if not line:
-            end(process)
+            end_process(process)
             raise LocalAwsFailed(f"localaws ended with status {process.returncode}")
         ready = json.loads(line)
         self.endpoint = ready["endpoint"]
@@ -73,5 +73,5 @@ class LocalAws:
         trace: TracebackType | None,
     ) -> None:
         if self._process is not None:
-            end(self._process, seconds=20)
+            end_process(self._process, seconds=20)
             self._process = None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 
-def end(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:
+def end_process(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:
     """Ask the process to end, then make it; closes its pipes. Nothing if it has ended."""
     if process.poll() is None:
         process.terminate()
@@ -25,7 +25,7 @@ def end(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:
                 pipe.close()
 
 
-def when_stdin_ends(action: Callable[[], None]) -> None:
+def on_stdin_eof(action: Callable[[], None]) -> None:
     """Run `action` once nobody holds the other end of our standard input any more.
 
     However a process ends, SIGKILL included, the system closes its pipes: so this is how a

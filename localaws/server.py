@@ -22,20 +22,20 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from localaws.calls import refusal_of_missing, refusal_of_signed
-from localaws.iam.refusals import Answer, access_denied
-from localaws.iam.requests import Request, signature_of
-from localaws.pages import refusal
-from localaws.patches.patching import replace
+from localaws.browser_guard import browser_refusal
+from localaws.call_observers import check_missing_object, check_signed_request
+from localaws.iam.refusals import HttpResponse, access_denied
+from localaws.iam.requests import Request, parse_signature
+from localaws.patches.monkeypatch import replace
 from localaws.settings import HOST
 
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 # Bodies beyond this are objects; no permission depends on what is in them.
 _READ_BYTES = 1_048_576
 # moto's own controls, and the metadata of machines.
-_OF_MOTO = re.compile(r"/+(?:moto-api|latest/+meta-data)", re.IGNORECASE)
+_MOTO_CONTROLS = re.compile(r"/+(?:moto-api|latest/+meta-data)", re.IGNORECASE)
 # Methods of presigned URLs. Not POST: a page sends one without asking first.
-_BY_LINK = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+_PRESIGNED_METHODS = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _CUSTOM_RESOURCE = re.compile(r"/cloudformation_[a-z0-9-]+/cfnresponse")
 
 
@@ -51,7 +51,7 @@ class _Dispatcher(DomainDispatcherApplication):
     """Leads presigned URLs to S3, as AWS does; moto would go by the path."""
 
     def infer_service_region_host(self, environ: dict[str, Any], path: str) -> str | None:
-        if _by_link(_request(environ)):
+        if _is_presigned(_parse_request(environ)):
             return "s3.us-east-1.amazonaws.com"
         return super().infer_service_region_host(environ, path)
 
@@ -73,8 +73,8 @@ class Server:
         replace(werkzeug_app, "CORS", lambda _: None)
         application: Application = _Dispatcher(create_backend_app)
         if self._watch:
-            application = _watched(application)
-        application = _guarded(application, self._socket.getsockname()[1])
+            application = _observe_calls(application)
+        application = _refuse_browsers(application, self._socket.getsockname()[1])
         self._server = make_server(
             HOST,
             self._socket.getsockname()[1],
@@ -93,27 +93,29 @@ class Server:
         self._socket.close()
 
 
-def _guarded(application: Application, port: int) -> Application:
+def _refuse_browsers(application: Application, port: int) -> Application:
     """Refuse what a web page sent, and what nobody signed, before anything looks at it."""
 
     def call(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        request = _request(environ)
-        refused = refusal(request.method, request.headers, port) or _unsigned(request)
+        request = _parse_request(environ)
+        refused = browser_refusal(request.method, request.headers, port) or _missing_signature(
+            request
+        )
         if refused is None:
             return application(environ, start_response)
-        _drain(environ)
+        _drain_body(environ)
         return _refuse(request, refused, start_response)
 
     return call
 
 
-def _unsigned(request: Request) -> str | None:
+def _missing_signature(request: Request) -> str | None:
     """Return why a request without a signature is refused; None for the few that need none.
 
     Whose signature it is does not matter. A header with one is what no page can send unasked;
     a link with one it can, so that links read and write objects, and do nothing else.
     """
-    if request.headers.get("authorization", "").startswith("AWS4-") or _by_link(request):
+    if request.headers.get("authorization", "").startswith("AWS4-") or _is_presigned(request):
         return None
     # The URL that a custom resource is given to answer at, by PUT, is its permission.
     if request.method == "PUT" and _CUSTOM_RESOURCE.fullmatch(request.path):
@@ -121,33 +123,33 @@ def _unsigned(request: Request) -> str | None:
     return "localaws: the request is missing a signature (Signature Version 4)"
 
 
-def _by_link(request: Request) -> bool:
+def _is_presigned(request: Request) -> bool:
     """Tell whether a request has a presigned URL of S3, of Signature Version 4 or 2.
 
     What moto serves by its path alone, whatever service the signature is for, has none.
     """
-    if "authorization" in request.headers or request.method not in _BY_LINK:
+    if "authorization" in request.headers or request.method not in _PRESIGNED_METHODS:
         return False
-    if _OF_MOTO.match(posixpath.normpath("/" + unquote(request.path))):
+    if _MOTO_CONTROLS.match(posixpath.normpath("/" + unquote(request.path))):
         return False
-    signature = signature_of(request)
+    signature = parse_signature(request)
     if signature is not None:
         return signature.service == "s3"
     return {"AWSAccessKeyId", "Expires", "Signature"} <= request.parameters().keys()
 
 
-def _watched(application: Application) -> Application:
+def _observe_calls(application: Application) -> Application:
     def call(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        request = _request(environ)
-        refused = refusal_of_signed(request)
+        request = _parse_request(environ)
+        refused = check_signed_request(request)
         if refused is not None:
-            _drain(environ)
+            _drain_body(environ)
             return _refuse(request, refused, start_response)
         begun: list[Any] = []
         answer = application(environ, lambda *start: begun.extend(start))
         if begun[0].startswith("404 "):
             answer = [b"".join(answer)]
-            refused = refusal_of_missing(request)
+            refused = check_missing_object(request)
             if refused is not None and b"NoSuchBucket" not in answer[0]:
                 return _refuse(request, refused, start_response)
         start_response(*begun)
@@ -157,22 +159,22 @@ def _watched(application: Application) -> Application:
 
 
 def _refuse(request: Request, why: str, start_response: Any) -> Iterable[bytes]:
-    answer = refusal_answer(request, why)
+    answer = denied_response(request, why)
     headers = [*answer.headers.items(), ("Content-Length", str(len(answer.body)))]
     start_response(f"{answer.status} {HTTPStatus(answer.status).phrase}", headers)
     return [answer.body]
 
 
-def _drain(environ: dict[str, Any]) -> None:
+def _drain_body(environ: dict[str, Any]) -> None:
     """Take what is still being sent: a client that is cut off would not read the answer."""
     left = int(environ.get("CONTENT_LENGTH") or 0)
     while left > 0 and (piece := environ["wsgi.input"].read(min(left, _READ_BYTES))):
         left -= len(piece)
 
 
-def refusal_answer(request: Request, why: str) -> Answer:
+def denied_response(request: Request, why: str) -> HttpResponse:
     """AWS's answer to a call that is not allowed."""
-    signature = signature_of(request)
+    signature = parse_signature(request)
     if signature is not None:
         return access_denied(signature.service, request, why)
     form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
@@ -181,7 +183,7 @@ def refusal_answer(request: Request, why: str) -> Answer:
     return access_denied("s3" if anonymous else "", request, why)
 
 
-def _request(environ: dict[str, Any]) -> Request:
+def _parse_request(environ: dict[str, Any]) -> Request:
     headers = {
         name[5:].replace("_", "-").lower(): value
         for name, value in environ.items()

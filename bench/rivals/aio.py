@@ -31,4 +31,4 @@ async def load(task: Task) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(load(Task.of_command_line()))
+    asyncio.run(load(Task.from_command_line()))

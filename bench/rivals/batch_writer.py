@@ -14,7 +14,7 @@ from bench.rivals.rows import Task
 
 def main() -> None:
     """Load."""
-    task = Task.of_command_line()
+    task = Task.from_command_line()
     # Checks of parameters are boto3's default, and nobody needs them for items made by a program.
     dynamodb = boto3.resource("dynamodb", config=Config(parameter_validation=task.checks))
     makers: dict[str, Callable[[str], Any]] = {

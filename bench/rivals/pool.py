@@ -13,7 +13,7 @@ from bench.rivals.rows import Task
 
 def main() -> None:
     """Load."""
-    task = Task.of_command_line()
+    task = Task.from_command_line()
     config = Config(parameter_validation=False, max_pool_connections=task.concurrency)
     client = boto3.client("dynamodb", config=config)
 

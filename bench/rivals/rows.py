@@ -30,7 +30,7 @@ class Task:
     """Of parameters, by botocore."""
 
     @classmethod
-    def of_command_line(cls) -> Task:
+    def from_command_line(cls) -> Task:
         """What this process was asked."""
         path, table, settings = sys.argv[1:]
         return cls(path, table, **json.loads(settings))

@@ -34,7 +34,7 @@ _RUNTIME = frozenset(
 )
 
 
-class _RuntimeOnly:
+class _RuntimePackageFinder:
     """Refuses installed packages that are not part of Lambda's runtime."""
 
     def __init__(self, installed: Sequence[str]) -> None:
@@ -68,7 +68,7 @@ def _end_with_parent() -> None:
     threading.Thread(target=wait, name="parent", daemon=True).start()
 
 
-def _hide() -> None:
+def _hide_installed_packages() -> None:
     paths = sysconfig.get_paths()
     installed = [paths["purelib"], paths["platlib"]]
     task_root = os.environ["LAMBDA_TASK_ROOT"]
@@ -76,12 +76,12 @@ def _hide() -> None:
     library = [paths["stdlib"], paths["platstdlib"], sys.base_prefix, sys.base_exec_prefix]
     known = (task_root, *installed, *library)
     sys.path[:] = [entry for entry in sys.path if entry.startswith(known)]
-    sys.meta_path.insert(0, _RuntimeOnly(installed))
+    sys.meta_path.insert(0, _RuntimePackageFinder(installed))
 
 
 def _main() -> None:
     _end_with_parent()
-    _hide()
+    _hide_installed_packages()
     # Only now is it found as on AWS. It has no types.
     from awslambdaric.__main__ import main  # type: ignore[import-untyped]  # noqa: PLC0415
 

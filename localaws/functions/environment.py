@@ -47,7 +47,7 @@ _REFUSED = (
 )
 
 
-def objection(variables: Mapping[str, str]) -> str | None:
+def environment_error(variables: Mapping[str, str]) -> str | None:
     """Why Lambda would refuse to create a function with these variables; None if it would not."""
     reserved = sorted(RESERVED & variables.keys())
     if reserved:

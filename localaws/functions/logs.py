@@ -12,7 +12,7 @@ from typing import IO
 
 from moto.logs.models import logs_backends
 
-from localaws.calls import refusal_of_json
+from localaws.call_observers import check_json_call
 from localaws.functions.function import Function
 from localaws.settings import ACCOUNT
 
@@ -37,7 +37,7 @@ class LogFile:
     def size(self) -> int:
         return self.path.stat().st_size
 
-    def since(self, position: int) -> bytes:
+    def read_from(self, position: int) -> bytes:
         with self.path.open("rb") as file:
             file.seek(position)
             return file.read()
@@ -73,7 +73,7 @@ class LogShipper:
     def _create(self, function: Function, stream: str) -> None:
         backend = logs_backends[ACCOUNT][function.region]
         backend.ensure_log_group(function.log_group)
-        if not self._allowed(function, "CreateLogStream", stream):
+        if not self._is_allowed(function, "CreateLogStream", stream):
             return
         backend.create_log_stream(function.log_group, stream)
 
@@ -82,7 +82,7 @@ class LogShipper:
         # No stream: the role may not create one, or the group has been deleted meanwhile.
         if group is None or stream not in group.streams:
             return
-        if not self._allowed(function, "PutLogEvents", stream):
+        if not self._is_allowed(function, "PutLogEvents", stream):
             return
         now = int(time.time() * 1000)
         lines = log.decode(errors="replace").splitlines()
@@ -91,7 +91,7 @@ class LogShipper:
             group.streams[stream].put_log_events(events)
 
     @staticmethod
-    def _allowed(function: Function, operation: str, stream: str) -> bool:
+    def _is_allowed(function: Function, operation: str, stream: str) -> bool:
         fields = {"logGroupName": function.log_group, "logStreamName": stream}
         target = f"Logs_20140328.{operation}"
-        return refusal_of_json(function.role, "logs", function.region, target, fields) is None
+        return check_json_call(function.role, "logs", function.region, target, fields) is None

@@ -43,7 +43,7 @@ class MemoryWatch:
             self._watched[pid] = (limit_bytes, exceeded)
             self._changed.notify()
 
-    def forget(self, pid: int) -> int:
+    def unwatch(self, pid: int) -> int:
         """Watch it no more; the most that was seen of it, in bytes."""
         with self._changed:
             self._watched.pop(pid, None)

@@ -9,16 +9,16 @@ import zipfile
 from pathlib import Path
 
 from localaws.functions.function import Function, Outcome
-from localaws.functions.worker import Surroundings, Worker
+from localaws.functions.worker import SharedResources, Worker
 
 
 class Pool:
     """At most `concurrency` invocations at once; further callers wait for their turn."""
 
-    def __init__(self, function: Function, concurrency: int, surroundings: Surroundings) -> None:
+    def __init__(self, function: Function, concurrency: int, shared: SharedResources) -> None:
         self.function = function
-        self._surroundings = surroundings
-        self._turns = threading.Semaphore(concurrency)
+        self._shared = shared
+        self._slots = threading.Semaphore(concurrency)
         self._lock = threading.Lock()
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
@@ -26,10 +26,10 @@ class Pool:
         self.cold_starts = 0
 
     def invoke(self, payload: bytes) -> Outcome:
-        with self._turns:
-            worker = self._take()
+        with self._slots:
+            worker = self._acquire()
             outcome = worker.invoke(payload)
-            self._give_back(worker)
+            self._release(worker)
             return outcome
 
     def close(self) -> None:
@@ -49,18 +49,18 @@ class Pool:
         for worker in workers:
             worker.close()
 
-    def _take(self) -> Worker:
+    def _acquire(self) -> Worker:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
             self.cold_starts += 1
-            code = self._unpacked()
-        worker = Worker(self.function, code, self._surroundings)
+            code = self._unpack_code()
+        worker = Worker(self.function, code, self._shared)
         with self._lock:
             self._all.add(worker)
         return worker
 
-    def _give_back(self, worker: Worker) -> None:
+    def _release(self, worker: Worker) -> None:
         with self._lock:
             if worker.usable and not self._closed:
                 self._idle.append(worker)
@@ -68,10 +68,10 @@ class Pool:
             self._all.discard(worker)
         worker.close()
 
-    def _unpacked(self) -> Path:
+    def _unpack_code(self) -> Path:
         """The function's code in a folder of its own, shared by all its environments."""
         key = hashlib.sha256((self.function.arn + self.function.code_hash).encode()).hexdigest()
-        folder = self._surroundings.work_folder / f"code-{key[:16]}"
+        folder = self._shared.work_folder / f"code-{key[:16]}"
         if not folder.is_dir():
             partial = folder.with_suffix(".partial")
             with zipfile.ZipFile(io.BytesIO(self.function.code)) as archive:
@@ -83,9 +83,9 @@ class Pool:
 class Pools:
     """The pool of each function; a changed function gets a new one."""
 
-    def __init__(self, concurrency: int, surroundings: Surroundings) -> None:
+    def __init__(self, concurrency: int, shared: SharedResources) -> None:
         self._concurrency = concurrency
-        self._surroundings = surroundings
+        self._shared = shared
         self._lock = threading.Lock()
         self._pools: dict[str, Pool] = {}
 
@@ -106,7 +106,7 @@ class Pools:
             limit = self._concurrency
             if function.reserved is not None:
                 limit = max(1, min(limit, function.reserved))
-            pool = Pool(function, limit, self._surroundings)
+            pool = Pool(function, limit, self._shared)
             self._pools[function.arn] = pool
         if old is not None:
             old.close()

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import SimpleQueue
 from typing import Any
 
-from localaws.pages import Guarded
+from localaws.browser_guard import BrowserGuard
 from localaws.settings import HOST
 
 # The answer's limit: 6 MB and a little, as Lambda's own message says.
@@ -32,12 +32,12 @@ class Invocation:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadyForEvent:
     """The process is there, and wants an event."""
 
 
 @dataclass(frozen=True)
-class Answered:
+class HandlerResult:
     """The handler's answer, or the error that it or the import of its module raised."""
 
     body: bytes
@@ -45,7 +45,7 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class TooLarge:
+class ResponseTooLarge:
     """The answer was beyond what Lambda takes."""
 
 
@@ -60,19 +60,19 @@ class RuntimeApi:
         self._thread = threading.Thread(target=self._server.serve, name="runtime API", daemon=True)
         self._thread.start()
 
-    def hand(self, invocation: Invocation) -> None:
+    def send_event(self, invocation: Invocation) -> None:
         self._next.put(invocation)
 
-    def next(self) -> Invocation | None:
+    def next_event(self) -> Invocation | None:
         """Wait for an event; None when there will be none any more."""
-        self._messages.put(Asked())
+        self._messages.put(ReadyForEvent())
         return self._next.get()
 
-    def take(self, kind: str, body: bytes) -> None:
+    def receive_result(self, kind: str, body: bytes) -> None:
         if kind == "response" and len(body) > RESPONSE_BYTES:
-            self._messages.put(TooLarge())
+            self._messages.put(ResponseTooLarge())
         else:
-            self._messages.put(Answered(body, failed=kind == "error"))
+            self._messages.put(HandlerResult(body, failed=kind == "error"))
 
     def close(self) -> None:
         self._next.put(None)
@@ -105,7 +105,7 @@ class _Server(ThreadingHTTPServer):
             socket.create_connection(self.server_address[:2]).close()  # type: ignore[arg-type]
 
 
-class _Handler(Guarded, BaseHTTPRequestHandler):
+class _Handler(BrowserGuard, BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: _Server
@@ -120,7 +120,7 @@ class _Handler(Guarded, BaseHTTPRequestHandler):
         return super().refusal(headers)
 
     def do_GET(self) -> None:
-        invocation = self.server.api.next()
+        invocation = self.server.api.next_event()
         if invocation is None:
             self._answer(410, b"{}", {})
             return
@@ -135,7 +135,7 @@ class _Handler(Guarded, BaseHTTPRequestHandler):
         body = self._body()
         # Answered first: whoever waits for the result may at once send the next event.
         self._answer(202, b'{"status":"OK"}', {})
-        self.server.api.take(self.path.rsplit("/", 1)[-1], body)
+        self.server.api.receive_result(self.path.rsplit("/", 1)[-1], body)
 
     def _body(self) -> bytes:
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):

@@ -24,11 +24,11 @@ from localaws.functions.logs import LogFile, LogShipper, tail
 from localaws.functions.memory import MemoryWatch
 from localaws.functions.runtime_api import (
     RESPONSE_BYTES,
-    Answered,
-    Asked,
+    HandlerResult,
     Invocation,
+    ReadyForEvent,
+    ResponseTooLarge,
     RuntimeApi,
-    TooLarge,
 )
 
 # Lambda gives a start 10 seconds, and repeats it once within the invocation. Here several may
@@ -38,7 +38,7 @@ _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class SharedResources:
     """What all environments share. `endpoints`: AWS_ENDPOINT_URL and the like."""
 
     work_folder: Path
@@ -49,7 +49,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
-class _Ended:
+class _ProcessExit:
     """The process is gone. A negative `code` is the signal that ended it."""
 
     code: int
@@ -58,13 +58,13 @@ class _Ended:
 class Worker:
     """Starts the process at once. One invocation at a time; `usable` until it failed badly."""
 
-    def __init__(self, function: Function, code: Path, surroundings: Surroundings) -> None:
+    def __init__(self, function: Function, code: Path, shared: SharedResources) -> None:
         self._function = function
-        self._surroundings = surroundings
+        self._shared = shared
         self._messages: SimpleQueue[Any] = SimpleQueue()
         self._api = RuntimeApi(self._messages)
-        self._log = LogFile(surroundings.log_folder, function)
-        self._home = Path(tempfile.mkdtemp(prefix="home-", dir=surroundings.work_folder))
+        self._log = LogFile(shared.log_folder, function)
+        self._home = Path(tempfile.mkdtemp(prefix="home-", dir=shared.work_folder))
         self._started = False
         self._too_much_memory = False
         self.usable = True
@@ -75,7 +75,7 @@ class Worker:
             home=self._home,
             runtime_api=self._api.address,
             log_stream=self._log.stream,
-            endpoints=surroundings.endpoints,
+            endpoints=shared.endpoints,
         )
         self._process = subprocess.Popen(  # noqa: S603 - a function that the user deployed
             # -P, -s: nothing of this package's folder nor of the user's own is importable.
@@ -93,14 +93,14 @@ class Worker:
         """Serve one event. Whatever goes wrong is the outcome's error, as Lambda words it."""
         request_id = str(uuid.uuid4())
         position = self._log.size()
-        memory = self._surroundings.memory
+        memory = self._shared.memory
         limit = self._function.memory_mb * 1024 * 1024
         memory.watch(self._process.pid, limit, self._end_for_memory)
         begun = time.monotonic()
         self._log.write(f"START RequestId: {request_id} Version: {self._function.version}\n")
         failure = self._serve(request_id, payload)
         duration = (time.monotonic() - begun) * 1000
-        peak = -(-memory.forget(self._process.pid) // (1024 * 1024))
+        peak = -(-memory.unwatch(self._process.pid) // (1024 * 1024))
         if failure.failed and not self.usable:
             self._log.write(json.loads(failure.payload)["errorMessage"] + "\n")
         self._log.write(
@@ -108,8 +108,8 @@ class Worker:
             f"Duration: {duration:.2f} ms\tMemory Size: {self._function.memory_mb} MB\t"
             f"Max Memory Used: {peak} MB\n"
         )
-        log = self._log.since(position)
-        self._surroundings.shipper.ship(self._function, self._log.stream, log)
+        log = self._log.read_from(position)
+        self._shared.shipper.ship(self._function, self._log.stream, log)
         return Outcome(failure.payload, failure.failed, tail(log))
 
     def close(self) -> None:
@@ -132,22 +132,22 @@ class Worker:
         seconds = self._function.timeout_seconds
         deadline = time.monotonic() + seconds
         invocation = Invocation(request_id, payload, time.time() + seconds, self._function.arn)
-        self._api.hand(invocation)
+        self._api.send_event(invocation)
         while True:
             try:
                 message = self._messages.get(timeout=max(0.0, deadline - time.monotonic()))
             except Empty:
                 return self._timed_out(request_id, seconds)
             match message:
-                case Answered(body, failed):
+                case HandlerResult(body, failed):
                     return Outcome(body, failed)
-                case TooLarge():
+                case ResponseTooLarge():
                     text = (
                         "Response payload size exceeded maximum allowed payload size "
                         f"({RESPONSE_BYTES} bytes)."
                     )
                     return _error("Function.ResponseSizeTooLarge", text)
-                case _Ended(code):
+                case _ProcessExit(code):
                     return self._exited(request_id, code)
 
     def _wait_for_start(self, request_id: str) -> Outcome | None:
@@ -157,13 +157,13 @@ class Worker:
         except Empty:
             return self._timed_out(request_id, _START_SECONDS)
         match message:
-            case Asked():
+            case ReadyForEvent():
                 self._started = True
                 return None
-            case Answered(body):
+            case HandlerResult(body):
                 # The module could not be imported; the process ends by itself.
                 return Outcome(body, failed=True)
-            case _Ended(code):
+            case _ProcessExit(code):
                 return self._exited(request_id, code)
         return None
 
@@ -194,7 +194,7 @@ class Worker:
         self._process.kill()
 
     def _reap(self) -> None:
-        self._messages.put(_Ended(self._process.wait()))
+        self._messages.put(_ProcessExit(self._process.wait()))
 
 
 def _error(kind: str, message: str) -> Outcome:

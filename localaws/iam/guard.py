@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from localaws.iam import s3
-from localaws.iam.calls import calls_of
-from localaws.iam.errors import UnknownCall, UnsupportedPolicy
-from localaws.iam.policies import Policies, Verdict
-from localaws.iam.refusals import reason
-from localaws.iam.requests import Call, Place, Request
+from localaws.iam.actions import required_actions
+from localaws.iam.policies import Policies, UnsupportedPolicy, Verdict
+from localaws.iam.refusals import denial_message
+from localaws.iam.requests import Call, Place, Request, UnknownCall
 
 
 class Guard:
-    """An observer of calls (`localaws.calls`).
+    """An observer of calls (`localaws.call_observers`).
 
-    `documents_of`: a role's policies at this moment, by the role's ARN.
+    `policy_documents`: a role's policies at this moment, by the role's ARN.
     `record`: a file that gets a JSON line for each different call: `role`, `action`, `resource`,
     `allowed`; or `role` and `unknown`, where the rights that a request needs are not known here.
     `enforce`: refuse what is not allowed, and what is unknown too.
@@ -27,16 +26,16 @@ class Guard:
 
     def __init__(
         self,
-        documents_of: Callable[[str], Mapping[str, str]],
+        policy_documents: Callable[[str], Mapping[str, str]],
         *,
         record: Path | None = None,
         enforce: bool = False,
     ) -> None:
-        self._documents_of = documents_of
+        self._policy_documents = policy_documents
         self._record = record
         self._enforce = enforce
         self._lock = threading.Lock()
-        self._written: set[str] = set()
+        self._recorded: set[str] = set()
         self._policies: dict[str, tuple[Mapping[str, str], Policies]] = {}
 
     def __call__(self, principal: str, service: str, region: str, request: Request) -> str | None:
@@ -45,9 +44,9 @@ class Guard:
         `principal`: the role's ARN; `service`: as the request was signed.
         """
         try:
-            calls = calls_of(service, request, _place(principal, region))
+            calls = required_actions(service, request, _place(principal, region))
         except UnknownCall as unknown:
-            self._write({"role": principal, "unknown": str(unknown)})
+            self._write_record({"role": principal, "unknown": str(unknown)})
             why = f"localaws does not know which permissions this needs: {unknown}"
             return why if self._enforce else None
         reasons = [self._judge(principal, call) for call in calls]
@@ -55,13 +54,13 @@ class Guard:
             return None
         return next((why for why in reasons if why is not None), None)
 
-    def refusal_of_missing(self, principal: str, region: str, request: Request) -> str | None:
+    def check_missing_object(self, principal: str, region: str, request: Request) -> str | None:
         """Why S3 would hide from this role that an object does not exist (a 403 for a 404).
 
         None if the role may list the bucket, and so learns that the object is missing.
         """
         try:
-            needed = s3.missing_object(request, _place(principal, region))
+            needed = s3.missing_object_action(request, _place(principal, region))
         except UnknownCall:
             return None
         if needed is None:
@@ -74,15 +73,15 @@ class Guard:
         try:
             verdict = self._policies_of(role).judge(call)
         except UnsupportedPolicy as unsupported:
-            self._write(line | {"allowed": False, "unsupported": str(unsupported)})
+            self._write_record(line | {"allowed": False, "unsupported": str(unsupported)})
             return f"localaws cannot judge {call.action} on {call.resource}: {unsupported}"
-        self._write(line | {"allowed": verdict is Verdict.ALLOWED})
+        self._write_record(line | {"allowed": verdict is Verdict.ALLOWED})
         if verdict is Verdict.ALLOWED:
             return None
-        return reason(role, call, explicit=verdict is Verdict.DENIED)
+        return denial_message(role, call, explicit=verdict is Verdict.DENIED)
 
     def _policies_of(self, role: str) -> Policies:
-        documents = self._documents_of(role)
+        documents = self._policy_documents(role)
         with self._lock:
             known = self._policies.get(role)
             if known is None or known[0] != documents:
@@ -90,14 +89,14 @@ class Guard:
                 known = self._policies[role] = (dict(documents), Policies(documents))
         return known[1]
 
-    def _write(self, fields: Mapping[str, Any]) -> None:
+    def _write_record(self, fields: Mapping[str, Any]) -> None:
         if self._record is None:
             return
         line = json.dumps(fields)
         with self._lock:
-            if line in self._written:
+            if line in self._recorded:
                 return
-            self._written.add(line)
+            self._recorded.add(line)
             with self._record.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
 

@@ -19,8 +19,9 @@ from enum import Enum
 from typing import Any
 
 from moto.iam.access_control import IAMPolicy, PermissionResult
+from moto.iam.exceptions import NotFoundException
+from moto.iam.models import iam_backends
 
-from localaws.iam.errors import UnsupportedPolicy
 from localaws.iam.requests import Call
 
 CONDITIONS: Mapping[tuple[str, str, str], bool] = {
@@ -32,6 +33,10 @@ CONDITIONS: Mapping[tuple[str, str, str], bool] = {
 
 _VERSIONS = {"2008-10-17", "2012-10-17"}
 _ELEMENTS = {"Sid", "Effect", "Action", "NotAction", "Resource", "Condition"}
+
+
+class UnsupportedPolicy(Exception):
+    """A policy that would be judged wrongly here. The message names the policy and the feature."""
 
 
 class Verdict(Enum):
@@ -49,7 +54,7 @@ class Policies:
 
     def __init__(self, documents: Mapping[str, str | Mapping[str, Any]]) -> None:
         self._policies = [
-            IAMPolicy(json.dumps(_translated(document, name)))
+            IAMPolicy(json.dumps(_translate_document(document, name)))
             for name, document in documents.items()
         ]
 
@@ -70,7 +75,28 @@ class Policies:
         return self.judge(call) is Verdict.ALLOWED
 
 
-def _translated(document: str | Mapping[str, Any], name: str) -> dict[str, Any]:
+def policy_documents(role: str) -> dict[str, str]:
+    """Inline and attached policies by name, as JSON text. `role`: an ARN.
+
+    Without any for a role that does not exist, which so may do nothing.
+    Raises UnsupportedPolicy where something narrows them that is not judged here.
+    """
+    _, partition, _, _, account, _ = role.split(":", 5)
+    try:
+        found = iam_backends[account][partition].get_role_by_arn(role)
+    except NotFoundException:
+        return {}
+    if found.permissions_boundary_arn:
+        raise UnsupportedPolicy(f"{role}: permission boundaries are not judged here")
+    inline = {f"{found.name}/{name}": document for name, document in found.policies.items()}
+    attached = {
+        policy.arn: next(v.document for v in policy.versions if v.is_default)
+        for policy in found.managed_policies.values()
+    }
+    return inline | attached
+
+
+def _translate_document(document: str | Mapping[str, Any], name: str) -> dict[str, Any]:
     policy = json.loads(document) if isinstance(document, str) else document
     if not isinstance(policy, Mapping) or not policy.keys() <= {"Version", "Id", "Statement"}:
         raise UnsupportedPolicy(f"{name}: this is no policy document")
@@ -79,7 +105,7 @@ def _translated(document: str | Mapping[str, Any], name: str) -> dict[str, Any]:
     statements = policy.get("Statement", [])
     statements = [statements] if isinstance(statements, Mapping) else statements
     translated = [
-        _statement(statement, f"{name}, statement {statement.get('Sid', place)}")
+        _translate_statement(statement, f"{name}, statement {statement.get('Sid', place)}")
         for place, statement in enumerate(statements, start=1)
         if _conditions_hold(statement, f"{name}, statement {statement.get('Sid', place)}")
     ]
@@ -93,7 +119,7 @@ def _conditions_hold(statement: Mapping[str, Any], name: str) -> bool:
         for key, values in keys.items():
             known = [
                 CONDITIONS.get((operator, key, value))
-                for value in _texts(values, f"{name}: Condition")
+                for value in _string_list(values, f"{name}: Condition")
             ]
             if None in known:
                 raise UnsupportedPolicy(
@@ -103,7 +129,7 @@ def _conditions_hold(statement: Mapping[str, Any], name: str) -> bool:
     return holds
 
 
-def _statement(statement: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _translate_statement(statement: Mapping[str, Any], name: str) -> dict[str, Any]:
     unknown = sorted(statement.keys() - _ELEMENTS)
     if unknown:
         raise UnsupportedPolicy(f"{name}: {', '.join(unknown)} would be judged wrongly here")
@@ -115,31 +141,31 @@ def _statement(statement: Mapping[str, Any], name: str) -> dict[str, Any]:
     if "Resource" not in statement:
         raise UnsupportedPolicy(f"{name}: Resource is missing")
     element = named[0]
-    actions = _texts(statement[element], f"{name}: {element}")
-    resources = _texts(statement["Resource"], f"{name}: Resource")
+    actions = _string_list(statement[element], f"{name}: {element}")
+    resources = _string_list(statement["Resource"], f"{name}: Resource")
     return {
         "Effect": statement["Effect"],
-        element: [_action(action, name) for action in actions],
-        "Resource": [_resource(resource, name) for resource in resources],
+        element: [_action_pattern(action, name) for action in actions],
+        "Resource": [_resource_pattern(resource, name) for resource in resources],
     }
 
 
-def _texts(value: Any, name: str) -> Sequence[str]:
+def _string_list(value: Any, name: str) -> Sequence[str]:
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
         raise UnsupportedPolicy(f"{name} is {value!r}, not a text or a list of texts")
     return texts
 
 
-def _action(pattern: str, name: str) -> str:
+def _action_pattern(pattern: str, name: str) -> str:
     if pattern != "*" and pattern.count(":") != 1:
         raise UnsupportedPolicy(f"{name}: {pattern!r} is no action")
-    return _expression(pattern.lower(), name)
+    return _to_moto_pattern(pattern.lower(), name)
 
 
-def _resource(pattern: str, name: str) -> str:
+def _resource_pattern(pattern: str, name: str) -> str:
     if pattern == "*":
-        return _expression(pattern, name)
+        return _to_moto_pattern(pattern, name)
     parts = pattern.split(":", 5)
     if len(parts) != 6 or parts[0] != "arn":
         raise UnsupportedPolicy(f"{name}: {pattern!r} is no ARN")
@@ -147,10 +173,10 @@ def _resource(pattern: str, name: str) -> str:
     # resource ARNs") reach beyond a colon or not, depending on where it stands.
     if any("*" in part for part in parts[:5]):
         raise UnsupportedPolicy(f"{name}: {pattern!r}: only the last part may hold a *")
-    return _expression(pattern, name)
+    return _to_moto_pattern(pattern, name)
 
 
-def _expression(pattern: str, name: str) -> str:
+def _to_moto_pattern(pattern: str, name: str) -> str:
     """The pattern as moto reads it: it turns `*` into `.*` itself, and adds `^` and `$`."""
     if "${" in pattern:
         raise UnsupportedPolicy(f"{name}: {pattern!r} holds a policy variable")

@@ -15,13 +15,13 @@ _JSON_WITH_403 = {"sqs"}
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpResponse:
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
-def reason(role: str, call: Call, *, explicit: bool) -> str:
+def denial_message(role: str, call: Call, *, explicit: bool) -> str:
     """What AWS says, in its words. `role`: an ARN; `explicit`: a statement denies it."""
     parts = role.split(":")
     name = parts[5].rpartition("/")[2]
@@ -37,7 +37,7 @@ def reason(role: str, call: Call, *, explicit: bool) -> str:
     )
 
 
-def access_denied(service: str, request: Request, why: str) -> Answer:
+def access_denied(service: str, request: Request, why: str) -> HttpResponse:
     """The HTTP answer that makes a client of `service` see its AccessDenied error."""
     request_id = str(uuid.uuid4())
     target = request.headers.get("x-amz-target")
@@ -49,7 +49,7 @@ def access_denied(service: str, request: Request, why: str) -> Answer:
         )
         headers = {"Content-Type": "application/xml", "x-amz-request-id": request_id}
         # An answer to HEAD has no body, so a client can tell no more than the status.
-        return Answer(403, headers, b"" if request.method == "HEAD" else body.encode())
+        return HttpResponse(403, headers, b"" if request.method == "HEAD" else body.encode())
     if target is not None:
         prefix = "com.amazon.coral.service#" if service in {"dynamodb", "sqs"} else ""
         kind = "application/x-amz-json-1.1"
@@ -57,7 +57,7 @@ def access_denied(service: str, request: Request, why: str) -> Answer:
         fields = {"__type": f"{prefix}AccessDeniedException", "Message": why}
         headers = {"Content-Type": kind, "x-amzn-RequestId": request_id}
         status = 403 if service in _JSON_WITH_403 else 400
-        return Answer(status, headers, json.dumps(fields).encode())
+        return HttpResponse(status, headers, json.dumps(fields).encode())
     form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
     if form or "Action" in request.parameters():
         body = (
@@ -66,10 +66,10 @@ def access_denied(service: str, request: Request, why: str) -> Answer:
             f"<RequestId>{request_id}</RequestId></ErrorResponse>"
         )
         headers = {"Content-Type": "text/xml", "x-amzn-RequestId": request_id}
-        return Answer(403, headers, body.encode())
+        return HttpResponse(403, headers, body.encode())
     headers = {
         "Content-Type": "application/json",
         "x-amzn-ErrorType": "AccessDeniedException",
         "x-amzn-RequestId": request_id,
     }
-    return Answer(403, headers, json.dumps({"Message": why}).encode())
+    return HttpResponse(403, headers, json.dumps({"Message": why}).encode())

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
-from localaws.iam.errors import UnknownCall
+
+class UnknownCall(Exception):
+    """A request whose permissions are not known here. The message names the request."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Request:
         )
 
 
-def signature_of(request: Request) -> Signature | None:
+def parse_signature(request: Request) -> Signature | None:
     """By the Authorization header (Signature Version 4) or a presigned URL; None if unsigned."""
     authorization = request.headers.get("authorization", "")
     if authorization.startswith("AWS4-"):

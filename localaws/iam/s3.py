@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from urllib.parse import parse_qsl, unquote
 from xml.etree import ElementTree as ET
 
-from localaws.iam.errors import UnknownCall
-from localaws.iam.requests import Call, Place, Request
+from localaws.iam.requests import Call, Place, Request, UnknownCall
 
 # What AWS names a sub-resource of a bucket (`GET /bucket?versioning`), by method.
 _BUCKET_ACTIONS: dict[str, dict[str, str]] = {
@@ -115,14 +114,14 @@ _SUBRESOURCES = {
 }
 
 # Fields of a query that ask for the same thing in another way.
-_NO_ACTION_OF_THEIR_OWN = {
+_NEUTRAL_PARAMETERS = {
     "continuation-token", "delimiter", "encoding-type", "fetch-owner", "key-marker", "list-type",
     "marker", "max-keys", "max-parts", "max-uploads", "part-number-marker", "partNumber", "prefix",
     "select-type", "start-after", "upload-id-marker", "version-id-marker", "versionId", "x-id",
 }  # fmt: skip
 
 # Headers of a PUT that need a right besides that to put the object.
-_HEADERS_WITH_RIGHTS = {
+_HEADER_ACTIONS = {
     "x-amz-acl": "PutObjectAcl",
     "x-amz-grant-full-control": "PutObjectAcl",
     "x-amz-grant-read": "PutObjectAcl",
@@ -138,7 +137,7 @@ _S3_HOST = re.compile(
 )
 
 
-def calls_of(request: Request, place: Place) -> list[Call]:
+def required_actions(request: Request, place: Place) -> list[Call]:
     """The rights that S3 asks for, all of which are needed.
 
     Raises UnknownCall for a host, method or sub-resource that is not known here.
@@ -150,11 +149,11 @@ def calls_of(request: Request, place: Place) -> list[Call]:
         raise UnknownCall(f"S3: {request}")
     arn = f"arn:{place.partition}:s3:::{bucket}"
     if key:
-        return list(_object_calls(request, arn, key))
-    return list(_bucket_calls(request, arn))
+        return list(_object_actions(request, arn, key))
+    return list(_bucket_actions(request, arn))
 
 
-def missing_object(request: Request, place: Place) -> Call | None:
+def missing_object_action(request: Request, place: Place) -> Call | None:
     """The right without which S3 answers 403 and not 404 when the object that is read is missing.
 
     S3 API Reference, GetObject: "If you do not have the s3:ListBucket permission, Amazon S3
@@ -213,7 +212,7 @@ def _subresource(request: Request) -> str:
     for name in request.parameters():
         if name in known:
             found.add(name)
-        elif name not in _NO_ACTION_OF_THEIR_OWN and not name.lower().startswith(
+        elif name not in _NEUTRAL_PARAMETERS and not name.lower().startswith(
             ("x-amz-", "response-")
         ):
             raise UnknownCall(f"S3: {request}: what {name!r} asks for")
@@ -222,10 +221,10 @@ def _subresource(request: Request) -> str:
     return found.pop() if found else ""
 
 
-def _bucket_calls(request: Request, arn: str) -> Iterator[Call]:
+def _bucket_actions(request: Request, arn: str) -> Iterator[Call]:
     subresource = _subresource(request)
     if request.method == "POST" and subresource == "delete":
-        yield from _deleted(request, arn)
+        yield from _delete_objects_actions(request, arn)
         return
     action = _BUCKET_ACTIONS.get(request.method, {}).get(subresource)
     if action is None:
@@ -233,7 +232,7 @@ def _bucket_calls(request: Request, arn: str) -> Iterator[Call]:
     yield Call(f"s3:{action}", arn)
 
 
-def _object_calls(request: Request, bucket_arn: str, key: str) -> Iterator[Call]:
+def _object_actions(request: Request, bucket_arn: str, key: str) -> Iterator[Call]:
     arn = f"{bucket_arn}/{key}"
     subresource = _subresource(request)
     actions = _OBJECT_ACTIONS.get(request.method, {}).get(subresource)
@@ -243,9 +242,9 @@ def _object_calls(request: Request, bucket_arn: str, key: str) -> Iterator[Call]
     for action in actions:
         yield Call(f"s3:{action.format(Version=version)}", arn)
     if request.method == "PUT" and subresource in {"", "uploadId"}:
-        yield from _source_of_copy(request, bucket_arn.rpartition(":")[0])
+        yield from _copy_source_action(request, bucket_arn.rpartition(":")[0])
     if request.method in {"PUT", "POST"} and subresource in {"", "uploads"}:
-        rights = {of for name, of in _HEADERS_WITH_RIGHTS.items() if name in request.headers}
+        rights = {of for name, of in _HEADER_ACTIONS.items() if name in request.headers}
         for right in sorted(rights):
             yield Call(f"s3:{right}", arn)
     # "Add preconditions to S3 operations": who compares an object's ETag must be allowed to read
@@ -255,7 +254,7 @@ def _object_calls(request: Request, bucket_arn: str, key: str) -> Iterator[Call]
         yield Call("s3:GetObject", arn)
 
 
-def _source_of_copy(request: Request, bucket_arns: str) -> Iterator[Call]:
+def _copy_source_action(request: Request, bucket_arns: str) -> Iterator[Call]:
     source = request.headers.get("x-amz-copy-source")
     if source is None:
         return
@@ -267,7 +266,7 @@ def _source_of_copy(request: Request, bucket_arns: str) -> Iterator[Call]:
     yield Call("s3:GetObjectVersion" if versioned else "s3:GetObject", f"{bucket_arns}:{path}")
 
 
-def _deleted(request: Request, arn: str) -> Iterator[Call]:
+def _delete_objects_actions(request: Request, arn: str) -> Iterator[Call]:
     try:
         # A document of the caller's own, and expat expands no external entity.
         root = ET.fromstring(request.body())  # noqa: S314

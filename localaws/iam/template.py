@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from localaws.iam.errors import UnresolvedTemplate
 from localaws.iam.requests import Place
 
 # What stands before and after the name in an ARN, by type of resource.
@@ -18,6 +17,10 @@ _ARNS = {
     "AWS::StepFunctions::StateMachine": ("states", "stateMachine:", ""),
 }
 _PLACEHOLDER = re.compile(r"\$\{(!?)([^}]*)\}")
+
+
+class UnresolvedTemplate(Exception):
+    """A value in a template that cannot be known from what was given."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +85,13 @@ def deployed(
     return Deployed(place.region, place.account, names, attributes, place.partition, stack)
 
 
-def resolved(value: Any, deployed: Deployed) -> Any:
+def resolve(value: Any, deployed: Deployed) -> Any:
     """`value` of a template without its intrinsic functions.
 
     Raises UnresolvedTemplate for functions and names that are not known here.
     """
     if isinstance(value, list):
-        return [resolved(item, deployed) for item in value]
+        return [resolve(item, deployed) for item in value]
     if not isinstance(value, Mapping):
         return value
     if len(value) == 1:
@@ -96,30 +99,30 @@ def resolved(value: Any, deployed: Deployed) -> Any:
         if name == "Ref":
             return deployed.ref(argument)
         if name.startswith("Fn::"):
-            return _called(name, argument, deployed)
-    return {name: resolved(item, deployed) for name, item in value.items()}
+            return _evaluate_function(name, argument, deployed)
+    return {name: resolve(item, deployed) for name, item in value.items()}
 
 
-def _called(name: str, argument: Any, deployed: Deployed) -> Any:
+def _evaluate_function(name: str, argument: Any, deployed: Deployed) -> Any:
     if name == "Fn::GetAtt":
         logical, attribute = argument.split(".", 1) if isinstance(argument, str) else argument
         return deployed.attribute(logical, attribute)
     if name == "Fn::Join":
         separator, items = argument
-        return separator.join(resolved(items, deployed))
+        return separator.join(resolve(items, deployed))
     if name == "Fn::Split":
         separator, text = argument
-        return resolved(text, deployed).split(separator)
+        return resolve(text, deployed).split(separator)
     if name == "Fn::Select":
         place, items = argument
-        return resolved(items, deployed)[int(place)]
+        return resolve(items, deployed)[int(place)]
     if name == "Fn::Sub":
         text, values = (argument, {}) if isinstance(argument, str) else argument
-        return _substituted(text, resolved(values, deployed), deployed)
+        return _substitute(text, resolve(values, deployed), deployed)
     raise UnresolvedTemplate(f"{name} {argument}")
 
 
-def _substituted(text: str, values: Mapping[str, str], deployed: Deployed) -> str:
+def _substitute(text: str, values: Mapping[str, str], deployed: Deployed) -> str:
     def value(match: re.Match[str]) -> str:
         literal, name = match.groups()
         if literal:
@@ -148,14 +151,14 @@ def roles_of(template: Mapping[str, Any], deployed: Deployed) -> dict[str, dict[
             if properties.get(name):
                 raise UnresolvedTemplate(f"{logical}: {name} {properties[name]}")
         for policy in properties.get("Policies", []):
-            document = resolved(policy["PolicyDocument"], deployed)
-            documents[f"{logical}/{resolved(policy['PolicyName'], deployed)}"] = document
+            document = resolve(policy["PolicyDocument"], deployed)
+            documents[f"{logical}/{resolve(policy['PolicyName'], deployed)}"] = document
     for logical, of in resources.items():
         if of["Type"] in {"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"}:
             properties = of["Properties"]
             names = properties.get("Roles", [])
             names = [properties["RoleName"]] if "RoleName" in properties else names
-            document = resolved(properties["PolicyDocument"], deployed)
+            document = resolve(properties["PolicyDocument"], deployed)
             for name in names:
                 role = name.get("Ref") if isinstance(name, Mapping) else None
                 if role not in roles:

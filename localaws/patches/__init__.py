@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from localaws.functions.invoking import Invoker
+from localaws.functions.invoker import Invoker
 from localaws.patches import (
     buckets,
     cloudformation,
     custom_resources,
     events,
     functions,
-    item_reader,
-    log_groups,
     machines,
     map_runs,
-    paths,
-    result_writer,
+    map_storage,
     states,
     tasks,
 )
@@ -43,12 +40,9 @@ def apply(invoker: Invoker, endpoint: str) -> None:
     cloudformation.apply(endpoint)
     custom_resources.apply(endpoint)
     buckets.apply()
-    log_groups.apply()
     events.apply(invoker)
     machines.apply(endpoint)
-    paths.apply()
     states.apply()
     tasks.apply(invoker)
-    item_reader.apply()
     map_runs.apply()
-    result_writer.apply()
+    map_storage.apply()

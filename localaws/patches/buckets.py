@@ -18,7 +18,7 @@ from moto.s3.models import FakeBucket, S3Backend
 from moto.s3.notifications import S3NotificationEvent
 from moto.s3.responses import S3Response
 
-from localaws.patches.patching import original, replace
+from localaws.patches.monkeypatch import original, replace
 from localaws.settings import ACCOUNT
 
 _REASONS = {

@@ -11,9 +11,10 @@ import moto.cloudformation.responses as responses_module
 from moto.cloudformation.exceptions import CloudFormationError, ValidationError
 from moto.cloudformation.models import CloudFormationBackend, Stack
 from moto.core.exceptions import JsonRESTError
+from moto.logs.models import LogGroup
 from moto.s3.models import s3_backends
 
-from localaws.patches.patching import original, replace
+from localaws.patches.monkeypatch import original, replace
 
 
 class ChangeSetNotFound(CloudFormationError):
@@ -28,6 +29,7 @@ def apply(endpoint: str) -> None:
     _patch_change_sets()
     _patch_previous_values()
     _patch_refusals()
+    _patch_log_group_arn()
 
 
 def _patch_change_sets() -> None:
@@ -109,3 +111,14 @@ def _with_refusals(function: Any) -> Any:
             raise ValidationError(message=f"{logical_id}: {error.message}") from error
 
     return call
+
+
+def _patch_log_group_arn() -> None:
+    """Let Fn::GetAtt give what it gives on AWS."""
+    attribute_of = original(LogGroup, "get_cfn_attribute")
+
+    def get_cfn_attribute(self: LogGroup, attribute_name: str) -> str:
+        value: str = attribute_of(self, attribute_name)
+        return f"{value}:*" if attribute_name == "Arn" else value
+
+    replace(LogGroup, "get_cfn_attribute", get_cfn_attribute)

@@ -17,33 +17,33 @@ from moto.cloudformation.exceptions import ValidationError
 from moto.cloudformation.models import Stack, cloudformation_backends
 from moto.cloudformation.responses import CloudFormationResponse
 
-from localaws.patches.patching import replace
+from localaws.patches.monkeypatch import replace
 
 # AWS waits for an hour; nobody does so here.
-_ANSWER_SECONDS = 300.0
+_RESPONSE_SECONDS = 300.0
 
 
-class _Answers:
+class _Responses:
     """What functions answered, by request."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._answers: dict[str, dict[str, Any]] = {}
+        self._responses: dict[str, dict[str, Any]] = {}
 
     def put(self, request: str, answer: dict[str, Any]) -> None:
         with self._changed:
-            self._answers[request] = answer
+            self._responses[request] = answer
             self._changed.notify_all()
 
     def take(self, request: str, seconds: float) -> dict[str, Any] | None:
         with self._changed:
-            self._changed.wait_for(lambda: request in self._answers, seconds)
-            return self._answers.pop(request, None)
+            self._changed.wait_for(lambda: request in self._responses, seconds)
+            return self._responses.pop(request, None)
 
 
 def apply(endpoint: str) -> None:
-    """`endpoint`: where functions send their answers."""
-    answers = _Answers()
+    """`endpoint`: where functions send their responses."""
+    responses = _Responses()
 
     def create_from_template(
         cls: type[CustomModel],
@@ -54,7 +54,7 @@ def apply(endpoint: str) -> None:
         **rest: Any,
     ) -> CustomModel:
         # It hands a custom resource nothing but strings in its properties.
-        properties = _strings(cloudformation_json["Properties"])
+        properties = _stringify(cloudformation_json["Properties"])
         stack_id, logical_id = rest["StackId"], rest["LogicalId"]
         request = str(uuid.uuid4())
         model = cls(region_name, request, logical_id, resource_name)
@@ -71,7 +71,7 @@ def apply(endpoint: str) -> None:
             "ResourceType": rest["ResourceType"],
             "ResourceProperties": properties,
         }
-        answer = _ask(answers, account_id, region_name, event)
+        answer = _invoke_and_wait(responses, account_id, region_name, event)
         if answer.get("Status") != "SUCCESS":
             raise ValidationError(message=str(answer.get("Reason")))
         model.resource_name = answer.get("PhysicalResourceId") or resource_name
@@ -80,7 +80,7 @@ def apply(endpoint: str) -> None:
 
     def process_cfn_response(self: CloudFormationResponse) -> tuple[int, dict[str, int], str]:
         body = json.loads(self.body)
-        answers.put(body["RequestId"], body)
+        responses.put(body["RequestId"], body)
         return 200, {"status": 200}, "{}"
 
     def verify_readiness(self: Stack) -> None:
@@ -91,28 +91,28 @@ def apply(endpoint: str) -> None:
     replace(Stack, "verify_readiness", verify_readiness)
 
 
-def _ask(
-    answers: _Answers, account_id: str, region_name: str, event: dict[str, Any]
+def _invoke_and_wait(
+    responses: _Responses, account_id: str, region_name: str, event: dict[str, Any]
 ) -> dict[str, Any]:
     function = get_backend(account_id, region_name).get_function(event["ServiceToken"])
     headers: dict[str, str] = {}
     payload: Any = function.invoke(json.dumps(event), {}, headers)
     failed = "x-amz-function-error" in headers
     # Its answer comes before the function ends, or from elsewhere later.
-    answer = answers.take(event["RequestId"], 0 if failed else _ANSWER_SECONDS)
+    answer = responses.take(event["RequestId"], 0 if failed else _RESPONSE_SECONDS)
     if answer is not None:
         return answer
     reason = bytes(payload).decode() if failed else "the function did not answer"
     return {"Status": "FAILED", "Reason": reason}
 
 
-def _strings(value: Any) -> Any:
+def _stringify(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
     if isinstance(value, dict):
-        return {name: _strings(item) for name, item in value.items()}
+        return {name: _stringify(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_strings(item) for item in value]
+        return [_stringify(item) for item in value]
     return value

@@ -20,13 +20,13 @@ from moto.sqs.models import sqs_backends
 from moto.stepfunctions.parser.asl.utils.json_path import extract_json
 from moto.stepfunctions.responses import get_backend as states_backend
 
-from localaws.calls import refusal_of_json
-from localaws.functions.invoking import Invoker
-from localaws.patches.functions import async_settings_of, function_of
-from localaws.patches.patching import original, replace
+from localaws.call_observers import check_json_call
+from localaws.functions.invoker import Invoker
+from localaws.patches.functions import read_async_settings, to_function
+from localaws.patches.monkeypatch import original, replace
 
 _LOG = logging.getLogger(__name__)
-_OURS = frozenset({"lambda", "states", "sqs"})
+_TARGET_SERVICES = frozenset({"lambda", "states", "sqs"})
 
 
 class NotDelivered(Exception):
@@ -44,7 +44,7 @@ def apply(invoker: Invoker) -> None:
     def send_to_targets(self: Rule, original_event: Any, transform_input: bool = True) -> None:
         if self.state != "ENABLED" or not self.event_pattern.matches_event(original_event):
             return
-        ours = [target for target in self.targets if _service(target["Arn"]) in _OURS]
+        ours = [target for target in self.targets if _service(target["Arn"]) in _TARGET_SERVICES]
         for target in ours:
             # As on AWS, whoever caused the event does not wait for what it causes.
             threading.Thread(
@@ -61,8 +61,8 @@ def apply(invoker: Invoker) -> None:
 
     def invoke_for_bucket(account_id: str, event_body: Any, fn_arn: str, region_name: str) -> None:
         function = lambda_backend(account_id, region_name).get_function(fn_arn)
-        settings = async_settings_of(function)
-        invoker.queue(function_of(function), json.dumps(event_body).encode(), settings)
+        settings = read_async_settings(function)
+        invoker.queue(to_function(function), json.dumps(event_body).encode(), settings)
 
     def update(
         cls: type[Rule],
@@ -92,16 +92,16 @@ def _service(arn: str) -> str:
 
 
 def _deliver(rule: Rule, target: Any, event: Any, transform: bool, invoker: Invoker) -> None:
-    body = _input(target, event) if transform else event
+    body = _target_input(target, event) if transform else event
     text = json.dumps(body)
     try:
         match _service(target["Arn"]):
             case "lambda":
-                _invoke(rule, target["Arn"], text, invoker)
+                _invoke_function(rule, target["Arn"], text, invoker)
             case "states":
-                _start(rule, target, text)
+                _start_execution(rule, target, text)
             case _:
-                _send(rule, target["Arn"], text, target.get("SqsParameters") or {})
+                _send_message(rule, target["Arn"], text, target.get("SqsParameters") or {})
     except NotDelivered as error:
         _LOG.warning("rule %s: %s was not reached: %s", rule.name, target["Arn"], error)
         _dead_letter(rule, target, event, error)
@@ -109,7 +109,7 @@ def _deliver(rule: Rule, target: Any, event: Any, transform: bool, invoker: Invo
         _LOG.exception("rule %s: %s was not reached", rule.name, target["Arn"])
 
 
-def _input(target: Any, event: Any) -> Any:
+def _target_input(target: Any, event: Any) -> Any:
     """What the target gets of the event: all, a constant, a part, or a template filled in."""
     if "Input" in target:
         return json.loads(target["Input"])
@@ -125,7 +125,7 @@ def _input(target: Any, event: Any) -> Any:
     return event
 
 
-def _invoke(rule: Rule, arn: str, text: str, invoker: Invoker) -> None:
+def _invoke_function(rule: Rule, arn: str, text: str, invoker: Invoker) -> None:
     region = arn.split(":")[3]
     try:
         function = lambda_backend(rule.account_id, region).get_function(arn)
@@ -135,7 +135,7 @@ def _invoke(rule: Rule, arn: str, text: str, invoker: Invoker) -> None:
         raise NotDelivered(
             "NO_PERMISSIONS", f"{arn} does not permit events.amazonaws.com for {rule.arn}"
         )
-    invoker.queue(function_of(function), text.encode(), async_settings_of(function))
+    invoker.queue(to_function(function), text.encode(), read_async_settings(function))
 
 
 def _permits(function: LambdaFunction, rule_arn: str) -> bool:
@@ -157,14 +157,14 @@ def _source_arns(condition: dict[str, Any]) -> list[str]:
     return [found] if isinstance(found, str) else list(found)
 
 
-def _start(rule: Rule, target: Any, text: str) -> None:
+def _start_execution(rule: Rule, target: Any, text: str) -> None:
     arn = target["Arn"]
     region = arn.split(":")[3]
     role = target.get("RoleArn") or rule.role_arn
     if not role:
         raise NotDelivered("NO_PERMISSIONS", f"the target {arn} has no role")
     operation = "AWSStepFunctions.StartExecution"
-    refused = refusal_of_json(
+    refused = check_json_call(
         role, "states", region, operation, {"stateMachineArn": arn, "input": text}
     )
     if refused is not None:
@@ -175,7 +175,7 @@ def _start(rule: Rule, target: Any, text: str) -> None:
         raise NotDelivered("SDK_CLIENT_ERROR", str(error)) from error
 
 
-def _send(rule: Rule, arn: str, text: str, parameters: dict[str, Any]) -> None:
+def _send_message(rule: Rule, arn: str, text: str, parameters: dict[str, Any]) -> None:
     region, name = arn.split(":")[3], arn.rsplit(":", maxsplit=1)[-1]
     try:
         sqs_backends[rule.account_id][region].send_message(

@@ -48,7 +48,7 @@ def failure(env: Environment, error: str, cause: str, **details: Any) -> Failure
     )
 
 
-def error_of(exception: FailureEventException) -> tuple[str, str]:
+def error_and_cause(exception: FailureEventException) -> tuple[str, str]:
     """The error's name and cause; empty where there is none."""
     error, cause = exception.extract_error_cause_pair() or (None, None)
     return error or "", cause or ""

@@ -13,21 +13,21 @@ from moto.awslambda.responses import LambdaResponse
 from moto.awslambda.utils import get_backend
 from moto.core.common_models import CloudFormationModel
 
-from localaws.functions.environment import objection
+from localaws.functions.environment import environment_error
 from localaws.functions.function import Function
-from localaws.functions.invoking import (
+from localaws.functions.invoker import (
     AsyncSettings,
     InvalidRequestContent,
     Invoker,
     RequestTooLarge,
 )
-from localaws.patches.patching import original, replace
+from localaws.patches.monkeypatch import original, replace
 
 # Seconds and megabytes.
 _RANGES = {"Timeout": (1, 900), "MemorySize": (128, 10_240)}
 
 
-class _TooLarge(LambdaClientError):
+class _PayloadTooLarge(LambdaClientError):
     code = 413
 
 
@@ -38,7 +38,7 @@ def apply(invoker: Invoker) -> None:
     _patch_templates()
 
 
-def function_of(function: LambdaFunction) -> Function:
+def to_function(function: LambdaFunction) -> Function:
     """What moto knows of a function, as the pools want it."""
     reserved = function.reserved_concurrency
     return Function(
@@ -59,7 +59,7 @@ def function_of(function: LambdaFunction) -> Function:
     )
 
 
-def async_settings_of(function: LambdaFunction) -> AsyncSettings:
+def read_async_settings(function: LambdaFunction) -> AsyncSettings:
     """The function's dead-letter queue and event invoke configuration."""
     config = function.event_invoke_config[-1].config if function.event_invoke_config else {}
     destinations = config.get("DestinationConfig") or {}
@@ -76,17 +76,17 @@ def _patch_invocation(invoker: Invoker) -> None:
         self: LambdaFunction, body: Any, request_headers: Any, response_headers: Any
     ) -> bytes:
         payload = body if isinstance(body, bytes) else (body or "").encode()
-        function = function_of(self)
+        function = to_function(self)
         kind = request_headers.get("x-amz-invocation-type", "RequestResponse")
         try:
             if kind == "DryRun":
                 return b""
             if kind == "Event":
-                invoker.queue(function, payload, async_settings_of(self))
+                invoker.queue(function, payload, read_async_settings(self))
                 return b""
             outcome = invoker.invoke(function, payload)
         except RequestTooLarge as error:
-            raise _TooLarge("RequestTooLargeException", str(error)) from error
+            raise _PayloadTooLarge("RequestTooLargeException", str(error)) from error
         except InvalidRequestContent as error:
             raise LambdaClientError("InvalidRequestContentException", str(error)) from error
         if outcome.failed:
@@ -118,7 +118,7 @@ def _patch_checks() -> None:
 
     def check(spec: dict[str, Any]) -> None:
         variables = (spec.get("Environment") or {}).get("Variables") or {}
-        refused = objection({name: str(value) for name, value in variables.items()})
+        refused = environment_error({name: str(value) for name, value in variables.items()})
         if refused is not None:
             raise InvalidParameterValueException(refused)
         for name, (least, most) in _RANGES.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
@@ -16,18 +17,19 @@ from moto.stepfunctions.exceptions import ValidationException
 from moto.stepfunctions.models import StateMachine
 from moto.stepfunctions.parser import utils
 from moto.stepfunctions.parser.api import ExecutionStatus, InvalidDefinition
-from moto.stepfunctions.parser.asl.utils import boto_client
+from moto.stepfunctions.parser.asl.utils import boto_client, json_path
 from moto.stepfunctions.parser.backend.execution import Execution
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 from moto.stepfunctions.responses import get_backend
 
 from localaws.patches.clients import client_for_role
-from localaws.patches.inputs import check_input
-from localaws.patches.patching import original, replace
+from localaws.patches.execution_input import check_input
+from localaws.patches.monkeypatch import original, replace
 from localaws.settings import ACCOUNT, PARTITION
 
 INPUT_BYTES = 262_144
 _NAME_LENGTH = 80
+_CACHED_PATHS = 1000
 _NOT_IN_NAMES = re.compile(r"[\s<>{}\[\]?*\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]")
 
 
@@ -38,6 +40,7 @@ def apply(endpoint: str) -> None:
     _patch_executions()
     _patch_clients(endpoint)
     _patch_threads()
+    _patch_json_paths()
 
 
 def _patch_templates() -> None:
@@ -163,7 +166,7 @@ def _patch_clients(endpoint: str) -> None:
         role = getattr(state_credentials, "role_arn", None) or ""
         return client_for_role(service, region, role, endpoint)
 
-    _replace_everywhere("boto_client_for", moto_client_for, boto_client_for)
+    _replace_in_interpreter("boto_client_for", moto_client_for, boto_client_for)
 
 
 def _patch_threads() -> None:
@@ -173,10 +176,16 @@ def _patch_threads() -> None:
         def append(self, thread: Any) -> None:
             del thread
 
-    _replace_everywhere("TMP_THREADS", original(utils, "TMP_THREADS"), Forgetful())
+    _replace_in_interpreter("TMP_THREADS", original(utils, "TMP_THREADS"), Forgetful())
 
 
-def _replace_everywhere(name: str, old: Any, new: Any) -> None:
+def _patch_json_paths() -> None:
+    """Parse each JSONPath once."""
+    parse = json_path.parse  # type: ignore[attr-defined]
+    json_path.parse = functools.lru_cache(_CACHED_PATHS)(parse)  # type: ignore[attr-defined]
+
+
+def _replace_in_interpreter(name: str, old: Any, new: Any) -> None:
     """In every module of the interpreter that imported it by name."""
     for module_name, module in list(sys.modules.items()):
         if module_name.startswith("moto.stepfunctions") and getattr(module, name, None) is old:

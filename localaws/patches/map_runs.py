@@ -25,20 +25,20 @@ from moto.stepfunctions.parser.asl.eval.event.event_manager import EventManager
 from moto.stepfunctions.parser.asl.eval.program_state import ProgramEnded, ProgramError
 from moto.stepfunctions.parser.asl.eval.states import ItemData, MapData
 
-from localaws.calls import refusal_of_json
+from localaws.call_observers import check_json_call
 from localaws.patches.failures import (
     DATA_LIMIT_EXCEEDED,
     EXCEED_TOLERATED,
     PERMISSIONS,
     RUNTIME,
-    error_of,
+    error_and_cause,
     failure,
 )
-from localaws.patches.patching import original, replace
+from localaws.patches.monkeypatch import original, replace
 from localaws.patches.states import within_quota
 
 # AWS runs up to 10,000 children at once; here each is a thread, and functions are what limits.
-_MOST_AT_ONCE = 256
+_MAX_THREADS = 256
 
 
 @dataclass
@@ -87,20 +87,20 @@ class _MapRun:
 
     def execute(self) -> list[Any]:
         """The children's outputs, None for a failed one. Raises when too many failed."""
-        self._check_right_to_start()
+        self._check_start_permission()
         self._record.item_counter.total.count(len(self._items))
         self._record.item_counter.pending.count(len(self._items))
         self._record.execution_counter.total.count(len(self._items))
-        limit = self._record.max_concurrency or _MOST_AT_ONCE
+        limit = self._record.max_concurrency or _MAX_THREADS
         threads = [
-            threading.Thread(target=self._work, name=f"map {number}", daemon=True)
-            for number in range(min(limit, len(self._items), _MOST_AT_ONCE))
+            threading.Thread(target=self._run_children, name=f"map {number}", daemon=True)
+            for number in range(min(limit, len(self._items), _MAX_THREADS))
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        if self._exceeded():
+        if self._threshold_exceeded():
             raise failure(
                 self._env,
                 EXCEED_TOLERATED,
@@ -108,11 +108,11 @@ class _MapRun:
             )
         return [child.output if child else None for child in self._children]
 
-    def _check_right_to_start(self) -> None:
+    def _check_start_permission(self) -> None:
         machine = self._env.states.context_object.context_object_data["StateMachine"]["Id"]
         role = self._env.aws_execution_details.role_arn
         region = self._env.aws_execution_details.region
-        refused = refusal_of_json(
+        refused = check_json_call(
             role,
             "states",
             region,
@@ -122,7 +122,7 @@ class _MapRun:
         if refused is not None:
             raise failure(self._env, PERMISSIONS, refused)
 
-    def _exceeded(self) -> bool:
+    def _threshold_exceeded(self) -> bool:
         """Zero failures are tolerated unless the definition says more, in number or share."""
         count: int = self._record.tolerated_failure_count
         percentage: float = self._record.tolerated_failure_percentage
@@ -134,10 +134,10 @@ class _MapRun:
             return by_count or by_share
         return by_share if percentage else by_count
 
-    def _work(self) -> None:
+    def _run_children(self) -> None:
         while self._env.is_running():
             with self._lock:
-                if self._next == len(self._items) or self._exceeded():
+                if self._next == len(self._items) or self._threshold_exceeded():
                     return
                 index = self._next
                 self._next += 1
@@ -155,7 +155,7 @@ class _MapRun:
         for counter in counters:
             counter.running.count()
         frame.event_manager = EventManager()
-        child = self._child(frame, index)
+        child = self._make_child(frame, index)
         try:
             if child.status == "RUNNING":
                 self._evaluate(frame, child)
@@ -170,7 +170,7 @@ class _MapRun:
                 }[child.status].count()
         return child
 
-    def _child(self, frame: Environment, index: int) -> Child:
+    def _make_child(self, frame: Environment, index: int) -> Child:
         """The child with its input, which is selected in the parent's name."""
         item = self._items[index]
         context: Any = frame.states.context_object.context_object_data
@@ -182,9 +182,9 @@ class _MapRun:
         child = Child(name, arn, machine, None, now)
         context["Map"] = MapData(Item=ItemData(Index=index, Value=item))
         try:
-            child.input = self._select(frame, item)
+            child.input = self._select_input(frame, item)
         except Exception as error:  # noqa: BLE001 - a path that leads nowhere, or a defect
-            self._fail(child, error)
+            self._mark_failed(child, error)
             return child
         context["Execution"] = {
             "Id": arn,
@@ -203,7 +203,7 @@ class _MapRun:
             child.cause = "The input's size exceeds the maximum number of bytes service limit."
         return child
 
-    def _select(self, frame: Environment, item: Any) -> Any:
+    def _select_input(self, frame: Environment, item: Any) -> Any:
         selector = self._eval_input.item_selector or self._eval_input.parameters
         if not selector:
             frame.states.reset(item)
@@ -231,10 +231,10 @@ class _MapRun:
             child.status = "ABORTED"
 
     @staticmethod
-    def _fail(child: Child, error: Exception) -> None:
+    def _mark_failed(child: Child, error: Exception) -> None:
         child.status = "FAILED"
         if isinstance(error, FailureEventException):
-            child.error, child.cause = error_of(error)
+            child.error, child.cause = error_and_cause(error)
         else:
             child.error, child.cause = RUNTIME, str(error)
 

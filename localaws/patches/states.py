@@ -17,7 +17,7 @@ from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.utils.encoding import to_json_str
 
 from localaws.patches.failures import DATA_LIMIT_EXCEEDED, RUNTIME, TIMEOUT, failure
-from localaws.patches.patching import original, replace
+from localaws.patches.monkeypatch import original, replace
 
 DATA_BYTES = 262_144
 _HEARTBEAT_TIMEOUT = "States.HeartbeatTimeout"

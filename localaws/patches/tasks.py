@@ -22,11 +22,11 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.service impor
 )
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 
-from localaws.calls import refusal_of_invocation
-from localaws.functions.invoking import InvalidRequestContent, Invoker, RequestTooLarge
+from localaws.call_observers import check_invocation
+from localaws.functions.invoker import InvalidRequestContent, Invoker, RequestTooLarge
 from localaws.patches.failures import failure
-from localaws.patches.functions import function_of
-from localaws.patches.patching import original, replace
+from localaws.patches.functions import to_function
+from localaws.patches.monkeypatch import original, replace
 from localaws.settings import ACCOUNT
 
 # Errors of the environment rather than of the code, for which states see this name.
@@ -39,7 +39,7 @@ def apply(invoker: Invoker) -> None:
 
     def invoke(parameters: dict[str, Any], region: str, state_credentials: Any) -> dict[str, Any]:
         name = parameters["FunctionName"]
-        refused = refusal_of_invocation(state_credentials.role_arn, region, name)
+        refused = check_invocation(state_credentials.role_arn, region, name)
         if refused is not None:
             raise _client_error("AWSLambdaException", 403, refused)
         backend = get_backend(ACCOUNT, region)
@@ -50,7 +50,7 @@ def apply(invoker: Invoker) -> None:
                 "ResourceNotFoundException", 404, f"Function not found: {name}"
             ) from error
         try:
-            outcome = invoker.invoke(function_of(found), parameters.get("Payload") or b"{}")
+            outcome = invoker.invoke(to_function(found), parameters.get("Payload") or b"{}")
         except RequestTooLarge as error:
             raise _client_error("RequestTooLargeException", 413, str(error)) from error
         except InvalidRequestContent as error:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bench.checksum import expected_checksum
 from bench.rounds import Scenario, SinkProcess
 from bench.shapes import SHAPES
-from bench.tally import expected
 
 
 @pytest.fixture(scope="package")
@@ -29,6 +29,6 @@ def made(tmp_path):
     def make(shape, rows, seed=1):
         path = tmp_path / f"{shape.name}-{rows}-{seed}{shape.suffix}"
         shape.write(path, rows, seed)
-        return path, expected(path, shape)
+        return path, expected_checksum(path, shape)
 
     return make

@@ -13,11 +13,11 @@ import pytest
 
 from bench import compare
 from bench.charts import BAR, bar, svg, table
+from bench.checksum import ItemChecksum
 from bench.clients import ROOT, Client
-from bench.figures import MILLION, Round, figures
+from bench.medians import MILLION, Round, figures
 from bench.rounds import Cost, Scenario
 from bench.shapes import SHAPES
-from bench.tally import Tally
 
 SCENARIO = Scenario(SHAPES["ngrams"], tls=True, latency=0.005)
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -125,7 +125,9 @@ def test_the_whole_command(tmp_path):
 
 def test_a_wrong_round_ends_the_command(monkeypatch, tmp_path):
     monkeypatch.setattr(
-        compare, "expected", lambda path, shape: Tally(60 if "60" in path.name else 25)
+        compare,
+        "expected_checksum",
+        lambda path, shape: ItemChecksum(60 if "60" in path.name else 25),
     )
     before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     places = ["--json", str(tmp_path / "a.json"), "--svg", str(tmp_path / "a.svg")]

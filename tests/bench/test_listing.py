@@ -8,7 +8,7 @@ import pytest
 
 from bench import listing
 from bench.bucket import SHAPES, Bucket, keys_of
-from bench.listing import SETTINGS, ask, served
+from bench.listing import SETTINGS, ask, bucket_server
 from bench.objects import measured
 
 
@@ -43,7 +43,7 @@ def test_all_list_the_same(capsys, monkeypatch):
 def test_who_lists_something_else_is_refused(monkeypatch):
     words = "listing --objects 10 --latency 0 --rounds 1 --shapes plain"
     monkeypatch.setattr(sys, "argv", words.split())
-    monkeypatch.setattr(listing, "in_a_process", lambda *_: {"digest": "another"})
+    monkeypatch.setattr(listing, "run_in_process", lambda *_: {"digest": "another"})
     with pytest.raises(SystemExit, match="refused: boto3 paginator lists other keys"):
         listing.main()
 
@@ -51,7 +51,7 @@ def test_who_lists_something_else_is_refused(monkeypatch):
 def test_every_byte_is_read(monkeypatch):
     for name, value in SETTINGS.items():
         monkeypatch.setenv(name, value)
-    with served() as endpoint:
+    with bucket_server() as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
         ask(endpoint, "/reset", {"shape": "hashed", "objects": 50, "bytes": 1024})
         found = measured("ddbload, async", 50, ask(endpoint, "/etag")["etag"])

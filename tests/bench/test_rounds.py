@@ -6,13 +6,13 @@ import os
 
 import pytest
 
+from bench.checksum import expected_checksum
 from bench.clients import Client, names
-from bench.rounds import Cores, Refused, check, check_told, run
+from bench.rounds import Cores, InvalidRound, check, check_ddbload_report, run
 from bench.shapes import SHAPES
-from bench.tally import expected
 from ddbload.contracts.payload import ENGINES
 
-CORES = Cores.of_this_machine()
+CORES = Cores.for_this_machine()
 ROWS = 60
 
 
@@ -62,7 +62,7 @@ def test_each_shape_arrives_by_boto3s_own_types(shape, to, scenario, made):
 def test_a_lost_row_is_refused(to, scenario, made):
     path, _ = made(scenario.shape, ROWS - 1)
     _, due = made(scenario.shape, ROWS)
-    with pytest.raises(Refused, match=rf"pool@16, quoted.*{ROWS - 1} items arrived of {ROWS}"):
+    with pytest.raises(InvalidRound, match=rf"pool@16, quoted.*{ROWS - 1} items arrived of {ROWS}"):
         run(Client.named("pool"), scenario, path, due, to, CORES)
 
 
@@ -70,15 +70,15 @@ def test_a_changed_value_is_refused(to, scenario, made):
     path, due = made(scenario.shape, ROWS)
     text = path.read_text("utf-8")
     path.write_text(text.replace("emoji", "emojj", 1), "utf-8")
-    assert expected(path, scenario.shape).items == due.items
-    with pytest.raises(Refused, match="not those of the file"):
+    assert expected_checksum(path, scenario.shape).items == due.items
+    with pytest.raises(InvalidRound, match="not those of the file"):
         run(Client.named("pool"), scenario, path, due, to, CORES)
 
 
 def test_a_client_that_fails_is_refused_with_what_it_said(to, scenario, made):
     path, due = made(scenario.shape, ROWS)
     path.unlink()
-    with pytest.raises(Refused, match=r"(?s)ended with 1\n.*FileNotFoundError"):
+    with pytest.raises(InvalidRound, match=r"(?s)ended with 1\n.*FileNotFoundError"):
         run(Client.named("pool"), scenario, path, due, to, CORES)
 
 
@@ -105,7 +105,7 @@ def test_only_what_was_due_passes(made):
         {"checksum": "0" * 32},
         {"invalid": 1, "first_invalid": "twice"},
     ):
-        with pytest.raises(Refused, match="refused: wrong"):
+        with pytest.raises(InvalidRound, match="refused: wrong"):
             check("wrong", counters(due, **changed), due)
 
 
@@ -115,12 +115,12 @@ def rows(**changed):
 
 
 def test_what_ddbload_counts_must_be_right_too():
-    check_told("right", rows(), ROWS)
+    check_ddbload_report("right", rows(), ROWS)
     for changed in (
         {"read": ROWS + 1},
         {"written": ROWS - 1},
         {"rejected": 1},
         {"written": ROWS - 1, "skipped": 1},
     ):
-        with pytest.raises(Refused, match="ddbload says"):
-            check_told("wrong", rows(**changed), ROWS)
+        with pytest.raises(InvalidRound, match="ddbload says"):
+            check_ddbload_report("wrong", rows(**changed), ROWS)

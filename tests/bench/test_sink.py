@@ -23,10 +23,10 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, SSLError
 
 from bench import sink
+from bench.checksum import ItemChecksum
 from bench.clients import ROOT, TABLE
 from bench.rounds import Scenario
 from bench.shapes import SHAPES
-from bench.tally import Tally
 from tests.e2e.processes import alive, until
 
 STARTER = """
@@ -58,7 +58,7 @@ def put(number, text="a"):
 
 def test_it_counts_what_arrives(to, scenario):
     to.reset(scenario)
-    due = Tally()
+    due = ItemChecksum()
     with closing(client(to, scenario)) as dynamodb:
         for start in (0, 25, 50):
             requests = [put(number, 'q"PutRequest"\n🚀') for number in range(start, start + 25)]
@@ -75,7 +75,7 @@ def test_it_counts_what_arrives(to, scenario):
     # Asking changes nothing; a reset does.
     assert to.counters() == counters
     to.reset(scenario)
-    assert (to.counters()["items"], to.counters()["checksum"]) == (0, Tally().checksum)
+    assert (to.counters()["items"], to.counters()["checksum"]) == (0, ItemChecksum().checksum)
 
 
 def test_it_is_the_table_of_a_scenario(to):
@@ -202,7 +202,7 @@ def test_what_it_cannot_put_off_is_counted_at_once(monkeypatch):
     body = request(1).partition(b"\r\n\r\n")[2]
     for _ in range(1000 // len(body) + 5):
         counting.write(body)
-    assert counting.tally.items == 5
+    assert counting.checksum.items == 5
     assert counting.counters()["items"] == 1000 // len(body) + 5
 
 

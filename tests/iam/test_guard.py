@@ -5,7 +5,7 @@ import json
 import pytest
 
 from localaws.iam.guard import Guard
-from tests.iam.asking import REGION, ROLE, sent
+from tests.iam.request_helpers import REGION, ROLE, sent
 
 READ = {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": ["arn:aws:s3:::b/runs/*"]}
 LIST = {"Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": ["arn:aws:s3:::b"]}
@@ -116,22 +116,22 @@ def test_changed_policies_count_at_once():
 
 def test_only_who_may_list_a_bucket_learns_that_an_object_is_missing(record):
     missing = get("runs/2/run.json")
-    hidden = Guard(Account(READ), enforce=True).refusal_of_missing(ROLE, REGION, missing)
+    hidden = Guard(Account(READ), enforce=True).check_missing_object(ROLE, REGION, missing)
     assert hidden is not None
     assert "s3:ListBucket on resource: arn:aws:s3:::b " in hidden
     told = Guard(Account(READ, LIST), record=record, enforce=True)
-    assert told.refusal_of_missing(ROLE, REGION, missing) is None
+    assert told.check_missing_object(ROLE, REGION, missing) is None
     assert lines(record) == [
         {"role": ROLE, "action": "s3:ListBucket", "resource": "arn:aws:s3:::b", "allowed": True}
     ]
     put = sent("s3", "put_object", Bucket="b", Key="k", Body=b"")
-    assert Guard(Account(READ), enforce=True).refusal_of_missing(ROLE, REGION, put) is None
+    assert Guard(Account(READ), enforce=True).check_missing_object(ROLE, REGION, put) is None
 
 
 def test_without_enforcement_nothing_is_refused(record):
     guard = Guard(Account(), record=record)
     assert guard(ROLE, "s3", REGION, get("secret")) is None
-    assert guard.refusal_of_missing(ROLE, REGION, get("secret")) is None
+    assert guard.check_missing_object(ROLE, REGION, get("secret")) is None
     assert [(line["action"], line["allowed"]) for line in lines(record)] == [
         ("s3:GetObject", False),
         ("s3:ListBucket", False),

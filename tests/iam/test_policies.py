@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localaws.iam import policies as module
-from localaws.iam.errors import UnsupportedPolicy
-from localaws.iam.policies import Policies, Verdict
+from localaws.iam.policies import Policies, UnsupportedPolicy, Verdict
 from localaws.iam.requests import Call
-from tests.iam.matching import allows
+from tests.iam.policy_oracle import allows
 
 ALLOW = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::b/runs/*/run.json"}
 

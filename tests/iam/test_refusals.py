@@ -7,7 +7,7 @@ import pytest
 from botocore.parsers import create_parser
 
 from localaws.iam.refusals import access_denied
-from tests.iam.asking import sent
+from tests.iam.request_helpers import sent
 
 WHY = 'User: <arn> & "co" is not authorized'
 

@@ -5,10 +5,8 @@ import json
 import pytest
 from moto.iam.models import iam_backends
 
-from localaws.iam.errors import UnsupportedPolicy
-from localaws.iam.policies import Policies
+from localaws.iam.policies import Policies, UnsupportedPolicy, policy_documents
 from localaws.iam.requests import Call
-from localaws.iam.roles import documents_of
 
 ACCOUNT = "210987654321"
 """One that no other test uses: moto keeps its backends for as long as the process lasts."""
@@ -35,13 +33,13 @@ def make_role(backend, boundary=None):
 def test_inline_and_attached_policies(backend):
     role = make_role(backend)
     assert role.arn == f"arn:aws:iam::{ACCOUNT}:role/deep/worker"
-    assert documents_of(role.arn) == {}
+    assert policy_documents(role.arn) == {}
     backend.put_role_policy("worker", "inline", document("s3:GetObject"))
-    policies = Policies(documents_of(role.arn))
+    policies = Policies(policy_documents(role.arn))
     assert (policies.allow(READ), policies.allow(WRITE)) == (True, False)
     attached = backend.create_policy("", "/", document("s3:PutObject"), "attached", {})
     backend.attach_role_policy(attached.arn, "worker")
-    policies = Policies(documents_of(role.arn))
+    policies = Policies(policy_documents(role.arn))
     assert (policies.allow(READ), policies.allow(WRITE)) == (True, True)
 
 
@@ -50,16 +48,16 @@ def test_of_an_attached_policy_the_default_version_counts(backend):
     attached = backend.create_policy("", "/", document("s3:GetObject"), "attached", {})
     backend.attach_role_policy(attached.arn, "worker")
     backend.create_policy_version(attached.arn, document("s3:PutObject"), "true")
-    policies = Policies(documents_of(role.arn))
+    policies = Policies(policy_documents(role.arn))
     assert (policies.allow(READ), policies.allow(WRITE)) == (False, True)
 
 
 def test_a_role_that_does_not_exist_has_none(backend):
-    assert documents_of(f"arn:aws:iam::{ACCOUNT}:role/nobody") == {}
+    assert policy_documents(f"arn:aws:iam::{ACCOUNT}:role/nobody") == {}
 
 
 def test_a_boundary_is_refused(backend):
     boundary = backend.create_policy("", "/", document("s3:GetObject"), "boundary", {})
     role = make_role(backend, boundary.arn)
     with pytest.raises(UnsupportedPolicy, match="boundar"):
-        documents_of(role.arn)
+        policy_documents(role.arn)

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from localaws.iam.errors import UnresolvedTemplate
-from localaws.iam.template import Deployed, deployed, resolved, roles_of
-from tests.iam.asking import PLACE
+from localaws.iam.template import Deployed, UnresolvedTemplate, deployed, resolve, roles_of
+from tests.iam.request_helpers import PLACE
 
 DEPLOYED = Deployed(
     "eu-central-1",
@@ -34,7 +33,7 @@ ARN = {"Fn::GetAtt": ["Bucket", "Arn"]}
     ],
 )
 def test_functions(value, expected):
-    assert resolved(value, DEPLOYED) == expected
+    assert resolve(value, DEPLOYED) == expected
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ def test_functions(value, expected):
 )
 def test_what_is_not_known_is_an_error(value):
     with pytest.raises(UnresolvedTemplate):
-        resolved(value, DEPLOYED)
+        resolve(value, DEPLOYED)
 
 
 def _template(**resources):
@@ -120,13 +119,13 @@ def test_policies_that_cannot_be_followed_are_an_error(resources):
 def test_arns_of_what_is_deployed(kind, name, arn):
     template = {"Resources": {"It": {"Type": kind}, "Other": {"Type": kind}}}
     made = deployed(template, {"It": name}, PLACE)
-    assert resolved({"Fn::GetAtt": ["It", "Arn"]}, made) == arn
-    assert arn.rstrip(":*").endswith(resolved({"Fn::GetAtt": ["It", "Name"]}, made))
+    assert resolve({"Fn::GetAtt": ["It", "Arn"]}, made) == arn
+    assert arn.rstrip(":*").endswith(resolve({"Fn::GetAtt": ["It", "Name"]}, made))
     with pytest.raises(UnresolvedTemplate):
-        resolved({"Fn::GetAtt": ["Other", "Arn"]}, made)
+        resolve({"Fn::GetAtt": ["Other", "Arn"]}, made)
 
 
 def test_attributes_of_other_types_are_an_error():
     made = deployed({"Resources": {"It": {"Type": "AWS::EC2::VPC"}}}, {"It": "v"}, PLACE)
     with pytest.raises(UnresolvedTemplate):
-        resolved({"Fn::GetAtt": ["It", "Arn"]}, made)
+        resolve({"Fn::GetAtt": ["It", "Arn"]}, made)

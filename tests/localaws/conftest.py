@@ -85,6 +85,20 @@ def wait_for(look, seconds=SECONDS):
     return seen
 
 
+def receive(app, queue):
+    def message():
+        got = app.client("sqs").receive_message(
+            QueueUrl=app.outputs[queue], MessageAttributeNames=["All"], WaitTimeSeconds=0
+        )
+        return got.get("Messages")
+
+    (found,) = wait_for(message)
+    app.client("sqs").delete_message(
+        QueueUrl=app.outputs[queue], ReceiptHandle=found["ReceiptHandle"]
+    )
+    return found
+
+
 @pytest.fixture(scope="session")
 def aws():
     with LocalAws("--retry-seconds", "0.05", "--concurrency", "2") as running:

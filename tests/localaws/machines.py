@@ -1,5 +1,12 @@
 """State machines for the tests, in the Amazon States Language."""
 
+SELECTOR = {
+    "wish": "fail one",
+    "bad.$": "$.bad",
+    "item.$": "$$.Map.Item.Value",
+    "parent.$": "$$.Execution.Name",
+}
+
 
 def invoke(function="Answer", payload="$", **rest):
     """A Task that invokes a function and goes on with its answer."""

@@ -2,9 +2,8 @@
 
 import json
 
-from tests.localaws.conftest import wait_for
+from tests.localaws.conftest import receive, wait_for
 from tests.localaws.template import template
-from tests.localaws.test_functions import receive
 
 
 def kept(app, matches):

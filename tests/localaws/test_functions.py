@@ -6,7 +6,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.localaws.conftest import wait_for
+from tests.localaws.conftest import receive, wait_for
 from tests.localaws.template import template
 
 
@@ -193,20 +193,6 @@ def test_a_functions_code_can_be_changed(app):
     app.client("cloudformation").update_stack(StackName="app", TemplateBody=json.dumps(body))
     _, seen = app.invoke("Answer", {"wish": "environment"})
     assert seen["CHANGED"] == "yes"
-
-
-def receive(app, queue):
-    def message():
-        got = app.client("sqs").receive_message(
-            QueueUrl=app.outputs[queue], MessageAttributeNames=["All"], WaitTimeSeconds=0
-        )
-        return got.get("Messages")
-
-    (found,) = wait_for(message)
-    app.client("sqs").delete_message(
-        QueueUrl=app.outputs[queue], ReceiptHandle=found["ReceiptHandle"]
-    )
-    return found
 
 
 def test_boto3_finds_everything_by_the_environment(aws, monkeypatch):

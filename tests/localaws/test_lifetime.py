@@ -130,7 +130,7 @@ def test_signals_that_are_ignored_when_it_starts(given, heeded, monkeypatch):
         return ended.is_set()
 
     monkeypatch.setattr(command, "_run", run)
-    monkeypatch.setattr(command, "_quieten", lambda: None)
+    monkeypatch.setattr(command, "_configure_logging", lambda: None)
     assert command.main([]) is heeded
 
 

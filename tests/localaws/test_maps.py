@@ -4,14 +4,8 @@ import json
 
 import pytest
 
-from tests.localaws.machines import distributed, invoke, machine
+from tests.localaws.machines import SELECTOR, distributed, invoke, machine
 
-SELECTOR = {
-    "wish": "fail one",
-    "bad.$": "$.bad",
-    "item.$": "$$.Map.Item.Value",
-    "parent.$": "$$.Execution.Name",
-}
 SHOW = machine(
     Show={
         "Type": "Pass",

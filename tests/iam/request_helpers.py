@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.config import Config
 
-from localaws.iam.calls import calls_of
-from localaws.iam.requests import Call, Place, Request, signature_of
+from localaws.iam.actions import required_actions
+from localaws.iam.requests import Call, Place, Request, parse_signature
 
 REGION = "eu-central-1"
 ACCOUNT = "123456789012"
@@ -56,10 +56,10 @@ def sent(service: str, operation: str, *, endpoint: str | None = None, **paramet
 def asked(service: str, operation: str, *, endpoint: str | None = None, **parameters) -> list:
     """What that request asks for, as (action, resource) pairs."""
     request = sent(service, operation, endpoint=endpoint, **parameters)
-    signature = signature_of(request)
+    signature = parse_signature(request)
     assert signature is not None
     assert (signature.access_key, signature.region) == (KEY, REGION)
-    return pairs(calls_of(signature.service, request, PLACE))
+    return pairs(required_actions(signature.service, request, PLACE))
 
 
 def pairs(calls: list[Call]) -> list[tuple[str, str]]:

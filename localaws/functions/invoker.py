@@ -39,7 +39,7 @@ class AsyncSettings:
     on_success: str | None = None
 
 
-class Deliver(Protocol):
+class DestinationSender(Protocol):
     """Sends `body` to a queue, function, topic or bus by the function's own right to do so."""
 
     def __call__(
@@ -50,18 +50,18 @@ class Deliver(Protocol):
 class Invoker:
     """`retry_seconds`: the pause before the first repetition of an event; then twice that."""
 
-    def __init__(self, pools: Pools, retry_seconds: float, deliver: Deliver) -> None:
+    def __init__(self, pools: Pools, retry_seconds: float, deliver: DestinationSender) -> None:
         self._pools = pools
         self._retry_seconds = retry_seconds
         self._deliver = deliver
 
     def invoke(self, function: Function, payload: bytes) -> Outcome:
         """Invoke and wait. Raises RequestTooLarge, InvalidRequestContent."""
-        return self._pools.invoke(function, _checked(payload, REQUEST_BYTES))
+        return self._pools.invoke(function, _validate_payload(payload, REQUEST_BYTES))
 
     def queue(self, function: Function, payload: bytes, settings: AsyncSettings) -> None:
         """Take an event and return at once. Raises RequestTooLarge, InvalidRequestContent."""
-        payload = _checked(payload, EVENT_BYTES)
+        payload = _validate_payload(payload, EVENT_BYTES)
         threading.Thread(
             target=self._run_event,
             args=(function, payload, settings),
@@ -78,9 +78,9 @@ class Invoker:
             pause *= 2
             outcome = self._pools.invoke(function, payload)
             attempt += 1
-        self._finish(function, payload, outcome, attempt, settings)
+        self._send_to_destinations(function, payload, outcome, attempt, settings)
 
-    def _finish(
+    def _send_to_destinations(
         self,
         function: Function,
         payload: bytes,
@@ -90,7 +90,7 @@ class Invoker:
     ) -> None:
         destination = settings.on_failure if outcome.failed else settings.on_success
         if destination:
-            record = _record(function, payload, outcome, attempts)
+            record = _destination_record(function, payload, outcome, attempts)
             self._deliver(function, destination, json.dumps(record), {})
         if outcome.failed and settings.dead_letter:
             message = json.loads(outcome.payload).get("errorMessage", "")
@@ -99,7 +99,7 @@ class Invoker:
             self._deliver(function, settings.dead_letter, payload.decode(), attributes)
 
 
-def _checked(payload: bytes, limit: int) -> bytes:
+def _validate_payload(payload: bytes, limit: int) -> bytes:
     if len(payload) > limit:
         raise RequestTooLarge(
             f"Request must be smaller than {limit} bytes for the InvokeFunction operation"
@@ -111,7 +111,9 @@ def _checked(payload: bytes, limit: int) -> bytes:
     return payload or b"{}"
 
 
-def _record(function: Function, payload: bytes, outcome: Outcome, attempts: int) -> dict[str, Any]:
+def _destination_record(
+    function: Function, payload: bytes, outcome: Outcome, attempts: int
+) -> dict[str, Any]:
     failed = outcome.failed
     response: dict[str, Any] = {"statusCode": 200, "executedVersion": function.version}
     if failed:

@@ -22,7 +22,7 @@ def check_input(text: str) -> None:
         raise _too_deep() from None
     except ValueError as error:
         raise _invalid(str(error)) from None
-    if _deeper_than(value, DEPTH):
+    if _is_deeper_than(value, DEPTH):
         raise _too_deep()
 
 
@@ -34,7 +34,7 @@ def _refuse_constant(word: str) -> Any:
 def _float(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
-        raise _no_number(digits)
+        raise _unrepresentable(digits)
     return number
 
 
@@ -43,10 +43,10 @@ def _integer(digits: str) -> int:
         return int(digits)
     except ValueError:
         # Python has a limit, against those who want it to work for nothing.
-        raise _no_number(digits) from None
+        raise _unrepresentable(digits) from None
 
 
-def _deeper_than(value: Any, levels: int) -> bool:
+def _is_deeper_than(value: Any, levels: int) -> bool:
     level = [value]
     for _ in range(levels + 1):
         nested = [each for each in level if isinstance(each, list | dict)]
@@ -60,7 +60,7 @@ def _deeper_than(value: Any, levels: int) -> bool:
     return True
 
 
-def _no_number(digits: str) -> InvalidExecutionInput:
+def _unrepresentable(digits: str) -> InvalidExecutionInput:
     shown = digits if len(digits) <= 40 else f"{digits[:37]}..."
     return _invalid(f"{shown} is a number that cannot be represented on this machine")
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from localaws.credentials import role_of_access_key
-from localaws.iam.requests import Request, signature_of
+from localaws.credentials import find_role
+from localaws.iam.requests import Request, parse_signature
 
 
 class Observer(Protocol):
@@ -26,7 +26,7 @@ class Observer(Protocol):
         `principal`: the role's ARN; `service`: as signed (`s3`, `dynamodb`, `states`).
         """
 
-    def refusal_of_missing(self, principal: str, region: str, request: Request) -> str | None:
+    def check_missing_object(self, principal: str, region: str, request: Request) -> str | None:
         """None, or why S3 would not tell this role that the object it reads is missing."""
 
 
@@ -38,49 +38,49 @@ def add_observer(observer: Observer) -> None:
     _observers.append(observer)
 
 
-def refusal(principal: str, service: str, region: str, request: Request) -> str | None:
+def check_call(principal: str, service: str, region: str, request: Request) -> str | None:
     """Why somebody refuses this call; None if nobody does."""
     reasons = [observer(principal, service, region, request) for observer in _observers]
     return next((reason for reason in reasons if reason is not None), None)
 
 
-def refusal_of_signed(request: Request) -> str | None:
-    """As `refusal`, for a request as it came over the wire; None for people's requests."""
+def check_signed_request(request: Request) -> str | None:
+    """As `check_call`, for a request as it came over the wire; None for people's requests."""
     if not _observers:
         return None
-    signature = signature_of(request)
-    role = role_of_access_key(signature.access_key) if signature else None
+    signature = parse_signature(request)
+    role = find_role(signature.access_key) if signature else None
     if signature is None or role is None:
         return None
-    return refusal(role, signature.service, signature.region, request)
+    return check_call(role, signature.service, signature.region, request)
 
 
-def refusal_of_missing(request: Request) -> str | None:
+def check_missing_object(request: Request) -> str | None:
     """Why S3 answers 403 where an object is missing; None where it says so, by a 404."""
-    signature = signature_of(request)
-    role = role_of_access_key(signature.access_key) if signature else None
+    signature = parse_signature(request)
+    role = find_role(signature.access_key) if signature else None
     if signature is None or role is None or signature.service != "s3":
         return None
     reasons = [
-        observer.refusal_of_missing(role, signature.region, request) for observer in _observers
+        observer.check_missing_object(role, signature.region, request) for observer in _observers
     ]
     return next((reason for reason in reasons if reason is not None), None)
 
 
-def refusal_of_invocation(role: str, region: str, function: str) -> str | None:
-    """As `refusal`, for a state machine's lambda:Invoke of `function` (a name or an ARN)."""
+def check_invocation(role: str, region: str, function: str) -> str | None:
+    """As `check_call`, for a state machine's lambda:Invoke of `function` (a name or an ARN)."""
     if not _observers:
         return None
     path = f"/2015-03-31/functions/{quote(function, safe='')}/invocations"
-    return refusal(role, "lambda", region, Request("POST", path, "", {}))
+    return check_call(role, "lambda", region, Request("POST", path, "", {}))
 
 
-def refusal_of_json(
+def check_json_call(
     role: str, service: str, region: str, target: str, fields: Mapping[str, Any]
 ) -> str | None:
-    """As `refusal`, for a call in the JSON protocol; `target` is its X-Amz-Target."""
+    """As `check_call`, for a call in the JSON protocol; `target` is its X-Amz-Target."""
     if not _observers:
         return None
     body = json.dumps(fields).encode()
     request = Request("POST", "/", "", {"x-amz-target": target}, lambda: body)
-    return refusal(role, service, region, request)
+    return check_call(role, service, region, request)

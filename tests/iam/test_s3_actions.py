@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from localaws.iam.calls import calls_of
-from localaws.iam.errors import UnknownCall
-from localaws.iam.requests import Call, Request
-from localaws.iam.s3 import missing_object
-from tests.iam.asking import PLACE, asked, pairs, sent
+from localaws.iam.actions import required_actions
+from localaws.iam.requests import Call, Request, UnknownCall
+from localaws.iam.s3 import missing_object_action
+from tests.iam.request_helpers import PLACE, asked, pairs, sent
 
 HERE = "http://127.0.0.1:5000"
 BUCKET = "arn:aws:s3:::in.box"
@@ -120,7 +119,9 @@ def test_each_deleted_object_needs_its_own_right():
 )
 def test_a_key_is_decoded_once_and_kept_as_it_is(path, key):
     request = Request("GET", path, "", {"host": "127.0.0.1:5000"})
-    assert pairs(calls_of("s3", request, PLACE)) == [("s3:GetObject", f"arn:aws:s3:::b/{key}")]
+    assert pairs(required_actions("s3", request, PLACE)) == [
+        ("s3:GetObject", f"arn:aws:s3:::b/{key}")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_a_key_is_decoded_once_and_kept_as_it_is(path, key):
 def test_a_bucket_stands_in_the_host_or_in_the_path(host, bucket):
     request = Request("GET", "/k/l", "", {"host": host})
     key = "l" if bucket == "k" else "k/l"
-    assert pairs(calls_of("s3", request, PLACE)) == [
+    assert pairs(required_actions("s3", request, PLACE)) == [
         ("s3:GetObject", f"arn:aws:s3:::{bucket}/{key}")
     ]
 
@@ -168,7 +169,7 @@ def test_a_bucket_stands_in_the_host_or_in_the_path(host, bucket):
 def test_what_is_not_known_is_an_error(method, path, query, headers):
     request = Request(method, path, query, {"host": "127.0.0.1", **headers})
     with pytest.raises(UnknownCall):
-        calls_of("s3", request, PLACE)
+        required_actions("s3", request, PLACE)
 
 
 @pytest.mark.parametrize(
@@ -187,9 +188,9 @@ def test_what_is_not_known_is_an_error(method, path, query, headers):
 def test_which_bucket_must_be_listed_to_learn_that_an_object_is_missing(
     operation, parameters, bucket
 ):
-    found = missing_object(sent("s3", operation, **NAMES, **parameters), PLACE)
+    found = missing_object_action(sent("s3", operation, **NAMES, **parameters), PLACE)
     assert found == (Call("s3:ListBucket", f"arn:aws:s3:::{bucket}") if bucket else None)
 
 
 def test_nothing_is_hidden_of_buckets():
-    assert missing_object(sent("s3", "list_objects_v2", Bucket="b"), PLACE) is None
+    assert missing_object_action(sent("s3", "list_objects_v2", Bucket="b"), PLACE) is None

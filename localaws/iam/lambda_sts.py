@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qs, unquote
 
-from localaws.iam.errors import UnknownCall
-from localaws.iam.requests import Call, Place, Request
+from localaws.iam.requests import Call, Place, Request, UnknownCall
 
 _FUNCTION = re.compile(r"/\d{4}-\d{2}-\d{2}/functions(?:/(?P<name>[^/]+)(?P<rest>/.*)?)?/?")
 # What follows the function's name in the path, by method.
@@ -28,11 +27,11 @@ _FUNCTION_ACTIONS = {
     ("PUT", "/configuration"): "UpdateFunctionConfiguration",
 }
 # No right is needed for these, by STS's API Reference.
-_FREE = {"GetCallerIdentity", "GetSessionToken"}
-_ASSUMED = {"AssumeRole", "AssumeRoleWithSAML", "AssumeRoleWithWebIdentity"}
+_UNRESTRICTED = {"GetCallerIdentity", "GetSessionToken"}
+_ASSUME_ROLE_ACTIONS = {"AssumeRole", "AssumeRoleWithSAML", "AssumeRoleWithWebIdentity"}
 
 
-def lambda_calls(request: Request, place: Place) -> list[Call]:
+def lambda_actions(request: Request, place: Place) -> list[Call]:
     """The right that Lambda asks for.
 
     Raises UnknownCall for paths that are not known here.
@@ -46,16 +45,16 @@ def lambda_calls(request: Request, place: Place) -> list[Call]:
         if request.method == "POST":
             name = request.json().get("FunctionName")
             if isinstance(name, str) and name:
-                return [Call("lambda:CreateFunction", _function(name, "", place))]
+                return [Call("lambda:CreateFunction", _function_arn(name, "", place))]
         raise UnknownCall(f"lambda: {request}")
     action = _FUNCTION_ACTIONS.get((request.method, (match["rest"] or "").rstrip("/")))
     if action is None:
         raise UnknownCall(f"lambda: {request}")
     qualifier = request.parameters().get("Qualifier", "")
-    return [Call(f"lambda:{action}", _function(unquote(match["name"]), qualifier, place))]
+    return [Call(f"lambda:{action}", _function_arn(unquote(match["name"]), qualifier, place))]
 
 
-def _function(name: str, qualifier: str, place: Place) -> str:
+def _function_arn(name: str, qualifier: str, place: Place) -> str:
     """The ARN of a function that is named in one of the five ways that Lambda takes."""
     parts = name.split(":")
     if parts[0] == "arn" and len(parts) in {7, 8} and parts[2] == "lambda":
@@ -73,7 +72,7 @@ def _function(name: str, qualifier: str, place: Place) -> str:
     return f"{resource}:{qualifier}" if qualifier else resource
 
 
-def sts_calls(request: Request) -> list[Call]:
+def sts_actions(request: Request) -> list[Call]:
     """The right that STS asks for: none at all for who asks who they are.
 
     The role's trust policy, which must agree too, is not judged here.
@@ -81,9 +80,9 @@ def sts_calls(request: Request) -> list[Call]:
     """
     fields = parse_qs(request.body().decode(errors="replace") or request.query)
     action = fields.get("Action", [""])[0]
-    if action in _FREE:
+    if action in _UNRESTRICTED:
         return []
     role = fields.get("RoleArn", [""])[0]
-    if action in _ASSUMED and role:
+    if action in _ASSUME_ROLE_ACTIONS and role:
         return [Call(f"sts:{action}", role)]
     raise UnknownCall(f"sts: {request}: {action or 'no Action is given'}")

@@ -6,22 +6,22 @@ import json
 import os
 
 from localaws import patches
-from localaws.calls import add_observer
+from localaws.call_observers import add_observer
 from localaws.delivery import Delivery
 from localaws.dynalite import Dynalite
 from localaws.dynamodb_proxy import DynamoDBProxy
-from localaws.functions.invoking import Invoker
+from localaws.functions.invoker import Invoker
 from localaws.functions.logs import LogShipper
 from localaws.functions.memory import MemoryWatch
 from localaws.functions.pool import Pools
-from localaws.functions.worker import Surroundings
+from localaws.functions.worker import SharedResources
 from localaws.iam.guard import Guard
-from localaws.iam.roles import documents_of
+from localaws.iam.policies import policy_documents
 from localaws.server import Server
 from localaws.settings import ACCOUNT, HOST, Settings
 
 
-class Running:
+class Emulator:
     """Started when made; `close` ends all processes and servers.
 
     Raises DynaliteMissing, WrongMoto, OSError (the port is taken).
@@ -35,7 +35,7 @@ class Running:
         seen = self._proxy or self._dynalite
         self._pools = Pools(
             settings.concurrency,
-            Surroundings(
+            SharedResources(
                 work_folder=settings.work_folder,
                 log_folder=settings.log_folder or settings.work_folder / "logs",
                 endpoints={
@@ -49,7 +49,7 @@ class Running:
         delivery = Delivery(self._server.endpoint)
         invoker = Invoker(self._pools, settings.retry_seconds, delivery)
         patches.apply(invoker, self._server.endpoint)
-        _watch(settings)
+        _observe_calls(settings)
         self._server.start()
 
     def announcement(self) -> str:
@@ -88,8 +88,8 @@ class Running:
         self._dynalite.close()
 
 
-def _watch(settings: Settings) -> None:
+def _observe_calls(settings: Settings) -> None:
     """Let calls be recorded or judged, as the settings say."""
     if settings.watches_calls:
-        guard = Guard(documents_of, record=settings.record_calls, enforce=settings.enforce_iam)
+        guard = Guard(policy_documents, record=settings.record_calls, enforce=settings.enforce_iam)
         add_observer(guard)

@@ -6,8 +6,8 @@ import csv
 
 import pytest
 
+from bench.checksum import ItemChecksum, expected_checksum
 from bench.shapes import SHAPES
-from bench.tally import Tally, expected
 
 ITEMS = [
     {"id": {"N": "1"}, "text": {"S": "a"}},
@@ -16,8 +16,8 @@ ITEMS = [
 ]
 
 
-def tally(items):
-    made = Tally()
+def checksum_of(items):
+    made = ItemChecksum()
     for item in items:
         made.add(item)
     return made
@@ -25,19 +25,19 @@ def tally(items):
 
 def test_the_order_does_not_matter():
     swapped = [dict(reversed(item.items())) for item in reversed(ITEMS)]
-    assert tally(ITEMS) == tally(swapped)
-    assert tally(ITEMS).items == 3
-    assert len(tally(ITEMS).checksum) == 32
+    assert checksum_of(ITEMS) == checksum_of(swapped)
+    assert checksum_of(ITEMS).items == 3
+    assert len(checksum_of(ITEMS).checksum) == 32
 
 
 @pytest.mark.parametrize("text", ["1.0", "1E0", "0.1e1", "+1", "01.00", "10E-1"])
 def test_numbers_are_compared_by_value(text):
-    assert tally([{"id": {"N": text}}]) == tally([{"id": {"N": "1"}}])
+    assert checksum_of([{"id": {"N": text}}]) == checksum_of([{"id": {"N": "1"}}])
 
 
 def test_no_digit_is_lost():
     long = "1234567890123456789012345678901234567"
-    assert tally([{"id": {"N": long + "1"}}]) != tally([{"id": {"N": long + "2"}}])
+    assert checksum_of([{"id": {"N": long + "1"}}]) != checksum_of([{"id": {"N": long + "2"}}])
 
 
 @pytest.mark.parametrize(
@@ -51,17 +51,17 @@ def test_no_digit_is_lost():
     ],
 )
 def test_whatever_differs_in_one_item_is_seen(other):
-    assert tally([other, *ITEMS[1:]]).checksum != tally(ITEMS).checksum
+    assert checksum_of([other, *ITEMS[1:]]).checksum != checksum_of(ITEMS).checksum
 
 
 def test_a_swap_between_items_is_seen():
     one, two, three = ITEMS
     swapped = [{**one, "text": two["text"]}, {**two, "text": one["text"]}, three]
-    assert tally(swapped).checksum != tally(ITEMS).checksum
+    assert checksum_of(swapped).checksum != checksum_of(ITEMS).checksum
 
 
 def test_one_twice_instead_of_another_is_seen():
-    assert tally([ITEMS[0], ITEMS[0], ITEMS[2]]).checksum != tally(ITEMS).checksum
+    assert checksum_of([ITEMS[0], ITEMS[0], ITEMS[2]]).checksum != checksum_of(ITEMS).checksum
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
@@ -77,7 +77,7 @@ def test_what_is_due_is_what_csv_reader_reads(shape, made):
         }
         for row in rows
     ]
-    assert due == tally(items)
+    assert due == checksum_of(items)
 
 
 @pytest.mark.parametrize("text", ['1,"open', '1,"a"b,c,d,e,f\n', "1,2\n"])
@@ -85,4 +85,4 @@ def test_a_file_that_is_none_of_a_shapes(text, tmp_path):
     path = tmp_path / "broken.csv"
     path.write_text("id,author,title,body,stars,tags\n" + text)
     with pytest.raises(ValueError):
-        expected(path, SHAPES["quoted"])
+        expected_checksum(path, SHAPES["quoted"])

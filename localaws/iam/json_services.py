@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from localaws.iam.errors import UnknownCall
-from localaws.iam.requests import Call, Place, Request
+from localaws.iam.requests import Call, Place, Request, UnknownCall
 
 Fields = Mapping[str, Any]
-_OfService = Callable[[str, Fields, Place], Iterable[Call]]
+_ServiceActions = Callable[[str, Fields, Place], Iterable[Call]]
 
 
-def calls_of(service: str, request: Request, place: Place) -> list[Call]:
+def required_actions(service: str, request: Request, place: Place) -> list[Call]:
     """The rights that `service` (as signed) asks for, all of which are needed.
 
     Raises UnknownCall for services and actions that are not known here.
@@ -31,7 +30,7 @@ def calls_of(service: str, request: Request, place: Place) -> list[Call]:
     return calls
 
 
-def _named(fields: Fields, name: str, operation: str) -> str:
+def _required_field(fields: Fields, name: str, operation: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str) or not value:
         raise UnknownCall(f"{operation}: {name} is missing, so nothing says on what it acts")
@@ -40,14 +39,14 @@ def _named(fields: Fields, name: str, operation: str) -> str:
 
 # DynamoDB
 
-_ON_A_TABLE = {
+_TABLE_ACTIONS = {
     "CreateTable", "DeleteItem", "DeleteTable", "DescribeContinuousBackups", "DescribeTable",
     "DescribeTimeToLive", "GetItem", "PutItem", "Query", "Scan", "UpdateContinuousBackups",
     "UpdateItem", "UpdateTable", "UpdateTimeToLive",
 }  # fmt: skip
-_ON_NO_TABLE = {"DescribeEndpoints", "DescribeLimits", "ListTables"}
-_ON_A_RESOURCE = {"ListTagsOfResource", "TagResource", "UntagResource"}
-_TRANSACTED = {
+_ACCOUNT_ACTIONS = {"DescribeEndpoints", "DescribeLimits", "ListTables"}
+_TAG_ACTIONS = {"ListTagsOfResource", "TagResource", "UntagResource"}
+_TRANSACTION_ACTIONS = {
     "ConditionCheck": "ConditionCheckItem",
     "Delete": "DeleteItem",
     "Get": "GetItem",
@@ -56,13 +55,13 @@ _TRANSACTED = {
 }
 
 
-def _dynamodb(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
+def _dynamodb_actions(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
     def table(name: str) -> str:
         # A table may be named by its ARN too.
         return name if name.startswith("arn:") else place.arn("dynamodb", f"table/{name}")
 
-    if operation in _ON_A_TABLE:
-        resource = table(_named(fields, "TableName", operation))
+    if operation in _TABLE_ACTIONS:
+        resource = table(_required_field(fields, "TableName", operation))
         if fields.get("IndexName"):
             # Read through an index, the index is what must be allowed.
             resource += f"/index/{fields['IndexName']}"
@@ -77,13 +76,13 @@ def _dynamodb(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
     elif operation in {"TransactGetItems", "TransactWriteItems"}:
         for item in fields.get("TransactItems", []):
             for kind, of in item.items():
-                if kind not in _TRANSACTED:
+                if kind not in _TRANSACTION_ACTIONS:
                     raise UnknownCall(f"{operation}: what {kind} needs")
-                name = _named(of, "TableName", operation)
-                yield Call(f"dynamodb:{_TRANSACTED[kind]}", table(name))
-    elif operation in _ON_A_RESOURCE:
-        yield Call(f"dynamodb:{operation}", _named(fields, "ResourceArn", operation))
-    elif operation in _ON_NO_TABLE:
+                name = _required_field(of, "TableName", operation)
+                yield Call(f"dynamodb:{_TRANSACTION_ACTIONS[kind]}", table(name))
+    elif operation in _TAG_ACTIONS:
+        yield Call(f"dynamodb:{operation}", _required_field(fields, "ResourceArn", operation))
+    elif operation in _ACCOUNT_ACTIONS:
         yield Call(f"dynamodb:{operation}", "*")
     else:
         raise UnknownCall(f"dynamodb:{operation}")
@@ -91,7 +90,7 @@ def _dynamodb(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
 
 # Step Functions
 
-_STATES: dict[str, str] = {
+_STATES_RESOURCE_FIELDS: dict[str, str] = {
     "DeleteStateMachine": "stateMachineArn",
     "DescribeExecution": "executionArn",
     "DescribeMapRun": "mapRunArn",
@@ -111,21 +110,21 @@ _STATES: dict[str, str] = {
     "UpdateMapRun": "mapRunArn",
     "UpdateStateMachine": "stateMachineArn",
 }
-_STATES_ON_NOTHING = {
+_STATES_ACCOUNT_ACTIONS = {
     "ListActivities", "ListStateMachines", "SendTaskFailure", "SendTaskHeartbeat",
     "SendTaskSuccess", "ValidateStateMachineDefinition",
 }  # fmt: skip
 
 
-def _states(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
-    if operation in _STATES:
-        resource = _named(fields, _STATES[operation], operation)
+def _states_actions(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
+    if operation in _STATES_RESOURCE_FIELDS:
+        resource = _required_field(fields, _STATES_RESOURCE_FIELDS[operation], operation)
     elif operation == "ListExecutions":
         by = "mapRunArn" if "mapRunArn" in fields else "stateMachineArn"
-        resource = _named(fields, by, operation)
+        resource = _required_field(fields, by, operation)
     elif operation == "CreateStateMachine":
-        resource = place.arn("states", f"stateMachine:{_named(fields, 'name', operation)}")
-    elif operation in _STATES_ON_NOTHING:
+        resource = place.arn("states", f"stateMachine:{_required_field(fields, 'name', operation)}")
+    elif operation in _STATES_ACCOUNT_ACTIONS:
         resource = "*"
     else:
         raise UnknownCall(f"states:{operation}")
@@ -134,40 +133,40 @@ def _states(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
 
 # CloudWatch Logs, EventBridge, SQS
 
-_ON_A_LOG_STREAM = {"CreateLogStream", "DeleteLogStream", "GetLogEvents", "PutLogEvents"}
-_ON_A_LOG_GROUP = {
+_LOG_STREAM_ACTIONS = {"CreateLogStream", "DeleteLogStream", "GetLogEvents", "PutLogEvents"}
+_LOG_GROUP_ACTIONS = {
     "CreateLogGroup", "DeleteLogGroup", "DeleteRetentionPolicy", "DescribeLogStreams",
     "FilterLogEvents", "PutRetentionPolicy",
 }  # fmt: skip
 
 
-def _logs(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
+def _logs_actions(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
     if operation == "DescribeLogGroups":
         yield Call("logs:DescribeLogGroups", "*")
         return
-    if operation not in _ON_A_LOG_STREAM | _ON_A_LOG_GROUP:
+    if operation not in _LOG_STREAM_ACTIONS | _LOG_GROUP_ACTIONS:
         raise UnknownCall(f"logs:{operation}")
-    resource = f"log-group:{_named(fields, 'logGroupName', operation)}"
-    if operation in _ON_A_LOG_STREAM:
-        resource += f":log-stream:{_named(fields, 'logStreamName', operation)}"
+    resource = f"log-group:{_required_field(fields, 'logGroupName', operation)}"
+    if operation in _LOG_STREAM_ACTIONS:
+        resource += f":log-stream:{_required_field(fields, 'logStreamName', operation)}"
     yield Call(f"logs:{operation}", place.arn("logs", resource))
 
 
-_ON_A_RULE = {
+_RULE_NAME_FIELDS = {
     "DeleteRule": "Name", "DescribeRule": "Name", "DisableRule": "Name", "EnableRule": "Name",
     "ListTargetsByRule": "Rule", "PutRule": "Name", "PutTargets": "Rule", "RemoveTargets": "Rule",
 }  # fmt: skip
 
 
-def _events(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
+def _events_actions(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
     def bus(name: str) -> str:
         return name if name.startswith("arn:") else place.arn("events", f"event-bus/{name}")
 
     if operation == "PutEvents":
         for entry in fields.get("Entries", []):
             yield Call("events:PutEvents", bus(entry.get("EventBusName") or "default"))
-    elif operation in _ON_A_RULE:
-        name = _named(fields, _ON_A_RULE[operation], operation)
+    elif operation in _RULE_NAME_FIELDS:
+        name = _required_field(fields, _RULE_NAME_FIELDS[operation], operation)
         on = fields.get("EventBusName") or "default"
         inner = "" if on == "default" else f"{on.rpartition('/')[2]}/"
         yield Call(f"events:{operation}", place.arn("events", f"rule/{inner}{name}"))
@@ -176,7 +175,7 @@ def _events(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
 
 
 # The rights of the batch operations are those of the single ones.
-_SQS = {
+_SQS_ACTIONS = {
     "ChangeMessageVisibility": "ChangeMessageVisibility",
     "ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
     "DeleteMessage": "DeleteMessage",
@@ -191,25 +190,25 @@ _SQS = {
 }
 
 
-def _sqs(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
+def _sqs_actions(operation: str, fields: Fields, place: Place) -> Iterator[Call]:
     if operation == "ListQueues":
         yield Call("sqs:ListQueues", place.arn("sqs", "*"))
     elif operation in {"CreateQueue", "GetQueueUrl"}:
-        name = _named(fields, "QueueName", operation)
+        name = _required_field(fields, "QueueName", operation)
         yield Call(f"sqs:{operation}", place.arn("sqs", name))
-    elif operation in _SQS:
-        account, _, name = _named(fields, "QueueUrl", operation).rpartition("/")
+    elif operation in _SQS_ACTIONS:
+        account, _, name = _required_field(fields, "QueueUrl", operation).rpartition("/")
         owner = Place(place.region, account.rpartition("/")[2], place.partition)
-        yield Call(f"sqs:{_SQS[operation]}", owner.arn("sqs", name))
+        yield Call(f"sqs:{_SQS_ACTIONS[operation]}", owner.arn("sqs", name))
     else:
         raise UnknownCall(f"sqs:{operation}")
 
 
 # The service as signed, to what stands before the action in X-Amz-Target.
-_SERVICES: dict[str, tuple[str, _OfService]] = {
-    "dynamodb": ("DynamoDB_20120810", _dynamodb),
-    "events": ("AWSEvents", _events),
-    "logs": ("Logs_20140328", _logs),
-    "sqs": ("AmazonSQS", _sqs),
-    "states": ("AWSStepFunctions", _states),
+_SERVICES: dict[str, tuple[str, _ServiceActions]] = {
+    "dynamodb": ("DynamoDB_20120810", _dynamodb_actions),
+    "events": ("AWSEvents", _events_actions),
+    "logs": ("Logs_20140328", _logs_actions),
+    "sqs": ("AmazonSQS", _sqs_actions),
+    "states": ("AWSStepFunctions", _states_actions),
 }

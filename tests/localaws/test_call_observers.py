@@ -8,8 +8,7 @@ import pytest
 
 from localaws import LocalAws, dynamodb_proxy
 from tests.localaws.conftest import Deployed
-from tests.localaws.machines import distributed, invoke, machine
-from tests.localaws.test_maps import SELECTOR
+from tests.localaws.machines import SELECTOR, distributed, invoke, machine
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +103,7 @@ def test_a_machine_may_do_what_its_role_may(watched, seen):
 @pytest.mark.parametrize(("sent", "calls"), [(b"{}", 1), (b"{", 0), (b"", 0)])
 def test_what_a_killed_function_did_not_say_to_its_end_is_no_call(monkeypatch, sent, calls):
     seen = []
-    monkeypatch.setattr(dynamodb_proxy, "refusal_of_signed", seen.append)
+    monkeypatch.setattr(dynamodb_proxy, "check_signed_request", seen.append)
     # Nobody listens at port 1, so what is passed on fails.
     proxy = dynamodb_proxy.DynamoDBProxy("http://127.0.0.1:1")
     place = urlsplit(proxy.endpoint)

@@ -9,24 +9,43 @@ import json
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from moto.stepfunctions.parser.asl.component.state.exec.state_map.item_reader.item_reader_decl import (
+    ItemReader,
+)
 from moto.stepfunctions.parser.asl.component.state.exec.state_map.result_writer.resource_eval.resource_eval_s3 import (
     ResourceEvalS3,
 )
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 
-from localaws.patches.failures import RESULT_WRITER_FAILED, failure
+from localaws.patches.failures import ITEM_READER_FAILED, RESULT_WRITER_FAILED, failure
 from localaws.patches.map_runs import Child
-from localaws.patches.patching import replace
+from localaws.patches.monkeypatch import original, replace
 
 _FILES = {"SUCCEEDED": "SUCCEEDED", "FAILED": "FAILED", "ABORTED": "PENDING"}
 
 
 def apply() -> None:
     """Write what the children came to, where moto writes an empty manifest."""
-    replace(ResourceEvalS3, "_handle_put_object", _write)
+    _patch_item_reader()
+    replace(ResourceEvalS3, "_handle_put_object", _write_results)
 
 
-def _write(env: Environment, resource_runtime_part: Any, state_credentials: Any) -> None:
+def _patch_item_reader() -> None:
+    """Report failures as States.ItemReaderFailed, not as States.Runtime."""
+    evaluate = original(ItemReader, "_eval_body")
+
+    def eval_body(self: ItemReader, env: Environment) -> None:
+        try:
+            evaluate(self, env)
+        except (ClientError, BotoCoreError, ValueError) as error:
+            raise failure(env, ITEM_READER_FAILED, str(error)) from error
+        if not isinstance(env.stack[-1], list):
+            raise failure(env, ITEM_READER_FAILED, "Attempting to map over non-iterable node.")
+
+    replace(ItemReader, "_eval_body", eval_body)
+
+
+def _write_results(env: Environment, resource_runtime_part: Any, state_credentials: Any) -> None:
     parameters = env.stack.pop()
     env.stack.pop()
     record: Any = env.map_run_record_pool_manager.get_all()[-1]

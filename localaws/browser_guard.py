@@ -5,8 +5,8 @@ tell a page's request: headers that browsers add and pages cannot leave out, the
 the page reaches this machine (of the page's own, by DNS rebinding), and that a page cannot sign
 by a header, nor choose a User-Agent, without asking first, by OPTIONS.
 
-Every port that is listened at has a guard: `refusal` before moto, `Guarded` before servers of
-Python's library, `NODE_GUARD` before dynalite.
+Every listening port has a guard: `browser_refusal` in front of moto, `BrowserGuard` in Python's
+HTTP servers, `NODE_GUARD` in front of dynalite.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from localaws.settings import HOST
 
 # No AWS client sends them. Sec-Fetch-Site: none is no exception: a browser says so of an address
 # that a person typed or followed from a mail, and of wherever that page's owner redirects it to.
-_OF_BROWSERS = ("origin", "referer", "sec-fetch-site")
+_BROWSER_HEADERS = ("origin", "referer", "sec-fetch-site")
 
 NODE_GUARD = """
 const guard = server => {
@@ -47,15 +47,15 @@ const guard = server => {
 """`guard(server)`, in JavaScript: the same for a server of Node's, before it listens."""
 
 
-def refusal(method: str, headers: Mapping[str, str], port: int) -> str | None:
+def browser_refusal(method: str, headers: Mapping[str, str], port: int) -> str | None:
     """Return why a request is refused; None where no page sent it. Header names are lower case."""
     if method == "OPTIONS":
         return "localaws: OPTIONS is what browsers ask for pages"
-    for name in _OF_BROWSERS:
+    for name in _BROWSER_HEADERS:
         if name in headers:
             return f"localaws: the header {name} comes from a browser"
     host = headers.get("host", "")
-    if not _is_ours(host, port):
+    if not _names_this_server(host, port):
         return (
             f"localaws: the Host is {host or 'missing'}, and must be {HOST}:{port},"
             f" localhost:{port} or a name below it"
@@ -63,7 +63,7 @@ def refusal(method: str, headers: Mapping[str, str], port: int) -> str | None:
     return None
 
 
-def _is_ours(host: str, port: int) -> bool:
+def _names_this_server(host: str, port: int) -> bool:
     """Tell whether a Host names this server. Buckets lie below localhost, a name nobody owns."""
     name, _, given = host.lower().partition(":")
     return (given or "80") == str(port) and (
@@ -71,7 +71,7 @@ def _is_ours(host: str, port: int) -> bool:
     )
 
 
-class Guarded(BaseHTTPRequestHandler):
+class BrowserGuard(BaseHTTPRequestHandler):
     """Handler that refuses requests of web pages, whatever their method."""
 
     def parse_request(self) -> bool:
@@ -93,4 +93,4 @@ class Guarded(BaseHTTPRequestHandler):
 
     def refusal(self, headers: Mapping[str, str]) -> str | None:
         """Return why this request is refused, or None."""
-        return refusal(self.command, headers, self.connection.getsockname()[1])
+        return browser_refusal(self.command, headers, self.connection.getsockname()[1])

@@ -388,7 +388,7 @@ def test_an_event_is_handed_to_the_function_alone(runtime, browser):
     """A page that guesses the port neither takes an event nor answers one."""
     api, messages = runtime
     port = int(api.address.rpartition(":")[2])
-    api.hand(Invocation("id", b'{"secret": 1}', 0.0, "arn"))
+    api.send_event(Invocation("id", b'{"secret": 1}', 0.0, "arn"))
     path = "/2018-06-01/runtime/invocation"
     assert_refused(ask(port, "GET", f"{path}/next", b"", browser))
     if browser:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from bench.clients import PLAIN_LOOP, Client
+from bench.clients import BASELINE, Client
 from bench.rounds import Cost, Scenario
 
 MILLION = 1_000_000
 
 
-def _whose(client: Client, scenario: Scenario) -> dict[str, Any]:
+def _labels(client: Client, scenario: Scenario) -> dict[str, Any]:
     return {
         "client": client.label,
         "shape": scenario.shape.name,
@@ -50,7 +50,7 @@ class Round:
     def to_json(self) -> dict[str, Any]:
         """All that was measured."""
         return {
-            **_whose(self.client, self.scenario),
+            **_labels(self.client, self.scenario),
             "turn": self.turn,
             "start_rows": self.start_rows,
             "start": asdict(self.start),
@@ -60,7 +60,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ClientMedians:
     """A client in a scenario: medians over all rounds."""
 
     client: Client
@@ -79,7 +79,7 @@ class Figure:
     def to_json(self) -> dict[str, Any]:
         """The figures, and whose they are."""
         return {
-            **_whose(self.client, self.scenario),
+            **_labels(self.client, self.scenario),
             "rows": self.rows,
             "cpu_seconds_per_million_rows": round(self.cpu_per_million, 3),
             "least": round(self.least, 3),
@@ -93,22 +93,22 @@ class Figure:
         }
 
 
-def figures(rounds: Sequence[Round]) -> list[Figure]:
+def figures(rounds: Sequence[Round]) -> list[ClientMedians]:
     """Of one scenario: a figure for each client, the least CPU first."""
     grouped: dict[Client, list[Round]] = {}
     for each in rounds:
         grouped.setdefault(each.client, []).append(each)
     made = [_figure(own) for own in grouped.values()]
-    plain = next((each.cpu_per_million for each in made if each.client.name == PLAIN_LOOP), None)
+    plain = next((each.cpu_per_million for each in made if each.client.name == BASELINE), None)
     if plain is not None:
         made = [replace(each, times_less=plain / each.cpu_per_million) for each in made]
     return sorted(made, key=lambda figure: figure.cpu_per_million)
 
 
-def _figure(rounds: Sequence[Round]) -> Figure:
+def _figure(rounds: Sequence[Round]) -> ClientMedians:
     start_cpu = statistics.median(each.start.cpu for each in rounds)
     cpu = [each.cpu_per_million(start_cpu) for each in rounds]
-    return Figure(
+    return ClientMedians(
         client=rounds[0].client,
         scenario=rounds[0].scenario,
         rows=rounds[0].rows,

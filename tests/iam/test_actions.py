@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from localaws.iam.calls import calls_of
-from localaws.iam.errors import UnknownCall
-from localaws.iam.requests import Request, signature_of
-from tests.iam.asking import ACCOUNT, PLACE, REGION, asked
+from localaws.iam.actions import required_actions
+from localaws.iam.requests import Request, UnknownCall, parse_signature
+from tests.iam.request_helpers import ACCOUNT, PLACE, REGION, asked
 
 BOOKS = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/books"
 OTHER = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/other"
@@ -156,22 +155,22 @@ def test_what_is_not_known_is_an_error(service, operation, parameters):
 def test_a_body_that_is_no_object_is_an_error(body):
     request = Request("POST", "/", "", {"x-amz-target": "DynamoDB_20120810.PutItem"}, lambda: body)
     with pytest.raises(UnknownCall, match="no JSON object"):
-        calls_of("dynamodb", request, PLACE)
+        required_actions("dynamodb", request, PLACE)
 
 
 def test_a_target_of_another_service_than_signed_for_is_an_error():
     request = Request("POST", "/", "", {"x-amz-target": "DynamoDB_20120810.ListTables"})
     with pytest.raises(UnknownCall):
-        calls_of("logs", request, PLACE)
+        required_actions("logs", request, PLACE)
     # By its name alone it would be one of that service.
     request = Request("POST", "/", "", {"x-amz-target": "DynamoDB_20111205.ListTables"})
     with pytest.raises(UnknownCall):
-        calls_of("dynamodb", request, PLACE)
+        required_actions("dynamodb", request, PLACE)
 
 
 def test_a_presigned_url_is_signed_too():
     query = "X-Amz-Credential=AKIA%2F20260101%2Feu-west-1%2Fs3%2Faws4_request&X-Amz-Expires=60"
-    signature = signature_of(Request("GET", "/b/k", query, {}))
+    signature = parse_signature(Request("GET", "/b/k", query, {}))
     assert signature is not None
     assert (signature.access_key, signature.region, signature.service) == (
         "AKIA",
@@ -182,4 +181,4 @@ def test_a_presigned_url_is_signed_too():
 
 @pytest.mark.parametrize("header", ["", "AWS4-HMAC-SHA256 ", "AWS key:x", "AWS4-X Credential=a/b"])
 def test_what_is_not_signed_has_no_signature(header):
-    assert signature_of(Request("GET", "/", "", {"authorization": header})) is None
+    assert parse_signature(Request("GET", "/", "", {"authorization": header})) is None

@@ -19,7 +19,7 @@ _FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n)')
 
 
 @dataclass(slots=True)
-class Tally:
+class ItemChecksum:
     """Of items in DynamoDB's JSON."""
 
     items: int = 0
@@ -43,9 +43,9 @@ class Tally:
         return f"{self.total:032x}"
 
 
-def expected(path: Path, shape: Shape) -> Tally:
+def expected_checksum(path: Path, shape: Shape) -> ItemChecksum:
     """What has to arrive of a file, by a reader that shares no code with any client."""
-    tally = Tally()
+    checksum = ItemChecksum()
     types = list(shape.columns.items())
     with path.open(encoding="utf-8", newline="\n") as file:
         rows = _rows(file, shape)
@@ -54,14 +54,14 @@ def expected(path: Path, shape: Shape) -> Tally:
         for row in rows:
             if len(row) != len(types):
                 raise ValueError(f"{path.name}: a row of {len(row)} fields")
-            tally.add(
+            checksum.add(
                 {
                     name: {kind: text == "true" if kind == "BOOL" else text}
                     for (name, kind), text in zip(types, row, strict=True)
                     if text
                 }
             )
-    return tally
+    return checksum
 
 
 def _rows(lines: Iterable[str], shape: Shape) -> Iterator[list[str]]:
