@@ -1,10 +1,10 @@
-"""AWS on this machine: an emulation that an unmodified `cdk deploy` deploys to.
+"""Local AWS emulator that an unmodified `cdk deploy` can deploy to.
 
-S3, CloudFormation, IAM, EventBridge, Step Functions, Lambda's API and the rest are moto's; what
-moto leaves out is added here: functions run as processes of their own, state machines and
-upload events are really executed, DynamoDB is dynalite. README.md says how faithfully.
+moto provides S3, CloudFormation, IAM, EventBridge, Step Functions, Lambda's API and the rest.
+This package adds the missing parts: Lambda functions run as processes, state machines execute,
+uploads send events, and dynalite serves DynamoDB. README.md lists every difference from AWS.
 
-`python -m localaws` starts it; `LocalAws` does the same from Python.
+Start it with `python -m localaws`, or from Python with `LocalAws`.
 """
 
 from localaws.launcher import LocalAws, LocalAwsFailed

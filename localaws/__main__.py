@@ -1,4 +1,4 @@
-"""`python -m localaws`."""
+"""Entry point of `python -m localaws`."""
 
 import os
 import sys
@@ -8,5 +8,5 @@ from localaws.command import main
 code = main()
 sys.stdout.flush()
 sys.stderr.flush()
-# Threads that wait for functions are still there, and Python would trip over them at its end.
+# Daemon threads still wait for functions, and may crash while the interpreter shuts down.
 os._exit(code)

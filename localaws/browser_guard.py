@@ -1,9 +1,9 @@
-"""Keeps web pages out: any page that the developer opens can have the browser send requests here.
+"""Refuse requests that a web page in the developer's browser sends to this machine.
 
-Listening on 127.0.0.1 alone does not keep them out, and no signature is verified. Three things
-tell a page's request: headers that browsers add and pages cannot leave out, the name by which
-the page reaches this machine (of the page's own, by DNS rebinding), and that a page cannot sign
-by a header, nor choose a User-Agent, without asking first, by OPTIONS.
+Listening on 127.0.0.1 alone does not keep pages out, and no signature is verified. Three facts
+identify a page's request: browsers add headers that a page cannot suppress; the Host names the
+page's domain when it uses DNS rebinding; and a page needs a preflight OPTIONS request before it
+may send an Authorization header or choose its User-Agent.
 
 Every listening port has a guard: `browser_refusal` in front of moto, `BrowserGuard` in Python's
 HTTP servers, `NODE_GUARD` in front of dynalite.
@@ -18,14 +18,14 @@ from http.server import BaseHTTPRequestHandler
 
 from localaws.settings import HOST
 
-# No AWS client sends them. Sec-Fetch-Site: none is no exception: a browser says so of an address
-# that a person typed or followed from a mail, and of wherever that page's owner redirects it to.
+# No AWS client sends these. `Sec-Fetch-Site: none` is refused too: browsers send it for a typed
+# address, and keep it when that address redirects here.
 _BROWSER_HEADERS = ("origin", "referer", "sec-fetch-site")
 
 NODE_GUARD = """
 const guard = server => {
   const refusal = ({method, headers}) => {
-    if (method === 'OPTIONS') return 'OPTIONS is what browsers ask for pages'
+    if (method === 'OPTIONS') return 'OPTIONS requests come from browsers'
     for (const name of ['origin', 'referer', 'sec-fetch-site'])
       if (name in headers) return `the header ${name} comes from a browser`
     const port = server.address().port
@@ -44,13 +44,13 @@ const guard = server => {
   return server
 }
 """
-"""`guard(server)`, in JavaScript: the same for a server of Node's, before it listens."""
+"""JavaScript function `guard(server)`: the same checks for a Node.js server, before it listens."""
 
 
 def browser_refusal(method: str, headers: Mapping[str, str], port: int) -> str | None:
-    """Return why a request is refused; None where no page sent it. Header names are lower case."""
+    """Return the reason to refuse a web page's request, or None. Header names are lower case."""
     if method == "OPTIONS":
-        return "localaws: OPTIONS is what browsers ask for pages"
+        return "localaws: OPTIONS requests come from browsers"
     for name in _BROWSER_HEADERS:
         if name in headers:
             return f"localaws: the header {name} comes from a browser"
@@ -64,7 +64,7 @@ def browser_refusal(method: str, headers: Mapping[str, str], port: int) -> str |
 
 
 def _names_this_server(host: str, port: int) -> bool:
-    """Tell whether a Host names this server. Buckets lie below localhost, a name nobody owns."""
+    """Return True if the Host header names this server, or a bucket below `localhost`."""
     name, _, given = host.lower().partition(":")
     return (given or "80") == str(port) and (
         name in {HOST, "localhost"} or name.endswith(".localhost")
@@ -72,7 +72,7 @@ def _names_this_server(host: str, port: int) -> bool:
 
 
 class BrowserGuard(BaseHTTPRequestHandler):
-    """Handler that refuses requests of web pages, whatever their method."""
+    """Request handler that refuses web pages' requests, whatever their method."""
 
     def parse_request(self) -> bool:
         if not super().parse_request():
@@ -85,12 +85,13 @@ class BrowserGuard(BaseHTTPRequestHandler):
         self.send_response_only(HTTPStatus.FORBIDDEN)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
-        # The request's body is not read, and must not be taken for the next request.
+        # The body is not read, so the connection must close before it is parsed as the next
+        # request.
         self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
         return False
 
     def refusal(self, headers: Mapping[str, str]) -> str | None:
-        """Return why this request is refused, or None."""
+        """Return the reason to refuse this request, or None."""
         return browser_refusal(self.command, headers, self.connection.getsockname()[1])

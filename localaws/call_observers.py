@@ -1,9 +1,9 @@
-"""Every call that a role makes, for whoever wants to see it: to record or to refuse it.
+"""Show every AWS call made by a role to observers, which may record or refuse it.
 
-Functions and state machines call with credentials of their roles. What arrives over HTTP is
-seen where it arrives (`server` for all services but DynamoDB, `dynamodb_proxy`); what a state
-machine asks of another service inside moto is reported where it is asked, in the shape that it
-would have over HTTP. Calls by people (any other credentials) are not seen.
+Functions and state machines call with the credentials of their roles. HTTP calls are seen where
+they arrive: in `dynamodb_proxy` for DynamoDB, in `server` for all other services. A call that a
+state machine makes inside moto is reported by the code that makes it, in the form that it would
+have over HTTP. Calls with any other credentials, such as a developer's, are not shown.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from localaws.iam.requests import Request, parse_signature
 
 
 class Observer(Protocol):
-    """Sees a call before it is made."""
+    """Callable that sees each call before it is made."""
 
     def __call__(self, principal: str, service: str, region: str, request: Request) -> str | None:
-        """None, or why AWS would refuse it.
+        """Return None, or the reason for which AWS would refuse the call.
 
-        `principal`: the role's ARN; `service`: as signed (`s3`, `dynamodb`, `states`).
+        `principal`: the role's ARN; `service`: the signing name (`s3`, `dynamodb`, `states`).
         """
 
     def check_missing_object(self, principal: str, region: str, request: Request) -> str | None:
-        """None, or why S3 would not tell this role that the object it reads is missing."""
+        """Return None, or the reason to answer 403 instead of 404 for a missing object."""
 
 
 _observers: list[Observer] = []
 
 
 def add_observer(observer: Observer) -> None:
-    """Show it every call from now on."""
+    """Show `observer` every call from now on."""
     _observers.append(observer)
 
 
 def check_call(principal: str, service: str, region: str, request: Request) -> str | None:
-    """Why somebody refuses this call; None if nobody does."""
+    """Return the first observer's reason to refuse this call, or None."""
     reasons = [observer(principal, service, region, request) for observer in _observers]
     return next((reason for reason in reasons if reason is not None), None)
 
 
 def check_signed_request(request: Request) -> str | None:
-    """As `check_call`, for a request as it came over the wire; None for people's requests."""
+    """Return the reason to refuse an HTTP request that a role signed, or None."""
     if not _observers:
         return None
     signature = parse_signature(request)
@@ -56,7 +56,7 @@ def check_signed_request(request: Request) -> str | None:
 
 
 def check_missing_object(request: Request) -> str | None:
-    """Why S3 answers 403 where an object is missing; None where it says so, by a 404."""
+    """Return the reason for which S3 answers 403 for a missing object, or None to answer 404."""
     signature = parse_signature(request)
     role = find_role(signature.access_key) if signature else None
     if signature is None or role is None or signature.service != "s3":
@@ -68,7 +68,10 @@ def check_missing_object(request: Request) -> str | None:
 
 
 def check_invocation(role: str, region: str, function: str) -> str | None:
-    """As `check_call`, for a state machine's lambda:Invoke of `function` (a name or an ARN)."""
+    """Return the reason to refuse a state machine's lambda:Invoke, or None.
+
+    `function`: a function's name or ARN.
+    """
     if not _observers:
         return None
     path = f"/2015-03-31/functions/{quote(function, safe='')}/invocations"
@@ -78,7 +81,10 @@ def check_invocation(role: str, region: str, function: str) -> str | None:
 def check_json_call(
     role: str, service: str, region: str, target: str, fields: Mapping[str, Any]
 ) -> str | None:
-    """As `check_call`, for a call in the JSON protocol; `target` is its X-Amz-Target."""
+    """Return the reason to refuse a call in the JSON protocol, or None.
+
+    `target`: the call's X-Amz-Target header.
+    """
     if not _observers:
         return None
     body = json.dumps(fields).encode()

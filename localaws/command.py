@@ -1,4 +1,4 @@
-"""The command line: starts everything, says where it is, and waits to be ended."""
+"""Command line: start all servers, print their addresses, and wait for a signal."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from localaws.settings import Settings
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 when it was asked to end; 1 when it could not start."""
+    """Run the emulator until a signal ends it. Return 0, or 1 if it could not start."""
     options = _parser().parse_args(arguments)
     ended = threading.Event()
-    # A server is ended by these, also where the shell ignores SIGINT for what it starts in the
-    # background of a script.
-    heeded = [signal.SIGINT, signal.SIGTERM]
-    # What whoever started us ignores, as nohup does, stays ignored.
+    # Handle SIGINT even if it is ignored now: a shell ignores it for a script's background jobs.
+    handled = [signal.SIGINT, signal.SIGTERM]
+    # SIGHUP stays ignored if the parent ignores it, as `nohup` does.
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        heeded.append(signal.SIGHUP)
-    for number in heeded:
+        handled.append(signal.SIGHUP)
+    for number in handled:
         signal.signal(number, lambda *_: ended.set())
     if options.exit_on_stdin_eof:
         on_stdin_eof(ended.set)
@@ -40,9 +39,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(settings: Settings, ended: threading.Event) -> int:
-    # moto reads this when it is imported.
+    # moto reads the variable at import.
     os.environ["AWS_DEFAULT_REGION"] = settings.region
-    from localaws.dynalite import DynaliteMissing  # noqa: PLC0415 - a quick --help
+    from localaws.dynalite import DynaliteMissing  # noqa: PLC0415 - keeps --help fast
     from localaws.emulator import Emulator  # noqa: PLC0415
     from localaws.patches import WrongMoto  # noqa: PLC0415
 
@@ -76,40 +75,55 @@ def _parser() -> argparse.ArgumentParser:
     defaults = Settings(work_folder=Path())
     parser = argparse.ArgumentParser(
         prog="python -m localaws",
-        description="AWS on this machine, at 127.0.0.1 only. Prints one line of JSON when it is "
-        "ready, and runs until SIGINT or SIGTERM. Nothing is kept.",
+        description="Emulate AWS on 127.0.0.1. Prints the endpoints as one line of JSON when it is "
+        "ready, and runs until SIGINT or SIGTERM. Keeps no data afterwards.",
     )
     add = parser.add_argument
-    add("--port", type=int, default=defaults.port, help="default: a free one")
-    add("--region", default=defaults.region, help="default: %(default)s")
+    add(
+        "--port",
+        type=int,
+        default=defaults.port,
+        help="port of all services but DynamoDB; default: a free port",
+    )
+    add("--region", default=defaults.region, help="AWS region; default: %(default)s")
     add(
         "--concurrency",
         type=int,
         default=defaults.concurrency,
-        help="processes of one function at once; default: %(default)s",
+        help="maximum number of processes for each Lambda function; default: %(default)s",
     )
     add(
         "--retry-seconds",
         type=float,
         default=defaults.retry_seconds,
-        help="pause before a failed event is repeated; default: %(default)s",
+        help="seconds before the first retry of a failed asynchronous invocation, doubled for the "
+        "second; default: %(default)s",
     )
-    add("--log-folder", type=Path, help="keep functions' logs here")
-    add("--record-calls", type=Path, metavar="FILE", help="append roles' calls, as JSON lines")
-    add("--enforce-iam", action="store_true", help="refuse what roles' policies do not allow")
+    add("--log-folder", type=Path, help="keep the functions' logs in this folder")
+    add(
+        "--record-calls",
+        type=Path,
+        metavar="FILE",
+        help="append each distinct call made by a role to FILE, as a JSON line",
+    )
+    add(
+        "--enforce-iam",
+        action="store_true",
+        help="refuse calls that the role's policies do not allow",
+    )
     add(
         "--exit-on-stdin-eof",
         action="store_true",
-        help="end when the other end of standard input is closed",
+        help="end when standard input is closed, which happens when the parent process ends",
     )
     return parser
 
 
 def _configure_logging() -> None:
-    """moto warns of what templates hold and it leaves out, and logs every failing state."""
+    """Silence moto's warnings about templates and its log of failing states."""
     warnings.filterwarnings("ignore")
     logging.basicConfig(level=logging.WARNING, format="localaws: %(name)s: %(message)s")
     for name in ("moto.cloudformation", "moto.stepfunctions", "werkzeug", "botocore", "boto3"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    # Not what it does not know of templates, but what breaks in it.
+    # Keep moto's errors, but not its warnings about unsupported template properties.
     logging.getLogger("moto").setLevel(logging.ERROR)

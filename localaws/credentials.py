@@ -1,4 +1,4 @@
-"""Credentials of roles, by which moto and the observers of calls tell who is calling."""
+"""Role credentials, by which moto and the call observers identify the caller."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _roles: dict[str, str] = {}
 
 
 def assume_role(role: str, session: str, region: str) -> Credentials:
-    """As sts:AssumeRole, for a service that acts by `role` (its ARN).
+    """Issue credentials for a service that acts as `role` (an ARN), as sts:AssumeRole does.
 
-    `session` is cut to the 64 characters that STS allows. They do not expire here.
+    `session` is cut to the 64 characters that STS allows. The credentials never expire.
     """
     backend = sts_backends[ACCOUNT][PARTITION]
     with _lock:
@@ -41,9 +41,9 @@ def assume_role(role: str, session: str, region: str) -> Credentials:
 
 
 def find_role(access_key: str) -> str | None:
-    """The ARN of the role that a service here assumed by this key; None for anybody else's.
+    """Return the ARN of the role that a service here assumed with this access key, or None.
 
-    Roles that people assume (`cdk deploy` does) are not known here on purpose: what is watched
-    is what has been deployed.
+    Roles that a developer assumes, as `cdk deploy` does, are left out on purpose: observers watch
+    what has been deployed, not who deploys it.
     """
     return _roles.get(access_key)

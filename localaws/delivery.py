@@ -1,4 +1,4 @@
-"""Sends what became of an asynchronous invocation, by the function's own right to do so."""
+"""Send the outcome of an asynchronous invocation with the function's role."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class Delivery:
-    """`endpoint`: where queues, topics, buses and other functions are reached."""
+    """Sender of outcomes to queues, topics and functions.
+
+    `endpoint`: base URL of those services.
+    """
 
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint
@@ -23,8 +26,9 @@ class Delivery:
         try:
             self._send(function, destination, body, attributes)
         except Exception:  # noqa: BLE001 - see below
-            # As on AWS, where a metric says so: nobody waits for this answer.
-            _LOG.exception("%s: nothing could be sent to %s", function.name, destination)
+            # The event has been processed, so a failed delivery is only logged; AWS counts a
+            # metric.
+            _LOG.exception("%s: could not send the outcome to %s", function.name, destination)
 
     def _send(
         self, function: Function, destination: str, body: str, attributes: dict[str, str]
@@ -43,4 +47,6 @@ class Delivery:
             case "lambda":
                 client.invoke(FunctionName=destination, InvocationType="Event", Payload=body)
             case _:
-                _LOG.warning("%s: destinations in %s are not emulated", function.name, service)
+                _LOG.warning(
+                    "%s: destinations of the service %s are not emulated", function.name, service
+                )

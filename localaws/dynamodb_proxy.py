@@ -1,7 +1,7 @@
-"""Stands before dynalite where calls are watched, so that functions' calls to DynamoDB are seen.
+"""Proxy in front of dynalite that shows DynamoDB calls to the observers.
 
-Functions get this endpoint only when somebody watches; else they talk to dynalite directly and
-nothing is lost on the way.
+Functions use it only when calls are observed. Otherwise they talk to dynalite directly, which is
+faster.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from localaws.iam.requests import Request
 from localaws.server import denied_response
 from localaws.settings import HOST
 
-# The Host is each server's own, and dynalite takes no other.
+# Connection headers belong to one hop. The Host would name the proxy, which dynalite refuses.
 _HOP_BY_HOP_HEADERS = frozenset(
     {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
 )
 
 
 class DynamoDBProxy:
-    """Serves at `endpoint` until `close`."""
+    """HTTP proxy at `endpoint` until `close`."""
 
     def __init__(self, target: str) -> None:
         self._server = _Server((HOST, 0), target)
@@ -50,7 +50,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BrowserGuard, BaseHTTPRequestHandler):
-    """One connection of a client, with one to dynalite for as long as it lasts."""
+    """Client connection, paired with one connection to dynalite."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -69,7 +69,7 @@ class _Handler(BrowserGuard, BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
         if len(body) < length:
-            # Whoever called was killed meanwhile: that is no call.
+            # The client was killed before it sent the whole request: do not observe half a call.
             self.close_connection = True
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
@@ -86,7 +86,7 @@ class _Handler(BrowserGuard, BaseHTTPRequestHandler):
             response = self._onward.getresponse()
             answer = response.read()
         except (OSError, http.client.HTTPException):
-            # dynalite closed an idle connection, or has ended; clients know how to repeat.
+            # dynalite closed an idle connection or has ended. Clients retry a dropped connection.
             self.close_connection = True
             return
         self._answer(response.status, response.getheaders(), answer)
@@ -101,4 +101,4 @@ class _Handler(BrowserGuard, BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing of requests."""
+        """Drop request logs."""

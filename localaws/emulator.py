@@ -1,4 +1,4 @@
-"""Everything that makes up AWS on this machine, started and ended in order."""
+"""Start and stop all parts of the emulator in order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from localaws.settings import ACCOUNT, HOST, Settings
 
 
 class Emulator:
-    """Started when made; `close` ends all processes and servers.
+    """Running servers and functions of the emulator, from construction until `close`.
 
     Raises DynaliteMissing, WrongMoto, OSError (the port is taken).
     """
@@ -53,7 +53,7 @@ class Emulator:
         self._server.start()
 
     def announcement(self) -> str:
-        """What a client must know, as one line of JSON."""
+        """Return the endpoints and environment that a client needs, as one line of JSON."""
         return json.dumps(
             {
                 "endpoint": self._server.endpoint,
@@ -65,7 +65,7 @@ class Emulator:
         )
 
     def environment(self) -> dict[str, str]:
-        """The variables by which any AWS client, `cdk` too, comes here and nowhere else."""
+        """Return the variables that point every AWS client, `cdk` included, at this emulator."""
         proxied = os.environ.get("NO_PROXY", os.environ.get("no_proxy", ""))
         without = ",".join(filter(None, [proxied, HOST]))
         return {
@@ -89,7 +89,7 @@ class Emulator:
 
 
 def _observe_calls(settings: Settings) -> None:
-    """Let calls be recorded or judged, as the settings say."""
+    """Record or check the roles' calls if the settings ask for it."""
     if settings.watches_calls:
         guard = Guard(policy_documents, record=settings.record_calls, enforce=settings.enforce_iam)
         add_observer(guard)

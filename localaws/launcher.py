@@ -1,4 +1,4 @@
-"""AWS on this machine, from Python: as a process of its own, ended with the block."""
+"""Start the emulator as a child process from Python."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 
 class LocalAwsFailed(Exception):
-    """It did not start; what it said went to standard error."""
+    """Error for an emulator that did not start. Its reason is on standard error."""
 
 
 class LocalAws:
-    """`with LocalAws() as aws:` starts it and waits until it is ready.
+    """Context manager that runs the emulator, ready to use inside the block.
 
-    `arguments` are those of `python -m localaws`. `endpoint` serves everything but DynamoDB,
-    which is at `dynamodb_endpoint`; `environment` holds the variables that lead an AWS client
-    (or `cdk`) there. Raises LocalAwsFailed.
+    `arguments` are those of `python -m localaws`. `endpoint` serves everything but DynamoDB, which
+    is at `dynamodb_endpoint`. `environment` holds the variables that point an AWS client or `cdk`
+    at them. Raises LocalAwsFailed.
     """
 
     endpoint: str
@@ -41,17 +41,17 @@ class LocalAws:
     @property
     def pid(self) -> int:
         if self._process is None:
-            raise LocalAwsFailed("it has not been started")
+            raise LocalAwsFailed("localaws is not running: use `with LocalAws() as aws:`")
         return self._process.pid
 
     def __enter__(self) -> Self:
         path = [str(_ROOT), os.environ.get("PYTHONPATH", "")]
-        self._process = process = subprocess.Popen(  # noqa: S603 - ourselves
+        self._process = process = subprocess.Popen(  # noqa: S603 - this package
             [sys.executable, "-m", "localaws", "--exit-on-stdin-eof", *self._arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))},
-            # Ctrl-C goes to a whole terminal; whoever started us decides when this one ends.
+            # Ctrl-C reaches the terminal's whole process group; the parent ends this child itself.
             start_new_session=True,
         )
         line = process.stdout.readline() if process.stdout else b""

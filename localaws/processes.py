@@ -1,4 +1,4 @@
-"""Ending processes, and ending with who started us."""
+"""End child processes, and notice the end of the parent process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from contextlib import suppress
 
 
 def end_process(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:
-    """Ask the process to end, then make it; closes its pipes. Nothing if it has ended."""
+    """Terminate the process, kill it after `seconds`, and close its pipes.
+
+    Does nothing to a process that has ended.
+    """
     if process.poll() is None:
         process.terminate()
         try:
@@ -26,10 +29,10 @@ def end_process(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:
 
 
 def on_stdin_eof(action: Callable[[], None]) -> None:
-    """Run `action` once nobody holds the other end of our standard input any more.
+    """Run `action` in a thread when standard input reaches its end.
 
-    However a process ends, SIGKILL included, the system closes its pipes: so this is how a
-    child learns that its parent is gone, on any system.
+    The operating system closes a process's pipes however it ends, SIGKILL included. A child whose
+    standard input is such a pipe therefore notices the end of its parent on every system.
     """
 
     def wait() -> None:

@@ -1,4 +1,4 @@
-"""moto's server on 127.0.0.1, with everybody's calls shown to whoever watches them."""
+"""Serve moto on 127.0.0.1: keep web pages out, and show roles' calls to the observers."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from localaws.patches.monkeypatch import replace
 from localaws.settings import HOST
 
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
-# Bodies beyond this are objects; no permission depends on what is in them.
+# Larger bodies are objects, and no permission depends on an object's content.
 _READ_BYTES = 1_048_576
-# moto's own controls, and the metadata of machines.
+# Paths that moto serves for itself, and EC2 instance metadata.
 _MOTO_CONTROLS = re.compile(r"/+(?:moto-api|latest/+meta-data)", re.IGNORECASE)
-# Methods of presigned URLs. Not POST: a page sends one without asking first.
+# Methods of presigned URLs. POST is excluded: a page can send one without a preflight request.
 _PRESIGNED_METHODS = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _CUSTOM_RESOURCE = re.compile(r"/cloudformation_[a-z0-9-]+/cfnresponse")
 
@@ -44,11 +44,11 @@ class _Handler(MotoRequestHandler):
     disable_nagle_algorithm = True
 
     def log(self, type: str, message: str, *args: Any) -> None:
-        """Say nothing of requests: there are thousands."""
+        """Drop request logs: there are thousands of requests."""
 
 
 class _Dispatcher(DomainDispatcherApplication):
-    """Leads presigned URLs to S3, as AWS does; moto would go by the path."""
+    """Dispatcher that sends presigned URLs to S3, as AWS does; moto would route by path."""
 
     def infer_service_region_host(self, environ: dict[str, Any], path: str) -> str | None:
         if _is_presigned(_parse_request(environ)):
@@ -57,7 +57,7 @@ class _Dispatcher(DomainDispatcherApplication):
 
 
 class Server:
-    """Takes its port at once, so that it can be told to others, and serves from `start` on."""
+    """HTTP server whose port is bound at construction and served from `start` on."""
 
     def __init__(self, port: int, *, watch: bool) -> None:
         self._socket = socket.create_server((HOST, port), backlog=256)
@@ -66,10 +66,10 @@ class Server:
         self._server: BaseWSGIServer | None = None
 
     def start(self) -> None:
-        # moto looks through its folders at every request.
+        # moto would search its folders at every request.
         modules = tuple(list_of_moto_modules())
         replace(backends, "list_of_moto_modules", lambda: modules)
-        # It would open every answer to every page.
+        # moto's CORS headers would let every web page read the responses.
         replace(werkzeug_app, "CORS", lambda _: None)
         application: Application = _Dispatcher(create_backend_app)
         if self._watch:
@@ -94,7 +94,7 @@ class Server:
 
 
 def _refuse_browsers(application: Application, port: int) -> Application:
-    """Refuse what a web page sent, and what nobody signed, before anything looks at it."""
+    """Refuse requests of web pages and unsigned requests before any other code sees them."""
 
     def call(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request = _parse_request(environ)
@@ -110,23 +110,24 @@ def _refuse_browsers(application: Application, port: int) -> Application:
 
 
 def _missing_signature(request: Request) -> str | None:
-    """Return why a request without a signature is refused; None for the few that need none.
+    """Return the reason to refuse a request without a signature, or None.
 
-    Whose signature it is does not matter. A header with one is what no page can send unasked;
-    a link with one it can, so that links read and write objects, and do nothing else.
+    The signature itself is not verified. A web page cannot send an Authorization header without a
+    preflight request, which is refused. It can open a signed link, so links are limited to reading
+    and writing S3 objects.
     """
     if request.headers.get("authorization", "").startswith("AWS4-") or _is_presigned(request):
         return None
-    # The URL that a custom resource is given to answer at, by PUT, is its permission.
+    # A custom resource's response URL is itself the permission to answer, by PUT.
     if request.method == "PUT" and _CUSTOM_RESOURCE.fullmatch(request.path):
         return None
     return "localaws: the request is missing a signature (Signature Version 4)"
 
 
 def _is_presigned(request: Request) -> bool:
-    """Tell whether a request has a presigned URL of S3, of Signature Version 4 or 2.
+    """Return True for a presigned S3 URL, of Signature Version 4 or 2.
 
-    What moto serves by its path alone, whatever service the signature is for, has none.
+    Paths that moto serves for itself are excluded, whatever service the signature names.
     """
     if "authorization" in request.headers or request.method not in _PRESIGNED_METHODS:
         return False
@@ -166,20 +167,20 @@ def _refuse(request: Request, why: str, start_response: Any) -> Iterable[bytes]:
 
 
 def _drain_body(environ: dict[str, Any]) -> None:
-    """Take what is still being sent: a client that is cut off would not read the answer."""
+    """Read the rest of the body: a client cut off while sending would not read the response."""
     left = int(environ.get("CONTENT_LENGTH") or 0)
     while left > 0 and (piece := environ["wsgi.input"].read(min(left, _READ_BYTES))):
         left -= len(piece)
 
 
 def denied_response(request: Request, why: str) -> HttpResponse:
-    """AWS's answer to a call that is not allowed."""
+    """Build the response with which AWS refuses a call."""
     signature = parse_signature(request)
     if signature is not None:
         return access_denied(signature.service, request, why)
     form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
     anonymous = not form and "x-amz-target" not in request.headers
-    # Objects are what clients ask for without a signature.
+    # An unsigned request is taken for one to S3, the only service here with anonymous clients.
     return access_denied("s3" if anonymous else "", request, why)
 
 
@@ -203,7 +204,7 @@ def _parse_request(environ: dict[str, Any]) -> Request:
 
 
 def _body(environ: dict[str, Any]) -> bytes:
-    """The body, left in place for moto."""
+    """Read the request body, and leave a copy for moto."""
     length = int(environ.get("CONTENT_LENGTH") or 0)
     if not 0 < length <= _READ_BYTES:
         return b""

@@ -1,11 +1,11 @@
-"""What can be chosen when AWS is started on this machine, and what cannot."""
+"""Settings of the emulator, and its fixed names."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-# moto's account; nothing here is anybody's.
+# moto's default account.
 ACCOUNT = "123456789012"
 PARTITION = "aws"
 HOST = "127.0.0.1"
@@ -13,13 +13,13 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Settings:
-    """Chosen once, at the start.
+    """Settings chosen at the start.
 
-    `concurrency`: environments of one function at once (AWS: 1,000 an account; this machine has
-    few cores). Callers beyond it wait. `retry_seconds`: the pause before the first repetition
-    of a failed asynchronous invocation, twice that before the second (AWS: 60 and 120 seconds).
-    `log_folder`: where functions' logs are kept, a file for each environment; None: they last
-    as long as this process. `work_folder`: everything else that must lie on a disk.
+    `concurrency`: maximum number of processes for each function (AWS: 1,000 per account; this
+    machine has few cores). Further callers wait. `retry_seconds`: seconds before the first retry of
+    a failed asynchronous invocation, doubled before the second (AWS: 60 and 120 seconds).
+    `log_folder`: folder that keeps the functions' logs, one file per environment; None deletes them
+    at the end. `work_folder`: folder for all other files.
     """
 
     work_folder: Path

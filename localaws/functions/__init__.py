@@ -1,11 +1,11 @@
-"""Functions as real processes: what AWS Lambda does around a handler.
+"""Run Lambda functions as processes, with everything that Lambda does around a handler.
 
-- `bootstrap`: runs inside a function's process, then hands over to awslambdaric
-- `runtime_api`: the Lambda Runtime API, which awslambdaric asks for events
-- `environment`: the variables of a process, and what Lambda refuses
+- `bootstrap`: first code in a function's process; hands over to awslambdaric
+- `runtime_api`: the Lambda Runtime API, from which awslambdaric gets its events
+- `environment`: the variables of a process, and those that Lambda refuses
 - `worker`: one process: a cold start, then one invocation after the other
-- `memory`: ends processes that use more than their function may
+- `memory`: kills processes that exceed their function's memory
 - `pool`: the processes of one function
-- `invoking`: invocations as the API sees them: synchronous, asynchronous, their limits
-- `logs`: what functions print, in files and in CloudWatch Logs
+- `invoker`: synchronous and asynchronous invocations, with the limits of Lambda's API
+- `logs`: log files of the processes, copied to CloudWatch Logs
 """

@@ -1,8 +1,8 @@
-"""The first thing in a function's process; then awslambdaric, AWS's own runtime, takes over.
+"""Prepare a function's process, then hand over to awslambdaric, AWS's own runtime.
 
-Run by its path, never imported, and on the standard library only: nothing of this package may
-be seen by the function. It makes the process end with its parent, and hides what a function
-would not find on AWS.
+Run by its path, never imported, and limited to the standard library, so that the function sees
+nothing of this package. It ends the process with its parent, and hides installed packages that
+the function would not find on AWS.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import threading
 from collections.abc import Sequence
 from types import ModuleType
 
-# What Lambda's Python runtimes bring along. Anything else that happens to be installed here
-# must come with the function's own code, as it must on AWS.
+# Packages of Lambda's Python runtimes. Others that are installed here must come with the function's
+# code, as on AWS.
 _RUNTIME = frozenset(
     {
         "awslambdaric",
@@ -35,7 +35,7 @@ _RUNTIME = frozenset(
 
 
 class _RuntimePackageFinder:
-    """Refuses installed packages that are not part of Lambda's runtime."""
+    """Import finder that refuses installed packages outside Lambda's runtime."""
 
     def __init__(self, installed: Sequence[str]) -> None:
         self._installed = tuple(folder + os.sep for folder in installed)
@@ -54,7 +54,7 @@ class _RuntimePackageFinder:
 
 
 def _end_with_parent() -> None:
-    """Give the handler an empty standard input, and end when the real one does."""
+    """Exit when the real standard input closes, and give the handler an empty one."""
     parent = os.dup(0)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -72,7 +72,7 @@ def _hide_installed_packages() -> None:
     paths = sysconfig.get_paths()
     installed = [paths["purelib"], paths["platlib"]]
     task_root = os.environ["LAMBDA_TASK_ROOT"]
-    # Editable installs and the like add folders of their own.
+    # Drop the folders that editable installs add.
     library = [paths["stdlib"], paths["platstdlib"], sys.base_prefix, sys.base_exec_prefix]
     known = (task_root, *installed, *library)
     sys.path[:] = [entry for entry in sys.path if entry.startswith(known)]
@@ -82,7 +82,7 @@ def _hide_installed_packages() -> None:
 def _main() -> None:
     _end_with_parent()
     _hide_installed_packages()
-    # Only now is it found as on AWS. It has no types.
+    # Imported after the packages are hidden, so it is found as on AWS. It has no types.
     from awslambdaric.__main__ import main  # type: ignore[import-untyped]  # noqa: PLC0415
 
     main(["awslambdaric", sys.argv[1]])

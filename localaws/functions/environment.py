@@ -1,6 +1,6 @@
-"""The environment of a function's process, and what Lambda refuses of it.
+"""Build the environment of a function's process, and refuse variables as Lambda does.
 
-By the Lambda Developer Guide, "Defined runtime environment variables" and "Quotas".
+Source: the Lambda Developer Guide, "Defined runtime environment variables" and "Quotas".
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _REFUSED = (
 
 
 def environment_error(variables: Mapping[str, str]) -> str | None:
-    """Why Lambda would refuse to create a function with these variables; None if it would not."""
+    """Return Lambda's error message for these variables, or None if they are valid."""
     reserved = sorted(RESERVED & variables.keys())
     if reserved:
         return (
@@ -78,10 +78,11 @@ def process_environment(
     log_stream: str,
     endpoints: Mapping[str, str],
 ) -> dict[str, str]:
-    """What a process of this function sees, and nothing of ours but PATH.
+    """Build the variables of a function's process; only PATH comes from the current environment.
 
-    `endpoints`: AWS_ENDPOINT_URL and the like. `home`: an empty folder, so that nobody's AWS
-    settings are read, and temporary files lie apart as each environment's /tmp does on AWS.
+    `endpoints`: AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_DYNAMODB. `home`: an empty folder, which
+    hides the developer's AWS settings and keeps temporary files apart, as each environment's /tmp
+    does on AWS.
     """
     return {
         "PATH": os.environ.get("PATH", os.defpath),

@@ -1,4 +1,4 @@
-"""What is known of a function when it is invoked."""
+"""Data of a function and of an invocation's outcome."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Function:
-    """One version of a function. Two that are equal may use each other's processes.
+    """Version of a function. Equal versions share processes.
 
-    `arn` is that of the version; `memory_mb` and `timeout_seconds` are its limits; `code` is a
-    zip archive, known by `code_hash`; `reserved` is its reserved concurrency, if any.
+    `arn`: the version's ARN; `memory_mb` and `timeout_seconds`: its limits; `code`: a zip archive,
+    compared by `code_hash`; `reserved`: its reserved concurrency, if any.
     """
 
     arn: str
@@ -31,9 +31,10 @@ class Function:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an invocation came to. `payload` is JSON; an error's has errorType and errorMessage.
+    """Outcome of an invocation.
 
-    `log_tail`: the last 4 KB that the invocation logged.
+    `payload`: JSON; that of a failure has errorType and errorMessage. `log_tail`: the last 4 KB
+    that the invocation logged.
     """
 
     payload: bytes

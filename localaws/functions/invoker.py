@@ -1,6 +1,6 @@
-"""Invocations as Lambda's API sees them: synchronous ones, queued ones, and their limits.
+"""Invoke functions, at once or from a queue, within the limits of Lambda's API.
 
-By the Lambda Developer Guide, "Quotas" and "Error handling for asynchronous invocation".
+Source: the Lambda Developer Guide, "Quotas" and "Error handling for asynchronous invocation".
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ EVENT_BYTES = 1_048_576
 
 
 class RequestTooLarge(Exception):
-    """The payload is beyond what Lambda takes. The message is Lambda's own."""
+    """Error for a payload over Lambda's limit, with Lambda's message."""
 
 
 class InvalidRequestContent(Exception):
-    """The payload is no JSON. The message is Lambda's own."""
+    """Error for a payload that is not JSON, with Lambda's message."""
 
 
 @dataclass(frozen=True)
 class AsyncSettings:
-    """What happens to an event that fails. Destinations are ARNs.
+    """Retries and destinations of asynchronous invocations. Destinations are ARNs.
 
-    `dead_letter`: gets the event alone; `on_failure`, `on_success`: get a record about it.
+    `dead_letter`: receives the event alone; `on_failure`, `on_success`: receive a record of the
+    invocation.
     """
 
     attempts: int = 3
@@ -40,7 +41,7 @@ class AsyncSettings:
 
 
 class DestinationSender(Protocol):
-    """Sends `body` to a queue, function, topic or bus by the function's own right to do so."""
+    """Callable that sends `body` to a queue, function or topic with the function's role."""
 
     def __call__(
         self, function: Function, destination: str, body: str, attributes: dict[str, str]
@@ -48,7 +49,10 @@ class DestinationSender(Protocol):
 
 
 class Invoker:
-    """`retry_seconds`: the pause before the first repetition of an event; then twice that."""
+    """Invoker of all functions.
+
+    `retry_seconds`: seconds before the first retry of an event, doubled before the second.
+    """
 
     def __init__(self, pools: Pools, retry_seconds: float, deliver: DestinationSender) -> None:
         self._pools = pools
@@ -56,11 +60,11 @@ class Invoker:
         self._deliver = deliver
 
     def invoke(self, function: Function, payload: bytes) -> Outcome:
-        """Invoke and wait. Raises RequestTooLarge, InvalidRequestContent."""
+        """Invoke a function and wait. Raises RequestTooLarge, InvalidRequestContent."""
         return self._pools.invoke(function, _validate_payload(payload, REQUEST_BYTES))
 
     def queue(self, function: Function, payload: bytes, settings: AsyncSettings) -> None:
-        """Take an event and return at once. Raises RequestTooLarge, InvalidRequestContent."""
+        """Queue an event and return at once. Raises RequestTooLarge, InvalidRequestContent."""
         payload = _validate_payload(payload, EVENT_BYTES)
         threading.Thread(
             target=self._run_event,
@@ -94,7 +98,7 @@ class Invoker:
             self._deliver(function, destination, json.dumps(record), {})
         if outcome.failed and settings.dead_letter:
             message = json.loads(outcome.payload).get("errorMessage", "")
-            # A message attribute may not be empty.
+            # A message attribute must not be empty.
             attributes = {"ErrorCode": "200", "ErrorMessage": message[:1024] or "Unhandled"}
             self._deliver(function, settings.dead_letter, payload.decode(), attributes)
 

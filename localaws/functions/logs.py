@@ -1,4 +1,4 @@
-"""What functions print: a file for each environment, and moto's CloudWatch Logs."""
+"""Keep functions' logs in files, and copy them to moto's CloudWatch Logs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAIL_BYTES = 4096
 
 
 class LogFile:
-    """The log of one environment. The function's process writes to `file` by itself."""
+    """Log file of one environment. The function's process writes to `file` directly."""
 
     def __init__(self, folder: Path, function: Function) -> None:
         day = time.strftime("%Y/%m/%d", time.gmtime())
@@ -47,12 +47,12 @@ class LogFile:
 
 
 def tail(log: bytes) -> bytes:
-    """The part that Lambda returns to a caller who asks for it."""
+    """Cut a log to the part that Lambda returns to a caller."""
     return log[-_TAIL_BYTES:]
 
 
 class LogShipper:
-    """Brings logs to CloudWatch Logs by and by, by the right of the function's role to do so."""
+    """Background thread that copies logs to CloudWatch Logs with the function's role."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[tuple[Function, str, bytes]] = SimpleQueue()
@@ -79,7 +79,8 @@ class LogShipper:
 
     def _put(self, function: Function, stream: str, log: bytes) -> None:
         group = logs_backends[ACCOUNT][function.region].groups.get(function.log_group)
-        # No stream: the role may not create one, or the group has been deleted meanwhile.
+        # The stream is missing if the role may not create it, or if the group was deleted
+        # meanwhile.
         if group is None or stream not in group.streams:
             return
         if not self._is_allowed(function, "PutLogEvents", stream):

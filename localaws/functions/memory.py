@@ -1,8 +1,7 @@
-"""Ends processes that use more memory than their function may.
+"""Kill processes that exceed their function's memory.
 
-Lambda's limit is for the whole environment; here it is the process's resident size, looked at
-so often that only a very short peak is missed. Where there is no /proc (macOS), nothing is
-watched.
+Lambda limits the memory of a whole environment. Here the resident size of the process is read
+often enough to miss only very short peaks. Without /proc (macOS), nothing is watched.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _PROC = Path("/proc")
 
 
 def resident_bytes(pid: int) -> int | None:
-    """None where it cannot be known: the process has ended, or there is no /proc."""
+    """Return a process's resident size; None if the process has ended or /proc is missing."""
     try:
         with open(f"/proc/{pid}/statm", "rb", buffering=0) as file:  # noqa: PTH123 - in a hot loop
             return int(file.read().split()[1]) * _PAGE_BYTES
@@ -28,7 +27,7 @@ def resident_bytes(pid: int) -> int | None:
 
 
 class MemoryWatch:
-    """One thread that looks at all watched processes in turn."""
+    """Thread that checks all watched processes in turn."""
 
     def __init__(self) -> None:
         self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
@@ -38,13 +37,13 @@ class MemoryWatch:
             threading.Thread(target=self._run, name="memory", daemon=True).start()
 
     def watch(self, pid: int, limit_bytes: int, exceeded: Callable[[], None]) -> None:
-        """Call `exceeded` once when the process uses more."""
+        """Call `exceeded` once if the process uses more than `limit_bytes`."""
         with self._changed:
             self._watched[pid] = (limit_bytes, exceeded)
             self._changed.notify()
 
     def unwatch(self, pid: int) -> int:
-        """Watch it no more; the most that was seen of it, in bytes."""
+        """Stop watching the process, and return its peak resident size in bytes."""
         with self._changed:
             self._watched.pop(pid, None)
             return max(self._peaks.pop(pid, 0), resident_bytes(pid) or 0)

@@ -1,4 +1,4 @@
-"""The environments of one function: warm ones are used again, cold ones started as needed."""
+"""Keep the environments of each function: reuse warm ones, start cold ones as needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from localaws.functions.worker import SharedResources, Worker
 
 
 class Pool:
-    """At most `concurrency` invocations at once; further callers wait for their turn."""
+    """Environments of one function, at most `concurrency` of them busy; further callers wait."""
 
     def __init__(self, function: Function, concurrency: int, shared: SharedResources) -> None:
         self.function = function
@@ -33,7 +33,7 @@ class Pool:
             return outcome
 
     def close(self) -> None:
-        """End what is idle, and the rest when it has served its event."""
+        """End idle environments now, and busy ones after their current event."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -42,7 +42,7 @@ class Pool:
             worker.close()
 
     def kill(self) -> None:
-        """End everything now."""
+        """End all environments now."""
         self.close()
         with self._lock:
             workers, self._all = self._all, set()
@@ -69,7 +69,7 @@ class Pool:
         worker.close()
 
     def _unpack_code(self) -> Path:
-        """The function's code in a folder of its own, shared by all its environments."""
+        """Unpack the function's code once, into a folder that its environments share."""
         key = hashlib.sha256((self.function.arn + self.function.code_hash).encode()).hexdigest()
         folder = self._shared.work_folder / f"code-{key[:16]}"
         if not folder.is_dir():
@@ -81,7 +81,7 @@ class Pool:
 
 
 class Pools:
-    """The pool of each function; a changed function gets a new one."""
+    """Pools of all functions. A changed function gets a new pool."""
 
     def __init__(self, concurrency: int, shared: SharedResources) -> None:
         self._concurrency = concurrency

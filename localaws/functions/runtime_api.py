@@ -1,6 +1,6 @@
-"""The Lambda Runtime API, for one process: it asks for the next event and posts the result.
+"""Serve the Lambda Runtime API to one process, which fetches events and posts results.
 
-By the Lambda Developer Guide, "Using the Lambda runtime API".
+Source: the Lambda Developer Guide, "Using the Lambda runtime API".
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 from localaws.browser_guard import BrowserGuard
 from localaws.settings import HOST
 
-# The answer's limit: 6 MB and a little, as Lambda's own message says.
+# Maximum response size: slightly over 6 MB, as Lambda's own error message says.
 RESPONSE_BYTES = 6_291_556
 
 
 @dataclass(frozen=True)
 class Invocation:
-    """`deadline`: seconds since the epoch, on the clock that the function sees."""
+    """Event for a process. `deadline`: seconds since the epoch, on the function's clock."""
 
     request_id: str
     payload: bytes
@@ -33,12 +33,12 @@ class Invocation:
 
 @dataclass(frozen=True)
 class ReadyForEvent:
-    """The process is there, and wants an event."""
+    """Message: the process has started and asks for an event."""
 
 
 @dataclass(frozen=True)
 class HandlerResult:
-    """The handler's answer, or the error that it or the import of its module raised."""
+    """Message: the handler's result, or an error of the handler or of its module's import."""
 
     body: bytes
     failed: bool
@@ -46,11 +46,11 @@ class HandlerResult:
 
 @dataclass(frozen=True)
 class ResponseTooLarge:
-    """The answer was beyond what Lambda takes."""
+    """Message: the result was over Lambda's limit."""
 
 
 class RuntimeApi:
-    """Serves one process at `address` until `close`; what it says goes to `messages`."""
+    """Runtime API for one process at `address`, until `close`. `messages` receives its messages."""
 
     def __init__(self, messages: SimpleQueue[Any]) -> None:
         self._messages = messages
@@ -64,7 +64,7 @@ class RuntimeApi:
         self._next.put(invocation)
 
     def next_event(self) -> Invocation | None:
-        """Wait for an event; None when there will be none any more."""
+        """Wait for an event; None after `close`."""
         self._messages.put(ReadyForEvent())
         return self._next.get()
 
@@ -91,7 +91,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def serve(self) -> None:
-        """As serve_forever, but waiting costs nothing: there is one of these for each process."""
+        """Accept connections without serve_forever's polling: there is one server per process."""
         while True:
             connection, address = self.socket.accept()
             if self._ended:
@@ -111,12 +111,12 @@ class _Handler(BrowserGuard, BaseHTTPRequestHandler):
     server: _Server
 
     def refusal(self, headers: Mapping[str, str]) -> str | None:
-        """Besides pages, refuse an event to whoever is no Lambda runtime.
+        """Refuse web pages, and events to clients other than a Lambda runtime.
 
-        It is handed out once, and some browsers send a GET without any header of theirs.
+        An event is handed out once, and some browsers send a GET without any identifying header.
         """
         if self.command == "GET" and not headers.get("user-agent", "").startswith("aws-lambda-"):
-            return "localaws: events are for a function's runtime, User-Agent aws-lambda-..., alone"
+            return "localaws: only a Lambda runtime (User-Agent aws-lambda-...) may fetch events"
         return super().refusal(headers)
 
     def do_GET(self) -> None:
@@ -133,7 +133,7 @@ class _Handler(BrowserGuard, BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self._body()
-        # Answered first: whoever waits for the result may at once send the next event.
+        # Answered first: the result may trigger the next event at once.
         self._answer(202, b'{"status":"OK"}', {})
         self.server.api.receive_result(self.path.rsplit("/", 1)[-1], body)
 
@@ -157,8 +157,8 @@ class _Handler(BrowserGuard, BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(body)
         except OSError:
-            # The process was ended meanwhile; whoever ended it knows.
+            # The process was ended meanwhile by its worker, which reports the outcome.
             self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the function's log is the function's."""
+        """Drop request logs: the function's log holds the function's output only."""

@@ -1,4 +1,4 @@
-"""One execution environment: a process that starts cold and then serves event after event."""
+"""Run one execution environment: a process that starts cold, then serves event after event."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from localaws.functions.runtime_api import (
     RuntimeApi,
 )
 
-# Lambda gives a start 10 seconds, and repeats it once within the invocation. Here several may
-# start at once on few cores, so the second chance is added to the first.
+# Lambda allows 10 seconds for a start and retries it once. Several starts may share few cores here,
+# so both attempts become one longer limit.
 _START_SECONDS = 30.0
 _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 
 
 @dataclass(frozen=True)
 class SharedResources:
-    """What all environments share. `endpoints`: AWS_ENDPOINT_URL and the like."""
+    """Resources that all environments share. `endpoints`: the AWS_ENDPOINT_URL variables."""
 
     work_folder: Path
     log_folder: Path
@@ -50,13 +50,16 @@ class SharedResources:
 
 @dataclass(frozen=True)
 class _ProcessExit:
-    """The process is gone. A negative `code` is the signal that ended it."""
+    """Message: the process has ended. A negative `code` is the signal that ended it."""
 
     code: int
 
 
 class Worker:
-    """Starts the process at once. One invocation at a time; `usable` until it failed badly."""
+    """Process of one environment, started at construction. It serves one invocation at a time.
+
+    `usable` is False after a failure that ends the process.
+    """
 
     def __init__(self, function: Function, code: Path, shared: SharedResources) -> None:
         self._function = function
@@ -78,7 +81,7 @@ class Worker:
             endpoints=shared.endpoints,
         )
         self._process = subprocess.Popen(  # noqa: S603 - a function that the user deployed
-            # -P, -s: nothing of this package's folder nor of the user's own is importable.
+            # -P and -s hide this package's folder and the user's site-packages from the function.
             [sys.executable, "-P", "-s", str(_BOOTSTRAP), function.handler],
             cwd=code,
             env=environment,
@@ -90,7 +93,7 @@ class Worker:
         threading.Thread(target=self._reap, name="reaper", daemon=True).start()
 
     def invoke(self, payload: bytes) -> Outcome:
-        """Serve one event. Whatever goes wrong is the outcome's error, as Lambda words it."""
+        """Serve one event. Every failure becomes an outcome with Lambda's error."""
         request_id = str(uuid.uuid4())
         position = self._log.size()
         memory = self._shared.memory
@@ -113,7 +116,7 @@ class Worker:
         return Outcome(failure.payload, failure.failed, tail(log))
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kill the process, even during an invocation."""
         self.usable = False
         self._kill()
         self._process.wait()
@@ -151,7 +154,7 @@ class Worker:
                     return self._exited(request_id, code)
 
     def _wait_for_start(self, request_id: str) -> Outcome | None:
-        """None when the process asks for its first event."""
+        """Wait until the process asks for its first event. Return None, or the failure."""
         try:
             message = self._messages.get(timeout=_START_SECONDS)
         except Empty:
@@ -189,8 +192,7 @@ class Worker:
         self._kill()
 
     def _kill(self) -> None:
-        # Popen looks whether it still is that process: a number that has been given to
-        # another one is never signalled.
+        # Popen signals the process only while it is its child, so a reused pid is never signalled.
         self._process.kill()
 
     def _reap(self) -> None:

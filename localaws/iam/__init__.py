@@ -1,10 +1,10 @@
-"""Which permissions a request to AWS needs, and whether a role's policies give them.
+"""Find the permissions that an AWS request needs, and check them against a role's policies.
 
-- `requests`: the parts of an HTTP request that matter, and who signed it
-- `calls`: a request to the (action, resource) pairs that AWS would authorise
-- `policies`: whether a role's policies allow such a pair
-- `roles`: the policies that a role has in moto
-- `template`: the roles of a CloudFormation template, and their policies
-- `guard`: all of it at run time: records calls, and refuses those that AWS would refuse
-- `refusals`: AWS's own answer to a refused call, in the protocol of each service
+- `requests`: the parts of an HTTP request that matter here, and its signature
+- `actions`: a request as (action, resource) pairs; `s3`, `lambda_sts` and `json_services` know
+  the rules of each protocol
+- `policies`: a role's policies, and whether they allow such a pair
+- `template`: the roles of a CloudFormation template and their policies
+- `guard`: the observer that records calls, and refuses those that AWS would refuse
+- `refusals`: AWS's response to a refused call, in the protocol of each service
 """

@@ -1,4 +1,4 @@
-"""A request to AWS as the (action, resource) pairs that AWS would authorise."""
+"""Translate an AWS request into the (action, resource) pairs that AWS authorises."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from localaws.iam.requests import Call, Place, Request, UnknownCall
 
 
 def required_actions(service: str, request: Request, place: Place) -> list[Call]:
-    """All of the rights that the request needs; none for the few that need none.
+    """Return every permission that the request needs; an empty list if it needs none.
 
-    `service`: as the request was signed (`s3`, `dynamodb`, `states`).
-    Raises UnknownCall where they are not known here.
+    `service`: the signing name (`s3`, `dynamodb`, `states`). Raises UnknownCall for a request
+    whose permissions are not listed here.
     """
     if service == "s3":
         return s3.required_actions(request, place)

@@ -1,4 +1,4 @@
-"""Sees every call of a role: writes it down, and says whether AWS would refuse it."""
+"""Record every call of a role, and refuse those that AWS would refuse."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from localaws.iam.requests import Call, Place, Request, UnknownCall
 
 
 class Guard:
-    """An observer of calls (`localaws.call_observers`).
+    """Call observer that evaluates policies (see `localaws.call_observers`).
 
-    `policy_documents`: a role's policies at this moment, by the role's ARN.
-    `record`: a file that gets a JSON line for each different call: `role`, `action`, `resource`,
-    `allowed`; or `role` and `unknown`, where the rights that a request needs are not known here.
-    `enforce`: refuse what is not allowed, and what is unknown too.
+    `policy_documents`: returns a role's current policies, by the role's ARN.
+    `record`: file for one JSON line per distinct call, with `role`, `action`, `resource` and
+    `allowed`; or with `role` and `unknown` if the permissions of a request are not known here.
+    `enforce`: refuse calls that are not allowed, and calls that are not known.
     """
 
     def __init__(
@@ -39,9 +39,9 @@ class Guard:
         self._policies: dict[str, tuple[Mapping[str, str], Policies]] = {}
 
     def __call__(self, principal: str, service: str, region: str, request: Request) -> str | None:
-        """Why AWS would refuse the call; None if it would not, or if nothing is enforced.
+        """Return the reason for which AWS would refuse the call, or None.
 
-        `principal`: the role's ARN; `service`: as the request was signed.
+        Always None without `enforce`. `principal`: the role's ARN; `service`: the signing name.
         """
         try:
             calls = required_actions(service, request, _place(principal, region))
@@ -55,9 +55,9 @@ class Guard:
         return next((why for why in reasons if why is not None), None)
 
     def check_missing_object(self, principal: str, region: str, request: Request) -> str | None:
-        """Why S3 would hide from this role that an object does not exist (a 403 for a 404).
+        """Return the reason to answer 403 instead of 404 for a missing object, or None.
 
-        None if the role may list the bucket, and so learns that the object is missing.
+        A role that may list the bucket learns that the object is missing.
         """
         try:
             needed = s3.missing_object_action(request, _place(principal, region))
@@ -85,7 +85,7 @@ class Guard:
         with self._lock:
             known = self._policies.get(role)
             if known is None or known[0] != documents:
-                # A stack may be deployed anew while it is in use.
+                # A new deployment may change the policies of a running stack.
                 known = self._policies[role] = (dict(documents), Policies(documents))
         return known[1]
 

@@ -1,6 +1,7 @@
-"""Requests of the JSON protocols (the action is in X-Amz-Target) as (action, resource) pairs.
+"""Map requests of JSON-protocol services to (action, resource) pairs.
 
-By the Service Authorization Reference's page for each service.
+The action is in the header X-Amz-Target. Source: the Service Authorization Reference's page for
+each service.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ _ServiceActions = Callable[[str, Fields, Place], Iterable[Call]]
 
 
 def required_actions(service: str, request: Request, place: Place) -> list[Call]:
-    """The rights that `service` (as signed) asks for, all of which are needed.
+    """Return the permissions that `service` (the signing name) checks; all of them are needed.
 
-    Raises UnknownCall for services and actions that are not known here.
+    Raises UnknownCall for services and actions that are not listed here.
     """
     target = request.headers.get("x-amz-target", "")
     prefix, _, operation = target.rpartition(".")
@@ -26,14 +27,14 @@ def required_actions(service: str, request: Request, place: Place) -> list[Call]
         raise UnknownCall(f"{service}: {request}")
     calls = list(known[1](operation, request.json(), place))
     if not calls:
-        raise UnknownCall(f"{service}: {request}: no resource is named")
+        raise UnknownCall(f"{service}: {request}: the request names no resource")
     return calls
 
 
 def _required_field(fields: Fields, name: str, operation: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str) or not value:
-        raise UnknownCall(f"{operation}: {name} is missing, so nothing says on what it acts")
+        raise UnknownCall(f"{operation}: {name} is missing, so the resource is unknown")
     return value
 
 
@@ -63,21 +64,21 @@ def _dynamodb_actions(operation: str, fields: Fields, place: Place) -> Iterator[
     if operation in _TABLE_ACTIONS:
         resource = table(_required_field(fields, "TableName", operation))
         if fields.get("IndexName"):
-            # Read through an index, the index is what must be allowed.
+            # A query of an index needs permission for the index, not for the table.
             resource += f"/index/{fields['IndexName']}"
         yield Call(f"dynamodb:{operation}", resource)
     elif operation in {"BatchGetItem", "BatchWriteItem"}:
         names = fields.get("RequestItems")
         if not isinstance(names, Mapping):
-            raise UnknownCall(f"{operation}: RequestItems names no table")
-        # One right covers puts and deletes: AWS asks for no DeleteItem besides.
+            raise UnknownCall(f"{operation}: RequestItems is not an object of tables")
+        # BatchWriteItem covers puts and deletes: AWS does not check DeleteItem as well.
         for name in names:
             yield Call(f"dynamodb:{operation}", table(name))
     elif operation in {"TransactGetItems", "TransactWriteItems"}:
         for item in fields.get("TransactItems", []):
             for kind, of in item.items():
                 if kind not in _TRANSACTION_ACTIONS:
-                    raise UnknownCall(f"{operation}: what {kind} needs")
+                    raise UnknownCall(f"{operation}: the permission for {kind} is not known")
                 name = _required_field(of, "TableName", operation)
                 yield Call(f"dynamodb:{_TRANSACTION_ACTIONS[kind]}", table(name))
     elif operation in _TAG_ACTIONS:
@@ -174,7 +175,7 @@ def _events_actions(operation: str, fields: Fields, place: Place) -> Iterator[Ca
         raise UnknownCall(f"events:{operation}")
 
 
-# The rights of the batch operations are those of the single ones.
+# Batch operations need the permission of the single operation.
 _SQS_ACTIONS = {
     "ChangeMessageVisibility": "ChangeMessageVisibility",
     "ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
@@ -204,7 +205,7 @@ def _sqs_actions(operation: str, fields: Fields, place: Place) -> Iterator[Call]
         raise UnknownCall(f"sqs:{operation}")
 
 
-# The service as signed, to what stands before the action in X-Amz-Target.
+# Signing name to the prefix of X-Amz-Target and the function that knows the service's actions.
 _SERVICES: dict[str, tuple[str, _ServiceActions]] = {
     "dynamodb": ("DynamoDB_20120810", _dynamodb_actions),
     "events": ("AWSEvents", _events_actions),

@@ -1,4 +1,4 @@
-"""Lambda's REST requests and STS's form-encoded ones as (action, resource) pairs."""
+"""Map Lambda's REST requests and STS's form-encoded ones to (action, resource) pairs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote
 from localaws.iam.requests import Call, Place, Request, UnknownCall
 
 _FUNCTION = re.compile(r"/\d{4}-\d{2}-\d{2}/functions(?:/(?P<name>[^/]+)(?P<rest>/.*)?)?/?")
-# What follows the function's name in the path, by method.
+# Method and path after the function's name, to action.
 _FUNCTION_ACTIONS = {
     ("DELETE", ""): "DeleteFunction",
     ("DELETE", "/concurrency"): "DeleteFunctionConcurrency",
@@ -26,16 +26,13 @@ _FUNCTION_ACTIONS = {
     ("PUT", "/concurrency"): "PutFunctionConcurrency",
     ("PUT", "/configuration"): "UpdateFunctionConfiguration",
 }
-# No right is needed for these, by STS's API Reference.
+# Actions that need no permission, by STS's API Reference.
 _UNRESTRICTED = {"GetCallerIdentity", "GetSessionToken"}
 _ASSUME_ROLE_ACTIONS = {"AssumeRole", "AssumeRoleWithSAML", "AssumeRoleWithWebIdentity"}
 
 
 def lambda_actions(request: Request, place: Place) -> list[Call]:
-    """The right that Lambda asks for.
-
-    Raises UnknownCall for paths that are not known here.
-    """
+    """Return the permission that Lambda checks. Raises UnknownCall for an unlisted path."""
     match = _FUNCTION.fullmatch(request.path)
     if match is None:
         raise UnknownCall(f"lambda: {request}")
@@ -55,7 +52,7 @@ def lambda_actions(request: Request, place: Place) -> list[Call]:
 
 
 def _function_arn(name: str, qualifier: str, place: Place) -> str:
-    """The ARN of a function that is named in one of the five ways that Lambda takes."""
+    """Return a function's ARN, given any of the five forms of name that Lambda accepts."""
     parts = name.split(":")
     if parts[0] == "arn" and len(parts) in {7, 8} and parts[2] == "lambda":
         resource = ":".join(parts[:7])
@@ -68,15 +65,14 @@ def _function_arn(name: str, qualifier: str, place: Place) -> str:
         resource = place.arn("lambda", f"function:{parts[0]}")
         qualifier = qualifier or ":".join(parts[1:])
     else:
-        raise UnknownCall(f"lambda: which function {name!r} is")
+        raise UnknownCall(f"lambda: {name!r} is not a function's name or ARN")
     return f"{resource}:{qualifier}" if qualifier else resource
 
 
 def sts_actions(request: Request) -> list[Call]:
-    """The right that STS asks for: none at all for who asks who they are.
+    """Return the permission that STS checks, if any. Raises UnknownCall for an unlisted action.
 
-    The role's trust policy, which must agree too, is not judged here.
-    Raises UnknownCall for actions that are not known here.
+    The role's trust policy, which AWS checks too, is not evaluated here.
     """
     fields = parse_qs(request.body().decode(errors="replace") or request.query)
     action = fields.get("Action", [""])[0]
@@ -85,4 +81,4 @@ def sts_actions(request: Request) -> list[Call]:
     role = fields.get("RoleArn", [""])[0]
     if action in _ASSUME_ROLE_ACTIONS and role:
         return [Call(f"sts:{action}", role)]
-    raise UnknownCall(f"sts: {request}: {action or 'no Action is given'}")
+    raise UnknownCall(f"sts: {request}: {action or 'Action is missing'}")

@@ -1,13 +1,13 @@
-"""Whether a role's policies allow an action on a resource, judged by moto's IAMPolicy.
+"""Evaluate a role's identity-based policies with moto's IAMPolicy.
 
-moto takes a policy's patterns for regular expressions: to it `run.json` also means `run_json`, `?`
-makes the letter before it optional, and `s3:getobject` is another action than `s3:GetObject`.
-It takes a statement with NotResource as an Allow of everything, also where it says Deny. So
-patterns are translated here into what moto reads as IAM means them, and a statement with
-anything that would still be judged wrongly is refused by name.
+moto treats a policy's patterns as regular expressions: `run.json` also matches `run_json`, `?`
+makes the letter before it optional, and `s3:getobject` differs from `s3:GetObject`. It reads a
+statement with NotResource as an Allow of everything, even if its effect is Deny. Patterns are
+therefore translated here into regular expressions that mean the same as in IAM. A statement that
+would still be evaluated wrongly is refused by name.
 
-Not judged at all: resource policies (of buckets, keys, queues), trust policies, permission
-boundaries, service control policies. Conditions hold, or do not, only as CONDITIONS says.
+Not evaluated: resource policies (of buckets, keys, queues), trust policies, permission
+boundaries and service control policies. Conditions are limited to CONDITIONS.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from moto.iam.models import iam_backends
 from localaws.iam.requests import Call
 
 CONDITIONS: Mapping[tuple[str, str, str], bool] = {
-    # Nothing is encrypted on its way here; on AWS everything is.
+    # The emulator serves plain HTTP, but the same calls use TLS on AWS.
     ("Bool", "aws:SecureTransport", "true"): True,
     ("Bool", "aws:SecureTransport", "false"): False,
 }
-"""Every condition that is taken for granted: (operator, key, value), and whether it holds."""
+"""Supported conditions as (operator, key, value), and whether each one holds."""
 
 _VERSIONS = {"2008-10-17", "2012-10-17"}
 _ELEMENTS = {"Sid", "Effect", "Action", "NotAction", "Resource", "Condition"}
 
 
 class UnsupportedPolicy(Exception):
-    """A policy that would be judged wrongly here. The message names the policy and the feature."""
+    """Error for a policy that cannot be evaluated here. The message names policy and feature."""
 
 
 class Verdict(Enum):
@@ -46,10 +46,10 @@ class Verdict(Enum):
 
 
 class Policies:
-    """The identity-based policies of one role.
+    """Identity-based policies of one role.
 
-    `documents`: by any name that a message can give, as JSON text or as an object.
-    Raises UnsupportedPolicy for what would be judged wrongly.
+    `documents`: policy documents by name, as JSON text or as objects. Error messages use the names.
+    Raises UnsupportedPolicy for a policy that would be evaluated wrongly.
     """
 
     def __init__(self, documents: Mapping[str, str | Mapping[str, Any]]) -> None:
@@ -59,8 +59,8 @@ class Policies:
         ]
 
     def judge(self, call: Call) -> Verdict:
-        """One Deny outweighs every Allow."""
-        # IAM compares actions without regard to case, resources exactly.
+        """Evaluate all policies; one Deny overrides every Allow."""
+        # IAM compares actions case-insensitively and resources exactly.
         results = {
             policy.is_action_permitted(call.action.lower(), call.resource)
             for policy in self._policies
@@ -76,10 +76,10 @@ class Policies:
 
 
 def policy_documents(role: str) -> dict[str, str]:
-    """Inline and attached policies by name, as JSON text. `role`: an ARN.
+    """Read a role's inline and attached policies from moto, as JSON texts by name.
 
-    Without any for a role that does not exist, which so may do nothing.
-    Raises UnsupportedPolicy where something narrows them that is not judged here.
+    `role`: an ARN. A role that does not exist has no policies, so it may do nothing. Raises
+    UnsupportedPolicy for a role with a permission boundary.
     """
     _, partition, _, _, account, _ = role.split(":", 5)
     try:
@@ -87,7 +87,7 @@ def policy_documents(role: str) -> dict[str, str]:
     except NotFoundException:
         return {}
     if found.permissions_boundary_arn:
-        raise UnsupportedPolicy(f"{role}: permission boundaries are not judged here")
+        raise UnsupportedPolicy(f"{role}: permission boundaries are not supported")
     inline = {f"{found.name}/{name}": document for name, document in found.policies.items()}
     attached = {
         policy.arn: next(v.document for v in policy.versions if v.is_default)
@@ -99,9 +99,9 @@ def policy_documents(role: str) -> dict[str, str]:
 def _translate_document(document: str | Mapping[str, Any], name: str) -> dict[str, Any]:
     policy = json.loads(document) if isinstance(document, str) else document
     if not isinstance(policy, Mapping) or not policy.keys() <= {"Version", "Id", "Statement"}:
-        raise UnsupportedPolicy(f"{name}: this is no policy document")
+        raise UnsupportedPolicy(f"{name}: not a policy document")
     if policy.get("Version", "2008-10-17") not in _VERSIONS:
-        raise UnsupportedPolicy(f"{name}: Version {policy['Version']!r}")
+        raise UnsupportedPolicy(f"{name}: unknown Version {policy['Version']!r}")
     statements = policy.get("Statement", [])
     statements = [statements] if isinstance(statements, Mapping) else statements
     translated = [
@@ -113,7 +113,10 @@ def _translate_document(document: str | Mapping[str, Any], name: str) -> dict[st
 
 
 def _conditions_hold(statement: Mapping[str, Any], name: str) -> bool:
-    """Of a key's values one is enough; of operators and keys all are needed."""
+    """Evaluate a statement's conditions.
+
+    One matching value is enough for a key; all operators and keys must hold.
+    """
     holds = True
     for operator, keys in statement.get("Condition", {}).items():
         for key, values in keys.items():
@@ -122,9 +125,7 @@ def _conditions_hold(statement: Mapping[str, Any], name: str) -> bool:
                 for value in _string_list(values, f"{name}: Condition")
             ]
             if None in known:
-                raise UnsupportedPolicy(
-                    f"{name}: conditions are not evaluated here: {operator} {key} {values}"
-                )
+                raise UnsupportedPolicy(f"{name}: unsupported condition: {operator} {key} {values}")
             holds = holds and any(known)
     return holds
 
@@ -132,12 +133,12 @@ def _conditions_hold(statement: Mapping[str, Any], name: str) -> bool:
 def _translate_statement(statement: Mapping[str, Any], name: str) -> dict[str, Any]:
     unknown = sorted(statement.keys() - _ELEMENTS)
     if unknown:
-        raise UnsupportedPolicy(f"{name}: {', '.join(unknown)} would be judged wrongly here")
+        raise UnsupportedPolicy(f"{name}: unsupported element: {', '.join(unknown)}")
     if statement.get("Effect") not in {"Allow", "Deny"}:
-        raise UnsupportedPolicy(f"{name}: Effect {statement.get('Effect')!r}")
+        raise UnsupportedPolicy(f"{name}: Effect is {statement.get('Effect')!r}, not Allow or Deny")
     named = [element for element in ("Action", "NotAction") if element in statement]
     if len(named) != 1:
-        raise UnsupportedPolicy(f"{name}: it needs either Action or NotAction")
+        raise UnsupportedPolicy(f"{name}: exactly one of Action and NotAction is required")
     if "Resource" not in statement:
         raise UnsupportedPolicy(f"{name}: Resource is missing")
     element = named[0]
@@ -153,13 +154,13 @@ def _translate_statement(statement: Mapping[str, Any], name: str) -> dict[str, A
 def _string_list(value: Any, name: str) -> Sequence[str]:
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
-        raise UnsupportedPolicy(f"{name} is {value!r}, not a text or a list of texts")
+        raise UnsupportedPolicy(f"{name} is {value!r}, not a string or a list of strings")
     return texts
 
 
 def _action_pattern(pattern: str, name: str) -> str:
     if pattern != "*" and pattern.count(":") != 1:
-        raise UnsupportedPolicy(f"{name}: {pattern!r} is no action")
+        raise UnsupportedPolicy(f"{name}: {pattern!r} is not an action")
     return _to_moto_pattern(pattern.lower(), name)
 
 
@@ -168,19 +169,19 @@ def _resource_pattern(pattern: str, name: str) -> str:
         return _to_moto_pattern(pattern, name)
     parts = pattern.split(":", 5)
     if len(parts) != 6 or parts[0] != "arn":
-        raise UnsupportedPolicy(f"{name}: {pattern!r} is no ARN")
-    # A wildcard before the resource's own part may by the IAM User Guide ("Using wildcards in
-    # resource ARNs") reach beyond a colon or not, depending on where it stands.
+        raise UnsupportedPolicy(f"{name}: {pattern!r} is not an ARN")
+    # By the IAM User Guide ("Using wildcards in resource ARNs"), the meaning of a wildcard before
+    # the ARN's last part depends on its position: it may or may not match colons.
     if any("*" in part for part in parts[:5]):
-        raise UnsupportedPolicy(f"{name}: {pattern!r}: only the last part may hold a *")
+        raise UnsupportedPolicy(f"{name}: {pattern!r}: a * is supported in the last part only")
     return _to_moto_pattern(pattern, name)
 
 
 def _to_moto_pattern(pattern: str, name: str) -> str:
-    """The pattern as moto reads it: it turns `*` into `.*` itself, and adds `^` and `$`."""
+    """Translate a pattern for moto, which replaces `*` by `.*` and adds `^` and `$`."""
     if "${" in pattern:
-        raise UnsupportedPolicy(f"{name}: {pattern!r} holds a policy variable")
+        raise UnsupportedPolicy(f"{name}: {pattern!r}: policy variables are not supported")
     pieces = {"*": ".{0,}", "?": "."}
     expression = "".join(pieces.get(letter) or re.escape(letter) for letter in pattern)
-    # A key may hold line ends, at which `.` and `$` would stop.
+    # A key may contain line ends, at which `.` and `$` would stop.
     return rf"(?s:{expression})\Z"

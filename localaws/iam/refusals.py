@@ -1,4 +1,4 @@
-"""AWS's own answer to a call that is not allowed, in the protocol of each service."""
+"""Build AWS's response to a refused call, in the protocol of each service."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from localaws.iam.requests import Call, Request
 
-# Their errors come with a 403; all other services of the JSON protocol answer with a 400.
+# JSON-protocol services whose AccessDenied has status 403; all others use 400.
 _JSON_WITH_403 = {"sqs"}
 
 
@@ -22,7 +22,10 @@ class HttpResponse:
 
 
 def denial_message(role: str, call: Call, *, explicit: bool) -> str:
-    """What AWS says, in its words. `role`: an ARN; `explicit`: a statement denies it."""
+    """Return AWS's error message.
+
+    `role`: an ARN; `explicit`: True if a statement denies the call.
+    """
     parts = role.split(":")
     name = parts[5].rpartition("/")[2]
     session = f"arn:{parts[1]}:sts::{parts[4]}:assumed-role/{name}/localaws"
@@ -38,7 +41,7 @@ def denial_message(role: str, call: Call, *, explicit: bool) -> str:
 
 
 def access_denied(service: str, request: Request, why: str) -> HttpResponse:
-    """The HTTP answer that makes a client of `service` see its AccessDenied error."""
+    """Build the HTTP response that a client of `service` reports as its AccessDenied error."""
     request_id = str(uuid.uuid4())
     target = request.headers.get("x-amz-target")
     if service == "s3":
@@ -48,7 +51,7 @@ def access_denied(service: str, request: Request, why: str) -> HttpResponse:
             f"<RequestId>{request_id}</RequestId><HostId>localaws</HostId></Error>"
         )
         headers = {"Content-Type": "application/xml", "x-amz-request-id": request_id}
-        # An answer to HEAD has no body, so a client can tell no more than the status.
+        # The response to HEAD has no body, so a client sees the status only.
         return HttpResponse(403, headers, b"" if request.method == "HEAD" else body.encode())
     if target is not None:
         prefix = "com.amazon.coral.service#" if service in {"dynamodb", "sqs"} else ""

@@ -1,4 +1,4 @@
-"""The parts of an HTTP request that decide which permissions it needs, and who signed it."""
+"""The parts of an HTTP request that decide which permissions it needs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from urllib.parse import parse_qsl
 
 
 class UnknownCall(Exception):
-    """A request whose permissions are not known here. The message names the request."""
+    """Error for a request whose permissions are not listed here. The message names the request."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """What AWS authorises: an action (`s3:GetObject`) on a resource (an ARN, or `*`)."""
+    """Permission that AWS checks: an action (`s3:GetObject`) on a resource (an ARN, or `*`)."""
 
     action: str
     resource: str
@@ -23,7 +23,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a request was sent to: the parts of an ARN that a request does not name."""
+    """Region and account that received a request: the parts of an ARN that a request leaves out."""
 
     region: str
     account: str
@@ -35,7 +35,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Signature:
-    """Who signed a request, for which service and region. It is read, not verified."""
+    """Signer of a request, with the signed region and service. Read, but not verified."""
 
     access_key: str
     region: str
@@ -44,7 +44,10 @@ class Signature:
 
 @dataclass(frozen=True)
 class Request:
-    """`path` is as it was sent: percent-encoded, without the query. Header names are lower case."""
+    """HTTP request.
+
+    `path`: as sent, percent-encoded and without the query; `headers`: with lower-case names.
+    """
 
     method: str
     path: str
@@ -53,20 +56,17 @@ class Request:
     body: Callable[[], bytes] = lambda: b""
 
     def parameters(self) -> dict[str, str]:
-        """The query's fields, decoded; a field without a value has an empty one."""
+        """Decode the query's parameters. A parameter without a value has an empty one."""
         return dict(parse_qsl(self.query, keep_blank_values=True))
 
     def json(self) -> dict[str, Any]:
-        """The body as an object.
-
-        Raises UnknownCall where it is none.
-        """
+        """Parse the body as a JSON object. Raises UnknownCall if it is anything else."""
         try:
             decoded = json.loads(self.body() or b"{}")
         except ValueError:
             decoded = None
         if not isinstance(decoded, dict):
-            raise UnknownCall(f"{self}: the body is no JSON object")
+            raise UnknownCall(f"{self}: the body is not a JSON object")
         return decoded
 
     def __str__(self) -> str:
@@ -79,14 +79,14 @@ class Request:
 
 
 def parse_signature(request: Request) -> Signature | None:
-    """By the Authorization header (Signature Version 4) or a presigned URL; None if unsigned."""
+    """Read the Authorization header (Signature Version 4) or a presigned URL; None if unsigned."""
     authorization = request.headers.get("authorization", "")
     if authorization.startswith("AWS4-"):
         _, _, rest = authorization.partition("Credential=")
         credential = rest.split(",")[0].split()[0] if rest.strip() else ""
     else:
         credential = request.parameters().get("X-Amz-Credential", "")
-    # The access key may itself hold slashes in theory; the other four parts never do.
+    # The access key might contain slashes; the other four parts never do.
     parts = credential.rsplit("/", 4)
     if len(parts) != 5:
         return None

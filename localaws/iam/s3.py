@@ -1,7 +1,7 @@
-"""S3's REST requests as (action, resource) pairs.
+"""Map S3's REST requests to (action, resource) pairs.
 
-By the Service Authorization Reference, "Actions, resources, and condition keys for Amazon S3",
-and the permissions section of each operation in the S3 API Reference.
+Sources: the Service Authorization Reference, "Actions, resources, and condition keys for Amazon
+S3", and the permissions section of each operation in the S3 API Reference.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 from localaws.iam.requests import Call, Place, Request, UnknownCall
 
-# What AWS names a sub-resource of a bucket (`GET /bucket?versioning`), by method.
+# Method and sub-resource of a bucket (`GET /bucket?versioning`), to action.
 _BUCKET_ACTIONS: dict[str, dict[str, str]] = {
     "GET": {
         "accelerate": "GetAccelerateConfiguration",
@@ -60,7 +60,7 @@ _BUCKET_ACTIONS: dict[str, dict[str, str]] = {
         "": "CreateBucket",
     },
     "DELETE": {
-        # A deleted configuration is an empty one: AWS asks for the right to put it.
+        # Deleting a configuration needs the permission to put it.
         "cors": "PutBucketCORS",
         "encryption": "PutEncryptionConfiguration",
         "lifecycle": "PutLifecycleConfiguration",
@@ -74,7 +74,8 @@ _BUCKET_ACTIONS: dict[str, dict[str, str]] = {
     },
 }
 
-# The same of an object. "Version" is put in where the request names a version.
+# Method and sub-resource of an object, to actions. `{Version}` is filled in if the request names a
+# version.
 _OBJECT_ACTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "GET": {
         "acl": ("GetObject{Version}Acl",),
@@ -113,14 +114,14 @@ _SUBRESOURCES = {
     *(name for names in _OBJECT_ACTIONS.values() for name in names),
 }
 
-# Fields of a query that ask for the same thing in another way.
+# Query parameters that do not change the action.
 _NEUTRAL_PARAMETERS = {
     "continuation-token", "delimiter", "encoding-type", "fetch-owner", "key-marker", "list-type",
     "marker", "max-keys", "max-parts", "max-uploads", "part-number-marker", "partNumber", "prefix",
     "select-type", "start-after", "upload-id-marker", "version-id-marker", "versionId", "x-id",
 }  # fmt: skip
 
-# Headers of a PUT that need a right besides that to put the object.
+# Headers of a PUT that need a permission in addition to PutObject.
 _HEADER_ACTIONS = {
     "x-amz-acl": "PutObjectAcl",
     "x-amz-grant-full-control": "PutObjectAcl",
@@ -138,9 +139,9 @@ _S3_HOST = re.compile(
 
 
 def required_actions(request: Request, place: Place) -> list[Call]:
-    """The rights that S3 asks for, all of which are needed.
+    """Return the permissions that S3 checks; all of them are needed.
 
-    Raises UnknownCall for a host, method or sub-resource that is not known here.
+    Raises UnknownCall for an unlisted host, method or sub-resource.
     """
     bucket, key = _bucket_and_key(request)
     if not bucket:
@@ -154,10 +155,11 @@ def required_actions(request: Request, place: Place) -> list[Call]:
 
 
 def missing_object_action(request: Request, place: Place) -> Call | None:
-    """The right without which S3 answers 403 and not 404 when the object that is read is missing.
+    """Return the permission to learn by a 404 that the requested object is missing.
 
-    S3 API Reference, GetObject: "If you do not have the s3:ListBucket permission, Amazon S3
-    returns an HTTP status code 403 (Access Denied) error". None for requests that read no object.
+    Without it S3 answers 403. S3 API Reference, GetObject: "If you do not have the s3:ListBucket
+    permission, Amazon S3 returns an HTTP status code 403 (Access Denied) error". Returns None for
+    requests that read no object.
     """
     bucket, key = _bucket_and_key(request)
     if not key:
@@ -180,7 +182,7 @@ def _bucket_and_key(request: Request) -> tuple[str, str]:
 
 
 def _bucket_of_host(host: str) -> str:
-    """The bucket that a virtual-host address names, empty for path-style addresses."""
+    """Return the bucket in a virtual-hosted address, or an empty string for a path-style one."""
     name = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
     name = name.strip("[]").lower()
     try:
@@ -195,14 +197,14 @@ def _bucket_of_host(host: str) -> str:
         return name.removesuffix(".localhost").removesuffix(".s3")
     match = _S3_HOST.fullmatch(name)
     if match is None:
-        raise UnknownCall(f"S3: whether the host {host!r} names a bucket")
+        raise UnknownCall(f"S3: {host!r} is not a known form of S3 host")
     return match["bucket"] or ""
 
 
 def _subresource(request: Request) -> str:
-    """The field of the query that makes the request another action than its method alone.
+    """Return the query parameter that selects the action, or an empty string.
 
-    Raises UnknownCall for fields that are not known here, and for two at once.
+    Raises UnknownCall for unlisted parameters, and for two sub-resources in one request.
     """
     known = {
         name for table in (_BUCKET_ACTIONS, _OBJECT_ACTIONS) for of in table.values() for name in of
@@ -215,9 +217,9 @@ def _subresource(request: Request) -> str:
         elif name not in _NEUTRAL_PARAMETERS and not name.lower().startswith(
             ("x-amz-", "response-")
         ):
-            raise UnknownCall(f"S3: {request}: what {name!r} asks for")
+            raise UnknownCall(f"S3: {request}: unknown query parameter {name!r}")
     if len(found) > 1:
-        raise UnknownCall(f"S3: {request}: which of {', '.join(sorted(found))} counts")
+        raise UnknownCall(f"S3: {request}: more than one sub-resource: {', '.join(sorted(found))}")
     return found.pop() if found else ""
 
 
@@ -247,8 +249,8 @@ def _object_actions(request: Request, bucket_arn: str, key: str) -> Iterator[Cal
         rights = {of for name, of in _HEADER_ACTIONS.items() if name in request.headers}
         for right in sorted(rights):
             yield Call(f"s3:{right}", arn)
-    # "Add preconditions to S3 operations": who compares an object's ETag must be allowed to read
-    # the object. Whether there is one at all (`*`) may be asked without.
+    # S3 User Guide, "Add preconditions to S3 operations": comparing an object's ETag needs
+    # permission to read the object. `*` only asks whether the object exists, and needs none.
     writes = request.method in {"PUT", "POST", "DELETE"}
     if writes and request.headers.get("if-match", "*").strip() != "*":
         yield Call("s3:GetObject", arn)
@@ -261,17 +263,17 @@ def _copy_source_action(request: Request, bucket_arns: str) -> Iterator[Call]:
     path, _, query = source.partition("?")
     path = unquote(path).removeprefix("/")
     if path.startswith("arn:") or "/" not in path:
-        raise UnknownCall(f"S3: {request}: a copy of {source!r}")
+        raise UnknownCall(f"S3: {request}: unsupported copy source {source!r}")
     versioned = "versionId" in dict(parse_qsl(query, keep_blank_values=True))
     yield Call("s3:GetObjectVersion" if versioned else "s3:GetObject", f"{bucket_arns}:{path}")
 
 
 def _delete_objects_actions(request: Request, arn: str) -> Iterator[Call]:
     try:
-        # A document of the caller's own, and expat expands no external entity.
+        # The caller's document; expat expands no external entities.
         root = ET.fromstring(request.body())  # noqa: S314
     except ET.ParseError:
-        raise UnknownCall(f"S3: {request}: the body is no XML") from None
+        raise UnknownCall(f"S3: {request}: the body is not XML") from None
     namespace = root.tag.partition("}")[0] + "}" if root.tag.startswith("{") else ""
     keys = 0
     for entry in root.iter(f"{namespace}Object"):
@@ -282,4 +284,4 @@ def _delete_objects_actions(request: Request, arn: str) -> Iterator[Call]:
         version = "Version" if entry.findtext(f"{namespace}VersionId") else ""
         yield Call(f"s3:DeleteObject{version}", f"{arn}/{key}")
     if not keys:
-        raise UnknownCall(f"S3: {request}: no object is named")
+        raise UnknownCall(f"S3: {request}: the body names no object")

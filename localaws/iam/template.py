@@ -1,4 +1,4 @@
-"""The roles of a CloudFormation template and the policies that it gives them."""
+"""Read the roles of a CloudFormation template, with their policies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from localaws.iam.requests import Place
 
-# What stands before and after the name in an ARN, by type of resource.
+# Service, prefix and suffix of the resource's name in its ARN, by resource type.
 _ARNS = {
     "AWS::Lambda::Function": ("lambda", "function:", ""),
     "AWS::Logs::LogGroup": ("logs", "log-group:", ":*"),
@@ -20,15 +20,15 @@ _PLACEHOLDER = re.compile(r"\$\{(!?)([^}]*)\}")
 
 
 class UnresolvedTemplate(Exception):
-    """A value in a template that cannot be known from what was given."""
+    """Error for a template value that depends on something unknown."""
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """What a template leaves open until it is deployed.
+    """Values that a template leaves open until it is deployed.
 
-    `names`: by logical id, what Ref gives; `attributes`: by logical id and attribute, what
-    Fn::GetAtt gives; `region` and `account`: of the stack.
+    `names`: values of Ref by logical id; `attributes`: values of Fn::GetAtt by logical id and
+    attribute; `region` and `account`: those of the stack.
     """
 
     region: str
@@ -61,15 +61,15 @@ class Deployed:
 def deployed(
     template: Mapping[str, Any], names: Mapping[str, str], place: Place, stack: str = ""
 ) -> Deployed:
-    """A template's resources as deployed to `place`; `names`: by logical id, what Ref gives.
+    """Build the values of a template deployed to `place`; `names`: values of Ref by logical id.
 
-    Knows the attributes that policies name, `Arn` and `Name`, of the types that it knows.
+    Covers the attributes `Arn` and `Name` of the resource types that policies refer to.
     """
     attributes: dict[tuple[str, str], str] = {}
     for logical, of in template["Resources"].items():
         if logical not in names:
             continue
-        # A queue's Ref is its URL, a state machine's its ARN.
+        # Ref gives a queue's URL and a state machine's ARN.
         name = re.split("[/:]", names[logical])[-1]
         service, prefix, suffix = _ARNS.get(of["Type"], ("", "", ""))
         if of["Type"] == "AWS::S3::Bucket":
@@ -86,9 +86,9 @@ def deployed(
 
 
 def resolve(value: Any, deployed: Deployed) -> Any:
-    """`value` of a template without its intrinsic functions.
+    """Replace the intrinsic functions in a template's value.
 
-    Raises UnresolvedTemplate for functions and names that are not known here.
+    Raises UnresolvedTemplate for unsupported functions and unknown names.
     """
     if isinstance(value, list):
         return [resolve(item, deployed) for item in value]
@@ -136,10 +136,10 @@ def _substitute(text: str, values: Mapping[str, str], deployed: Deployed) -> str
 
 
 def roles_of(template: Mapping[str, Any], deployed: Deployed) -> dict[str, dict[str, Any]]:
-    """By the roles' logical ids: their policy documents by name, resolved.
+    """Return the resolved policy documents of each role, by the role's logical id and policy name.
 
-    Raises UnresolvedTemplate for what is not known, and for policies that are attached in a way
-    that is not followed here: by ARN, or to a role that the template does not make.
+    Raises UnresolvedTemplate for unknown values, and for policies attached by ARN or to a role
+    outside the template.
     """
     resources = template["Resources"]
     roles: dict[str, dict[str, Any]] = {

@@ -1,7 +1,7 @@
-"""What moto leaves out or does differently from AWS, mended: one module for each service.
+"""Patch moto where it differs from AWS, one module for each service.
 
-Each patch replaces a function of one known release of moto, so that release is required: in
-another one the same patch might silently do nothing, or harm.
+Each patch replaces a function of one specific release of moto, so that release is required. With
+another release the same patch might do nothing, or cause harm, without any error.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ MOTO = "5.2.5"
 
 
 class WrongMoto(Exception):
-    """Another release of moto is installed than the one that is patched here."""
+    """Error for an installed release of moto other than the patched one."""
 
 
 def apply(invoker: Invoker, endpoint: str) -> None:
-    """Patch moto in this process, once. `endpoint`: where it will serve. Raises WrongMoto."""
+    """Patch moto in this process, once. Raises WrongMoto.
+
+    `endpoint`: the address at which moto will be served.
+    """
     installed = version("moto")
     if installed != MOTO:
         raise WrongMoto(

@@ -1,6 +1,6 @@
-"""S3: what moto drops from a bucket's template, and events as S3 sends them to EventBridge.
+"""Patch S3: bucket properties that moto ignores in templates, and events for EventBridge.
 
-By the Amazon S3 User Guide, "EventBridge event message structure".
+Source: the Amazon S3 User Guide, "EventBridge event message structure".
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _REASONS = {
     S3NotificationEvent.OBJECT_REMOVED_DELETE_EVENT: "DeleteObject",
     S3NotificationEvent.OBJECT_REMOVED_DELETE_MARKER_CREATED_EVENT: "DeleteObject",
 }
-# Hexadecimal, and later events compare as greater ones, as S3 promises for one key.
+# Sequencers are hexadecimal and grow with each event, as S3 promises for one key.
 _sequence = itertools.count(time.time_ns())
 _COMPLETED = S3NotificationEvent.OBJECT_CREATED_COMPLETE_MULTIPART_UPLOAD_EVENT
 _completing = threading.local()
 
 
 def apply() -> None:
-    """Events to EventBridge for buckets that ask for them, also when a template asks."""
+    """Send events to EventBridge for buckets that enable it, by API or by template."""
     _patch_templates()
     _patch_multipart_uploads()
     _patch_configuration()
@@ -50,7 +50,7 @@ def _patch_configuration() -> None:
         status, headers, body = get(self)
         found = self.backend.get_bucket_notification_configuration(self.bucket_name)
         if found is not None and found.event_bridge is not None:
-            # moto keeps it, and leaves it out of the answer.
+            # moto stores the EventBridge configuration, but omits it from this response.
             text = body.decode() if isinstance(body, bytes) else body
             text = re.sub(
                 r"<(NotificationConfiguration[^>]*)/>", r"<\1></NotificationConfiguration>", text
@@ -65,7 +65,7 @@ def _patch_multipart_uploads() -> None:
     complete = original(S3Backend, "complete_multipart_upload")
 
     def complete_multipart_upload(self: S3Backend, *rest: Any, **named: Any) -> Any:
-        # moto makes an object of the parts by putting and tagging it, and says so.
+        # moto puts and tags an object internally; only the completed upload is an event.
         _completing.now = True
         try:
             return complete(self, *rest, **named)
@@ -151,6 +151,6 @@ def _send_event(account_id: str, bucket: Any, event_name: str, key: Any) -> None
         "detail": detail,
     }
     backend = events_backends[account_id][bucket.region_name]
-    # Services send their events to the default bus.
+    # AWS services send their events to the default bus.
     for rule in list(backend.event_buses["default"].rules.values()):
         rule.send_to_targets(event, transform_input=True)

@@ -1,7 +1,7 @@
-"""boto3 clients by which state machines and functions' failures reach our own server.
+"""boto3 clients by which state machines and failed invocations call this emulator.
 
-They carry credentials of the role in whose name the call is made, so that it is seen and judged
-as any other call of that role.
+They carry credentials of the role in whose name the call is made, so that observers see and judge
+the call like any other call of that role.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _clients: dict[tuple[str, str, str, str], Any] = {}
 
 
 def client_for_role(service: str, region: str, role: str, endpoint: str) -> Any:
-    """One client for each service and role, kept: creating one costs more than its calls."""
+    """Return a cached client for the service and role: creating a client costs more than its calls."""
     key = (service, region, role, endpoint)
     with _lock:
         if key not in _clients:
@@ -30,7 +30,7 @@ def client_for_role(service: str, region: str, role: str, endpoint: str) -> Any:
                 aws_session_token=credentials.session_token,
                 region_name=region,
             )
-            # States retry, not clients; a task may last for as long as it likes.
+            # The state machine retries, so the client must not; a task may run for any time.
             _clients[key] = session.client(
                 service,
                 endpoint_url=endpoint,

@@ -1,4 +1,4 @@
-"""CloudFormation: templates from our own S3, outputs, and refusals in its own words."""
+"""Patch CloudFormation: templates from the emulated S3, outputs, errors, log groups' ARNs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from localaws.patches.monkeypatch import original, replace
 
 
 class ChangeSetNotFound(CloudFormationError):
-    """CloudFormation's own name for it, by which `cdk` knows that one is gone."""
+    """CloudFormation's error code for a missing change set, which `cdk` expects."""
 
     code = "ChangeSetNotFound"
 
 
 def apply(endpoint: str) -> None:
-    """`endpoint`: where a TemplateURL may point."""
+    """Patch stacks and change sets. `endpoint`: base URL that a TemplateURL may have."""
     _patch_template_urls(endpoint)
     _patch_change_sets()
     _patch_previous_values()
@@ -33,7 +33,10 @@ def apply(endpoint: str) -> None:
 
 
 def _patch_change_sets() -> None:
-    """moto works out a stack's outputs when the change set is made, before there is a resource."""
+    """Compute outputs after execution, and report missing change sets as AWS does.
+
+    moto computes a stack's outputs when the change set is created, before any resource exists.
+    """
     execute = original(CloudFormationBackend, "execute_change_set")
 
     def execute_change_set(
@@ -41,8 +44,8 @@ def _patch_change_sets() -> None:
     ) -> None:
         execute(self, change_set_name, stack_name=stack_name)
         for stack in self.stacks.values():
-            # As an update does it: from the template that was deployed, on what it made.
-            stack._parse_template()  # noqa: SLF001 - moto has no public name for it
+            # Like an update: from the deployed template and its resources.
+            stack._parse_template()  # noqa: SLF001 - moto has no public name
             stack.output_map = stack._create_output_map()  # noqa: SLF001 - the same
 
     replace(CloudFormationBackend, "execute_change_set", execute_change_set)
@@ -52,14 +55,14 @@ def _patch_change_sets() -> None:
         try:
             return describe(self, change_set_name)
         except ValidationError:
-            # moto speaks of a stack here.
+            # moto reports a missing stack here.
             raise ChangeSetNotFound(f"ChangeSet [{change_set_name}] does not exist") from None
 
     replace(CloudFormationBackend, "describe_change_set", describe_change_set)
     delete = original(CloudFormationBackend, "delete_change_set")
 
     def delete_change_set(self: CloudFormationBackend, change_set_name: str) -> None:
-        # AWS says nothing of one that is not there; moto stumbles.
+        # AWS ignores the deletion of a missing change set; moto fails.
         named = [each.change_set_name for each in self.change_sets.values()]
         if change_set_name in (*self.change_sets, *named):
             delete(self, change_set_name)
@@ -68,12 +71,12 @@ def _patch_change_sets() -> None:
 
 
 def _patch_previous_values() -> None:
-    """An update that keeps the value of an SSM parameter keeps its name, not what it stood for."""
+    """Keep the name of an SSM parameter on UsePreviousValue, not the value that it had."""
 
     def stack_parameters(self: Stack) -> dict[str, Any]:
         resources = self.resource_map
         given = dict(resources.resolved_parameters)
-        for name, slot in resources._template.get("Parameters", {}).items():  # noqa: SLF001 - moto has no public name for it
+        for name, slot in resources._template.get("Parameters", {}).items():  # noqa: SLF001 - moto has no public name
             if slot.get("Type", "").startswith("AWS::SSM::Parameter::"):
                 given[name] = resources.input_parameters.get(name, slot.get("Default"))
         return given
@@ -98,7 +101,7 @@ def _patch_template_urls(endpoint: str) -> None:
 
 
 def _patch_refusals() -> None:
-    """Tell in CloudFormation's own words what another service refuses of a template."""
+    """Report a service's error in a template as CloudFormation's own validation error."""
     for name in ("parse_and_create_resource", "parse_and_update_resource"):
         replace(parsing_module, name, _with_refusals(original(parsing_module, name)))
 
@@ -114,7 +117,10 @@ def _with_refusals(function: Any) -> Any:
 
 
 def _patch_log_group_arn() -> None:
-    """Let Fn::GetAtt give what it gives on AWS."""
+    """Add `:*` to a log group's ARN, so that policies with it cover the group's streams.
+
+    Source: the CloudFormation User Guide, "AWS::Logs::LogGroup". moto omits the suffix.
+    """
     attribute_of = original(LogGroup, "get_cfn_attribute")
 
     def get_cfn_attribute(self: LogGroup, attribute_name: str) -> str:

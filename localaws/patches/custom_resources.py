@@ -1,7 +1,7 @@
-"""CloudFormation's custom resources: made by a function, and there when it has answered.
+"""Patch CloudFormation's custom resources: a function creates each one and reports the result.
 
-By the CloudFormation User Guide, "Custom resource reference". Only their creation is emulated;
-a function is not told when its resource changes or goes.
+Source: the CloudFormation User Guide, "Custom resource reference". Only creation is emulated; the
+function is not called when its resource changes or is deleted.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from moto.cloudformation.responses import CloudFormationResponse
 
 from localaws.patches.monkeypatch import replace
 
-# AWS waits for an hour; nobody does so here.
+# AWS waits for an hour, which is too long for a local run.
 _RESPONSE_SECONDS = 300.0
 
 
 class _Responses:
-    """What functions answered, by request."""
+    """Responses of functions, by request ID."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -42,7 +42,7 @@ class _Responses:
 
 
 def apply(endpoint: str) -> None:
-    """`endpoint`: where functions send their responses."""
+    """Patch the creation of custom resources. `endpoint`: base URL for the functions' responses."""
     responses = _Responses()
 
     def create_from_template(
@@ -53,7 +53,7 @@ def apply(endpoint: str) -> None:
         region_name: str,
         **rest: Any,
     ) -> CustomModel:
-        # It hands a custom resource nothing but strings in its properties.
+        # CloudFormation turns all properties of a custom resource into strings.
         properties = _stringify(cloudformation_json["Properties"])
         stack_id, logical_id = rest["StackId"], rest["LogicalId"]
         request = str(uuid.uuid4())
@@ -84,7 +84,7 @@ def apply(endpoint: str) -> None:
         return 200, {"status": 200}, "{}"
 
     def verify_readiness(self: Stack) -> None:
-        """Nothing: a resource that is there is ready."""
+        """Return at once: a created resource is ready."""
 
     replace(CustomModel, "create_from_cloudformation_json", create_from_template)
     replace(CloudFormationResponse, "process_cfn_response", process_cfn_response)
@@ -98,11 +98,11 @@ def _invoke_and_wait(
     headers: dict[str, str] = {}
     payload: Any = function.invoke(json.dumps(event), {}, headers)
     failed = "x-amz-function-error" in headers
-    # Its answer comes before the function ends, or from elsewhere later.
+    # The response arrives before the function ends, or later from another sender.
     answer = responses.take(event["RequestId"], 0 if failed else _RESPONSE_SECONDS)
     if answer is not None:
         return answer
-    reason = bytes(payload).decode() if failed else "the function did not answer"
+    reason = bytes(payload).decode() if failed else "the function did not send a response"
     return {"Status": "FAILED", "Reason": reason}
 
 

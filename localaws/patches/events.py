@@ -1,4 +1,4 @@
-"""EventBridge: rules reach functions, state machines and queues, and failures dead letters."""
+"""Patch EventBridge: deliver events to functions, state machines and queues, or to dead letters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TARGET_SERVICES = frozenset({"lambda", "states", "sqs"})
 
 
 class NotDelivered(Exception):
-    """A target did not take an event. `code` is what EventBridge would tell a dead letter."""
+    """Error for a target that did not accept an event. `code`: EventBridge's code for dead letters."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class NotDelivered(Exception):
 
 
 def apply(invoker: Invoker) -> None:
-    """Deliver what matches; everything but functions and state machines stays moto's business."""
+    """Deliver matching events. Targets other than functions, state machines and queues stay moto's."""
     others = original(Rule, "send_to_targets")
 
     def send_to_targets(self: Rule, original_event: Any, transform_input: bool = True) -> None:
@@ -46,7 +46,7 @@ def apply(invoker: Invoker) -> None:
             return
         ours = [target for target in self.targets if _service(target["Arn"]) in _TARGET_SERVICES]
         for target in ours:
-            # As on AWS, whoever caused the event does not wait for what it causes.
+            # The call that caused the event does not wait for its targets, as on AWS.
             threading.Thread(
                 target=_deliver,
                 args=(self, target, original_event, transform_input, invoker),
@@ -56,7 +56,7 @@ def apply(invoker: Invoker) -> None:
         if len(ours) < len(self.targets):
             rest = copy.copy(self)
             rest.targets = [target for target in self.targets if target not in ours]
-            # moto's own targets want the time as a number.
+            # moto's targets expect the time as a number.
             others(rest, {**original_event, "time": time.time()}, transform_input)
 
     def invoke_for_bucket(account_id: str, event_body: Any, fn_arn: str, region_name: str) -> None:
@@ -72,7 +72,7 @@ def apply(invoker: Invoker) -> None:
         account_id: str,
         region_name: str,
     ) -> Rule:
-        # A rule whose name nobody chose keeps it, by which permissions know it.
+        # A generated name stays across updates, because permissions refer to it.
         unnamed = "Name" not in cloudformation_json["Properties"]
         name = original_resource.name if unnamed else new_resource_name
         updated: Rule = change(
@@ -83,7 +83,7 @@ def apply(invoker: Invoker) -> None:
     change = original(Rule, "update_from_cloudformation_json")
     replace(Rule, "update_from_cloudformation_json", update)
     replace(Rule, "send_to_targets", send_to_targets)
-    # What S3 sends to functions without EventBridge; moto would let the upload wait for them.
+    # S3 notifications to functions without EventBridge: moto would block the upload until they end.
     replace(notifications, "_invoke_awslambda", invoke_for_bucket)
 
 
@@ -103,14 +103,14 @@ def _deliver(rule: Rule, target: Any, event: Any, transform: bool, invoker: Invo
             case _:
                 _send_message(rule, target["Arn"], text, target.get("SqsParameters") or {})
     except NotDelivered as error:
-        _LOG.warning("rule %s: %s was not reached: %s", rule.name, target["Arn"], error)
+        _LOG.warning("rule %s: could not deliver to %s: %s", rule.name, target["Arn"], error)
         _dead_letter(rule, target, event, error)
-    except Exception:  # noqa: BLE001 - a thread's last word: nobody waits for it
-        _LOG.exception("rule %s: %s was not reached", rule.name, target["Arn"])
+    except Exception:  # noqa: BLE001 - the thread ends here
+        _LOG.exception("rule %s: could not deliver to %s", rule.name, target["Arn"])
 
 
 def _target_input(target: Any, event: Any) -> Any:
-    """What the target gets of the event: all, a constant, a part, or a template filled in."""
+    """Build the target's input: the whole event, a constant, a part, or a filled template."""
     if "Input" in target:
         return json.loads(target["Input"])
     if "InputPath" in target:
@@ -130,7 +130,7 @@ def _invoke_function(rule: Rule, arn: str, text: str, invoker: Invoker) -> None:
     try:
         function = lambda_backend(rule.account_id, region).get_function(arn)
     except Exception as error:
-        raise NotDelivered("RESOURCE_NOT_FOUND", f"there is no function {arn}") from error
+        raise NotDelivered("RESOURCE_NOT_FOUND", f"the function {arn} does not exist") from error
     if not _permits(function, rule.arn):
         raise NotDelivered(
             "NO_PERMISSIONS", f"{arn} does not permit events.amazonaws.com for {rule.arn}"
@@ -139,7 +139,7 @@ def _invoke_function(rule: Rule, arn: str, text: str, invoker: Invoker) -> None:
 
 
 def _permits(function: LambdaFunction, rule_arn: str) -> bool:
-    """By the function's own policy: AWS::Lambda::Permission."""
+    """Check the function's resource policy (AWS::Lambda::Permission) for the rule."""
     for statement in function.policy.statements:
         principal = statement.get("Principal")
         service = principal.get("Service") if isinstance(principal, dict) else principal
@@ -162,7 +162,7 @@ def _start_execution(rule: Rule, target: Any, text: str) -> None:
     region = arn.split(":")[3]
     role = target.get("RoleArn") or rule.role_arn
     if not role:
-        raise NotDelivered("NO_PERMISSIONS", f"the target {arn} has no role")
+        raise NotDelivered("NO_PERMISSIONS", f"the target {arn} needs a role to be started with")
     operation = "AWSStepFunctions.StartExecution"
     refused = check_json_call(
         role, "states", region, operation, {"stateMachineArn": arn, "input": text}

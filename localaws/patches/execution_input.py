@@ -1,4 +1,4 @@
-"""Inputs of executions: JSON as AWS takes it, and as far as Python can stand for it."""
+"""Check the input of an execution: strict JSON, within the limits of Python's json module."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from moto.stepfunctions.exceptions import InvalidExecutionInput
 
 DEPTH = 250
-"""Levels of arrays and objects. Python's recursion ends some levels above, moto's with it."""
+"""Maximum nesting depth of arrays and objects. moto's recursion fails a few levels above."""
 
 
 def check_input(text: str) -> None:
-    """Raises InvalidExecutionInput, by which a client knows it."""
+    """Check an execution's input. Raises InvalidExecutionInput, the error code that clients know."""
     try:
         value = json.loads(
             text, parse_constant=_refuse_constant, parse_float=_float, parse_int=_integer
@@ -27,7 +27,7 @@ def check_input(text: str) -> None:
 
 
 def _refuse_constant(word: str) -> Any:
-    """Python reads and writes these, and nobody else does."""
+    """Refuse NaN and Infinity, which Python's json reads but JSON does not have."""
     raise _invalid(f"'{word}' is not JSON")
 
 
@@ -42,7 +42,7 @@ def _integer(digits: str) -> int:
     try:
         return int(digits)
     except ValueError:
-        # Python has a limit, against those who want it to work for nothing.
+        # Python limits the digits of an integer to prevent denial of service.
         raise _unrepresentable(digits) from None
 
 
@@ -62,11 +62,11 @@ def _is_deeper_than(value: Any, levels: int) -> bool:
 
 def _unrepresentable(digits: str) -> InvalidExecutionInput:
     shown = digits if len(digits) <= 40 else f"{digits[:37]}..."
-    return _invalid(f"{shown} is a number that cannot be represented on this machine")
+    return _invalid(f"{shown} is a number that cannot be represented here")
 
 
 def _too_deep() -> InvalidExecutionInput:
-    return _invalid(f"more than {DEPTH} levels of arrays and objects are not possible here")
+    return _invalid(f"more than {DEPTH} levels of arrays and objects are not supported here")
 
 
 def _invalid(cause: str) -> InvalidExecutionInput:

@@ -1,4 +1,4 @@
-"""Lambda: functions run as processes, and what AWS refuses is refused."""
+"""Patch Lambda: run functions as processes, and refuse what AWS refuses."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class _PayloadTooLarge(LambdaClientError):
 
 
 def apply(invoker: Invoker) -> None:
-    """Let `invoker` run functions."""
+    """Run all invocations through `invoker`."""
     _patch_invocation(invoker)
     _patch_checks()
     _patch_templates()
 
 
 def to_function(function: LambdaFunction) -> Function:
-    """What moto knows of a function, as the pools want it."""
+    """Convert moto's function to the one that the pools use."""
     reserved = function.reserved_concurrency
     return Function(
         arn=function.function_arn,
@@ -60,7 +60,7 @@ def to_function(function: LambdaFunction) -> Function:
 
 
 def read_async_settings(function: LambdaFunction) -> AsyncSettings:
-    """The function's dead-letter queue and event invoke configuration."""
+    """Read a function's dead-letter queue and event invoke configuration."""
     config = function.event_invoke_config[-1].config if function.event_invoke_config else {}
     destinations = config.get("DestinationConfig") or {}
     return AsyncSettings(
@@ -96,7 +96,7 @@ def _patch_invocation(invoker: Invoker) -> None:
         return outcome.payload
 
     def respond(self: LambdaResponse) -> tuple[int, dict[str, str], bytes]:
-        # moto's own measures the payload once more, and as something else than bytes.
+        # moto would check the payload's size again, and convert the response from bytes.
         headers: dict[str, str] = {}
         name = unquote(self.path.rsplit("/", 2)[-2])
         qualifier = self._get_param("qualifier") or self._get_param("Qualifier")
@@ -147,7 +147,7 @@ def _patch_checks() -> None:
 
 
 def _keep_details(function: Any, spec: dict[str, Any]) -> None:
-    """What moto does not keep, and an invocation needs."""
+    """Keep properties that moto drops and an invocation needs."""
     if "DeadLetterConfig" in spec:
         function.localaws_dead_letter = (spec["DeadLetterConfig"] or {}).get("TargetArn")
     if "LoggingConfig" in spec:
@@ -184,7 +184,7 @@ def _patch_templates() -> None:
         account_id: str,
         region_name: str,
     ) -> LambdaFunction:
-        # moto takes the text of an inline function for an archive when it is changed.
+        # moto treats changed inline code as a zip archive, so make it one.
         code = cloudformation_json["Properties"]["Code"]
         if "ZipFile" in code:
             archive = LambdaFunction._create_zipfile_from_plaintext_code(code["ZipFile"])  # noqa: SLF001
@@ -199,7 +199,7 @@ def _patch_templates() -> None:
 
 
 class _EventInvokeConfigResource(CloudFormationModel):
-    """AWS::Lambda::EventInvokeConfig, which moto's CloudFormation does not know."""
+    """AWS::Lambda::EventInvokeConfig, which moto's CloudFormation lacks."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -266,4 +266,4 @@ class _EventInvokeConfigResource(CloudFormationModel):
         account_id: str,
         region_name: str,
     ) -> None:
-        """Gone with its function."""
+        """Do nothing: the configuration is deleted with its function."""

@@ -1,4 +1,4 @@
-"""Step Functions' API: state machines are executed, deployed from templates, and stopped."""
+"""Patch Step Functions' API: execute state machines, deploy them from templates, stop them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NOT_IN_NAMES = re.compile(r"[\s<>{}\[\]?*\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]")
 
 
 def apply(endpoint: str) -> None:
-    """`endpoint`: where state machines reach the services that they call."""
+    """Patch state machines and executions. `endpoint`: base URL of the services that they call."""
     moto.core.config.default_user_config["stepfunctions"]["execute_state_machine"] = True
     _patch_templates()
     _patch_executions()
@@ -98,7 +98,7 @@ def _patch_templates() -> None:
 
 
 def _definition(properties: dict[str, Any]) -> str:
-    """The definition that the template gives in one of three places, with what it substitutes."""
+    """Read the definition from one of its three properties, and fill in its substitutions."""
     location = properties.get("DefinitionS3Location")
     if location:
         stored: Any = s3_backends[ACCOUNT][PARTITION].get_object(
@@ -141,7 +141,7 @@ def _patch_executions() -> None:
 
     def stop_execution(self: StateMachine, execution_arn: str) -> Any:
         execution = stop(self, execution_arn)
-        # On AWS it is stopped at once, and what its functions still do no longer matters.
+        # AWS stops an execution at once, even while its functions still run.
         if execution.exec_status == ExecutionStatus.RUNNING:
             execution.exec_status = ExecutionStatus.ABORTED
             execution.stop_date = utcnow()
@@ -151,7 +151,7 @@ def _patch_executions() -> None:
         try:
             validate(definition=definition)
         except InvalidDefinition as error:
-            # moto's own has no code, by which a client could know it.
+            # moto's error lacks the code that clients check.
             raise AWSError(str(error.message), "InvalidDefinition") from error
 
     replace(StepFunctionsParserBackend, "_validate_definition", validate_definition)
@@ -170,7 +170,7 @@ def _patch_clients(endpoint: str) -> None:
 
 
 def _patch_threads() -> None:
-    """moto keeps every thread that ever ran: three for each task."""
+    """Keep moto from collecting every thread that ever ran: three for each task."""
 
     class Forgetful(list[Any]):
         def append(self, thread: Any) -> None:
@@ -180,13 +180,16 @@ def _patch_threads() -> None:
 
 
 def _patch_json_paths() -> None:
-    """Parse each JSONPath once."""
+    """Cache parsed JSONPaths: moto builds its grammar anew for each, a sixth of a state's cost.
+
+    A parsed path holds no state, so threads may share it.
+    """
     parse = json_path.parse  # type: ignore[attr-defined]
     json_path.parse = functools.lru_cache(_CACHED_PATHS)(parse)  # type: ignore[attr-defined]
 
 
 def _replace_in_interpreter(name: str, old: Any, new: Any) -> None:
-    """In every module of the interpreter that imported it by name."""
+    """Replace the name in every module of the interpreter that imported it."""
     for module_name, module in list(sys.modules.items()):
         if module_name.startswith("moto.stepfunctions") and getattr(module, name, None) is old:
             replace(module, name, new)

@@ -1,6 +1,6 @@
-"""Distributed Map: children are executions of their own, and only so many of them may fail.
+"""Patch distributed Maps: children are separate executions, with a limit on failures.
 
-By the Step Functions Developer Guide, "Using Map state in Distributed mode".
+Source: the Step Functions Developer Guide, "Using Map state in Distributed mode".
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from localaws.patches.failures import (
 from localaws.patches.monkeypatch import original, replace
 from localaws.patches.states import within_quota
 
-# AWS runs up to 10,000 children at once; here each is a thread, and functions are what limits.
+# AWS runs up to 10,000 children at once. Here each is a thread, and functions are the bottleneck.
 _MAX_THREADS = 256
 
 
 @dataclass
 class Child:
-    """One child execution, as the result writer reports it. `output` only if it succeeded."""
+    """Child execution, as the result writer reports it. `output` is set only on success."""
 
     name: str
     arn: str
@@ -58,7 +58,7 @@ class Child:
 
 
 def apply() -> None:
-    """Replace moto's run of a Map's items, and measure what a Map gives back."""
+    """Replace moto's run of a Map's items, and check the size of a Map's result."""
     replace(DistributedIterationComponent, "_map_run", _map_run)
     _patch_result_size()
 
@@ -86,7 +86,7 @@ class _MapRun:
         self._record.localaws_children = self._children
 
     def execute(self) -> list[Any]:
-        """The children's outputs, None for a failed one. Raises when too many failed."""
+        """Return the children's outputs, None for a failed one. Raise if too many failed."""
         self._check_start_permission()
         self._record.item_counter.total.count(len(self._items))
         self._record.item_counter.pending.count(len(self._items))
@@ -123,7 +123,7 @@ class _MapRun:
             raise failure(self._env, PERMISSIONS, refused)
 
     def _threshold_exceeded(self) -> bool:
-        """Zero failures are tolerated unless the definition says more, in number or share."""
+        """Compare the failures with the tolerated count and percentage, zero by default."""
         count: int = self._record.tolerated_failure_count
         percentage: float = self._record.tolerated_failure_percentage
         if not self._failed:
@@ -171,7 +171,7 @@ class _MapRun:
         return child
 
     def _make_child(self, frame: Environment, index: int) -> Child:
-        """The child with its input, which is selected in the parent's name."""
+        """Create the child with its input, which is selected in the parent's context."""
         item = self._items[index]
         context: Any = frame.states.context_object.context_object_data
         parent = self._env.states.context_object.context_object_data
@@ -183,7 +183,7 @@ class _MapRun:
         context["Map"] = MapData(Item=ItemData(Index=index, Value=item))
         try:
             child.input = self._select_input(frame, item)
-        except Exception as error:  # noqa: BLE001 - a path that leads nowhere, or a defect
+        except Exception as error:  # noqa: BLE001 - an invalid path, or a defect
             self._mark_failed(child, error)
             return child
         context["Execution"] = {
@@ -218,7 +218,7 @@ class _MapRun:
 
     def _evaluate(self, frame: Environment, child: Child) -> None:
         frame.next_state_name = self._program.start_at.start_at_name
-        # Not Program.eval: that would start one more thread, only to wait for it.
+        # Program.eval would start another thread, only to wait for it.
         EvalComponent.eval(self._program, frame)
         state = frame.program_state()
         if isinstance(state, ProgramEnded):
@@ -244,7 +244,7 @@ def _patch_result_size() -> None:
 
     def eval_execution(self: StateMap, env: Environment) -> None:
         evaluate(self, env)
-        # Before ResultPath: discarding a result does not help.
+        # Checked before ResultPath: discarding the result does not avoid the error.
         if not within_quota(env.stack[-1]):
             raise failure(
                 env,

@@ -1,6 +1,6 @@
-"""The result writer of a distributed Map: a manifest, and a file for each outcome.
+"""Patch a distributed Map's item reader and result writer, which use S3.
 
-By the Step Functions Developer Guide, "ResultWriter (Map)".
+Source: the Step Functions Developer Guide, "ResultWriter (Map)".
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _FILES = {"SUCCEEDED": "SUCCEEDED", "FAILED": "FAILED", "ABORTED": "PENDING"}
 
 
 def apply() -> None:
-    """Write what the children came to, where moto writes an empty manifest."""
+    """Report failed reads by their error name, and write the children's results with a manifest."""
     _patch_item_reader()
     replace(ResourceEvalS3, "_handle_put_object", _write_results)
 
 
 def _patch_item_reader() -> None:
-    """Report failures as States.ItemReaderFailed, not as States.Runtime."""
+    """Report failed reads as States.ItemReaderFailed instead of States.Runtime."""
     evaluate = original(ItemReader, "_eval_body")
 
     def eval_body(self: ItemReader, env: Environment) -> None:

@@ -1,4 +1,4 @@
-"""Replacing a function of moto by another one: there must have been one."""
+"""Replace functions of moto by others."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 
 def original(owner: Any, name: str) -> Any:
-    """The function as it is defined: of a class or static method, what it wraps."""
+    """Return the function as defined: for a class or static method, the wrapped function."""
     found = vars(owner)[name]
     return found.__func__ if isinstance(found, classmethod | staticmethod) else found
 
 
 def replace(owner: Any, name: str, replacement: Any) -> None:
-    """Put `replacement` in its place, as the kind of method that it is. Raises KeyError."""
+    """Replace `owner.name`, which must exist, and keep its kind of method. Raises KeyError."""
     found = vars(owner)[name]
     if isinstance(found, classmethod | staticmethod):
         replacement = type(found)(replacement)

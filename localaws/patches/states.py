@@ -1,6 +1,6 @@
-"""States: what may be caught, and how much data a state may hold.
+"""Patch states: errors that may be caught, and the maximum size of a state's data.
 
-By the Step Functions Developer Guide, "Handling errors" and "Quotas".
+Source: the Step Functions Developer Guide, "Handling errors" and "Quotas".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HEARTBEAT_TIMEOUT = "States.HeartbeatTimeout"
 
 
 def apply() -> None:
-    """Errors are matched, and data is measured, as AWS does."""
+    """Match errors and measure data as AWS does."""
     replace(ErrorEqualsDecl, "_eval_body", _match)
     replace(state_module, "is_within_size_quota", within_quota)
     replace(service_module, "is_within_size_quota", within_quota)
@@ -32,7 +32,7 @@ def apply() -> None:
 
 
 def within_quota(value: Any) -> bool:
-    """256 KiB as UTF-8 JSON, the last byte included."""
+    """Return True up to 256 KiB of UTF-8 JSON."""
     text = value if isinstance(value, str) else to_json_str(value, separators=(",", ":"))
     return len(text.encode()) <= DATA_BYTES
 
@@ -43,10 +43,10 @@ def _match(self: ErrorEqualsDecl, env: Environment) -> None:
 
 
 def matches(error: str | None, wanted: list[str | None]) -> bool:
-    """Whether a Retry or Catch for `wanted` takes the error.
+    """Return True if a Retry or Catch for `wanted` applies to the error.
 
-    States.Runtime always fails the execution; States.DataLimitExceeded is taken by its own name
-    only; States.TaskFailed means everything but timeouts.
+    States.Runtime always fails the execution. States.DataLimitExceeded is caught by its name only.
+    States.TaskFailed covers everything but timeouts.
     """
     if error == RUNTIME:
         return False

@@ -1,7 +1,7 @@
-"""Tasks that invoke functions: straight, and with the errors that AWS reports to states.
+"""Patch Task states: invoke functions directly, with the errors that AWS reports.
 
-moto sends an HTTP request to itself for each invocation, with a client made anew each time:
-that is most of what an invocation costs.
+moto would send an HTTP request to itself for each invocation, through a new client each time. That
+is most of an invocation's cost.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from localaws.patches.functions import to_function
 from localaws.patches.monkeypatch import original, replace
 from localaws.settings import ACCOUNT
 
-# Errors of the environment rather than of the code, for which states see this name.
+# Failures of the environment, not of the code, which states see under this name.
 _UNKNOWN = "Lambda.Unknown"
 _WITHOUT_TYPE = frozenset({"Runtime.ExitError"})
 
 
 def apply(invoker: Invoker) -> None:
-    """Let Task states use `invoker`."""
+    """Invoke the functions of Task states through `invoker`."""
 
     def invoke(parameters: dict[str, Any], region: str, state_credentials: Any) -> dict[str, Any]:
         name = parameters["FunctionName"]
