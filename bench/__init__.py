@@ -1,1 +1,1 @@
-"""Side-by-side measurements. Each prints its seed and machine; none decides a test."""
+"""Benchmarks that measure ddbload beside other tools. Each prints its seed and machine."""

@@ -1,11 +1,11 @@
-"""An S3 with made-up objects, that answers after a while.
+"""Fake S3 bucket with generated objects and a configurable latency.
 
     python -m bench.bucket
 
 It listens on 127.0.0.1, prints one line of JSON ({"endpoint": ...}) when it is ready, and ends when
-its standard input does. It knows ListObjectsV2 and GetObject. POST /reset takes {"shape": name,
-"objects": count, "bytes": size, "latency": seconds} and forgets what was counted; GET /counters
-says what has been asked since, GET /etag what all objects have.
+its standard input closes. It serves ListObjectsV2 and GetObject. POST /reset takes {"shape": name,
+"objects": count, "bytes": size, "latency": seconds} and clears the counters. GET /counters returns
+the number of requests since then, GET /etag the ETag that all objects share.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from localaws.processes import on_stdin_eof
 
 BUCKET = "bench"
 PREFIX = "in/"
-PAGE = 1000
-"""Keys."""
+PAGE_KEYS = 1000
+"""Keys in a page of a listing."""
 
 
 def _numbered(number: int) -> str:
@@ -55,22 +55,24 @@ SHAPES: dict[str, Callable[[int], str]] = {
 }
 
 
-def keys_of(shape: str, count: int) -> list[str]:
-    """A bucket's keys, in order."""
+def bucket_keys(shape: str, count: int) -> list[str]:
+    """Return the bucket's keys in S3's order."""
     return sorted({PREFIX + SHAPES[shape](number) for number in range(count)}, key=str.encode)
 
 
 class Bucket:
-    """What there is, and what was asked for."""
+    """Objects of the bucket, and counters of requests."""
 
     def __init__(self) -> None:
         self.reset({})
 
-    def reset(self, said: dict[str, Any]) -> None:
-        """Forget everything, and hold these objects."""
-        self.latency = float(said.get("latency", 0.0))
-        self.keys = keys_of(str(said.get("shape", "numbered")), int(said.get("objects", 0)))
-        self.body = b"x" * int(said.get("bytes", 1024))
+    def reset(self, settings: dict[str, Any]) -> None:
+        """Replace the objects and clear the counters."""
+        self.latency = float(settings.get("latency", 0.0))
+        self.keys = bucket_keys(
+            str(settings.get("shape", "numbered")), int(settings.get("objects", 0))
+        )
+        self.body = b"x" * int(settings.get("bytes", 1024))
         self.etag = hashlib.md5(self.body, usedforsecurity=False).hexdigest()
         self.asked: Counter[str] = Counter()
         entry = (
@@ -83,7 +85,7 @@ class Bucket:
         ]
 
     def answer(self, target: str, headers: bytes) -> tuple[int, str, bytes]:
-        """Status, headers, body."""
+        """Answer a request with status, headers and body."""
         parts = urlsplit(target)
         query = parse_qs(parts.query, keep_blank_values=True)
         bucket, _, key = parts.path[1:].partition("/")
@@ -109,21 +111,21 @@ class Bucket:
             first = int(query["continuation-token"])
         elif "start-after" in query:
             first = max(first, bisect_right(self.keys, query["start-after"]))
-        end = min(first + PAGE, last)
+        end = min(first + PAGE_KEYS, last)
         more = end < last
         token = f"<NextContinuationToken>{end}</NextContinuationToken>" if more else ""
         head = (
             '<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult'
             f' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>{BUCKET}</Name>'
             f"<Prefix>{escape(prefix)}</Prefix>{token}<KeyCount>{max(0, end - first)}</KeyCount>"
-            f"<MaxKeys>{PAGE}</MaxKeys><EncodingType>url</EncodingType>"
+            f"<MaxKeys>{PAGE_KEYS}</MaxKeys><EncodingType>url</EncodingType>"
             f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>"
         )
         return b"".join([head.encode(), *self._entries[first:end], b"</ListBucketResult>"])
 
 
 class Connection(asyncio.Protocol):
-    """HTTP/1.1 with keep-alive, as far as clients of S3 use it."""
+    """Server side of HTTP/1.1 with keep-alive, as far as S3 clients use it."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
@@ -131,12 +133,12 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Keep the transport."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for type checkers
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer each request that is complete."""
+        """Answer each complete request."""
         self._buffer += data
         while (end := self._buffer.find(b"\r\n\r\n") + 4) > 3:
             head = self._buffer[:end]
@@ -171,7 +173,7 @@ class Connection(asyncio.Protocol):
 
 
 async def serve() -> None:
-    """Until it is told to end."""
+    """Serve until standard input closes."""
     bucket = Bucket()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Connection(bucket), "127.0.0.1", 0, backlog=1024)
@@ -188,9 +190,11 @@ async def serve() -> None:
 
 
 def main() -> None:
-    """Serve."""
-    argparse.ArgumentParser(description="An S3 with made-up objects.").parse_args()
-    # Ctrl-C is for who started it, and its standard input ends with that.
+    """Run the server."""
+    argparse.ArgumentParser(
+        description="Serve a fake S3 bucket with generated objects."
+    ).parse_args()
+    # Ctrl-C reaches the terminal's whole process group; the parent ends this process itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     asyncio.run(serve())
 

@@ -1,4 +1,4 @@
-"""A certificate for 127.0.0.1 that signs itself, made anew for each run."""
+"""Self-signed certificate for 127.0.0.1, created for each run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 
 def server_context(trusted: Path) -> ssl.SSLContext:
-    """What a server needs. `trusted`: where clients find what to trust (AWS_CA_BUNDLE)."""
+    """Create the server's TLS context. Writes the certificate to `trusted`, for AWS_CA_BUNDLE."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ddbload bench")])
     now = dt.datetime.now(dt.UTC)

@@ -1,4 +1,4 @@
-"""Figures as a table with bars for a terminal, and as an SVG."""
+"""Render results as a table with bars for a terminal, and as an SVG."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from bench.medians import ClientMedians
 
 BAR = 30
-"""Characters of the longest bar in a terminal."""
+"""Length of the longest bar in a terminal, in characters."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 _WIDTH, _LEFT, _RIGHT = 760, 130, 190
@@ -16,18 +16,18 @@ _LINE, _BAR_HEIGHT, _TITLE = 22, 14, 34
 _STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #24292f; }
 .title { font-weight: 600; font-size: 13px; }
-.ours { fill: #1a7f64; }
+.is_ddbload { fill: #1a7f64; }
 .rival { fill: #8c959f; }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3; }
-  .ours { fill: #3fb68f; }
+  .is_ddbload { fill: #3fb68f; }
   .rival { fill: #6e7681; }
 }
 """.strip()
 
 
 def table(figures: Sequence[ClientMedians]) -> str:
-    """One scenario's, a line for each client."""
+    """Format one scenario as a table with a line for each client."""
     if not figures:
         return ""
     most = max(figure.cpu_per_million for figure in figures)
@@ -48,15 +48,15 @@ def table(figures: Sequence[ClientMedians]) -> str:
 
 
 def bar(part: float) -> str:
-    """A bar of blocks, a part of the longest."""
+    """Draw a bar of block characters for a share of the longest bar."""
     eighths = max(1, round(min(part, 1.0) * BAR * 8))
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
 
 
 def svg(scenarios: Sequence[Sequence[ClientMedians]], caption: str) -> str:
-    """All scenarios, one below the other: CPU seconds a million rows, shorter is better.
+    """Draw all scenarios as an SVG: CPU seconds for a million rows, shorter is better.
 
-    Each has a scale of its own, from zero.
+    Each scenario has a separate scale that starts at zero.
     """
     parts: list[str] = []
     y = 26
@@ -72,7 +72,7 @@ def svg(scenarios: Sequence[Sequence[ClientMedians]], caption: str) -> str:
         for figure in figures:
             y += _LINE
             long = max(1.0, (_WIDTH - _LEFT - _RIGHT) * figure.cpu_per_million / most)
-            kind = "ours" if figure.client.ours else "rival"
+            kind = "ours" if figure.client.is_ddbload else "rival"
             parts.append(_text(_LEFT - 8, y, figure.client.label, anchor="end"))
             parts.append(
                 f'<rect class="{kind}" x="{_LEFT}" y="{y - _BAR_HEIGHT + 3}"'
@@ -89,7 +89,7 @@ def svg(scenarios: Sequence[Sequence[ClientMedians]], caption: str) -> str:
 
 def _value(figure: ClientMedians) -> str:
     less = "" if figure.times_less is None else f" ({figure.times_less:.1f} times less)"
-    return f"{figure.cpu_per_million:.1f} s{less if figure.client.ours else ''}"
+    return f"{figure.cpu_per_million:.1f} s{less if figure.client.is_ddbload else ''}"
 
 
 def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> str:

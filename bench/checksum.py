@@ -1,4 +1,4 @@
-"""How many items there are, and a checksum of them that does not depend on their order."""
+"""Count items, and compute a checksum that does not depend on their order."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n)')
 
 @dataclass(slots=True)
 class ItemChecksum:
-    """Of items in DynamoDB's JSON."""
+    """Number and checksum of items in DynamoDB's JSON."""
 
     items: int = 0
     total: int = 0
 
     def add(self, item: Mapping[str, Mapping[str, Any]]) -> None:
-        """Count one. Numbers are compared by value: 1, 1.0 and 1E0 are one."""
+        """Add one item. Numbers are compared by value: 1, 1.0 and 1E0 are equal."""
         parts = []
         for name in sorted(item):
             ((kind, value),) = item[name].items()
@@ -39,12 +39,12 @@ class ItemChecksum:
 
     @property
     def checksum(self) -> str:
-        """The sum of the items' hashes modulo 2^128: equal for equal items in any order."""
+        """Sum of the items' hashes modulo 2^128, as hexadecimal digits."""
         return f"{self.total:032x}"
 
 
 def expected_checksum(path: Path, shape: Shape) -> ItemChecksum:
-    """What has to arrive of a file, by a reader that shares no code with any client."""
+    """Read a file's items with code that no client shares, and return their checksum."""
     checksum = ItemChecksum()
     types = list(shape.columns.items())
     with path.open(encoding="utf-8", newline="\n") as file:
@@ -53,7 +53,9 @@ def expected_checksum(path: Path, shape: Shape) -> ItemChecksum:
             next(rows)
         for row in rows:
             if len(row) != len(types):
-                raise ValueError(f"{path.name}: a row of {len(row)} fields")
+                raise ValueError(
+                    f"{path.name}: a row has {len(row)} fields instead of {len(types)}"
+                )
             checksum.add(
                 {
                     name: {kind: text == "true" if kind == "BOOL" else text}
@@ -72,12 +74,12 @@ def _rows(lines: Iterable[str], shape: Shape) -> Iterator[list[str]]:
     record = ""
     for line in lines:
         record += line
-        # A row ends where no quote is open.
+        # A line end outside quotes ends the row.
         if record.count('"') % 2 == 0:
             yield _fields(record)
             record = ""
     if record:
-        raise ValueError("a quote is not closed")
+        raise ValueError("the last row has an unclosed quote")
 
 
 def _fields(record: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Who is measured: every engine of ours, and what else there is, as commands to run."""
+"""Clients to measure, ddbload's engines and other tools, each as a command."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ddbload.contracts.payload import ENGINES
 
 ROOT = Path(__file__).resolve().parent.parent
 RIVALS_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
-"""Has aiobotocore, whose botocore is older than ours."""
+"""Interpreter with aiobotocore, whose botocore is older than ddbload's."""
 TABLE = "bench"
 DEFAULT_CONCURRENCY = 16
 BASELINE = "batch_writer"
-"""Whom all others are compared with."""
+"""Client that all others are compared with."""
 
 _RIVALS = {
     "batch_writer": ("bench.rivals.batch_writer", sys.executable),
@@ -27,49 +27,49 @@ _RIVALS = {
 _UNCHECKED = "batch_writer_bare"
 _SINGLE_REQUEST = ("sync", BASELINE, _UNCHECKED)
 _FAST_ENGINES = ("async",)
-"""Quick enough to be measured with more rows: the others go through botocore."""
+"""Engines measured with more rows, because they do not go through botocore."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One that is measured, with so many requests in flight."""
+    """Client with its number of concurrent requests."""
 
     name: str
     concurrency: int
 
     @classmethod
-    def named(cls, text: str) -> Client:
-        """`threads`, or `threads@8`. Raises `ValueError`."""
+    def parse(cls, text: str) -> Client:
+        """Parse a client such as `threads` or `threads@8`. Raises `ValueError`."""
         name, _, number = text.partition("@")
-        if name not in names():
-            raise ValueError(f"no client {name}: there are {', '.join(names())}")
+        if name not in client_names():
+            raise ValueError(f"unknown client {name}: choose from {', '.join(client_names())}")
         if name in _SINGLE_REQUEST:
             if number not in ("", "1"):
                 raise ValueError(f"{name} sends one request at a time")
             return cls(name, 1)
         concurrency = int(number) if number else DEFAULT_CONCURRENCY
         if concurrency < 1:
-            raise ValueError(f"{text}: at least one request in flight")
+            raise ValueError(f"{text}: the number of concurrent requests must be at least 1")
         return cls(name, concurrency)
 
     @property
     def label(self) -> str:
-        """For people, and for `named`."""
+        """Text that `parse` reads."""
         return self.name if self.name in _SINGLE_REQUEST else f"{self.name}@{self.concurrency}"
 
     @property
-    def ours(self) -> bool:
-        """Whether it is `ddbload import`."""
+    def is_ddbload(self) -> bool:
+        """True for an engine of `ddbload import`."""
         return self.name in ENGINES
 
     @property
-    def quick(self) -> bool:
-        """Whether few rows would measure little but its start-up."""
+    def is_fast(self) -> bool:
+        """True if a short file would measure little more than start-up."""
         return self.name in _FAST_ENGINES
 
     def command(self, file: Path, shape: Shape, folder: Path) -> list[str]:
-        """What imports a file. `folder`: for what it wants to keep."""
-        if self.ours:
+        """Build the command that imports a file. `folder`: folder for the client's output."""
+        if self.is_ddbload:
             return self._own(file, shape, folder)
         module, python = _RIVALS[self.name]
         settings = {
@@ -91,6 +91,6 @@ class Client:
         ]
 
 
-def names() -> list[str]:
-    """All there are: our engines first."""
+def client_names() -> list[str]:
+    """Return the names of all clients, ddbload's engines first."""
     return [*ENGINES, *_RIVALS]

@@ -1,14 +1,14 @@
-"""Every engine of ours beside what else there is: CPU seconds a million rows, in one run.
+"""Compare the CPU time per million rows of ddbload's engines and other clients.
 
     python -m bench.compare [--rows 400000] [--slow-rows 20000] [--rounds 5] [--seed 1]
         [--shapes ngrams,wide,quoted] [--latencies 0,5] [--wires tls,plain]
         [--clients sync,threads@8,async,batch_writer,pool,aiobotocore]
         [--json bench/results/latest.json] [--svg bench/results/latest.svg]
 
-Each client is a process of its own on a core of its own; the sink is on another. Rounds go in
-rotated order. Clients that go through botocore read the file's first `--slow-rows` rows only, and
-each imports a file of 25 rows too: so start-up is known, and counted once for a million rows. A
-round in which not exactly the file's items arrive is refused, and ends the run with an error.
+Each client runs as a process pinned to one core; the sink runs on another core. The clients' order
+rotates with each round. Clients that go through botocore read only the first `--slow-rows` rows.
+Each client also imports a file of 25 rows, which gives its start-up time; the result for a million
+rows counts it once. A round whose items do not match the file's exactly ends the run with an error.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ from typing import Any
 
 from bench.charts import svg, table
 from bench.checksum import ItemChecksum, expected_checksum
-from bench.clients import RIVALS_PYTHON, ROOT, Client, names
-from bench.medians import ClientMedians, Round, figures
+from bench.clients import RIVALS_PYTHON, ROOT, Client, client_names
+from bench.medians import ClientMedians, Round, client_medians
 from bench.rounds import Cores, InvalidRound, Scenario, SinkProcess, run, sink
 from bench.shapes import SHAPES, Shape
 
 START_ROWS = 25
-BUSY = 0.5
-"""Processes that run already, by the system's own average, and share caches with the client."""
+BUSY_LOAD = 0.5
+"""Load average above which other processes disturb the measurement by sharing caches."""
 WIRES = {"tls": True, "plain": False}
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file to import, and what has to arrive of it."""
+    """File to import, with the checksum of its items."""
 
     path: Path
     due: ItemChecksum
 
     @classmethod
-    def made(cls, folder: Path, shape: Shape, rows: int, seed: int) -> File:
-        """A new one."""
+    def generate(cls, folder: Path, shape: Shape, rows: int, seed: int) -> File:
+        """Generate a file."""
         path = folder / f"{shape.name}-{rows}{shape.suffix}"
         shape.write(path, rows, seed)
         due = expected_checksum(path, shape)
         if due.items != rows:
-            raise RuntimeError(f"{path.name} has {due.items} rows")
+            raise RuntimeError(f"{path.name} has {due.items} rows instead of {rows}")
         return cls(path, due)
 
 
 def warm_up(
     clients: Sequence[Client], scenario: Scenario, file: File, to: SinkProcess, cores: Cores
 ) -> None:
-    """Have each client's modules compiled, and in the system's cache. Raises `InvalidRound`."""
+    """Run each client once, so that its modules are compiled and cached. Raises `InvalidRound`."""
     for client in clients:
         _say(f"warming up {client.label}")
         run(client, scenario, file.path, file.due, to, cores)
@@ -74,7 +74,7 @@ def measure(
     to: SinkProcess,
     cores: Cores,
 ) -> list[Round]:
-    """All rounds of a scenario. Raises `InvalidRound`."""
+    """Run all rounds of a scenario. Raises `InvalidRound`."""
     done: list[Round] = []
     for turn in range(rounds):
         first = turn % len(clients)
@@ -92,7 +92,7 @@ def measure(
 
 
 def machine() -> dict[str, Any]:
-    """Where it was measured, and with what."""
+    """Describe the machine and the versions in use."""
     return {
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "system": platform.system(),
@@ -125,7 +125,7 @@ def _say(what: str) -> None:
 
 def _clients(text: str) -> list[Client]:
     try:
-        found = [Client.named(each) for each in text.split(",")]
+        found = [Client.parse(each) for each in text.split(",")]
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if len(set(found)) < len(found):
@@ -134,7 +134,7 @@ def _clients(text: str) -> list[Client]:
 
 
 def _latencies(text: str) -> list[float]:
-    """Seconds, from milliseconds."""
+    """Parse milliseconds into seconds."""
     found = [float(each) / 1000 for each in text.split(",")]
     if not all(0 <= each < 60 for each in found):
         raise ValueError(text)
@@ -145,7 +145,9 @@ def _listed(known: Sequence[str]) -> Callable[[str], list[str]]:
     def names_of(text: str) -> list[str]:
         for each in text.split(","):
             if each not in known:
-                raise argparse.ArgumentTypeError(f"{each!r} is none of {', '.join(known)}")
+                raise argparse.ArgumentTypeError(
+                    f"unknown value {each!r}: choose from {', '.join(known)}"
+                )
         return text.split(",")
 
     return names_of
@@ -154,27 +156,46 @@ def _listed(known: Sequence[str]) -> Callable[[str], list[str]]:
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     results = ROOT / "bench" / "results"
     parser = argparse.ArgumentParser(
-        description="Every engine of ours beside what else there is.",
+        description="Compare the CPU time of ddbload's engines and other clients.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add("--rows", type=int, default=400_000, help="of a file, for clients with their own wire")
-    add("--slow-rows", type=int, default=20_000, help="of a file, for those that use botocore")
-    add("--rounds", type=int, default=5)
-    add("--seed", type=int, default=1)
-    add("--shapes", type=_listed(list(SHAPES)), default=",".join(SHAPES))
-    add("--latencies", type=_latencies, default="0,5", help="milliseconds until an answer")
-    add("--wires", type=_listed(list(WIRES)), default=",".join(WIRES))
     add(
-        "--clients", type=_clients, default=_clients(",".join(names())), help="threads@8: 8 at once"
+        "--rows", type=int, default=400_000, help="rows to import with engines that bypass botocore"
     )
-    add("--json", type=Path, default=results / "latest.json")
-    add("--svg", type=Path, default=results / "latest.svg")
+    add(
+        "--slow-rows",
+        type=int,
+        default=20_000,
+        help="rows to import with clients that use botocore",
+    )
+    add("--rounds", type=int, default=5, help="rounds of each scenario")
+    add("--seed", type=int, default=1, help="seed of the generated files")
+    add("--shapes", type=_listed(list(SHAPES)), default=",".join(SHAPES), help="shapes of files")
+    add("--latencies", type=_latencies, default="0,5", help="milliseconds before each response")
+    add(
+        "--wires",
+        type=_listed(list(WIRES)),
+        default=",".join(WIRES),
+        help="with TLS, without, or both",
+    )
+    add(
+        "--clients",
+        type=_clients,
+        default=_clients(",".join(client_names())),
+        help="clients; threads@8 sends 8 requests at once",
+    )
+    add("--json", type=Path, default=results / "latest.json", help="file for all figures")
+    add("--svg", type=Path, default=results / "latest.svg", help="file for the chart")
     asked = parser.parse_args(words)
     if min(asked.rows, asked.slow_rows) <= START_ROWS or asked.rounds < 1:
-        parser.error(f"at least {START_ROWS + 1} rows, and one round")
+        parser.error(
+            f"--rows and --slow-rows must be at least {START_ROWS + 1}, --rounds at least 1"
+        )
     if not RIVALS_PYTHON.exists() and any(each.name == "aiobotocore" for each in asked.clients):
-        parser.error("aiobotocore has an environment of its own, which `make bench` makes")
+        parser.error(
+            f"aiobotocore needs the environment {RIVALS_PYTHON.parents[1].name}: run `make bench`"
+        )
     return asked
 
 
@@ -188,15 +209,13 @@ def main(words: Sequence[str] | None = None) -> None:
         f" seed {asked.seed}, {asked.rounds} rounds"
     )
     print(caption)
-    if on["load_before"] > BUSY:
-        print(
-            f"others keep this machine busy (load {on['load_before']}): it costs all of them more"
-        )
+    if on["load_before"] > BUSY_LOAD:
+        print(f"warning: load average {on['load_before']}: other processes slow every client down")
     if cores.client is None or cores.client == cores.others:
-        print("not pinned: client and sink share a core, so rows/s say little")
+        print("warning: client and sink share a core, so rows/s mean little")
 
     def rows_of(client: Client) -> int:
-        rows: int = asked.rows if client.quick else asked.slow_rows
+        rows: int = asked.rows if client.is_fast else asked.slow_rows
         return rows
 
     rounds: list[Round] = []
@@ -205,7 +224,7 @@ def main(words: Sequence[str] | None = None) -> None:
         for name in asked.shapes:
             shape = SHAPES[name]
             files = {
-                rows: File.made(Path(folder), shape, rows, asked.seed)
+                rows: File.generate(Path(folder), shape, rows, asked.seed)
                 for rows in {START_ROWS, *map(rows_of, asked.clients)}
             }
             for scenario in (
@@ -222,7 +241,7 @@ def main(words: Sequence[str] | None = None) -> None:
                     sys.exit(str(refused))
                 _say("")
                 rounds += done
-                panels.append(figures(done))
+                panels.append(client_medians(done))
                 print("\n" + table(panels[-1]), flush=True)
             for file in files.values():
                 file.path.unlink()

@@ -1,10 +1,10 @@
-"""How fast a prefix is listed, beside boto3's paginator, in one run.
+"""Measure how fast ddbload lists a prefix, beside boto3's paginator.
 
     python -m bench.listing [--objects 100000] [--latency 30] [--rounds 3] [--shapes numbered,...]
 
-Each round is a process of its own: its CPU seconds, and the seconds on the clock, from the first
-request to the last key, both without what it takes to start. All must see the same keys in the
-same order, or the run is refused.
+Each listing runs in a new process. Measured are CPU and clock seconds from the first request to the
+last key, without start-up. A listing with other keys, or in another order, ends the run with an
+error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bench.bucket import BUCKET, PREFIX, SHAPES, keys_of
+from bench.bucket import BUCKET, PREFIX, SHAPES, bucket_keys
 from bench.clients import ROOT
 from localaws.processes import end_process
 
@@ -40,7 +40,7 @@ SETTINGS = {
 
 
 def list_with_ddbload(requests: int) -> Iterator[str]:
-    """The keys, listed by `ddbload.source.s3_listing.list_objects`."""
+    """List keys with `ddbload.source.s3_listing.list_objects`."""
     from ddbload.aws.clients import Clients
     from ddbload.source.s3_listing.list_objects import list_objects
 
@@ -53,7 +53,7 @@ def list_with_ddbload(requests: int) -> Iterator[str]:
 
 
 def list_with_paginator(_: int) -> Iterator[str]:
-    """The keys, listed as boto3's manual says."""
+    """List keys with boto3's paginator."""
     import boto3
 
     client = boto3.client("s3")
@@ -70,8 +70,8 @@ VARIANTS = {
 }
 
 
-def measured(name: str) -> dict[str, Any]:
-    """One listing, in this process."""
+def measure_listing(name: str) -> dict[str, Any]:
+    """Measure one listing in this process."""
     variant, requests = VARIANTS[name]
     keys = variant(requests)
     next(keys)
@@ -91,7 +91,7 @@ def measured(name: str) -> dict[str, Any]:
 
 @contextmanager
 def bucket_server(module: str = "bench.bucket") -> Iterator[str]:
-    """The bucket's process; its URL."""
+    """Start a bucket's process, yield its URL, and end it."""
     process = subprocess.Popen(
         [sys.executable, "-m", module], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -102,16 +102,16 @@ def bucket_server(module: str = "bench.bucket") -> Iterator[str]:
         end_process(process)
 
 
-def ask(endpoint: str, path: str, said: dict[str, Any] | None = None) -> Any:
-    """The bucket's own requests."""
-    data = None if said is None else json.dumps(said).encode()
+def control(endpoint: str, path: str, settings: dict[str, Any] | None = None) -> Any:
+    """Send a control request to the bucket."""
+    data = None if settings is None else json.dumps(settings).encode()
     request = urllib.request.Request(f"{endpoint}{path}", data)  # noqa: S310 - our own process's
     with urllib.request.urlopen(request) as answer:  # noqa: S310 - as above
         return json.load(answer)
 
 
 def run_in_process(module: str, name: str, endpoint: str, *more: str) -> dict[str, Any]:
-    """What a process of its own says of a variant."""
+    """Measure a variant in a new process."""
     kept = {n: v for n, v in os.environ.items() if not n.startswith(("AWS_", "PYTHON"))}
     done = subprocess.run(
         [sys.executable, "-m", module, "--one", name, *more],
@@ -120,24 +120,24 @@ def run_in_process(module: str, name: str, endpoint: str, *more: str) -> dict[st
         stdout=subprocess.PIPE,
         check=True,
     )
-    said: dict[str, Any] = json.loads(done.stdout)
-    return said
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 def main() -> None:
-    """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description="How fast a prefix is listed.")
-    parser.add_argument("--objects", type=int, default=100_000)
-    parser.add_argument("--latency", type=float, default=30.0, help="milliseconds a page")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--shapes", default=",".join(SHAPES))
+    """Measure all variants, and print a table."""
+    parser = argparse.ArgumentParser(description="Measure how fast a prefix is listed.")
+    parser.add_argument("--objects", type=int, default=100_000, help="default: %(default)s")
+    parser.add_argument("--latency", type=float, default=30.0, help="milliseconds per page")
+    parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--shapes", default=",".join(SHAPES), help="default: %(default)s")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:
-        print(json.dumps(measured(asked.one)))
+        print(json.dumps(measure_listing(asked.one)))
         return
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    print(f"{python}, {platform.machine()}, {os.cpu_count()} cores, {asked.latency:g} ms a page")
+    print(f"{python}, {platform.machine()}, {os.cpu_count()} cores, {asked.latency:g} ms per page")
     print(
         f"{'shape':10}{'variant':24}{'s':>8}{'CPU s':>8}{'pages':>7}{'faster':>8}{'less CPU':>10}"
     )
@@ -147,19 +147,19 @@ def main() -> None:
 
 
 def compare(endpoint: str, shape: str, asked: Any) -> None:
-    """All variants, in rotated order."""
-    keys = keys_of(shape, asked.objects)
+    """Run all variants in rotated order, and print their medians."""
+    keys = bucket_keys(shape, asked.objects)
     right = hashlib.sha256("".join(f"{key}\n" for key in keys).encode()).hexdigest()
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in VARIANTS}
     names = list(VARIANTS)
     for turn in range(asked.rounds):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            said = {"shape": shape, "objects": asked.objects, "latency": asked.latency / 1000}
-            ask(endpoint, "/reset", said)
+            settings = {"shape": shape, "objects": asked.objects, "latency": asked.latency / 1000}
+            control(endpoint, "/reset", settings)
             one = run_in_process("bench.listing", name, endpoint)
             if one["digest"] != right:
-                sys.exit(f"refused: {name} lists other keys, or in another order: {shape}")
-            found[name].append({**one, "pages": ask(endpoint, "/counters")["pages"]})
+                sys.exit(f"refused: {name} lists other keys, or another order, for {shape}")
+            found[name].append({**one, "pages": control(endpoint, "/counters")["pages"]})
     plain = {
         what: statistics.median(each[what] for each in found[names[0]])
         for what in ("seconds", "cpu")

@@ -1,4 +1,4 @@
-"""From rounds to figures: medians, with start-up counted once for a million rows."""
+"""Summarise rounds: the median CPU time per million rows, start-up counted once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _labels(client: Client, scenario: Scenario) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A client's two processes: one for a few rows only, which is nearly all start-up."""
+    """Round of one client: a process with few rows, nearly all start-up, and one with many."""
 
     client: Client
     scenario: Scenario
@@ -35,20 +35,20 @@ class Round:
     cost: Cost
 
     def cpu_per_million(self, start_cpu: float) -> float:
-        """Seconds of a process that imports a million rows, start-up counted once.
+        """Extrapolate the CPU seconds of a process that imports a million rows.
 
-        `start_cpu`: of the process for a few rows, in the median of all rounds.
+        `start_cpu`: CPU seconds of the process with few rows, the median of all rounds.
         """
         each = (self.cost.cpu - start_cpu) / (self.rows - self.start_rows)
         return start_cpu + (MILLION - self.start_rows) * each
 
     @property
     def rows_per_second(self) -> float:
-        """While it was sending."""
+        """Rows per second between the first request and the last."""
         return self.rows / self.cost.sending if self.cost.sending > 0 else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """All that was measured."""
+        """Return all measurements."""
         return {
             **_labels(self.client, self.scenario),
             "turn": self.turn,
@@ -61,7 +61,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class ClientMedians:
-    """A client in a scenario: medians over all rounds."""
+    """Medians of a client's rounds in one scenario."""
 
     client: Client
     scenario: Scenario
@@ -69,15 +69,15 @@ class ClientMedians:
     cpu_per_million: float
     least: float
     most: float
-    """Of the rounds' CPU seconds a million rows."""
+    """Largest CPU time per million rows of a round, in seconds; `least` is the smallest."""
     start_cpu: float
     rows_per_second: float
     peak_mb: float
     times_less: float | None = None
-    """CPU, against the plain loop in the same scenario; None where that did not run."""
+    """CPU time of the baseline divided by this client's; None if the baseline did not run."""
 
     def to_json(self) -> dict[str, Any]:
-        """The figures, and whose they are."""
+        """Return the medians with the client and scenario."""
         return {
             **_labels(self.client, self.scenario),
             "rows": self.rows,
@@ -93,19 +93,19 @@ class ClientMedians:
         }
 
 
-def figures(rounds: Sequence[Round]) -> list[ClientMedians]:
-    """Of one scenario: a figure for each client, the least CPU first."""
+def client_medians(rounds: Sequence[Round]) -> list[ClientMedians]:
+    """Compute the medians of one scenario for each client, the least CPU first."""
     grouped: dict[Client, list[Round]] = {}
     for each in rounds:
         grouped.setdefault(each.client, []).append(each)
-    made = [_figure(own) for own in grouped.values()]
+    made = [_client_medians(own) for own in grouped.values()]
     plain = next((each.cpu_per_million for each in made if each.client.name == BASELINE), None)
     if plain is not None:
         made = [replace(each, times_less=plain / each.cpu_per_million) for each in made]
     return sorted(made, key=lambda figure: figure.cpu_per_million)
 
 
-def _figure(rounds: Sequence[Round]) -> ClientMedians:
+def _client_medians(rounds: Sequence[Round]) -> ClientMedians:
     start_cpu = statistics.median(each.start.cpu for each in rounds)
     cpu = [each.cpu_per_million(start_cpu) for each in rounds]
     return ClientMedians(

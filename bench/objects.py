@@ -1,10 +1,10 @@
-"""How fast many small objects are read, beside one boto3 client shared by ten threads, in one run.
+"""Measure how fast ddbload reads many small objects, beside one boto3 client with ten threads.
 
     python -m bench.objects [--objects 100000] [--latency 20] [--rounds 3]
 
-Each round is a process of its own: seconds on the clock and CPU seconds from the first request to
-the last body, and by how much its memory grew after the first tenth of the objects. Slow variants
-read a share of the objects; rates are what to compare. Whoever does not get every byte is refused.
+Each variant runs in a new process. Measured are clock and CPU seconds from the first request to the
+last body, and the growth of memory after the first tenth of the objects. Slow variants read fewer
+objects, so compare rates. A variant that misses a byte ends the run with an error.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from bench.bucket import BUCKET, keys_of
-from bench.listing import ask, bucket_server, run_in_process
+from bench.bucket import BUCKET, bucket_keys
+from bench.listing import bucket_server, control, run_in_process
 
 BYTES = 1024
 SHAPE = "hashed"
 
 
 def read_with_boto3(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
-    """As boto3's manual says for several threads."""
+    """Read objects with one boto3 client shared by ten threads, as boto3's manual recommends."""
     import boto3
 
     client = boto3.client("s3")
@@ -44,7 +44,7 @@ def read_with_boto3(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
 
 
 def read_with_threads(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
-    """`ddbload.source.small_objects` through a botocore client."""
+    """Read objects with `ddbload.source.small_objects` through a botocore client."""
     from ddbload.aws.clients import Clients
     from ddbload.source.small_objects import CONCURRENCY, read_objects
 
@@ -55,7 +55,7 @@ def read_with_threads(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
 
 
 def read_with_event_loop(pinned: list[dict[str, Any]]) -> Iterator[bytes]:
-    """`ddbload.source.small_objects` by requests of its own."""
+    """Read objects with `ddbload.source.small_objects` through ddbload's HTTP client."""
     from ddbload.aws.clients import Clients
     from ddbload.source.small_objects import read_objects
 
@@ -73,12 +73,12 @@ VARIANTS = {
 }
 
 
-def measured(name: str, count: int, etag: str) -> dict[str, Any]:
-    """One reading, in this process."""
+def measure_reading(name: str, count: int, etag: str) -> dict[str, Any]:
+    """Measure one variant in this process."""
     variant = VARIANTS[name][0]
     pinned = [
         {"bucket": BUCKET, "key": key, "version_id": None, "etag": etag, "size": BYTES}
-        for key in keys_of(SHAPE, count)
+        for key in bucket_keys(SHAPE, count)
     ]
     bodies = variant(pinned)
     next(bodies)
@@ -99,33 +99,35 @@ def measured(name: str, count: int, etag: str) -> dict[str, Any]:
 
 
 def _peak() -> int:
-    """Bytes of memory this process had at most."""
+    """Return the peak memory of this process in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def main() -> None:
-    """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description="How fast many small objects are read.")
-    parser.add_argument("--objects", type=int, default=100_000)
-    parser.add_argument("--latency", type=float, default=20.0, help="milliseconds an object")
-    parser.add_argument("--rounds", type=int, default=3)
+    """Measure all variants, and print a table."""
+    parser = argparse.ArgumentParser(description="Measure how fast many small objects are read.")
+    parser.add_argument("--objects", type=int, default=100_000, help="default: %(default)s")
+    parser.add_argument("--latency", type=float, default=20.0, help="milliseconds per object")
+    parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:
         name, count, etag = asked.one
-        print(json.dumps(measured(name, int(count), etag)))
+        print(json.dumps(measure_reading(name, int(count), etag)))
         return
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    print(f"{python}, {platform.machine()}, {os.cpu_count()} cores, {asked.latency:g} ms an object")
-    heads = f"{'objects':>9}{'a second':>10}{'CPU us each':>13}{'MB grown':>10}{'faster':>8}"
+    print(
+        f"{python}, {platform.machine()}, {os.cpu_count()} cores, {asked.latency:g} ms per object"
+    )
+    heads = f"{'objects':>9}{'objects/s':>10}{'CPU us each':>13}{'MB grown':>10}{'faster':>8}"
     print(f"{'variant':20}{heads}")
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in VARIANTS}
     names = list(VARIANTS)
     with bucket_server() as endpoint:
         for turn in range(asked.rounds):
             for name in names[turn % len(names) :] + names[: turn % len(names)]:
-                found[name].append(one_round(endpoint, name, asked))
+                found[name].append(run_round(endpoint, name, asked))
     plain = 0.0
     for name in names:
         each = found[name]
@@ -137,12 +139,12 @@ def main() -> None:
         print(f"{name:20}{count:9}{rate:10.0f}{cpu * 1e6:13.0f}{grown:10.1f}{rate / plain:8.1f}")
 
 
-def one_round(endpoint: str, name: str, asked: Any) -> dict[str, Any]:
-    """One round of a variant."""
+def run_round(endpoint: str, name: str, asked: Any) -> dict[str, Any]:
+    """Run one round of a variant."""
     count = max(100, int(asked.objects * VARIANTS[name][1]))
-    said = {"shape": SHAPE, "objects": count, "bytes": BYTES, "latency": asked.latency / 1000}
-    ask(endpoint, "/reset", said)
-    etag = ask(endpoint, "/etag")["etag"]
+    settings = {"shape": SHAPE, "objects": count, "bytes": BYTES, "latency": asked.latency / 1000}
+    control(endpoint, "/reset", settings)
+    etag = control(endpoint, "/etag")["etag"]
     result = run_in_process("bench.objects", name, endpoint, str(count), etag)
     if (result["objects"], result["bytes"]) != (count, count * BYTES):
         sys.exit(f"refused: {name} did not get every byte")

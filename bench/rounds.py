@@ -1,4 +1,4 @@
-"""One client, one file, one process: what it cost, if all of the file arrived."""
+"""Run one client on one file as a process, check that every item arrived, and return its cost."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from bench.shapes import Shape
 from localaws.processes import end_process
 
 TIMEOUT_SECONDS = 3600.0
-"""A client that takes longer is ended, and the run with it."""
+"""Limit for a client's process; the run ends with an error above it."""
 _POLL_SECONDS = 0.01
 
 
 class InvalidRound(Exception):
-    """A round that proves nothing: not every item arrived, or not as it was."""
+    """Error for a round in which items are missing or changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """Where processes run: the client alone on its own, where there are two."""
+    """CPU cores: one for the client alone, one for all other processes, if there are two."""
 
     client: int | None
     others: int | None
 
     @classmethod
     def for_this_machine(cls) -> Cores:
-        """The first for the sink and this process, the last for the client."""
+        """Choose the last core for the client, and the first for the sink and this process."""
         if not hasattr(os, "sched_setaffinity"):
             return cls(None, None)
         there = sorted(os.sched_getaffinity(0))
         return cls(there[-1], there[0])
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Keep out of the client's core for as long as the block takes."""
+    def reserved(self) -> Iterator[None]:
+        """Keep this process off the client's core inside the block."""
         if self.others is None:
             yield
             return
@@ -58,43 +58,43 @@ class Cores:
             os.sched_setaffinity(0, before)
 
     def pin(self, core: int | None) -> None:
-        """Have this process, and what it starts from now on, run there only."""
+        """Pin this process, and processes started from now on, to a core."""
         if core is not None:
             os.sched_setaffinity(0, {core})
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What a client is up against."""
+    """Shape of file, TLS and latency."""
 
     shape: Shape
     tls: bool
     latency: float
-    """Seconds between a request and its answer."""
+    """Seconds between a request and its response."""
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Title for tables and charts."""
         how = "TLS" if self.tls else "plain"
         return f"{self.shape.name}, {how}, {self.latency * 1000:g} ms"
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of a whole process."""
+    """Resources that a whole process used."""
 
     cpu: float
-    """Seconds, its children's included."""
+    """CPU seconds, child processes included."""
     wall: float
     sending: float
-    """Seconds from the first request's arrival to the last's."""
+    """Seconds from the arrival of the first request to that of the last."""
     requests: int
     peak_mb: float
-    """Resident; never less than what this process takes, from which it is forked."""
+    """Peak resident memory; at least that of this process, from which it was forked."""
 
 
 class SinkProcess:
-    """The sink, as a process that ends with this one."""
+    """Child process that runs the sink, and ends with this one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -114,24 +114,24 @@ class SinkProcess:
 
     @property
     def pid(self) -> int:
-        """Of its process."""
+        """Process ID."""
         return self._process.pid
 
     def reset(self, scenario: Scenario) -> None:
-        """Forget what was counted, and be the table of a scenario."""
+        """Clear the sink's counters, and give it the table of a scenario."""
         keys = {name: scenario.shape.columns[name] for name in scenario.shape.keys}
-        said = {"latency": scenario.latency, "table": TABLE, "keys": keys}
-        with self._direct.open(self.ready["http"] + "/reset", json.dumps(said).encode()):
+        settings = {"latency": scenario.latency, "table": TABLE, "keys": keys}
+        with self._direct.open(self.ready["http"] + "/reset", json.dumps(settings).encode()):
             pass
 
     def counters(self) -> dict[str, Any]:
-        """What has come since."""
+        """Return the sink's counters since the last reset."""
         with self._direct.open(self.ready["http"] + "/counters") as answer:
             counters: dict[str, Any] = json.load(answer)
         return counters
 
     def environment(self, scenario: Scenario) -> dict[str, str]:
-        """What leads an AWS client here, and nowhere else."""
+        """Build the environment that directs an AWS client to the sink and nowhere else."""
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -139,7 +139,7 @@ class SinkProcess:
         }
         return {
             **kept,
-            # All clients' modules are compiled, installed ones or not, whatever is set here.
+            # Every client finds compiled modules, whatever PYTHON variables are set here.
             "PYTHONPYCACHEPREFIX": str(self._folder / "bytecode"),
             "AWS_ACCESS_KEY_ID": "made-up",
             "AWS_SECRET_ACCESS_KEY": "made-up",
@@ -153,14 +153,14 @@ class SinkProcess:
         }
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         end_process(self._process)
 
 
 @contextmanager
 def sink(cores: Cores) -> Iterator[SinkProcess]:
-    """A sink for as long as the block takes. This process stays beside it meanwhile."""
-    with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder, cores.kept():
+    """Run a sink inside the block, and keep this process on the sink's core."""
+    with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder, cores.reserved():
         process = SinkProcess(Path(folder))
         try:
             yield process
@@ -171,15 +171,15 @@ def sink(cores: Cores) -> Iterator[SinkProcess]:
 def run(
     client: Client, scenario: Scenario, file: Path, due: ItemChecksum, to: SinkProcess, cores: Cores
 ) -> Cost:
-    """One round. Raises `InvalidRound` when the sink has seen anything but what was due."""
+    """Run one round. Raises `InvalidRound` unless exactly the file's items arrived."""
     to.reset(scenario)
     with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder:
         command = client.command(file, scenario.shape, Path(folder, "ledger"))
-        cost, out = _measured(command, to.environment(scenario), Path(folder), cores)
+        cost, out = _run_measured(command, to.environment(scenario), Path(folder), cores)
     counters = to.counters()
     what = f"{client.label}, {scenario.title}"
     check(what, counters, due)
-    if client.ours:
+    if client.is_ddbload:
         check_ddbload_report(what, json.loads(out), due.items)
     return Cost(
         cpu=cost.ru_utime + cost.ru_stime,
@@ -191,24 +191,24 @@ def run(
 
 
 def check(what: str, counters: Mapping[str, Any], due: ItemChecksum) -> None:
-    """Raise `InvalidRound` unless exactly the items that are due have come."""
+    """Raise `InvalidRound` unless exactly the file's items arrived."""
     if counters["invalid"]:
-        why = f"{counters['invalid']} requests were none: {counters['first_invalid']}"
+        why = f"{counters['invalid']} invalid requests, first: {counters['first_invalid']}"
     elif counters["items"] != due.items:
-        why = f"{counters['items']} items arrived of {due.items}"
+        why = f"{counters['items']} of {due.items} items arrived"
     elif counters["checksum"] != due.checksum:
-        why = "the items that arrived are not those of the file"
+        why = "the items that arrived differ from the file's"
     else:
         return
     raise InvalidRound(f"refused: {what}: {why}")
 
 
-def check_ddbload_report(what: str, told: Mapping[str, Any], rows: int) -> None:
+def check_ddbload_report(what: str, report: Mapping[str, Any], rows: int) -> None:
     """Raise `InvalidRound` unless ddbload reports that every row was read and written once."""
-    counted = told["rows"]
+    counted = report["rows"]
     settled = sum(counted[name] for name in ("written", "rejected", "superseded", "skipped"))
     if not counted["read"] == settled == counted["written"] == rows:
-        raise InvalidRound(f"refused: {what}: of {rows} rows ddbload says {counted}")
+        raise InvalidRound(f"refused: {what}: of {rows} rows ddbload reports {counted}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +219,14 @@ class _ResourceUsage:
     wall: float
 
 
-def _measured(
+def _run_measured(
     command: list[str], environment: dict[str, str], folder: Path, cores: Cores
 ) -> tuple[_ResourceUsage, str]:
-    """Run a command on the client's core. Gives what it used, and its standard output."""
+    """Run a command on the client's core. Return its resource usage and standard output."""
     out, err = folder / "out", folder / "err"
     with out.open("wb") as to_out, err.open("wb") as to_err:
-        # Inherited, so that the client is where it belongs from its first instruction.
+        # The child inherits the pinning, so its first instruction already runs on the client's
+        # core.
         cores.pin(cores.client)
         begin = time.monotonic()
         try:
@@ -256,8 +257,8 @@ def _measured(
     process.returncode = os.waitstatus_to_exitcode(status)
     wall = time.monotonic() - begin
     if process.returncode:
-        told = err.read_text(errors="replace")[-3000:]
+        stderr = err.read_text(errors="replace")[-3000:]
         raise InvalidRound(
-            f"refused: {' '.join(command[:6])} ended with {process.returncode}\n{told}"
+            f"refused: {' '.join(command[:6])} ended with {process.returncode}\n{stderr}"
         )
     return _ResourceUsage(used.ru_utime, used.ru_stime, used.ru_maxrss, wall), out.read_text()

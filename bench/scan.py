@@ -1,9 +1,9 @@
-"""How fast row ends are found, beside the standard library's reader, in one run.
+"""Measure how fast row ends are found, beside the standard library's csv.reader.
 
     python -m bench.scan [--megabytes 64] [--rounds 5] [--seed 1]
 
-CPU seconds of this process, rounds in rotated order, the median of each. All must see the same
-number of rows, or the run is refused.
+Measured are the CPU seconds of this process: the median of all rounds, which run in rotated order.
+Variants that disagree on the number of rows end the run with an error.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Measured = Callable[[bytes, Dialect], int]
 
 
 def cut(data: bytes, dialect: Dialect) -> int:
-    """What preflight does: blocks of whole rows, with lines counted. Gives the lines."""
-    cutter = BlockSplitter(dialect_boundaries(dialect), Cursor(0, 1), 1 << 24)
+    """Cut data into blocks of whole rows, as preflight does. Return the number of lines."""
+    cutter = BlockCutter(row_ends(dialect), Cursor(0, 1), 1 << 24)
     for start in range(0, len(data), cutter.piece_bytes):
         piece = data[start : start + cutter.piece_bytes]
         cutter.feed(piece, final=start + cutter.piece_bytes >= len(data))
@@ -39,9 +39,9 @@ def cut(data: bytes, dialect: Dialect) -> int:
 
 
 def read(data: bytes, dialect: Dialect) -> int:
-    """What an import does: the same blocks, and every field of them. Gives the lines."""
-    ends = dialect_boundaries(dialect)
-    cutter = BlockSplitter(ends, Cursor(0, 1), 1 << 24)
+    """Cut data into blocks and parse every field, as an import does. Return the number of lines."""
+    ends = row_ends(dialect)
+    cutter = BlockCutter(ends, Cursor(0, 1), 1 << 24)
     parser = RowParser(dialect, ends)
     for start in range(0, len(data), cutter.piece_bytes):
         piece = data[start : start + cutter.piece_bytes]
@@ -52,9 +52,10 @@ def read(data: bytes, dialect: Dialect) -> int:
 
 
 def csv_reader(data: bytes, dialect: Dialect) -> int:
-    """The rival: csv.reader over decoded text, as a plain importer would. Gives the lines.
+    """Read decoded text with csv.reader, as a plain importer would. Return the number of lines.
 
-    It knows no comments, and delimiters of one character: of longer ones it gets the first.
+    csv.reader supports neither comments nor delimiters of several characters; of those it gets the
+    first character.
     """
     reader = csv.reader(
         io.StringIO(data.decode(), newline=""),
@@ -67,7 +68,7 @@ def csv_reader(data: bytes, dialect: Dialect) -> int:
 
 
 def count_newlines(data: bytes, _: Dialect) -> int:
-    """The floor: line ends, without a look at quotes. Gives the lines."""
+    """Count line ends without regard to quotes: the lower bound. Return the number of lines."""
     return count_line_ends(data)
 
 
@@ -108,7 +109,7 @@ VARIANTS: dict[str, Measured] = {
 
 
 def make(shape: str, size: int, seed: int) -> bytes:
-    """A file of about `size` bytes."""
+    """Generate about `size` bytes of rows."""
     rng = random.Random(seed)
     row = SHAPES[shape][0]
     sample = "".join(row(rng, number) for number in range(20_000)).encode()
@@ -116,11 +117,11 @@ def make(shape: str, size: int, seed: int) -> bytes:
 
 
 def main() -> None:
-    """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description="How fast row ends are found.")
-    parser.add_argument("--megabytes", type=int, default=64)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=1)
+    """Measure all variants, and print a table."""
+    parser = argparse.ArgumentParser(description="Measure how fast row ends are found.")
+    parser.add_argument("--megabytes", type=int, default=64, help="default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=5, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     asked = parser.parse_args()
     python = f"{platform.python_implementation()} {platform.python_version()}"
     print(f"{python}, {platform.machine()}, {os.cpu_count()} cores, seed {asked.seed}")

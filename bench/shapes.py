@@ -1,7 +1,7 @@
-"""Files to import, made from a seed: the same bytes for the same shape, rows and seed, anywhere.
+"""Generate files to import: equal bytes for equal shape, rows and seed on every machine.
 
-Keys are unique, so what a table holds afterwards is determined. A file's first rows do not depend
-on how many follow.
+Keys are unique, so the table's final content is determined. A file's first rows do not depend on
+its number of rows.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ Rows = Callable[[random.Random], Iterator[str]]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a file looks like, and which table it fits."""
+    """Format of a file, with the keys of the table that it fits."""
 
     name: str
     columns: dict[str, str]
-    """Each column's type: S, N or BOOL."""
+    """Attribute type of each column: S, N or BOOL."""
     keys: tuple[str, ...]
-    """The partition key, and perhaps the sort key."""
+    """Partition key, followed by the sort key if there is one."""
     delimiter: str
     header: bool
     rows: Rows
-    """Lines without end, each with its line end."""
+    """Endless generator of lines, each with its line end."""
 
     @property
     def suffix(self) -> str:
-        """Of the file's name."""
+        """Suffix of the file's name."""
         return ".tsv" if self.delimiter == "\t" else ".csv"
 
     def write(self, path: Path, rows: int, seed: int) -> None:
-        """Make a file of so many rows."""
+        """Write a file with `rows` rows."""
         with path.open("w", encoding="utf-8", newline="") as file:
             if self.header:
                 file.write(self.delimiter.join(self.columns) + "\n")
@@ -64,10 +64,10 @@ _PIECES = (
 
 
 def _ngrams(rng: random.Random) -> Iterator[str]:
-    """As in Google's 1-grams: word, year, and three counts, sorted by word and year."""
+    """Generate rows like Google's 1-grams: word, year and three counts, sorted by word and year."""
     number = 0
     while True:
-        # Leading letters that count upwards keep words sorted and unique.
+        # The five leading letters count upwards, which keeps words sorted and unique.
         lead, rest = "", number
         for _ in range(5):
             rest, digit = divmod(rest, 26)
@@ -81,7 +81,7 @@ def _ngrams(rng: random.Random) -> Iterator[str]:
 
 
 def _wide(rng: random.Random) -> Iterator[str]:
-    """Orders as a database exports them: 20 columns, some of them empty now and then."""
+    """Generate orders as a database exports them: 20 columns, some of them empty at times."""
     number = 0
     while True:
         number += 1
@@ -101,7 +101,7 @@ def _wide(rng: random.Random) -> Iterator[str]:
 
 
 def _quoted(rng: random.Random) -> Iterator[str]:
-    """Reviews: texts with quotes, commas, line ends and letters of many alphabets."""
+    """Generate reviews whose texts contain quotes, commas, line ends and several alphabets."""
     number = 0
     while True:
         number += 1

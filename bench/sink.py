@@ -1,11 +1,11 @@
-"""A DynamoDB that takes every item, counts it, and keeps nothing but a checksum.
+"""Fake DynamoDB that counts and checksums items instead of storing them.
 
     python -m bench.sink --folder DIR
 
-It listens on 127.0.0.1, plain and over TLS, prints one line of JSON ({"http": ..., "https": ...,
-"ca": ...}) when it is ready, and ends when its standard input does. Besides BatchWriteItem and
-DescribeTable: POST /reset takes {"latency": seconds, "table": name, "keys": {name: type}} and
-forgets what was counted; GET /counters says what has come since.
+It listens on 127.0.0.1, with and without TLS, prints one line of JSON ({"http": ..., "https": ...,
+"ca": ...}) when it is ready, and ends when its standard input closes. It serves BatchWriteItem and
+DescribeTable. POST /reset takes {"latency": seconds, "table": name, "keys": {name: type}} and
+clears the counters; GET /counters returns them.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from bench.checksum import ItemChecksum
 from localaws.processes import on_stdin_eof
 
 BACKLOG_BYTES = 400_000_000
-"""So much is kept to be counted later, while nobody is measured."""
+"""Bytes of requests kept for counting later, when no client is being measured."""
 _LENGTH = re.compile(rb"\ncontent-length: *([0-9]+)", re.IGNORECASE)
 _TARGET = re.compile(rb"\nx-amz-target: *DynamoDB_20120810\.(\w+)", re.IGNORECASE)
 
 
 class Sink:
-    """What has come, and what the table looks like."""
+    """Table description, and counters of the items that arrived."""
 
     def __init__(self) -> None:
         self.reset({})
 
-    def reset(self, said: dict[str, Any]) -> None:
-        """Forget everything, and be this table."""
-        self.latency = float(said.get("latency", 0.0))
-        self.table = str(said.get("table", "bench"))
-        self.keys = dict(said.get("keys", {"id": "S"}))
+    def reset(self, settings: dict[str, Any]) -> None:
+        """Clear the counters, and describe this table."""
+        self.latency = float(settings.get("latency", 0.0))
+        self.table = str(settings.get("table", "bench"))
+        self.keys = dict(settings.get("keys", {"id": "S"}))
         self.checksum = ItemChecksum()
         self.requests = 0
         self.invalid: list[str] = []
@@ -53,17 +53,18 @@ class Sink:
         self._backlog_bytes = 0
 
     def write(self, body: bytes) -> dict[str, Any]:
-        """The answer to BatchWriteItem. What was in it is read later, or a fast client would wait.
+        """Answer BatchWriteItem, and keep the request to be counted later.
 
-        A name between bare quotes cannot stand inside of a string: so puts can be counted. Each
-        is taken to be one write unit.
+        Counting now would slow a fast client down. The consumed capacity is one write unit per put.
+        Puts are counted by the text `"PutRequest"`, which cannot occur inside a JSON string with
+        bare quotes.
         """
         self.last = time.monotonic()
         self.first = self.first or self.last
         self.requests += 1
         self._backlog.append(body)
         self._backlog_bytes += len(body)
-        # A little at a time, so that no client gives up waiting.
+        # Count at most two requests at a time, so that no client times out.
         for _ in range(2):
             if self._backlog_bytes > BACKLOG_BYTES:
                 self._settle_one()
@@ -74,7 +75,7 @@ class Sink:
         return answer
 
     def settle(self) -> None:
-        """Read all that was put off."""
+        """Count all requests that were kept."""
         while self._backlog:
             self._settle_one()
 
@@ -85,9 +86,11 @@ class Sink:
             ((table, requests),) = json.loads(body)["RequestItems"].items()
             items = [request["PutRequest"]["Item"] for request in requests]
             if table != self.table or not 1 <= len(items) <= 25:
-                raise ValueError(f"{len(items)} items for table {table}")
+                raise ValueError(
+                    f"{len(items)} items for table {table}, not 1 to 25 for {self.table}"
+                )
             if len({self._key(item) for item in items}) < len(items):
-                raise ValueError("a key comes twice in one batch")
+                raise ValueError("a batch contains a key twice")
             for item in items:
                 self.checksum.add(item)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -100,7 +103,7 @@ class Sink:
         )
 
     def counters(self) -> dict[str, Any]:
-        """What has come since the reset; `seconds` from the first request to the last."""
+        """Return the counters; `seconds` is the time from the first request to the last."""
         self.settle()
         return {
             "items": self.checksum.items,
@@ -112,7 +115,7 @@ class Sink:
         }
 
     def describe(self) -> dict[str, Any]:
-        """The answer to DescribeTable."""
+        """Answer DescribeTable."""
         kinds = ("HASH", "RANGE")
         return {
             "Table": {
@@ -135,7 +138,7 @@ class Sink:
 
 
 class Connection(asyncio.Protocol):
-    """HTTP/1.1 with keep-alive, as far as clients of DynamoDB use it."""
+    """Server side of HTTP/1.1 with keep-alive, as far as DynamoDB clients use it."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -143,12 +146,12 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Keep the transport."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for type checkers
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer each request that is complete."""
+        """Answer each complete request."""
         self._buffer += data
         while (end := self._buffer.find(b"\r\n\r\n") + 4) > 3:
             head = bytes(self._buffer[:end])
@@ -205,7 +208,7 @@ def _response(status: str, answer: Any) -> bytes:
 
 
 async def serve(folder: Path) -> None:
-    """Until it is told to end."""
+    """Serve until standard input closes."""
     sink = Sink()
     loop = asyncio.get_running_loop()
 
@@ -234,11 +237,13 @@ async def serve(folder: Path) -> None:
 
 
 def main() -> None:
-    """Serve."""
-    parser = argparse.ArgumentParser(description="A DynamoDB that counts, and keeps nothing.")
-    parser.add_argument("--folder", type=Path, required=True, help="where the certificate goes")
+    """Run the server."""
+    parser = argparse.ArgumentParser(
+        description="Serve a fake DynamoDB that counts items instead of storing them."
+    )
+    parser.add_argument("--folder", type=Path, required=True, help="folder for the certificate")
     folder = parser.parse_args().folder
-    # Ctrl-C is for who started it, and its standard input ends with that.
+    # Ctrl-C reaches the terminal's whole process group; the parent ends this process itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     asyncio.run(serve(folder))
 

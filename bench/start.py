@@ -1,9 +1,9 @@
-"""CPU time until something is ready to begin: the modules of the functions and of commands.
+"""Measure the CPU time that Lambda functions and commands need to start.
 
     python -m bench.start
 
-Each is imported by a process of its own, several times over, with its bytecode compiled before.
-What a bare interpreter takes is part of each figure, and is shown by itself.
+Each import runs in a new process, several times, with compiled bytecode. The figures include the
+start of the bare interpreter, which is listed separately.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ STARTS = {
         " Clients(AwsSettings(region='us-east-1')).dynamodb"
     ),
 }
-"""What is measured, and the program that does no more than that."""
+"""Name of each measurement, and the program that only imports what it needs."""
 
 
 def cpu_seconds(program: str, environment: Mapping[str, str]) -> float:
-    """User and system time of one process."""
+    """Return the user and system time of one process."""
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, env=environment)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -45,9 +45,9 @@ def cpu_seconds(program: str, environment: Mapping[str, str]) -> float:
 
 
 def main(words: list[str] | None = None) -> None:
-    """Measure all in turn, round by round."""
-    parser = argparse.ArgumentParser(description="CPU time of starting, by wait4.")
-    parser.add_argument("--rounds", type=int, default=9, help="[default: 9]")
+    """Measure all programs round by round, and print the medians."""
+    parser = argparse.ArgumentParser(description="Measure the CPU time of start-up.")
+    parser.add_argument("--rounds", type=int, default=9, help="default: %(default)s")
     rounds = parser.parse_args(words).rounds
     kept = {n: v for n, v in os.environ.items() if not n.startswith(("AWS_", "PYTHON"))}
     found: dict[str, list[float]] = {name: [] for name in STARTS}
@@ -56,11 +56,11 @@ def main(words: list[str] | None = None) -> None:
         for number in range(rounds + 1):
             for name, program in STARTS.items():
                 took = cpu_seconds(program, environment)
-                # The first round compiles.
+                # The first round compiles the modules.
                 if number:
                     found[name].append(took)
     for name, each in found.items():
-        print(f"{name:22}{statistics.median(each):7.3f} CPU-s ({min(each):.3f} at least)")
+        print(f"{name:22}{statistics.median(each):7.3f} CPU-s (minimum {min(each):.3f})")
 
 
 if __name__ == "__main__":

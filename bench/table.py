@@ -1,11 +1,11 @@
-"""Loading sorted 1-grams into a simulated table: our scheduler beside plain batch writers.
+"""Load sorted 1-grams into a simulated table: ddbload's scheduler beside plain batch writers.
 
     python -m bench.table [--rows 4000000] [--file FILE] [--seed 1] [--json FILE]
 
-The table (tests/sim/table.py) is on demand: 4 partitions, 4,000 write units a second. Nothing is
-sent anywhere, and no row is encoded: what is measured is how a table's capacity is used. Time is
-virtual, so the same seed gives the same figures on every machine. The rows are those of
-`bench.shapes`'s `ngrams`, or those of a tab-separated file whose first column is the partition key.
+The table (tests/sim/table.py) is on demand: 4 partitions, 4,000 write units per second. No request
+is sent and no row is encoded: only the use of the table's capacity is measured. Time is virtual,
+so a seed gives the same figures on every machine. The rows are those of `bench.shapes`'s `ngrams`,
+or those of a tab-separated file whose first column is the partition key.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ TABLES = {
     "10 s of burst, no splits": Capacity(burst_seconds=10.0, splits=False),
     "1 s of burst, no splits": Capacity(burst_seconds=1.0, splits=False),
 }
-STEADY = 5
-"""Minutes after which the burst is used up."""
-LONGEST = 24 * 3600.0
-"""Seconds of virtual time."""
+STEADY_MINUTE = 5
+"""Minutes after which the saved-up burst capacity is used up."""
+LIMIT_SECONDS = 24 * 3600.0
+"""Limit of virtual time in seconds."""
 
 
 def one_grams(rng: random.Random) -> Iterator[int]:
-    """How many rows each word has, as in `bench.shapes`."""
+    """Generate the number of rows of each word, as in `bench.shapes`."""
     while True:
         yield rng.randint(1, 209)
 
 
-def load_of(rows: int, file: Path | None) -> Load:
-    """What is loaded."""
+def make_load(rows: int, file: Path | None) -> Load:
+    """Return the rows to load: generated, or from a file."""
     if file is None:
         return Load(rows, runs=one_grams)
     with file.open(encoding="utf-8") as lines:
@@ -57,12 +57,12 @@ def load_of(rows: int, file: Path | None) -> Load:
 
 
 def measure(writer: str, table: str, load: Load, seed: int) -> dict[str, Any]:
-    """One writer at one table, from the first row to the last."""
+    """Load all rows into one table with one writer."""
     started = time.process_time()
     made = WRITERS[writer](random.Random(seed))
-    flow = Flow([made], Table(TABLES[table], salt=seed), load, seed=seed).run(LONGEST)
-    whole, steady = flow.total(), flow.now - 60 * STEADY
-    accepted = sum(flow.table.usage.accepted[60 * STEADY : int(flow.now)])
+    flow = Flow([made], Table(TABLES[table], salt=seed), load, seed=seed).run(LIMIT_SECONDS)
+    whole, steady = flow.total(), flow.now - 60 * STEADY_MINUTE
+    accepted = sum(flow.table.usage.accepted[60 * STEADY_MINUTE : int(flow.now)])
     return {
         "writer": writer,
         "table": table,
@@ -77,14 +77,14 @@ def measure(writer: str, table: str, load: Load, seed: int) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure every writer at every table, and print it."""
+    """Measure every writer with every table, and print the figures."""
     parser = argparse.ArgumentParser(prog="python -m bench.table", description=__doc__)
-    parser.add_argument("--rows", type=int, default=4_000_000)
-    parser.add_argument("--file", type=Path, help="tab-separated, sorted by its first column")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--rows", type=int, default=4_000_000, help="default: %(default)s")
+    parser.add_argument("--file", type=Path, help="tab-separated file, sorted by its first column")
+    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    parser.add_argument("--json", type=Path, help="file for all figures")
     args = parser.parse_args(arguments)
-    load = load_of(args.rows, args.file)
+    load = make_load(args.rows, args.file)
     results = []
     print(f"{load.rows:,} sorted rows, on demand at 4,000 units/s, simulated; seed {args.seed}")
     for table in TABLES:
@@ -104,7 +104,7 @@ def main(arguments: list[str] | None = None) -> None:
                 f"{returned:>12,}{returned / (returned + found['items_written']):>8.2%}",
                 flush=True,
             )
-    print(f"\ncapacity: used from minute {STEADY} on, when the burst saved up before is gone")
+    print(f"\ncapacity: share used after minute {STEADY_MINUTE}, when the saved-up burst is gone")
     if args.json:
         args.json.write_text(json.dumps({"seed": args.seed, "results": results}, indent=2) + "\n")
 

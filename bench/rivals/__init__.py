@@ -1,7 +1,7 @@
-"""What else a Python programmer would load a file with: small programs, each at its best.
+"""Other ways to load a file with Python: small programs, each tuned for speed.
 
     python -m bench.rivals.NAME FILE TABLE SETTINGS
 
 SETTINGS is JSON: {"columns": {name: type}, "delimiter": ..., "header": ..., "concurrency": ...}.
-Where DynamoDB is, and whom to trust, they find out from AWS's environment variables.
+The endpoint and the trusted certificate come from AWS's environment variables.
 """

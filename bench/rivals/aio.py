@@ -1,4 +1,4 @@
-"""aiobotocore: as many coroutines as requests in flight, each taking the next batch."""
+"""Load a file with aiobotocore: one coroutine per concurrent request takes batch after batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.rivals.rows import Task
 
 
 async def load(task: Task) -> None:
-    """Load."""
+    """Write all batches."""
     config = AioConfig(parameter_validation=False, max_pool_connections=task.concurrency)
     async with get_session().create_client("dynamodb", config=config) as client:
 

@@ -1,4 +1,4 @@
-"""boto3's own way: `Table.batch_writer()`. It knows no other than one request at a time."""
+"""Load a file with boto3's `Table.batch_writer()`, which sends one request at a time."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bench.rivals.rows import Task
 
 
 def main() -> None:
-    """Load."""
+    """Write all items."""
     task = Task.from_command_line()
-    # Checks of parameters are boto3's default, and nobody needs them for items made by a program.
+    # boto3 validates parameters by default; items built by a program do not need it.
     dynamodb = boto3.resource("dynamodb", config=Config(parameter_validation=task.checks))
     makers: dict[str, Callable[[str], Any]] = {
         "S": str,

@@ -1,4 +1,4 @@
-"""One boto3 client and a ThreadPoolExecutor: what most people write next."""
+"""Load a file with one boto3 client and a ThreadPoolExecutor, the usual next step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.rivals.rows import Task
 
 
 def main() -> None:
-    """Load."""
+    """Write all batches."""
     task = Task.from_command_line()
     config = Config(parameter_validation=False, max_pool_connections=task.concurrency)
     client = boto3.client("dynamodb", config=config)
@@ -26,7 +26,7 @@ def main() -> None:
     with ThreadPoolExecutor(task.concurrency) as pool:
         for batch in task.batches():
             pending.add(pool.submit(write, batch))
-            # The file is not read into memory while the pool is busy.
+            # Limit the pending batches, so that the file is not read into memory at once.
             if len(pending) >= 2 * task.concurrency:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 for each in done:

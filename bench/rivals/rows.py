@@ -1,4 +1,4 @@
-"""A file's items, by csv.reader."""
+"""Read a file's items with csv.reader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAKERS: dict[str, Callable[[str], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to load, and how."""
+    """File to load, table, and settings."""
 
     path: str
     table: str
@@ -27,16 +27,19 @@ class Task:
     header: bool
     concurrency: int
     checks: bool
-    """Of parameters, by botocore."""
+    """True if botocore validates parameters."""
 
     @classmethod
     def from_command_line(cls) -> Task:
-        """What this process was asked."""
+        """Read the task from this process's arguments."""
         path, table, settings = sys.argv[1:]
         return cls(path, table, **json.loads(settings))
 
     def items(self, makers: dict[str, Callable[[str], Any]]) -> Iterator[dict[str, Any]]:
-        """Each row's item. `makers`: what makes a value of each type. No empty attributes."""
+        """Generate each row's item without empty attributes.
+
+        `makers`: functions that convert a text, by attribute type.
+        """
         columns = [(name, makers[kind]) for name, kind in self.columns.items()]
         with open(self.path, encoding="utf-8", newline="") as file:  # noqa: PTH123
             rows = csv.reader(file, delimiter=self.delimiter)
@@ -50,7 +53,7 @@ class Task:
                 }
 
     def batches(self) -> Iterator[list[dict[str, Any]]]:
-        """25 puts each, in DynamoDB's JSON."""
+        """Generate batches of 25 puts in DynamoDB's JSON."""
         batch = []
         for item in self.items(MAKERS):
             batch.append({"PutRequest": {"Item": item}})

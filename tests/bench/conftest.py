@@ -1,4 +1,4 @@
-"""A sink for all tests of a file, and files to send to it."""
+"""Shared sink, and generated files to send to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.shapes import SHAPES
 
 @pytest.fixture(scope="package")
 def to(tmp_path_factory):
-    """The sink. Each test resets it."""
+    """Sink process. Each test resets it."""
     process = SinkProcess(tmp_path_factory.mktemp("sink"))
     yield process
     process.close()
@@ -24,7 +24,7 @@ def scenario(request):
 
 @pytest.fixture
 def made(tmp_path):
-    """Makes a file: its path, and what is due of it."""
+    """Function that generates a file and returns its path and expected checksum."""
 
     def make(shape, rows, seed=1):
         path = tmp_path / f"{shape.name}-{rows}-{seed}{shape.suffix}"

@@ -1,4 +1,4 @@
-"""The checksum, and the reader that says what is due."""
+"""The checksum detects every difference between items, in any order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def checksum_of(items):
     return made
 
 
-def test_the_order_does_not_matter():
+def test_checksum_ignores_the_order():
     swapped = [dict(reversed(item.items())) for item in reversed(ITEMS)]
     assert checksum_of(ITEMS) == checksum_of(swapped)
     assert checksum_of(ITEMS).items == 3
@@ -31,11 +31,11 @@ def test_the_order_does_not_matter():
 
 
 @pytest.mark.parametrize("text", ["1.0", "1E0", "0.1e1", "+1", "01.00", "10E-1"])
-def test_numbers_are_compared_by_value(text):
+def test_checksum_compares_numbers_by_value(text):
     assert checksum_of([{"id": {"N": text}}]) == checksum_of([{"id": {"N": "1"}}])
 
 
-def test_no_digit_is_lost():
+def test_checksum_keeps_38_digits():
     long = "1234567890123456789012345678901234567"
     assert checksum_of([{"id": {"N": long + "1"}}]) != checksum_of([{"id": {"N": long + "2"}}])
 
@@ -50,22 +50,22 @@ def test_no_digit_is_lost():
         {"id": {"N": "1"}},
     ],
 )
-def test_whatever_differs_in_one_item_is_seen(other):
+def test_checksum_changes_with_one_item(other):
     assert checksum_of([other, *ITEMS[1:]]).checksum != checksum_of(ITEMS).checksum
 
 
-def test_a_swap_between_items_is_seen():
+def test_checksum_changes_when_values_are_swapped():
     one, two, three = ITEMS
     swapped = [{**one, "text": two["text"]}, {**two, "text": one["text"]}, three]
     assert checksum_of(swapped).checksum != checksum_of(ITEMS).checksum
 
 
-def test_one_twice_instead_of_another_is_seen():
+def test_checksum_changes_when_an_item_is_repeated():
     assert checksum_of([ITEMS[0], ITEMS[0], ITEMS[2]]).checksum != checksum_of(ITEMS).checksum
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
-def test_what_is_due_is_what_csv_reader_reads(shape, made):
+def test_expected_checksum_agrees_with_csv_reader(shape, made):
     path, due = made(shape, 500)
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file, delimiter=shape.delimiter))[shape.header :]
@@ -81,7 +81,7 @@ def test_what_is_due_is_what_csv_reader_reads(shape, made):
 
 
 @pytest.mark.parametrize("text", ['1,"open', '1,"a"b,c,d,e,f\n', "1,2\n"])
-def test_a_file_that_is_none_of_a_shapes(text, tmp_path):
+def test_expected_checksum_refuses_a_file_of_another_shape(text, tmp_path):
     path = tmp_path / "broken.csv"
     path.write_text("id,author,title,body,stars,tags\n" + text)
     with pytest.raises(ValueError):

@@ -1,4 +1,4 @@
-"""What listings and small objects are measured with: a bucket, and who finds all of it."""
+"""Benchmarks of listings and of small objects find every key and every byte."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import sys
 import pytest
 
 from bench import listing
-from bench.bucket import SHAPES, Bucket, keys_of
-from bench.listing import SETTINGS, ask, bucket_server
-from bench.objects import measured
+from bench.bucket import SHAPES, Bucket, bucket_keys
+from bench.listing import SETTINGS, bucket_server, control
+from bench.objects import measure_reading
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_shapes_have_keys_of_their_own(shape):
-    keys = keys_of(shape, 500)
+def test_bucket_keys_are_distinct_and_sorted(shape):
+    keys = bucket_keys(shape, 500)
     assert len(set(keys)) == 500
     assert keys == sorted(keys, key=str.encode)
 
 
-def test_a_bucket_answers_whom_it_knows():
+def test_bucket_answers_signed_requests_only():
     bucket = Bucket()
     bucket.reset({"objects": 3, "bytes": 5})
     signed = b"authorization: AWS4-HMAC-SHA256 x"
@@ -32,7 +32,7 @@ def test_a_bucket_answers_whom_it_knows():
     assert bucket.asked == {"pages": 2, "objects": 2}
 
 
-def test_all_list_the_same(capsys, monkeypatch):
+def test_listing_measures_every_variant(capsys, monkeypatch):
     words = "listing --objects 2500 --latency 1 --rounds 1 --shapes hashed"
     monkeypatch.setattr(sys, "argv", words.split())
     listing.main()
@@ -40,7 +40,7 @@ def test_all_list_the_same(capsys, monkeypatch):
     assert [line[10:34].strip() for line in lines] == list(listing.VARIANTS)
 
 
-def test_who_lists_something_else_is_refused(monkeypatch):
+def test_listing_refuses_a_variant_with_other_keys(monkeypatch):
     words = "listing --objects 10 --latency 0 --rounds 1 --shapes plain"
     monkeypatch.setattr(sys, "argv", words.split())
     monkeypatch.setattr(listing, "run_in_process", lambda *_: {"digest": "another"})
@@ -48,12 +48,12 @@ def test_who_lists_something_else_is_refused(monkeypatch):
         listing.main()
 
 
-def test_every_byte_is_read(monkeypatch):
+def test_objects_reads_every_byte(monkeypatch):
     for name, value in SETTINGS.items():
         monkeypatch.setenv(name, value)
     with bucket_server() as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
-        ask(endpoint, "/reset", {"shape": "hashed", "objects": 50, "bytes": 1024})
-        found = measured("ddbload, async", 50, ask(endpoint, "/etag")["etag"])
+        control(endpoint, "/reset", {"shape": "hashed", "objects": 50, "bytes": 1024})
+        found = measure_reading("ddbload, async", 50, control(endpoint, "/etag")["etag"])
         assert (found["objects"], found["bytes"]) == (50, 50 * 1024)
-        assert ask(endpoint, "/counters")["objects"] == 50
+        assert control(endpoint, "/counters")["objects"] == 50

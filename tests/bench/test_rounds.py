@@ -1,4 +1,4 @@
-"""Rounds that count, and rounds that are refused."""
+"""Rounds are counted if every item arrives, and refused otherwise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import pytest
 
 from bench.checksum import expected_checksum
-from bench.clients import Client, names
+from bench.clients import Client, client_names
 from bench.rounds import Cores, InvalidRound, check, check_ddbload_report, run
 from bench.shapes import SHAPES
 from ddbload.contracts.payload import ENGINES
@@ -17,8 +17,8 @@ ROWS = 60
 
 
 @pytest.fixture(autouse=True)
-def everywhere_again():
-    """What a round pins is the tests' own process too."""
+def restore_affinity():
+    """Restore the CPU affinity: a round pins the tests' process too."""
     if CORES.others is None:
         yield
         return
@@ -27,62 +27,62 @@ def everywhere_again():
     os.sched_setaffinity(0, before)
 
 
-def test_all_engines_are_measured():
-    assert {name for name in names() if Client.named(name).ours} == set(ENGINES)
+def test_client_names_include_every_engine():
+    assert {name for name in client_names() if Client.parse(name).is_ddbload} == set(ENGINES)
 
 
 @pytest.mark.parametrize("text", ["nobody", "threads@0", "threads@x", "sync@2", "batch_writer@4"])
-def test_no_client(text):
+def test_client_is_refused_with_an_invalid_name_or_concurrency(text):
     with pytest.raises(ValueError):
-        Client.named(text)
+        Client.parse(text)
 
 
-def test_a_clients_label_names_it():
+def test_client_label_parses_to_the_client():
     for text in ("threads@3", "sync", "batch_writer", "pool@16"):
-        assert Client.named(text).label == text
-        assert Client.named(text) == Client.named(Client.named(text).label)
+        assert Client.parse(text).label == text
+        assert Client.parse(text) == Client.parse(Client.parse(text).label)
 
 
 @pytest.mark.parametrize("name", [*ENGINES, "batch_writer", "pool"])
-def test_what_each_client_sends_is_the_file(name, to, scenario, made):
+def test_round_is_valid_with_every_client(name, to, scenario, made):
     path, due = made(scenario.shape, ROWS)
-    cost = run(Client.named(name), scenario, path, due, to, CORES)
+    cost = run(Client.parse(name), scenario, path, due, to, CORES)
     assert cost.cpu > 0
     assert cost.peak_mb > 1
     assert cost.requests == 3
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
-def test_each_shape_arrives_by_boto3s_own_types(shape, to, scenario, made):
+def test_round_is_valid_with_every_shape(shape, to, scenario, made):
     scenario = type(scenario)(shape, scenario.tls, 0.0)
     path, due = made(shape, ROWS)
-    run(Client.named("batch_writer"), scenario, path, due, to, CORES)
+    run(Client.parse("batch_writer"), scenario, path, due, to, CORES)
 
 
-def test_a_lost_row_is_refused(to, scenario, made):
+def test_round_is_refused_with_a_lost_row(to, scenario, made):
     path, _ = made(scenario.shape, ROWS - 1)
     _, due = made(scenario.shape, ROWS)
-    with pytest.raises(InvalidRound, match=rf"pool@16, quoted.*{ROWS - 1} items arrived of {ROWS}"):
-        run(Client.named("pool"), scenario, path, due, to, CORES)
+    with pytest.raises(InvalidRound, match=rf"pool@16, quoted.*{ROWS - 1} of {ROWS} items arrived"):
+        run(Client.parse("pool"), scenario, path, due, to, CORES)
 
 
-def test_a_changed_value_is_refused(to, scenario, made):
+def test_round_is_refused_with_a_changed_value(to, scenario, made):
     path, due = made(scenario.shape, ROWS)
     text = path.read_text("utf-8")
     path.write_text(text.replace("emoji", "emojj", 1), "utf-8")
     assert expected_checksum(path, scenario.shape).items == due.items
-    with pytest.raises(InvalidRound, match="not those of the file"):
-        run(Client.named("pool"), scenario, path, due, to, CORES)
+    with pytest.raises(InvalidRound, match="differ from the file's"):
+        run(Client.parse("pool"), scenario, path, due, to, CORES)
 
 
-def test_a_client_that_fails_is_refused_with_what_it_said(to, scenario, made):
+def test_round_is_refused_with_the_stderr_of_a_failed_client(to, scenario, made):
     path, due = made(scenario.shape, ROWS)
     path.unlink()
     with pytest.raises(InvalidRound, match=r"(?s)ended with 1\n.*FileNotFoundError"):
-        run(Client.named("pool"), scenario, path, due, to, CORES)
+        run(Client.parse("pool"), scenario, path, due, to, CORES)
 
 
-def test_clients_start_alike_whatever_is_set_here(to, scenario, monkeypatch):
+def test_client_environment_ignores_local_settings(to, scenario, monkeypatch):
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.setenv("AWS_PROFILE", "somebody's")
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
@@ -96,7 +96,7 @@ def counters(due, **changed):
     return {**right, **changed}
 
 
-def test_only_what_was_due_passes(made):
+def test_check_refuses_other_counters(made):
     _, due = made(SHAPES["ngrams"], ROWS)
     check("right", counters(due), due)
     for changed in (
@@ -114,7 +114,7 @@ def rows(**changed):
     return {"rows": {**right, **changed}}
 
 
-def test_what_ddbload_counts_must_be_right_too():
+def test_check_refuses_a_ddbload_report_with_wrong_counts():
     check_ddbload_report("right", rows(), ROWS)
     for changed in (
         {"read": ROWS + 1},
@@ -122,5 +122,5 @@ def test_what_ddbload_counts_must_be_right_too():
         {"rejected": 1},
         {"written": ROWS - 1, "skipped": 1},
     ):
-        with pytest.raises(InvalidRound, match="ddbload says"):
+        with pytest.raises(InvalidRound, match="ddbload reports"):
             check_ddbload_report("wrong", rows(**changed), ROWS)

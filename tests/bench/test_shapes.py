@@ -1,4 +1,4 @@
-"""Files from a seed."""
+"""Generated files are reproducible and fit their tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows_of(path, shape):
     return rows
 
 
-def test_the_same_seed_makes_the_same_bytes(shape, made, tmp_path):
+def test_file_is_equal_for_the_same_seed(shape, made, tmp_path):
     path, _ = made(shape, ROWS)
     again = tmp_path / "again"
     shape.write(again, ROWS, 1)
@@ -34,13 +34,13 @@ def test_the_same_seed_makes_the_same_bytes(shape, made, tmp_path):
     assert path.read_bytes() != other.read_bytes()
 
 
-def test_a_smaller_file_is_the_beginning_of_a_larger_one(shape, made):
+def test_smaller_file_is_a_prefix_of_a_larger_one(shape, made):
     small, _ = made(shape, ROWS // 10)
     large, _ = made(shape, ROWS)
     assert large.read_bytes().startswith(small.read_bytes())
 
 
-def test_rows_fit_the_table(shape, made):
+def test_rows_have_unique_keys_and_valid_values(shape, made):
     path, due = made(shape, ROWS)
     rows = rows_of(path, shape)
     assert len(rows) == due.items == ROWS
@@ -54,7 +54,7 @@ def test_rows_fit_the_table(shape, made):
             assert kind != "BOOL" or text in ("true", "false")
 
 
-def test_ngrams_are_narrow_and_sorted(made):
+def test_ngrams_rows_are_narrow_and_sorted(made):
     shape = SHAPES["ngrams"]
     path, _ = made(shape, ROWS)
     rows = rows_of(path, shape)
@@ -62,11 +62,11 @@ def test_ngrams_are_narrow_and_sorted(made):
     assert 24 < path.stat().st_size / ROWS < 30
     keys = [(row[0], int(row[1])) for row in rows]
     assert keys == sorted(keys)
-    # Many rows of each partition key, one after the other.
+    # Each partition key has many consecutive rows.
     assert len({word for word, _ in keys}) < ROWS / 50
 
 
-def test_wide_rows_have_twenty_columns_of_all_types_and_gaps(made):
+def test_wide_rows_have_all_types_and_empty_cells(made):
     shape = SHAPES["wide"]
     path, _ = made(shape, ROWS)
     assert len(shape.columns) == 20
@@ -74,7 +74,7 @@ def test_wide_rows_have_twenty_columns_of_all_types_and_gaps(made):
     assert any("" in row for row in rows_of(path, shape))
 
 
-def test_quoted_rows_have_all_that_quotes_are_for(made):
+def test_quoted_rows_have_awkward_characters(made):
     shape = SHAPES["quoted"]
     path, _ = made(shape, ROWS)
     bodies = [row[3] for row in rows_of(path, shape)]

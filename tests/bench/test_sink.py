@@ -1,4 +1,4 @@
-"""The sink, over real sockets."""
+"""The sink counts items over real sockets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def put(number, text="a"):
     return {"PutRequest": {"Item": {"id": {"N": str(number)}, "text": {"S": text}}}}
 
 
-def test_it_counts_what_arrives(to, scenario):
+def test_sink_counts_items(to, scenario):
     to.reset(scenario)
     due = ItemChecksum()
     with closing(client(to, scenario)) as dynamodb:
@@ -72,13 +72,13 @@ def test_it_counts_what_arrives(to, scenario):
     counters = to.counters()
     assert (counters["items"], counters["checksum"]) == (due.items, due.checksum)
     assert (counters["requests"], counters["invalid"]) == (3, 0)
-    # Asking changes nothing; a reset does.
+    # Reading the counters changes nothing; a reset clears them.
     assert to.counters() == counters
     to.reset(scenario)
     assert (to.counters()["items"], to.counters()["checksum"]) == (0, ItemChecksum().checksum)
 
 
-def test_it_is_the_table_of_a_scenario(to):
+def test_sink_describes_the_scenarios_table(to):
     scenario = Scenario(SHAPES["ngrams"], tls=True, latency=0.0)
     to.reset(scenario)
     with closing(client(to, scenario)) as dynamodb:
@@ -102,7 +102,7 @@ def test_it_is_the_table_of_a_scenario(to):
     ],
     ids=["a key twice", "26 items", "a delete", "no key"],
 )
-def test_what_dynamodb_would_refuse_is_told(to, scenario, requests):
+def test_sink_counts_invalid_requests(to, scenario, requests):
     to.reset(scenario)
     with closing(client(to, scenario)) as dynamodb:
         dynamodb.batch_write_item(RequestItems={TABLE: requests})
@@ -111,14 +111,14 @@ def test_what_dynamodb_would_refuse_is_told(to, scenario, requests):
     assert counters["first_invalid"]
 
 
-def test_another_table_is_told(to, scenario):
+def test_sink_reports_a_request_to_another_table(to, scenario):
     to.reset(scenario)
     with closing(client(to, scenario)) as dynamodb:
         dynamodb.batch_write_item(RequestItems={"another": [put(1)]})
     assert "another" in to.counters()["first_invalid"]
 
 
-def test_nothing_else_is_served(to, scenario):
+def test_sink_refuses_other_operations(to, scenario):
     to.reset(scenario)
     with (
         closing(client(to, scenario)) as dynamodb,
@@ -127,13 +127,13 @@ def test_nothing_else_is_served(to, scenario):
         dynamodb.list_tables()
 
 
-def test_its_certificate_is_needed(to):
+def test_sink_is_refused_without_its_certificate(to):
     scenario = Scenario(SHAPES["quoted"], tls=True, latency=0.0)
     with closing(client(to, scenario, verify=True)) as dynamodb, pytest.raises(SSLError):
         dynamodb.describe_table(TableName=TABLE)
 
 
-def test_its_certificate_stands_the_strictest_check(to):
+def test_sink_certificate_passes_strict_verification(to):
     context = ssl.create_default_context(cafile=to.ready["ca"])
     context.verify_flags |= ssl.VERIFY_X509_STRICT
     port = urlsplit(to.ready["https"]).port
@@ -145,7 +145,7 @@ def test_its_certificate_stands_the_strictest_check(to):
 
 
 def raw(to, *pieces, answers=1):
-    """Send these, with a pause before each but the first, and give so many answers' bodies."""
+    """Send the pieces with pauses, and return the status and body of each response."""
     found = []
     with socket.create_connection(
         ("127.0.0.1", urlsplit(to.ready["http"]).port), timeout=30
@@ -169,7 +169,7 @@ def request(number, head=SIGNED):
     return head.encode() + body
 
 
-def test_requests_may_come_in_pieces_or_together(to, scenario):
+def test_sink_accepts_split_and_pipelined_requests(to, scenario):
     to.reset(scenario)
     sent = request(1) + request(2) + request(3)
     cuts = (5, 100, len(request(1)) + 60)
@@ -178,7 +178,7 @@ def test_requests_may_come_in_pieces_or_together(to, scenario):
     assert to.counters()["items"] == 3
 
 
-def test_what_is_not_signed_is_refused(to, scenario):
+def test_sink_refuses_unsigned_requests(to, scenario):
     to.reset(scenario)
     ((status, answer),) = raw(to, request(1, head="POST / HTTP/1.1\r\n"))
     assert status == b"400"
@@ -186,16 +186,16 @@ def test_what_is_not_signed_is_refused(to, scenario):
     assert to.counters()["requests"] == 0
 
 
-def test_an_answer_takes_its_time_and_others_need_not_wait_for_it(to, scenario):
+def test_sink_delays_responses_by_the_latency(to, scenario):
     to.reset(replace(scenario, latency=0.3))
     begin = time.monotonic()
     assert len(raw(to, request(1) + request(2), answers=2)) == 2
-    # No later than so is nobody's promise: a machine may be busy.
+    # There is no upper bound: the machine may be busy.
     assert time.monotonic() - begin >= 0.3
     assert to.counters()["items"] == 2
 
 
-def test_what_it_cannot_put_off_is_counted_at_once(monkeypatch):
+def test_sink_counts_at_once_when_its_backlog_is_full(monkeypatch):
     monkeypatch.setattr(sink, "BACKLOG_BYTES", 1000)
     counting = sink.Sink()
     counting.reset({"table": TABLE, "keys": {"id": "N"}})
@@ -206,13 +206,13 @@ def test_what_it_cannot_put_off_is_counted_at_once(monkeypatch):
     assert counting.counters()["items"] == 1000 // len(body) + 5
 
 
-def test_it_listens_on_this_machine_only(to):
+def test_sink_listens_on_loopback_only(to):
     for name in ("http", "https"):
         with pytest.raises(OSError):
             socket.create_connection(("127.0.0.2", urlsplit(to.ready[name]).port), timeout=5)
 
 
-def test_it_ends_with_who_started_it_whatever_ended_that(tmp_path):
+def test_sink_ends_when_its_parent_is_killed(tmp_path):
     starter = subprocess.Popen(
         [sys.executable, "-c", STARTER, str(tmp_path)], stdout=subprocess.PIPE, cwd=ROOT
     )
@@ -224,7 +224,7 @@ def test_it_ends_with_who_started_it_whatever_ended_that(tmp_path):
     until(lambda: not alive(pid), "the sink outlives its starter")
 
 
-def test_no_private_key_is_left_behind(to):
+def test_sink_deletes_its_private_key(to):
     trusted = Path(to.ready["ca"])
     assert [path for path in trusted.parent.iterdir() if path.is_file()] == [trusted]
     assert "PRIVATE" not in trusted.read_text()

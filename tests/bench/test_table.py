@@ -1,4 +1,4 @@
-"""`make bench-table`, with few rows."""
+"""`make bench-table` measures every writer, with few rows here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ROWS = 6000
 
 @pytest.fixture
 def drained(monkeypatch):
-    """One table, without a burst: as it is after minutes, at once."""
+    """Table without saved-up burst capacity, as after minutes of load."""
     capacity = table.Capacity(on_demand=2000.0, burst_seconds=1.0, saved=0.0)
     monkeypatch.setattr(table, "TABLES", {"drained": capacity})
 
 
-def test_every_writer_is_measured_to_the_last_row(drained, tmp_path, capsys):
+def test_table_measures_every_writer_to_the_last_row(drained, tmp_path, capsys):
     path = tmp_path / "results.json"
     table.main(["--rows", str(ROWS), "--seed", "7", "--json", str(path)])
     found = json.loads(path.read_text())
@@ -30,7 +30,7 @@ def test_every_writer_is_measured_to_the_last_row(drained, tmp_path, capsys):
     assert by_name.keys() == table.WRITERS.keys()
     for name, each in by_name.items():
         assert each["items_written"] == ROWS
-        # The table takes no more than that.
+        # The table accepts no more than this rate.
         assert each["seconds"] >= ROWS / 2000 - 1
         assert each["requests"] >= ROWS / 25
         assert 0 <= each["requests_throttled"] <= each["requests"]
@@ -40,18 +40,18 @@ def test_every_writer_is_measured_to_the_last_row(drained, tmp_path, capsys):
     assert ours["items_returned"] < plain["items_returned"]
 
 
-def test_the_same_seed_gives_the_same_figures(drained):
+def test_table_figures_are_equal_for_the_same_seed(drained):
     first, again = (
-        table.measure("ddbload", "drained", table.load_of(ROWS, None), seed=3) for _ in range(2)
+        table.measure("ddbload", "drained", table.make_load(ROWS, None), seed=3) for _ in range(2)
     )
     for each in (first, again):
         del each["simulation_cpu_seconds"]
     assert first == again
 
 
-def test_words_have_as_many_rows_as_in_the_file_that_is_made(made):
+def test_one_grams_have_runs_like_the_generated_file(made):
     path, _ = made(SHAPES["ngrams"], ROWS)
-    load = table.load_of(ROWS, path)
+    load = table.make_load(ROWS, path)
     runs = list(load.runs(None))
     assert sum(runs) == load.rows == ROWS
     assert max(runs) <= 209
