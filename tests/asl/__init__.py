@@ -1,1 +1,1 @@
-"""The state machine's definition, as it lies in the repository."""
+"""Tests of the state machine's definition in the repository."""

@@ -1,4 +1,4 @@
-"""The state machine as it lies in the repository, before any substitution."""
+"""Read the state machine's definition from the repository, before substitution."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ CHILD: dict[str, Any] = MACHINE["States"]["ImportChunks"]["ItemProcessor"]
 
 
 def states() -> Iterator[tuple[str, dict[str, Any]]]:
-    """All states, the Map's children too."""
+    """Yield all states, those of the Map's children included."""
     yield from MACHINE["States"].items()
     yield from CHILD["States"].items()
 
 
 def tasks() -> dict[str, dict[str, Any]]:
-    """The states that call a function."""
+    """Return the states that call a function."""
     return {name: state for name, state in states() if state["Type"] == "Task"}
 
 
 def successors(state: dict[str, Any]) -> set[str]:
-    """Where it may go from a state."""
+    """Return the names of the states that can follow a state."""
     found = {choice["Next"] for choice in state.get("Choices", ())}
     found |= {catch["Next"] for catch in state.get("Catch", ())}
     return found | {state[name] for name in ("Next", "Default") if name in state}

@@ -1,4 +1,4 @@
-"""Static checks of statemachine/import.asl.json: what AWS would refuse, and what DESIGN says."""
+"""The state machine's definition is valid for AWS and matches the design."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FUNCTIONS = {
     "Report": ("${ReportFunctionArn}", "FunctionsReportFunction"),
 }
 LIMIT_CHARACTERS = 1_048_576
-"""Step Functions': a definition's size."""
+"""Step Functions' limit on the size of a definition."""
 
 
-def test_asl_validator_finds_nothing():
+def test_definition_passes_asl_validator():
     done = subprocess.run(
         [str(VALIDATOR), "--json-path", str(DEFINITION)],
         capture_output=True,
@@ -36,7 +36,7 @@ def test_asl_validator_finds_nothing():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_substitutions_are_these_four_and_stand_where_text_stands():
+def test_definition_has_only_known_substitutions():
     assert sorted(set(re.findall(r"\$\{[^}]*\}", TEXT))) == [
         "${ImportChunkFunctionArn}",
         "${PreflightFunctionArn}",
@@ -46,7 +46,7 @@ def test_substitutions_are_these_four_and_stand_where_text_stands():
     assert len(TEXT) < LIMIT_CHARACTERS
 
 
-def test_what_is_deployed_is_this_very_text(template: Template):
+def test_stack_deploys_the_definition_unchanged(template: Template):
     machine = template.resources["WorkflowStateMachine"]["Properties"]
     assert machine["DefinitionString"] == TEXT
     given = {f"${{{name}}}" for name in machine["DefinitionSubstitutions"]}
@@ -54,7 +54,7 @@ def test_what_is_deployed_is_this_very_text(template: Template):
 
 
 @pytest.mark.parametrize("machine", [MACHINE, CHILD], ids=["machine", "child"])
-def test_every_state_is_reached_and_every_way_ends(machine: dict[str, Any]):
+def test_every_state_is_reachable_and_leads_to_an_end(machine: dict[str, Any]):
     found = {machine["StartAt"]}
     while more := {each for name in found for each in successors(machine["States"][name])} - found:
         found |= more
@@ -76,7 +76,7 @@ def test_every_state_is_reached_and_every_way_ends(machine: dict[str, Any]):
     assert ends == set(machine["States"])
 
 
-def test_tasks_call_their_functions_with_the_whole_state_and_give_their_answer():
+def test_task_passes_the_whole_state_and_returns_the_payload():
     found = tasks()
     assert set(found) == set(FUNCTIONS)
     for name, task in found.items():
@@ -86,16 +86,16 @@ def test_tasks_call_their_functions_with_the_whole_state_and_give_their_answer()
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_task_outlasts_its_function(template: Template, name: str):
-    """So that no invocation that timed out runs beside its retry."""
+def test_task_timeout_exceeds_the_functions(template: Template, name: str):
+    """A task that ended first would retry beside an invocation that still runs."""
     timeout = template.resources[FUNCTIONS[name][1]]["Properties"]["Timeout"]
     assert tasks()[name]["TimeoutSeconds"] > timeout
-    # Also with any timeout that the knob may set.
+    # 900 seconds is the maximum that the setting allows.
     assert tasks()[name]["TimeoutSeconds"] > 900
 
 
 def permanent() -> set[str]:
-    """The errors that trying again cannot help, by ddbload/errors.py."""
+    """Return the names of errors that a retry cannot fix, from ddbload/errors.py."""
     return {
         name
         for name, error in inspect.getmembers(errors, inspect.isclass)
@@ -106,7 +106,7 @@ def permanent() -> set[str]:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_permanent_errors_are_not_retried_and_all_others_are(name: str):
+def test_task_retries_all_but_permanent_errors(name: str):
     first, _, last = tasks()[name]["Retry"]
     assert set(first) == {"ErrorEquals", "MaxAttempts"}
     assert first["MaxAttempts"] == 0
@@ -123,16 +123,16 @@ def test_permanent_errors_are_not_retried_and_all_others_are(name: str):
     }
 
 
-def test_errors_go_to_the_report_and_never_round_it():
+def test_errors_lead_to_the_report():
     for name in ("Preflight", "ImportChunks"):
         assert MACHINE["States"][name]["Catch"] == [
             {"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "Report"}
         ]
-    # Where there is no report there is no success.
+    # A run without a report must not succeed.
     assert "Catch" not in MACHINE["States"]["Report"]
 
 
-def test_the_users_input_travels_whole():
+def test_begin_passes_the_whole_input():
     assert MACHINE["States"]["Begin"] == {
         "Type": "Pass",
         "Comment": MACHINE["States"]["Begin"]["Comment"],
@@ -147,7 +147,7 @@ def test_the_users_input_travels_whole():
     assert "$.input" not in TEXT
 
 
-def test_the_map_is_what_the_design_says():
+def test_map_matches_the_design():
     state = dict(MACHINE["States"]["ImportChunks"])
     processor = state.pop("ItemProcessor")
     del state["Comment"], state["Catch"]
@@ -178,7 +178,7 @@ def test_the_map_is_what_the_design_says():
     assert processor["States"]["Done"]["Result"] == {}
 
 
-def test_only_what_aws_and_the_emulator_both_run():
+def test_definition_uses_only_emulated_features():
     assert "QueryLanguage" not in TEXT
     assert "ItemBatcher" not in TEXT
     assert "Arguments" not in TEXT
@@ -187,8 +187,8 @@ def test_only_what_aws_and_the_emulator_both_run():
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_that_has_no_room_now_is_waited_for(name: str):
-    """An import holds its place for up to 15 minutes: others are not to fail for want of one."""
+def test_task_retries_for_hours_when_lambda_throttles(name: str):
+    """An import occupies an environment for up to 15 minutes; others wait instead of failing."""
     waiting = tasks()[name]["Retry"][1]
     assert waiting["ErrorEquals"] == [
         "Lambda.AWSLambdaException",
@@ -197,11 +197,11 @@ def test_a_function_that_has_no_room_now_is_waited_for(name: str):
         "Lambda.TooManyRequestsException",
     ]
     assert waiting["JitterStrategy"] == "FULL"
-    # Half of the longest delay is what full jitter comes to.
+    # Full jitter waits half of the maximum delay on average.
     assert waiting["MaxAttempts"] * waiting["MaxDelaySeconds"] / 2 > 4 * 3600
 
 
-def test_a_chunk_that_failed_leaves_word_and_fails():
+def test_failed_chunk_is_recorded_then_fails():
     states_of_child = CHILD["States"]
     caught = {"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "LeaveWord"}
     assert states_of_child["ImportChunk"]["Catch"] == [caught]
@@ -211,7 +211,7 @@ def test_a_chunk_that_failed_leaves_word_and_fails():
     assert (failed["ErrorPath"], failed["CausePath"]) == ("$.error.name", "$.error.message")
 
 
-def test_success_is_said_by_the_report_only():
+def test_execution_succeeds_only_by_the_reports_status():
     outcome = MACHINE["States"]["Outcome?"]
     (choice,) = outcome["Choices"]
     assert choice["Next"] == "Succeeded"

@@ -1,4 +1,4 @@
-"""docs/state-machine.md, which is generated."""
+"""docs/state-machine.md is generated from the definition."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from infra.diagram import page
 from tests.asl.definition import MACHINE, states
 
 
-def test_the_page_is_up_to_date():
-    """`python -m infra.diagram` writes it."""
+def test_state_machine_page_is_up_to_date():
+    """`python -m infra.diagram` generates the page."""
     assert STATE_MACHINE_PAGE.read_text("utf-8") == page(MACHINE)
 
 
-def test_it_has_every_state_and_every_way():
+def test_diagram_has_every_state_and_transition():
     drawn = page(MACHINE).partition("```mermaid")[2].partition("```")[0]
     for name, _ in states():
         assert f'"{name}' in drawn
@@ -22,8 +22,8 @@ def test_it_has_every_state_and_every_way():
     assert drawn.count("subgraph") == drawn.count("\n  end") == 1
 
 
-def test_no_word_of_it_is_one_of_mermaids():
-    """`end` as an identifier breaks a diagram, and so do a `?` and quotes in a label."""
+def test_diagram_avoids_mermaid_keywords():
+    """An identifier `end`, or `?` and quotes in a label, would break the diagram."""
     drawn = page(MACHINE).partition("```mermaid")[2].partition("```")[0]
     for line in drawn.splitlines():
         assert line.count('"') % 2 == 0

@@ -1,4 +1,4 @@
-"""Writes docs/cost.md: `python -m tests.docs.cost > docs/cost.md`. A test compares the two.
+"""Generate docs/cost.md: `python -m tests.docs.cost > docs/cost.md`. A test compares the two.
 
 The arithmetic is that of `ddbload plan`, in `ddbload/pipeline/plan/price.py`.
 """
@@ -31,12 +31,12 @@ KEY_MONTH = 1.0
 
 ROW_BYTES = 100
 TABLE_RATE = 4000
-"""Write units a second that a new on-demand table takes from its first second on."""
+"""Write units per second that a new on-demand table accepts from its first second on."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run of so many rows, in a file of `ROW_BYTES` each, at the defaults."""
+    """Run with the default settings over rows of `ROW_BYTES` bytes."""
 
     rows: int
 
@@ -54,15 +54,15 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """What the import takes: the table is the limit, unless processors are."""
+        """Duration of the import: limited by the table, or by the processors."""
         return max(self.rows / TABLE_RATE, self.rows / 1e6 * CPU_SECONDS / self.workers)
 
     @property
     def work(self) -> Workload:
         return Workload(self.bytes, self.chunks, self.workers, self.seconds)
 
-    def lines(self) -> list[PriceLine]:
-        """What is paid for, how it was counted, and dollars."""
+    def lines(self) -> list[Line]:
+        """Return the lines of the bill: service, calculation, dollars."""
         return [writes(self.rows), *self.work.lines()]
 
     @property
@@ -71,7 +71,7 @@ class Run:
 
 
 def page() -> str:
-    """docs/cost.md."""
+    """Render docs/cost.md."""
     runs = [Run(10**6), Run(10**8)]
     return f"""\
 # What it costs

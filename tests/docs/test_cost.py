@@ -1,4 +1,4 @@
-"""docs/cost.md is what the arithmetic says today."""
+"""docs/cost.md matches the arithmetic of `ddbload plan`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ddbload.plan import price
 from tests.docs.cost import KNOBS, ROOT, TABLE_RATE, Run, page
 
 
-def test_the_page_is_up_to_date():
+def test_cost_page_is_up_to_date():
     written = (ROOT / "docs" / "cost.md").read_text("utf-8")
     assert written == page(), "python -m tests.docs.cost > docs/cost.md"
 
 
 @pytest.mark.parametrize("rows", [10**6, 10**8])
-def test_each_line_adds_up_from_what_it_shows(rows):
-    """By hand, from the numbers as a reader sees them."""
+def test_cost_line_adds_up(rows):
+    """The test recomputes each line from the numbers that a reader sees."""
     for line in Run(rows).lines():
         shown = sum(_products(line.service, line.how))
         assert shown == pytest.approx(line.dollars, rel=0.02, abs=2e-5), line
@@ -30,7 +30,7 @@ def _products(what, how):
         price = float(re.search(r"x \$([\d.]*\d)", part)[1])
         unit = next((unit for word, unit in units.items() if part.rstrip(",").find(word) > 0), 1)
         if what == "Lambda" and "GB-s" in part:
-            # The last number before the price: the ones before it say how it came to be.
+            # The last number before the price is the product; those before it show its factors.
             yield float(re.search(r"([\d,]+) GB-s", part)[1].replace(",", "")) * price
         elif what == "CloudWatch" and "metrics" in part:
             hours = float(re.search(r"for (\d+) h", part)[1])
@@ -39,19 +39,19 @@ def _products(what, how):
             yield counts[0] * price * unit
 
 
-def test_who_waits_is_paid_for():
-    """A run that the table holds up costs Lambda in proportion to its workers."""
+def test_lambda_cost_includes_waiting_for_the_table():
+    """A run that waits for the table costs Lambda time in proportion to its workers."""
     run = Run(10**8)
     assert run.seconds == 10**8 / TABLE_RATE
     assert run.work.gb_seconds > 0.99 * run.workers * run.seconds * 1769 / 1024
 
 
-def test_a_deployment_is_as_the_arithmetic_has_it():
+def test_cost_assumptions_match_the_deployment():
     assert KNOBS["memory_mb"]["import_chunk"] == price.MEMORY_MB
     assert KNOBS["timeout_seconds"] == price.TIMEOUT_SECONDS
     assert KNOBS["reserve_seconds"] == price.RESERVE_SECONDS
 
 
-def test_the_readme_says_the_same():
+def test_readme_states_the_cost_of_a_million_rows():
     readme = (ROOT / "README.md").read_text("utf-8")
     assert f"million rows of up to 1 KB cost about ${Run(10**6).total:.2f}," in readme

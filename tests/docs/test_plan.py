@@ -1,4 +1,4 @@
-"""docs/plan.md has every field of a plan, and no other."""
+"""docs/plan.md documents every field of a plan."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.unit.pipeline.world import World
 
 PAGE = (ROOT / "docs" / "plan.md").read_text("utf-8")
 OPEN = {"price.services"}
-"""Its fields are names."""
+"""Objects whose fields are arbitrary names."""
 
 
 def fields(value: Any, path: str = "") -> set[str]:
-    """The paths of an object's fields: `keys.hottest.share`, `columns[].name`."""
+    """Return the paths of an object's fields: `keys.hottest.share`, `columns[].name`."""
     found = {path} if path else set()
     if path in OPEN:
         return found
@@ -29,7 +29,7 @@ def fields(value: Any, path: str = "") -> set[str]:
 
 
 def documented() -> set[str]:
-    """Each field that a row of the page's table names: `a.b`, `.c` and so `a.c`."""
+    """Return the fields that the page's table names; `.c` below a row `a.b` means `a.c`."""
     found: set[str] = set()
     table = PAGE.partition("## `--json`")[2].partition("## Warnings")[0]
     for line in table.splitlines():
@@ -48,7 +48,7 @@ def documented() -> set[str]:
     return found
 
 
-def test_every_field_is_documented():
+def test_plan_page_documents_every_field():
     rows = "".join(f"{n % 7000},t{n % 2}\n" for n in range(8000))
     world = World(f"id,team\n,x\n{rows}".encode(), indexes=[[("team", "S")]], types={"team": "S"})
     world.options["max_wcu"] = 1.0

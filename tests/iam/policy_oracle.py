@@ -1,10 +1,10 @@
-"""What IAM's patterns and policies mean, written down a second time: slowly and plainly."""
+"""Second implementation of IAM's patterns and policies: slow, plain, and independent."""
 
 from __future__ import annotations
 
 
 def matches(pattern: str, text: str) -> bool:
-    """`*`: any letters or none; `?`: one letter; anything else: itself."""
+    """Match `*` with any characters, `?` with one character, and others literally."""
     if not pattern:
         return not text
     if pattern[0] == "*":
@@ -13,7 +13,10 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def allows(statements: list[dict], action: str, resource: str) -> bool:
-    """By the IAM User Guide, "Policy evaluation logic", for identity-based policies alone."""
+    """Evaluate statements by the IAM User Guide, "Policy evaluation logic".
+
+    Only identity-based policies are covered.
+    """
     effects = {
         statement["Effect"]
         for statement in statements

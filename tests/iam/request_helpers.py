@@ -1,4 +1,4 @@
-"""Requests exactly as botocore signs and sends them, caught before they leave."""
+"""Capture requests exactly as botocore signs them, before they are sent."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ KEY = "ASIAEXAMPLE"
 
 
 class _CaughtError(Exception):
-    """Ends the call."""
+    """Error that stops a call before it is sent."""
 
 
-def sent(service: str, operation: str, *, endpoint: str | None = None, **parameters) -> Request:
-    """The request of `client.operation(**parameters)`. `endpoint`: as endpoint_url."""
+def capture_request(
+    service: str, operation: str, *, endpoint: str | None = None, **parameters
+) -> Request:
+    """Return the request of `client.operation(**parameters)`, sent to `endpoint` if given."""
     client = boto3.client(
         service,
         region_name=REGION,
@@ -53,9 +55,11 @@ def sent(service: str, operation: str, *, endpoint: str | None = None, **paramet
     return Request(request.method, url.path, url.query, headers, lambda: content)
 
 
-def asked(service: str, operation: str, *, endpoint: str | None = None, **parameters) -> list:
-    """What that request asks for, as (action, resource) pairs."""
-    request = sent(service, operation, endpoint=endpoint, **parameters)
+def required_pairs(
+    service: str, operation: str, *, endpoint: str | None = None, **parameters
+) -> list:
+    """Return the permissions that the operation needs, as (action, resource) pairs."""
+    request = capture_request(service, operation, endpoint=endpoint, **parameters)
     signature = parse_signature(request)
     assert signature is not None
     assert (signature.access_key, signature.region) == (KEY, REGION)

@@ -4,7 +4,7 @@ import pytest
 
 from localaws.iam.actions import required_actions
 from localaws.iam.requests import Request, UnknownCall, parse_signature
-from tests.iam.request_helpers import ACCOUNT, PLACE, REGION, asked
+from tests.iam.request_helpers import ACCOUNT, PLACE, REGION, required_pairs
 
 BOOKS = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/books"
 OTHER = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/other"
@@ -49,9 +49,9 @@ DELETE = {"DeleteRequest": KEY}
         ("list_tables", {}, [("ListTables", "*")]),
     ],
 )
-def test_dynamodb(operation, parameters, calls):
+def test_dynamodb_operation_needs_its_actions(operation, parameters, calls):
     expected = [(f"dynamodb:{action}", resource) for action, resource in calls]
-    assert asked("dynamodb", operation, **parameters) == expected
+    assert required_pairs("dynamodb", operation, **parameters) == expected
 
 
 MACHINE = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:import"
@@ -72,8 +72,10 @@ MAP_RUN = f"arn:aws:states:{REGION}:{ACCOUNT}:mapRun:import/ImportChunks:1"
         ("list_state_machines", {}, "ListStateMachines", "*"),
     ],
 )
-def test_step_functions(operation, parameters, action, resource):
-    assert asked("stepfunctions", operation, **parameters) == [(f"states:{action}", resource)]
+def test_step_functions_operation_needs_its_action(operation, parameters, action, resource):
+    assert required_pairs("stepfunctions", operation, **parameters) == [
+        (f"states:{action}", resource)
+    ]
 
 
 FUNCTION = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:f"
@@ -95,8 +97,8 @@ FUNCTION = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:f"
         ("list_functions", {}, "ListFunctions", "*"),
     ],
 )
-def test_lambda(operation, parameters, action, resource):
-    assert asked("lambda", operation, **parameters) == [(f"lambda:{action}", resource)]
+def test_lambda_operation_needs_its_action(operation, parameters, action, resource):
+    assert required_pairs("lambda", operation, **parameters) == [(f"lambda:{action}", resource)]
 
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:q"
@@ -125,8 +127,8 @@ STREAM = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/g:log-stream:s"
          [("events:PutRule", f"arn:aws:events:{REGION}:{ACCOUNT}:rule/r")]),
     ],
 )  # fmt: skip
-def test_other_services(service, operation, parameters, calls):
-    assert asked(service, operation, **parameters) == calls
+def test_other_operation_needs_its_action(service, operation, parameters, calls):
+    assert required_pairs(service, operation, **parameters) == calls
 
 
 @pytest.mark.parametrize(
@@ -146,29 +148,29 @@ def test_other_services(service, operation, parameters, calls):
         ("sqs", "start_message_move_task", {"SourceArn": QUEUE}),
     ],
 )
-def test_what_is_not_known_is_an_error(service, operation, parameters):
+def test_operation_is_refused_if_unlisted(service, operation, parameters):
     with pytest.raises(UnknownCall):
-        asked(service, operation, **parameters)
+        required_pairs(service, operation, **parameters)
 
 
 @pytest.mark.parametrize("body", [b"no json", b"[]", b"\xff"])
-def test_a_body_that_is_no_object_is_an_error(body):
+def test_request_is_refused_unless_its_body_is_a_json_object(body):
     request = Request("POST", "/", "", {"x-amz-target": "DynamoDB_20120810.PutItem"}, lambda: body)
-    with pytest.raises(UnknownCall, match="no JSON object"):
+    with pytest.raises(UnknownCall, match="not a JSON object"):
         required_actions("dynamodb", request, PLACE)
 
 
-def test_a_target_of_another_service_than_signed_for_is_an_error():
+def test_request_is_refused_with_another_services_target():
     request = Request("POST", "/", "", {"x-amz-target": "DynamoDB_20120810.ListTables"})
     with pytest.raises(UnknownCall):
         required_actions("logs", request, PLACE)
-    # By its name alone it would be one of that service.
+    # The name alone matches an action of the service.
     request = Request("POST", "/", "", {"x-amz-target": "DynamoDB_20111205.ListTables"})
     with pytest.raises(UnknownCall):
         required_actions("dynamodb", request, PLACE)
 
 
-def test_a_presigned_url_is_signed_too():
+def test_signature_is_read_from_a_presigned_url():
     query = "X-Amz-Credential=AKIA%2F20260101%2Feu-west-1%2Fs3%2Faws4_request&X-Amz-Expires=60"
     signature = parse_signature(Request("GET", "/b/k", query, {}))
     assert signature is not None
@@ -180,5 +182,5 @@ def test_a_presigned_url_is_signed_too():
 
 
 @pytest.mark.parametrize("header", ["", "AWS4-HMAC-SHA256 ", "AWS key:x", "AWS4-X Credential=a/b"])
-def test_what_is_not_signed_has_no_signature(header):
+def test_signature_is_none_without_credentials(header):
     assert parse_signature(Request("GET", "/", "", {"authorization": header})) is None

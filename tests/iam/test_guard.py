@@ -5,7 +5,7 @@ import json
 import pytest
 
 from localaws.iam.guard import Guard
-from tests.iam.request_helpers import REGION, ROLE, sent
+from tests.iam.request_helpers import REGION, ROLE, capture_request
 
 READ = {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": ["arn:aws:s3:::b/runs/*"]}
 LIST = {"Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": ["arn:aws:s3:::b"]}
@@ -17,7 +17,7 @@ WRITE = {
 
 
 class Account:
-    """Roles whose policies change while they are in use."""
+    """Policies of a role, which may change while it is in use."""
 
     def __init__(self, *statements):
         self.allow(*statements)
@@ -39,10 +39,10 @@ def lines(record):
 
 
 def get(key, bucket="b"):
-    return sent("s3", "get_object", Bucket=bucket, Key=key)
+    return capture_request("s3", "get_object", Bucket=bucket, Key=key)
 
 
-def test_what_no_statement_allows_is_refused_in_the_words_of_aws():
+def test_guard_refuses_in_awss_words_without_an_allow():
     guard = Guard(Account(READ), enforce=True)
     assert guard(ROLE, "s3", REGION, get("runs/1/run.json")) is None
     assert guard(ROLE, "s3", REGION, get("secret")) == (
@@ -52,23 +52,23 @@ def test_what_no_statement_allows_is_refused_in_the_words_of_aws():
     )
 
 
-def test_what_a_statement_denies_is_refused_in_other_words():
+def test_guard_refuses_with_another_message_after_an_explicit_deny():
     guard = Guard(Account(READ, {**READ, "Effect": "Deny"}), enforce=True)
     refusal = guard(ROLE, "s3", REGION, get("runs/1/run.json"))
     assert refusal is not None
     assert refusal.endswith("with an explicit deny in an identity-based policy")
 
 
-def test_a_request_needs_every_one_of_its_rights():
+def test_request_is_refused_without_every_permission():
     guard = Guard(Account(WRITE), enforce=True)
     books = {"books": [{"PutRequest": {"Item": {}}}]}
     other = {"other": [{"PutRequest": {"Item": {}}}]}
     for tables, allowed in ((books, True), (books | other, False), (other | books, False)):
-        request = sent("dynamodb", "batch_write_item", RequestItems=tables)
+        request = capture_request("dynamodb", "batch_write_item", RequestItems=tables)
         assert (guard(ROLE, "dynamodb", REGION, request) is None) == allowed
 
 
-def test_calls_are_written_down_once_each_also_those_that_are_not_allowed(record):
+def test_guard_records_each_call_once_even_if_not_allowed(record):
     guard = Guard(Account(READ), record=record)
     for _ in range(2):
         assert guard(ROLE, "s3", REGION, get("runs/1/run.json")) is None
@@ -80,8 +80,8 @@ def test_calls_are_written_down_once_each_also_those_that_are_not_allowed(record
     ]
 
 
-def test_what_is_not_known_is_written_down_and_refused(record):
-    request = sent("ssm", "get_parameter", Name="p")
+def test_guard_records_and_refuses_an_unknown_call(record):
+    request = capture_request("ssm", "get_parameter", Name="p")
     assert Guard(Account(READ), record=record)(ROLE, "ssm", REGION, request) is None
     (line,) = lines(record)
     assert line["role"] == ROLE
@@ -91,7 +91,7 @@ def test_what_is_not_known_is_written_down_and_refused(record):
     assert "does not know which permissions" in refusal
 
 
-def test_a_policy_that_cannot_be_judged_allows_nothing_and_says_so(record):
+def test_guard_refuses_with_an_unsupported_policy(record):
     guard = Guard(Account({**READ, "NotResource": "*"}), record=record, enforce=True)
     refusal = guard(ROLE, "s3", REGION, get("runs/1/run.json"))
     assert refusal is not None
@@ -101,12 +101,12 @@ def test_a_policy_that_cannot_be_judged_allows_nothing_and_says_so(record):
     assert "NotResource" in line["unsupported"]
 
 
-def test_a_role_that_does_not_exist_may_do_nothing():
+def test_guard_refuses_a_role_that_does_not_exist():
     guard = Guard(Account(READ), enforce=True)
     assert guard(f"{ROLE}2", "s3", REGION, get("runs/1/run.json")) is not None
 
 
-def test_changed_policies_count_at_once():
+def test_guard_uses_changed_policies_at_once():
     account = Account(READ)
     guard = Guard(account, enforce=True)
     assert guard(ROLE, "s3", REGION, get("runs/1/run.json")) is None
@@ -114,7 +114,7 @@ def test_changed_policies_count_at_once():
     assert guard(ROLE, "s3", REGION, get("runs/1/run.json")) is not None
 
 
-def test_only_who_may_list_a_bucket_learns_that_an_object_is_missing(record):
+def test_missing_object_is_hidden_without_list_bucket(record):
     missing = get("runs/2/run.json")
     hidden = Guard(Account(READ), enforce=True).check_missing_object(ROLE, REGION, missing)
     assert hidden is not None
@@ -124,11 +124,11 @@ def test_only_who_may_list_a_bucket_learns_that_an_object_is_missing(record):
     assert lines(record) == [
         {"role": ROLE, "action": "s3:ListBucket", "resource": "arn:aws:s3:::b", "allowed": True}
     ]
-    put = sent("s3", "put_object", Bucket="b", Key="k", Body=b"")
+    put = capture_request("s3", "put_object", Bucket="b", Key="k", Body=b"")
     assert Guard(Account(READ), enforce=True).check_missing_object(ROLE, REGION, put) is None
 
 
-def test_without_enforcement_nothing_is_refused(record):
+def test_guard_refuses_nothing_without_enforcement(record):
     guard = Guard(Account(), record=record)
     assert guard(ROLE, "s3", REGION, get("secret")) is None
     assert guard.check_missing_object(ROLE, REGION, get("secret")) is None

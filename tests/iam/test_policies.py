@@ -27,7 +27,7 @@ def judge(statement: dict, action: str, resource: str) -> Verdict:
     [
         ("b/runs/*/run.json", "b/runs/1/run.json", True),
         ("b/runs/*/run.json", "b/runs//run.json", True),
-        # A `*` goes across slashes: whoever relies on folders must know it.
+        # `*` matches slashes too, so it does not stop at a folder.
         ("b/runs/*/run.json", "b/runs/1/chunks/run.json", True),
         ("b/runs/*/run.json", "b/runs/1/run_json", False),
         ("b/runs/*/run.json", "b/runs/1/run.jso", False),
@@ -58,7 +58,7 @@ def judge(statement: dict, action: str, resource: str) -> Verdict:
         ("*", "b/x", True),
     ],
 )
-def test_resources(pattern, key, allowed):
+def test_resource_pattern_matches_as_in_iam(pattern, key, allowed):
     verdict = judge({"Resource": f"arn:aws:s3:::{pattern}"}, "s3:GetObject", f"arn:aws:s3:::{key}")
     assert (verdict is Verdict.ALLOWED) == allowed
 
@@ -81,18 +81,18 @@ def test_resources(pattern, key, allowed):
         (["s3:PutObject", "s3:ListBucket"], "s3:GetObject", False),
     ],
 )
-def test_actions(pattern, action, allowed):
+def test_action_pattern_matches_as_in_iam(pattern, action, allowed):
     verdict = judge({"Action": pattern, "Resource": "*"}, action, "arn:aws:s3:::b/k")
     assert (verdict is Verdict.ALLOWED) == allowed
 
 
-def test_nothing_is_allowed_without_policies():
+def test_call_is_not_allowed_without_policies():
     call = Call("s3:GetObject", "arn:aws:s3:::b/k")
     assert Policies({}).judge(call) is Verdict.NOT_ALLOWED
     assert policies().judge(call) is Verdict.NOT_ALLOWED
 
 
-def test_one_deny_outweighs_every_allow_also_in_another_policy():
+def test_deny_overrides_allow_in_any_policy():
     everything = {"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
     nothing_there = {
         "Statement": [{"Effect": "Deny", "Action": "s3:*", "Resource": "arn:aws:s3:::b/k*"}]
@@ -108,7 +108,7 @@ def test_one_deny_outweighs_every_allow_also_in_another_policy():
         assert both.judge(Call("sqs:SendMessage", "arn:aws:s3:::b/k1")) is Verdict.ALLOWED
 
 
-def test_not_action_is_everything_else():
+def test_not_action_covers_all_other_actions():
     statement = {"Effect": "Allow", "NotAction": ["s3:Put*", "iam:*"], "Resource": "*"}
     rest = policies(statement)
     assert rest.allow(Call("s3:GetObject", "arn:aws:s3:::b/k"))
@@ -146,24 +146,24 @@ def test_not_action_is_everything_else():
         {"Unheard": "of"},
     ],
 )
-def test_what_would_be_judged_wrongly_is_refused(more):
+def test_statement_is_refused_if_unsupported(more):
     with pytest.raises(UnsupportedPolicy, match="p, statement 1"):
         policies(ALLOW | more)
 
 
 @pytest.mark.parametrize("missing", ["Effect", "Action", "Resource"])
-def test_what_is_missing_is_refused(missing):
+def test_statement_is_refused_with_a_missing_element(missing):
     with pytest.raises(UnsupportedPolicy, match=missing):
         policies({name: value for name, value in ALLOW.items() if name != missing})
 
 
-def test_documents_of_another_kind_are_refused():
+def test_document_is_refused_with_an_unknown_version_or_element():
     for more in ({"Version": "2030-01-01"}, {"Rules": []}):
         with pytest.raises(UnsupportedPolicy, match=r"^p: "):
             policies(ALLOW, **more)
 
 
-def test_the_statement_is_named_by_its_sid():
+def test_error_names_the_statement_by_its_sid():
     with pytest.raises(UnsupportedPolicy, match="p, statement Mine"):
         policies(ALLOW | {"Sid": "Mine", "NotResource": "*"})
 
@@ -173,13 +173,13 @@ def test_the_statement_is_named_by_its_sid():
     [
         ("true", True),
         ("false", False),
-        # One of a key's values is enough.
+        # One matching value is enough.
         (["false", "true"], True),
         (["true", "false"], True),
         (["false"], False),
     ],
 )
-def test_conditions_that_are_taken_for_granted(value, allowed):
+def test_secure_transport_condition_is_evaluated(value, allowed):
     statement = ALLOW | {"Condition": {"Bool": {"aws:SecureTransport": value}}}
     call = Call("s3:GetObject", "arn:aws:s3:::b/runs/1/run.json")
     assert policies(statement).allow(call) == allowed
@@ -187,7 +187,7 @@ def test_conditions_that_are_taken_for_granted(value, allowed):
     assert denied.allow(call) != allowed
 
 
-def test_all_conditions_are_needed(monkeypatch):
+def test_statement_needs_all_its_conditions(monkeypatch):
     known = {("A", "k", "v"): False, ("B", "k", "v"): True, ("B", "l", "v"): True}
     monkeypatch.setattr(module, "CONDITIONS", known)
     call = Call("s3:GetObject", "arn:aws:s3:::b/runs/1/run.json")
@@ -217,6 +217,6 @@ _STATEMENTS = st.builds(
     action=_ACTIONS,
     resource=_ARNS,
 )
-def test_the_same_as_written_down_a_second_time(statements, action, resource):
+def test_policies_agree_with_the_oracle(statements, action, resource):
     allowed = policies(*statements).allow(Call(action, resource))
     assert allowed == allows(statements, action, resource)

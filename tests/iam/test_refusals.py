@@ -1,4 +1,4 @@
-"""botocore's own parsers must see in each answer what they see in AWS's."""
+"""botocore parses each refusal like a refusal of AWS."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from botocore.parsers import create_parser
 
 from localaws.iam.refusals import access_denied
-from tests.iam.request_helpers import sent
+from tests.iam.request_helpers import capture_request
 
 WHY = 'User: <arn> & "co" is not authorized'
 
@@ -28,8 +28,8 @@ WHY = 'User: <arn> & "co" is not authorized'
          "AccessDenied", 403),
     ],
 )  # fmt: skip
-def test_access_denied(service, signed, operation, parameters, code, status):
-    request = sent(service, operation, **parameters)
+def test_access_denied_is_parsed_by_botocore(service, signed, operation, parameters, code, status):
+    request = capture_request(service, operation, **parameters)
     answer = access_denied(signed, request, WHY)
     parsed = _parsed(service, operation, answer)
     assert parsed["Error"]["Code"] == code
@@ -38,8 +38,8 @@ def test_access_denied(service, signed, operation, parameters, code, status):
     assert parsed["ResponseMetadata"]["RequestId"]
 
 
-def test_head_has_no_body():
-    answer = access_denied("s3", sent("s3", "head_object", Bucket="b", Key="k"), WHY)
+def test_access_denied_has_no_body_for_head():
+    answer = access_denied("s3", capture_request("s3", "head_object", Bucket="b", Key="k"), WHY)
     assert (answer.status, answer.body) == (403, b"")
 
 

@@ -9,7 +9,7 @@ from localaws.iam.policies import Policies, UnsupportedPolicy, policy_documents
 from localaws.iam.requests import Call
 
 ACCOUNT = "210987654321"
-"""One that no other test uses: moto keeps its backends for as long as the process lasts."""
+"""Account that no other test uses: moto keeps its backends until the process ends."""
 READ = Call("s3:GetObject", "arn:aws:s3:::b/k")
 WRITE = Call("s3:PutObject", "arn:aws:s3:::b/k")
 
@@ -30,7 +30,7 @@ def make_role(backend, boundary=None):
     return backend.create_role("worker", "{}", "/deep/", boundary, "", {}, None)
 
 
-def test_inline_and_attached_policies(backend):
+def test_policy_documents_include_inline_and_attached_policies(backend):
     role = make_role(backend)
     assert role.arn == f"arn:aws:iam::{ACCOUNT}:role/deep/worker"
     assert policy_documents(role.arn) == {}
@@ -43,7 +43,7 @@ def test_inline_and_attached_policies(backend):
     assert (policies.allow(READ), policies.allow(WRITE)) == (True, True)
 
 
-def test_of_an_attached_policy_the_default_version_counts(backend):
+def test_policy_documents_use_the_default_version(backend):
     role = make_role(backend)
     attached = backend.create_policy("", "/", document("s3:GetObject"), "attached", {})
     backend.attach_role_policy(attached.arn, "worker")
@@ -52,11 +52,11 @@ def test_of_an_attached_policy_the_default_version_counts(backend):
     assert (policies.allow(READ), policies.allow(WRITE)) == (False, True)
 
 
-def test_a_role_that_does_not_exist_has_none(backend):
+def test_policy_documents_are_empty_for_a_missing_role(backend):
     assert policy_documents(f"arn:aws:iam::{ACCOUNT}:role/nobody") == {}
 
 
-def test_a_boundary_is_refused(backend):
+def test_role_is_refused_with_a_permission_boundary(backend):
     boundary = backend.create_policy("", "/", document("s3:GetObject"), "boundary", {})
     role = make_role(backend, boundary.arn)
     with pytest.raises(UnsupportedPolicy, match="boundar"):

@@ -5,7 +5,7 @@ import pytest
 from localaws.iam.actions import required_actions
 from localaws.iam.requests import Call, Request, UnknownCall
 from localaws.iam.s3 import missing_object_action
-from tests.iam.request_helpers import PLACE, asked, pairs, sent
+from tests.iam.request_helpers import PLACE, capture_request, pairs, required_pairs
 
 HERE = "http://127.0.0.1:5000"
 BUCKET = "arn:aws:s3:::in.box"
@@ -47,8 +47,8 @@ NAMES = {"Bucket": "in.box", "Key": "a/b c+d.csv"}
         ("delete_object", {"IfMatch": "*"}, ["DeleteObject"]),
     ],
 )  # fmt: skip
-def test_objects(endpoint, operation, parameters, actions):
-    found = asked("s3", operation, endpoint=endpoint, **NAMES, **parameters)
+def test_object_operation_needs_its_actions(endpoint, operation, parameters, actions):
+    found = required_pairs("s3", operation, endpoint=endpoint, **NAMES, **parameters)
     assert found == [(f"s3:{action}", OBJECT) for action in actions]
 
 
@@ -71,32 +71,35 @@ def test_objects(endpoint, operation, parameters, actions):
         ("delete_bucket", {}, "DeleteBucket"),
     ],
 )
-def test_buckets(endpoint, bucket, operation, parameters, action):
-    found = asked("s3", operation, endpoint=endpoint, Bucket=bucket, **parameters)
+def test_bucket_operation_needs_its_action(endpoint, bucket, operation, parameters, action):
+    found = required_pairs("s3", operation, endpoint=endpoint, Bucket=bucket, **parameters)
     assert found == [(f"s3:{action}", f"arn:aws:s3:::{bucket}")]
 
 
-def test_all_buckets():
-    assert asked("s3", "list_buckets") == [("s3:ListAllMyBuckets", "*")]
+def test_list_buckets_needs_list_all_my_buckets():
+    assert required_pairs("s3", "list_buckets") == [("s3:ListAllMyBuckets", "*")]
 
 
-def test_copies_read_one_object_and_write_another():
+def test_copy_needs_read_and_write_actions():
     source = {"Bucket": "other", "Key": "x y/z"}
     read = ("s3:GetObject", "arn:aws:s3:::other/x y/z")
     written = ("s3:PutObject", OBJECT)
-    assert asked("s3", "copy_object", CopySource=source, **NAMES) == [written, read]
+    assert required_pairs("s3", "copy_object", CopySource=source, **NAMES) == [written, read]
     part = {"UploadId": "u", "PartNumber": 1}
-    assert asked("s3", "upload_part_copy", CopySource=source, **part, **NAMES) == [written, read]
+    assert required_pairs("s3", "upload_part_copy", CopySource=source, **part, **NAMES) == [
+        written,
+        read,
+    ]
     source["VersionId"] = "v1"
-    assert asked("s3", "copy_object", CopySource=source, **NAMES) == [
+    assert required_pairs("s3", "copy_object", CopySource=source, **NAMES) == [
         written,
         ("s3:GetObjectVersion", "arn:aws:s3:::other/x y/z"),
     ]
 
 
-def test_each_deleted_object_needs_its_own_right():
+def test_delete_objects_needs_an_action_for_each_key():
     objects = [{"Key": "a"}, {"Key": "b&c", "VersionId": "v1"}]
-    assert asked("s3", "delete_objects", Bucket="in.box", Delete={"Objects": objects}) == [
+    assert required_pairs("s3", "delete_objects", Bucket="in.box", Delete={"Objects": objects}) == [
         ("s3:DeleteObject", f"{BUCKET}/a"),
         ("s3:DeleteObjectVersion", f"{BUCKET}/b&c"),
     ]
@@ -117,7 +120,7 @@ def test_each_deleted_object_needs_its_own_right():
         ("/b/?", "?"),
     ],
 )
-def test_a_key_is_decoded_once_and_kept_as_it_is(path, key):
+def test_key_is_decoded_exactly_once(path, key):
     request = Request("GET", path, "", {"host": "127.0.0.1:5000"})
     assert pairs(required_actions("s3", request, PLACE)) == [
         ("s3:GetObject", f"arn:aws:s3:::b/{key}")
@@ -142,7 +145,7 @@ def test_a_key_is_decoded_once_and_kept_as_it_is(path, key):
         ("aws:5000", "k"),
     ],
 )
-def test_a_bucket_stands_in_the_host_or_in_the_path(host, bucket):
+def test_bucket_is_read_from_the_host_or_the_path(host, bucket):
     request = Request("GET", "/k/l", "", {"host": host})
     key = "l" if bucket == "k" else "k/l"
     assert pairs(required_actions("s3", request, PLACE)) == [
@@ -166,7 +169,7 @@ def test_a_bucket_stands_in_the_host_or_in_the_path(host, bucket):
         ("POST", "/b", "delete", {}),
     ],
 )
-def test_what_is_not_known_is_an_error(method, path, query, headers):
+def test_request_is_refused_if_unlisted(method, path, query, headers):
     request = Request(method, path, query, {"host": "127.0.0.1", **headers})
     with pytest.raises(UnknownCall):
         required_actions("s3", request, PLACE)
@@ -185,12 +188,12 @@ def test_what_is_not_known_is_an_error(method, path, query, headers):
         ("list_parts", {"UploadId": "u"}, None),
     ],
 )
-def test_which_bucket_must_be_listed_to_learn_that_an_object_is_missing(
-    operation, parameters, bucket
-):
-    found = missing_object_action(sent("s3", operation, **NAMES, **parameters), PLACE)
+def test_missing_object_needs_list_bucket_for_reads(operation, parameters, bucket):
+    found = missing_object_action(capture_request("s3", operation, **NAMES, **parameters), PLACE)
     assert found == (Call("s3:ListBucket", f"arn:aws:s3:::{bucket}") if bucket else None)
 
 
-def test_nothing_is_hidden_of_buckets():
-    assert missing_object_action(sent("s3", "list_objects_v2", Bucket="b"), PLACE) is None
+def test_missing_object_needs_no_action_for_listings():
+    assert (
+        missing_object_action(capture_request("s3", "list_objects_v2", Bucket="b"), PLACE) is None
+    )

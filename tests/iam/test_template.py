@@ -32,7 +32,7 @@ ARN = {"Fn::GetAtt": ["Bucket", "Arn"]}
         ({"a": [{"Ref": "Bucket"}], "b": 1}, {"a": ["work-1"], "b": 1}),
     ],
 )
-def test_functions(value, expected):
+def test_resolve_replaces_intrinsic_functions(value, expected):
     assert resolve(value, DEPLOYED) == expected
 
 
@@ -47,7 +47,7 @@ def test_functions(value, expected):
         {"Fn::Join": ["", [{"Fn::If": ["c", "a", "b"]}]]},
     ],
 )
-def test_what_is_not_known_is_an_error(value):
+def test_resolve_refuses_unknown_values(value):
     with pytest.raises(UnresolvedTemplate):
         resolve(value, DEPLOYED)
 
@@ -67,7 +67,7 @@ POLICY = {
 RESOLVED = {"Statement": [{"Resource": "arn:aws:s3:::work-1"}]}
 
 
-def test_policies_inside_a_role_and_beside_it():
+def test_roles_have_inline_and_separate_policies():
     inside = {"PolicyName": "p", "PolicyDocument": POLICY["Properties"]["PolicyDocument"]}
     role = {"Type": "AWS::IAM::Role", "Properties": {"Policies": [inside]}}
     assert roles_of(_template(Role=role, Other=ROLE, Beside=POLICY), DEPLOYED) == {
@@ -88,7 +88,7 @@ def test_policies_inside_a_role_and_beside_it():
         },
     ],
 )
-def test_policies_that_cannot_be_followed_are_an_error(resources):
+def test_roles_are_refused_with_unresolvable_policies(resources):
     with pytest.raises(UnresolvedTemplate):
         roles_of(_template(**resources), DEPLOYED)
 
@@ -116,7 +116,7 @@ def test_policies_that_cannot_be_followed_are_an_error(resources):
         ),
     ],
 )
-def test_arns_of_what_is_deployed(kind, name, arn):
+def test_deployed_resource_has_its_arn(kind, name, arn):
     template = {"Resources": {"It": {"Type": kind}, "Other": {"Type": kind}}}
     made = deployed(template, {"It": name}, PLACE)
     assert resolve({"Fn::GetAtt": ["It", "Arn"]}, made) == arn
@@ -125,7 +125,7 @@ def test_arns_of_what_is_deployed(kind, name, arn):
         resolve({"Fn::GetAtt": ["Other", "Arn"]}, made)
 
 
-def test_attributes_of_other_types_are_an_error():
+def test_resolve_refuses_attributes_of_other_types():
     made = deployed({"Resources": {"It": {"Type": "AWS::EC2::VPC"}}}, {"It": "v"}, PLACE)
     with pytest.raises(UnresolvedTemplate):
         resolve({"Fn::GetAtt": ["It", "Arn"]}, made)

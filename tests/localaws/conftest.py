@@ -12,7 +12,7 @@ SECONDS = 60
 
 
 class Deployed:
-    """The template, deployed, and clients to look at it."""
+    """The deployed template, with clients for the emulator."""
 
     def __init__(self, aws):
         self.aws = aws
@@ -54,7 +54,10 @@ class Deployed:
         return self.client("s3").put_object(Bucket=self.outputs[bucket], Key=key, Body=body)
 
     def run(self, definition, given=None, expect=None):
-        """Execute a machine of this definition, `${Function}` filled in; its description."""
+        """Execute a machine with this definition, and return its description at the end.
+
+        `${Function}` in the definition is replaced by the stack's output `Function`.
+        """
         states = self.client("stepfunctions")
         text = json.dumps(definition)
         for name, value in self.outputs.items():
@@ -77,26 +80,27 @@ class Deployed:
 
 
 def wait_for(look, seconds=SECONDS):
-    """What `look` returns once it is true."""
+    """Call `look` until it returns something true, and return that."""
     deadline = time.monotonic() + seconds
     while not (seen := look()):
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, f"nothing after {seconds} s"
         time.sleep(0.02)
     return seen
 
 
-def receive(app, queue):
-    def message():
-        got = app.client("sqs").receive_message(
-            QueueUrl=app.outputs[queue], MessageAttributeNames=["All"], WaitTimeSeconds=0
-        )
-        return got.get("Messages")
+def receive(app, queue, matches):
+    """Wait for a message whose decoded body `matches`. Messages of earlier tests are dropped."""
+    sqs, url = app.client("sqs"), app.outputs[queue]
 
-    (found,) = wait_for(message)
-    app.client("sqs").delete_message(
-        QueueUrl=app.outputs[queue], ReceiptHandle=found["ReceiptHandle"]
-    )
-    return found
+    def look():
+        answer = sqs.receive_message(QueueUrl=url, MessageAttributeNames=["All"], WaitTimeSeconds=0)
+        for message in answer.get("Messages", []):
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+            if matches(json.loads(message["Body"])):
+                return message
+        return None
+
+    return wait_for(look)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The functions of the template under test: deployed as text, never imported here."""
+"""Functions of the template under test: deployed as text, never imported here."""
 
 import json
 import os
@@ -10,7 +10,7 @@ class NoSuchColour(Exception):
 
 
 def answer(event, context):
-    """Does what its event asks for."""
+    """Do what the event asks for."""
     wish = event.get("wish") if isinstance(event, dict) else None
     if wish == "raise":
         raise NoSuchColour("mauve")
@@ -18,7 +18,7 @@ def answer(event, context):
         time.sleep(event["seconds"])
     if wish == "memory":
         hoard = bytearray(os.urandom(1024 * 1024)) * event["megabytes"]
-        # Long enough for anybody to notice.
+        # Keep the memory long enough to be noticed.
         time.sleep(10)
         event["hoard"] = len(hoard)
     if wish == "exit":
@@ -43,7 +43,8 @@ def answer(event, context):
 
         return boto3.client("dynamodb").list_tables()["TableNames"]
     if wish == "lose":
-        # Only the first time: the same process is not asked twice after a failure.
+        # Fail the first time only; a marker in S3 remembers it, since a failed process is not
+        # reused.
         import boto3
 
         s3 = boto3.client("s3")
@@ -57,16 +58,18 @@ def answer(event, context):
 
 
 def keep(event, context):
-    """Puts what it was called with where the test finds it."""
+    """Store the event in the bucket that the test reads."""
     import boto3
 
     boto3.client("s3").put_object(
-        Bucket=os.environ["KEPT"], Key=f"{context.aws_request_id}.json", Body=json.dumps(event)
+        Bucket=os.environ["KEPT"],
+        Key=f"events/{context.aws_request_id}.json",
+        Body=json.dumps(event),
     )
 
 
 def custom(event, context):
-    """A custom resource: answers where it is told to."""
+    """Create a custom resource: send the response to the event's URL."""
     import urllib.request
 
     wish = event["ResourceProperties"]
@@ -77,7 +80,7 @@ def custom(event, context):
         "Data": {"Given": json.dumps(wish["Given"])},
         **{name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")},
     }
-    # AWS's own module for this says no content type either.
+    # AWS's cfnresponse module also sends an empty content type.
     headers = {"Content-Type": ""}
     body = json.dumps(answer).encode()
     request = urllib.request.Request(event["ResponseURL"], body, headers, method="PUT")

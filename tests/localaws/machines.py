@@ -1,4 +1,4 @@
-"""State machines for the tests, in the Amazon States Language."""
+"""Build state machines for the tests, in the Amazon States Language."""
 
 SELECTOR = {
     "wish": "fail one",
@@ -9,7 +9,7 @@ SELECTOR = {
 
 
 def invoke(function="Answer", payload="$", **rest):
-    """A Task that invokes a function and goes on with its answer."""
+    """Build a Task that invokes a function and continues with its result."""
     given = {"Payload.$": payload} if isinstance(payload, str) else {"Payload": payload}
     return {
         "Type": "Task",
@@ -22,12 +22,12 @@ def invoke(function="Answer", payload="$", **rest):
 
 
 def machine(**states):
-    """A machine that starts at the first of these states."""
+    """Build a machine that starts at the first of these states."""
     return {"StartAt": next(iter(states)), "States": states}
 
 
 def failing(function="Answer", payload=None, **rest):
-    """A Task that fails, and a Pass that shows what was caught."""
+    """Build a machine with a failing Task, and a Pass that shows the caught error."""
     catch = {"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "Caught"}
     return machine(
         Work=invoke(function, payload or {"wish": "raise"}, **{"Catch": [catch], **rest}),
@@ -36,7 +36,7 @@ def failing(function="Answer", payload=None, **rest):
 
 
 def distributed(item_states, **rest):
-    """A distributed Map over `$.items`."""
+    """Build a distributed Map over `$.items`."""
     return {
         "Type": "Map",
         "ItemsPath": "$.items",

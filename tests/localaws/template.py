@@ -1,4 +1,4 @@
-"""A template of our own: every kind of resource that is emulated, and nothing of ddbload."""
+"""Test template with every kind of emulated resource, independent of ddbload."""
 
 import json
 from pathlib import Path
@@ -124,7 +124,7 @@ def template():
         "MachineRule": _rule(
             _on("machine/"), {"Arn": {"Ref": "Machine"}, "RoleArn": _arn("MachineRole")}
         ),
-        # No permission for it: EventBridge may not invoke the function.
+        # There is no permission for this rule, so EventBridge may not invoke the function.
         "ForbiddenRule": _rule(
             _on("forbidden/"),
             {"Arn": _arn("Answer"), "DeadLetterConfig": {"Arn": _arn("DeadLetters")}},

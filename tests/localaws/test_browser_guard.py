@@ -1,4 +1,4 @@
-"""A web page in the developer's browser can make nothing here do anything, and reads nothing."""
+"""The emulator refuses requests of web pages in the developer's browser on every port."""
 
 import http.client
 import json
@@ -31,7 +31,7 @@ SIGNED = {
     " SignedHeaders=host;x-amz-date, Signature=0",
     "X-Amz-Date": "20260101T000000Z",
 }
-# What browsers add to a request by themselves; a page can leave none of it out, but Referer.
+# Headers that browsers add to a request. A page can leave out Referer only.
 BROWSERS = [
     pytest.param({"Origin": PAGE, "Sec-Fetch-Site": "cross-site"}, id="another site"),
     pytest.param({"Origin": "null", "Sec-Fetch-Site": "cross-site"}, id="a sandboxed frame"),
@@ -41,14 +41,19 @@ BROWSERS = [
     pytest.param({"Sec-Fetch-Site": "same-origin"}, id="a page of its own"),
     pytest.param({"Referer": f"{PAGE}/"}, id="referrer only"),
 ]
-# Names that whoever owns them can let resolve to 127.0.0.1.
-FOREIGN = ["evil.example:{port}", "127.0.0.1.evil.example:{port}", "evil.example", "localhost.evil"]
-# Not exactly the server's own names.
-ALMOST = ["127.0.0.1", "127.0.0.1:1", "localhost", "localhost:1", "notlocalhost:{port}", ""]
+# Host names whose owners can let them resolve to 127.0.0.1.
+FOREIGN_HOSTS = [
+    "evil.example:{port}",
+    "127.0.0.1.evil.example:{port}",
+    "evil.example",
+    "localhost.evil",
+]
+# Host names that resemble the server's.
+SIMILAR_HOSTS = ["127.0.0.1", "127.0.0.1:1", "localhost", "localhost:1", "notlocalhost:{port}", ""]
 
 
 def ask(port, method="POST", path="/", body=b"", headers=None, host=None):
-    """The status, headers and body of an answer to exactly these headers."""
+    """Send exactly these headers; return status, headers and body of the response."""
     connection = http.client.HTTPConnection(HERE, port, timeout=30)
     try:
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
@@ -81,7 +86,7 @@ def signed(service, **headers):
 
 @pytest.fixture
 def forged(tmp_path):
-    """A form that makes a stack whose creation runs a function, and what that would leave."""
+    """Form that creates a stack whose creation runs a function, and the file that it writes."""
     mark = tmp_path / "mark"
     trust = {"Version": "2012-10-17", "Statement": []}
     code = f"def handler(event, context): open({str(mark)!r}, 'w').close(); raise SystemExit"
@@ -115,10 +120,10 @@ def assert_no_stack(app, mark):
 
 @pytest.mark.parametrize("browser", [pytest.param({}, id="nothing"), *BROWSERS])
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded"])
-def test_a_forged_form_makes_no_stack(app, forged, browser, kind):
-    """The three content types that a page may send without asking are the form's two and text.
+def test_forged_form_creates_no_stack(app, forged, browser, kind):
+    """A page may send three content types without a preflight request: the form's two and text.
 
-    moto takes the service from the path; without Origin it is the signature that is missing.
+    moto finds the service by the path. Without Origin only the missing signature stops the request.
     """
     form, mark = forged
     headers = {"Content-Type": kind, **browser}
@@ -130,8 +135,8 @@ def test_a_forged_form_makes_no_stack(app, forged, browser, kind):
     assert_no_stack(app, mark)
 
 
-def test_a_link_that_looks_signed_reaches_s3_alone(app, forged):
-    """A page can write whatever it likes into a URL, and nobody verifies signatures here."""
+def test_presigned_link_reaches_only_s3(app, forged):
+    """A page can put any signature into a URL, because signatures are not verified here."""
     form, mark = forged
     port = port_of(app.aws.endpoint)
     for service, status in (("cloudformation", 403), ("s3", 404), (None, 404)):
@@ -146,7 +151,7 @@ def test_a_link_that_looks_signed_reaches_s3_alone(app, forged):
 
 
 @pytest.mark.parametrize("service", ["s3", "sts", "sqs"])
-def test_clients_without_credentials_see_that_they_are_denied(app, service):
+def test_unsigned_client_gets_access_denied(app, service):
     client = boto3.client(
         service,
         endpoint_url=app.aws.endpoint,
@@ -160,7 +165,7 @@ def test_clients_without_credentials_see_that_they_are_denied(app, service):
 
 
 @pytest.mark.parametrize("version", ["s3", "s3v4"])
-def test_a_presigned_link_is_opened_by_people_and_not_by_pages(app, version):
+def test_presigned_link_is_served_except_to_web_pages(app, version):
     app.put("hello.txt", b"hello", bucket="Kept")
     client = boto3.client(
         "s3",
@@ -175,7 +180,7 @@ def test_a_presigned_link_is_opened_by_people_and_not_by_pages(app, version):
     path = f"{place.path}?{place.query}"
     answer = ask(place.port, "GET", path)
     assert (answer[0], answer[2]) == (200, b"hello")
-    # As a page embeds it, links to it, or redirects somebody to it who typed its address.
+    # A page embeds the link, links to it, or redirects a typed address to it.
     for headers in (
         {"Sec-Fetch-Site": "cross-site"},
         {"Referer": PAGE},
@@ -185,7 +190,7 @@ def test_a_presigned_link_is_opened_by_people_and_not_by_pages(app, version):
 
 
 @pytest.mark.parametrize("browser", BROWSERS)
-def test_a_browser_is_refused_even_where_it_signs(app, forged, browser):
+def test_browser_request_is_refused_even_if_signed(app, forged, browser):
     form, mark = forged
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
     headers = signed("cloudformation", **kind, **browser)
@@ -193,9 +198,9 @@ def test_a_browser_is_refused_even_where_it_signs(app, forged, browser):
     assert_no_stack(app, mark)
 
 
-@pytest.mark.parametrize("host", [*FOREIGN, *ALMOST])
-def test_a_name_of_somebody_elses_is_refused(app, forged, host):
-    """By DNS rebinding a page becomes one of our own: its name is all that tells."""
+@pytest.mark.parametrize("host", [*FOREIGN_HOSTS, *SIMILAR_HOSTS])
+def test_request_is_refused_with_a_foreign_host(app, forged, host):
+    """With DNS rebinding only the Host tells a page's request from the developer's."""
     form, mark = forged
     port = port_of(app.aws.endpoint)
     headers = signed("cloudformation", **{"Content-Type": "application/x-www-form-urlencoded"})
@@ -204,7 +209,7 @@ def test_a_name_of_somebody_elses_is_refused(app, forged, host):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "localhost:{port}", "LOCALHOST:{port}"])
-def test_its_own_names_are_taken(app, host):
+def test_request_is_accepted_with_a_local_host(app, host):
     port = port_of(app.aws.endpoint)
     form = b"Action=GetCallerIdentity&Version=2011-06-15"
     headers = signed("sts", **{"Content-Type": "application/x-www-form-urlencoded"})
@@ -212,7 +217,7 @@ def test_its_own_names_are_taken(app, host):
 
 
 @pytest.mark.parametrize("name", ["{bucket}.localhost:{port}", "{bucket}.s3.localhost:{port}"])
-def test_buckets_are_reached_by_names_of_their_own(app, name):
+def test_bucket_is_reached_by_a_virtual_host(app, name):
     app.put("hello.txt", b"hello", bucket="Kept")
     port = port_of(app.aws.endpoint)
     host = name.format(bucket=app.outputs["Kept"], port=port)
@@ -220,13 +225,13 @@ def test_buckets_are_reached_by_names_of_their_own(app, name):
     assert (status, body) == (200, b"hello")
 
 
-def test_the_emulators_own_controls_are_closed(app):
-    """`/moto-api/` empties every service, and shows all that is in them."""
+def test_moto_controls_are_refused(app):
+    """`/moto-api/` can reset every service and shows all data."""
     port = port_of(app.aws.endpoint)
     for method, path in (("POST", "reset"), ("GET", "data.json"), ("GET", "")):
         for headers in ({}, {"Origin": PAGE}, {"Origin": f"http://{HERE}:{port}"}):
             assert_refused(ask(port, method, f"/moto-api/{path}", b"", headers))
-    # Nor by a link, which needs no header: moto goes by the path, and not by whom it is signed for.
+    # Presigned links need no header, and moto routes by path, whatever service signed the link.
     for path in (
         "/moto-api/recorder/start-recording",
         "//moto-api/data.json",
@@ -244,7 +249,7 @@ def test_the_emulators_own_controls_are_closed(app):
     assert app.outputs_of("app")
 
 
-def test_answers_to_clients_open_nothing_to_pages(app):
+def test_response_has_no_cors_headers(app):
     port = port_of(app.aws.endpoint)
     for service, path in (("s3", "/"), ("s3", "/no-such-bucket"), ("cloudformation", "/?Action=X")):
         _, headers, _ = ask(port, "GET", path, b"", signed(service))
@@ -253,10 +258,10 @@ def test_answers_to_clients_open_nothing_to_pages(app):
 
 @pytest.fixture(scope="module")
 def listening():
-    """Everything that listens while functions run and calls are watched: the ports, by /proc."""
+    """Ports of all listeners while functions run and calls are observed, checked against /proc."""
     with LocalAws("--enforce-iam") as aws:
         app = Deployed(aws)
-        # A process of the function stays, and so does its Runtime API.
+        # The function's process stays alive, and so does its Runtime API.
         _, found = app.invoke("Answer", {"wish": "environment"})
         known = {
             "services": aws.endpoint,
@@ -272,7 +277,7 @@ def listening():
 
 
 def ports_of(pids):
-    """Ports of this machine that these processes listen at."""
+    """Return the TCP ports at which these processes listen."""
     sockets = set()
     for pid in pids:
         for descriptor in Path(f"/proc/{pid}/fd").iterdir():
@@ -291,7 +296,7 @@ PORTS = pytest.mark.parametrize("name", ["services", "dynalite", "watched Dynamo
 
 @PORTS
 @pytest.mark.parametrize("browser", BROWSERS)
-def test_no_port_takes_what_a_browser_sends(listening, name, browser):
+def test_every_port_refuses_browser_headers(listening, name, browser):
     port = listening[name]
     for method in ("GET", "POST", "PUT", "DELETE"):
         headers = {**signed("dynamodb"), "Content-Type": "text/plain", **browser}
@@ -299,8 +304,8 @@ def test_no_port_takes_what_a_browser_sends(listening, name, browser):
 
 
 @PORTS
-@pytest.mark.parametrize("host", FOREIGN)
-def test_no_port_takes_a_name_of_somebody_elses(listening, name, host):
+@pytest.mark.parametrize("host", FOREIGN_HOSTS)
+def test_every_port_refuses_a_foreign_host(listening, name, host):
     port = listening[name]
     for method in ("GET", "POST"):
         answer = ask(port, method, "/", b"{}", signed("dynamodb"), host.format(port=port))
@@ -309,7 +314,7 @@ def test_no_port_takes_a_name_of_somebody_elses(listening, name, host):
 
 @PORTS
 @pytest.mark.parametrize("origin", [{}, {"Origin": PAGE}])
-def test_no_port_lets_a_page_ask_first(listening, name, origin):
+def test_every_port_refuses_preflight_requests(listening, name, origin):
     wish = {
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "authorization,x-amz-target,content-type",
@@ -319,8 +324,8 @@ def test_no_port_lets_a_page_ask_first(listening, name, origin):
 
 
 @PORTS
-def test_what_a_refused_request_carries_is_no_request_of_its_own(listening, name):
-    """Else its body could be one, without the headers that a browser adds."""
+def test_body_of_a_refused_request_is_not_parsed_as_a_request(listening, name):
+    """The body of a refused request could otherwise be a request without the browser's headers."""
     port = listening[name]
     inner = (
         f"GET /2018-06-01/runtime/invocation/next HTTP/1.1\r\nHost: {HERE}:{port}\r\n"
@@ -335,8 +340,8 @@ def test_what_a_refused_request_carries_is_no_request_of_its_own(listening, name
     assert answers.count(b"HTTP/1.1 ") == 1
 
 
-def table_made_by(port, headers):
-    """Whether DynamoDB made the table that this request asks for, and the answer."""
+def create_table(port, headers):
+    """Send CreateTable; return whether the table exists afterwards, and the response."""
     table = {
         "TableName": "forged",
         "BillingMode": "PAY_PER_REQUEST",
@@ -352,26 +357,26 @@ def table_made_by(port, headers):
 
 
 @pytest.mark.parametrize("browser", BROWSERS)
-def test_the_demos_dynalite_is_closed_to_pages_too(browser):
+def test_demo_dynalite_refuses_web_pages(browser):
     with dynalite() as endpoint:
-        made, answer = table_made_by(port_of(endpoint), browser)
+        made, answer = create_table(port_of(endpoint), browser)
         assert answer[0] == 403
         assert not made
         assert ask(port_of(endpoint), "OPTIONS", "/", b"", browser)[0] == 403
         assert ask(port_of(endpoint), host="evil.example")[0] == 403
-        assert table_made_by(port_of(endpoint), {})[0]
+        assert create_table(port_of(endpoint), {})[0]
 
 
 @pytest.mark.parametrize("browser", BROWSERS)
-def test_dynamodb_makes_no_table_for_a_page(listening, browser):
+def test_dynamodb_creates_no_table_for_a_web_page(listening, browser):
     for name in ("dynalite", "watched DynamoDB"):
-        made, answer = table_made_by(listening[name], browser)
+        made, answer = create_table(listening[name], browser)
         assert_refused(answer)
         assert not made
 
 
-def test_what_is_passed_on_to_dynalite_has_its_name(listening):
-    """The proxy's clients name the proxy, which dynalite would refuse."""
+def test_dynamodb_proxy_sends_dynalites_host(listening):
+    """Clients send the proxy's Host, which dynalite would refuse."""
     assert ask(listening["watched DynamoDB"], "POST", "/", b"", signed("dynamodb"))[0] == 400
 
 
@@ -384,8 +389,8 @@ def runtime():
 
 
 @pytest.mark.parametrize("browser", [pytest.param({}, id="nothing"), *BROWSERS])
-def test_an_event_is_handed_to_the_function_alone(runtime, browser):
-    """A page that guesses the port neither takes an event nor answers one."""
+def test_runtime_api_gives_events_only_to_a_lambda_runtime(runtime, browser):
+    """A page that guesses the port can neither fetch an event nor answer one."""
     api, messages = runtime
     port = int(api.address.rpartition(":")[2])
     api.send_event(Invocation("id", b'{"secret": 1}', 0.0, "arn"))
@@ -399,7 +404,7 @@ def test_an_event_is_handed_to_the_function_alone(runtime, browser):
     assert (status, body) == (200, b'{"secret": 1}')
 
 
-def test_a_proxy_to_nowhere_refuses_before_it_asks():
+def test_dynamodb_proxy_refuses_before_forwarding():
     proxy = DynamoDBProxy("http://127.0.0.1:1")
     try:
         assert_refused(ask(port_of(proxy.endpoint), headers={"Origin": PAGE}))
@@ -407,8 +412,8 @@ def test_a_proxy_to_nowhere_refuses_before_it_asks():
         proxy.close()
 
 
-def test_it_is_so_from_the_command_line_too():
-    """Not only as the fixtures start it."""
+def test_command_line_refuses_web_pages():
+    """The guard is also active when the emulator is started without the fixtures."""
     with subprocess.Popen(
         [sys.executable, "-m", "localaws", "--exit-on-stdin-eof"],
         stdin=subprocess.PIPE,

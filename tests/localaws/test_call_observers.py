@@ -1,4 +1,4 @@
-"""What functions and state machines call is seen, and refused where nobody allows it."""
+"""Calls of functions and state machines are recorded, and refused without permission."""
 
 import json
 import socket
@@ -23,8 +23,8 @@ def watched(record):
 
 
 @pytest.fixture
-def seen(record, watched):
-    """The role, action and verdict of each call so far."""
+def observed_calls(record, watched):
+    """Read the role, action and verdict of each call up to now."""
     roles = {watched.outputs[name]: name for name in ("FunctionRole", "MachineRole")}
 
     def look():
@@ -43,7 +43,7 @@ def allow(watched, role, *actions):
     )
 
 
-def test_a_function_may_do_what_its_role_may(watched, seen):
+def test_function_call_is_refused_without_the_roles_permission(watched, observed_calls):
     wish = {"wish": "put", "bucket": watched.outputs["Kept"], "key": "x"}
     _, error = watched.invoke("Answer", wish)
     assert "AccessDenied" in error["errorMessage"]
@@ -60,10 +60,10 @@ def test_a_function_may_do_what_its_role_may(watched, seen):
         for action in ("s3:PutObject", "dynamodb:ListTables")
         for allowed in (True, False)
     }
-    assert expected <= seen()
+    assert expected <= observed_calls()
 
 
-def test_a_machine_may_do_what_its_role_may(watched, seen):
+def test_machine_call_is_refused_without_the_roles_permission(watched, observed_calls):
     watched.put("items.json", b"[1]", bucket="Kept")
     reader = {
         "Resource": "arn:aws:states:::s3:getObject",
@@ -80,7 +80,7 @@ def test_a_machine_may_do_what_its_role_may(watched, seen):
     del mapped["ItemsPath"]
     single, whole = machine(Work=invoke()), machine(Map=mapped)
 
-    # One right more each time leads to the next error.
+    # Each additional permission leads to the next error.
     assert watched.run(single)["error"] == "Lambda.AWSLambdaException"
     assert watched.run(whole, {"bad": None})["error"] == "States.ItemReaderFailed"
     rights = ["s3:GetObject"]
@@ -97,14 +97,14 @@ def test_a_machine_may_do_what_its_role_may(watched, seen):
     allow(watched, "MachineRole", *rights)
     watched.run(whole, {"bad": None}, expect="SUCCEEDED")
     expected = {("MachineRole", right, allowed) for right in rights for allowed in (True, False)}
-    assert expected <= seen()
+    assert expected <= observed_calls()
 
 
 @pytest.mark.parametrize(("sent", "calls"), [(b"{}", 1), (b"{", 0), (b"", 0)])
-def test_what_a_killed_function_did_not_say_to_its_end_is_no_call(monkeypatch, sent, calls):
-    seen = []
-    monkeypatch.setattr(dynamodb_proxy, "check_signed_request", seen.append)
-    # Nobody listens at port 1, so what is passed on fails.
+def test_incomplete_request_is_not_observed(monkeypatch, sent, calls):
+    observed_calls = []
+    monkeypatch.setattr(dynamodb_proxy, "check_signed_request", observed_calls.append)
+    # Nothing listens on port 1, so forwarding fails.
     proxy = dynamodb_proxy.DynamoDBProxy("http://127.0.0.1:1")
     place = urlsplit(proxy.endpoint)
     try:
@@ -115,4 +115,4 @@ def test_what_a_killed_function_did_not_say_to_its_end_is_no_call(monkeypatch, s
             assert connection.recv(1) == b""
     finally:
         proxy.close()
-    assert len(seen) == calls
+    assert len(observed_calls) == calls

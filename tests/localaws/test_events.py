@@ -1,4 +1,4 @@
-"""Uploads cause events, and events reach what rules name."""
+"""Uploads send events, and events reach the targets of matching rules."""
 
 import json
 
@@ -6,13 +6,13 @@ from tests.localaws.conftest import receive, wait_for
 from tests.localaws.template import template
 
 
-def kept(app, matches):
-    """The event that was kept and that `matches`."""
+def wait_for_event(app, matches):
+    """Wait for a stored event for which `matches` is true."""
     s3 = app.client("s3")
     bucket = app.outputs["Kept"]
 
     def look():
-        for found in s3.list_objects_v2(Bucket=bucket).get("Contents", []):
+        for found in s3.list_objects_v2(Bucket=bucket, Prefix="events/").get("Contents", []):
             event = json.loads(s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read())
             if matches(event):
                 return event
@@ -25,10 +25,10 @@ def key_of(event):
     return event.get("detail", {}).get("object", {}).get("key")
 
 
-def test_an_upload_reaches_a_function_as_s3_words_it(app):
+def test_upload_sends_an_event_in_s3s_format(app):
     key = "keep/a b+ü%41.csv"
     put = app.put(key, b"12345")
-    event = kept(app, lambda event: key_of(event) == key)
+    event = wait_for_event(app, lambda event: key_of(event) == key)
     assert event["source"] == "aws.s3"
     assert event["detail-type"] == "Object Created"
     assert event["version"] == "0"
@@ -50,7 +50,7 @@ def test_an_upload_reaches_a_function_as_s3_words_it(app):
     }
 
 
-def test_a_rule_that_is_changed_keeps_its_name_and_its_permission(app):
+def test_rule_keeps_name_and_permission_after_an_update(app):
     body = template()
     names = ("FunctionRole", "Kept", "Inbox", "Keep", "KeepRule", "KeepPermission")
     body["Resources"] = {name: body["Resources"][name] for name in names}
@@ -66,7 +66,7 @@ def test_a_rule_that_is_changed_keeps_its_name_and_its_permission(app):
     wait_for(lambda: s3.list_objects_v2(Bucket=before["Kept"]).get("Contents"))
 
 
-def test_a_rule_that_gets_another_name_is_another_rule(app):
+def test_rule_is_replaced_when_its_name_changes(app):
     body = template()
     rule = body["Resources"]["ForbiddenRule"]
     body["Resources"] = {"Rule": rule}
@@ -81,7 +81,7 @@ def test_a_rule_that_gets_another_name_is_another_rule(app):
     assert "chosen" not in found
 
 
-def test_a_multipart_upload_and_a_copy_are_uploads_too(app):
+def test_multipart_upload_and_copy_send_events(app):
     s3, bucket = app.client("s3"), app.outputs["Inbox"]
     upload = s3.create_multipart_upload(Bucket=bucket, Key="keep/parts")["UploadId"]
     part = s3.upload_part(
@@ -93,17 +93,17 @@ def test_a_multipart_upload_and_a_copy_are_uploads_too(app):
         UploadId=upload,
         MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]},
     )
-    event = kept(app, lambda event: key_of(event) == "keep/parts")
+    event = wait_for_event(app, lambda event: key_of(event) == "keep/parts")
     assert event["detail"]["reason"] == "CompleteMultipartUpload"
     assert event["detail"]["object"]["etag"].endswith("-1")
     s3.copy_object(
         Bucket=bucket, Key="keep/copy", CopySource={"Bucket": bucket, "Key": "keep/parts"}
     )
-    event = kept(app, lambda event: key_of(event) == "keep/copy")
+    event = wait_for_event(app, lambda event: key_of(event) == "keep/copy")
     assert event["detail"]["reason"] == "CopyObject"
 
 
-def test_a_bucket_may_tell_a_function_itself(app):
+def test_bucket_notification_invokes_a_function(app):
     s3, bucket = app.client("s3"), "tells-a-function"
     s3.create_bucket(Bucket=bucket)
     arn = app.client("lambda").get_function(FunctionName=app.outputs["Keep"])
@@ -115,37 +115,39 @@ def test_a_bucket_may_tell_a_function_itself(app):
         Bucket=bucket, NotificationConfiguration={"LambdaFunctionConfigurations": [told]}
     )
     s3.put_object(Bucket=bucket, Key="a b", Body=b"x")
-    event = kept(app, lambda event: "Records" in event)
-    # Encoded, as S3 does it here and not for EventBridge.
+    event = wait_for_event(app, lambda event: "Records" in event)
+    # S3 encodes keys in its notifications, but not in EventBridge's events.
     assert event["Records"][0]["s3"]["object"]["key"] == "a+b"
 
 
-def test_an_upload_starts_a_state_machine(app):
+def test_upload_starts_a_state_machine(app):
     app.put("machine/1")
-    event = kept(app, lambda event: key_of(event) == "machine/1")
+    event = wait_for_event(app, lambda event: key_of(event) == "machine/1")
     assert event["detail"]["reason"] == "PutObject"
 
 
-def test_a_bucket_without_events_causes_none(app):
+def test_upload_sends_no_event_without_eventbridge_enabled(app):
     app.put("keep/silent", bucket="Kept", body=b"{}")
     app.put("keep/loud")
-    kept(app, lambda event: key_of(event) == "keep/loud")
+    wait_for_event(app, lambda event: key_of(event) == "keep/loud")
     s3 = app.client("s3")
-    for found in s3.list_objects_v2(Bucket=app.outputs["Kept"])["Contents"]:
+    for found in s3.list_objects_v2(Bucket=app.outputs["Kept"], Prefix="events/")["Contents"]:
         body = s3.get_object(Bucket=app.outputs["Kept"], Key=found["Key"])["Body"].read()
         assert key_of(json.loads(body)) != "keep/silent"
 
 
-def test_a_function_that_does_not_permit_it_is_not_invoked(app):
+def test_event_goes_to_dead_letters_without_the_functions_permission(app):
     app.put("forbidden/1")
-    dead = receive(app, "DeadLetters")
-    assert key_of(json.loads(dead["Body"])) == "forbidden/1"
+    dead = receive(app, "DeadLetters", lambda event: key_of(event) == "forbidden/1")
     assert dead["MessageAttributes"]["ERROR_CODE"]["StringValue"] == "NO_PERMISSIONS"
 
 
-def test_a_function_that_fails_for_an_upload_is_repeated_and_not_forgotten(app):
+def test_event_is_retried_then_sent_to_destinations_when_the_function_fails(app):
     app.put("fail/1")
-    record = json.loads(receive(app, "Failures")["Body"])
-    assert key_of(record["requestPayload"]) == "fail/1"
+    record = json.loads(
+        receive(app, "Failures", lambda record: key_of(record["requestPayload"]) == "fail/1")[
+            "Body"
+        ]
+    )
     assert record["requestContext"]["approximateInvokeCount"] == 2
-    assert key_of(json.loads(receive(app, "DeadLetters")["Body"])) == "fail/1"
+    assert receive(app, "DeadLetters", lambda event: key_of(event) == "fail/1")

@@ -1,4 +1,4 @@
-"""Nothing outlives whoever started it, and copies do not know of one another."""
+"""The emulator ends with its parent, and several copies run side by side."""
 
 import io
 import json
@@ -45,7 +45,7 @@ def client(service, endpoint):
 
 
 def keep_a_function_busy(endpoint, pid, mark):
-    """Its process and dynalite's, and that of whoever runs them."""
+    """Start a long invocation; return the pids of emulator, dynalite and function."""
     trust = {"Version": "2012-10-17", "Statement": []}
     role = client("iam", endpoint).create_role(
         RoleName="busy", AssumeRolePolicyDocument=json.dumps(trust)
@@ -70,11 +70,11 @@ def keep_a_function_busy(endpoint, pid, mark):
     return pids
 
 
-def assert_gone(pids):
-    until(lambda: not any(alive(pid) for pid in pids), f"of {pids} some are left")
+def assert_ended(pids):
+    until(lambda: not any(alive(pid) for pid in pids), f"some of {pids} still run")
 
 
-def test_all_ends_with_the_block_and_copies_live_side_by_side(app, tmp_path):
+def test_copies_are_separate_and_end_with_their_block(app, tmp_path):
     app.client("s3").create_bucket(Bucket="only-in-one")
     with LocalAws("--region", "eu-central-1") as other:
         assert other.region == other.environment["AWS_REGION"] == "eu-central-1"
@@ -83,21 +83,21 @@ def test_all_ends_with_the_block_and_copies_live_side_by_side(app, tmp_path):
         assert found == []
         assert client("dynamodb", other.dynamodb_endpoint).list_tables()["TableNames"] == []
         pids = keep_a_function_busy(other.endpoint, other.pid, tmp_path / "mark")
-    assert_gone(pids)
+    assert_ended(pids)
 
 
-def test_all_ends_when_the_starter_is_killed(tmp_path):
+def test_emulator_ends_when_its_parent_is_killed(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", STARTER], stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as starter:
         pid, endpoint = starter.stdout.readline().split()
         pids = keep_a_function_busy(endpoint, int(pid), tmp_path / "mark")
         starter.kill()
-    assert_gone(pids)
+    assert_ended(pids)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_all_ends_by_a_signal(number, tmp_path):
+def test_emulator_ends_by_a_signal(number, tmp_path):
     with subprocess.Popen(
         [sys.executable, "-m", "localaws"], stdout=subprocess.PIPE, cwd=ROOT
     ) as running:
@@ -106,20 +106,20 @@ def test_all_ends_by_a_signal(number, tmp_path):
         os.kill(running.pid, number)
         assert running.wait(60) == (0 if number == signal.SIGINT else -number)
         assert running.stdout.read() == b""
-    assert_gone(pids)
+    assert_ended(pids)
 
 
 @pytest.mark.parametrize(
-    ("given", "heeded"),
+    ("given", "handled"),
     [
-        # A shell ignores SIGINT for what a script starts in the background.
+        # A shell ignores SIGINT in background jobs of a script.
         (signal.SIGINT, True),
         (signal.SIGTERM, True),
-        # By nohup.
+        # nohup ignores SIGHUP.
         (signal.SIGHUP, False),
     ],
 )
-def test_signals_that_are_ignored_when_it_starts(given, heeded, monkeypatch):
+def test_ignored_signals_are_handled_except_sighup(given, handled, monkeypatch):
     handlers = {}
     monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN)
     monkeypatch.setattr(signal, "signal", handlers.__setitem__)
@@ -131,10 +131,10 @@ def test_signals_that_are_ignored_when_it_starts(given, heeded, monkeypatch):
 
     monkeypatch.setattr(command, "_run", run)
     monkeypatch.setattr(command, "_configure_logging", lambda: None)
-    assert command.main([]) is heeded
+    assert command.main([]) is handled
 
 
-def test_a_port_that_is_taken_is_said(capfd):
+def test_error_names_a_taken_port(capfd):
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(LocalAwsFailed, match="status 1"),
@@ -144,17 +144,17 @@ def test_a_port_that_is_taken_is_said(capfd):
     assert "Address already in use" in capfd.readouterr().err
 
 
-def test_it_listens_on_this_machine_only(aws):
+def test_emulator_listens_on_loopback_only(aws):
     for endpoint in (aws.endpoint, aws.dynamodb_endpoint):
         assert endpoint.startswith("http://127.0.0.1:")
         port = int(endpoint.rsplit(":", 1)[-1])
-        # Another address of this very machine.
+        # Another address of this machine.
         with pytest.raises(OSError):
             socket.create_connection(("127.0.0.2", port), timeout=5)
 
 
-def test_callers_wait_for_a_functions_concurrency(app):
-    """The fixture allows two processes of a function."""
+def test_callers_wait_when_a_function_is_at_its_concurrency(app):
+    """The fixture limits each function to two processes."""
     with ThreadPoolExecutor(6) as callers:
         wish = {"wish": "sleep", "seconds": 0.2}
         answers = list(callers.map(lambda _: app.invoke("Small", wish)[1], range(6)))

@@ -1,4 +1,4 @@
-"""Distributed Maps: their children, their tolerance, what they read and write."""
+"""Distributed Maps run children, tolerate failures, read items and write results."""
 
 import json
 
@@ -20,7 +20,7 @@ SHOW = machine(
 )
 
 
-def test_a_child_is_an_execution_of_its_own(app):
+def test_map_child_is_a_separate_execution(app):
     mapped = distributed(SHOW, Label="Show", ItemSelector=SELECTOR)
     ended = app.run(machine(Map=mapped), {"items": [1, 2], "bad": None}, expect="SUCCEEDED")
     children = json.loads(ended["output"])
@@ -40,7 +40,7 @@ def run_with(app, bad, **rest):
     return app.run(machine(Map=mapped), {"items": [1, 2, 3, 4], "bad": bad})
 
 
-def test_no_failure_is_tolerated_unless_it_is_said(app):
+def test_map_tolerates_no_failure_by_default(app):
     ended = run_with(app, 2)
     assert ended["status"] == "FAILED"
     assert ended["error"] == "States.ExceedToleratedFailureThreshold"
@@ -56,7 +56,7 @@ def test_no_failure_is_tolerated_unless_it_is_said(app):
         ({"ToleratedFailurePercentage": 100.0}, "SUCCEEDED"),
     ],
 )
-def test_failures_are_tolerated_as_far_as_it_is_said(app, tolerance, status):
+def test_map_tolerates_failures_up_to_the_threshold(app, tolerance, status):
     ended = run_with(app, 2, **tolerance)
     assert ended["status"] == status
     if status == "SUCCEEDED":
@@ -68,7 +68,7 @@ def test_failures_are_tolerated_as_far_as_it_is_said(app, tolerance, status):
         ]
 
 
-def test_a_failed_map_can_be_caught(app):
+def test_failed_map_can_be_caught(app):
     catch = [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "Caught"}]
     definition = machine(
         Map=distributed(machine(Work=invoke()), ItemSelector=SELECTOR, Catch=catch, Next="Never"),
@@ -79,7 +79,7 @@ def test_a_failed_map_can_be_caught(app):
     assert json.loads(ended["output"])["Error"] == "States.ExceedToleratedFailureThreshold"
 
 
-def written(**rest):
+def map_with_s3(**rest):
     reader = {
         "Resource": "arn:aws:states:::s3:getObject",
         "ReaderConfig": {"InputType": "JSON"},
@@ -103,10 +103,10 @@ def written(**rest):
     return mapped
 
 
-def test_items_are_read_from_s3_and_results_written_there(app):
+def test_map_reads_items_from_s3_and_writes_results(app):
     app.put("items.json", json.dumps([1, 2, 3]).encode(), bucket="Kept")
     given = {"manifest": "items.json", "bad": 2, "workers": 2}
-    ended = app.run(machine(Map=written()), given, expect="SUCCEEDED")
+    ended = app.run(machine(Map=map_with_s3()), given, expect="SUCCEEDED")
     output = json.loads(ended["output"])
     assert ":mapRun:" in output["MapRunArn"]
     details = output["ResultWriterDetails"]
@@ -132,20 +132,20 @@ def test_items_are_read_from_s3_and_results_written_there(app):
     assert counts == {"succeeded": 2, "failed": 1, "resultsWritten": 3, "total": 3}
 
 
-def test_a_result_is_discarded_with_null(app):
+def test_map_result_is_discarded_with_a_null_result_path(app):
     app.put("one.json", b"[1]", bucket="Kept")
     given = {"manifest": "one.json", "bad": None, "workers": 1}
-    ended = app.run(machine(Map=written(ResultPath=None)), given, expect="SUCCEEDED")
+    ended = app.run(machine(Map=map_with_s3(ResultPath=None)), given, expect="SUCCEEDED")
     assert json.loads(ended["output"]) == given
 
 
-def test_a_manifest_that_is_not_there_has_its_own_error(app):
+def test_missing_manifest_fails_with_item_reader_failed(app):
     given = {"manifest": "nothing.json", "bad": None, "workers": 1}
-    ended = app.run(machine(Map=written()), given, expect="FAILED")
+    ended = app.run(machine(Map=map_with_s3()), given, expect="FAILED")
     assert ended["error"] == "States.ItemReaderFailed"
 
 
-def test_results_over_256_kib_fail_the_execution_even_if_discarded(app):
+def test_map_result_over_256_kib_fails_the_execution_even_if_discarded(app):
     large = machine(Large={"Type": "Pass", "Parameters": {"x": "x" * 100_000}, "End": True})
     definition = machine(Map=distributed(large, ResultPath=None))
     assert app.run(definition, {"items": [1, 2]})["status"] == "SUCCEEDED"
@@ -153,8 +153,8 @@ def test_results_over_256_kib_fail_the_execution_even_if_discarded(app):
     assert ended["error"] == "States.DataLimitExceeded"
 
 
-def test_a_map_of_many_items_runs_one_after_the_other(app):
-    """More items for one worker than calls nest in Python."""
+def test_map_runs_more_items_than_the_recursion_limit(app):
+    """The number of items exceeds Python's recursion limit."""
     nothing = machine(Nothing={"Type": "Pass", "Result": 0, "End": True})
     definition = machine(Map=distributed(nothing, MaxConcurrency=1))
     ended = app.run(definition, {"items": list(range(1100))}, expect="SUCCEEDED")

@@ -1,4 +1,4 @@
-"""State machines: what their tasks see of failures, and what a state may hold."""
+"""State machines see errors by AWS's names, and limit the data of a state."""
 
 import json
 
@@ -16,7 +16,7 @@ def caught(app, definition, given=None):
     return output["error"]
 
 
-def test_a_machine_runs_choices_loops_and_tasks(app):
+def test_machine_runs_choices_loops_and_tasks(app):
     definition = machine(
         Begin={
             "Type": "Pass",
@@ -42,39 +42,39 @@ def test_a_machine_runs_choices_loops_and_tasks(app):
     assert answer["event"] == {"n": 3, "name": ended["name"]}
 
 
-def test_an_error_is_named_by_the_function_and_its_cause_is_json(app):
+def test_function_error_has_its_type_and_a_json_cause(app):
     error = caught(app, failing())
     assert error["Error"] == "NoSuchColour"
     cause = json.loads(error["Cause"])
     assert (cause["errorType"], cause["errorMessage"]) == ("NoSuchColour", "mauve")
 
 
-def test_a_timeout_of_the_function_has_lambdas_name(app):
+def test_function_timeout_is_sandbox_timedout(app):
     error = caught(app, failing("Hurried", {"wish": "sleep", "seconds": 30}))
     assert error["Error"] == "Sandbox.Timedout"
     assert json.loads(error["Cause"])["errorMessage"].endswith("timed out after 1.00 seconds")
 
 
-def test_too_much_memory_is_lambda_unknown(app):
+def test_memory_failure_is_lambda_unknown(app):
     error = caught(app, failing("Small", {"wish": "memory", "megabytes": 400}))
     assert error["Error"] == "Lambda.Unknown"
     assert "Lambda did not return an error type" in error["Cause"]
     assert "signal: killed" in error["Cause"]
 
 
-def test_a_timeout_of_the_task_is_the_states_own(app):
+def test_task_timeout_is_states_timeout(app):
     wish = {"wish": "sleep", "seconds": 3}
     error = caught(app, failing(payload=wish, TimeoutSeconds=1))
     assert error["Error"] == "States.Timeout"
 
 
-def test_a_function_that_is_not_there_is_an_error_of_lambda(app):
+def test_missing_function_is_lambda_resource_not_found(app):
     work = failing()
     work["States"]["Work"]["Parameters"]["FunctionName"] = "nobody"
     assert caught(app, work)["Error"] == "Lambda.ResourceNotFoundException"
 
 
-def test_a_retry_jitters_and_is_not_for_errors_with_no_attempts(app):
+def test_retry_uses_jitter_and_skips_errors_with_zero_attempts(app):
     retry = [
         {"ErrorEquals": ["Permanent"], "MaxAttempts": 0},
         {
@@ -95,7 +95,7 @@ def test_a_retry_jitters_and_is_not_for_errors_with_no_attempts(app):
     assert ended["error"] == "NoSuchColour"
 
 
-def test_a_fail_state_takes_its_words_from_paths(app):
+def test_fail_state_reads_error_and_cause_from_paths(app):
     definition = machine(
         Stop={"Type": "Fail", "ErrorPath": "$.error.name", "CausePath": "$.error.message"}
     )
@@ -104,7 +104,7 @@ def test_a_fail_state_takes_its_words_from_paths(app):
     assert (ended["error"], ended["cause"]) == ("TooManyRejects", "1,001 rows")
 
 
-def test_a_result_can_be_empty_or_discarded(app):
+def test_result_can_be_empty_or_discarded(app):
     definition = machine(
         Empty={"Type": "Pass", "Result": {}, "ResultPath": "$.empty", "Next": "Work"},
         Work={**invoke(), "ResultPath": None, "OutputPath": "$"},
@@ -113,26 +113,26 @@ def test_a_result_can_be_empty_or_discarded(app):
     assert json.loads(ended["output"]) == {"n": 1, "empty": {}}
 
 
-def test_a_path_that_leads_nowhere_fails_the_execution_whatever_is_caught(app):
+def test_missing_path_fails_the_execution_despite_catch(app):
     definition = failing(payload="$.nowhere")
     ended = app.run(definition, expect="FAILED")
     assert ended["error"] == "States.Runtime"
 
 
-def test_an_answer_over_256_kib_fails_the_execution_whatever_is_caught(app):
+def test_response_over_256_kib_fails_the_execution_despite_catch(app):
     large = {"wish": "large", "bytes": KIB_256}
     ended = app.run(failing(payload=large), expect="FAILED")
     assert ended["error"] == "States.DataLimitExceeded"
 
 
-def test_an_answer_over_256_kib_is_not_retried(app):
+def test_response_over_256_kib_is_not_retried(app):
     retry = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 9999, "MaxAttempts": 1}]
     large = {"wish": "large", "bytes": KIB_256}
     ended = app.run(machine(Work=invoke(payload=large, Retry=retry)), expect="FAILED")
     assert ended["error"] == "States.DataLimitExceeded"
 
 
-def test_a_state_may_hold_256_kib_and_not_a_byte_more(app):
+def test_state_data_is_limited_to_256_kib(app):
     def double(size):
         return machine(
             Grow={"Type": "Pass", "Parameters": {"a.$": "$.a", "b": "y" * size}, "End": True}
@@ -146,7 +146,7 @@ def test_a_state_may_hold_256_kib_and_not_a_byte_more(app):
     assert ended["error"] == "States.DataLimitExceeded"
 
 
-def test_a_tasks_input_over_256_kib_fails_the_execution(app):
+def test_task_input_over_256_kib_fails_the_execution(app):
     given = {"a": "x" * (KIB_256 // 2)}
     twice = {"a.$": "$.a", "b.$": "$.a"}
     definition = failing(payload=twice)
@@ -154,7 +154,7 @@ def test_a_tasks_input_over_256_kib_fails_the_execution(app):
     assert ended["error"] == "States.DataLimitExceeded"
 
 
-def test_an_executions_input_over_256_kib_is_refused(app):
+def test_execution_input_is_refused_over_256_kib(app):
     with pytest.raises(ClientError, match="length less than or equal to 262144"):
         app.run(machine(Stop={"Type": "Succeed"}), "x" * KIB_256)
 
@@ -179,7 +179,7 @@ def levels(number):
         (levels(100_000), "more than 250 levels"),
     ],
 )
-def test_an_executions_input_that_is_no_json_is_refused(app, given, says):
+def test_execution_input_is_refused_unless_json(app, given, says):
     with pytest.raises(ClientError, match=says) as caught:
         app.client("stepfunctions").start_execution(
             stateMachineArn=app.outputs["Machine"], input=given
@@ -188,12 +188,12 @@ def test_an_executions_input_that_is_no_json_is_refused(app, given, says):
 
 
 @pytest.mark.parametrize("given", [levels(250), "1e308", "-0.0", '["NaN"]', "1e-400"])
-def test_an_executions_input_may_be_any_other_json(app, given):
+def test_execution_input_accepts_any_json(app, given):
     ended = app.run(machine(Stop={"Type": "Succeed"}), json.loads(given), expect="SUCCEEDED")
     assert json.loads(ended["output"]) == json.loads(given)
 
 
-def test_a_stopped_execution_is_aborted_at_once(app):
+def test_stopped_execution_is_aborted_at_once(app):
     states = app.client("stepfunctions")
     definition = machine(Wait={"Type": "Wait", "Seconds": 300, "Next": "Work"}, Work=invoke())
     text = json.dumps(definition).replace("${Answer}", app.outputs["Answer"])
@@ -209,13 +209,13 @@ def test_a_stopped_execution_is_aborted_at_once(app):
 
 
 @pytest.mark.parametrize("name", ["x" * 81, "a b", "a:b", "a/b", "ü\n"])
-def test_an_executions_name_that_aws_refuses_is_refused(app, name):
+def test_execution_is_refused_with_an_invalid_name(app, name):
     with pytest.raises(ClientError, match="InvalidName"):
         app.client("stepfunctions").start_execution(
             stateMachineArn=app.outputs["Machine"], name=name
         )
 
 
-def test_a_machine_that_is_no_machine_is_refused(app):
+def test_machine_is_refused_with_an_invalid_definition(app):
     with pytest.raises(ClientError, match="InvalidDefinition"):
         app.run({"StartAt": "Nowhere"})

@@ -1,4 +1,4 @@
-"""What CloudFormation does with a template, as far as moto would not."""
+"""CloudFormation behaves like AWS where moto alone does not."""
 
 import json
 
@@ -14,7 +14,7 @@ def part(*names):
     return {"Resources": {name: everything[name] for name in names}}
 
 
-def test_a_change_set_as_cdk_makes_it_has_outputs(app):
+def test_change_set_has_outputs_after_execution(app):
     body = part("MachineRole")
     body["Outputs"] = {"Role": {"Value": {"Fn::GetAtt": ["MachineRole", "Arn"]}}}
     app.put("templates/a b.json", json.dumps(body).encode(), bucket="Kept")
@@ -31,8 +31,8 @@ def test_a_change_set_as_cdk_makes_it_has_outputs(app):
     assert app.outputs_of("changed")["Role"].startswith(f"arn:aws:iam::{app.aws.account}:role/")
 
 
-def test_a_stack_is_changed_as_cdk_does_it(app):
-    """It asks for the change set of before to be gone, and keeps the name of an SSM parameter."""
+def test_change_set_can_be_created_again_with_previous_values(app):
+    """cdk expects the old change set to be gone, and keeps the name of an SSM parameter."""
     app.client("ssm").put_parameter(Name="/a/version", Value="21", Type="String")
     stacks = app.client("cloudformation")
     body = part("MachineRole")
@@ -55,7 +55,7 @@ def test_a_stack_is_changed_as_cdk_does_it(app):
 
     assert change("CREATE", "one", []) == {"Value": "one", "Version": "21"}
     for _ in range(2):
-        # That it is not there any more is no error.
+        # Deleting a missing change set is not an error.
         stacks.delete_change_set(StackName="again", ChangeSetName="set")
     with pytest.raises(stacks.exceptions.ChangeSetNotFoundException, match="set"):
         stacks.describe_change_set(StackName="again", ChangeSetName="set")
@@ -63,7 +63,7 @@ def test_a_stack_is_changed_as_cdk_does_it(app):
     assert change("UPDATE", "two", kept) == {"Value": "two", "Version": "21"}
 
 
-def test_a_definition_comes_from_s3_and_is_filled_in(app):
+def test_definition_is_read_from_s3_with_substitutions(app):
     states = {"Stop": {"Type": "Fail", "Error": "${Word}", "Cause": "none"}}
     definition = {"StartAt": "Stop", "States": states}
     app.put("machine.json", json.dumps(definition).encode(), bucket="Kept")
@@ -87,7 +87,7 @@ def test_a_definition_comes_from_s3_and_is_filled_in(app):
     assert error() == "Changed"
 
 
-def test_a_buckets_events_can_be_switched_off_and_versions_are_kept(app):
+def test_bucket_gets_versioning_and_eventbridge_from_its_template(app):
     s3 = app.client("s3")
     body = part("Inbox")
     body["Outputs"] = {"Inbox": {"Value": {"Ref": "Inbox"}}}
@@ -103,7 +103,7 @@ def test_a_buckets_events_can_be_switched_off_and_versions_are_kept(app):
     assert "EventBridgeConfiguration" not in shown
 
 
-def test_a_stack_can_be_destroyed(app):
+def test_stack_deletion_keeps_retained_resources(app):
     body = template()
     body["Resources"]["Kept"]["DeletionPolicy"] = "Retain"
     app.create_stack("short", body)
@@ -129,15 +129,15 @@ def custom(app, function, **properties):
     }
 
 
-def test_a_custom_resource_is_there_when_its_function_has_answered(app):
+def test_custom_resource_has_its_functions_data(app):
     app.create_stack("custom", custom(app, "Custom"))
     outputs = app.outputs_of("custom")
     assert outputs["Made"] == "made-here"
-    # Strings only, as CloudFormation hands them over.
+    # CloudFormation passes strings only.
     assert json.loads(outputs["Given"]) == {"n": "1", "on": "true"}
 
 
-def test_a_custom_resource_that_fails_is_refused(app):
+def test_stack_is_refused_when_a_custom_resource_fails(app):
     with pytest.raises(ClientError, match="the colour is out of stock"):
         app.create_stack("custom-failed", custom(app, "Custom", Status="FAILED"))
     with pytest.raises(ClientError, match="HandlerNotFound"):

@@ -1,1 +1,1 @@
-"""What the product's answers are compared with: slow, plain, and sharing no code with it."""
+"""Oracles: slow, plain implementations that share no code with ddbload."""

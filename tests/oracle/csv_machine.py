@@ -1,28 +1,29 @@
-r"""The oracle for delimited text: a character-level RFC 4180 state machine.
+r"""Oracle for delimited text: an RFC 4180 state machine that reads one character after the other.
 
-It reads a whole file at once, one symbol at a time, and is meant to be checked by reading it. The
-rules, where RFC 4180 leaves them open or a real file breaks it:
+It reads a whole file at once, and reading the code should be enough to check it. Its rules where
+RFC 4180 leaves a choice or real files break it:
 
-* UTF-8. A BOM at byte 0 is skipped; anywhere else it is text.
-* A row ends at CR, LF or CRLF outside quotes, mixed at will: ``\r\r\n`` is two line ends. The
-  last row needs none. No other character ends a row (not VT, FF, U+0085, U+2028 or U+2029).
-* An empty line (no character between two line ends) is no row. ``""`` on a line is a row.
+* The encoding is UTF-8. A BOM at byte 0 is skipped; elsewhere it is text.
+* A row ends at CR, LF or CRLF outside quotes, in any mixture: ``\r\r\n`` is two line ends. The last
+  row needs no line end. No other character ends a row (not VT, FF, U+0085, U+2028 or U+2029).
+* An empty line (no character between two line ends) is skipped. ``""`` on a line is a row.
 * A quote opens a quoted field only as the field's first character; elsewhere in an unquoted field
-  it is text. Inside a quoted field a doubled quote is one quote and all else is text.
+  it is text. Inside a quoted field a doubled quote is one quote, and all else is text.
 * After the closing quote only a delimiter, a line end or the end of the file may follow. Anything
-  else makes the row ``bad_quote``; the closing quote itself is dropped, and the rest of the field
-  is read as unquoted text.
+  else makes the row ``bad_quote``; the closing quote is dropped, and the rest of the field is read
+  as unquoted text.
 * The end of the file inside quotes makes the last row ``unterminated_quote``.
-* A byte that is not UTF-8 makes its row ``bad_encoding``; it stands in its field as Python's
-  ``surrogateescape`` spells it, so the structure around it is still found.
-* A delimiter of several characters is one where its first character comes first: in ``|||`` the
-  first two are ``||``.
-* Where there is an escape, the character after it is text, inside quotes and outside, whatever it
-  is: of CRLF that is the CR, and the LF after it is a line end as any other. A doubled quote is a
-  quote all the same. Outside quotes an escape that is the last character of the file, or is
-  followed by nothing but a CR or LF, makes the last row ``bad_escape``.
-* Where there are comments, one begins where a row may begin and ends with its line; it is no row.
-* A row has one defect: the first structural one, and ``bad_encoding`` only where there is none.
+* A byte that is not UTF-8 makes its row ``bad_encoding``. The field contains it as Python's
+  ``surrogateescape`` decodes it, so the structure around it is still found.
+* A delimiter of several characters is found at its leftmost position: in ``|||`` the first two
+  characters are ``||``.
+* If the dialect has an escape, the character after it is text, inside quotes and outside. An
+  escape before CRLF escapes the CR only, and the LF ends the line as usual. A doubled quote is
+  still one quote. Outside quotes an escape that is the file's last character, or is followed only
+  by a final CR or LF, makes the last row ``bad_escape``.
+* If the dialect has comments, one starts where a row could start, and ends with its line. It is
+  skipped.
+* A row has one defect: the first structural one, or ``bad_encoding`` if there is none.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Row(NamedTuple):
 
 
 class State(Enum):
-    """Where the machine stands."""
+    """State of the machine."""
 
     ROW_START = auto()
     FIELD_START = auto()
@@ -97,7 +98,7 @@ def read_rows(
             kind, symbol = "quote", quote
         elif text[position] == escape:
             kind, symbol = "escape", text[position : position + 2]
-        # CRLF is taken as one symbol: in and out of quotes it ends one line, never two.
+        # CRLF is one symbol: inside and outside quotes it ends one line, never two.
         elif text.startswith("\r\n", position):
             kind, symbol = "line end", "\r\n"
         else:
@@ -106,7 +107,7 @@ def read_rows(
         meant = symbol[1:] if kind == "escape" else symbol
         position += len(symbol)
         byte += len(symbol.encode(encoding, "surrogateescape"))
-        # Of an escaped CR and the LF after it, the LF ends the line.
+        # If the CR of a CRLF is escaped, the LF after it ends the line.
         if symbol.endswith("\n") or (
             symbol.endswith("\r") and text[position : position + 1] != "\n"
         ):
@@ -183,22 +184,22 @@ def _check_marks(
 ) -> None:
     marks = [mark for mark in (delimiter, quote, escape, comment) if mark is not None]
     if "" in marks or any(end in mark for end in LINE_ENDS for mark in marks):
-        raise ValueError("marks: one character or more, and no line ends")
+        raise ValueError("marks: each needs at least one character and no line end")
     if any(mark is not None and (len(mark) > 1 or mark in delimiter) for mark in (quote, escape)):
-        raise ValueError("quote, escape: one character, which is not the delimiter's")
+        raise ValueError("quote, escape: each needs one character that is not in the delimiter")
     if len(set(marks)) < len(marks):
-        raise ValueError("marks: no one character for two things")
+        raise ValueError("marks: two of them are equal")
 
 
 def _line_at(text: str, position: int) -> str:
-    """What stands from there to the end of the line, line end included."""
+    """Return the text from ``position`` to the end of its line, line end included."""
     found = re.compile("[^\r\n]*(?:\r\n|[\r\n])?").match(text, position)
     assert found is not None
     return found.group()
 
 
 def _row(line: int, byte: int, end_byte: int, fields: list[str], defect: str | None) -> Row:
-    # surrogateescape gives U+DC80 to U+DCFF for a byte that is not UTF-8, and never otherwise.
+    # surrogateescape maps only invalid bytes to U+DC80 to U+DCFF.
     if defect is None and any("\udc80" <= char <= "\udcff" for text in fields for char in text):
         defect = "bad_encoding"
     return Row(line, byte, end_byte, fields, defect)

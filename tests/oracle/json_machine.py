@@ -1,12 +1,12 @@
-r"""The oracle for lines of JSON: a parser of RFC 8259, one character after the other.
+"""Oracle for JSON Lines: an RFC 8259 parser that reads one character after the other.
 
-It is meant to be checked by reading it. What it takes from the standard library is ``Decimal`` and
-the decoding of UTF-8. The rules, where RFC 8259 leaves them open:
+Reading it should be enough to check it. It uses ``Decimal`` and the UTF-8 decoder of the standard
+library. Its rules where RFC 8259 leaves a choice:
 
-* A line ends at LF, and only there; CR is white space. A line of white space is no row.
-* Names of an object are told apart after their escapes are read; none may stand twice.
-* A number is its text. DynamoDB keeps 38 digits, from 1E-130 to 9.9...E+125.
-* Half a surrogate pair is no character. Lists and maps go 32 deep.
+* A line ends at LF only; CR is white space. A line of white space is skipped.
+* An object's names are compared after their escapes are read; each may occur once.
+* A number is kept as text. DynamoDB stores 38 digits, from 1E-130 to 9.9...E+125.
+* A lone surrogate is invalid. Lists and maps may nest 32 levels.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ DIGITS = "0123456789"
 
 
 class Bad(Exception):
-    """A row that is none; ``args[0]`` says why."""
+    """Error for an invalid row; ``args[0]`` is the reason."""
 
 
 class Number(str):
-    """A number's text."""
+    """Text of a number."""
 
     __slots__ = ()
 
 
 class Row(NamedTuple):
-    """One row: its line from 1, the offsets of its first byte and of what follows it.
+    """Row: its line (from 1), the offset of its first byte, and the offset after its last.
 
-    ``value`` is what it holds, a ``dict``; or a ``Bad``.
+    ``value`` is a ``dict``, or a ``Bad``.
     """
 
     line: int
@@ -43,7 +43,7 @@ class Row(NamedTuple):
 
 
 def read_rows(data: bytes) -> list[Row]:
-    """Every row of ``data``."""
+    """Return every row of ``data``."""
     rows, start, line = [], 0, 1
     while start < len(data):
         end = start
@@ -75,34 +75,34 @@ def _value_of(data: bytes) -> Any:
 
 
 class Twice(list[tuple[str, Any]]):
-    """An object's members, of which two have one name."""
+    """Members of an object in which a name occurs twice."""
 
 
 class Reader:
-    """Reads one text."""
+    """Parser of one text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
 
     def peek(self) -> str:
-        """The next character; none at the end."""
+        """Return the next character, or an empty string at the end."""
         return self.text[self.at] if self.at < len(self.text) else ""
 
     def take(self, wanted: str) -> None:
-        """Step over these very characters."""
+        """Consume exactly these characters."""
         for character in wanted:
             if self.peek() != character:
                 raise Bad("bad_json")
             self.at += 1
 
     def skip(self) -> None:
-        """Step over white space."""
+        """Consume white space."""
         while self.peek() and self.peek() in WHITE:
             self.at += 1
 
     def value(self) -> Any:
-        """Any value."""
+        """Parse any value."""
         first = self.peek()
         if first == "{":
             return self.members()
@@ -117,7 +117,7 @@ class Reader:
         return self.number()
 
     def members(self) -> Any:
-        """An object."""
+        """Parse an object."""
         found: list[tuple[str, Any]] = []
         self.take("{")
         self.skip()
@@ -136,7 +136,7 @@ class Reader:
         return named if len(named) == len(found) else Twice(found)
 
     def elements(self) -> list[Any]:
-        """An array."""
+        """Parse an array."""
         found: list[Any] = []
         self.take("[")
         self.skip()
@@ -150,7 +150,7 @@ class Reader:
         return found
 
     def string(self) -> str:
-        """A string."""
+        """Parse a string."""
         self.take('"')
         units: list[str] = []
         while self.peek() != '"':
@@ -174,13 +174,13 @@ class Reader:
             else:
                 raise Bad("bad_json")
         self.take('"')
-        # Two halves make one character.
+        # Surrogate pairs become one character.
         return (
             "".join(units).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         )
 
     def digits(self) -> str:
-        """At least one digit."""
+        """Parse at least one digit."""
         start = self.at
         while self.peek() and self.peek() in DIGITS:
             self.at += 1
@@ -189,7 +189,7 @@ class Reader:
         return self.text[start : self.at]
 
     def number(self) -> Number:
-        """A number."""
+        """Parse a number."""
         start = self.at
         if self.peek() == "-":
             self.at += 1
@@ -208,7 +208,7 @@ class Reader:
 
 
 def attribute(value: Any, depth: int = 0) -> dict[str, Any]:
-    """DynamoDB's value of JSON's. Raises `Bad`."""
+    """Convert a JSON value to DynamoDB's JSON. Raises `Bad`."""
     if depth >= 32:
         raise Bad("nested_too_deep")
     if isinstance(value, Number):
@@ -229,14 +229,14 @@ def attribute(value: Any, depth: int = 0) -> dict[str, Any]:
 
 
 def check_text(text: str) -> str:
-    """The text, of whole characters only. Raises `Bad`."""
+    """Return the text if it contains no lone surrogate. Raises `Bad`."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise Bad("lone_surrogate")
     return text
 
 
 def check_number(text: str) -> str:
-    """The number, if DynamoDB keeps it whole. Raises `Bad`."""
+    """Return the number if DynamoDB stores it exactly. Raises `Bad`."""
     number = Decimal(text)
     digits = "".join(map(str, number.as_tuple().digits)).strip("0")
     if digits and len(digits) > 38:
@@ -247,7 +247,7 @@ def check_number(text: str) -> str:
 
 
 def typed(value: Any, depth: int = 0) -> dict[str, Any]:
-    """The same of DynamoDB's JSON; sets and binary are not looked into. Raises `Bad`."""
+    """Check a value in DynamoDB's JSON; sets and binary values are not supported. Raises `Bad`."""
     if depth >= 32:
         raise Bad("nested_too_deep")
     if isinstance(value, Twice):
@@ -259,7 +259,7 @@ def typed(value: Any, depth: int = 0) -> dict[str, Any]:
     if kind == "S" and is_text:
         return {kind: check_text(content)}
     if kind == "N" and is_text:
-        # Laxer than JSON's: +1, 01, 1. and .5 are numbers, too; a plus is not kept.
+        # DynamoDB also accepts +1, 01, 1. and .5 as numbers; it drops the plus.
         if not content or any(each not in f"{DIGITS}+-.eE" for each in content):
             raise Bad("not_a_number")
         try:

@@ -133,22 +133,22 @@ CASES: list[tuple[str, bytes, list[Row]]] = [
 
 
 @pytest.mark.parametrize(("data", "rows"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_comma_and_quote(data: bytes, rows: list[Row]) -> None:
+def test_rows_with_comma_and_quote(data: bytes, rows: list[Row]) -> None:
     assert read_rows(data) == rows
 
 
-def test_without_quoting_a_quote_is_text() -> None:
+def test_quote_is_text_without_quoting() -> None:
     assert read_rows(b'"a\nb",""\n', quote=None) == [
         Row(1, 0, 3, ['"a'], None),
         Row(2, 3, 9, ['b"', '""'], None),
     ]
 
 
-def test_other_quote() -> None:
+def test_quote_can_be_another_character() -> None:
     assert read_rows(b"'a,''b',\"c\n", quote="'") == [Row(1, 0, 11, ["a,'b", '"c'], None)]
 
 
-def test_delimiter_of_two_bytes() -> None:
+def test_delimiter_may_have_two_bytes() -> None:
     # A0 to A7 after C2 are different characters; only C2 A7 is the delimiter.
     assert read_rows('a§¢§"b§"§\n'.encode(), delimiter="§") == [
         Row(1, 0, 15, ["a", "¢", "b§", ""], None)
@@ -161,7 +161,7 @@ def test_half_a_delimiter_is_bad_encoding() -> None:
     ]
 
 
-def test_tab_keeps_commas_and_blanks() -> None:
+def test_commas_and_blanks_are_text_with_a_tab_delimiter() -> None:
     assert read_rows(b"a, b\t c \n", delimiter="\t") == [Row(1, 0, 9, ["a, b", " c "], None)]
 
 
@@ -174,19 +174,19 @@ def test_tab_keeps_commas_and_blanks() -> None:
         *((",", '"', None, '"'), (",", '"', "#", "#")),
     ],
 )
-def test_dialects_that_cannot_be_told_apart(marks: tuple[str, ...]) -> None:
+def test_ambiguous_dialect_is_refused(marks: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r"marks: |quote, escape: "):
         read_rows(b"a", *marks)
 
 
-def test_a_delimiter_of_several_characters_is_the_leftmost() -> None:
+def test_long_delimiter_is_found_leftmost() -> None:
     assert read_rows(b'a||b|||c|"d"||"e||"|||"\n|', delimiter="||") == [
         Row(1, 0, 24, ["a", "b", '|c|"d"', "e||", '|"'], None),
         Row(2, 24, 25, ["|"], None),
     ]
 
 
-def test_an_overlapping_delimiter_starts_anew_after_a_quoted_field() -> None:
+def test_overlapping_delimiter_starts_after_a_quoted_field() -> None:
     assert read_rows(b'"a|"||b\n', delimiter="||") == [Row(1, 0, 8, ["a|", "b"], None)]
     assert read_rows(b"xabababay\n", delimiter="aba") == [Row(1, 0, 10, ["x", "b", "y"], None)]
 
@@ -195,7 +195,7 @@ def _escaped(data: bytes, quote: str | None = '"') -> list[Row]:
     return read_rows(data, quote=quote, escape="\\")
 
 
-def test_an_escaped_character_is_text() -> None:
+def test_escaped_character_is_text() -> None:
     assert _escaped(rb"a\,b,\"c,\\d,e\f" + b"\n") == [
         Row(1, 0, 17, ["a,b", '"c', "\\d", "ef"], None)
     ]
@@ -203,7 +203,7 @@ def test_an_escaped_character_is_text() -> None:
     assert _escaped(rb'"a\,"' + b"\n", None) == [Row(1, 0, 6, ['"a,"'], None)]
 
 
-def test_an_escaped_line_end_ends_no_row() -> None:
+def test_escaped_line_end_does_not_end_the_row() -> None:
     assert _escaped(b"a\\\nb\n\\\rc\rd") == [
         Row(1, 0, 5, ["a\nb"], None),
         Row(3, 5, 9, ["\rc"], None),
@@ -212,7 +212,7 @@ def test_an_escaped_line_end_ends_no_row() -> None:
     assert _escaped(b'"a\\\r\nb"\n') == [Row(1, 0, 8, ["a\r\nb"], None)]
 
 
-def test_of_an_escaped_crlf_the_lf_is_a_line_end() -> None:
+def test_lf_of_an_escaped_crlf_ends_the_row() -> None:
     assert _escaped(b"a\\\r\nb") == [Row(1, 0, 4, ["a\r"], None), Row(2, 4, 5, ["b"], None)]
 
 
@@ -228,11 +228,13 @@ def test_of_an_escaped_crlf_the_lf_is_a_line_end() -> None:
         (b'"a"\\', "a", "bad_quote"),
     ],
 )
-def test_an_escape_at_the_end(data: bytes, field: str, defect: str | None) -> None:
+def test_escape_at_the_end_of_the_file_is_a_defect(
+    data: bytes, field: str, defect: str | None
+) -> None:
     assert _escaped(data) == [Row(1, 0, len(data), [field], defect)]
 
 
-def test_a_comment_is_a_line_where_a_row_may_begin() -> None:
+def test_comment_line_is_skipped_where_a_row_may_start() -> None:
     data = b'#"a\n\r\nb,#\n"\n#c"\n #d\n#\r#e\\'
     assert read_rows(data, escape="\\", comment="#") == [
         Row(3, 6, 10, ["b", "#"], None),
@@ -241,7 +243,7 @@ def test_a_comment_is_a_line_where_a_row_may_begin() -> None:
     ]
 
 
-def test_a_comment_may_begin_as_other_marks_do() -> None:
+def test_comment_may_start_with_other_marks() -> None:
     assert read_rows(b'""#"\n,,x\n,\n', comment='""#') == [
         Row(2, 5, 9, ["", "", "x"], None),
         Row(3, 9, 11, ["", ""], None),
@@ -249,14 +251,14 @@ def test_a_comment_may_begin_as_other_marks_do() -> None:
     assert read_rows(b",,x\n,\n", comment=",,") == [Row(2, 4, 6, ["", ""], None)]
 
 
-def test_other_encodings() -> None:
+def test_rows_can_have_another_encoding() -> None:
     assert read_rows(b"\xe9\x80b\n\x81,\n", delimiter="€", encoding="cp1252") == [
         Row(1, 0, 4, ["é", "b"], None),
         Row(2, 4, 7, ["\udc81,"], "bad_encoding"),
     ]
 
 
-def test_rows_and_gaps_tile_the_file() -> None:
+def test_rows_and_gaps_cover_the_file() -> None:
     data = b'a,b\r\n\r\n"c\n",d\n\re\r'
     rows = read_rows(data)
     covered = b"".join(data[row.byte : row.end_byte] for row in rows)

@@ -1,1 +1,1 @@
-"""Servers that tests start on 127.0.0.1 and end again."""
+"""Servers on 127.0.0.1 that tests start and stop."""

@@ -1,4 +1,4 @@
-"""Starts dynalite, a DynamoDB on Node that keeps the service's limits."""
+"""Start dynalite, a DynamoDB for Node.js that enforces the service's limits."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ PROGRAM = ROOT / "node_modules" / ".bin" / "dynalite"
 PACKAGE = ROOT / "node_modules" / "dynalite"
 PRELOADED = [
     *(Path(__file__).with_name(name) for name in ("exit_with_parent.cjs", "outlive_clients.cjs")),
-    # As the emulation's own, so that conditions behave as on AWS.
+    # The emulator preloads it too, so that failed conditions behave as on AWS.
     ROOT / "localaws" / "show_items.cjs",
 ]
 HOST = "127.0.0.1"
 
 
 class DynaliteError(Exception):
-    """dynalite is not installed, or does not start."""
+    """Error for a dynalite that is not installed or does not start."""
 
 
 @contextmanager
 def dynalite(start_seconds: float = 30.0) -> Iterator[str]:
-    """Yield the endpoint URL of an empty, in-memory dynalite of its own.
+    """Yield the endpoint URL of a new, empty, in-memory dynalite.
 
-    It ends with the block, and with this process however that ends. Raises DynaliteError where it
-    is not installed or does not answer within ``start_seconds``.
+    It ends with the block, and with this process however that ends. Raises DynaliteError if it is
+    not installed or does not answer within ``start_seconds``.
     """
     with tempfile.TemporaryFile() as log:
         process, port = _started(log, time.monotonic() + start_seconds)
@@ -48,7 +48,7 @@ def _started(log: IO[bytes], deadline: float) -> tuple[subprocess.Popen[bytes], 
     node = shutil.which("node")
     if node is None or not PROGRAM.exists():
         missing = "node" if node is None else PROGRAM.relative_to(ROOT)
-        raise DynaliteError(f"no {missing}: `make node_modules` (npm ci) installs what tests need")
+        raise DynaliteError(f"{missing} was not found: run `make node_modules` (npm ci)")
     while True:
         port = _free_port()
         process = subprocess.Popen(
@@ -70,16 +70,16 @@ def _started(log: IO[bytes], deadline: float) -> tuple[subprocess.Popen[bytes], 
             raise
         log.seek(0)
         said = log.read().decode(errors="replace")
-        # Another process may have taken the port between the look and the start.
+        # Another process may have taken the port since it was chosen.
         if "EADDRINUSE" not in said or time.monotonic() > deadline:
             _end(process)
-            raise DynaliteError(f"dynalite does not answer on {HOST}:{port}. It said: {said}")
+            raise DynaliteError(f"dynalite does not answer on {HOST}:{port}. Its output: {said}")
         _end(process)
         log.truncate(0)
 
 
 def _answers(process: subprocess.Popen[bytes], port: int, deadline: float) -> bool:
-    """Whether it answers before ``deadline``; False as soon as the process has ended."""
+    """Return True once the server answers; False at ``deadline`` or when the process has ended."""
     while time.monotonic() < deadline and process.poll() is None:
         connection = http.client.HTTPConnection(HOST, port, timeout=1)
         try:

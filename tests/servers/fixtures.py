@@ -1,4 +1,4 @@
-"""Fixtures of the servers, for every test."""
+"""Server fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from tests.servers.dynalite import dynalite
 
 @pytest.fixture(scope="session")
 def dynalite_endpoint() -> Iterator[str]:
-    """The URL of one dynalite for the whole run: a test makes tables under names of its own."""
+    """Endpoint URL of one dynalite for the whole run; each test uses unique table names."""
     with dynalite() as endpoint:
         yield endpoint

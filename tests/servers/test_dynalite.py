@@ -33,7 +33,7 @@ def answers(endpoint: str) -> bool:
         return False
 
 
-def test_it_answers_aws_calls(dynalite_endpoint):
+def test_dynalite_answers_boto3(dynalite_endpoint):
     client = boto3.client(
         "dynamodb",
         endpoint_url=dynalite_endpoint,
@@ -44,7 +44,7 @@ def test_it_answers_aws_calls(dynalite_endpoint):
     assert client.list_tables()["ResponseMetadata"]["HTTPStatusCode"] == 200
 
 
-def test_it_ends_with_the_block():
+def test_dynalite_ends_with_the_block():
     with dynalite() as endpoint:
         assert endpoint.startswith("http://127.0.0.1:")
         assert answers(endpoint)
@@ -52,7 +52,7 @@ def test_it_ends_with_the_block():
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL])
-def test_it_ends_with_its_owner(signal_number):
+def test_dynalite_ends_with_its_parent(signal_number):
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=ROOT
     )
@@ -72,25 +72,25 @@ def test_it_ends_with_its_owner(signal_number):
         owner.stdout.close()
 
 
-def test_it_outlives_clients_that_are_killed():
+def test_dynalite_survives_killed_clients():
     with dynalite() as endpoint:
         port = int(endpoint.rpartition(":")[2])
         for _ in range(20):
             with socket.create_connection(("127.0.0.1", port)) as client:
                 client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
-                # Closed by a reset, as the sockets of a killed process may be.
+                # Close with a reset, as the system may do for a killed process.
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         time.sleep(0.2)
         assert answers(endpoint)
 
 
-def test_it_says_what_to_install(monkeypatch):
+def test_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr(module, "PROGRAM", ROOT / "node_modules" / ".bin" / "missing")
     with pytest.raises(DynaliteError, match="npm ci"), dynalite():
         pass
 
 
-def test_it_says_what_dynalite_said(monkeypatch, tmp_path: Path):
+def test_error_quotes_dynalites_output(monkeypatch, tmp_path: Path):
     broken = tmp_path / "broken.js"
     broken.write_text("console.error('cannot start'); process.exit(3)")
     monkeypatch.setattr(module, "PROGRAM", broken)
@@ -98,7 +98,7 @@ def test_it_says_what_dynalite_said(monkeypatch, tmp_path: Path):
         pass
 
 
-def test_it_shows_the_item_that_a_condition_failed_on(dynalite_endpoint):
+def test_failed_condition_returns_the_item_on_request(dynalite_endpoint):
     client = boto3.client(
         "dynamodb",
         endpoint_url=dynalite_endpoint,
