@@ -1,6 +1,6 @@
-// Loaded before dynalite, which knows no ReturnValuesOnConditionCheckFailure: with ALL_OLD the
-// answer to a condition that does not hold has the item that is there, as on AWS.
-// The environment's DYNALITE names its package.
+// Preload before dynalite to support ReturnValuesOnConditionCheckFailure: with ALL_OLD the error
+// of a failed condition contains the existing item, as on AWS.
+// The environment variable DYNALITE is the path of dynalite's package.
 const path = require('path')
 const load = name => require(path.join(process.env.DYNALITE, name))
 
