@@ -78,45 +78,47 @@ def page() -> str:
 
 <!-- `python -m tests.docs.cost > docs/cost.md` writes this page, and a test compares the two. -->
 
-An estimate by arithmetic, and not a bill: nothing here was measured on AWS. It is for new items of
-up to 1 KB in a table with on-demand capacity and without indexes, in us-east-1, without free tiers;
-for a file of {ROW_BYTES} bytes a row, and ddbload's defaults: chunks of
-{DEFAULT_CHUNK_BYTES >> 20} MiB, {DEFAULT_WORKERS} workers, functions on arm64 with
-{KNOBS["memory_mb"]["import_chunk"]:,} MB.
+This page is for those who need to know the price of an import before they deploy ddbload. `ddbload plan`
+calculates the price of importing a given file.
+
+The figures are estimates: calculated, and not measured on AWS. They assume new items of up to 1 KB, a
+table in us-east-1 with on-demand capacity and without indexes, no free tiers, a file of {ROW_BYTES}
+bytes per row, and ddbload's defaults: chunks of {DEFAULT_CHUNK_BYTES >> 20} MiB, {DEFAULT_WORKERS} workers, functions on
+arm64 with {KNOBS["memory_mb"]["import_chunk"]:,} MB.
 
 {"".join(_table(run) for run in runs)}
-DynamoDB is nearly all of it. A write unit is 1 KB of item, so an item of 3.2 KB costs four; each
-index that an item is in costs the same again; overwriting costs the larger of both items. Rows that
-are rejected cost nothing there.
+DynamoDB accounts for nearly all of the cost. A write unit covers 1 KB, so an item of 3.2 KB costs four
+units. Each index that contains the item costs the same again. Replacing an item costs the larger of the
+old and the new one. Rejected rows need no write units.
 
-## What is assumed
+## Assumptions
 
-- The table takes {TABLE_RATE:,} write units a second, as a new on-demand table does from its first
-  second on, whatever ddbload sends: {_time(runs[0])} for a million rows, {_time(runs[1])} for a
-  hundred million. Lambda bills its functions while they wait for the table, so that at ten times
-  the rate the Lambda line is nearly a tenth. Fewer `workers` cost less where the table is the limit:
-  each can send more than {TABLE_RATE // DEFAULT_WORKERS:,} rows a second.
-- A million narrow rows take {CPU_SECONDS} seconds of one processor at most (`make bench`, on the machine
-  where ddbload was written; Lambda's processors differ). At these rates that is not the limit.
-- Preflight reads {SCANNED / 1e6:.0f} MB a second. The source is read twice: by preflight, which looks
-  for row ends, and by the import.
-- A chunk is {OF_A_CHUNK} state transitions (children are standard executions), a run
+- The table accepts {TABLE_RATE:,} write units per second, like a new on-demand table. A million rows
+  then take {_time(runs[0])}, a hundred million {_time(runs[1])}. Lambda bills functions while they
+  wait for the table, so at ten times the rate the Lambda line shrinks to nearly a tenth. Fewer
+  `workers` cost less while the table is the limit: each worker can send more than
+  {TABLE_RATE // DEFAULT_WORKERS:,} rows per second.
+- A million narrow rows take at most {CPU_SECONDS} seconds of one processor (measured with `make bench` on the
+  development machine; Lambda's processors differ). At these rates the processor is not the limit.
+- Preflight reads {SCANNED / 1e6:.0f} MB per second. The source is read twice: by preflight, to find row
+  ends, and by the import.
+- A chunk makes {OF_A_CHUNK} state transitions (children are standard executions), a run
   {OF_THE_MACHINE} more. Retries add to that.
-- Somebody follows the run (`ddbload start`): a LIST a second for each 1,000 chunks.
-- Nothing is resumed: `resume` calls the function of each chunk once more, also of those that are done.
+- The run is followed with `ddbload start`: one LIST request per second for each 1,000 chunks.
+- The run is not resumed: `resume` invokes the function once more for each chunk, finished ones included.
 
-## What it costs while nothing runs
+## Cost while nothing runs
 
-| what | a month |
+| what | per month |
 |---|---|
-| with `log_key`, the key that the log groups are encrypted with | ${KEY_MONTH:.2f} (and $1 more for each of its first two rotations, once a year) |
-| the ledger in the work bucket: a few KB a chunk, rejects as large as the rows | S3's $0.023 a GB, until `retain_runs_days` |
-| uploads in the inbox, and their replaced versions | the same; nothing removes the newest version |
-| logs | $0.03 a GB, until `log_retention_days` |
-| `cdk bootstrap`'s bucket: the asset of each deployed version, a few MB | S3's $0.023 a GB |
+| with `log_key`: the key that encrypts the log groups | ${KEY_MONTH:.2f}, plus $1 for each of the first two yearly rotations |
+| the ledger in the work bucket: a few KB per chunk, and the rejected rows | $0.023 per GB (S3), until `retain_runs_days` |
+| uploads in the inbox, and their replaced versions | the same; the newest version is never deleted |
+| logs | $0.03 per GB, until `log_retention_days` |
+| `cdk bootstrap`'s bucket: a few MB for each deployed version | $0.023 per GB (S3) |
 
-Functions, state machine, rule and queue cost nothing while nothing is uploaded. A bucket that tells
-EventBridge of its uploads may be billed $1 per million events, whether a rule covers them or not.
+Functions, state machine, rule and queue cost nothing while nothing is uploaded. A bucket that sends its
+events to EventBridge may be billed $1 per million events, even for events without a matching rule.
 """
 
 
@@ -128,10 +130,10 @@ def _table(run: Run) -> str:
             "",
             f"{run.bytes / 1e9:,.1f} GB in {run.chunks:,} chunks, {_time(run)}.",
             "",
-            "| | how much | $ |",
+            "| service | calculation | $ |",
             "|---|---|---|",
             *lines,
-            f"| **together** | | **${run.total:,.2f}** |",
+            f"| **total** | | **${run.total:,.2f}** |",
             "\n",
         ]
     )
