@@ -74,7 +74,7 @@ class Bucket:
         )
         self.body = b"x" * int(settings.get("bytes", 1024))
         self.etag = hashlib.md5(self.body, usedforsecurity=False).hexdigest()
-        self.asked: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
         entry = (
             "<LastModified>2026-11-21T20:08:00.000Z</LastModified>"
             f"<ETag>&quot;{self.etag}&quot;</ETag><Size>{len(self.body)}</Size>"
@@ -96,14 +96,14 @@ class Bucket:
         return self._object(unquote(key))
 
     def _object(self, key: str) -> tuple[int, str, bytes]:
-        self.asked["objects"] += 1
+        self.requests["objects"] += 1
         at = bisect_left(self.keys, key)
         if at == len(self.keys) or self.keys[at] != key:
             return 404, "", b"<Error><Code>NoSuchKey</Code></Error>"
         return 200, f'ETag: "{self.etag}"\r\n', self.body
 
     def _page(self, query: dict[str, str]) -> bytes:
-        self.asked["pages"] += 1
+        self.requests["pages"] += 1
         prefix = query.get("prefix", "")
         first = bisect_left(self.keys, prefix)
         last = bisect_left(self.keys, prefix + "\U0010ffff")
@@ -159,7 +159,7 @@ class Connection(asyncio.Protocol):
         elif target == "/etag":
             status, more, answer = 200, "", json.dumps({"etag": f'"{bucket.etag}"'}).encode()
         elif target == "/counters":
-            status, more, answer = 200, "", json.dumps(bucket.asked).encode()
+            status, more, answer = 200, "", json.dumps(bucket.requests).encode()
         else:
             status, more, answer = bucket.answer(target, head)
             delay = bucket.latency

@@ -57,12 +57,16 @@ class File:
 
 
 def warm_up(
-    clients: Sequence[Client], scenario: Scenario, file: File, to: SinkProcess, cores: Cores
+    clients: Sequence[Client],
+    scenario: Scenario,
+    file: File,
+    sink_process: SinkProcess,
+    cores: Cores,
 ) -> None:
     """Run each client once, so that its modules are compiled and cached. Raises `InvalidRound`."""
     for client in clients:
         _say(f"warming up {client.label}")
-        run(client, scenario, file.path, file.due, to, cores)
+        run(client, scenario, file.path, file.due, sink_process, cores)
 
 
 def measure(
@@ -71,7 +75,7 @@ def measure(
     files: dict[int, File],
     rows_of: Callable[[Client], int],
     rounds: int,
-    to: SinkProcess,
+    sink_process: SinkProcess,
     cores: Cores,
 ) -> list[Round]:
     """Run all rounds of a scenario. Raises `InvalidRound`."""
@@ -83,7 +87,7 @@ def measure(
             costs = {}
             for rows in (START_ROWS, rows_of(client)):
                 file = files[rows]
-                costs[rows] = run(client, scenario, file.path, file.due, to, cores)
+                costs[rows] = run(client, scenario, file.path, file.due, sink_process, cores)
             rows = rows_of(client)
             done.append(
                 Round(client, scenario, turn, START_ROWS, costs[START_ROWS], rows, costs[rows])
@@ -187,26 +191,26 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     )
     add("--json", type=Path, default=results / "latest.json", help="file for all figures")
     add("--svg", type=Path, default=results / "latest.svg", help="file for the chart")
-    asked = parser.parse_args(words)
-    if min(asked.rows, asked.slow_rows) <= START_ROWS or asked.rounds < 1:
+    options = parser.parse_args(words)
+    if min(options.rows, options.slow_rows) <= START_ROWS or options.rounds < 1:
         parser.error(
             f"--rows and --slow-rows must be at least {START_ROWS + 1}, --rounds at least 1"
         )
-    if not RIVALS_PYTHON.exists() and any(each.name == "aiobotocore" for each in asked.clients):
+    if not RIVALS_PYTHON.exists() and any(each.name == "aiobotocore" for each in options.clients):
         parser.error(
             f"aiobotocore needs the environment {RIVALS_PYTHON.parents[1].name}: run `make bench`"
         )
-    return asked
+    return options
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure; print tables, and write JSON and SVG."""
-    asked = _arguments(words)
+    options = _arguments(words)
     cores = Cores.for_this_machine()
     on = machine()
     caption = (
         f"{on['python']}, {on['machine']}, {on['processor']}, {on['cores']} cores,"
-        f" seed {asked.seed}, {asked.rounds} rounds"
+        f" seed {options.seed}, {options.rounds} rounds"
     )
     print(caption)
     if on["load_before"] > BUSY_LOAD:
@@ -215,27 +219,38 @@ def main(words: Sequence[str] | None = None) -> None:
         print("warning: client and sink share a core, so rows/s mean little")
 
     def rows_of(client: Client) -> int:
-        rows: int = asked.rows if client.is_fast else asked.slow_rows
+        rows: int = options.rows if client.is_fast else options.slow_rows
         return rows
 
     rounds: list[Round] = []
     panels: list[list[ClientMedians]] = []
-    with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder, sink(cores) as to:
-        for name in asked.shapes:
+    with (
+        tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder,
+        sink(cores) as sink_process,
+    ):
+        for name in options.shapes:
             shape = SHAPES[name]
             files = {
-                rows: File.generate(Path(folder), shape, rows, asked.seed)
-                for rows in {START_ROWS, *map(rows_of, asked.clients)}
+                rows: File.generate(Path(folder), shape, rows, options.seed)
+                for rows in {START_ROWS, *map(rows_of, options.clients)}
             }
             for scenario in (
                 Scenario(shape, WIRES[wire], latency)
-                for wire in asked.wires
-                for latency in asked.latencies
+                for wire in options.wires
+                for latency in options.latencies
             ):
                 try:
                     if not rounds:
-                        warm_up(asked.clients, scenario, files[START_ROWS], to, cores)
-                    done = measure(asked.clients, scenario, files, rows_of, asked.rounds, to, cores)
+                        warm_up(options.clients, scenario, files[START_ROWS], sink_process, cores)
+                    done = measure(
+                        options.clients,
+                        scenario,
+                        files,
+                        rows_of,
+                        options.rounds,
+                        sink_process,
+                        cores,
+                    )
                 except InvalidRound as refused:
                     _say("")
                     sys.exit(str(refused))
@@ -245,18 +260,18 @@ def main(words: Sequence[str] | None = None) -> None:
                 print("\n" + table(panels[-1]), flush=True)
             for file in files.values():
                 file.path.unlink()
-    asked.json.parent.mkdir(parents=True, exist_ok=True)
-    asked.svg.parent.mkdir(parents=True, exist_ok=True)
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.svg.parent.mkdir(parents=True, exist_ok=True)
     result = {
-        "seed": asked.seed,
-        "rounds_each": asked.rounds,
+        "seed": options.seed,
+        "rounds_each": options.rounds,
         "machine": on,
         "figures": [figure.to_json() for panel in panels for figure in panel],
         "rounds": [each.to_json() for each in rounds],
     }
-    asked.json.write_text(json.dumps(result, indent=1) + "\n")
-    asked.svg.write_text(svg(panels, caption))
-    print(f"\n{asked.json}\n{asked.svg}")
+    options.json.write_text(json.dumps(result, indent=1) + "\n")
+    options.svg.write_text(svg(panels, caption))
+    print(f"\n{options.json}\n{options.svg}")
 
 
 if __name__ == "__main__":

@@ -132,29 +132,35 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--shapes", default=",".join(SHAPES), help="default: %(default)s")
     parser.add_argument("--one", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.one:
-        print(json.dumps(measure_listing(asked.one)))
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measure_listing(options.one)))
         return
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    print(f"{python}, {platform.machine()}, {os.cpu_count()} cores, {asked.latency:g} ms per page")
+    print(
+        f"{python}, {platform.machine()}, {os.cpu_count()} cores, {options.latency:g} ms per page"
+    )
     print(
         f"{'shape':10}{'variant':24}{'s':>8}{'CPU s':>8}{'pages':>7}{'faster':>8}{'less CPU':>10}"
     )
     with bucket_server() as endpoint:
-        for shape in asked.shapes.split(","):
-            compare(endpoint, shape, asked)
+        for shape in options.shapes.split(","):
+            compare(endpoint, shape, options)
 
 
-def compare(endpoint: str, shape: str, asked: Any) -> None:
+def compare(endpoint: str, shape: str, options: Any) -> None:
     """Run all variants in rotated order, and print their medians."""
-    keys = bucket_keys(shape, asked.objects)
+    keys = bucket_keys(shape, options.objects)
     right = hashlib.sha256("".join(f"{key}\n" for key in keys).encode()).hexdigest()
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in VARIANTS}
     names = list(VARIANTS)
-    for turn in range(asked.rounds):
+    for turn in range(options.rounds):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            settings = {"shape": shape, "objects": asked.objects, "latency": asked.latency / 1000}
+            settings = {
+                "shape": shape,
+                "objects": options.objects,
+                "latency": options.latency / 1000,
+            }
             control(endpoint, "/reset", settings)
             one = run_in_process("bench.listing", name, endpoint)
             if one["digest"] != right:

@@ -111,23 +111,23 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=20.0, help="milliseconds per object")
     parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.one:
-        name, count, etag = asked.one
+    options = parser.parse_args()
+    if options.one:
+        name, count, etag = options.one
         print(json.dumps(measure_reading(name, int(count), etag)))
         return
     python = f"{platform.python_implementation()} {platform.python_version()}"
     print(
-        f"{python}, {platform.machine()}, {os.cpu_count()} cores, {asked.latency:g} ms per object"
+        f"{python}, {platform.machine()}, {os.cpu_count()} cores, {options.latency:g} ms per object"
     )
     heads = f"{'objects':>9}{'objects/s':>10}{'CPU us each':>13}{'MB grown':>10}{'faster':>8}"
     print(f"{'variant':20}{heads}")
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in VARIANTS}
     names = list(VARIANTS)
     with bucket_server() as endpoint:
-        for turn in range(asked.rounds):
+        for turn in range(options.rounds):
             for name in names[turn % len(names) :] + names[: turn % len(names)]:
-                found[name].append(run_round(endpoint, name, asked))
+                found[name].append(run_round(endpoint, name, options))
     plain = 0.0
     for name in names:
         each = found[name]
@@ -139,10 +139,10 @@ def main() -> None:
         print(f"{name:20}{count:9}{rate:10.0f}{cpu * 1e6:13.0f}{grown:10.1f}{rate / plain:8.1f}")
 
 
-def run_round(endpoint: str, name: str, asked: Any) -> dict[str, Any]:
+def run_round(endpoint: str, name: str, options: Any) -> dict[str, Any]:
     """Run one round of a variant."""
-    count = max(100, int(asked.objects * VARIANTS[name][1]))
-    settings = {"shape": SHAPE, "objects": count, "bytes": BYTES, "latency": asked.latency / 1000}
+    count = max(100, int(options.objects * VARIANTS[name][1]))
+    settings = {"shape": SHAPE, "objects": count, "bytes": BYTES, "latency": options.latency / 1000}
     control(endpoint, "/reset", settings)
     etag = control(endpoint, "/etag")["etag"]
     result = run_in_process("bench.objects", name, endpoint, str(count), etag)

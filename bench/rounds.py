@@ -169,14 +169,19 @@ def sink(cores: Cores) -> Iterator[SinkProcess]:
 
 
 def run(
-    client: Client, scenario: Scenario, file: Path, due: ItemChecksum, to: SinkProcess, cores: Cores
+    client: Client,
+    scenario: Scenario,
+    file: Path,
+    due: ItemChecksum,
+    sink_process: SinkProcess,
+    cores: Cores,
 ) -> Cost:
     """Run one round. Raises `InvalidRound` unless exactly the file's items arrived."""
-    to.reset(scenario)
+    sink_process.reset(scenario)
     with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder:
         command = client.command(file, scenario.shape, Path(folder, "ledger"))
-        cost, out = _run_measured(command, to.environment(scenario), Path(folder), cores)
-    counters = to.counters()
+        cost, out = _run_measured(command, sink_process.environment(scenario), Path(folder), cores)
+    counters = sink_process.counters()
     what = f"{client.label}, {scenario.title}"
     check(what, counters, due)
     if client.is_ddbload:

@@ -122,16 +122,16 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=64, help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=5, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    print(f"{python}, {platform.machine()}, {os.cpu_count()} cores, seed {asked.seed}")
+    print(f"{python}, {platform.machine()}, {os.cpu_count()} cores, seed {options.seed}")
     print(f"{'shape':8}{'variant':30}{'CPU s':>8}{'MB/CPU s':>10}")
     for shape, (_, dialect) in SHAPES.items():
-        data = make(shape, asked.megabytes * 1_000_000, asked.seed)
+        data = make(shape, options.megabytes * 1_000_000, options.seed)
         seconds: dict[str, list[float]] = {name: [] for name in VARIANTS}
         lines: set[int] = set()
         names = list(VARIANTS)
-        for turn in range(asked.rounds):
+        for turn in range(options.rounds):
             for name in names[turn % len(names) :] + names[: turn % len(names)]:
                 begin = time.process_time()
                 lines.add(VARIANTS[name](data, dialect))

@@ -76,10 +76,10 @@ def _dynamodb_actions(operation: str, fields: Fields, place: Place) -> Iterator[
             yield Call(f"dynamodb:{operation}", table(name))
     elif operation in {"TransactGetItems", "TransactWriteItems"}:
         for item in fields.get("TransactItems", []):
-            for kind, of in item.items():
+            for kind, request in item.items():
                 if kind not in _TRANSACTION_ACTIONS:
                     raise UnknownCall(f"{operation}: the permission for {kind} is not known")
-                name = _required_field(of, "TableName", operation)
+                name = _required_field(request, "TableName", operation)
                 yield Call(f"dynamodb:{_TRANSACTION_ACTIONS[kind]}", table(name))
     elif operation in _TAG_ACTIONS:
         yield Call(f"dynamodb:{operation}", _required_field(fields, "ResourceArn", operation))

@@ -207,7 +207,10 @@ def _subresource(request: Request) -> str:
     Raises UnknownCall for unlisted parameters, and for two sub-resources in one request.
     """
     known = {
-        name for table in (_BUCKET_ACTIONS, _OBJECT_ACTIONS) for of in table.values() for name in of
+        name
+        for table in (_BUCKET_ACTIONS, _OBJECT_ACTIONS)
+        for actions in table.values()
+        for name in actions
     }
     known.add("delete")
     found = set()
@@ -246,9 +249,11 @@ def _object_actions(request: Request, bucket_arn: str, key: str) -> Iterator[Cal
     if request.method == "PUT" and subresource in {"", "uploadId"}:
         yield from _copy_source_action(request, bucket_arn.rpartition(":")[0])
     if request.method in {"PUT", "POST"} and subresource in {"", "uploads"}:
-        rights = {of for name, of in _HEADER_ACTIONS.items() if name in request.headers}
-        for right in sorted(rights):
-            yield Call(f"s3:{right}", arn)
+        with_headers = {
+            action for name, action in _HEADER_ACTIONS.items() if name in request.headers
+        }
+        for action in sorted(with_headers):
+            yield Call(f"s3:{action}", arn)
     # S3 User Guide, "Add preconditions to S3 operations": comparing an object's ETag needs
     # permission to read the object. `*` only asks whether the object exists, and needs none.
     writes = request.method in {"PUT", "POST", "DELETE"}

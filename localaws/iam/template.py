@@ -66,15 +66,15 @@ def deployed(
     Covers the attributes `Arn` and `Name` of the resource types that policies refer to.
     """
     attributes: dict[tuple[str, str], str] = {}
-    for logical, of in template["Resources"].items():
+    for logical, resource in template["Resources"].items():
         if logical not in names:
             continue
         # Ref gives a queue's URL and a state machine's ARN.
         name = re.split("[/:]", names[logical])[-1]
-        service, prefix, suffix = _ARNS.get(of["Type"], ("", "", ""))
-        if of["Type"] == "AWS::S3::Bucket":
+        service, prefix, suffix = _ARNS.get(resource["Type"], ("", "", ""))
+        if resource["Type"] == "AWS::S3::Bucket":
             arn = f"arn:{place.partition}:s3:::{name}"
-        elif of["Type"] == "AWS::IAM::Role":
+        elif resource["Type"] == "AWS::IAM::Role":
             arn = f"arn:{place.partition}:iam::{place.account}:role/{name}"
         elif service:
             name = name if service != "logs" else names[logical]
@@ -143,7 +143,9 @@ def roles_of(template: Mapping[str, Any], deployed: Deployed) -> dict[str, dict[
     """
     resources = template["Resources"]
     roles: dict[str, dict[str, Any]] = {
-        logical: {} for logical, of in resources.items() if of["Type"] == "AWS::IAM::Role"
+        logical: {}
+        for logical, resource in resources.items()
+        if resource["Type"] == "AWS::IAM::Role"
     }
     for logical, documents in roles.items():
         properties = resources[logical].get("Properties", {})
@@ -153,9 +155,13 @@ def roles_of(template: Mapping[str, Any], deployed: Deployed) -> dict[str, dict[
         for policy in properties.get("Policies", []):
             document = resolve(policy["PolicyDocument"], deployed)
             documents[f"{logical}/{resolve(policy['PolicyName'], deployed)}"] = document
-    for logical, of in resources.items():
-        if of["Type"] in {"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"}:
-            properties = of["Properties"]
+    for logical, resource in resources.items():
+        if resource["Type"] in {
+            "AWS::IAM::Policy",
+            "AWS::IAM::ManagedPolicy",
+            "AWS::IAM::RolePolicy",
+        }:
+            properties = resource["Properties"]
             names = properties.get("Roles", [])
             names = [properties["RoleName"]] if "RoleName" in properties else names
             document = resolve(properties["PolicyDocument"], deployed)

@@ -10,7 +10,7 @@ from bench.shapes import SHAPES
 
 
 @pytest.fixture(scope="package")
-def to(tmp_path_factory):
+def sink_process(tmp_path_factory):
     """Sink process. Each test resets it."""
     process = SinkProcess(tmp_path_factory.mktemp("sink"))
     yield process
@@ -23,7 +23,7 @@ def scenario(request):
 
 
 @pytest.fixture
-def made(tmp_path):
+def make_file(tmp_path):
     """Function that generates a file and returns its path and expected checksum."""
 
     def make(shape, rows, seed=1):

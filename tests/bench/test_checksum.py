@@ -65,8 +65,8 @@ def test_checksum_changes_when_an_item_is_repeated():
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
-def test_expected_checksum_agrees_with_csv_reader(shape, made):
-    path, due = made(shape, 500)
+def test_expected_checksum_agrees_with_csv_reader(shape, make_file):
+    path, due = make_file(shape, 500)
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file, delimiter=shape.delimiter))[shape.header :]
     items = [

@@ -29,7 +29,7 @@ def test_bucket_answers_signed_requests_only():
     assert bucket.answer(after, signed)[2].count(b"<Key>") == 2
     assert bucket.answer("/bench/in/part-000002.csv", signed)[2] == b"xxxxx"
     assert bucket.answer("/bench/in/part-000003.csv", signed)[0] == 404
-    assert bucket.asked == {"pages": 2, "objects": 2}
+    assert bucket.requests == {"pages": 2, "objects": 2}
 
 
 def test_listing_measures_every_variant(capsys, monkeypatch):

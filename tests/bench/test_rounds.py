@@ -44,49 +44,49 @@ def test_client_label_parses_to_the_client():
 
 
 @pytest.mark.parametrize("name", [*ENGINES, "batch_writer", "pool"])
-def test_round_is_valid_with_every_client(name, to, scenario, made):
-    path, due = made(scenario.shape, ROWS)
-    cost = run(Client.parse(name), scenario, path, due, to, CORES)
+def test_round_is_valid_with_every_client(name, sink_process, scenario, make_file):
+    path, due = make_file(scenario.shape, ROWS)
+    cost = run(Client.parse(name), scenario, path, due, sink_process, CORES)
     assert cost.cpu > 0
     assert cost.peak_mb > 1
     assert cost.requests == 3
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
-def test_round_is_valid_with_every_shape(shape, to, scenario, made):
+def test_round_is_valid_with_every_shape(shape, sink_process, scenario, make_file):
     scenario = type(scenario)(shape, scenario.tls, 0.0)
-    path, due = made(shape, ROWS)
-    run(Client.parse("batch_writer"), scenario, path, due, to, CORES)
+    path, due = make_file(shape, ROWS)
+    run(Client.parse("batch_writer"), scenario, path, due, sink_process, CORES)
 
 
-def test_round_is_refused_with_a_lost_row(to, scenario, made):
-    path, _ = made(scenario.shape, ROWS - 1)
-    _, due = made(scenario.shape, ROWS)
+def test_round_is_refused_with_a_lost_row(sink_process, scenario, make_file):
+    path, _ = make_file(scenario.shape, ROWS - 1)
+    _, due = make_file(scenario.shape, ROWS)
     with pytest.raises(InvalidRound, match=rf"pool@16, quoted.*{ROWS - 1} of {ROWS} items arrived"):
-        run(Client.parse("pool"), scenario, path, due, to, CORES)
+        run(Client.parse("pool"), scenario, path, due, sink_process, CORES)
 
 
-def test_round_is_refused_with_a_changed_value(to, scenario, made):
-    path, due = made(scenario.shape, ROWS)
+def test_round_is_refused_with_a_changed_value(sink_process, scenario, make_file):
+    path, due = make_file(scenario.shape, ROWS)
     text = path.read_text("utf-8")
     path.write_text(text.replace("emoji", "emojj", 1), "utf-8")
     assert expected_checksum(path, scenario.shape).items == due.items
     with pytest.raises(InvalidRound, match="differ from the file's"):
-        run(Client.parse("pool"), scenario, path, due, to, CORES)
+        run(Client.parse("pool"), scenario, path, due, sink_process, CORES)
 
 
-def test_round_is_refused_with_the_stderr_of_a_failed_client(to, scenario, made):
-    path, due = made(scenario.shape, ROWS)
+def test_round_is_refused_with_the_stderr_of_a_failed_client(sink_process, scenario, make_file):
+    path, due = make_file(scenario.shape, ROWS)
     path.unlink()
     with pytest.raises(InvalidRound, match=r"(?s)ended with 1\n.*FileNotFoundError"):
-        run(Client.parse("pool"), scenario, path, due, to, CORES)
+        run(Client.parse("pool"), scenario, path, due, sink_process, CORES)
 
 
-def test_client_environment_ignores_local_settings(to, scenario, monkeypatch):
+def test_client_environment_ignores_local_settings(sink_process, scenario, monkeypatch):
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.setenv("AWS_PROFILE", "somebody's")
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    environment = to.environment(scenario)
+    environment = sink_process.environment(scenario)
     assert not {"PYTHONDONTWRITEBYTECODE", "AWS_PROFILE", "HTTPS_PROXY"} & set(environment)
     assert environment["PYTHONPYCACHEPREFIX"]
 
@@ -96,8 +96,8 @@ def counters(due, **changed):
     return {**right, **changed}
 
 
-def test_check_refuses_other_counters(made):
-    _, due = made(SHAPES["ngrams"], ROWS)
+def test_check_refuses_other_counters(make_file):
+    _, due = make_file(SHAPES["ngrams"], ROWS)
     check("right", counters(due), due)
     for changed in (
         {"items": ROWS + 1},

@@ -39,8 +39,8 @@ time.sleep(600)
 SIGNED = "POST / HTTP/1.1\r\nAuthorization: AWS4-HMAC-SHA256 Credential=made-up\r\n"
 
 
-def client(to, scenario, **more):
-    environment = to.environment(scenario)
+def client(sink_process, scenario, **more):
+    environment = sink_process.environment(scenario)
     return boto3.client(
         "dynamodb",
         endpoint_url=environment["AWS_ENDPOINT_URL_DYNAMODB"],
@@ -56,10 +56,10 @@ def put(number, text="a"):
     return {"PutRequest": {"Item": {"id": {"N": str(number)}, "text": {"S": text}}}}
 
 
-def test_sink_counts_items(to, scenario):
-    to.reset(scenario)
+def test_sink_counts_items(sink_process, scenario):
+    sink_process.reset(scenario)
     due = ItemChecksum()
-    with closing(client(to, scenario)) as dynamodb:
+    with closing(client(sink_process, scenario)) as dynamodb:
         for start in (0, 25, 50):
             requests = [put(number, 'q"PutRequest"\n🚀') for number in range(start, start + 25)]
             answer = dynamodb.batch_write_item(
@@ -69,19 +69,22 @@ def test_sink_counts_items(to, scenario):
             assert answer["ConsumedCapacity"] == [{"TableName": TABLE, "CapacityUnits": 25.0}]
             for request in requests:
                 due.add(request["PutRequest"]["Item"])
-    counters = to.counters()
+    counters = sink_process.counters()
     assert (counters["items"], counters["checksum"]) == (due.items, due.checksum)
     assert (counters["requests"], counters["invalid"]) == (3, 0)
     # Reading the counters changes nothing; a reset clears them.
-    assert to.counters() == counters
-    to.reset(scenario)
-    assert (to.counters()["items"], to.counters()["checksum"]) == (0, ItemChecksum().checksum)
+    assert sink_process.counters() == counters
+    sink_process.reset(scenario)
+    assert (sink_process.counters()["items"], sink_process.counters()["checksum"]) == (
+        0,
+        ItemChecksum().checksum,
+    )
 
 
-def test_sink_describes_the_scenarios_table(to):
+def test_sink_describes_the_scenarios_table(sink_process):
     scenario = Scenario(SHAPES["ngrams"], tls=True, latency=0.0)
-    to.reset(scenario)
-    with closing(client(to, scenario)) as dynamodb:
+    sink_process.reset(scenario)
+    with closing(client(sink_process, scenario)) as dynamodb:
         found = dynamodb.describe_table(TableName=TABLE)["Table"]
     assert found["TableStatus"] == "ACTIVE"
     assert found["KeySchema"] == [
@@ -102,41 +105,41 @@ def test_sink_describes_the_scenarios_table(to):
     ],
     ids=["a key twice", "26 items", "a delete", "no key"],
 )
-def test_sink_counts_invalid_requests(to, scenario, requests):
-    to.reset(scenario)
-    with closing(client(to, scenario)) as dynamodb:
+def test_sink_counts_invalid_requests(sink_process, scenario, requests):
+    sink_process.reset(scenario)
+    with closing(client(sink_process, scenario)) as dynamodb:
         dynamodb.batch_write_item(RequestItems={TABLE: requests})
-    counters = to.counters()
+    counters = sink_process.counters()
     assert (counters["items"], counters["invalid"]) == (0, 1)
     assert counters["first_invalid"]
 
 
-def test_sink_reports_a_request_to_another_table(to, scenario):
-    to.reset(scenario)
-    with closing(client(to, scenario)) as dynamodb:
+def test_sink_reports_a_request_to_another_table(sink_process, scenario):
+    sink_process.reset(scenario)
+    with closing(client(sink_process, scenario)) as dynamodb:
         dynamodb.batch_write_item(RequestItems={"another": [put(1)]})
-    assert "another" in to.counters()["first_invalid"]
+    assert "another" in sink_process.counters()["first_invalid"]
 
 
-def test_sink_refuses_other_operations(to, scenario):
-    to.reset(scenario)
+def test_sink_refuses_other_operations(sink_process, scenario):
+    sink_process.reset(scenario)
     with (
-        closing(client(to, scenario)) as dynamodb,
+        closing(client(sink_process, scenario)) as dynamodb,
         pytest.raises(ClientError, match="UnknownOperation"),
     ):
         dynamodb.list_tables()
 
 
-def test_sink_is_refused_without_its_certificate(to):
+def test_sink_is_refused_without_its_certificate(sink_process):
     scenario = Scenario(SHAPES["quoted"], tls=True, latency=0.0)
-    with closing(client(to, scenario, verify=True)) as dynamodb, pytest.raises(SSLError):
+    with closing(client(sink_process, scenario, verify=True)) as dynamodb, pytest.raises(SSLError):
         dynamodb.describe_table(TableName=TABLE)
 
 
-def test_sink_certificate_passes_strict_verification(to):
-    context = ssl.create_default_context(cafile=to.ready["ca"])
+def test_sink_certificate_passes_strict_verification(sink_process):
+    context = ssl.create_default_context(cafile=sink_process.ready["ca"])
     context.verify_flags |= ssl.VERIFY_X509_STRICT
-    port = urlsplit(to.ready["https"]).port
+    port = urlsplit(sink_process.ready["https"]).port
     with (
         socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
         context.wrap_socket(plain, server_hostname="127.0.0.1") as secure,
@@ -144,11 +147,11 @@ def test_sink_certificate_passes_strict_verification(to):
         assert secure.version()
 
 
-def raw(to, *pieces, answers=1):
+def raw(sink_process, *pieces, answers=1):
     """Send the pieces with pauses, and return the status and body of each response."""
     found = []
     with socket.create_connection(
-        ("127.0.0.1", urlsplit(to.ready["http"]).port), timeout=30
+        ("127.0.0.1", urlsplit(sink_process.ready["http"]).port), timeout=30
     ) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for place, piece in enumerate(pieces):
@@ -169,30 +172,30 @@ def request(number, head=SIGNED):
     return head.encode() + body
 
 
-def test_sink_accepts_split_and_pipelined_requests(to, scenario):
-    to.reset(scenario)
+def test_sink_accepts_split_and_pipelined_requests(sink_process, scenario):
+    sink_process.reset(scenario)
     sent = request(1) + request(2) + request(3)
     cuts = (5, 100, len(request(1)) + 60)
     pieces = [sent[a:b] for a, b in zip((0, *cuts), (*cuts, None), strict=True)]
-    assert raw(to, *pieces, answers=3) == 3 * [(b"200", {"UnprocessedItems": {}})]
-    assert to.counters()["items"] == 3
+    assert raw(sink_process, *pieces, answers=3) == 3 * [(b"200", {"UnprocessedItems": {}})]
+    assert sink_process.counters()["items"] == 3
 
 
-def test_sink_refuses_unsigned_requests(to, scenario):
-    to.reset(scenario)
-    ((status, answer),) = raw(to, request(1, head="POST / HTTP/1.1\r\n"))
+def test_sink_refuses_unsigned_requests(sink_process, scenario):
+    sink_process.reset(scenario)
+    ((status, answer),) = raw(sink_process, request(1, head="POST / HTTP/1.1\r\n"))
     assert status == b"400"
     assert "MissingAuthenticationToken" in answer["__type"]
-    assert to.counters()["requests"] == 0
+    assert sink_process.counters()["requests"] == 0
 
 
-def test_sink_delays_responses_by_the_latency(to, scenario):
-    to.reset(replace(scenario, latency=0.3))
+def test_sink_delays_responses_by_the_latency(sink_process, scenario):
+    sink_process.reset(replace(scenario, latency=0.3))
     begin = time.monotonic()
-    assert len(raw(to, request(1) + request(2), answers=2)) == 2
+    assert len(raw(sink_process, request(1) + request(2), answers=2)) == 2
     # There is no upper bound: the machine may be busy.
     assert time.monotonic() - begin >= 0.3
-    assert to.counters()["items"] == 2
+    assert sink_process.counters()["items"] == 2
 
 
 def test_sink_counts_at_once_when_its_backlog_is_full(monkeypatch):
@@ -206,10 +209,12 @@ def test_sink_counts_at_once_when_its_backlog_is_full(monkeypatch):
     assert counting.counters()["items"] == 1000 // len(body) + 5
 
 
-def test_sink_listens_on_loopback_only(to):
+def test_sink_listens_on_loopback_only(sink_process):
     for name in ("http", "https"):
         with pytest.raises(OSError):
-            socket.create_connection(("127.0.0.2", urlsplit(to.ready[name]).port), timeout=5)
+            socket.create_connection(
+                ("127.0.0.2", urlsplit(sink_process.ready[name]).port), timeout=5
+            )
 
 
 def test_sink_ends_when_its_parent_is_killed(tmp_path):
@@ -224,7 +229,7 @@ def test_sink_ends_when_its_parent_is_killed(tmp_path):
     until(lambda: not alive(pid), "the sink outlives its starter")
 
 
-def test_sink_deletes_its_private_key(to):
-    trusted = Path(to.ready["ca"])
+def test_sink_deletes_its_private_key(sink_process):
+    trusted = Path(sink_process.ready["ca"])
     assert [path for path in trusted.parent.iterdir() if path.is_file()] == [trusted]
     assert "PRIVATE" not in trusted.read_text()

@@ -49,8 +49,8 @@ def test_table_figures_are_equal_for_the_same_seed(drained):
     assert first == again
 
 
-def test_one_grams_have_runs_like_the_generated_file(made):
-    path, _ = made(SHAPES["ngrams"], ROWS)
+def test_one_grams_have_runs_like_the_generated_file(make_file):
+    path, _ = make_file(SHAPES["ngrams"], ROWS)
     load = table.make_load(ROWS, path)
     runs = list(load.runs(None))
     assert sum(runs) == load.rows == ROWS

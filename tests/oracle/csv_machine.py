@@ -23,7 +23,7 @@ RFC 4180 leaves a choice or real files break it:
   by a final CR or LF, makes the last row ``bad_escape``.
 * If the dialect has comments, one starts where a row could start, and ends with its line. It is
   skipped.
-* A row has one defect: the first structural one, or ``bad_encoding`` if there is none.
+* A row has one defect: the first structural one, or else ``bad_encoding``.
 """
 
 from __future__ import annotations

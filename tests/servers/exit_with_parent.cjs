@@ -1,3 +1,3 @@
-// Loaded before a server: ends it when its standard input closes, which is when its parent ends,
-// however that ends.
+// Preload before a server to end it when its standard input closes. The system closes that pipe
+// when the parent process ends, SIGKILL included.
 process.stdin.on('end', () => process.exit(0)).on('error', () => process.exit(0)).resume()

@@ -1,5 +1,5 @@
-// Loaded before dynalite: it throws when a client goes away in the middle of a request, which is
-// what clients do that are killed. Anything else that is thrown ends it, as ever.
+// Preload before dynalite to keep it alive when a killed client drops its connection during a
+// request. Any other uncaught exception still ends it.
 process.on('uncaughtException', error => {
   if (error.code === 'ECONNRESET') return
   console.error(error)
