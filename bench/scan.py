@@ -31,7 +31,7 @@ Measured = Callable[[bytes, Dialect], int]
 
 def cut(data: bytes, dialect: Dialect) -> int:
     """Cut data into blocks of whole rows, as preflight does. Return the number of lines."""
-    cutter = BlockCutter(row_ends(dialect), Cursor(0, 1), 1 << 24)
+    cutter = BlockSplitter(dialect_boundaries(dialect), Cursor(0, 1), 1 << 24)
     for start in range(0, len(data), cutter.piece_bytes):
         piece = data[start : start + cutter.piece_bytes]
         cutter.feed(piece, final=start + cutter.piece_bytes >= len(data))
@@ -40,8 +40,8 @@ def cut(data: bytes, dialect: Dialect) -> int:
 
 def read(data: bytes, dialect: Dialect) -> int:
     """Cut data into blocks and parse every field, as an import does. Return the number of lines."""
-    ends = row_ends(dialect)
-    cutter = BlockCutter(ends, Cursor(0, 1), 1 << 24)
+    ends = dialect_boundaries(dialect)
+    cutter = BlockSplitter(ends, Cursor(0, 1), 1 << 24)
     parser = RowParser(dialect, ends)
     for start in range(0, len(data), cutter.piece_bytes):
         piece = data[start : start + cutter.piece_bytes]

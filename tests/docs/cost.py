@@ -1,6 +1,6 @@
 """Generate docs/cost.md: `python -m tests.docs.cost > docs/cost.md`. A test compares the two.
 
-The arithmetic is that of `ddbload plan`, in `ddbload/pipeline/plan/price.py`.
+The arithmetic is that of `ddbload plan`, in `ddbload/plan/price.py`.
 """
 
 # ruff: noqa: E501 - lines of a page are as long as its tables make them
@@ -61,7 +61,7 @@ class Run:
     def work(self) -> Workload:
         return Workload(self.bytes, self.chunks, self.workers, self.seconds)
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[PriceLine]:
         """Return the lines of the bill: service, calculation, dollars."""
         return [writes(self.rows), *self.work.lines()]
 
