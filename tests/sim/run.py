@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
+from ddbload.dynamodb import limits
 from ddbload.write.scheduler import row_limits
 from ddbload.write.scheduler.messages import (
     Accepted,
@@ -62,7 +63,7 @@ class Simulation:
 
     def run(self) -> Simulation:
         with (
-            mock.patch.object(row_limits, "MAX_BATCH_ROWS", self.world.batch_rows),
+            mock.patch.object(limits, "MAX_BATCH_ROWS", self.world.batch_rows),
             mock.patch.object(row_limits, "MAX_AHEAD", self.world.ahead),
         ):
             self._invoke()

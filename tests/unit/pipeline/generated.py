@@ -10,6 +10,7 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
+from ddbload.dynamodb import limits
 from ddbload.ledger import attempts
 from ddbload.rows import block_splitter
 from ddbload.rows.dialect import Dialect
@@ -241,7 +242,7 @@ class Sizes:
         with (
             mock.patch.object(block_splitter, "BLOCK_BYTES", self.block_bytes),
             mock.patch.object(s3_object, "RANGE_BYTES", self.range_bytes),
-            mock.patch.object(row_limits, "MAX_BATCH_ROWS", self.batch_rows),
+            mock.patch.object(limits, "MAX_BATCH_ROWS", self.batch_rows),
             mock.patch.object(row_limits, "READY_ROWS", self.ready_rows),
             mock.patch.object(row_limits, "SPREAD_ROWS", self.spread_rows),
             mock.patch.object(attempts, "AHEAD_ROWS", self.attempt_rows),

@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from unittest import mock
 
+from ddbload.dynamodb import limits
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.scheduler import row_limits as module
 from ddbload.write.scheduler.messages import (
@@ -114,7 +115,7 @@ class Simulation:
     def run(self) -> Simulation:
         """Run it to its end. Raises AssertionError where it does not come to one."""
         with (
-            mock.patch.object(module, "MAX_BATCH_ROWS", self._world.batch_rows),
+            mock.patch.object(limits, "MAX_BATCH_ROWS", self._world.batch_rows),
             mock.patch.object(module, "MAX_AHEAD", self._world.ahead),
         ):
             for _ in range(MAX_STEPS):

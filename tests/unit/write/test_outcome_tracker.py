@@ -120,12 +120,12 @@ def test_rows_that_are_settled_at_once(handles):
         one.settle(handle, RowOutcome.WRITTEN)
     assert one.counts == RowCounts(10, 10 - len(handles), 0, 0, len(handles))
     if handles:
-        with pytest.raises(AssertionError, match="settled already"):
+        with pytest.raises(AssertionError, match="already settled"):
             one.settle_all(handles, RowOutcome.WRITTEN)
 
 
 def test_rows_of_which_one_is_settled_cannot_be():
     made = settlement(10)
     made.settle(6, RowOutcome.WRITTEN)
-    with pytest.raises(AssertionError, match="settled already"):
+    with pytest.raises(AssertionError, match="already settled"):
         made.settle_all(range(0, 9, 3), RowOutcome.WRITTEN)
