@@ -258,7 +258,7 @@ def _read_all_rows(
         unknown=tuple(more.unknown),
     )
     prepared = prepare_run("plan", asked, ledger, context, table=table)
-    plan.record, plan.resolved = prepared.record, prepared.resolved
+    plan.record, plan.resolved = prepared.record, prepared.detected
     record = prepared.record
     plan.size = expected_bytes(record)
     survey = Survey(record, plan.facts.indexes, expires=plan.facts.time_to_live)
@@ -313,5 +313,5 @@ def _sample_first_rows(plan: Plan, ledger: Ledger, context: Context) -> None:
         with closing(rows):
             for walked in islice(rows, 1):
                 survey.add(walked)
-    plan.record, plan.resolved, plan.survey = record, prepared.resolved, survey
+    plan.record, plan.resolved, plan.survey = record, prepared.detected, survey
     plan.size = expected_bytes(record)

@@ -1,12 +1,11 @@
-"""What a run is: its source pinned and understood, and checked against its table."""
+"""Build a run's record: pin the source, detect its format, and check it against the table."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any
 
 from ddbload.contracts.payload import PARQUET, Payload, Source
 from ddbload.contracts.run_record import LEDGER_VERSION, Cursor, RunRecord, Table
@@ -15,12 +14,12 @@ from ddbload.errors import RunMismatch, SourceChanged
 from ddbload.items.item_layout import column_changes
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.preflight.column_types import settle_types
 from ddbload.pipeline.preflight.detect_format import DetectedFormat, check_dialect, detect_format
 from ddbload.pipeline.preflight.find_objects import find_objects
-from ddbload.pipeline.preflight.table_checks import check_names
-from ddbload.pipeline.reading.header import read_header, wanted_columns
+from ddbload.pipeline.preflight.table_checks import check_names, settle_types
+from ddbload.pipeline.reading.header import Header, read_header, wanted_columns
 from ddbload.pipeline.reading.open_sources import (
+    Pinned,
     known_size,
     open_decoded,
     open_source,
@@ -41,20 +40,34 @@ MAX_CHUNKS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """A run that could begin."""
+    """Record of a run that passed every check, and the format that was detected for it."""
 
     record: RunRecord
-    resolved: DetectedFormat
+    detected: DetectedFormat
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstObject:
+    """Format, header and types found in a source's first object that has rows."""
+
+    name: str
+    pinned: Pinned
+    size: int | None
+    """Bytes to read; None if only reading tells (compressed, decoded)."""
+    detected: DetectedFormat
+    header: Header
+    types: tuple[str, ...]
 
 
 def create_or_load_run(run: str, payload: Payload, ledger: Ledger, context: Context) -> RunRecord:
-    """The record of a new run, written; or that of an earlier one of the same id.
+    """Write the record of a new run, or load that of an earlier run with the same id.
 
-    It is written when all is well. Whatever is wrong is raised by name.
+    The record is written once every check has passed. Raises the named error of a check that
+    failed, and `RunMismatch` or `SourceChanged` if the earlier run was configured otherwise.
     """
-    found = ledger.find_record()
-    record = prepare_run(run, payload, ledger, context, found).record
-    if found is None and ledger.begin(record):
+    earlier = ledger.find_record()
+    record = prepare_run(run, payload, ledger, context, earlier).record
+    if earlier is None and ledger.begin(record):
         return record
     existing = ledger.record()
     _check_same_configuration(existing, record)
@@ -73,107 +86,124 @@ def prepare_run(
     existing: RunRecord | None = None,
     table: Table | None = None,
 ) -> PreparedRun:
-    """Open the source, find out how it is read, and check it against the table.
+    """Open the source, detect its format and check it against the table.
 
-    `ledger` gets the listing of a source of several objects; that of an `existing` run stays as
-    it is. `table`: in place of the payload's, which is described else.
+    The listing of a source of several objects is written to `ledger`; an `existing` run keeps the
+    listing it has. `table` replaces the payload's table, which is otherwise described.
     """
-    asked, options = payload.source, payload.options
-    check_dialect(asked)
-    if asked.columns is not None:
-        check_names(asked.columns)
-    changes = column_changes(payload.mapping)
-    listing = _listing(asked, ledger, context, existing)
+    source = payload.source
+    check_dialect(source)
+    if source.columns is not None:
+        check_names(source.columns)
+    # An invalid mapping is refused before the source is opened.
+    column_changes(payload.mapping)
+    listing = _list_objects(source, ledger, context, existing)
     if listing is not None and listing.format is not None:
-        asked = replace(asked, format=listing.format)
-    with closing(_open_sources(asked, listing, ledger, context)) as objects:
-        first = next(objects)
+        payload = replace(payload, source=replace(source, format=listing.format))
+    with closing(_open_objects(payload.source, listing, ledger, context)) as objects:
+        raw = next(objects)
         if table is None:
             table = describe_table(
                 context.clients.dynamodb, payload.table, retry_policy=context.retry_policy
             )
-        # What is not there is in no index: their limits do not matter.
-        checked = replace(table, index_keys=()) if options.mode == DELETE else table
-        for raw in chain([first], objects):
-            keys = wanted_columns(checked, changes)
-            with prefix_errors_with_object_name(raw, several=listing is not None):
-                resolved = detect_format(raw, asked, keys)
-                source = resolved.source
-                file = open_decoded(raw, source)
-                header = read_header(
-                    file, source, options.max_row_bytes, keys=keys, doubt=resolved.doubt
-                )
-            # What has no row, as compressed nothing has none, does not tell what others are like.
-            if not header.empty:
-                break
-        if source.format == PARQUET and existing is None:
-            listing = _by_row_group(raw, listing, ledger, context)
-        check_names(header.columns)
-        payload = replace(payload, source=source, run=run)
-        types = settle_types(file, header, payload, checked)
-        size = known_size(file)
-    one = listing is None
-    if not one:
-        # Each object may be compressed in its own way, or not at all.
-        payload = replace(payload, source=replace(source, compression=asked.compression))
-    start = header.data_start if one else Cursor(0, 1)
-    if listing is not None:
-        # Objects fill their chunks by half at least.
-        total, most = 2 * listing.bytes, listing.objects
+        first = _inspect_first_object(
+            chain([raw], objects), payload, table, several=listing is not None
+        )
+    if existing is None and first.detected.source.format == PARQUET:
+        listing = _list_row_groups(first, listing, ledger, context)
+    payload = replace(payload, run=run)
+    record = _make_record(payload, first, listing, table, existing, context.now())
+    return PreparedRun(record, first.detected)
+
+
+def _inspect_first_object(
+    objects: Iterator[ByteSource], payload: Payload, table: Table, *, several: bool
+) -> _FirstObject:
+    """Detect format, header and types by the first object with rows, or by the last one."""
+    options = payload.options
+    # Deletes touch no index, so index key limits do not apply.
+    checked = replace(table, index_keys=()) if options.mode == DELETE else table
+    keys = wanted_columns(checked, column_changes(payload.mapping))
+    for raw in objects:
+        with prefix_errors_with_object_name(raw, several=several):
+            detected = detect_format(raw, payload.source, keys)
+            file = open_decoded(raw, detected.source)
+            header = read_header(
+                file, detected.source, options.max_row_bytes, keys=keys, doubt=detected.doubt
+            )
+        # Skip objects without rows, such as a gzipped empty file: they do not show the header.
+        if not header.empty:
+            break
+    check_names(header.columns)
+    types = settle_types(file, header, replace(payload, source=detected.source), checked)
+    return _FirstObject(raw.name, raw.pinned, known_size(file), detected, header, types)
+
+
+def _make_record(
+    payload: Payload,
+    first: _FirstObject,
+    listing: ObjectListing | None,
+    table: Table,
+    existing: RunRecord | None,
+    created: float,
+) -> RunRecord:
+    source = first.detected.source
+    if listing is None:
+        start, size, pinned = first.header.data_start, first.size, first.pinned
+        expected_bytes = 0 if size is None else size - start.byte
+        max_chunks = MAX_CHUNKS
     else:
-        total = 0 if size is None else size - start.byte
-        most = MAX_CHUNKS
-    chunk_bytes = max(options.chunk_bytes, -(-total // MAX_CHUNKS))
+        # Each object may be compressed in another way, or not at all.
+        source = replace(source, compression=payload.source.compression)
+        start, size, pinned = Cursor(0, 1), None, listing.pinned
+        # Objects fill at least half of each chunk.
+        expected_bytes = 2 * listing.bytes
+        max_chunks = listing.objects
+    chunk_bytes = max(payload.options.chunk_bytes, -(-expected_bytes // MAX_CHUNKS))
     ledger_version = LEDGER_VERSION
     if existing is not None:
-        # What a run began with, it is finished with.
         chunk_bytes, ledger_version = existing.chunk_bytes, existing.ledger_version
-    pinned = raw.pinned if listing is None else listing.pinned
-    if existing is not None and "ctime_ns" not in existing.pinned:
-        # Earlier versions did not pin it.
-        pinned = {name: value for name, value in pinned.items() if name != "ctime_ns"}
-    record = RunRecord(
-        run=run,
-        payload=payload,
+        if "ctime_ns" not in existing.pinned:
+            # Earlier versions did not pin it.
+            pinned = {name: value for name, value in pinned.items() if name != "ctime_ns"}
+    return RunRecord(
+        run=payload.run or "",
+        payload=replace(payload, source=source),
         pinned=pinned,
-        size=size if one else None,
+        size=size,
         data_start=start,
-        columns=header.columns,
-        types=types,
+        columns=first.header.columns,
+        types=first.types,
         table=table,
         chunk_bytes=chunk_bytes,
-        workers=max(1, min(options.workers, most, -(-total // chunk_bytes))),
-        created=context.now(),
+        workers=max(1, min(payload.options.workers, max_chunks, -(-expected_bytes // chunk_bytes))),
+        created=created,
         objects=None if listing is None else listing.objects,
         listing=None if listing is None else listing.name,
         ledger_version=ledger_version,
     )
-    return PreparedRun(record, resolved)
 
 
-def _by_row_group(
-    raw: ByteSource, listing: ObjectListing | None, ledger: Ledger, context: Context
+def _list_row_groups(
+    first: _FirstObject, listing: ObjectListing | None, ledger: Ledger, context: Context
 ) -> ObjectListing | None:
-    """The objects' row groups in their places. None where there is one, or none."""
-    if listing is None:
-        files: Iterable[Mapping[str, Any]] = [raw.pinned]
-    else:
+    """List each row group of Parquet files as an object; None for one file with at most one."""
+    if listing is not None:
         files = iter_listing(ledger, listing.name, 0, listing.objects)
-    groups = row_groups(files, context)
-    if listing is None:
-        first = list(islice(groups, 2))
-        if len(first) <= 1:
-            return None
-        groups = chain(first, groups)
-    return write_object_listing(groups, ledger, raw.name, PARQUET)
+        return write_object_listing(row_groups(files, context), ledger, first.name, PARQUET)
+    groups = row_groups([first.pinned], context)
+    first_two = list(islice(groups, 2))
+    if len(first_two) < 2:
+        return None
+    return write_object_listing(chain(first_two, groups), ledger, first.name, PARQUET)
 
 
-def _listing(
+def _list_objects(
     source: Source, ledger: Ledger, context: Context, existing: RunRecord | None
 ) -> ObjectListing | None:
-    """What is known of the source's objects; None where it is one."""
+    """List a source's objects in the ledger, or load the existing run's listing; None for one."""
     if existing is not None and existing.objects is not None:
-        # The run goes on with what it began with, whatever came to be there since.
+        # A run keeps the objects it began with, whatever was added since.
         if source.place != existing.payload.source.place:
             raise RunMismatch(
                 f"run {existing.run} began with {existing.payload.source.uri}; give the same"
@@ -187,10 +217,10 @@ def _listing(
     return write_object_listing(found.objects, ledger, source.uri, found.format)
 
 
-def _open_sources(
+def _open_objects(
     source: Source, listing: ObjectListing | None, ledger: Ledger, context: Context
 ) -> Generator[ByteSource]:
-    """The source, or its objects, each closed when the next one is asked for."""
+    """Open the source's objects one after the other; each is closed when the next is requested."""
     if listing is None:
         opened = iter([open_source(source, context)])
     else:
@@ -202,6 +232,7 @@ def _open_sources(
 
 
 def _check_same_configuration(existing: RunRecord, record: RunRecord) -> None:
+    """Raise `SourceChanged` or `RunMismatch` if an existing run was configured otherwise."""
     if existing.configuration == record.configuration:
         return
     run = record.run
@@ -212,7 +243,7 @@ def _check_same_configuration(existing: RunRecord, record: RunRecord) -> None:
         )
     then, now = existing.payload.options, record.payload.options
     both = (existing, record)
-    # Documents have no columns: their types are those that were declared.
+    # JSON rows have no columns: only declared types determine their items.
     is_delimited = any(each.payload.source.delimited for each in both)
     types, other_types = (each.types if is_delimited else each.payload.types for each in both)
     differing = [
@@ -229,7 +260,7 @@ def _check_same_configuration(existing: RunRecord, record: RunRecord) -> None:
         if one != other
     ]
     if "table" in differing:
-        # Most often of the same name, deleted and made again: what was written is gone.
+        # Usually a table of the same name that was deleted and created again.
         raise RunMismatch(
             f"run {run} wrote to another table (or to an earlier one of the same name, since"
             " deleted): start a new run for this one"

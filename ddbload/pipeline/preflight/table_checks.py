@@ -1,9 +1,11 @@
-"""The target table: what it is keyed by, and whether a file's columns fit it."""
+"""Check columns against the table, and settle the type of each attribute."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.limits import MAX_NAME_BYTES
 from ddbload.errors import (
@@ -17,16 +19,65 @@ from ddbload.errors import (
     UnknownColumn,
     UnsupportedKeyType,
 )
-from ddbload.items.item_layout import missing, shown
+from ddbload.items.item_layout import item_layout, missing, shown
+from ddbload.items.type_inference import infer_types, inferred_types
 from ddbload.items.typed_values import attribute_type
+from ddbload.pipeline.reading.header import Header
+from ddbload.pipeline.reading.open_sources import known_size
+from ddbload.pipeline.reading.row_blocks import iter_row_blocks
+from ddbload.rows.block_splitter import BlockSplitter
+from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
+from ddbload.rows.columns import Columns
+from ddbload.rows.dialect import Dialect
+from ddbload.rows.row_parser import ColumnReader, RowParser
+from ddbload.source.decoding.decoded_source import DecodedSource
 
 KEY_TYPES = ("S", "N", "B")
 NO_TABLE = Table(name="none", id="", keys=())
-"""Stands where items are made for no table in particular: nothing is a key."""
+"""Placeholder for items that are made without a table: no attribute is a key."""
+SAMPLE_BYTES = 1024 * 1024
+"""Bytes sampled for type inference."""
+_SAMPLE_PIECE_BYTES = 64 * 1024
+
+
+def settle_types(
+    file: DecodedSource, header: Header, payload: Payload, table: Table
+) -> tuple[str, ...]:
+    """Settle the type of each attribute of delimited text; empty for JSON, whose values have types.
+
+    Raises `UnknownColumn`, `DuplicateColumn`, `InvalidPayload` and as `check_column_types`.
+    """
+    if not payload.source.delimited:
+        check_document_types(payload.types, table)
+        check_position(payload.options.position_attribute, (), table)
+        return ()
+    layout = item_layout(header.columns, payload)
+    check_position(payload.options.position_attribute, layout.attributes, table)
+    if not header.columns:
+        # A file without rows cannot contradict the table.
+        return ()
+    inferred = None
+    if payload.infer_types:
+        inferred = inferred_types(infer_types(layout, _sample_columns(file, header, payload)))
+    types = check_column_types(layout.attributes, payload.types, table, inferred, header.columns)
+    layout.check_constants(types)
+    return types
+
+
+def _sample_columns(file: DecodedSource, header: Header, payload: Payload) -> Iterator[Columns]:
+    """Read the cells of the first rows."""
+    dialect = Dialect.of(payload.source)
+    ends = dialect_boundaries(dialect)
+    reader = ColumnReader(RowParser(dialect, ends, payload.nulls.markers), len(header.columns))
+    splitter = BlockSplitter(ends, header.data_start, payload.options.max_row_bytes)
+    blocks = iter_row_blocks(file, splitter, known_size(file), _SAMPLE_PIECE_BYTES)
+    for block in islice(blocks, SAMPLE_BYTES // _SAMPLE_PIECE_BYTES):
+        if block is not None:
+            yield reader.read(block)
 
 
 def check_names(columns: Sequence[str]) -> None:
-    """Raise when a column's name can be no attribute's, or stands twice."""
+    """Raise `EmptyColumnName`, `BadHeader`, `ColumnNameTooLong` or `DuplicateColumn`."""
     seen: dict[str, int] = {}
     for place, name in enumerate(columns, 1):
         if not name:
@@ -55,9 +106,9 @@ def check_column_types(
     inferred: Mapping[str, str] | None = None,
     gone: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """Each attribute's type: declared, or as keys of the table and indexes are, or inferred, or S.
+    """Return each attribute's type: declared, that of the key it is, inferred, or S.
 
-    `columns`: the attributes, after what is renamed, dropped and set; `gone`: the file's columns.
+    `columns`: attribute names after renames, drops and constants; `gone`: the file's columns.
     Raises `UnknownColumn`, `KeyColumnMissing`, `KeyTypeMismatch` and `UnsupportedKeyType`.
     """
     known = set(columns)
@@ -86,7 +137,7 @@ def check_column_types(
 
 
 def check_document_types(declared: Mapping[str, str], table: Table) -> None:
-    """Raise `KeyTypeMismatch` where a declared type is not the one of a key."""
+    """Raise `KeyTypeMismatch` if a declared type differs from that of a key."""
     for key in (*table.keys, *table.index_keys):
         if key.name in declared:
             _require_type(declared[key.name], key, table)
@@ -101,7 +152,7 @@ def _require_type(declared: str, key: KeyAttribute, table: Table) -> None:
 
 
 def check_position(name: str | None, columns: Sequence[str], table: Table) -> None:
-    """Raise `InvalidPayload` where positions cannot be kept in an attribute of that name."""
+    """Raise `InvalidPayload` if `last-wins` cannot store positions in an attribute of that name."""
     if name is None:
         return
     use = (
