@@ -44,7 +44,7 @@ _OTHER_KINDS = (
     (b"%PDF-", "a PDF document"),
 )
 _BZIP2 = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
-# The header of a tape archive's first file.
+# The header of the first file in a tar archive has these bytes at this offset.
 _TAR, _TAR_AT = b"ustar", 257
 LONGEST_SIGNATURE = _TAR_AT + len(_TAR)
 
@@ -62,12 +62,12 @@ def encoding_of(start: bytes) -> str | None:
 
 
 def refuse_binary_files(start: bytes) -> None:
-    """Raise `UnsupportedFormat` when a file's first bytes are those of no text in UTF-8."""
+    """Raise `UnsupportedFormat` for a file whose first bytes show that it is not UTF-8 text."""
     kind = next((kind for mark, kind in _OTHER_KINDS if start.startswith(mark)), None)
     if start.startswith(b"BZh") and not start.startswith(_BZIP2, 4):
-        # A name that begins so, as any word may.
+        # Plain text may begin with these three letters.
         kind = None
     if start.startswith(_TAR, _TAR_AT):
         kind = "a tape archive (tar); unpack it"
     if kind is not None:
-        raise UnsupportedFormat(f"this is no UTF-8 text: its first bytes are those of {kind}")
+        raise UnsupportedFormat(f"not UTF-8 text: the first bytes are those of {kind}")

@@ -1,10 +1,10 @@
-"""What a file is, judged by its first bytes and its name: its format, and what delimits it.
+"""Guesses a file's format and delimiter from its first bytes and its name.
 
-A guess may be wrong, but not without notice: a delimiter that leaves out a column that is needed
-is never preferred to one that has it, one that splits nothing is not preferred to one that splits,
-and a first row that is unlike the rows after it is doubted. What is read later with a wrong one
-has rows of differing lengths, which are rejected. Where there is nothing to choose by it is the
-comma.
+A wrong guess must be noticed, so the choice is careful. A delimiter that misses a key column is
+never preferred to one that has it, and one that splits nothing is never preferred to one that
+splits. A first row that the rows after it contradict is doubted. What is then still read with a
+wrong delimiter has rows with differing numbers of fields, which are rejected. The comma is the
+default.
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ def sniff(
     dialect: Dialect | None = None,
     format_: str | None = None,
 ) -> GuessedFormat:
-    """Judge a file by its first bytes, decompressed, without the lines that are to be skipped.
+    """Guess a file's format from its first bytes, decompressed, without skipped lines.
 
-    `whole`: whether that is all there is. `wanted`: the columns that must be there, as the
-    header names them, if there is a `header`. `count`: how many columns there are, where that is
-    known. `dialect`: what is known of it; its delimiter is not looked at. `format_`: csv or tsv
-    where that is known, and only the delimiter is not.
+    `whole` says that these bytes are all there is. `wanted` are the columns that the `header` must
+    have. `count` is the number of columns, if known. `dialect` is what is known of the dialect; its
+    delimiter is ignored. `format_` is csv or tsv if only the delimiter is unknown.
     """
     data = start.removeprefix(BYTE_ORDER_MARK)
     stem = _COMPRESSED.sub("", name)
@@ -62,13 +61,13 @@ def sniff(
             if found is not None:
                 return found
         elif usual is not None and usual[1] is None:
-            # Only delimited text has columns to be named, or no header.
+            # Columns were named, or there is no header: only delimited text has either.
             usual = None
     preferred = "," if usual is None or usual[1] is None else usual[1]
     sample = DelimitedSample(data, whole, dialect or Dialect(), wanted, header, count)
     judged = sample.judge(preferred)
     if usual is not None and usual[1] is None and not sample.holds_wanted(judged.delimiter):
-        # What should be JSON and is none is best rejected as such, row by row.
+        # Named `.json` but not JSON: read it as JSON, so that each row is rejected with its reason.
         return GuessedFormat(
             usual[0], None, 0.5, f"its name says {usual[0]}, and its content does not"
         )

@@ -1,4 +1,4 @@
-"""Tells what delimits a file of text, and whether its rows contradict its first one."""
+"""Guesses the delimiter of a text file, and finds a first row that the other rows contradict."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ddbload.rows.dialect import Dialect
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
 
-SAMPLE_BYTES = 64 * 1024
-"""How much is looked at, unless a row is longer. Give more than that, where there is more."""
+SNIFFED_BYTES = 64 * 1024
+"""Bytes of the sample, unless its first row is longer. The caller may pass more."""
 
 _DELIMITERS = (",", ";", "\t", "|")
 _WEAK_DELIMITERS = (":", " ")
-"""Texts are full of these: only a header that has what is needed makes them delimiters."""
+"""Common in texts, so they count as delimiters only if the header then has the key columns."""
 _UNUSUAL = 0.9
-"""A delimiter that so many rows agree about stays, however well another one does."""
+"""Agreement of rows from which the preferred delimiter is kept, however well another does."""
 _OUTDONE = 0.5
-"""A delimiter that fewer rows agree about gives way to one that all agree about."""
+"""Agreement of rows below which a delimiter loses against one that all rows agree about."""
 _PAIRS = 0.8
 """Share of rows that must have two fields to count as consistent. Prose often has one mark a line;
 of three fields and more the half is enough."""
@@ -46,7 +46,10 @@ class Doubt:
     """Comment mark that the first row begins with; empty where the header begins with it, too."""
 
     def told(self, first_line: int) -> str:
-        """The reason and what to do, for a sample that begins at a line of the file."""
+        """Return the reason and what to do.
+
+        The sample begins at line `first_line` of the file.
+        """
         if self.line == 1:
             return (
                 f"{self.why}. Say which delimiter the file has (--delimiter); if it has one column,"
@@ -66,23 +69,23 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class GuessedFormat:
-    """A guess."""
+    """Guess at a file's format and delimiter."""
 
     format: str
     """csv, tsv, json, dynamodb-json, dynamodb-export or parquet."""
     delimiter: str | None
-    """None where the format has none."""
+    """None for formats without a delimiter."""
     sure: float
-    """From 0, for a mere default, to 1."""
+    """Certainty from 0, for a mere default, to 1."""
     why: str
-    """For people; nothing of the file stands in it but the names of columns that are needed."""
+    """Reason to show to people. Of the file it contains nothing but names of key columns."""
     doubt: Doubt | None = None
     """Set where the rows contradict the first one."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """The rows after the first one, as a delimiter splits them."""
+    """The rows after the first one, as one delimiter splits them."""
 
     rows: int
     columns: int
@@ -90,13 +93,13 @@ class _Body:
     agreeing: int
     """Rows with that number of fields."""
     split: int
-    """Rows with two fields or more; of bad rows the part before the fault counts."""
+    """Rows with two fields or more; of a malformed row the fields before its fault count."""
     line: int
     """Line in the sample of the first row with the most common number of fields."""
 
     @property
     def is_consistent(self) -> bool:
-        """Whether the rows agree about two columns or more."""
+        """True if the rows agree about two columns or more."""
         if self.columns < 2 or self.agreeing < 2:
             return False
         return self.agreeing > self.rows / 2 and (
@@ -105,34 +108,35 @@ class _Body:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
-    """What a delimiter makes of the sample."""
+class _Split:
+    """The sample as one delimiter splits it."""
 
     header: tuple[str, ...]
-    """The first row; without any field where it is none."""
+    """Fields of the first row; empty if that row is malformed."""
     columns: int
-    """Fields of the first row; of a bad one as many as most rows have, or as precede the fault."""
+    """Fields of the first row. If that row is malformed: of most rows, or those before its fault.
+    """
     share: float
-    """Of the rows, how many have as many fields."""
+    """Share of rows with as many fields as the first."""
     agreement: float
-    """The same without the bad rows that it splits: they speak neither for it nor against it."""
+    """The same share without the malformed rows that are split: they are no evidence either way."""
     rows: int
-    torn: bool
-    """Whether a quote stands alone in a field: another delimiter may have it open one."""
+    has_lone_quote: bool
+    """True if a field contains a lone quote: under another delimiter it may open a field."""
     body: _Body
     own: int
     """Rows after the first one with as many fields as it has."""
 
     @property
     def splits(self) -> bool:
-        """Whether it splits most rows, or all that can be read of the only one."""
+        """True if most rows are split or, in a sample of one malformed row, that row."""
         if not self.body.rows:
             return not self.header and self.columns > 1
         return self.body.split > self.body.rows / 2
 
 
 class DelimitedSample:
-    """The first rows of delimited text."""
+    """The first rows of a text file, split by each possible delimiter."""
 
     def __init__(
         self,
@@ -147,13 +151,13 @@ class DelimitedSample:
         self._wanted = frozenset(wanted if header else ())
         self._header = header
         self._count = count
-        self._tried: dict[str, _Tried | None] = {}
+        self._splits_by: dict[str, _Split | None] = {}
 
     def judge(self, preferred: str) -> GuessedFormat:
-        """The delimiter to take, the preferred one where nothing speaks against it."""
+        """Return the best delimiter: the preferred one unless the rows speak against it."""
         if not self._data.strip():
             return _sniffed(preferred, 0.0, "there is nothing in it")
-        able = [each for each in dict.fromkeys((preferred, *_DELIMITERS)) if self._try(each)]
+        able = [each for each in dict.fromkeys((preferred, *_DELIMITERS)) if self._split_by(each)]
         if not able:
             return _sniffed(preferred, 0.0, "no delimiter makes rows of it")
         having = [each for each in able if self.holds_wanted(each)]
@@ -162,7 +166,7 @@ class DelimitedSample:
             if not having:
                 chosen = self._best(able, preferred)
                 if self._columns(chosen) == 1 and not self._has_header(preferred):
-                    # What is wrong with the header is to be told of as what it is.
+                    # Report what is wrong with the header, not that a column is missing.
                     chosen = preferred
                 names = _names(self._wanted)
                 sure = min(0.3, self._sure(chosen, able, []))
@@ -173,36 +177,36 @@ class DelimitedSample:
         return _sniffed(chosen, sure, why, self._doubt(chosen, able))
 
     def holds_wanted(self, delimiter: str | None) -> bool:
-        """Whether all columns that are needed are in the header."""
-        tried = None if delimiter is None else self._try(delimiter)
-        return tried is not None and bool(self._wanted) and self._wanted <= set(tried.header)
+        """Return whether the header has all key columns under a delimiter."""
+        split = None if delimiter is None else self._split_by(delimiter)
+        return split is not None and bool(self._wanted) and self._wanted <= set(split.header)
 
     def _splits_well(self, delimiter: str) -> bool:
-        tried = self._try(delimiter)
-        return tried is not None and tried.share == 1 and self.holds_wanted(delimiter)
+        split = self._split_by(delimiter)
+        return split is not None and split.share == 1 and self.holds_wanted(delimiter)
 
     def _best(self, able: list[str], preferred: str) -> str:
         first = preferred if preferred in able else able[0]
         columns, agreement = self._columns(first), self._agreement(first)
         if self._count is not None and columns == self._count and agreement == 1:
             return first
-        torn = self._is_torn(first)
-        # Of a header that it does not cut, the comma is hardly the delimiter. Otherwise others
-        # must be right for every row, and tell more columns apart.
-        is_uncut = columns == 1
-        # One that hardly any row agrees with the header about gives way to one that all do.
+        has_lone_quote = self._has_lone_quote(first)
+        # A delimiter that does not split the header is hardly right. If it does, a better one must
+        # fit every row, and find more columns.
+        is_unsplit = columns == 1
+        # A delimiter with few rows like the header loses against one that fits all rows.
         is_alone = not self._own(first)
         is_outdone = agreement < _OUTDONE
-        enough = 0.5 if self._header and is_uncut else 1.0
+        enough = 0.5 if self._header and is_unsplit else 1.0
         better = [
             each
             for each in able
-            if (self._agreement(each) >= enough or (is_uncut and self._splits(each)))
+            if (self._agreement(each) >= enough or (is_unsplit and self._splits(each)))
             and (
-                (self._columns(each) > columns and (is_uncut or agreement < _UNUSUAL))
+                (self._columns(each) > columns and (is_unsplit or agreement < _UNUSUAL))
                 or (is_alone and self._columns(each) > 1)
                 or (is_outdone and self._columns(each) > 1 and self._agreement(each) == 1)
-                or (torn and self._columns(each) > 1 and not self._is_torn(each))
+                or (has_lone_quote and self._columns(each) > 1 and not self._has_lone_quote(each))
             )
         ]
         if self._count is not None:
@@ -212,24 +216,24 @@ class DelimitedSample:
         return max(better, key=lambda each: (self._has_header(each), self._agreement(each)))
 
     def _doubt(self, chosen: str, able: list[str]) -> Doubt | None:
-        """Find out whether the rows contradict the first one, unless it names the keys."""
-        tried = self._try(chosen)
-        if tried is None or not tried.header or self._count or self.holds_wanted(chosen):
+        """Return why the rows contradict the first one, unless that names the key columns."""
+        split = self._split_by(chosen)
+        if split is None or not split.header or self._count or self.holds_wanted(chosen):
             return None
-        if tried.columns > 1 and 2 * tried.own >= tried.body.rows:
-            return self._comment_doubt(chosen, tried)
+        if split.columns > 1 and 2 * split.own >= split.body.rows:
+            return self._comment_doubt(chosen, split)
         # A first row of one field is outdone by any delimiter that the rows agree about.
-        least = 0 if tried.columns == 1 else tried.own
+        least = 0 if split.columns == 1 else split.own
         rivals = [
             (body.agreeing, body.columns, each)
             for each in able
             if (body := self._body(each)).is_consistent and body.agreeing > least
         ]
         if not rivals:
-            return self._weak_doubt() if tried.columns == 1 else None
+            return self._weak_doubt() if split.columns == 1 else None
         agreeing, columns, delimiter = max(rivals)
         body = self._body(delimiter)
-        fields = "1 field" if tried.columns == 1 else f"{tried.columns} fields"
+        fields = "1 field" if split.columns == 1 else f"{split.columns} fields"
         why = (
             f"has {fields}; split at {_spelled(delimiter)}, {agreeing} of the {body.rows} rows"
             f" after it have {columns}"
@@ -237,23 +241,23 @@ class DelimitedSample:
         return Doubt(why, body.line, self._comment_mark(body.line))
 
     def _weak_doubt(self) -> Doubt | None:
-        """Find a weak delimiter that splits every row and the header alike."""
+        """Return a doubt if a weak delimiter splits every row and the header alike."""
         for delimiter in _WEAK_DELIMITERS:
-            tried = self._try(delimiter)
-            if tried is None or tried.share < 1 or not tried.body.is_consistent:
+            split = self._split_by(delimiter)
+            if split is None or split.share < 1 or not split.body.is_consistent:
                 continue
             # Names of people and places are two words; three and more in each row are columns.
-            if tried.columns > (2 if delimiter == " " else 1):
-                rows = tried.body.rows
+            if split.columns > (2 if delimiter == " " else 1):
+                rows = split.body.rows
                 why = (
                     f"has 1 field; split at {_spelled(delimiter)}, it and all {rows} rows after it"
                 )
-                return Doubt(f"{why} have {tried.columns}", line=1)
+                return Doubt(f"{why} have {split.columns}", line=1)
         return None
 
-    def _comment_doubt(self, delimiter: str, tried: _Tried) -> Doubt | None:
-        """Take the first row for a comment where the second is a header, by the cells below."""
-        mark = self._comment_mark(tried.body.line)
+    def _comment_doubt(self, delimiter: str, split: _Split) -> Doubt | None:
+        """Return a doubt if the first row looks like a comment, and the second like a header."""
+        mark = self._comment_mark(split.body.line)
         rows = None if mark in (None, "", delimiter) else self._parsed(delimiter)
         if rows is None:
             return None
@@ -263,10 +267,10 @@ class DelimitedSample:
         if any(map(_NUMBER.fullmatch, second)) or not all(second) or not any(numeric):
             return None
         why = "begins as a comment does, and the row after it looks like a header"
-        return Doubt(why, tried.body.line, mark)
+        return Doubt(why, split.body.line, mark)
 
     def _comment_mark(self, header_line: int) -> str | None:
-        """The comment mark of the first row; empty where the header would be a comment, too."""
+        """Return the comment mark of the first row; empty if the header begins with it, too."""
         start = self._data.lstrip()
         mark = next((mark for mark in _COMMENTS if start.startswith(mark.encode())), None)
         header = self._data.splitlines()[header_line - 1 : header_line]
@@ -275,52 +279,52 @@ class DelimitedSample:
         return mark
 
     def _body(self, delimiter: str) -> _Body:
-        tried = self._try(delimiter)
-        assert tried is not None, "it is able to make rows"  # noqa: S101
-        return tried.body
+        split = self._split_by(delimiter)
+        assert split is not None, "the delimiter makes rows"  # noqa: S101
+        return split.body
 
     def _doubled(self, delimiter: str) -> str:
-        """The delimiter, or twice as much of it where every second column would be nameless."""
-        # Commas and semicolons are not written twice to part fields: there a name is missing.
+        """Return the delimiter doubled where otherwise every second column would have no name."""
+        # Nobody doubles commas or semicolons as a delimiter: there, a name is missing.
         if delimiter in (",", ";"):
             return delimiter
-        tried = self._try(delimiter)
-        if not self._header or tried is None or len(tried.header) < 3 or any(tried.header[1::2]):
+        split = self._split_by(delimiter)
+        if not self._header or split is None or len(split.header) < 3 or any(split.header[1::2]):
             return delimiter
-        twice = self._try(2 * delimiter)
-        if twice is None or twice.share < 1 or twice.header != tried.header[::2]:
+        twice = self._split_by(2 * delimiter)
+        if twice is None or twice.share < 1 or twice.header != split.header[::2]:
             return delimiter
         return 2 * delimiter
 
     def _has_header(self, delimiter: str) -> bool:
-        tried = self._try(delimiter)
-        return tried is not None and bool(tried.header)
+        split = self._split_by(delimiter)
+        return split is not None and bool(split.header)
 
     def _columns(self, delimiter: str) -> int:
-        tried = self._try(delimiter)
-        return 0 if tried is None else tried.columns
+        split = self._split_by(delimiter)
+        return 0 if split is None else split.columns
 
     def _own(self, delimiter: str) -> int:
         """Count the rows after the first one that agree with it."""
-        tried = self._try(delimiter)
-        return 0 if tried is None else tried.own
+        split = self._split_by(delimiter)
+        return 0 if split is None else split.own
 
     def _splits(self, delimiter: str) -> bool:
-        """Whether it splits most rows of a file that has a header, however they agree."""
-        tried = self._try(delimiter)
-        return tried is not None and self._header and tried.splits
+        """Return whether a delimiter splits most rows of a file with a header."""
+        split = self._split_by(delimiter)
+        return split is not None and self._header and split.splits
 
     def _agreement(self, delimiter: str) -> float:
-        tried = self._try(delimiter)
-        return 0.0 if tried is None else tried.agreement
+        split = self._split_by(delimiter)
+        return 0.0 if split is None else split.agreement
 
-    def _is_torn(self, delimiter: str) -> bool:
-        tried = self._try(delimiter)
-        return tried is not None and tried.torn
+    def _has_lone_quote(self, delimiter: str) -> bool:
+        split = self._split_by(delimiter)
+        return split is not None and split.has_lone_quote
 
     def _sure(self, chosen: str, able: list[str], having: list[str]) -> float:
-        tried = self._try(chosen)
-        sure = 0.0 if tried is None else tried.share
+        split = self._split_by(chosen)
+        sure = 0.0 if split is None else split.share
         if len(having) == 1:
             return round(sure, 2)
         rivals = [
@@ -328,34 +332,34 @@ class DelimitedSample:
             for each in able
             if each != chosen and self._columns(each) > 1 and self._agreement(each) == 1
         ]
-        if rivals or tried is None or tried.rows < 2 or tried.columns == 1:
-            # Nothing to compare, or more than one right answer.
+        if rivals or split is None or split.rows < 2 or split.columns == 1:
+            # There is nothing to compare, or more than one right answer.
             return round(min(sure, 0.5), 2)
         return round(min(sure, 0.9), 2)
 
     def _why(self, chosen: str, having: list[str]) -> str:
-        tried = self._try(chosen)
-        assert tried is not None, "only what makes rows is chosen"  # noqa: S101
-        agreeing = round(tried.share * tried.rows)
-        columns = "1 column" if tried.columns == 1 else f"{tried.columns} columns"
-        told = f"{agreeing} of {tried.rows} rows at its start have {columns}"
+        split = self._split_by(chosen)
+        assert split is not None, "only a delimiter that makes rows is chosen"  # noqa: S101
+        agreeing = round(split.share * split.rows)
+        columns = "1 column" if split.columns == 1 else f"{split.columns} columns"
+        told = f"{agreeing} of {split.rows} rows at its start have {columns}"
         if len(having) != 1:
             return told
         return f"under it alone the header has {_names(self._wanted)}; {told}"
 
-    def _try(self, delimiter: str) -> _Tried | None:
-        """None where it makes no rows."""
-        if delimiter not in self._tried:
-            self._tried[delimiter] = self._rows_by(delimiter)
-        return self._tried[delimiter]
+    def _split_by(self, delimiter: str) -> _Split | None:
+        """Split the sample by a delimiter, once. None if that makes no rows."""
+        if delimiter not in self._splits_by:
+            self._splits_by[delimiter] = self._split_rows(delimiter)
+        return self._splits_by[delimiter]
 
-    def _rows_by(self, delimiter: str) -> _Tried | None:
+    def _split_rows(self, delimiter: str) -> _Split | None:
         parsed = self._parsed(delimiter)
         if parsed is None or not parsed.records:
             return None
         first = parsed.records[0]
         header = () if isinstance(first, Defect) else tuple(first)
-        # Bytes that are no text are none under any delimiter, and say nothing.
+        # A row that cannot be decoded fails under every delimiter, so it is no evidence for one.
         kept = [
             (number, each)
             for number, each in enumerate(parsed.records)
@@ -366,36 +370,38 @@ class DelimitedSample:
         expected = self._count or columns
         counted = [each for _, each in kept if isinstance(each, list) or not _fields_before(each)]
         agreeing = sum(isinstance(each, list) and len(each) == expected for each in counted)
-        return _Tried(
+        return _Split(
             header,
             columns,
             agreeing / len(kept) if kept else 0.0,
             agreeing / len(counted) if counted else 0.0,
             len(kept),
-            _has_torn([each for _, each in kept], self._dialect.quote),
+            _any_lone_quote([each for _, each in kept], self._dialect.quote),
             body,
             agreeing - (len(header) == expected),
         )
 
     def _parsed(self, delimiter: str) -> ParsedRows | None:
-        """The sample's rows; None where it cannot be a delimiter: it is the quote, or the like."""
+        """Parse the sample. None if this cannot be a delimiter, for example because it is the
+        quote.
+        """
         try:
             dialect = replace(self._dialect, delimiter=delimiter)
         except InvalidPayload:
             return None
         ends = dialect_boundaries(dialect)
-        data = self._data[:SAMPLE_BYTES]
+        data = self._data[:SNIFFED_BYTES]
         whole = self._whole and len(data) == len(self._data)
         end = len(data) if whole else ends.last(data, final=False)
         if not end:
-            # A row that is longer than the sample.
+            # The first row is longer than the sample.
             data = self._data
             end = (0 if self._whole else ends.last(data, final=False)) or len(data)
         return RowParser(dialect, ends).parse(Block(data[:end], Cursor(0, 1)))
 
 
 def _body_of(rows: ParsedRows, numbered: Sequence[tuple[int, ParsedRow]]) -> _Body:
-    """`numbered`: the rows after the first one that are looked at, with their numbers."""
+    """Count fields of the rows after the first one, given with their numbers."""
     lengths = Counter(len(each) for _, each in numbered if isinstance(each, list))
     split = sum(
         len(each) > 1 if isinstance(each, list) else _fields_before(each) > 0
@@ -411,13 +417,13 @@ def _body_of(rows: ParsedRows, numbered: Sequence[tuple[int, ParsedRow]]) -> _Bo
 
 
 def _fields_before(record: ParsedRow) -> int:
-    """Fields of a bad row before its fault."""
+    """Count the fields of a malformed row before its fault."""
     if not isinstance(record, Defect) or record.cause == "bad_encoding":
         return 0
     return record.column if isinstance(record.column, int) else 0
 
 
-def _has_torn(records: list[ParsedRow], quote: str | None) -> bool:
+def _any_lone_quote(records: list[ParsedRow], quote: str | None) -> bool:
     return quote is not None and any(
         field.count(quote) % 2 for record in records if isinstance(record, list) for field in record
     )

@@ -1,7 +1,8 @@
-"""Detects JSON that is not one object a line: arrays, scan output, objects over several lines.
+"""Detects JSON: lines of objects, DynamoDB JSON, exports, and files that are not one object a line.
 
-Such a file is refused as a whole, with the `jq` command that makes lines of it. Read line by line
-it would be rejects at best, and a page of a scan would be one item.
+Arrays, the output of a Scan and objects over several lines are refused as a whole, with the `jq`
+command that makes lines of them. Read line by line they would be rejects at best, and a page of a
+Scan would become one item.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _PAGE = {
 with `$metadata`)."""
 _PAGE_BEGINS = re.compile(r'\{\s*(?:"(?:Scanned)?Count"\s*:\s*\d+\s*,\s*)*"Items"\s*:\s*\[')
 _CUT_OFF = re.compile(r'(?:"[^\x00-\x1f]*|[-+.\\\w]*)\Z')
-"""The beginning of a value, or nothing: all that is left where a sample ends inside of JSON."""
+"""Beginning of a value, or nothing: the rest of a sample that ends inside JSON."""
 _NOT_WHITE_SPACE = re.compile(rf"[^{WHITE_SPACE}]")
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
 """Numbers stay text: no limit of Python's on their length applies."""
@@ -43,7 +44,7 @@ class _CutOff(Exception):
 
 
 def jq_advice(shape: str) -> str:
-    """Spell out the command that makes lines of a file of that shape."""
+    """Return the command that makes lines of a file of this shape."""
     return (
         f"convert it: jq -c {_PROGRAMS[shape]} FILE > FILE.jsonl (with jq 1.7 or newer: older ones"
         " round numbers)"
@@ -51,18 +52,18 @@ def jq_advice(shape: str) -> str:
 
 
 def begins_as_lines(data: bytes, keys: Collection[str]) -> bool:
-    """Whether the first line is complete, and an object that is no page of a scan."""
+    """Return whether the first line is complete, and is an object but not a page of a Scan."""
     text = _text(data)
     line, end, _ = text.partition("\n")
     return bool(end) and _is_row(_value(line), keys)
 
 
 def shape_of_json(data: bytes, *, whole: bool, keys: Collection[str]) -> str | None:
-    """Tell what a file is that is certainly not lines of objects. None where it may be.
+    """Return the shape of JSON that is certainly not lines of objects; None if it may be.
 
-    `data`: its first bytes, decompressed, without a byte order mark. `whole`: whether that is all
-    there is. `keys`: the columns that the table's keys are made of; an object that has them all is
-    an item, whatever else it looks like.
+    `data` is the file's beginning, decompressed, without a byte order mark; `whole` says that it is
+    all there is. `keys` are the columns of the table's keys: an object that has them all is an
+    item, whatever else it looks like.
     """
     text = _text(data)
     if text[:1] not in ("[", "{"):
@@ -80,7 +81,7 @@ def shape_of_json(data: bytes, *, whole: bool, keys: Collection[str]) -> str | N
         return None if _has_row(text, whole, keys) else JOINED
     if _is_row(value, keys):
         return None
-    values = [_value(line) for line in _json_values_by_line(text, whole)]
+    values = [_value(line) for line in _complete_lines(text, whole)]
     if any(_is_row(each, keys) for each in values):
         return None
     first = next(iter(values), None)
@@ -91,32 +92,32 @@ def shape_of_json(data: bytes, *, whole: bool, keys: Collection[str]) -> str | N
 
 
 def _cut_off_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
-    """The shape of a text that ends inside its first value."""
+    """Return the shape of a text that ends inside its first value."""
     if whole and (_has_row(text, whole, keys) or "\n" not in text.rstrip(WHITE_SPACE)):
-        # Bad lines among good ones, or a bad line.
+        # Either bad lines among good ones, or one bad line.
         return None
     if _PAGE_BEGINS.match(text):
         return SCAN
     if text.startswith("["):
         return ARRAY
-    # A first line that is longer than the sample may well be an object.
+    # A first line that is longer than the sample may be an object.
     return PRETTY if "\n" in text else None
 
 
 def _shape(value: object) -> str:
-    """The shape of a value that is written over several lines."""
+    """Return the shape of a value that is written over several lines."""
     if isinstance(value, list):
         return ARRAY
     return SCAN if _is_page(value) else PRETTY
 
 
 def _text(data: bytes) -> str:
-    """From the first character that is not white space on."""
+    """Decode data, and drop white space before it."""
     return data.decode("utf-8", "surrogateescape").lstrip(WHITE_SPACE)
 
 
-def _json_values_by_line(text: str, whole: bool) -> Iterator[str]:
-    """The lines that are surely complete, without those of white space."""
+def _complete_lines(text: str, whole: bool) -> Iterator[str]:
+    """Return the lines that are certainly complete, without those of white space."""
     lines = text.split("\n")
     if not whole:
         lines.pop()
@@ -124,7 +125,7 @@ def _json_values_by_line(text: str, whole: bool) -> Iterator[str]:
 
 
 def _has_row(text: str, whole: bool, keys: Collection[str]) -> bool:
-    return any(_is_row(_value(line), keys) for line in _json_values_by_line(text, whole))
+    return any(_is_row(_value(line), keys) for line in _complete_lines(text, whole))
 
 
 def _is_row(value: object, keys: Collection[str]) -> bool:
@@ -147,7 +148,7 @@ def _is_array_of_objects(value: object) -> bool:
 
 
 def _value(line: str) -> object:
-    """The value that a line is; None where it is not exactly one."""
+    """Parse a line. None unless it is exactly one value."""
     try:
         value, end = _decoded(line.lstrip(WHITE_SPACE))
     except (ValueError, _CutOff):
@@ -156,7 +157,10 @@ def _value(line: str) -> object:
 
 
 def _decoded(text: str) -> tuple[object, int]:
-    """The value that a text begins with, and its end. Raises `ValueError` and `_CutOff`."""
+    """Parse the value that a text begins with. Raises `ValueError` and `_CutOff`.
+
+    Returns it and its end.
+    """
     try:
         return _DECODER.raw_decode(text)
     except json.JSONDecodeError as error:
@@ -169,7 +173,7 @@ def _decoded(text: str) -> tuple[object, int]:
 
 _JSON_LINES = 100
 _JSON_OBJECT = re.compile(rb"\s*\{\s*(?:\}|[\"']|\Z)")
-"""Also of what only looks like JSON, as Python prints it: its lines are rejects, and no header."""
+"""Beginning of an object, or of a Python `dict`: such lines are rejects, not a CSV header."""
 _JSON_ARRAY = re.compile(rb"\s*\[\s*(?:\{|\Z)")
 _CONTENTS: dict[str, type] = {
     **dict.fromkeys(("S", "N", "B"), str),
@@ -177,22 +181,22 @@ _CONTENTS: dict[str, type] = {
     **dict.fromkeys(("L", "SS", "NS", "BS"), list),
     "M": dict,
 }
-"""What stands after a type in DynamoDB's JSON."""
+"""Python type of the content of each attribute type in DynamoDB JSON."""
 _CHANGE = {"Metadata", "Keys", "NewImage", "OldImage"}
 _LINE = re.compile(rb"[^\r\n]+")
 
 
 def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedFormat | None:
-    """None where it is not JSON."""
+    """Guess the JSON format of a file; None if it is not JSON."""
     shape = shape_of_json(data, whole=whole, keys=wanted)
     if shape is not None:
         return GuessedFormat("json", None, 0.9, f"it is {shape}")
     kinds: list[str | None] = []
-    lines = list(_lines(data, whole))
+    lines = list(_first_lines(data, whole))
     arrays = 0
     for line in lines:
         try:
-            # Numbers stay text: their length is nobody's business here.
+            # Numbers stay text, so that Python's limit on their length does not apply.
             value = json.loads(line, parse_int=str, parse_float=str)
         except (ValueError, RecursionError):
             value = None
@@ -212,10 +216,10 @@ def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedForm
         return None
     first = known[0]
     if kinds[0] is None and 2 * len(known) < len(kinds) and not _begins_as_json(lines[0]):
-        # A delimited file may have an object of JSON for its only cell here and there.
+        # In a file of one column, a cell may be a JSON object now and then.
         return None
     agreeing = kinds.count(first)
-    why = f"{agreeing} of its first {len(kinds)} lines are {_SAID[first]}"
+    why = f"{agreeing} of its first {len(kinds)} lines are {_DESCRIPTIONS[first]}"
     return GuessedFormat(first, None, round(agreeing / len(kinds), 2), why)
 
 
@@ -223,7 +227,7 @@ def _begins_as_json(line: bytes) -> bool:
     return bool(_JSON_OBJECT.match(line) or _JSON_ARRAY.match(line))
 
 
-_SAID = {
+_DESCRIPTIONS = {
     "json": "objects of JSON",
     "dynamodb-json": "items in DynamoDB's JSON",
     "dynamodb-export": "changes as an incremental export has them",
@@ -246,15 +250,15 @@ def _is_item(value: object) -> bool:
 
 
 def _is_typed(value: object) -> bool:
-    """Whether it is a value of DynamoDB's, as far as can be seen from outside."""
+    """Return whether a value looks like an attribute value in DynamoDB JSON."""
     if not isinstance(value, dict) or len(value) != 1:
         return False
     ((kind, content),) = value.items()
     return isinstance(content, _CONTENTS.get(kind, ()))
 
 
-def _lines(data: bytes, whole: bool) -> Iterator[bytes]:
-    """The first lines that are surely complete, without those of white space."""
+def _first_lines(data: bytes, whole: bool) -> Iterator[bytes]:
+    """Yield the first lines that are certainly complete, without those of white space."""
     count = 0
     for found in _LINE.finditer(data):
         if found.end() == len(data) and not whole:

@@ -12,12 +12,12 @@ from ddbload.pipeline.reading.open_sources import compression_in, open_as_text
 from ddbload.rows.dialect import Dialect, known_codec
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
 from ddbload.rows.sniff import sniff
-from ddbload.rows.sniff_delimiter import SAMPLE_BYTES, Doubt
+from ddbload.rows.sniff_delimiter import SNIFFED_BYTES, Doubt
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.decoded_source import DecodedSource
 
-_MOST_BYTES = 4 * SAMPLE_BYTES
-_PIECE_BYTES = SAMPLE_BYTES
+_MOST_BYTES = 4 * SNIFFED_BYTES
+_PIECE_BYTES = SNIFFED_BYTES
 
 
 @dataclass(frozen=True, slots=True)

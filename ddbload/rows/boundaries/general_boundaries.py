@@ -1,11 +1,11 @@
-"""Where rows end in dialects with escapes, comments, or delimiters of several characters.
+"""Finds row ends of dialects with escapes, comments, or delimiters of several characters.
 
-One pattern matches one row, from its start, and nothing but it: everything is seen from there.
+One regular expression matches exactly one row from its start, so rows are found one after another.
 
-As in plain dialects, not all starts need be looked at. A row surely ends where a quote follows
-text, and is followed by a line end, or by a delimiter and a line end without quotes and escapes
-between the two: if the quote closes a field it is so, if it is text it is so, and in a comment,
-too. Where nothing is quoted at all any line end is one that is not escaped.
+As in plain dialects, it need not begin at the start of the buffer. A row certainly ends where a
+quote follows text and precedes a line end, possibly with one more field without quotes and escapes
+in between: that is a row end whether the quote closes a field, is text, or stands in a comment. In
+text without quotes, every line end that is not escaped is a row end.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ddbload.rows.boundaries.row_boundaries import FARTHER, NEAR_BYTES, RowBound
 from ddbload.rows.dialect import Dialect
 
 _SURE_END = rb"(?:\r\n|\n|\r(?!\Z))"
-"""A line end, but for a CR that an LF may follow."""
+"""Line end, except for a CR at the end of the buffer, which an LF may follow."""
 _FINAL_END = rb"(?:\r\n?+|\n)"
 
 
 class GeneralBoundaries(RowBoundaries):
-    """Row ends of any dialect."""
+    """Row boundaries of any dialect."""
 
     def __init__(self, dialect: Dialect, near_bytes: int = NEAR_BYTES) -> None:
         self.encoding = dialect.encoding
@@ -32,7 +32,7 @@ class GeneralBoundaries(RowBoundaries):
         sure, final = grammar.row + _SURE_END, grammar.row + _FINAL_END
         self._sure_row, self._sure_rows = _compiled(sure), _compiled(repeated(sure))
         self._final_row, self._final_rows = _compiled(final), _compiled(repeated(final))
-        # What no row matches is one with a field that is not closed: it takes all there is.
+        # A row that does not match has a field that is never closed: it takes the rest.
         self._line = _compiled(rb"%b(?:%b|\Z)|.+" % (grammar.row, _FINAL_END))
         self._closed = _compiled(grammar.row)
         quote, escape = dialect.quote, dialect.escape
@@ -43,7 +43,7 @@ class GeneralBoundaries(RowBoundaries):
 
     def all(self, data: bytes) -> list[int]:
         ends = [found.end() for found in self._line.finditer(data)]
-        # After a line end at the end of a buffer stands no row, which the pattern finds.
+        # The pattern also matches the empty text after a final line end, which is not a row.
         if len(ends) > 1 and ends[-2] == len(data):
             ends.pop()
         return ends if data else []
@@ -65,7 +65,7 @@ class GeneralBoundaries(RowBoundaries):
         return _end(self._final_rows if final else self._sure_rows, data, position, len(data))
 
     def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:
-        # Rows that surely end in a part end there in the whole.
+        # A row end that is certain in a part of the buffer is certain in the whole.
         before = max(start, offset - 1)
         position = next(self._row_ends_near(data, start, before))
         position = _end(self._sure_rows, data, position, before)
@@ -77,7 +77,10 @@ class GeneralBoundaries(RowBoundaries):
         return 0
 
     def _row_ends_near(self, data: bytes, start: int, limit: int) -> Iterator[int]:
-        """Where rows surely end up to `limit`, the nearest first; the last is `start`, a row's."""
+        """Yield certain row ends up to `limit`, the nearest first.
+
+        The last is `start`, where a row begins.
+        """
         is_bare = self._quote is None or data.find(self._quote, start, limit) < 0
         pattern = self._end_of_bare if is_bare else self._end_of_quoted
         back = self._near_bytes
@@ -94,7 +97,7 @@ class GeneralBoundaries(RowBoundaries):
 
 
 class Grammar:
-    """Patterns of a dialect, in bytes. None of them ever gives back what it took."""
+    """Regular expressions for the parts of a dialect, in bytes. None of them backtracks."""
 
     def __init__(self, dialect: Dialect) -> None:
         delimiter, quote, escape, comment = (
@@ -105,11 +108,11 @@ class Grammar:
         escaped = [] if escape is None else [re.escape(escape) + rb"(?:.|\Z)"]
         self.delimiter = re.escape(delimiter)
         self.unquoted = _text(delimiter, escape, line_end=True)
-        """An unquoted field, or what follows the closing quote of another."""
+        """Unquoted field, or the text after the closing quote of a quoted one."""
         if escaped:
             self.unquoted += repeated(escaped[0] + self.unquoted)
         field, self.quoted_or_not = self.unquoted, b"()"
-        """A quoted field with its quotes, in a group, or nothing where none begins."""
+        """Quoted field with its quotes, as a group, or nothing where none begins."""
         if quote is not None:
             plain = _text(quote, escape)
             mark = re.escape(quote)
@@ -118,12 +121,12 @@ class Grammar:
             self.quoted_or_not = rb"(?:(%b)|(?!%b))" % (quoted, mark)
             field = rb"(?:%b|(?!%b))%b" % (quoted, mark, self.unquoted)
         self.row = field + repeated(self.delimiter + field)
-        """A row, an empty line or a comment, without its line end."""
+        """Row, empty line or comment, without its line end."""
         safe = b"" if escape is None else rb"(?<!%b)" % re.escape(escape[-1:])
         self.end_of_bare = safe + _SURE_END
-        """A line end that ends a row, where nothing is quoted."""
+        """Line end that ends a row in text without quotes."""
         self.end_of_quoted = self.end_of_bare
-        """The last of a row that ends wherever it may have begun."""
+        """Last bytes of a row that ends there wherever it began."""
         if quote is not None:
             mark = re.escape(quote)
             before = b"".join(
@@ -138,9 +141,9 @@ class Grammar:
 
 
 def _text(mark: bytes, other: bytes | None, *, line_end: bool = False) -> bytes:
-    """As much text as there is before one of the marks, and without line ends if so wanted."""
+    """Return a pattern for text up to one of the marks, and without line ends if asked."""
     marks = [mark] if other is None else [mark, other]
-    # Characters are looked at by their first bytes, at which no other character's begin.
+    # The first byte of a character tells: in UTF-8 it occurs at no other place in a character.
     firsts = b"".join(sorted({re.escape(each[:1]) for each in marks}))
     plain = rb"[^%b%b]*+" % (firsts, rb"\r\n" if line_end else b"")
     if all(len(each) == 1 for each in marks):

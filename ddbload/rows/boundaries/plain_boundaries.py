@@ -1,14 +1,14 @@
-"""Where rows end, in bytes, without parsing fields.
+"""Finds row ends of RFC 4180 text with one quote and one delimiter, without parsing fields.
 
-Everything here works on buffers that begin at a row's start, and is exact for any input:
-a quote counts only where it opens or closes a quoted field, so bare quotes inside unquoted
-fields (`5" disk`) mislead nobody.
+The result is exact for any input, as long as the buffer begins at the start of a row: a quote
+counts only where it opens or closes a quoted field, so bare quotes in unquoted fields (`5" disk`)
+do not mislead it.
 
-Nor need all be looked at. A quote that follows text, and is followed by a delimiter or a line
-end, ends a field whatever stands before: either it closes a quoted one, or it is a bare quote at
-the end of an unquoted one. So the state after it is known, and a row's end near an offset is
-found from the nearest such quote before it. From there one regular expression skips what is
-well-formed, and the walk from quoted field to quoted field is left for what follows.
+It need not read the whole buffer. A quote that follows text and precedes a delimiter or a line end
+ends a field in either state: it closes a quoted field, or is a bare quote at the end of an unquoted
+one. So the state after it is known, and to find a row end near an offset it is enough to begin at
+the nearest such quote before it. From there one regular expression skips well-formed fields, and
+only the rest is walked from quoted field to quoted field.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _LINE_END = re.compile(rb"\r\n?|\n")
 
 
 def dialect_boundaries(dialect: Dialect) -> RowBoundaries:
-    """What finds the row ends of a dialect."""
+    """Return the boundaries that fit a dialect."""
     return PlainBoundaries(dialect) if dialect.is_plain else GeneralBoundaries(dialect)
 
 
 class PlainBoundaries(RowBoundaries):
-    """Row ends of plain dialects: a delimiter and a quote of one character each, and no more."""
+    """Row boundaries of plain dialects: one-character marks, no escape and no comments."""
 
     def __init__(self, dialect: Dialect, near_bytes: int = NEAR_BYTES) -> None:
         self.encoding = dialect.encoding
@@ -39,12 +39,12 @@ class PlainBoundaries(RowBoundaries):
             return
         quote = re.escape(self._quote)
         delimiter = re.escape(dialect.delimiter.encode(self.encoding))
-        # Any characters but the quote, found by its first byte.
+        # Text without the quote, whose first byte may begin other characters, too.
         first, others = re.escape(self._quote[:1]), re.escape(self._quote[1:])
         plain = rb"[^%b]*+" % first
         if others:
             plain += repeated(rb"%b(?!%b)[^%b]*+" % (first, others, first))
-        # The characters after the opening quote, up to and with the closing one.
+        # The rest of a quoted field after its opening quote, the closing one included.
         inside = rb"%b%b%b" % (plain, repeated(rb"%b%b%b" % (quote, quote, plain)), quote)
         opening = rb"%b(?:(?<=%b%b)|(?<=[\r\n]%b))" % (quote, delimiter, quote, quote)
         self._opening = re.compile(opening)
@@ -92,7 +92,7 @@ class PlainBoundaries(RowBoundaries):
         position = self._skip_well_formed(data, position, max(start, offset - 1))
         found: re.Match[bytes] | None = None
         while True:
-            # One byte back: a line end that ends just at `offset` begins before it.
+            # A line end that ends at `offset` begins before it.
             since = max(position, offset - 1)
             if found is None or found.start() < since:
                 line_ends = _LINE_END.finditer(data, since)
@@ -116,9 +116,9 @@ class PlainBoundaries(RowBoundaries):
         return True
 
     def _outside(self, data: bytes, start: int, limit: int) -> Iterator[int]:
-        """Offsets up to `limit` outside of quoted fields, each farther back; the last is `start`.
+        """Yield offsets outside quoted fields, each farther back, up to `limit`.
 
-        `start` is a row's.
+        The last is `start`, where a row begins.
         """
         back = self._near_bytes
         while self._quote is not None and limit - back > start:
@@ -129,11 +129,14 @@ class PlainBoundaries(RowBoundaries):
         yield start
 
     def _skip_well_formed(self, data: bytes, start: int, limit: int) -> int:
-        """An offset up to `limit` where unquoted text begins: `start`, or after a quoted field."""
+        """Skip well-formed fields up to `limit`, and return an offset outside quoted fields.
+
+        It is `start`, or the end of a quoted field.
+        """
         if self._quote is None:
             return start
         if start == 0 and data.startswith(self._quote):
-            # The opening pattern looks behind itself, and before a buffer there is nothing.
+            # The opening pattern looks behind, and there is nothing before the buffer.
             first = self._inside.match(data, len(self._quote))
             if first is None or first.end() > limit:
                 return start
@@ -142,7 +145,7 @@ class PlainBoundaries(RowBoundaries):
         return start if found is None else found.end()
 
     def _last_from(self, data: bytes, start: int, final: bool) -> int:
-        """The last row end outside quoted fields, from `start` (itself outside) on."""
+        """Return the last row end after `start`, which is outside quoted fields."""
         last = 0
         for begin, stop in self._unquoted(data, start):
             last = max(last, self._last_between(data, begin, stop, final))
@@ -155,8 +158,8 @@ class PlainBoundaries(RowBoundaries):
         return max(data.rfind(b"\n", start, stop), data.rfind(b"\r", start, stop)) + 1
 
     def _last_before(self, data: bytes, start: int, stop: int) -> int:
-        # Between the two, themselves outside, every quote is one of a quoted field: each turns
-        # from outside to inside or back, and the two of a doubled one turn there and back again.
+        # Both offsets are outside quoted fields, and every field between is well-formed. So each
+        # quote switches between outside and inside, and a doubled one switches twice.
         outside = True
         while stop > start and self._quote is not None:
             quote = max(start, data.rfind(self._quote, start, stop))
@@ -173,7 +176,7 @@ class PlainBoundaries(RowBoundaries):
         return final or end < len(data) or data[end - 1 : end] != b"\r"
 
     def _unquoted(self, data: bytes, start: int) -> Iterator[tuple[int, int]]:
-        """The stretches outside quoted fields, from `start` (itself outside) on."""
+        """Yield the stretches outside quoted fields, from `start`, which is outside, to the end."""
         position = start
         while (quoted := self._next_quoted(data, position, len(data))) is not None:
             opened, closed = quoted
@@ -182,9 +185,10 @@ class PlainBoundaries(RowBoundaries):
         yield position, len(data)
 
     def _next_quoted(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
-        """Where a quoted field opens between `start` (outside) and `stop`, and where it ends.
+        """Return the start and end of the next quoted field that opens between `start` and `stop`.
 
-        One that is not closed takes all there is.
+        `start` is outside quoted fields. A field that is never closed extends to the end of the
+        data.
         """
         if self._quote is None:
             return None

@@ -1,4 +1,4 @@
-"""What finds row ends, whatever rows are written in; and how lines are counted."""
+"""Finds where rows end: the interface, the boundaries of JSON Lines, and the counting of lines."""
 
 from __future__ import annotations
 
@@ -10,71 +10,75 @@ from typing import AnyStr, ClassVar
 from ddbload.rows.dialect import UTF_8
 
 _POSSESSIVE_IS_BROKEN = sys.version_info < (3, 11, 5)
-"""`(?:...)*+` may go on from where its last try failed (CPython gh-100061 and gh-106052)."""
+"""True for Pythons where `(?:...)*+` may resume at a failed try (CPython gh-100061, gh-106052)."""
 
 NEAR_BYTES = 1024
-"""How far back from an offset a place of which all is known is looked for first."""
+"""Bytes to look back from an offset, at first, for a position whose state is known."""
 FARTHER = 8
-"""How much farther then, each time."""
+"""Factor by which to look farther back after each search without a result."""
 
 WHITE_SPACE = " \t\r\n"
-"""JSON's own. A CR before a line feed is some, and so ends no line by itself."""
+"""White space of RFC 8259. It includes CR, so a CR before a line feed belongs to the line."""
 _WHITE_SPACE = WHITE_SPACE.encode()
 
 
 class RowBoundaries(ABC):
-    """Finds row ends in buffers that begin at a row's start. Offsets are relative to the buffer.
+    """Finder of row ends in buffers that begin at the start of a row.
 
-    An empty line, or a comment, is no row; but it ends where it ends, as rows do.
+    All offsets are relative to the buffer. Empty lines and comments have ends as rows have, but are
+    not rows.
     """
 
     LONG_ROWS: ClassVar[str] = (
         "most often a quote is not closed: if the file does not quote its fields, say so (--quote"
         " none; in a payload, quote null)"
     )
-    """What makes rows too long, most often, and what to do."""
+    """Advice for the most common reason why a row is too long."""
 
     encoding = UTF_8
-    """What the buffers' text is written in."""
+    """Encoding of the buffers' text."""
 
     @abstractmethod
     def all(self, data: bytes) -> list[int]:
-        """The end of every row, line end included, of a buffer that holds whole rows.
+        """Return the end of each row of a buffer of whole rows, line end included.
 
         The last row may lack its line end. Empty lines and comments count as rows here.
         """
 
     @abstractmethod
     def spans(self, data: bytes) -> list[tuple[int, int]]:
-        """Start and end of every row of such a buffer, without empty lines and comments."""
+        """Return the start and end of each row of such a buffer.
+
+        Empty lines and comments are not rows.
+        """
 
     @abstractmethod
     def last(self, data: bytes, *, final: bool) -> int:
-        """The end of the last row that is surely complete; 0 when there is none.
+        """Return the end of the last row that is certainly complete; 0 without one.
 
-        `final` says that nothing follows `data`: only then does a CR at its end end a row
-        (an LF might follow). What stands after the returned offset is an unfinished row,
-        or, when `final`, one without a line end.
+        Only if `final`, which says that nothing follows, does a CR at the end of the buffer end a
+        row: otherwise an LF may follow. After the returned offset stands an unfinished row or, if
+        `final`, one without a line end.
         """
 
     @abstractmethod
     def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:
-        """The end of the first row that ends at `offset` or later; 0 when none surely does.
+        """Return the first certain row end at `offset` or later; 0 without one.
 
-        `start`, where a row begins, saves looking at what stands before it.
+        `start`, where a row begins, saves searching what stands before it.
         """
 
     @abstractmethod
     def closes(self, data: bytes) -> bool:
-        """Whether every quoted field of a buffer is closed within it."""
+        """Return whether every quoted field of a buffer is closed within it."""
 
     def count_lines(self, data: bytes, start: int = 0, end: int | None = None) -> int:
-        """How many lines end in a range of `data`, those inside of fields included."""
+        """Count the line ends in a range of a buffer, those inside fields included."""
         return count_line_ends(data, start, end)
 
 
 def count_line_ends(data: bytes, start: int = 0, end: int | None = None) -> int:
-    """How many lines end in a range of `data`: CR, LF and CRLF count one each."""
+    """Count the line ends in a range of a buffer: CR, LF and CRLF count as one each."""
     stop = len(data) if end is None else end
     count = data.count(b"\n", start, stop)
     if data.find(b"\r", start, stop) >= 0:
@@ -83,8 +87,8 @@ def count_line_ends(data: bytes, start: int = 0, end: int | None = None) -> int:
 
 
 def repeated(pattern: AnyStr) -> AnyStr:
-    """A pattern as often as it matches, giving nothing back."""
-    # An atomic group does the same everywhere, but slowly, and remembers every repetition.
+    """Return a pattern that repeats another as often as possible, without backtracking."""
+    # An atomic group does the same in any Python, but slowly, and keeps every repetition.
     begin, end = ("(?>(?:", ")*)") if _POSSESSIVE_IS_BROKEN else ("(?:", ")*+")
     if isinstance(pattern, bytes):
         return begin.encode() + pattern + end.encode()
@@ -92,22 +96,25 @@ def repeated(pattern: AnyStr) -> AnyStr:
 
 
 class JsonLineBoundaries(RowBoundaries):
-    """Finds the ends of lines, of which those with nothing but white space are no rows."""
+    """Boundaries of JSON Lines: a line feed ends a row, since JSON has none inside a value.
+
+    Lines of nothing but white space are not rows.
+    """
 
     LONG_ROWS = (
         "each row is one line: if the file is an array of JSON, make lines of it (jq -c '.[]')"
     )
 
     def all(self, data: bytes) -> list[int]:
-        """The end of every line."""
+        """Return the end of every line."""
         lengths = [len(line) + 1 for line in data.split(b"\n")]
-        # After the last line feed nothing begins, or a line without one.
+        # After the last line feed stands nothing, or a line without one.
         lengths[-1] -= 1
         ends = list(accumulate(lengths))
         return ends if lengths[-1] else ends[:-1]
 
     def spans(self, data: bytes) -> list[tuple[int, int]]:
-        """Start and end of every line that is a row."""
+        """Return the start and end of each line that is a row."""
         return [
             (start, end)
             for start, end in pairwise([0, *self.all(data)])
@@ -115,17 +122,17 @@ class JsonLineBoundaries(RowBoundaries):
         ]
 
     def last(self, data: bytes, *, final: bool) -> int:  # noqa: ARG002 - a line feed is one
-        """The end of the last line that is complete; 0 when there is none."""
+        """Return the end of the last complete line; 0 without one."""
         return data.rfind(b"\n") + 1
 
     def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:  # noqa: ARG002
-        """The end of the first line that ends at `offset` or later; 0 when none does."""
+        """Return the first line end at `offset` or later; 0 without one."""
         return data.find(b"\n", max(start, offset - 1)) + 1
 
     def closes(self, data: bytes) -> bool:  # noqa: ARG002 - as others
-        """Nothing goes on over a line's end."""
+        """Return True: no row of JSON Lines goes on after a line feed."""
         return True
 
     def count_lines(self, data: bytes, start: int = 0, end: int | None = None) -> int:
-        """How many lines end in a range of `data`."""
+        """Count the line feeds in a range of a buffer."""
         return data.count(b"\n", start, len(data) if end is None else end)

@@ -8,7 +8,7 @@ import pytest
 
 from ddbload.rows.dialect import Dialect
 from ddbload.rows.sniff import sniff
-from ddbload.rows.sniff_delimiter import SAMPLE_BYTES
+from ddbload.rows.sniff_delimiter import SNIFFED_BYTES
 
 
 def guess(
@@ -241,7 +241,7 @@ def test_json_over_many_lines_is_said_to_be_that() -> None:
 
 
 def test_a_row_that_is_longer_than_the_sample() -> None:
-    long = "x" * (2 * SAMPLE_BYTES)
+    long = "x" * (2 * SNIFFED_BYTES)
     assert guess(f'{{"a": "{long}', whole=False) == ("json", None)
     assert guess(f"id;{long}\n1;2\n3;4", "-", "id", whole=False) == ("csv", ";")
     assert guess(f"id;{long}", "-", "id", whole=False) == ("csv", ";")
