@@ -43,7 +43,7 @@ def demo(file: str | None, table_key: str | None, rows: int, import_only: bool) 
         if file is not None:
             path = Path(file)
         else:
-            path = folder / "tsv"
+            path = folder / "sample.tsv"
             write_sample(path, rows)
             click.echo(f"made {rows:,} rows, {path.stat().st_size:,} bytes, tab separated")
         if import_only:
