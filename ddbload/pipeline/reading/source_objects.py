@@ -103,7 +103,7 @@ def row_groups(
     """
     with closing(open_each(iter(objects), context, several=True)) as each:
         for pinned, raw in each:
-            for first, after, size in open_parquet(raw).portions():
+            for first, after, size in open_parquet(raw).row_group_ranges():
                 yield {**pinned, "row_groups": [first, after], "bytes": size}
 
 

@@ -1,7 +1,7 @@
-"""gzip and Zstandard, decompressed piece by piece.
+"""gzip and Zstandard decompression, piece by piece.
 
-What comes out at once is bounded whatever goes in: a few bytes can stand for gigabytes.
-Damage is found before the end is reached: a checksum, a length, a member that stops early.
+Output pieces are bounded, because a few compressed bytes can expand to gigabytes. Damaged data
+raise an error before the last piece: a wrong checksum or length, or data that end too early.
 """
 
 from __future__ import annotations
@@ -15,48 +15,56 @@ from ddbload.errors import (
     ExtraMissing,
     UnsupportedFormat,
 )
-from ddbload.source.decoding.zstd_frames import ByteTaker, FrameDamage, frames
+from ddbload.rows.file_signatures import ZSTD_SIGNATURE, ZSTD_SKIPPABLE_SIGNATURES
 
-UNJUDGED_BYTES = 1024 * 1024
-"""How much may come out before its ratio to what went in is looked at."""
+EXPANSION_ALLOWANCE_BYTES = 1024 * 1024
+"""Output up to this size is allowed whatever its ratio to the input."""
 
-_AFTER = "after the end of the gzip data there is something else"
-# What goes into zlib at once. It copies what it leaves over, once for each member.
-_FEED_BYTES = 8 * 1024
-# What comes out of it at once, at most.
-_GIVEN_BYTES = 256 * 1024
-# As much as the zstd command needs for its own files. The window is held as a whole.
+_TRAILING_GZIP = "after the end of the gzip data there is something else"
+# Input given to zlib at once. It copies the unused rest once for each gzip member.
+_INPUT_BYTES = 8 * 1024
+# Longest output piece.
+_OUTPUT_BYTES = 256 * 1024
+# The largest window that the zstd command makes by default. It is held in memory as a whole.
 _MAX_WINDOW_BYTES = 128 * 1024 * 1024
+# A Zstandard block holds at most this much, compressed or not (RFC 8878).
+_ZSTD_BLOCK_BYTES = 128 * 1024
+
+_REPEATED, _COMPRESSED = 1, 2
+
+
+class _FrameDamage(Exception):
+    """Damage to Zstandard data; its text says which."""
 
 
 def decompress(
     pieces: Iterator[bytes], compression: str, name: str, max_expansion: int | None
 ) -> Iterator[bytes]:
-    """What the pieces decompress to, in pieces of at most 256 KiB. No bytes: no bytes.
+    """Decompress gzip or zstd into pieces of at most 256 KiB. Empty input gives empty output.
 
-    `name` is the source's, for messages. `max_expansion`: bytes that may come out for each
-    that went in, once 1 MiB came out; None: any number.
+    `name` is the source's name, for error messages. `max_expansion` limits the output to that
+    many times the input, once 1 MiB has come out; None sets no limit.
 
     Raises `DamagedCompression`, `ExpansionTooLarge`, and `ExtraMissing` without zstandard.
     """
-    meter = _Meter(name, max_expansion)
+    meter = _ExpansionMeter(name, max_expansion)
     return _gunzip(pieces, meter) if compression == "gzip" else _unzstd(pieces, meter)
 
 
-class _Meter:
-    """Counts what goes in and what comes out."""
+class _ExpansionMeter:
+    """Counter of compressed and decompressed bytes, which enforces `max_expansion`."""
 
     def __init__(self, name: str, max_expansion: int | None) -> None:
         self.name = name
         self.taken = 0
-        self._given = 0
+        self._output = 0
         self._max = max_expansion
 
-    def give(self, data: bytes) -> bytes:
-        """Count what comes out. Raises `ExpansionTooLarge`."""
-        self._given += len(data)
+    def count(self, data: bytes) -> bytes:
+        """Count decompressed bytes and return them. Raises `ExpansionTooLarge`."""
+        self._output += len(data)
         most = self._max
-        if most is not None and self._given > max(UNJUDGED_BYTES, most * self.taken):
+        if most is not None and self._output > max(EXPANSION_ALLOWANCE_BYTES, most * self.taken):
             raise ExpansionTooLarge(
                 f"{self.name}: the first {self.taken} bytes decompress to more than {most} times"
                 " as many, which is what bombs do; if the data are sound, allow more"
@@ -64,14 +72,14 @@ class _Meter:
             )
         return data
 
-    def damaged(self, what: str) -> DamagedCompression:
+    def damaged(self, reason: str) -> DamagedCompression:
         return DamagedCompression(
-            f"{self.name}, about byte {self.taken} of the compressed data: {what}; copy or"
+            f"{self.name}, about byte {self.taken} of the compressed data: {reason}; copy or"
             " compress the file again"
         )
 
 
-def _gunzip(pieces: Iterator[bytes], meter: _Meter) -> Iterator[bytes]:
+def _gunzip(pieces: Iterator[bytes], meter: _ExpansionMeter) -> Iterator[bytes]:
     member = None
     members = 0
     for data in _slices(pieces):
@@ -80,48 +88,48 @@ def _gunzip(pieces: Iterator[bytes], meter: _Meter) -> Iterator[bytes]:
         while data or more:
             if member is None:
                 if members:
-                    # Tapes and block devices pad with zeros; gzip overlooks them, too.
+                    # Tapes and block devices pad with zeros, which the gzip command ignores, too.
                     data = data.lstrip(b"\0")
                     meter.taken = fed - len(data)
                     if not data:
                         break
                 member = zlib.decompressobj(wbits=31)
             try:
-                given = member.decompress(data, _GIVEN_BYTES)
+                output = member.decompress(data, _OUTPUT_BYTES)
             except zlib.error as error:
-                raise meter.damaged(_words(error, members)) from None
+                raise meter.damaged(_gzip_damage(error, members)) from None
             ended = member.eof
             data = member.unused_data if ended else member.unconsumed_tail
             meter.taken = fed - len(data)
-            # As much as was asked for: there may be more of it, even without more to feed.
-            more = not ended and len(given) == _GIVEN_BYTES
+            # A full output buffer: zlib may hold more output, without any more input.
+            more = not ended and len(output) == _OUTPUT_BYTES
             if ended:
                 member = None
                 members += 1
-            if given:
-                yield meter.give(given)
+            if output:
+                yield meter.count(output)
     if member is not None and members:
-        raise meter.damaged(f"{_AFTER}, or a further part that ends too early")
+        raise meter.damaged(f"{_TRAILING_GZIP}, or a further part that ends too early")
     if member is not None:
         raise meter.damaged("the gzip data end too early")
 
 
 def _slices(pieces: Iterator[bytes]) -> Iterator[bytes]:
     for piece in pieces:
-        for begin in range(0, len(piece), _FEED_BYTES):
-            yield piece[begin : begin + _FEED_BYTES]
+        for begin in range(0, len(piece), _INPUT_BYTES):
+            yield piece[begin : begin + _INPUT_BYTES]
 
 
-def _words(error: zlib.error, members: int) -> str:
+def _gzip_damage(error: zlib.error, members: int) -> str:
     words = str(error).rpartition(": ")[2]
     if "header check" not in words:
         return f"the gzip data are damaged ({words})"
     if members:
-        return _AFTER
-    return "this is no gzip data"
+        return _TRAILING_GZIP
+    return "these are not gzip data"
 
 
-def _unzstd(pieces: Iterator[bytes], meter: _Meter) -> Iterator[bytes]:
+def _unzstd(pieces: Iterator[bytes], meter: _ExpansionMeter) -> Iterator[bytes]:
     try:
         import zstandard
     except ImportError:
@@ -131,19 +139,19 @@ def _unzstd(pieces: Iterator[bytes], meter: _Meter) -> Iterator[bytes]:
             " zstandard)"
         ) from None
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
-    taker = ByteTaker(pieces)
+    reader = _ByteReader(pieces)
     try:
-        for parts in frames(taker):
+        for parts in _zstd_frames(reader):
             frame = decompressor.decompressobj()
             for part in parts:
-                given = frame.decompress(part)
-                meter.taken = taker.taken
-                if given:
-                    yield meter.give(given)
+                output = frame.decompress(part)
+                meter.taken = reader.taken
+                if output:
+                    yield meter.count(output)
             if not frame.eof:
-                raise FrameDamage("the Zstandard data are damaged (a frame's end)")
-    except FrameDamage as error:
-        meter.taken = taker.taken
+                raise _FrameDamage("the Zstandard data are damaged (a frame's end)")
+    except _FrameDamage as error:
+        meter.taken = reader.taken
         raise meter.damaged(str(error)) from None
     except zstandard.ZstdError as error:
         words = str(error).removeprefix("zstd decompressor error: ")
@@ -153,3 +161,86 @@ def _unzstd(pieces: Iterator[bytes], meter: _Meter) -> Iterator[bytes]:
                 f" {_MAX_WINDOW_BYTES >> 20} MiB; compress it again without --long and --ultra"
             ) from None
         raise meter.damaged(f"the Zstandard data are damaged ({words})") from None
+
+
+class _ByteReader:
+    """Reader of a given number of bytes from an iterator of pieces."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self.taken = 0
+        self._pieces = pieces
+        self._piece = b""
+        self._offset = 0
+
+    def at_end(self) -> bool:
+        """Tell whether all bytes were taken."""
+        while self._offset == len(self._piece):
+            piece = next(self._pieces, None)
+            if piece is None:
+                return True
+            self._piece, self._offset = piece, 0
+        return False
+
+    def take(self, count: int) -> bytes:
+        """Take the next `count` bytes. Raises `_FrameDamage` if there are fewer."""
+        found = b""
+        while len(found) < count:
+            if self.at_end():
+                raise _FrameDamage("the Zstandard data end too early")
+            some = self._piece[self._offset : self._offset + count - len(found)]
+            self._offset += len(some)
+            self.taken += len(some)
+            found = found + some if found else some
+        return found
+
+    def skip(self, count: int) -> None:
+        """Skip `count` bytes."""
+        while count:
+            count -= len(self.take(min(count, _ZSTD_BLOCK_BYTES)))
+
+
+def _zstd_frames(reader: _ByteReader) -> Iterator[Iterator[bytes]]:
+    """Split Zstandard data (RFC 8878) into frames, and each frame into header, blocks, checksum.
+
+    A block expands to at most 128 KiB, so decompressing block by block bounds the memory. Read a
+    frame's parts before the next frame. Skippable frames are left out. Raises `_FrameDamage`.
+    """
+    is_first = True
+    while not reader.at_end():
+        start = reader.take(4) if is_first else _next_signature(reader)
+        if start in ZSTD_SKIPPABLE_SIGNATURES:
+            reader.skip(int.from_bytes(reader.take(4), "little"))
+        elif start == ZSTD_SIGNATURE:
+            yield _frame_parts(start, reader)
+        elif not is_first:
+            raise _FrameDamage("after the end of the Zstandard data there is something else")
+        else:
+            raise _FrameDamage("these are not Zstandard data")
+        is_first = False
+
+
+def _next_signature(reader: _ByteReader) -> bytes:
+    try:
+        return reader.take(4)
+    except _FrameDamage:
+        raise _FrameDamage("after the end of the Zstandard data there is something else") from None
+
+
+def _frame_parts(signature: bytes, reader: _ByteReader) -> Iterator[bytes]:
+    described = reader.take(1)
+    description = described[0]
+    one_segment = bool(description & 0x20)
+    size_bytes = (1 if one_segment else 0, 2, 4, 8)[description >> 6]
+    dictionary_bytes = (0, 1, 2, 4)[description & 0x03]
+    yield signature + described + reader.take((not one_segment) + dictionary_bytes + size_bytes)
+    last = False
+    while not last:
+        header = reader.take(3)
+        block = int.from_bytes(header, "little")
+        last = bool(block & 1)
+        kind, size = block >> 1 & 3, block >> 3
+        if size > _ZSTD_BLOCK_BYTES or kind > _COMPRESSED:
+            raise _FrameDamage("the Zstandard data are damaged (a block's header)")
+        yield header + reader.take(1 if kind == _REPEATED else size)
+    if description & 0x04:
+        yield reader.take(4)

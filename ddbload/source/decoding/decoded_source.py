@@ -1,4 +1,4 @@
-"""What is in a file: decompressed, and as UTF-8."""
+"""A source's content: decompressed, and converted to UTF-8."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ddbload.source.decoding.compression import decompress
 from ddbload.source.decoding.transcode import is_utf8, transcode
 
 READ_BYTES = 64 * 1024
-"""What is read of the file at once."""
+"""Compressed or encoded bytes read at once."""
 
 
 class DecodedSource:
-    """A source's bytes as rows are read from them. Offsets count these, not the file's.
+    """Decompressed bytes of a source in UTF-8. Offsets count these bytes, not the file's.
 
-    `encoding`: what to make UTF-8 of, and whose byte order mark is then left out; None, and
-    UTF-8 itself, leave the bytes as they are. `max_expansion`: bytes that may come out of
-    compressed data for each byte of them; None: any number.
+    `encoding` is converted to UTF-8 without its byte order mark; None and UTF-8 leave the bytes
+    unchanged. `max_expansion` limits the output to that many times the compressed size; None sets
+    no limit.
     """
 
     def __init__(
@@ -37,32 +37,32 @@ class DecodedSource:
 
     @property
     def name(self) -> str:
-        """As people write it: a path or an s3:// URI."""
+        """Path or s3:// URI of the source."""
         return self.inner.name
 
     @property
     def pinned(self) -> Mapping[str, Any]:
-        """What tells the file's version from another."""
+        """Version of the source, see `ByteSource.pinned`."""
         return self.inner.pinned
 
     @property
     def plain(self) -> bool:
-        """Whether the bytes are the file's own, so that any range can be read by itself."""
+        """Whether the bytes are the file's, so that a range can be read without those before it."""
         return self._compression == "none" and self._encoding is None
 
     @property
     def rows_before(self) -> int:
-        """Rows of the file before its first byte that is read: where only some are."""
+        """Rows of the file before offset 0; not zero if only some row groups are read."""
         return 0
 
     def stream(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
-        """The bytes from `start` up to, not with, `end`, in pieces of at most `piece_bytes`.
+        """Yield the bytes in [`start`, `end`) in pieces of at most `piece_bytes`.
 
-        `end` None: to the end, which is checked to be one. What comes before `start` is
-        decoded, too, and left out. Never holds more than a piece and a small window.
+        `end` None reads to the end and checks that compressed data are complete. Unless `plain`,
+        bytes before `start` are decoded and dropped. Holds one piece and a small window.
 
-        Raises what `ByteSource.stream` raises, `DamagedCompression`, `ExpansionTooLarge`,
-        `UnsupportedFormat`, and `ExtraMissing`.
+        Raises the errors of `ByteSource.stream`, `DamagedCompression`, `ExpansionTooLarge`,
+        `UnsupportedFormat` and `ExtraMissing`.
         """
         inner = self.inner
         if self.plain:
@@ -72,10 +72,10 @@ class DecodedSource:
         else:
             position = 0
             pieces = self._decode(inner.stream(0, inner.size, READ_BYTES))
-        yield from part_of(pieces, position, start, end, piece_bytes, self.name)
+        yield from slice_pieces(pieces, position, start, end, piece_bytes, self.name)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the source."""
         self.inner.close()
 
     def _decode(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -86,7 +86,7 @@ class DecodedSource:
         return pieces
 
 
-def part_of(
+def slice_pieces(
     pieces: Iterator[bytes],
     position: int,
     start: int,
@@ -94,22 +94,22 @@ def part_of(
     piece_bytes: int,
     name: str,
 ) -> Iterator[bytes]:
-    """What of these pieces, the first of which stands at `position`, lies in a range.
+    """Cut the range [`start`, `end`) out of pieces, the first of which is at offset `position`.
 
-    Raises `SourceChanged` where they end before it does: preflight has been there.
+    Raises `SourceChanged` if the pieces end before the range: preflight has read that far.
     """
     if end is not None and end <= start:
         return
     for piece in pieces:
         begin = max(0, start - position)
         stop = len(piece) if end is None else min(len(piece), end - position)
-        for place in range(begin, stop, piece_bytes):
-            yield piece[place : min(stop, place + piece_bytes)]
+        for offset in range(begin, stop, piece_bytes):
+            yield piece[offset : min(stop, offset + piece_bytes)]
         position += len(piece)
         if end is not None and position >= end:
             return
     if position < (start if end is None else end):
         raise SourceChanged(
-            f"{name} ends at byte {position} of what is read of it, and did not when this run"
+            f"{name} ends at byte {position} of its content, and did not when this run"
             " began with it; start a new run"
         )

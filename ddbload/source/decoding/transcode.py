@@ -1,4 +1,4 @@
-"""Text in any encoding, as UTF-8."""
+"""Conversion of text from any encoding to UTF-8."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK
 
 _MARK = "\ufeff"
 _BLOCK_BYTES = 64 * 1024
-_KEPT = "ddbload.kept"
+_KEEP_ERRORS = "ddbload.kept"
 
 
 def is_utf8(encoding: str) -> bool:
-    """Whether this is a name of UTF-8 itself, which is read as it is."""
+    """Tell whether an encoding's name means UTF-8, which needs no conversion."""
     return codecs.lookup(encoding).name == "utf-8"
 
 
 def transcode(pieces: Iterator[bytes], encoding: str, name: str) -> Iterator[bytes]:
-    """Text in UTF-8, without its byte order mark.
+    """Convert text to UTF-8 without its byte order mark.
 
-    Bytes that are no text in this encoding become bytes that are none in UTF-8 either, one
-    for one and in their place: whoever reads the row they are in rejects just that row.
-    `name` is the source's, for messages. Raises `UnsupportedFormat` where an encoding has no
-    way to go on after them.
+    Bytes that are invalid in `encoding` become as many invalid bytes in UTF-8 in the same place,
+    so that only their row is rejected. `name` is the source's name, for error messages. Raises
+    `UnsupportedFormat` if the encoding cannot continue after invalid bytes.
     """
     start, pieces = _start(pieces, LONGEST_BYTE_ORDER_MARK)
-    decoder = codecs.getincrementaldecoder(_in_order(encoding, start))(errors=_KEPT)
+    decoder = codecs.getincrementaldecoder(_codec_name(encoding, start))(errors=_KEEP_ERRORS)
     begun = False
     ended = False
     blocks = _blocks(pieces)
@@ -50,7 +49,7 @@ def transcode(pieces: Iterator[bytes], encoding: str, name: str) -> Iterator[byt
 
 
 def _start(pieces: Iterator[bytes], count: int) -> tuple[bytes, Iterator[bytes]]:
-    """The first bytes, and all of them, these included."""
+    """Read the first `count` bytes; returns them, and all pieces with them included."""
     held: list[bytes] = []
     while sum(map(len, held)) < count and (piece := next(pieces, None)) is not None:
         held.append(piece)
@@ -59,10 +58,10 @@ def _start(pieces: Iterator[bytes], count: int) -> tuple[bytes, Iterator[bytes]]
 
 
 def _blocks(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes always cut in the same places.
+    """Regroup pieces into blocks of a fixed size.
 
-    Where stateful decoders are fed in the middle of bytes that are no text, what they make
-    of these depends on the place; and offsets must not.
+    A stateful decoder's output for invalid bytes depends on where its input is cut. Offsets must
+    not depend on that, so the cuts are always the same.
     """
     held = b""
     for piece in pieces:
@@ -74,11 +73,11 @@ def _blocks(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield held
 
 
-def _in_order(encoding: str, start: bytes) -> str:
-    """UTF-16 and UTF-32 with the order of their bytes: their mark's, or the likely one.
+def _codec_name(encoding: str, start: bytes) -> str:
+    """Choose the byte order of UTF-16 and UTF-32: that of the mark, or the likely one.
 
-    The codecs themselves refuse a file without a mark. No file begins with NUL, so where
-    the first byte is zero it is the upper half of a character.
+    Python's codecs for them need a mark. Text does not begin with a NUL character, so a first
+    byte of zero is the upper part of a character, and the largest byte comes first.
     """
     name = codecs.lookup(encoding).name
     if name not in ("utf-16", "utf-32"):
@@ -87,12 +86,12 @@ def _in_order(encoding: str, start: bytes) -> str:
     return f"{name}-be" if start.startswith((*largest_first, b"\0")) else f"{name}-le"
 
 
-def _keep(error: UnicodeError) -> tuple[str, int]:
-    """Halves of surrogate pairs, which UTF-8 has no sound bytes for: one for each byte."""
+def _keep_invalid_bytes(error: UnicodeError) -> tuple[str, int]:
+    """Decode each invalid byte to a lone surrogate, which UTF-8 encodes as invalid bytes."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     kept = error.object[error.start : error.end]
     return "".join(chr(0xDC00 + byte) for byte in kept), error.end
 
 
-codecs.register_error(_KEPT, _keep)
+codecs.register_error(_KEEP_ERRORS, _keep_invalid_bytes)

@@ -1,12 +1,14 @@
-"""Parquet, as lines of DynamoDB JSON: one `{"Item": {...}}` a row, in the order of the file.
+"""Parquet rows as lines of DynamoDB JSON: one `{"Item": {...}}` for each row, in file order.
 
-The lines are the same whenever they are made, so that places in them can be gone back to.
-Row groups stand by themselves: each can be read without those before it.
+The same file always gives the same lines, so a byte offset in them identifies a row for a resumed
+run. Each row group can be read without those before it.
 """
 
 from __future__ import annotations
 
+import io
 import json
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,40 +23,110 @@ from ddbload.errors import (
 )
 from ddbload.rows.file_signatures import LONGEST_COMPRESSION_SIGNATURE, compression_of
 from ddbload.source.byte_source import ByteSource
-from ddbload.source.decoding.compression import UNJUDGED_BYTES
-from ddbload.source.decoding.decoded_source import DecodedSource, part_of
-from ddbload.source.parquet.random_access import RandomAccess
+from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES
+from ddbload.source.decoding.decoded_source import DecodedSource, slice_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PORTION_BYTES = 4 * 1024 * 1024
-"""Of a file's columns, decompressed: less than this is not worth to be opened for."""
+MIN_RANGE_BYTES = 4 * 1024 * 1024
+"""Decompressed column bytes below which a row group is merged with its neighbour."""
 
-# Of what is read at once: cells, and bytes as the file says that they are.
+# Limits of one record batch. Its bytes are estimated from the row group's metadata.
 _BATCH_CELLS = 32 * 1024
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_ROWS = 4096
-# Of a column's compressed pages, how much is asked for at once.
+# Bytes of a column's compressed pages that pyarrow reads at once.
 _BUFFER_BYTES = 64 * 1024
 
-_TELLING = ("bucket", "key", "version_id", "etag", "path", "size", "mtime_ns", "inode")
+# Cache of the file's blocks.
+_CACHE_BYTES = 16 * 1024 * 1024
+_MAX_BLOCK_BYTES = 1024 * 1024
+_MIN_BLOCK_BYTES = 64 * 1024
 
-# That of the file that was opened last: it is opened again for each portion of it.
+_VERSION_FIELDS = ("bucket", "key", "version_id", "etag", "path", "size", "mtime_ns", "inode")
+
+# Metadata of the file opened last: a chunked import opens it again for each range of row groups.
 _FOOTERS: dict[str | None, Any] = {}
 
 
+class SeekableSource(io.RawIOBase):
+    """A `ByteSource` as a seekable file, with a cache of recent blocks of at most 16 MiB."""
+
+    def __init__(self, inner: ByteSource) -> None:
+        super().__init__()
+        self.failure: DdbloadError | None = None
+        """Error of the last failed read, which pyarrow may have replaced by its own."""
+        self._inner = inner
+        self._position = 0
+        self._block_bytes = _MIN_BLOCK_BYTES
+        self._cache: OrderedDict[int, bytes] = OrderedDict()
+
+    def set_reader_count(self, count: int) -> None:
+        """Choose a block size for `count` columns that are read in turn."""
+        share = _CACHE_BYTES // (count + 1)
+        self._block_bytes = max(_MIN_BLOCK_BYTES, min(_MAX_BLOCK_BYTES, share))
+        self._cache.clear()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        """Return the current offset."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Set the current offset, and return it."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._inner.size}[whence]
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        """Read `size` bytes, or fewer at the end of the file."""
+        left = max(0, self._inner.size - self._position)
+        count = left if size < 0 else min(size, left)
+        start = self._position
+        self._position += count
+        try:
+            if count > self._block_bytes:
+                return b"".join(self._inner.stream(start, start + count, _MAX_BLOCK_BYTES))
+            data = b""
+            while len(data) < count:
+                at = start + len(data)
+                number, begin = divmod(at, self._block_bytes)
+                some = self._get(number)[begin : begin + count - len(data)]
+                data = data + some if data else some
+            return data
+        except DdbloadError as error:
+            self.failure = error
+            raise
+
+    def _get(self, number: int) -> bytes:
+        cache = self._cache
+        block = cache.pop(number, None)
+        if block is None:
+            begin = number * self._block_bytes
+            end = min(begin + self._block_bytes, self._inner.size)
+            while cache and (len(cache) + 1) * self._block_bytes > _CACHE_BYTES:
+                cache.popitem(last=False)
+            block = b"".join(self._inner.stream(begin, end, _MAX_BLOCK_BYTES))
+        cache[number] = block
+        return block
+
+
 class ParquetLines(DecodedSource):
-    """The rows of a Parquet file as lines of DynamoDB JSON. Offsets count these lines' bytes.
+    """The rows of a Parquet file as lines of DynamoDB JSON. Offsets count bytes of these lines.
 
-    `groups`: the first row group to read, counted from 0, and the first one not to read; None:
-    all. Null is
-    `{"NULL": true}`; a number that DynamoDB has not, like NaN, and text that is not UTF-8 stand
-    in their line as they are, for its reader to reject.
+    `groups` limits the row groups: the first one to read, counted from 0, and the first one not
+    to read; None reads all. Null becomes `{"NULL": true}`. Numbers that DynamoDB does not have,
+    such as NaN, and text that is not UTF-8 are written unchanged, so that the row is rejected.
 
-    Raises `DamagedParquet`, `DuplicateColumn`, `UnsupportedFormat`, `ExpansionTooLarge` (what the
-    columns decompress to, before their rows are made JSON), `ExtraMissing`, and what the inner
-    source raises.
+    Raises `DamagedParquet`, `DuplicateColumn`, `UnsupportedFormat`, `ExtraMissing` (no pyarrow),
+    `ExpansionTooLarge` (judged by the decompressed columns, before they become JSON), and the
+    errors of the inner source.
     """
 
     def __init__(
@@ -67,14 +139,14 @@ class ParquetLines(DecodedSource):
         super().__init__(inner, max_expansion=max_expansion)
         size = min(inner.size, LONGEST_COMPRESSION_SIGNATURE)
         start = b"".join(inner.stream(0, size, LONGEST_COMPRESSION_SIGNATURE))
-        packed = compression_of(start)
-        if packed != "none":
-            # It is read from its end on, and here and there.
+        compression = compression_of(start)
+        if compression != "none":
+            # Parquet is read from its end and in ranges, which a compressed stream does not allow.
             raise UnsupportedFormat(
-                f"{self.name} is Parquet within {packed}: decompress it first; Parquet compresses"
-                " what is in it by itself"
+                f"{self.name} is Parquet within {compression}: decompress it first; Parquet files"
+                " are compressed inside"
             )
-        self._access = RandomAccess(inner)
+        self._access = SeekableSource(inner)
         self._file: Any = self._call(self._open)
         schema = self._call(lambda: self._file.schema_arrow)
         self.columns: tuple[str, ...] = tuple(schema.names)
@@ -84,28 +156,29 @@ class ParquetLines(DecodedSource):
             raise DuplicateColumn(f"{self.name}: two columns are called {twice!r}")
         metadata = self._file.metadata
         self.rows: int = metadata.num_rows
-        """In the whole file."""
+        """Rows in the whole file."""
         self.groups: int = metadata.num_row_groups
-        """Row groups, in the whole file."""
+        """Row groups in the whole file."""
         self._first: int = 0 if groups is None else groups[0]
         self._after: int = self.groups if groups is None else groups[1]
         self._refuse_bomb(metadata, max_expansion)
-        self._access.expect_readers(metadata.num_columns)
+        self._access.set_reader_count(metadata.num_columns)
 
     @property
     def plain(self) -> bool:
-        """No range can be read without what comes before it in its row groups."""
+        """Always false: lines can only be made from the beginning of a row group."""
         return False
 
     @property
     def rows_before(self) -> int:
-        """Rows in the row groups before those that are read."""
+        """Rows in the row groups before the first one to read."""
         metadata = self._file.metadata
         return sum(metadata.row_group(group).num_rows for group in range(self._first))
 
-    def portions(self, least_bytes: int = PORTION_BYTES) -> Iterator[tuple[int, int, int]]:
-        """Row groups that are worth being read by themselves: the first, the first one after
-        them, and how many bytes of the file they are, about.
+    def row_group_ranges(self, min_bytes: int = MIN_RANGE_BYTES) -> Iterator[tuple[int, int, int]]:
+        """Merge small row groups into ranges of at least `min_bytes`, decompressed.
+
+        Yields the first row group, the one after the last, and their approximate size in the file.
         """
         metadata = self._file.metadata
         sizes = [metadata.row_group(group).total_byte_size for group in range(self.groups)]
@@ -113,25 +186,25 @@ class ParquetLines(DecodedSource):
         first = held = 0
         for group, size in enumerate(sizes, 1):
             held += size
-            if held >= least_bytes or group == self.groups:
+            if held >= min_bytes or group == self.groups:
                 yield first, group, self.inner.size * held // whole
                 first, held = group, 0
 
     def stream(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
-        """The bytes from `start` up to, not with, `end`, in pieces of at most `piece_bytes`.
+        """Yield the lines' bytes in [`start`, `end`) in pieces of at most `piece_bytes`.
 
-        `end` None: to the end. What comes before `start` is made, too, and left out.
+        `end` None reads to the end. Lines before `start` are made and dropped.
         """
-        yield from part_of(self._lines(), 0, start, end, piece_bytes, self.name)
+        yield from slice_pieces(self._lines(), 0, start, end, piece_bytes, self.name)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close(force=True)
         self.inner.close()
 
     def _refuse_bomb(self, metadata: Any, most: int | None) -> None:
         whole = sum(metadata.row_group(group).total_byte_size for group in range(self.groups))
-        if most is not None and whole > max(UNJUDGED_BYTES, most * self.inner.size):
+        if most is not None and whole > max(EXPANSION_ALLOWANCE_BYTES, most * self.inner.size):
             raise ExpansionTooLarge(
                 f"{self.name}: its columns decompress to more than {most} times the file's size,"
                 " which is what bombs do; if the data are sound, allow more (--max-expansion; in a"
@@ -151,10 +224,10 @@ class ParquetLines(DecodedSource):
         file = parquet.ParquetFile(
             self._access,
             metadata=known,
-            # Not a whole row group at once, which may be a gigabyte.
+            # Pre-buffering would hold a whole row group, which may be a gigabyte.
             pre_buffer=False,
             buffer_size=_BUFFER_BYTES,
-            # As nanoseconds, which is the default, years before 1678 would come out wrong.
+            # In nanoseconds, the default, years before 1678 overflow.
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,
         )
@@ -178,10 +251,10 @@ class ParquetLines(DecodedSource):
                 left -= batch.num_rows
                 yield self._call(lambda: lines(batch), group)  # noqa: B023
             if left:
-                # A page whose header is damaged may be taken for none.
+                # pyarrow may skip a page whose header is damaged.
                 raise DamagedParquet(
-                    f"{self.name}, row group {group} has other rows than it says: it is damaged;"
-                    " write it again"
+                    f"{self.name}, row group {group} has another number of rows than its metadata"
+                    " says: it is damaged; write it again"
                 )
 
     def _batch_rows(self, group: int) -> int:
@@ -190,18 +263,18 @@ class ParquetLines(DecodedSource):
         cells: int = _BATCH_CELLS // max(1, found.num_columns)
         return max(1, min(_BATCH_ROWS, cells, _BATCH_BYTES // max(1, row_bytes)))
 
-    def _call(self, what: Callable[[], Any], group: int | None = None) -> Any:
-        """Do it, and give what goes wrong its name."""
+    def _call(self, operation: Callable[[], Any], group: int | None = None) -> Any:
+        """Call pyarrow and turn its errors into ddbload's, with the row group if there is one."""
         try:
-            return what()
+            return operation()
         except DdbloadError:
             raise
         except Exception as error:  # noqa: BLE001 - pyarrow raises many
-            # What went wrong below pyarrow is wrapped by it.
+            # pyarrow wraps errors of the file under it, and loses their class.
             if self._access.failure is not None:
                 raise self._access.failure from None
             where = self.name if group is None else f"{self.name}, row group {group}"
-            # The text may hold what is in the file: only of its outside it is told.
+            # pyarrow's messages about a row group may quote row data.
             words = type(error).__name__ if group is not None else f"{error!s:.200}"
             if isinstance(error, NotImplementedError):
                 raise UnsupportedFormat(
@@ -214,8 +287,8 @@ class ParquetLines(DecodedSource):
 
 
 def _version(source: ByteSource) -> str | None:
-    """What tells this version of a file from all others; None where nothing does."""
+    """Identify this version of the file, as a key for its footer; None if nothing identifies it."""
     pinned = source.pinned
     if "etag" not in pinned and "mtime_ns" not in pinned:
         return None
-    return json.dumps([pinned.get(name) for name in _TELLING])
+    return json.dumps([pinned.get(name) for name in _VERSION_FIELDS])

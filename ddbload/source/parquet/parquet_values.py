@@ -1,4 +1,4 @@
-"""Arrow's arrays as DynamoDB JSON, exactly: no number goes through a float that was none."""
+"""Arrow arrays as DynamoDB JSON, exactly: integers and decimals never pass through a float."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise
 from json.encoder import encode_basestring
 from typing import Any
 
-# pyarrow has no types of its own; what stands between here and there is Any.
+# pyarrow ships no type hints, so its objects are Any here.
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import types as kinds
 
@@ -19,10 +19,10 @@ _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def lines(batch: Any) -> bytes:
-    """The rows of a record batch, one `{"Item": {...}}` a line.
+    """Encode a record batch as lines, one `{"Item": {...}}` for each row.
 
-    Text that is no UTF-8 comes out as it is. Raises `NotImplementedError` for a column of a
-    type that is not known.
+    Text that is not UTF-8 stays unchanged. Raises `NotImplementedError` for a column of an
+    unknown type.
     """
     names = [encode_basestring(name).replace("%", "%%") for name in batch.schema.names]
     template = '{"Item":{' + ",".join(f"{name}:%s" for name in names) + "}}\n"
@@ -34,7 +34,7 @@ def lines(batch: Any) -> bytes:
 
 
 def values(array: Any) -> list[str]:
-    """Each element as an attribute value's JSON."""
+    """Encode each element of an array as the JSON of an attribute value."""
     kind = array.type
     if kinds.is_dictionary(kind):
         return values(array.dictionary_decode())
@@ -66,7 +66,7 @@ def _booleans(array: Any) -> list[str]:
 
 
 def _numbers(array: Any) -> list[str]:
-    # Arrow writes floats as short as they come back the same, and decimals with all digits.
+    # Arrow prints floats with the fewest digits that read back equal, and decimals with all.
     texts = array.cast(pa.string()).to_pylist()
     return [_NULL if text is None else f'{{"N":"{text}"}}' for text in texts]
 
@@ -106,7 +106,7 @@ def _times(array: Any) -> list[str]:
 
 
 def _timestamps(array: Any) -> list[str]:
-    """ISO 8601, as many digits as the column's unit has: so they sort as texts, too."""
+    """Encode timestamps as ISO 8601 with all digits of the column's unit, so that they sort."""
     digits = _DIGITS[array.type.unit]
     zone = "" if array.type.tz is None else "Z"
     a_day = 86_400 * 10**digits
@@ -160,7 +160,7 @@ def _maps(array: Any) -> list[str]:
 
 
 def _names(keys: Any) -> list[str]:
-    """A map's keys as names: texts as they are, of all others what stands in their value."""
+    """Encode the keys of maps as JSON strings: the content of their attribute values."""
     if kinds.is_boolean(keys.type):
         return ['"true"' if key else '"false"' for key in keys.to_pylist()]
     found = values(keys)
@@ -177,11 +177,11 @@ def _with_nulls(array: Any, made: list[str]) -> list[str]:
 
 
 def _date(day: int) -> str:
-    """A day counted from 1970-01-01, ISO 8601; years beyond 1 to 9999 with their sign."""
+    """Format a day counted from 1970-01-01 as ISO 8601; years outside 1 to 9999 have a sign."""
     try:
         return dt.date.fromordinal(day + _EPOCH).isoformat()
     except (ValueError, OverflowError):
-        # The calendar repeats itself every 400 years.
+        # The calendar repeats every 400 years, which are 146,097 days.
         cycles, within = divmod(day + _EPOCH - 1, 146_097)
         found = dt.date.fromordinal(within + 1)
         return f"{found.year + 400 * cycles:+07d}{found.isoformat()[4:]}"

@@ -28,9 +28,8 @@ from ddbload.errors import (
     UnsupportedFormat,
 )
 from ddbload.source.parquet import parquet_lines as reading
-from ddbload.source.parquet.parquet_lines import ParquetLines
+from ddbload.source.parquet.parquet_lines import ParquetLines, SeekableSource
 from ddbload.source.parquet.parquet_values import values
-from ddbload.source.parquet.random_access import RandomAccess
 from tests.unit.source.test_decoded_source import Bytes
 
 D = decimal.Decimal
@@ -299,7 +298,7 @@ def test_row_groups_stand_by_themselves():
 def test_portions_are_all_row_groups_once(least):
     data = packed(table(), row_group_size=100)
     source = ParquetLines(Bytes(data))
-    portions = list(source.portions(least))
+    portions = list(source.row_group_ranges(least))
     assert len(portions) == {1: 10, 5000: 4, 10**9: 1}[least]
     assert portions[0][0] == 0
     assert portions[-1][1] == 10
@@ -311,7 +310,7 @@ def test_portions_are_all_row_groups_once(least):
 
 
 def test_a_file_without_rows_has_one_portion_or_none():
-    assert len(list(ParquetLines(Bytes(packed(table(0)))).portions())) <= 1
+    assert len(list(ParquetLines(Bytes(packed(table(0)))).row_group_ranges())) <= 1
 
 
 def test_the_end_of_a_file_is_read_once_for_each_version():
@@ -444,8 +443,8 @@ def test_the_extra_is_loaded_only_where_it_is_used():
 def test_random_access_is_that_of_a_file():
     some = random.Random(4)
     data = some.randbytes(300_000)
-    file = RandomAccess(Bytes(data))
-    file.expect_readers(1000)
+    file = SeekableSource(Bytes(data))
+    file.set_reader_count(1000)
     other = io.BytesIO(data)
     for _ in range(500):
         place = some.choice([(some.randrange(310_000), 0), (-some.randrange(9), 2), (3, 1)])
@@ -458,8 +457,8 @@ def test_random_access_is_that_of_a_file():
 def test_what_is_read_by_turns_is_read_once():
     data = bytes(4 * 1024 * 1024)
     inner = Bytes(data)
-    file = RandomAccess(inner)
-    file.expect_readers(10)
+    file = SeekableSource(inner)
+    file.set_reader_count(10)
     for step in range(0, len(data) // 10, 10_000):
         for reader in range(10):
             file.seek(reader * len(data) // 10 + step)
@@ -469,8 +468,8 @@ def test_what_is_read_by_turns_is_read_once():
 
 def test_what_is_held_is_bounded():
     inner = Bytes(bytes(64 * 1024 * 1024))
-    file = RandomAccess(inner)
-    file.expect_readers(1)
+    file = SeekableSource(inner)
+    file.set_reader_count(1)
     for place in range(0, inner.size, 1024 * 1024):
         file.seek(place)
         file.read(1)
