@@ -130,10 +130,10 @@ def _process(heartbeat: Heartbeat, doing: str) -> str:
 
 def _is_source_gone(record: RunRecord) -> bool:
     """Whether the run read a temporary file, such as a copy of standard input."""
-    from ddbload.source.local_file import is_closed_stream
+    from ddbload.source.local_file import is_removed_copy
 
     path = record.pinned.get("path")
-    return isinstance(path, str) and is_closed_stream(path)
+    return isinstance(path, str) and is_removed_copy(path)
 
 
 def _not_yet_recorded(run: str, heartbeat: Heartbeat, as_json: bool) -> int:

@@ -163,7 +163,7 @@ def _retry(
     from ddbload.runs.local_settings import LocalSettings, default_ledger
     from ddbload.runs.retry_rejects import payload_for, write_rows
     from ddbload.runs.run_import import new_run_id
-    from ddbload.source.local_file import MENDED
+    from ddbload.source.local_file import RETRY_PREFIX
 
     if run_id == run:
         raise InvalidUsage(f"--run-id {run} is the run that rejected them; they need one anew")
@@ -174,7 +174,7 @@ def _retry(
     if not quiet:
         tell_run(own, ledger=kept_in)
     # Not as the run's own: they are read again only within this command.
-    with _opened(mended) as lines, tempfile.NamedTemporaryFile(prefix=MENDED) as rows:
+    with _opened(mended) as lines, tempfile.NamedTemporaryFile(prefix=RETRY_PREFIX) as rows:
         try:
             count = write_rows(record, lines, rows, mended)
         except OSError as error:

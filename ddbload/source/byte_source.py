@@ -1,4 +1,4 @@
-"""What a source is."""
+"""Byte sources: one version of a file or object, read in ranges."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from typing import Any, Protocol
 
 
 class ByteSource(Protocol):
-    """One version of a file or object. Every read is of that version, or fails."""
+    """One version of a file or object. A read returns bytes of that version or fails."""
 
     @property
     def name(self) -> str:
-        """As people write it: a path or an s3:// URI."""
+        """Path or s3:// URI."""
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
 
     @property
     def pinned(self) -> Mapping[str, Any]:
-        """What tells this version from another: JSON that `open_*` takes back."""
+        """Version as JSON data, from which it can be opened again."""
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
-        """The bytes from `start` up to, not with, `end`, in pieces of at most `piece_bytes`.
+        """Yield the bytes in [`start`, `end`) in pieces of at head_bytes `piece_bytes`.
 
         Yields exactly `end - start` bytes, or raises `SourceChanged`, `SourceNotFound`,
-        `SourceUnreadable` or `SourceUnavailable`.
+        `SourceUnreadable` or `ServiceUnavailable`.
         """
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close the file."""
 
 
 class BytesSource:
-    """The bytes of one version of an object; see `ByteSource`."""
+    """A `ByteSource` in memory: an object that was read as a whole."""
 
     def __init__(self, name: str, pinned: Mapping[str, Any], data: bytes) -> None:
         self.name = name
@@ -42,87 +42,87 @@ class BytesSource:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return len(self._data)
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
-        """The bytes of a range."""
-        for place in range(start, end, piece_bytes):
-            yield self._data[place : min(place + piece_bytes, end)]
+        """Yield a range, see `ByteSource.stream`."""
+        for offset in range(start, end, piece_bytes):
+            yield self._data[offset : min(offset + piece_bytes, end)]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: memory needs no closing."""
 
 
 FIRST_BYTES = 256 * 1024
-"""As much as a header and a guess need, most often; a small object as a whole."""
+"""Bytes that usually suffice to find the header and the format; a small object as a whole."""
 
 
 class HeadCachingSource:
-    """The same bytes as those of the source that it holds, which it closes."""
+    """A source with its first 256 KiB kept in memory; closes the source when it is closed."""
 
     def __init__(self, inner: ByteSource) -> None:
         self._inner = inner
-        self._first: bytes | None = None
+        self._head: bytes | None = None
 
     @property
     def name(self) -> str:
-        """A path or an s3:// URI."""
+        """Path or s3:// URI."""
         return self._inner.name
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return self._inner.size
 
     @property
     def pinned(self) -> Mapping[str, Any]:
-        """What tells this version from another."""
+        """Version of the source."""
         return self._inner.pinned
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
-        """The bytes of a range; see `ByteSource.stream`."""
-        most = min(self.size, FIRST_BYTES)
+        """Yield a range, see `ByteSource.stream`."""
+        head_bytes = min(self.size, FIRST_BYTES)
         position = start
-        if position < min(end, most):
-            if self._first is None:
-                self._first = b"".join(self._inner.stream(0, most, FIRST_BYTES))
-            for position in range(start, min(end, most), piece_bytes):
-                yield self._first[position : min(position + piece_bytes, end, most)]
-            position = min(end, most)
+        if position < min(end, head_bytes):
+            if self._head is None:
+                self._head = b"".join(self._inner.stream(0, head_bytes, FIRST_BYTES))
+            for position in range(start, min(end, head_bytes), piece_bytes):
+                yield self._head[position : min(position + piece_bytes, end, head_bytes)]
+            position = min(end, head_bytes)
         if position < end:
             yield from self._inner.stream(position, end, piece_bytes)
 
     def close(self) -> None:
-        """Let go of the source."""
+        """Close the source."""
         self._inner.close()
 
 
 class CountingSource:
-    """The same bytes as those of the source that it holds, and does not close."""
+    """A source that records how far it was read; leaves closing to its opener."""
 
     def __init__(self, inner: ByteSource) -> None:
         self._inner = inner
         self.read = 0
-        """How far it was read, in bytes."""
+        """Offset up to which bytes were read."""
 
     @property
     def name(self) -> str:
-        """A path or an s3:// URI."""
+        """Path or s3:// URI."""
         return self._inner.name
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return self._inner.size
 
     @property
     def pinned(self) -> Mapping[str, Any]:
-        """What tells this version from another."""
+        """Version of the source."""
         return self._inner.pinned
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
-        """The bytes of a range; see `ByteSource.stream`."""
+        """Yield a range, see `ByteSource.stream`."""
         position = start
         for piece in self._inner.stream(start, end, piece_bytes):
             position += len(piece)
@@ -130,4 +130,4 @@ class CountingSource:
             yield piece
 
     def close(self) -> None:
-        """Whoever opened the source closes it."""
+        """Do nothing: the opener of the source closes it."""

@@ -1,4 +1,4 @@
-"""Standard input, put on disk: only a file can be read in ranges."""
+"""Local files as byte sources, and standard input copied to a temporary file."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from typing import Any, BinaryIO
 
 from ddbload.errors import SourceChanged, SourceNotFound, SourceUnreadable
 
-STREAM, MENDED = "ddbload-stdin-", "ddbload-retry-"
-"""What the names of temporary files begin with that are read as sources: copies of standard input
-or of a pipe, and rows of mended rejects."""
+STDIN_PREFIX = "ddbload-stdin-"
+"""Prefix for names of temporary copies of standard input or a pipe."""
+RETRY_PREFIX = "ddbload-retry-"
+"""Prefix for names of temporary files with rows of mended rejects."""
 
 
-def is_closed_stream(path: str) -> bool:
-    """Whether this was such a file, and is removed."""
-    return Path(path).name.startswith((STREAM, MENDED)) and not Path(path).exists()
+def is_removed_copy(path: str) -> bool:
+    """Tell whether a path named a temporary copy of the input that was removed since."""
+    return Path(path).name.startswith((STDIN_PREFIX, RETRY_PREFIX)) and not Path(path).exists()
 
 
 def spool_to_disk(stream: BinaryIO) -> str:
-    """Copy a stream to a temporary file; its path. The caller removes it.
+    """Copy a stream to a temporary file and return its path. The caller removes the file.
 
-    Raises `SourceUnreadable`, for a full disk too.
+    Only a file can be read in ranges. Raises `SourceUnreadable`, for a full disk, too.
     """
     try:
-        with tempfile.NamedTemporaryFile(prefix=STREAM, delete=False) as file:
+        with tempfile.NamedTemporaryFile(prefix=STDIN_PREFIX, delete=False) as file:
             try:
                 shutil.copyfileobj(stream, file, 1024 * 1024)
                 file.flush()
@@ -42,7 +43,7 @@ def spool_to_disk(stream: BinaryIO) -> str:
 
 
 class LocalFile:
-    """A regular file, pinned by size, times of change and inode."""
+    """A regular file, pinned by its size, mtime, ctime and inode."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self._path = path
@@ -52,19 +53,19 @@ class LocalFile:
 
     @property
     def name(self) -> str:
-        """The path, as it was given."""
+        """Path as given by the user."""
         return self._path
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return self._status.st_size
 
     @property
     def pinned(self) -> Mapping[str, Any]:
-        """Path, size, times of change and inode.
+        """Path, size, mtime, ctime and inode.
 
-        `ctime_ns` says of an edit in place that set the other time back.
+        ctime reveals an edit in place after which the mtime was set back.
         """
         status = self._status
         return {
@@ -76,7 +77,7 @@ class LocalFile:
         }
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
-        """The bytes of a range. Raises `SourceChanged`, also after the last piece."""
+        """Yield a range. Raises `SourceChanged`, and never yields bytes of a changed file."""
         position = start
         while position < end:
             try:
@@ -85,7 +86,7 @@ class LocalFile:
                 raise SourceUnreadable(f"{self._path}: {error.strerror}") from None
             if not piece:
                 raise self._changed()
-            # Before the bytes are used: after it, what was read is of the pinned version.
+            # Checked after the read and before the bytes are used, so no changed byte gets out.
             self._check()
             position += len(piece)
             yield piece
@@ -99,7 +100,7 @@ class LocalFile:
         if (now.st_size, now.st_mtime_ns) != (then.st_size, then.st_mtime_ns):
             raise self._changed()
         if now.st_ctime_ns != self._ctime_ns:
-            # A name that is given to the file, or taken from it, changes this time, and no content.
+            # A hard link that is added or removed changes the ctime, but not the content.
             if now.st_nlink == self._links:
                 raise self._changed()
             self._ctime_ns, self._links = now.st_ctime_ns, now.st_nlink
@@ -112,23 +113,23 @@ class LocalFile:
 
 
 def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
-    """Open a regular file, the `pinned` version of it where one is given.
+    """Open a regular file; if `pinned` is given, only that version of it.
 
     Raises `SourceNotFound`, `SourceUnreadable` and `SourceChanged`.
     """
-    # Not blocking: to open a pipe would wait for its writer, before it can be refused.
+    # Opening a pipe would block until it has a writer, before it can be refused.
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         descriptor = os.open(path, flags)
     except FileNotFoundError:
-        if is_closed_stream(path):
+        if is_removed_copy(path):
             raise SourceNotFound(
                 "the run's input was a temporary copy, of standard input, a pipe or mended rejects,"
                 " and is gone: import it anew, under another run id"
             ) from None
         raise SourceNotFound(f"{path}: no such file") from None
     except (OSError, ValueError) as error:
-        raise SourceUnreadable(f"{path}: {_why_not(error)}") from None
+        raise SourceUnreadable(f"{path}: {_open_error(error)}") from None
     try:
         _require_regular(path, descriptor)
         source = LocalFile(path, descriptor)
@@ -144,18 +145,18 @@ def open_local(path: str, pinned: Mapping[str, Any] | None = None) -> LocalFile:
 
 
 def _is_version(found: Mapping[str, Any], pinned: Mapping[str, Any]) -> bool:
-    """Compare a file with what was pinned. Earlier versions did not pin `ctime_ns`."""
+    """Compare a file with a pinned version. Ledgers of earlier versions have no `ctime_ns`."""
     return dict(found) == {"ctime_ns": found["ctime_ns"], **pinned}
 
 
-def _why_not(error: OSError | ValueError) -> str | None:
-    """Say why a path cannot be opened. Python's own words for a ValueError change by version."""
+def _open_error(error: OSError | ValueError) -> str | None:
+    """Explain why a path cannot be opened. Python's texts for a ValueError vary by version."""
     if isinstance(error, OSError):
         return error.strerror
     if isinstance(error, UnicodeEncodeError):
         encoding = sys.getfilesystemencoding()
-        return f"the path has a character that names of files here cannot have ({encoding})"
-    return "the path has a NUL character in it, which no file's name can have"
+        return f"the path has a character that file names here cannot have ({encoding})"
+    return "the path has a NUL character, which no file name can have"
 
 
 def _require_regular(path: str, descriptor: int) -> None:
@@ -163,4 +164,4 @@ def _require_regular(path: str, descriptor: int) -> None:
     if stat.S_ISDIR(mode):
         raise SourceUnreadable(f"{path} is a folder; name a file in it")
     if not stat.S_ISREG(mode):
-        raise SourceUnreadable(f"{path} is no regular file; pipe it in, and name '-'")
+        raise SourceUnreadable(f"{path} is not a regular file; pipe it in, and name '-'")

@@ -22,10 +22,10 @@ from ddbload.pipeline.reading.open_sources import (
 )
 from ddbload.source.catalogs.exports import (
     DataFile,
-    fewer,
     find_exports,
-    is_of_export,
-    lost,
+    incomplete_data_file,
+    is_export_manifest,
+    missing_data_file,
     read_export,
 )
 from ddbload.source.catalogs.globs import Glob
@@ -62,7 +62,7 @@ def find_objects(source: Source, context: Context) -> SourceObjects | None:
     if source.path is not None:
         return _from_path(source, source.path, context)
     if source.key is not None:
-        is_export = source.format in _EXPORT_FORMATS and is_of_export(source.key)
+        is_export = source.format in _EXPORT_FORMATS and is_export_manifest(source.key)
         return _from_table_export(source.uri, context) if is_export else None
     return _from_prefix(source, context)
 
@@ -83,7 +83,9 @@ def _from_prefix(source: Source, context: Context) -> SourceObjects:
     if len(keys) == _SEARCHED_OBJECTS and any("data/" in key for key in keys):
         # The manifests of an export are listed after its data files, which may be many.
         keys += [
-            each.key for each in list_bucket(bucket, prefix, context) if is_of_export(each.key)
+            each.key
+            for each in list_bucket(bucket, prefix, context)
+            if is_export_manifest(each.key)
         ]
     export = _only_export(
         source,
@@ -123,7 +125,7 @@ def _pinned_version(bucket: str, listed: ListedObject) -> Pinned:
 
 
 def _from_path(source: Source, path: str, context: Context) -> SourceObjects | None:
-    if source.format in _EXPORT_FORMATS and is_of_export(path):
+    if source.format in _EXPORT_FORMATS and is_export_manifest(path):
         return _from_table_export(path, context)
     folder = list_folder(path, context)
     if folder is None:
@@ -161,12 +163,12 @@ def _from_table_export(location: str, context: Context) -> SourceObjects:
 
     def pin(file: DataFile) -> Pinned | None:
         try:
-            pinned = _pin(file.place, context)
+            pinned = _pin(file.location, context)
         except SourceNotFound:
-            raise lost(file.place) from None
+            raise missing_data_file(file.location) from None
         if file.items and not pinned["size"]:
             # Empty objects are left out, so its items would never be counted.
-            raise fewer(file.place, 0, file.items)
+            raise incomplete_data_file(file.location, 0, file.items)
         return pinned if file.items is None else {**pinned, "items": file.items}
 
     return SourceObjects(_pin_concurrently(pin, export.files), DYNAMODB_EXPORT)
@@ -179,15 +181,15 @@ def _from_manifest(location: str, context: Context) -> SourceObjects:
 
     def pin(entry: ManifestEntry) -> Pinned | None:
         try:
-            pinned = _pin(entry.place, context)
+            pinned = _pin(entry.location, context)
         except SourceNotFound:
             if entry.optional:
                 return None
             raise
         if entry.size is not None and pinned["size"] != entry.size:
             raise SourceChanged(
-                f"{entry.place} has {pinned['size']} bytes, and {location} says {entry.size}: it is"
-                " not what the manifest was written for"
+                f"{entry.location} has {pinned['size']} bytes, and {location} says {entry.size}:"
+                " it is not what the manifest was written for"
             )
         return pinned
 

@@ -28,7 +28,7 @@ from ddbload.source.byte_source import ByteSource, BytesSource, HeadCachingSourc
 from ddbload.source.catalogs.exports import ExportedFile
 from ddbload.source.catalogs.folders import FolderFiles, find_files
 from ddbload.source.catalogs.globs import has_wildcards
-from ddbload.source.catalogs.manifests import MOST_BYTES
+from ddbload.source.catalogs.manifests import MAX_MANIFEST_BYTES
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.local_file import open_local
 from ddbload.source.s3_listing.list_objects import list_objects
@@ -107,14 +107,14 @@ def reopen(pinned: Pinned, context: Context) -> ByteSource:
 def read_whole(location: str, context: Context) -> bytes | None:
     """Read a manifest into memory; None if it does not exist.
 
-    Raises `SourceUnreadable` (more than `manifests.MOST_BYTES`) and `BucketNotAllowed`.
+    Raises `SourceUnreadable` (more than `manifests.MAX_MANIFEST_BYTES`) and `BucketNotAllowed`.
     """
     try:
         raw = open_location(location, context)
     except SourceNotFound:
         return None
     with closing(raw):
-        if raw.size > MOST_BYTES:
+        if raw.size > MAX_MANIFEST_BYTES:
             raise SourceUnreadable(f"{location} has {raw.size} bytes, more than is taken as a list")
         return b"".join(raw.stream(0, raw.size, 1024 * 1024))
 

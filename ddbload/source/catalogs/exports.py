@@ -1,11 +1,10 @@
-"""DynamoDB's own exports to S3: which files belong to one, and whether they are all there.
+"""DynamoDB table exports in S3: their data files, and a check that none is missing.
 
-An export is a folder with `manifest-summary.json`, which is written last and names
-`manifest-files.json`, which names the data files, one a line, with how many items each has.
-The data of a full export lie in `data/` below the folder, those of an incremental one in
-`../data/` beside it. (Amazon DynamoDB Developer Guide, "DynamoDB table export output format".)
-Keys in the manifests are those of the bucket that was exported to; a copy elsewhere, in S3 or
-on a disk, is read by where its files lie beside the manifest.
+DynamoDB writes `manifest-summary.json` last. It names `manifest-files.json`, which lists the data
+files and their item counts, one a line. Data files of a full export are in `data/` below the
+export's folder, those of an incremental export in `../data/` beside it. (Amazon DynamoDB
+Developer Guide, "DynamoDB table export output format".) The manifests give keys in the bucket of
+the export; in a copy, in S3 or on a disk, files are found relative to the manifest.
 """
 
 from __future__ import annotations
@@ -23,38 +22,38 @@ from ddbload.source.catalogs.manifests import S3_SCHEME
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 _ROOT = "AWSDynamoDB/"
-_WHOLE = "export again, or copy the whole folder of the export, with both manifests"
+_ADVICE = "export again, or copy the whole folder of the export, with both manifests"
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One data file of an export, gzip whatever its name."""
+    """One data file of an export: always gzip, whatever its name."""
 
-    place: str
-    """A path or an s3:// URI."""
+    location: str
+    """Path or s3:// URI."""
     items: int | None
-    """Lines in it, where the manifest says so."""
+    """Number of lines; None if the manifest does not say."""
     etag: str | None
-    """The object's ETag when it was exported; a copy may have another."""
+    """ETag of the exported object; a copy may have another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
     """One finished export."""
 
-    place: str
-    """Its folder, ending with `/`."""
+    folder: str
+    """Path or s3:// URI of the export's folder, ending with `/`."""
     incremental: bool
     table: str | None
-    """The ARN of the table that was exported."""
+    """ARN of the exported table."""
     items: int | None
     files: tuple[DataFile, ...]
 
 
 def find_exports(names: Iterable[str]) -> list[str]:
-    """The folders of the exports among these names, each ending with `/`; in order.
+    """Find the folders of exports among file names; sorted, each ending with `/`.
 
-    Also of those that have not ended, failed, or lack a manifest.
+    Includes exports that are running, have failed, or lack a manifest.
     """
     found, started, with_data = set[str](), set[str](), set[str]()
     for name in names:
@@ -69,47 +68,53 @@ def find_exports(names: Iterable[str]) -> list[str]:
     return sorted(found | (started & with_data))
 
 
-def is_of_export(place: str) -> bool:
-    """Whether this names an export's manifest."""
-    return posixpath.basename(place) in (EXPORT_SUMMARY, EXPORT_FILES)
+def is_export_manifest(location: str) -> bool:
+    """Tell whether a path or URI names a manifest of an export."""
+    return posixpath.basename(location) in (EXPORT_SUMMARY, EXPORT_FILES)
 
 
-def read_export(place: str, read: Callable[[str], bytes | None]) -> Export:
-    """An export by its folder, or by either of its manifests.
+def read_export(location: str, read: Callable[[str], bytes | None]) -> Export:
+    """Read an export, given its folder or either of its manifests.
 
-    `read`: what is in a file, by its path or s3:// URI; None where there is none.
-    Raises `DamagedExport`, and `UnsupportedFormat` for an export in Ion.
+    `read` returns the content of a path or s3:// URI, or None if there is no such file. Raises
+    `DamagedExport`, and `UnsupportedFormat` for an export in Amazon Ion.
     """
-    folder = place[: place.rfind("/") + 1] if is_of_export(place) else place.rstrip("/") + "/"
+    folder = (
+        location[: location.rfind("/") + 1]
+        if is_export_manifest(location)
+        else location.rstrip("/") + "/"
+    )
     summary = _summary(folder, read)
     listed = _text(summary, "manifestFilesS3Key", folder + EXPORT_SUMMARY)
     if not listed or posixpath.basename(listed) != EXPORT_FILES:
-        raise DamagedExport(f"{folder}{EXPORT_SUMMARY} does not name its {EXPORT_FILES}; {_WHOLE}")
+        raise DamagedExport(f"{folder}{EXPORT_SUMMARY} does not name its {EXPORT_FILES}; {_ADVICE}")
     data = read(folder + EXPORT_FILES)
     if data is None:
-        raise DamagedExport(f"{folder} has no {EXPORT_FILES}; {_WHOLE}")
+        raise DamagedExport(f"{folder} has no {EXPORT_FILES}; {_ADVICE}")
     files = tuple(_files(data, folder, posixpath.dirname(listed)))
     kind = _text(summary, "exportType", folder + EXPORT_SUMMARY) or "FULL_EXPORT"
     if kind not in ("FULL_EXPORT", "INCREMENTAL_EXPORT"):
-        raise UnsupportedFormat(f"{folder} is an export of a kind that is not known: {kind}")
+        raise UnsupportedFormat(f"{folder} is an export of an unknown type: {kind}")
     items = _count(summary, "itemCount", folder + EXPORT_SUMMARY)
     _require_all(files, items, folder)
     table = _text(summary, "tableArn", folder + EXPORT_SUMMARY)
     return Export(folder, kind == "INCREMENTAL_EXPORT", table, items, files)
 
 
-def lost(place: str) -> DamagedExport:
-    """For a data file that is not where it should be."""
-    return DamagedExport(f"{place}: the export has this data file, and it is not there; {_WHOLE}")
+def missing_data_file(location: str) -> DamagedExport:
+    """Make the error for a data file that does not exist."""
+    return DamagedExport(f"{location}: this data file of the export does not exist; {_ADVICE}")
 
 
-def fewer(place: str, items: int, exported: int) -> DamagedExport:
-    """For a data file that does not hold all that it should."""
-    return DamagedExport(f"{place} has {items} items, and {exported} were exported to it; {_WHOLE}")
+def incomplete_data_file(location: str, items: int, exported: int) -> DamagedExport:
+    """Make the error for a data file with fewer items than were exported."""
+    return DamagedExport(
+        f"{location} has {items} items, and {exported} were exported to it; {_ADVICE}"
+    )
 
 
 class ExportedFile(DecodedSource):
-    """A data file, which has at least as many lines as the manifest says there are items."""
+    """Content of a data file, checked to have a line for each item of the manifest."""
 
     def __init__(
         self, inner: ByteSource, items: int | None, *, max_expansion: int | None = 200
@@ -118,7 +123,7 @@ class ExportedFile(DecodedSource):
         self._items = items
 
     def stream(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
-        """As `Decoded.stream`; raises `DamagedExport` at the end of what was read whole."""
+        """Stream as `DecodedSource` does. Raises `DamagedExport` at the end of a whole read."""
         lines = 0
         last = b"\n"
         for piece in super().stream(start, end, piece_bytes):
@@ -127,7 +132,7 @@ class ExportedFile(DecodedSource):
             yield piece
         lines += last != b"\n"
         if start == 0 and end is None and self._items is not None and lines < self._items:
-            raise fewer(self.name, lines, self._items)
+            raise incomplete_data_file(self.name, lines, self._items)
 
 
 def _summary(folder: str, read: Callable[[str], bytes | None]) -> Mapping[str, Any]:
@@ -135,11 +140,11 @@ def _summary(folder: str, read: Callable[[str], bytes | None]) -> Mapping[str, A
     if data is None:
         raise DamagedExport(
             f"{folder} has no {EXPORT_SUMMARY}: the export has not ended, failed, or was not copied"
-            f" as a whole; {_WHOLE}"
+            f" as a whole; {_ADVICE}"
         )
     summary = _object(data, folder + EXPORT_SUMMARY)
     if "outputFormat" not in summary and "exportFormat" not in summary:
-        raise DamagedExport(f"{folder}{EXPORT_SUMMARY} does not say the export's format; {_WHOLE}")
+        raise DamagedExport(f"{folder}{EXPORT_SUMMARY} does not say the export's format; {_ADVICE}")
     kind = summary.get("outputFormat", summary.get("exportFormat"))
     if kind != "DYNAMODB_JSON":
         raise UnsupportedFormat(
@@ -150,22 +155,22 @@ def _summary(folder: str, read: Callable[[str], bytes | None]) -> Mapping[str, A
 
 
 def _files(data: bytes, folder: str, exported_to: str) -> Iterator[DataFile]:
-    place = folder + EXPORT_FILES
+    location = folder + EXPORT_FILES
     seen: set[str] = set()
     for number, line in enumerate(data.splitlines(), 1):
         if not line.strip():
             continue
-        where = f"{place}, line {number}"
+        where = f"{location}, line {number}"
         entry = _object(line, where)
         key = _text(entry, "dataFileS3Key", where)
         if not key or "\0" in key:
-            raise DamagedExport(f"{where} names no data file; {_WHOLE}")
+            raise DamagedExport(f"{where} names no data file; {_ADVICE}")
         beside = posixpath.relpath("/" + _without_prefix(key), "/" + _without_prefix(exported_to))
-        # What lies beside the export's folder, and nothing else: not a file of this machine.
+        # A manifest must not reach files elsewhere on this machine or in the bucket.
         if beside.startswith("../../") or beside in (".", ".."):
-            raise DamagedExport(f"{where} names a file outside of the export; {_WHOLE}")
+            raise DamagedExport(f"{where} names a file outside of the export; {_ADVICE}")
         if beside in seen:
-            raise DamagedExport(f"{where} names the data file of an earlier line; {_WHOLE}")
+            raise DamagedExport(f"{where} names the data file of an earlier line; {_ADVICE}")
         seen.add(beside)
         yield DataFile(
             _join(folder, beside), _count(entry, "itemCount", where), _text(entry, "etag", where)
@@ -173,7 +178,7 @@ def _files(data: bytes, folder: str, exported_to: str) -> Iterator[DataFile]:
 
 
 def _without_prefix(key: str) -> str:
-    # The summary's key may lack the prefix that the others have.
+    # The key in the summary may lack the export's prefix, which the other keys have.
     return key[max(0, key.rfind(_ROOT)) :]
 
 
@@ -183,7 +188,7 @@ def _join(folder: str, beside: str) -> str:
     above = folder.rstrip("/")
     if above.startswith(S3_SCHEME):
         cut = above.rfind("/") + 1
-        # A bucket's root has nothing above it: what lay beside can only have been copied into it.
+        # Nothing is above a bucket's root, so a copy has the sibling folder in the root.
         above = folder if cut == len(S3_SCHEME) else above[:cut]
         return above + beside.removeprefix("../")
     return posixpath.normpath(folder + beside)
@@ -193,12 +198,12 @@ def _require_all(files: tuple[DataFile, ...], items: int | None, folder: str) ->
     counts = [file.items for file in files if file.items is not None]
     if items is None or len(counts) < len(files):
         if not files and items is None:
-            raise DamagedExport(f"{folder}{EXPORT_FILES} names no data file; {_WHOLE}")
+            raise DamagedExport(f"{folder}{EXPORT_FILES} names no data file; {_ADVICE}")
         return
     if sum(counts) != items:
         raise DamagedExport(
             f"{folder}: the files of {EXPORT_FILES} have {sum(counts)} items, and {EXPORT_SUMMARY}"
-            f" says {items}; {_WHOLE}"
+            f" says {items}; {_ADVICE}"
         )
 
 
@@ -206,21 +211,21 @@ def _object(data: bytes, where: str) -> Mapping[str, Any]:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
-        raise DamagedExport(f"{where} is no JSON; {_WHOLE}") from None
+        raise DamagedExport(f"{where} is not JSON; {_ADVICE}") from None
     if not isinstance(found, dict):
-        raise DamagedExport(f"{where} is no JSON object; {_WHOLE}")
+        raise DamagedExport(f"{where} is not a JSON object; {_ADVICE}")
     return found
 
 
 def _text(found: Mapping[str, Any], name: str, where: str) -> str | None:
     value = found.get(name)
     if value is not None and not isinstance(value, str):
-        raise DamagedExport(f"{where}: {name} is no text; {_WHOLE}")
+        raise DamagedExport(f"{where}: {name} is not text; {_ADVICE}")
     return value
 
 
 def _count(found: Mapping[str, Any], name: str, where: str) -> int | None:
     value = found.get(name)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-        raise DamagedExport(f"{where}: {name} is no number of items; {_WHOLE}")
+        raise DamagedExport(f"{where}: {name} is not a number of items; {_ADVICE}")
     return value

@@ -1,4 +1,4 @@
-"""Which files of this machine are meant by a path, a folder or a pattern."""
+"""Local files that a path, a folder or a pattern names."""
 
 from __future__ import annotations
 
@@ -13,30 +13,29 @@ from ddbload.source.catalogs.globs import Glob, has_wildcards
 
 @dataclass(slots=True)
 class FolderFiles:
-    """Paths in the order of their names, by bytes, as S3 has it; and what was left out."""
+    """Paths sorted by bytes, as S3 sorts keys, and the files that were left out."""
 
     files: list[str] = field(default_factory=list)
     hidden: int = 0
-    """Files and folders whose names begin with a dot."""
+    """Count of files and folders left out because their names begin with a dot."""
     empty: list[str] = field(default_factory=list)
-    """Files without a byte."""
+    """Paths of empty files."""
 
 
 def find_files(path: str) -> FolderFiles:
-    """One file; all of a folder and the folders in it; or those that match a pattern.
+    """Find one file, all files below a folder, or those that match a pattern.
 
-    A file that is named by itself is taken as it is. Symbolic links are followed.
-    Raises `SourceNotFound`, also when nothing is left, `SourceUnreadable` and
-    `InvalidPayload`.
+    A single file is returned without a check. Symbolic links are followed. Raises
+    `SourceNotFound` if no file is left, `SourceUnreadable` and `InvalidPayload`.
     """
     if os.path.isdir(path):  # noqa: PTH112
-        found = _look(path.rstrip("/") + "/" if path.strip("/") else "/", None)
+        found = _collect(path.rstrip("/") + "/" if path.strip("/") else "/", None)
     elif os.path.lexists(path) or not has_wildcards(path):
-        # Whoever opens it says what is wrong with it.
+        # Opening it reports what is wrong with it.
         return FolderFiles([path])
     else:
         glob = Glob(path)
-        found = _look(glob.prefix[: glob.prefix.rfind("/") + 1], glob)
+        found = _collect(glob.prefix[: glob.prefix.rfind("/") + 1], glob)
     if found.files:
         return found
     left_out = [
@@ -49,7 +48,7 @@ def find_files(path: str) -> FolderFiles:
     )
 
 
-def _look(base: str, glob: Glob | None) -> FolderFiles:
+def _collect(base: str, glob: Glob | None) -> FolderFiles:
     found = FolderFiles()
     for path, size in _files(base, glob, found, frozenset()):
         if size:
@@ -68,7 +67,7 @@ def _files(
         status = os.stat(folder or ".")  # noqa: PTH116
         names = os.listdir(folder or ".")  # noqa: PTH208
     except FileNotFoundError:
-        # Only a pattern's own beginning can be missing.
+        # Only the fixed beginning of a pattern can be missing.
         return
     except OSError as error:
         raise SourceUnreadable(f"{folder}: {error.strerror}") from None
@@ -79,16 +78,16 @@ def _files(
         kind, size = _status(folder + name)
         is_folder = stat.S_ISDIR(kind)
         path = f"{folder}{name}/" if is_folder else folder + name
-        if glob is not None and not (glob.may_be_in(path) if is_folder else glob.matches(path)):
+        if glob is not None and not (glob.may_match_in(path) if is_folder else glob.matches(path)):
             continue
-        if name.startswith(".") and not (glob is not None and glob.asks_for_hidden(path)):
+        if name.startswith(".") and not (glob is not None and glob.includes_hidden(path)):
             found.hidden += 1
         elif is_folder:
             yield from _files(path, glob, found, above | {here})
         elif stat.S_ISREG(kind):
             yield path, size
         else:
-            raise SourceUnreadable(f"{path} is no regular file; move it elsewhere")
+            raise SourceUnreadable(f"{path} is not a regular file; move it elsewhere")
 
 
 def _status(path: str) -> tuple[int, int]:

@@ -1,8 +1,8 @@
 """Patterns of names: `in/*.csv`, `in/**/part-?.json`, `logs/2026-0[1-6]/*`.
 
-`*` and `?` stand for characters within one folder, `[..]` for one of several (`[!..]` for
-one of all others), and `**` for anything, folders too; `a/**/b` matches `a/b` as well. Keys
-of S3 and paths are matched alike, and by case.
+`*` and `?` match characters within one folder, `[..]` one of several characters, `[!..]` any
+other, and `**` anything, folders included; `a/**/b` matches `a/b`, too. S3 keys and paths follow
+the same rules, and case matters.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ _WILDCARD = re.compile(r"[*?\[]")
 
 
 def has_wildcards(text: str) -> bool:
-    """Whether there is anything in it that could stand for something else."""
+    """Tell whether a name contains `*`, `?` or `[`."""
     return _WILDCARD.search(text) is not None
 
 
 class Glob:
-    """One pattern. Raises `InvalidPayload` for a range that goes backwards."""
+    """Compiled pattern. Raises `InvalidPayload` for a range in reverse order."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         found = _WILDCARD.search(pattern)
         self.prefix = pattern if found is None else pattern[: found.start()]
-        """What every name that matches begins with."""
+        """Common beginning of all matching names."""
         self._parts = pattern.split("/")
         self._expression = re.compile(_expression(self._parts), re.DOTALL)
         self._levels = [
@@ -34,11 +34,11 @@ class Glob:
         ]
 
     def matches(self, name: str) -> bool:
-        """Whether the whole name is one of these."""
+        """Tell whether the pattern matches a whole name."""
         return self._expression.fullmatch(name) is not None
 
-    def may_be_in(self, folder: str) -> bool:
-        """Whether a name in this folder, or below it, could match. `folder` ends with `/`."""
+    def may_match_in(self, folder: str) -> bool:
+        """Tell whether a name below a folder could match. `folder` ends with `/`."""
         names = folder.split("/")[:-1]
         for name, level in zip(names, self._levels, strict=False):
             if level is None:
@@ -47,22 +47,23 @@ class Glob:
                 return False
         return len(names) < len(self._levels)
 
-    def asks_for_hidden(self, name: str) -> bool:
-        """Whether the pattern itself begins the last part of this name with a dot."""
-        place = name.rstrip("/").count("/")
-        part = self._parts[place] if name.endswith("/") and place < len(self._parts) else ""
+    def includes_hidden(self, name: str) -> bool:
+        """Tell whether the pattern's component for the last one of `name` begins with a dot."""
+        position = name.rstrip("/").count("/")
+        part = self._parts[position] if name.endswith("/") and position < len(self._parts) else ""
         return (part or self._parts[-1]).startswith(".")
 
 
 def component(text: str) -> str:
-    """The regular expression of what stands between two `/`."""
+    """Translate one component of a pattern, without `/`, into a regular expression."""
     fixed, stars = _tokens(text)
     made = fixed[0]
-    for place, (star, after) in enumerate(zip(stars, fixed[1:], strict=True)):
+    for position, (star, after) in enumerate(zip(stars, fixed[1:], strict=True)):
         if star > 1:
             made += ".*" + after
-        elif place < len(stars) - 1 and stars[place + 1] == 1:
-            # The first place that fits is as good as any: the rest is left to the next star.
+        elif position < len(stars) - 1 and stars[position + 1] == 1:
+            # The shortest match is as good as any, because the next star matches the rest. The
+            # atomic group prevents backtracking in exponential time.
             made += f"(?>[^/]*?{after})"
         else:
             made += "[^/]*" + after
@@ -71,8 +72,8 @@ def component(text: str) -> str:
 
 def _expression(parts: list[str]) -> str:
     made = ""
-    for place, part in enumerate(parts):
-        last = place == len(parts) - 1
+    for position, part in enumerate(parts):
+        last = position == len(parts) - 1
         if part == "**":
             made += ".*" if last else "(?:.*/)?"
         else:
@@ -81,27 +82,27 @@ def _expression(parts: list[str]) -> str:
 
 
 def _tokens(text: str) -> tuple[list[str], list[int]]:
-    """The expressions of what stands before, between and after stars; and how many stars."""
+    """Split a component at its stars: expressions around them, and the length of each run."""
     fixed, stars = [""], []
-    place = 0
-    while place < len(text):
-        character = text[place]
-        # A bracket right after the first one, or after its `!`, is one of those meant.
-        first = place + 1 + text.startswith("!", place + 1)
+    position = 0
+    while position < len(text):
+        character = text[position]
+        # A `]` right after `[` or `[!` is one of the characters, as in a shell.
+        first = position + 1 + text.startswith("!", position + 1)
         close = text.find("]", first + 1) if character == "[" else -1
         if character == "*":
-            count = len(text) - place - len(text[place:].lstrip("*"))
-            place += count - 1
+            count = len(text) - position - len(text[position:].lstrip("*"))
+            position += count - 1
             stars.append(count)
             fixed.append("")
         elif character == "?":
             fixed[-1] += "[^/]"
         elif close >= 0:
-            fixed[-1] += _one_of(text[first:close], wanted=first == place + 1)
-            place = close
+            fixed[-1] += _one_of(text[first:close], wanted=first == position + 1)
+            position = close
         else:
             fixed[-1] += re.escape(character)
-        place += 1
+        position += 1
     return fixed, stars
 
 

@@ -1,4 +1,4 @@
-"""Names beside a name, in S3 and on a disk alike."""
+"""Manifests: files that list the sources of a run, in S3 or on a disk."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ddbload.errors import BadManifest
 S3_SCHEME = "s3://"
 
 
-def relative_to(place: str, name: str) -> str:
-    """What `name` is, where the file `place` names it: in the same folder, if nothing else."""
+def resolve_name(location: str, name: str) -> str:
+    """Resolve a name in the file at `location`: relative to its folder unless it is absolute."""
     if name.startswith("/"):
         return name
-    folder = place[: place.rfind("/") + 1]
+    folder = location[: location.rfind("/") + 1]
     if not folder.startswith(S3_SCHEME):
         return posixpath.normpath(folder + name)
-    # Not normal forms: S3 takes a key as it is, and `a//b` for another than `a/b`.
+    # S3 does not normalise keys: `a//b` is another key than `a/b`.
     return folder + name
 
 
@@ -27,90 +27,96 @@ FORMS = (
     'a manifest is {"entries": [{"url": "s3://bucket/key"}, ...]}, a JSON list of names, or text'
     " with one name a line"
 )
-MOST_BYTES = 256 * 1024 * 1024
-"""The largest manifest that is read: it is held as a whole."""
+MAX_MANIFEST_BYTES = 256 * 1024 * 1024
+"""Size limit of a manifest, which is held in memory as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """One file that a manifest names."""
+    """One file listed in a manifest."""
 
-    place: str
-    """A path or an s3:// URI."""
+    location: str
+    """Path or s3:// URI."""
     optional: bool = False
-    """Whether it may be missing: only where the manifest says `"mandatory": false`."""
+    """Whether the file may be missing: the manifest says `"mandatory": false`."""
     size: int | None = None
-    """Bytes, where the manifest says so."""
+    """Bytes; None if the manifest does not say."""
 
 
-def read_manifest(data: bytes, place: str) -> tuple[ManifestEntry, ...]:
-    """What a manifest names, in its order. `place` is its own path or s3:// URI.
+def read_manifest(data: bytes, location: str) -> tuple[ManifestEntry, ...]:
+    """Parse a manifest; `location` is its path or s3:// URI. Keeps the order of the entries.
 
-    Raises `BadManifest`: of another form, naming nothing, a file twice, or, in S3, a file of
-    some machine.
+    Raises `BadManifest` for another form, no entries, a file listed twice, and, in a manifest in
+    S3, a path of a machine.
     """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise BadManifest(f"{place} is no text in UTF-8; {FORMS}") from None
-    entries = _json_entries(text, place) if text.lstrip()[:1] in ("{", "[") else _lines(text)
+        raise BadManifest(f"{location} is not text in UTF-8; {FORMS}") from None
+    entries = _json_entries(text, location) if text.lstrip()[:1] in ("{", "[") else _lines(text)
     found: dict[str, ManifestEntry] = {}
     for number, entry in enumerate(entries, 1):
-        whole = _whole(entry, number, place)
-        if whole.place in found:
-            raise BadManifest(f"{place} names {whole.place} twice, the second time as {number}.")
-        found[whole.place] = whole
+        resolved = _resolve(entry, number, location)
+        if resolved.location in found:
+            raise BadManifest(
+                f"{location} names {resolved.location} twice, the second time as {number}."
+            )
+        found[resolved.location] = resolved
     if not found:
-        raise BadManifest(f"{place} names no file; {FORMS}")
+        raise BadManifest(f"{location} names no file; {FORMS}")
     return tuple(found.values())
 
 
 def _lines(text: str) -> list[ManifestEntry]:
-    # Not splitlines: a name may hold what Unicode takes for the end of a line.
+    # Not splitlines: a name may contain one of Unicode's other line separators.
     lines = [line.strip(" \t\r") for line in text.replace("\r", "\n").split("\n")]
     return [ManifestEntry(line) for line in lines if line]
 
 
-def _json_entries(text: str, place: str) -> list[ManifestEntry]:
+def _json_entries(text: str, location: str) -> list[ManifestEntry]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         hint = ""
         if '"dataFileS3Key"' in text:
             hint = "; for a DynamoDB table export, name its folder"
-        raise BadManifest(f"{place} begins like JSON and is none{hint}; {FORMS}") from None
+        raise BadManifest(
+            f"{location} begins like JSON and is not valid JSON{hint}; {FORMS}"
+        ) from None
     if isinstance(found, dict):
         found = found.get("entries")
     if not isinstance(found, list):
-        raise BadManifest(f"{place} has no list of names; {FORMS}")
-    return [_entry(one, number, place) for number, one in enumerate(found, 1)]
+        raise BadManifest(f"{location} has no list of names; {FORMS}")
+    return [_entry(one, number, location) for number, one in enumerate(found, 1)]
 
 
-def _entry(found: Any, number: int, place: str) -> ManifestEntry:
+def _entry(found: Any, number: int, location: str) -> ManifestEntry:
     if isinstance(found, str):
         return ManifestEntry(found)
     if not isinstance(found, dict) or not isinstance(found.get("url"), str):
-        raise BadManifest(f'{place}: entry {number} has no "url"; {FORMS}')
+        raise BadManifest(f'{location}: entry {number} has no "url"; {FORMS}')
     mandatory = found.get("mandatory", True)
     if not isinstance(mandatory, bool):
-        raise BadManifest(f'{place}: "mandatory" of entry {number} is neither true nor false')
+        raise BadManifest(f'{location}: "mandatory" of entry {number} is neither true nor false')
     meta = found.get("meta")
     size = meta.get("content_length") if isinstance(meta, dict) else None
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
-        raise BadManifest(f'{place}: "content_length" of entry {number} is no number of bytes')
+        raise BadManifest(
+            f'{location}: "content_length" of entry {number} is not a number of bytes'
+        )
     return ManifestEntry(found["url"], optional=not mandatory, size=size)
 
 
-def _whole(entry: ManifestEntry, number: int, place: str) -> ManifestEntry:
-    name = entry.place
-    where = f"{place}: entry {number}"
+def _resolve(entry: ManifestEntry, number: int, location: str) -> ManifestEntry:
+    name = entry.location
+    where = f"{location}: entry {number}"
     if not name or "\0" in name or name.endswith("/"):
         raise BadManifest(f"{where} names no file")
     if name.startswith(S3_SCHEME):
         bucket, _, key = name.removeprefix(S3_SCHEME).partition("/")
         if not bucket or not key:
-            raise BadManifest(f"{where} is no s3://bucket/key")
+            raise BadManifest(f"{where} is not s3://bucket/key")
         return entry
-    if place.startswith(S3_SCHEME) and name.startswith(("/", "./", "../")):
+    if location.startswith(S3_SCHEME) and name.startswith(("/", "./", "../")):
         raise BadManifest(f"{where} is a file of some machine; in S3, a manifest names objects")
-    return ManifestEntry(relative_to(place, name), entry.optional, entry.size)
+    return ManifestEntry(resolve_name(location, name), entry.optional, entry.size)

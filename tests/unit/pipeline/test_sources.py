@@ -120,7 +120,7 @@ def test_an_incremental_export_puts_and_deletes():
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"data/f0.json.gz": None}, errors.DamagedExport, "f0.json.gz.*not there"),
+        ({"data/f0.json.gz": None}, errors.DamagedExport, "f0.json.gz.*does not exist"),
         (
             {"data/f0.json.gz": gzip.compress(b'{"Item":{"id":{"N":"1"}}}\n')},
             errors.DamagedExport,
@@ -130,7 +130,7 @@ def test_an_incremental_export_puts_and_deletes():
         ({"data/f2.json.gz": b"\x1f\x8b\x08"}, errors.DamagedCompression, "end too early"),
         ({"manifest-files.json": None}, errors.DamagedExport, "has no manifest-files.json"),
         ({"manifest-summary.json": None}, errors.DamagedExport, "has no manifest-summary.json"),
-        ({"manifest-summary.json": b""}, errors.DamagedExport, "summary.json is no JSON"),
+        ({"manifest-summary.json": b""}, errors.DamagedExport, "summary.json is not JSON"),
         (
             {"manifest-summary.json": None, "manifest-files.json": None},
             errors.DamagedExport,
@@ -263,8 +263,8 @@ def packed(rows: int, **options: Any) -> bytes:
 
 @pytest.fixture
 def _each_group(monkeypatch) -> None:
-    original = ParquetLines.portions
-    monkeypatch.setattr(ParquetLines, "portions", lambda self: original(self, 1))
+    original = ParquetLines.row_group_ranges
+    monkeypatch.setattr(ParquetLines, "row_group_ranges", lambda self: original(self, 1))
 
 
 @pytest.mark.usefixtures("_each_group")

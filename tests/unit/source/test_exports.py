@@ -12,7 +12,7 @@ from ddbload.source.catalogs.exports import (
     DataFile,
     ExportedFile,
     find_exports,
-    is_of_export,
+    is_export_manifest,
     read_export,
 )
 from tests.unit.source.test_decoded_source import Bytes
@@ -85,7 +85,7 @@ WHERE = f"s3://exports/2020-Nov/AWSDynamoDB/{ID}/"
 @pytest.mark.parametrize("name", ["", "manifest-summary.json", "manifest-files.json"])
 def test_a_full_export(name):
     export = read(WHERE, summary(), [line(key) for key in FULL_KEYS], WHERE + name)
-    assert export.place == WHERE
+    assert export.folder == WHERE
     assert not export.incremental
     assert export.table == "arn:aws:dynamodb:us-east-1:123456789012:table/Products"
     assert export.items == 8
@@ -99,7 +99,7 @@ def test_a_full_export(name):
 def test_an_incremental_export():
     export = read(WHERE, INCREMENTAL, [line(key) for key in NEW_KEYS])
     assert export.incremental
-    assert [file.place for file in export.files] == [
+    assert [file.location for file in export.files] == [
         "s3://exports/2020-Nov/AWSDynamoDB/data/asdl.json.gz",
         "s3://exports/2020-Nov/AWSDynamoDB/data/zzz.json.gz",
     ]
@@ -118,13 +118,13 @@ def test_an_incremental_export():
 def test_a_copy_is_read_by_where_its_files_lie(folder, full, new):
     for keys, expected, summed in ((FULL_KEYS, full, summary()), (NEW_KEYS, new, INCREMENTAL)):
         export = read(folder, summed, [line(key) for key in keys])
-        assert export.files[0].place == expected
+        assert export.files[0].location == expected
 
 
 def test_a_manifest_in_the_current_folder():
     found = store("", summary(), [line(key) for key in FULL_KEYS])
     export = read_export("manifest-summary.json", found.get)
-    assert export.files[0].place == "data/asdl.json.gz"
+    assert export.files[0].location == "data/asdl.json.gz"
 
 
 def test_keys_with_the_prefix_and_without():
@@ -132,13 +132,13 @@ def test_keys_with_the_prefix_and_without():
     short = summary(manifestFilesS3Key=f"AWSDynamoDB/{ID}/manifest-files.json")
     for keys in (FULL_KEYS, [key.removeprefix("2020-Nov/") for key in FULL_KEYS]):
         export = read(WHERE, short, [line(key) for key in keys])
-        assert export.files[0].place == f"{WHERE}data/asdl.json.gz"
+        assert export.files[0].location == f"{WHERE}data/asdl.json.gz"
 
 
 def test_of_a_tool_that_names_its_folders_otherwise():
     other = summary(manifestFilesS3Key="dump/7/manifest-files.json")
     export = read("s3://b/dump/7/", other, [line("dump/7/data/a.gz", 8)])
-    assert export.files[0].place == "s3://b/dump/7/data/a.gz"
+    assert export.files[0].location == "s3://b/dump/7/data/a.gz"
 
 
 def test_an_empty_table():
@@ -161,25 +161,25 @@ def _lines(*keys, **other):
     [
         (None, _lines(*FULL_KEYS), "has not ended"),
         (summary(), None, "has no manifest-files.json"),
-        (b"", [], "manifest-summary.json is no JSON"),
-        (b"[]", [], "no JSON object"),
-        (b"\xff", [], "is no JSON"),
+        (b"", [], "manifest-summary.json is not JSON"),
+        (b"[]", [], "not a JSON object"),
+        (b"\xff", [], "is not JSON"),
         ({}, [], "does not say the export's format"),
         (summary(manifestFilesS3Key=None), [], "does not name its manifest-files.json"),
         (summary(manifestFilesS3Key="x/y"), [], "does not name its manifest-files.json"),
-        (summary(itemCount="8"), _lines(*FULL_KEYS), "itemCount is no number"),
+        (summary(itemCount="8"), _lines(*FULL_KEYS), "itemCount is not a number"),
         (summary(itemCount=9), _lines(*FULL_KEYS), "have 8 items, and .* says 9"),
         (summary(), _lines(FULL_KEYS[0]), "have 4 items, and .* says 8"),
         (summary(itemCount=None), [], "names no data file"),
-        (summary(), b'{"itemCount": 8', "line 1 is no JSON"),
-        (summary(), b"\n8", "line 2 is no JSON object"),
+        (summary(), b'{"itemCount": 8', "line 1 is not JSON"),
+        (summary(), b"\n8", "line 2 is not a JSON object"),
         (summary(), [{"itemCount": 8}], "line 1 names no data file"),
         (summary(), _lines(FULL_KEYS[0], items=-1), "line 1: itemCount"),
         (summary(), _lines(FULL_KEYS[0], items=True), "line 1: itemCount"),
         (summary(), _lines(FULL_KEYS[0], FULL_KEYS[0]), "line 2 names the data file of an earlier"),
         (summary(), _lines("etc/passwd"), "outside of the export"),
         (summary(), _lines(f"AWSDynamoDB/{ID}/../../../etc/passwd"), "outside of the export"),
-        (summary(), _lines(7), "dataFileS3Key is no text"),
+        (summary(), _lines(7), "dataFileS3Key is not text"),
     ],
 )
 def test_a_damaged_one_says_what_is_wrong(summed, lines, words):
@@ -213,8 +213,8 @@ def test_exports_are_found_among_names():
     ]
     assert find_exports(names) == ["a/", "b/", "begun/", "files/"]
     assert find_exports(["manifest-summary.json", "xmanifest-summary.json"]) == [""]
-    assert is_of_export("s3://b/x/manifest-files.json")
-    assert not is_of_export("s3://b/x/manifest-files.checksum")
+    assert is_export_manifest("s3://b/x/manifest-files.json")
+    assert not is_export_manifest("s3://b/x/manifest-files.checksum")
 
 
 # The data.

@@ -110,5 +110,5 @@ def test_what_cannot_be_read_is_not_left_out_silently(folder):
         find_files("in")
     (folder / "in/broken").unlink()
     os.mkfifo("in/pipe")
-    with pytest.raises(SourceUnreadable, match="no regular file"):
+    with pytest.raises(SourceUnreadable, match="not a regular file"):
         find_files("in")

@@ -98,4 +98,4 @@ def test_many_stars_come_to_an_end():
     ],
 )
 def test_which_folders_are_worth_a_look(pattern, folder, may):
-    assert Glob(pattern).may_be_in(folder) == may
+    assert Glob(pattern).may_match_in(folder) == may

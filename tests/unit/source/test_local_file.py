@@ -148,7 +148,7 @@ def test_an_input_error_is_named(file, monkeypatch):
         ("missing.csv", SourceNotFound, "no such file"),
         ("", SourceNotFound, "no such file"),
         ("nul\0byte", SourceUnreadable, "has a NUL character"),
-        ("half\ud800pair", SourceUnreadable, r"names of files here cannot have \(utf-8\)"),
+        ("half\ud800pair", SourceUnreadable, r"file names here cannot have \(utf-8\)"),
         ("x" * 5000, SourceUnreadable, "too long"),
         ("a file.csv/inside", SourceUnreadable, "Not a directory"),
         (".", SourceUnreadable, "is a folder"),
@@ -180,13 +180,13 @@ def test_a_refused_open_is_named(path, monkeypatch):
 def test_a_pipe_that_nobody_writes_to_is_named_and_not_waited_for(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(SourceUnreadable, match="is no regular file"):
+    with pytest.raises(SourceUnreadable, match="is not a regular file"):
         open_local(str(pipe))
 
 
 def test_a_device_is_named():
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)  # noqa: PTH116
-    with pytest.raises(SourceUnreadable, match="is no regular file"):
+    with pytest.raises(SourceUnreadable, match="is not a regular file"):
         open_local(os.devnull)
 
 

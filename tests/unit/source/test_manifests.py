@@ -13,7 +13,7 @@ THERE = "s3://bucket/lists/today.manifest"
 
 def places(data: bytes | str, place: str = HERE) -> list[str]:
     data = data.encode() if isinstance(data, str) else data
-    return [entry.place for entry in read_manifest(data, place)]
+    return [entry.location for entry in read_manifest(data, place)]
 
 
 def test_redshifts():
@@ -75,24 +75,24 @@ def test_a_manifest_in_s3_names_no_file_of_a_machine(name):
         (b'{"entries": []}', "names no file"),
         (b"{}", "no list of names"),
         (b'{"entries": {"url": "s3://b/k"}}', "no list of names"),
-        (b'{"entries": [{"url": "s3://b/k"}', "begins like JSON and is none"),
+        (b'{"entries": [{"url": "s3://b/k"}', "not valid JSON"),
         (b"[" * 100_000, "begins like JSON"),
-        (b'{"url": "s3://b/k"}\n{"url": "s3://b/l"}', "begins like JSON and is none"),
+        (b'{"url": "s3://b/k"}\n{"url": "s3://b/l"}', "not valid JSON"),
         (b'{"dataFileS3Key": "k"}\n{"dataFileS3Key": "l"}', "DynamoDB table export"),
         (b"[1]", 'entry 1 has no "url"'),
         (b'["x", {"uri": "s3://b/k"}]', 'entry 2 has no "url"'),
         (b'[{"url": "s3://b/k", "mandatory": "yes"}]', "neither true nor false"),
-        (b'[{"url": "s3://b/k", "meta": {"content_length": -1}}]', "no number of bytes"),
-        (b'[{"url": "s3://b/k", "meta": {"content_length": true}}]', "no number of bytes"),
+        (b'[{"url": "s3://b/k", "meta": {"content_length": -1}}]', "not a number of bytes"),
+        (b'[{"url": "s3://b/k", "meta": {"content_length": true}}]', "not a number of bytes"),
         (b'[""]', "entry 1 names no file"),
         (b"s3://b/folder/", "entry 1 names no file"),
         (b"x\0y", "entry 1 names no file"),
-        (b"s3://b", "no s3://bucket/key"),
-        (b"s3:///k", "no s3://bucket/key"),
+        (b"s3://b", "not s3://bucket/key"),
+        (b"s3:///k", "not s3://bucket/key"),
         (b"x\ny\nx", "lists/x twice, the second time as 3"),
         (b"x\n./x", "lists/x twice"),
-        (b"\xff\xfex\0", "no text in UTF-8"),
-        (b"\x1f\x8b\x08\0", "no text in UTF-8"),
+        (b"\xff\xfex\0", "not text in UTF-8"),
+        (b"\x1f\x8b\x08\0", "not text in UTF-8"),
     ],
 )
 def test_what_is_no_manifest_says_why(data, words):

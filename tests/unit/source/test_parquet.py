@@ -473,4 +473,4 @@ def test_what_is_held_is_bounded():
     for place in range(0, inner.size, 1024 * 1024):
         file.seek(place)
         file.read(1)
-    assert sum(map(len, file._held.values())) <= 16 * 1024 * 1024
+    assert sum(map(len, file._cache.values())) <= 16 * 1024 * 1024
