@@ -1,4 +1,4 @@
-"""From a row's fields to a DynamoDB item, or to the reason why there is none."""
+"""Builds the item of one row of cells, with every rule and the reason for each reject."""
 
 from __future__ import annotations
 
@@ -6,40 +6,42 @@ import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.attribute_values import Attributes
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.scalar_text import BadValue
-from ddbload.items.typed_values import OMIT, REFUSED, TEXT_READERS, null_of
+from ddbload.items.typed_values import REFUSED, TEXT_READERS, null_of
 from ddbload.rows.reject_lines import Defect
 
 SIMPLE_TYPES = frozenset({"S", "N", "BOOL"})
-"""What takes about as many bytes of a request as its text does."""
+"""Types whose values take about as many bytes in a request as their text does."""
 _SURELY_SMALL = 64 * 1024
+"""Bytes of JSON up to which a rough upper bound is good enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item that DynamoDB takes."""
+    """An item that DynamoDB accepts."""
 
     attributes: Attributes
     key: tuple[Hashable, ...]
-    """Equal for items that DynamoDB keeps under one key: numbers by value, texts as octets."""
+    """Equal for items that DynamoDB keeps under one key: numbers by value, text as octets."""
     size: int
-    """Bytes that DynamoDB counts: of names and values."""
+    """Item size as DynamoDB counts it: UTF-8 bytes of names and values."""
     wire_bytes: int
-    """Bytes of the item in a request's JSON, at most."""
+    """Upper bound for the bytes of the item's JSON in a request."""
     deleted: bool = False
-    """Whether the attributes are the key of an item that is to be deleted, among others put."""
+    """True if the attributes are the key of an item to delete, as an export may ask for."""
 
 
 class ItemBuilder:
-    """Makes items for one table out of rows with the same attributes."""
+    """Builder of items for one table from rows with the same attributes."""
 
     def __init__(
         self, columns: Sequence[str], types: Sequence[str], table: Table, nulls: str = OMIT
     ) -> None:
-        """`nulls`: what becomes of attributes without a value, one of `values.POLICIES`."""
+        """Take one type for each column, and the policy for missing values."""
         indexed = {key.name for key in table.index_keys}
         self._columns = [
             (name, len(name.encode()), TEXT_READERS[kind], null_of(kind, nulls, name in indexed))
@@ -52,7 +54,7 @@ class ItemBuilder:
         self._has_documents = not SIMPLE_TYPES.issuperset(types)
 
     def build(self, fields: Sequence[str]) -> Item | Defect:
-        """The item of a row: an empty cell is no attribute. A `Defect` names its column."""
+        """Build the item of a row: an empty cell is a missing value. A defect names its column."""
         if len(fields) != self._count:
             return field_count(len(fields), self._count)
         defect = self._check_keys(fields)
@@ -93,14 +95,14 @@ class ItemBuilder:
                 return Defect("empty_key", "the key attribute is empty", column)
         for column, most in self._limits:
             text = fields[column]
-            # A character is at most four bytes: most keys need no encoding to be measured.
+            # A character has at most four bytes, so most keys need not be encoded to be measured.
             if len(text) * 4 > most and len(text.encode()) > most:
                 return _key_too_long(len(text.encode()), most, column)
         return None
 
     def _wire_bytes(self, attributes: Attributes, fields: Sequence[str], size: int) -> int:
-        # An escape makes at most six bytes of one; names and values have some punctuation
-        # around them. Numbers may be written longer than they count, so fields come on top.
+        # An escape makes at most six bytes of one, and names and values have punctuation around
+        # them. Numbers may be spelled longer than DynamoDB counts them, so fields come on top.
         bound = 6 * size + sum(map(len, fields)) + 20 * len(attributes) + 40
         if bound <= _SURELY_SMALL and not self._has_documents:
             return bound
@@ -112,12 +114,12 @@ def _key_too_long(size: int, most: int, column: int) -> Defect:
 
 
 def field_count(found: int, columns: int) -> Defect:
-    """Why a row is none that has another number of fields than the file has columns."""
+    """Return the defect of a row with another number of fields than the file has columns."""
     return Defect("field_count", f"{found} fields; the file has {columns} columns")
 
 
 def key_limits(columns: Sequence[str], table: Table, kind: str = "S") -> list[tuple[int, int]]:
-    """The columns of a type that are keys, of the table or of an index, and bytes they may have."""
+    """Return the key columns of a type, of the table and its indexes, with their size limits."""
     limits: dict[str, int] = {}
     for key in (*table.keys, *table.index_keys):
         if key.type == kind and key.name in columns:

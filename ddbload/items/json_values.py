@@ -1,7 +1,8 @@
-"""JSON read as RFC 8259 has it and no laxer, numbers kept as they are written.
+"""Parses JSON exactly as RFC 8259 has it, and keeps numbers as they are spelled.
 
-The standard library does the reading, told to let go of nothing: it would make floats of numbers
-(or trip over those of many digits), take NaN, and keep the last of two members with one name.
+The standard library does the parsing, with hooks against its laxity: it would turn numbers into
+floats (or fail for those of many digits), accept NaN, and keep the last of two members with one
+name.
 """
 
 from __future__ import annotations
@@ -16,32 +17,33 @@ from ddbload.dynamodb.limits import MAX_DEPTH, MAX_DIGITS
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 
 Members = tuple[tuple[str, "Json"], ...]
-"""An object's names and values, as they stand: two may have one name."""
+"""Names and values of an object, in order; a name may occur twice."""
 Json = str | bytes | bool | list["Json"] | Members | None
-"""What `scan` gives. Bytes are a number's text: nothing else tells it as cheaply from a string."""
+"""Result of `scan`. Numbers are `bytes`, their spelling: the cheapest way to tell them from
+strings."""
 
 BAD_JSON = "bad_json"
 
 
 def parse(text: str) -> Json:
-    """A JSON text, whole. It may still have lone surrogates, and names that stand twice.
+    """Parse a whole JSON text. Raises `BadValue`.
 
-    Raises `BadValue`.
+    The result may contain lone surrogates, and objects with a name that occurs twice.
     """
     try:
         value: Json = _DECODER.decode(text)
     except JSONDecodeError as error:
-        raise BadValue(BAD_JSON, _told(text, error)) from None
+        raise BadValue(BAD_JSON, _json_defect(text, error)) from None
     except RecursionError:
-        # The interpreter's limit is far beyond DynamoDB's.
+        # Python's limit is far above the 32 levels that DynamoDB allows.
         raise nesting_error() from None
     return value
 
 
 def attribute(value: Json, depth: int = 0) -> AttributeValue:
-    """The attribute value of what `parse` gave: a number becomes N, an object M, a list L.
+    """Return parsed JSON as an attribute value: numbers become N, objects M, arrays L.
 
-    `depth`: how many lists and maps it stands in. Raises `BadValue`.
+    `depth` counts the lists and maps around the value. Raises `BadValue`.
     """
     if depth >= MAX_DEPTH:
         raise nesting_error()
@@ -50,7 +52,7 @@ def attribute(value: Json, depth: int = 0) -> AttributeValue:
         return {"S": value}
     if isinstance(value, bytes):
         text = value.decode()
-        # So short, and without an exponent, it can be neither too long nor out of range.
+        # So short and without an exponent, it is neither too long nor out of range.
         if len(text) > MAX_DIGITS or "e" in text or "E" in text:
             text = parse_number(text).text
         return {"N": text}
@@ -67,12 +69,12 @@ def attribute(value: Json, depth: int = 0) -> AttributeValue:
 
 
 def attribute_of_json(text: str) -> AttributeValue:
-    """The attribute value that a JSON text stands for. Raises `BadValue`."""
+    """Parse a JSON text as an attribute value. Raises `BadValue`."""
     return attribute(parse(text))
 
 
 def members_by_name(members: Members) -> dict[str, Json]:
-    """An object's values by their names. Raises `BadValue` where one stands twice."""
+    """Return an object's values by name. Raises `BadValue` if a name occurs twice."""
     values = dict(members)
     if len(values) < len(members):
         raise BadValue(
@@ -82,9 +84,9 @@ def members_by_name(members: Members) -> dict[str, Json]:
 
 
 def plain(value: Json) -> Any:
-    """What `parse` gave, with objects as `dict`. Raises `BadValue` where a name stands twice.
+    """Return parsed JSON with objects as `dict`. Raises `BadValue` if a name occurs twice.
 
-    Take nothing that `too_deep` has not looked at.
+    Raises `RecursionError` for values that are nested too deeply.
     """
     if isinstance(value, tuple):
         return {name: plain(member) for name, member in members_by_name(value).items()}
@@ -106,13 +108,13 @@ _DECODER = JSONDecoder(
 
 
 scan: Callable[[str, int], tuple[Json, int]] = make_scanner(_DECODER)  # type: ignore[arg-type]
-"""Reads a value that begins at an index, and says where it ends.
+"""Function that parses the value at an index of a text, and returns it and its end.
 
-Raises what `parse` makes `BadValue` of: `JSONDecodeError`, `StopIteration`, `RecursionError`.
+Raises `JSONDecodeError`, `StopIteration` or `RecursionError`; `parse` turns these into `BadValue`.
 """
 
 
-def _told(text: str, error: JSONDecodeError) -> str:
+def _json_defect(text: str, error: JSONDecodeError) -> str:
     if text.startswith("\ufeff"):
         return "not JSON: a byte order mark, which stands only where a file begins"
     if error.pos >= len(text.rstrip()):

@@ -1,7 +1,7 @@
-"""Which type a column's texts would all fit, and why: for people to look at before it is used.
+"""Infers a type for each column from a sample of its cells, with a reason for people to check.
 
-A number is one only if DynamoDB would keep it exactly and nobody could miss what it was written
-with. So zip codes, phone numbers, long ids, and what is not the same throughout stay texts.
+A column becomes a number only if DynamoDB keeps each cell exactly, and if its spelling carries no
+more than its value. So zip codes, phone numbers, long ids and mixed columns stay text.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ddbload.rows.columns import Columns
 
 EXAMPLES = 3
 LONGEST_ID = 18
-"""Digits of a whole number that is surely one to count with; a longer one may be an id."""
+"""Most digits of a whole number that is surely a quantity; a longer one may be an id."""
 LONGEST_NUMBER = 38
-"""Characters of a number, so that it has no more digits than DynamoDB keeps."""
+"""Most characters of a number, so that it has no more digits than DynamoDB keeps."""
 
 _SIGNED = r"(?!-0(?:\.0+)?\Z)-?"
 _SHAPES = {
@@ -32,7 +32,7 @@ _SHAPES = {
     ),
     "json": re.compile(r"[\[{].*[\]}]", re.DOTALL),
 }
-"""What all texts of a column may look like."""
+"""Patterns that all cells of a column may match."""
 _NOTHING = ("null", "none", "na", "n/a", "nan", "nil", "-", "\\n", "#n/a", "undefined")
 _MARKERS = frozenset(
     written
@@ -42,33 +42,36 @@ _MARKERS = frozenset(
 
 
 class InferredType(NamedTuple):
-    """A type, and why it is that."""
+    """A type, and the reason for it."""
 
     type: str
     why: str
 
 
 class TypeGuess:
-    """Looks at a column's cells, block by block. A question that is answered is not asked again."""
+    """Guess at a column's type from its cells, block by block.
+
+    A shape that a cell refutes is not tried again.
+    """
 
     def __init__(self, nulls: Collection[str] = ()) -> None:
-        """`nulls`: texts that stand for nothing, in octets."""
+        """Take the texts that stand for null, in octets."""
         self._nulls = frozenset(nulls)
         self.filled = 0
-        """Cells with something in them."""
+        """Number of cells that are not empty."""
         self.empty = 0
         self.longest = 0
         """Bytes of the longest cell."""
         self.examples: list[str] = []
-        """The first few, in octets."""
+        """The first few distinct cells, in octets."""
         self.markers: dict[str, int] = {}
-        """Texts that often stand for nothing, and how many there are of each."""
+        """Counts of texts that often stand for null, such as `N/A`."""
         self.leading_zeros = False
         self.exponents = False
         self._open = dict(_SHAPES)
 
     def add(self, cells: Sequence[str]) -> None:
-        """Look at cells in octets, in the file's order."""
+        """Examine cells in octets, in the file's order."""
         if self._nulls and not self._nulls.isdisjoint(cells):
             cells = ["" if cell in self._nulls else cell for cell in cells]
         if not all(cells):
@@ -81,7 +84,7 @@ class TypeGuess:
         self.longest = max(self.longest, longest)
         if len(self.examples) < EXAMPLES:
             self._example(cells)
-        # Few texts, many times over, are looked at once.
+        # Examine each distinct text once: many columns have few.
         texts = set(cells)
         marked = texts & _MARKERS
         for text in marked:
@@ -94,11 +97,11 @@ class TypeGuess:
             self._look_at_numbers(texts)
 
     def looks(self, shape: str) -> bool:
-        """Whether all texts so far have this shape: whole, numeric, boolean, date, ..."""
+        """Return whether all cells so far match a pattern of `_SHAPES`, such as whole or date."""
         return shape in self._open
 
     def inferred(self) -> InferredType:
-        """The type that all texts so far would fit. Of some others nobody knows."""
+        """Return the type that fits all cells so far."""
         if not self.filled:
             return InferredType("S", "no cell has anything")
         if self.markers:
@@ -153,9 +156,9 @@ class TypeGuess:
 
 
 def infer_types(layout: ItemLayout, sample: Iterable[Columns]) -> dict[str, TypeGuess]:
-    """What is known of each attribute that is a column of the file, from a sample of its rows.
+    """Return a guess for each attribute that is a column of the file, from a sample of rows.
 
-    What is composed is a text, and not guessed at.
+    Composed attributes are text, and have no guess.
     """
     guesses = {
         place: TypeGuess() for place, origin in enumerate(layout.origins) if isinstance(origin, int)
@@ -167,7 +170,7 @@ def infer_types(layout: ItemLayout, sample: Iterable[Columns]) -> dict[str, Type
     return {layout.attributes[place]: guess for place, guess in guesses.items()}
 
 
-def inferred_types(guesses: dict[str, TypeGuess]) -> dict[str, str]:
-    """The types to use: what is no text."""
+def inferred_column_types(guesses: dict[str, TypeGuess]) -> dict[str, str]:
+    """Return the types of the attributes whose guess is not text."""
     found = {name: guess.inferred().type for name, guess in guesses.items()}
     return {name: kind for name, kind in found.items() if kind != "S"}

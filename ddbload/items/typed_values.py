@@ -1,90 +1,110 @@
-"""Attribute values, read from a cell's text by its column's type."""
+"""Reads a cell's text as an attribute value of its column's type, times and JSON included.
+
+Type `epoch` reads times as whole seconds since 1970, which DynamoDB's TTL goes by: dates and times
+of ISO 8601 in the extended form, or a count of seconds, milliseconds, microseconds or nanoseconds,
+which the size of the number tells apart.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Mapping
+from datetime import date
 from typing import Any, NamedTuple
 
+from ddbload.contracts.payload import NULL, OMIT, REJECT
 from ddbload.dynamodb.attribute_values import AttributeValue, check_value, decode_base64, value_size
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.items.json_values import attribute_of_json, parse
-from ddbload.items.timestamps import epoch_seconds
 from ddbload.rows.columns import to_octets
 
-OMIT, NULL, EMPTY, REJECT = POLICIES = ("omit", "null", "empty", "reject")
-"""What becomes of an attribute without a value."""
+_ISO = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
+    r"(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,][0-9]+)?)?"
+    r" ?([Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
+)
+_COUNT = re.compile(r"([+-]?)([0-9]{1,20})(\.[0-9]*)?")
+_DATES = re.compile(r"(?:19|20|21)[0-9]{2}(?:(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01]))?")
+_UNITS = ((10**11, 1), (10**14, 10**3), (10**17, 10**6), (10**20, 10**9))
+"""Upper limit of a count, and how many of its unit make a second.
+
+10**11 seconds are the year 5138; 10**11 milliseconds are March 1973.
+"""
+_DAY = 86_400
+_EPOCH = date(1970, 1, 1).toordinal()
+_FORMS = "write 2026-01-31, 2026-01-31T23:59:59Z, or seconds or milliseconds since 1970"
 
 
-class Value(NamedTuple):
-    """What a cell is."""
+class CellValue(NamedTuple):
+    """Attribute value of a cell, its identity as a key, and its size."""
 
     attribute: AttributeValue
     identity: Hashable
-    """The same for values that are one key to DynamoDB, within their type."""
+    """Equal for values that DynamoDB takes for the same key, within a type."""
     size: int
-    """Bytes that DynamoDB counts for it."""
+    """Bytes that DynamoDB counts for the value."""
 
 
-def _string(text: str) -> Value:
+def _read_string(text: str) -> CellValue:
     if text.isascii():
-        return Value({"S": text}, text, len(text))
+        return CellValue({"S": text}, text, len(text))
     utf8 = to_octets(text)
-    return Value({"S": text}, utf8, len(utf8))
+    return CellValue({"S": text}, utf8, len(utf8))
 
 
-def _number(text: str) -> Value:
+def _read_number(text: str) -> CellValue:
     read = parse_number(text)
-    return Value({"N": read.text}, read.value, read.size)
+    return CellValue({"N": read.text}, read.value, read.size)
 
 
-def _boolean(text: str) -> Value:
-    return Value({"BOOL": parse_boolean(text)}, "", 1)
+def _read_boolean(text: str) -> CellValue:
+    return CellValue({"BOOL": parse_boolean(text)}, "", 1)
 
 
-def _binary(text: str) -> Value:
+def _read_binary(text: str) -> CellValue:
     plain = decode_base64(text)
     attribute = {"B": plain}
-    return Value(attribute, plain, value_size(attribute))
+    return CellValue(attribute, plain, value_size(attribute))
 
 
-def _epoch(text: str) -> Value:
-    return _number(str(epoch_seconds(text)))
+def _read_epoch(text: str) -> CellValue:
+    return _read_number(str(epoch_seconds(text)))
 
 
-def _null(text: str) -> Value:
+def _read_null(text: str) -> CellValue:
     if text.lower() not in ("null", "true"):
         raise BadValue("not_null", "not a null; write null, or leave it empty")
     return NULL_VALUE
 
 
-def _map(text: str) -> Value:
+def _read_map(text: str) -> CellValue:
     return _document(text, "M", "not_a_map", "a JSON object, such as {}")
 
 
-def _list(text: str) -> Value:
+def _read_list(text: str) -> CellValue:
     return _document(text, "L", "not_a_list", "a JSON list, such as []")
 
 
-def _document(text: str, kind: str, cause: str, wanted: str) -> Value:
+def _document(text: str, kind: str, cause: str, wanted: str) -> CellValue:
     attribute = attribute_of_json(text)
     if kind not in attribute:
         raise BadValue(cause, f"JSON, and not {wanted}")
-    return Value(attribute, "", value_size(attribute))
+    return CellValue(attribute, "", value_size(attribute))
 
 
-def _strings(text: str) -> Value:
+def _read_string_set(text: str) -> CellValue:
     return _set("SS", _members(text, str), "strings")
 
 
-def _numbers(text: str) -> Value:
-    # DynamoDB's own JSON writes numbers as strings; so may a file.
+def _read_number_set(text: str) -> CellValue:
+    # DynamoDB JSON writes numbers as strings, so a file may do that, too.
     members = _members(text, str, bytes)
     if members is not None:
         members = [each.decode() if isinstance(each, bytes) else each for each in members]
     return _set("NS", members, "numbers")
 
 
-def _binaries(text: str) -> Value:
+def _read_binary_set(text: str) -> CellValue:
     return _set("BS", _members(text, str), "strings of base64")
 
 
@@ -95,55 +115,110 @@ def _members(text: str, *kinds: type) -> list[Any] | None:
     return found
 
 
-def _set(kind: str, members: list[Any] | None, wanted: str) -> Value:
+def _set(kind: str, members: list[Any] | None, wanted: str) -> CellValue:
     if members is None:
         raise BadValue("not_a_set", f"JSON, and not a list of {wanted}")
     attribute = check_value({kind: members})
-    return Value(attribute, "", value_size(attribute))
+    return CellValue(attribute, "", value_size(attribute))
 
 
-NULL_VALUE = Value({"NULL": True}, "", 1)
-REFUSED = Value({}, None, 0)
-"""Stands for what has no value, and ought to."""
+NULL_VALUE = CellValue({"NULL": True}, "", 1)
+REFUSED = CellValue({}, None, 0)
+"""Placeholder for a missing value that is to be rejected."""
 EMPTY_VALUES = {
-    "S": Value({"S": ""}, "", 0),
-    "B": Value({"B": ""}, "", 0),
-    "M": Value({"M": {}}, "", 3),
-    "L": Value({"L": []}, "", 3),
+    "S": CellValue({"S": ""}, "", 0),
+    "B": CellValue({"B": ""}, "", 0),
+    "M": CellValue({"M": {}}, "", 3),
+    "L": CellValue({"L": []}, "", 3),
 }
-"""By a column's type, where there is such a thing: neither numbers nor sets can be empty."""
+"""Empty value of each type that has one: numbers and sets cannot be empty."""
 
-TEXT_READERS: Mapping[str, Callable[[str], Value]] = {
-    "S": _string,
-    "N": _number,
-    "BOOL": _boolean,
-    "B": _binary,
-    "SS": _strings,
-    "NS": _numbers,
-    "BS": _binaries,
-    "M": _map,
-    "L": _list,
-    "NULL": _null,
-    "epoch": _epoch,
+TEXT_READERS: Mapping[str, Callable[[str], CellValue]] = {
+    "S": _read_string,
+    "N": _read_number,
+    "BOOL": _read_boolean,
+    "B": _read_binary,
+    "SS": _read_string_set,
+    "NS": _read_number_set,
+    "BS": _read_binary_set,
+    "M": _read_map,
+    "L": _read_list,
+    "NULL": _read_null,
+    "epoch": _read_epoch,
 }
-"""By a column's type. They take any text that is not empty, and raise `BadValue`."""
-
-TYPES = tuple(TEXT_READERS)
-"""What a column may be declared as."""
+"""Reader of each declared type. They take text that is not empty, and raise `BadValue`."""
 
 
 def attribute_type(declared: str) -> str:
-    """DynamoDB's type of what a column of a declared type holds."""
+    """Return DynamoDB's type for a declared type."""
     return "N" if declared == "epoch" else declared
 
 
-def null_of(kind: str, policy: str, is_indexed: bool) -> Value | None:
-    """What stands for an attribute without a value: None for nothing, or `REFUSED`.
+def null_of(kind: str, policy: str, is_indexed: bool) -> CellValue | None:
+    """Return the value of a missing attribute: None to leave it out, or `REFUSED`.
 
-    `is_indexed`: it is a key of an index, where DynamoDB takes no null and nothing empty.
+    `is_indexed` marks a key of an index: DynamoDB accepts neither null nor an empty value there.
     """
     if policy == REJECT:
         return REFUSED
     if policy == OMIT or is_indexed:
         return None
     return NULL_VALUE if policy == NULL else EMPTY_VALUES.get(kind)
+
+
+def epoch_seconds(text: str) -> int:
+    """Return whole seconds since 1970-01-01T00:00:00Z. Raises `BadValue`.
+
+    Times without a zone are UTC. Fractions are cut off towards the past.
+    """
+    count = _COUNT.fullmatch(text)
+    if count is not None:
+        return _seconds_of_count(count)
+    found = _ISO.fullmatch(text)
+    if found is None:
+        raise BadValue("not_a_time", f"not a time; {_FORMS}")
+    year, month, day = (int(found[place]) for place in (1, 2, 3))
+    hour, minute, second = (int(found[place] or 0) for place in (4, 5, 6))
+    try:
+        days = date(year, month, day).toordinal() - _EPOCH
+    except ValueError:
+        raise BadValue("not_a_time", f"there is no such day; {_FORMS}") from None
+    if hour > 23 or minute > 59 or second > 59:
+        raise BadValue("not_a_time", f"there is no such time of day; {_FORMS}")
+    return days * _DAY + hour * 3600 + minute * 60 + second - _offset(found[7])
+
+
+def _seconds_of_count(count: re.Match[str]) -> int:
+    sign, whole, fraction = count.groups()
+    if not sign and fraction is None and _is_date(whole):
+        # Taken as seconds, 20260131 is a day in 1970: with TTL, the item would expire at once.
+        raise BadValue("not_a_time", "digits that are a date without dashes; write 2026-01-31")
+    number = int(whole)
+    unit = next((unit for limit, unit in _UNITS if number < limit), None)
+    if unit is None:
+        raise BadValue("not_a_time", f"too large a number for a time; {_FORMS}")
+    past = sign == "-"
+    if not past:
+        return number // unit
+    cut = number % unit or (fraction or "").strip(".0")
+    return -(number // unit) - bool(cut)
+
+
+def _is_date(digits: str) -> bool:
+    """Return whether digits are a year, a day, or a day with hours, minutes and seconds."""
+    if len(digits) == 14:
+        hour, minute, second = digits[8:10], digits[10:12], digits[12:]
+        if hour > "23" or minute > "59" or second > "59":
+            return False
+        digits = digits[:8]
+    return _DATES.fullmatch(digits) is not None
+
+
+def _offset(zone: str | None) -> int:
+    if zone is None or zone in "Zz":
+        return 0
+    hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
+    if hours > 23 or minutes > 59:
+        raise BadValue("not_a_time", f"there is no such time zone; {_FORMS}")
+    seconds = hours * 3600 + minutes * 60
+    return -seconds if zone[0] == "-" else seconds

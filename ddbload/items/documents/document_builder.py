@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.attribute_values import (
     VALUE_TYPES,
@@ -31,7 +32,7 @@ from ddbload.items.json_values import (
     parse,
     plain,
 )
-from ddbload.items.typed_values import OMIT, REFUSED, TEXT_READERS, attribute_type, null_of
+from ddbload.items.typed_values import REFUSED, TEXT_READERS, attribute_type, null_of
 from ddbload.rows.columns import to_octets
 from ddbload.rows.reject_lines import Defect
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring as quoted
 
+from ddbload.contracts.payload import OMIT
 from ddbload.dynamodb.attribute_values import check_name
 from ddbload.dynamodb.limits import MAX_DIGITS
 from ddbload.dynamodb.write_modes import DELETE
@@ -14,7 +15,6 @@ from ddbload.items.documents.document_builder import DocumentBuilder, identity
 from ddbload.items.encode.batch_encoder import EncodedRows
 from ddbload.items.encode.request_json import compact_json
 from ddbload.items.json_values import Members, attribute
-from ddbload.items.typed_values import OMIT
 from ddbload.rows.columns import to_octets
 
 MAX_NAMES = 10_000

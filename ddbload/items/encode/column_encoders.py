@@ -1,4 +1,4 @@
-"""A column's cells as they stand in JSON, all at once."""
+"""Encodes the cells of a column as JSON, all at once where the column allows it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from json.encoder import encode_basestring as quoted
 from ddbload.dynamodb.attribute_values import AttributeValue
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.items.encode.request_json import compact_json
-from ddbload.items.typed_values import TEXT_READERS, Value
+from ddbload.items.typed_values import TEXT_READERS, CellValue
 from ddbload.rows.columns import FILLER, JSON_ESCAPED, from_octets, has_none_of, to_octets
 
 _PLAIN_NUMBERS = re.compile(r"(?:-?[0-9]++(?:\.[0-9]++)?+)?+(?:,(?:-?[0-9]++(?:\.[0-9]++)?+)?+)*+")
 PLAIN_LENGTH = 38
-"""Characters of a number, so no more digits than DynamoDB keeps, and nothing out of range."""
+"""Longest number that surely has no more digits than DynamoDB keeps, and is in range."""
 
 
 class CellForm(Enum):
-    """What cells are."""
+    """Form in which the cells of a column are encoded."""
 
     BARE = "bare"
-    """As they stand between the quotes of a string."""
+    """Text to stand between the quotes of a string."""
     QUOTED = "quoted"
-    """With their quotes."""
+    """Strings with their quotes."""
     WHOLE = "whole"
-    """Values with their types."""
+    """Values with their types, `{"S":"text"}`."""
 
 
 EncodedCells = tuple[Sequence[str], CellForm]
@@ -58,19 +58,19 @@ def _numbers(column: Sequence[str], odd: set[int], *, plain: bool, short: bool) 
 
 
 def _booleans(column: Sequence[str], odd: set[int], *, plain: bool, short: bool) -> EncodedCells:  # noqa: ARG001
-    meant = {"": ""}
+    encoded = {"": ""}
     bad: set[str] = set()
     for cell in set(column) - {""}:
         try:
-            meant[cell] = "true" if parse_boolean(cell) else "false"
+            encoded[cell] = "true" if parse_boolean(cell) else "false"
         except BadValue:
-            meant[cell] = FILLER
+            encoded[cell] = FILLER
             bad.add(cell)
     if bad:
         odd.update(place for place, cell in enumerate(column) if cell in bad)
-    elif all(cell == written for cell, written in meant.items()):
+    elif all(cell == text for cell, text in encoded.items()):
         return column, CellForm.BARE
-    return [meant[cell] for cell in column], CellForm.BARE
+    return [encoded[cell] for cell in column], CellForm.BARE
 
 
 CELL_ENCODERS: dict[str, Callable[..., EncodedCells]] = {
@@ -78,18 +78,18 @@ CELL_ENCODERS: dict[str, Callable[..., EncodedCells]] = {
     "N": _numbers,
     "BOOL": _booleans,
 }
-"""By a column's type. They add the rows that only the builder understands to `odd`.
+"""Encoder of each simple type. Rows that only the builder can judge are added to `odd`.
 
-`plain`: nothing is to be escaped. `short`: no cell is longer than `PLAIN_LENGTH`.
+`plain` says that no cell needs escapes, `short` that none is longer than `PLAIN_LENGTH`.
 """
 
 
 def key_identities(column: Sequence[str], *, short: bool) -> Sequence[Hashable]:
-    """The same for numbers of the same value, as the builder has it."""
+    """Return an identity for each number of a column, equal for equal values."""
     if short or max(map(len, column), default=0) <= PLAIN_LENGTH:
         digits = "".join(column)
         if digits.isascii() and digits.isdigit() and all(column):
-            # Without leading zeros digits are what the value is written with.
+            # Digits without leading zeros identify the value as they stand.
             if ",0" not in "," + ",".join(column):
                 return column
             return [cell.lstrip("0") or "0" for cell in column]
@@ -105,24 +105,25 @@ def _identity(cell: str) -> Hashable:
 
 @dataclass(slots=True)
 class EncodedColumn:
-    """A column's cells, with what its type makes of them."""
+    """Cells of a column as JSON, with what the encoder of a row needs to know about them."""
 
     cells: Sequence[str]
-    """JSON of the whole value, with its type, in octets; as they were where there is none."""
+    """JSON of each value with its type, in octets; empty for an empty cell."""
     identities: Sequence[Hashable]
     extra: Sequence[int]
-    """Bytes that DynamoDB counts for the value, beyond those of the cell."""
+    """Bytes that DynamoDB counts for each value beyond the length of its cell."""
 
 
 def encode_values(
     kind: str, column: Sequence[str], odd: set[int], most: int | None = None
 ) -> EncodedColumn:
-    """Read a column, and add the rows that only the builder understands to `odd`.
+    """Parse the cells of a column, each distinct text once, and encode them.
 
-    `most`: how many bytes a value may have, where there is such a limit.
+    Rows that only the builder can judge are added to `odd`, values of more than `most` bytes
+    included.
     """
     read = TEXT_READERS[kind]
-    known: dict[str, Value] = {}
+    known: dict[str, CellValue] = {}
     bad: set[str] = set()
     for cell in set(column):
         if not cell:
@@ -136,20 +137,20 @@ def encode_values(
             bad.add(cell)
     if bad:
         odd.update(place for place, cell in enumerate(column) if cell in bad)
-    written = {cell: _written(value.attribute) for cell, value in known.items()}
-    written |= dict.fromkeys(bad, FILLER)
+    whole = {cell: _value_json(value.attribute) for cell, value in known.items()}
+    whole |= dict.fromkeys(bad, FILLER)
     identities = {cell: value.identity for cell, value in known.items()}
     extra = {cell: max(0, value.size - len(cell)) for cell, value in known.items()}
     return EncodedColumn(
-        [written.get(cell, cell) for cell in column],
+        [whole.get(cell, cell) for cell in column],
         [identities.get(cell) for cell in column],
         [extra.get(cell, 0) for cell in column],
     )
 
 
-def _written(attribute: AttributeValue) -> str:
+def _value_json(attribute: AttributeValue) -> str:
     ((kind, content),) = attribute.items()
     if kind in ("N", "B"):
-        # Their characters are none that JSON escapes.
+        # Digits and base64 need no escapes in JSON.
         return f'{{"{kind}":"{content}"}}'
     return to_octets(compact_json(attribute))

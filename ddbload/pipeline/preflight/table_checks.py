@@ -20,7 +20,7 @@ from ddbload.errors import (
     UnsupportedKeyType,
 )
 from ddbload.items.item_layout import item_layout, missing, shown
-from ddbload.items.type_inference import infer_types, inferred_types
+from ddbload.items.type_inference import infer_types, inferred_column_types
 from ddbload.items.typed_values import attribute_type
 from ddbload.pipeline.reading.header import Header
 from ddbload.pipeline.reading.open_sources import known_size
@@ -58,7 +58,9 @@ def settle_types(
         return ()
     inferred = None
     if payload.infer_types:
-        inferred = inferred_types(infer_types(layout, _sample_columns(file, header, payload)))
+        inferred = inferred_column_types(
+            infer_types(layout, _sample_columns(file, header, payload))
+        )
     types = check_column_types(layout.attributes, payload.types, table, inferred, header.columns)
     layout.check_constants(types)
     return types

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.attribute_values import Attributes, value_size
 from ddbload.dynamodb.scalar_text import parse_number
@@ -14,7 +15,6 @@ from ddbload.dynamodb.write_modes import INSERT, PLAN, PUT
 from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.item_builder import Item
 from ddbload.items.item_layout import ItemLayout, item_layout
-from ddbload.items.typed_values import OMIT
 from ddbload.pipeline.reading.row_batches import RowBatch
 from ddbload.rows.columns import Columns, to_octets
 from ddbload.rows.reject_lines import Defect

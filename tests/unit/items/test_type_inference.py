@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ddbload.items.item_layout import ColumnChanges, ItemLayout
-from ddbload.items.type_inference import TypeGuess, infer_types, inferred_types
+from ddbload.items.type_inference import TypeGuess, infer_types, inferred_column_types
 from ddbload.rows.columns import Columns
 
 
@@ -82,5 +82,5 @@ def test_attributes_are_guessed_after_the_mapping() -> None:
     changes = ColumnChanges.of(rename={"n": "count"}, drop=["zip"], set={"pk": "{n}", "one": "1"})
     layout = ItemLayout.of(["n", "zip", "ok"], changes, ["-"])
     rows = Columns(3, [["1", "-"], ["01", "2"], ["true", "-"]], odd={2})
-    types = inferred_types(infer_types(layout, [rows, rows]))
+    types = inferred_column_types(infer_types(layout, [rows, rows]))
     assert types == {"count": "N", "ok": "BOOL"}

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from ddbload.contracts.payload import TYPES
 from ddbload.dynamodb.scalar_text import BadValue
-from ddbload.items.typed_values import TEXT_READERS, TYPES, attribute_type
+from ddbload.items.typed_values import TEXT_READERS, attribute_type
 from tests.unit.items.expected_items import BAD, value_bytes, value_of
 
 
