@@ -19,11 +19,11 @@ import sys
 import time
 from collections.abc import Callable
 
+from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows.block_splitter import BlockSplitter
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.boundaries.row_boundaries import count_line_ends
-from ddbload.rows.dialect import Dialect
 from ddbload.rows.row_parser import RowParser
 
 Measured = Callable[[bytes, Dialect], int]

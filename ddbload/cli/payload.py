@@ -314,8 +314,8 @@ def _delimiter(given: Any) -> str | None:
 
 
 def _check(payload: dict[str, Any]) -> None:
-    from ddbload.items.item_layout import column_changes
-    from ddbload.pipeline.preflight.detect_format import check_dialect
+    from ddbload.contracts.column_mapping import column_changes
+    from ddbload.contracts.dialect import check_dialect
 
     try:
         checked = Payload.from_json(payload)

@@ -6,30 +6,20 @@ marker, such as `\N`, becomes the empty text that an absent value is everywhere 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from ddbload.contracts.payload import ColumnMapping, Payload
-from ddbload.dynamodb.limits import MAX_NAME_BYTES
+from ddbload.contracts.column_mapping import ColumnChanges, Template, column_changes, shown
+from ddbload.contracts.payload import Payload
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import (
-    ColumnNameTooLong,
     DuplicateColumn,
-    EmptyColumnName,
     InvalidPayload,
     UnknownColumn,
 )
 from ddbload.items.typed_values import TEXT_READERS
 from ddbload.rows.columns import JSON_ESCAPED, Columns, has_none_of, to_octets
-
-_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|[{}]")
-
-
-def shown(name: str) -> str:
-    """A name as a message has it."""
-    return repr(name if len(name) <= 60 else name[:57] + "...")
 
 
 def missing(name: str, columns: Sequence[str], gone: Collection[str] = ()) -> str:
@@ -46,151 +36,12 @@ def missing(name: str, columns: Sequence[str], gone: Collection[str] = ()) -> st
     return f"{told}: check the delimiter, and whether the file has a header"
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A text with columns' names in braces: `USER#{id}`. `{{` and `}}` are braces."""
-
-    literals: tuple[str, ...]
-    """What stands before, between and after the columns: one more than there are of these."""
-    names: tuple[str, ...]
-
-    @classmethod
-    def read(cls, text: str, attribute: str) -> Self:
-        """A template for an attribute. Raises `InvalidPayload`."""
-        literals, names = [""], []
-        position = 0
-        for found in _PIECE.finditer(text):
-            literals[-1] += text[position : found.start()]
-            position = found.end()
-            if found[1] is not None:
-                names.append(found[1])
-                literals.append("")
-            elif len(found[0]) == 2:
-                literals[-1] += found[0][0]
-            else:
-                raise InvalidPayload(
-                    f"what {shown(attribute)} is set to has a {found[0]!r} by itself: write a"
-                    " column as {name}, and a brace that is text as {{ or }}"
-                )
-        literals[-1] += text[position:]
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            raise InvalidPayload(f"what {shown(attribute)} is set to is no text of UTF-8")
-        return cls(tuple(literals), tuple(names))
-
-    def fill(self, parts: Sequence[str]) -> str:
-        """The text with these parts, or none where one of them is empty."""
-        if not all(parts):
-            return ""
-        said = [self.literals[0]]
-        for part, literal in zip(parts, self.literals[1:], strict=True):
-            said += (part, literal)
-        return "".join(said)
-
-    @property
-    def stands_as_it_is(self) -> bool:
-        """Whether its own text needs no escapes in JSON."""
-        return has_none_of(JSON_ESCAPED, "".join(self.literals).encode())
-
-    def fill_columns(self, parts: Sequence[Sequence[str]], count: int) -> Sequence[str]:
-        """The same for `count` rows, in octets."""
-        literals = [to_octets(literal) for literal in self.literals]
-        if not parts:
-            return literals * count
-        form = "%s".join(literal.replace("%", "%%") for literal in literals)
-        rows = zip(*parts, strict=True)
-        if all(map(all, parts)):
-            return [form % row for row in rows]
-        return [form % row if all(row) else "" for row in rows]
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnChanges:
-    """What is to be made of a source's columns, or of a document's names: `mapping`."""
-
-    rename: Mapping[str, str] = field(default_factory=dict)
-    drop: frozenset[str] = frozenset()
-    templates: Mapping[str, Template] = field(default_factory=dict)
-    """Of constants and of what is composed, by attribute. They speak of the source's names."""
-
-    @classmethod
-    def of(
-        cls,
-        rename: Mapping[str, str] | None = None,
-        drop: Iterable[str] = (),
-        set: Mapping[str, str] | None = None,
-    ) -> Self:
-        """Read a payload's `mapping`.
-
-        Raises `InvalidPayload`, `DuplicateColumn`, `EmptyColumnName` and `ColumnNameTooLong`.
-        """
-        renamed, composed, dropped = dict(rename or {}), dict(set or {}), frozenset(drop)
-        for name in (*renamed.values(), *composed):
-            _check_name(name)
-        for name in renamed.keys() & dropped:
-            raise InvalidPayload(f"{shown(name)} is to be renamed, and to be dropped: say one")
-        seen: dict[str, str] = {}
-        for old, new in renamed.items():
-            if new in seen:
-                raise DuplicateColumn(
-                    f"{shown(seen[new])} and {shown(old)} are both renamed to {shown(new)}; one"
-                    " would overwrite the other"
-                )
-            seen[new] = old
-            if new in composed:
-                raise DuplicateColumn(
-                    f"{shown(old)} is renamed to {shown(new)}, which is set, too; one would"
-                    " overwrite the other: drop the column, or set another attribute"
-                )
-        templates = {name: Template.read(text, name) for name, text in composed.items()}
-        return cls(renamed, dropped, templates)
-
-    @property
-    def none(self) -> bool:
-        """Whether everything stays as it is."""
-        return not (self.rename or self.drop or self.templates)
-
-    @property
-    def named(self) -> dict[str, str]:
-        """The source's names that this speaks of, each with what for."""
-        parts = {
-            part: f"a part of what {shown(name)} is set to"
-            for name, template in self.templates.items()
-            for part in template.names
-        }
-        return {
-            **parts,
-            **dict.fromkeys(self.rename, "to be renamed"),
-            **dict.fromkeys(self.drop, "to be dropped"),
-        }
-
-
-def column_changes(mapping: ColumnMapping) -> ColumnChanges:
-    """A payload's mapping. Raises what `Changes.of` raises."""
-    return ColumnChanges.of(mapping.rename, mapping.drop, mapping.set)
-
-
 def item_layout(columns: Sequence[str], payload: Payload) -> ItemLayout:
     """The layout of a run's file. Raises what `changes_of` and `Layout.of` raise."""
     escape = payload.source.escape
     # Of those with an escape in them the parser knows which are text, and which are markers.
     markers = [each for each in payload.nulls.markers if escape is None or escape not in each]
     return ItemLayout.of(columns, column_changes(payload.mapping), markers)
-
-
-def _check_name(name: str) -> None:
-    if not name:
-        raise EmptyColumnName(
-            "the mapping names an attribute by no characters; attributes need a name"
-        )
-    try:
-        size = len(name.encode())
-    except UnicodeEncodeError:
-        raise InvalidPayload("the mapping names an attribute by no text of UTF-8") from None
-    if size > MAX_NAME_BYTES:
-        raise ColumnNameTooLong(
-            f"the mapping's name {shown(name)} is longer than an attribute's, {MAX_NAME_BYTES}"
-            " bytes"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,9 +169,9 @@ class ItemLayout:
                 made.append(cells[origin])
                 continue
             is_composed = True
-            plain = plain and origin.template.stands_as_it_is
+            plain = plain and _needs_no_escapes(origin.template)
             parts = [cells[place] for place in origin.places]
-            made.append(origin.template.fill_columns(parts, columns.height))
+            made.append(_fill_columns(origin.template, parts, columns.height))
         longest = None if is_composed else columns.longest
         return replace(columns, cells=made, longest=longest, plain=plain)
 
@@ -329,3 +180,19 @@ def _blanked(column: Sequence[str], marker: str) -> Sequence[str]:
     if marker not in column:
         return column
     return ["" if cell == marker else cell for cell in column]
+
+
+def _needs_no_escapes(template: Template) -> bool:
+    return has_none_of(JSON_ESCAPED, "".join(template.literals).encode())
+
+
+def _fill_columns(template: Template, parts: Sequence[Sequence[str]], count: int) -> Sequence[str]:
+    """Fill a template for `count` rows, in octets."""
+    literals = [to_octets(literal) for literal in template.literals]
+    if not parts:
+        return literals * count
+    form = "%s".join(literal.replace("%", "%%") for literal in literals)
+    rows = zip(*parts, strict=True)
+    if all(map(all, parts)):
+        return [form % row for row in rows]
+    return [form % row if all(row) else "" for row in rows]

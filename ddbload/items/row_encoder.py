@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from ddbload.contracts.column_mapping import column_changes
+from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import (
     DYNAMODB_EXPORT,
     DYNAMODB_JSON,
@@ -25,12 +27,11 @@ from ddbload.items.documents.document_encoder import DocumentEncoder
 from ddbload.items.encode.batch_encoder import BatchEncoder, EncodedRows
 from ddbload.items.encode.request_json import RequestBody, request_body
 from ddbload.items.item_builder import Item, ItemBuilder, field_count
-from ddbload.items.item_layout import ItemLayout, column_changes, item_layout
+from ddbload.items.item_layout import ItemLayout, item_layout
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.boundaries.row_boundaries import JsonLineBoundaries, RowBoundaries
 from ddbload.rows.columns import Columns
-from ddbload.rows.dialect import Dialect
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_parser import ColumnReader, RowParser
 from ddbload.rows.row_positions import RowPositions

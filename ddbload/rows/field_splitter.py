@@ -14,10 +14,10 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
+from ddbload.contracts.dialect import UTF_8, Dialect
 from ddbload.rows.boundaries.general_boundaries import Grammar
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.columns import to_octets
-from ddbload.rows.dialect import UTF_8, Dialect
 from ddbload.rows.row_splitter import EscapeRules
 
 # Rows are limited by max_row_bytes, so `csv` must not add a limit for fields: it is 128 KiB by

@@ -11,10 +11,10 @@ import csv
 import re
 from collections.abc import Collection, Sequence
 
+from ddbload.contracts.dialect import UTF_8, Dialect
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.columns import JSON_ESCAPED, Columns, from_octets, has_none_of, to_octets
-from ddbload.rows.dialect import UTF_8, Dialect
 from ddbload.rows.field_splitter import FieldSplitter
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_positions import RowPositions

@@ -6,8 +6,8 @@ import re
 from collections import deque
 from collections.abc import Collection
 
+from ddbload.contracts.dialect import Dialect
 from ddbload.rows.boundaries.row_boundaries import repeated
-from ddbload.rows.dialect import Dialect
 from ddbload.rows.reject_lines import Defect
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from ddbload.rows.dialect import Dialect
+from ddbload.contracts.dialect import Dialect
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
 from ddbload.rows.sniff_delimiter import DelimitedSample, GuessedFormat
 from ddbload.rows.sniff_json import sniff_json

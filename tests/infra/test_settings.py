@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from ddbload.contracts import payload as messages
+from ddbload.contracts.column_mapping import check_column_names, column_changes
+from ddbload.contracts.dialect import check_dialect
 from ddbload.errors import DdbloadError
-from ddbload.items.item_layout import column_changes
 from ddbload.pipeline.on_upload import Upload as Uploaded
 from ddbload.pipeline.on_upload import UploadRule
-from ddbload.pipeline.preflight.detect_format import check_dialect
-from ddbload.pipeline.preflight.table_checks import check_names
 from infra.checkout import ROOT
 from infra.errors import DeploymentError, InvalidSetting
 from infra.mapped import NULL_FIELDS, NULL_POLICIES, OPTION_FIELDS, TYPES
@@ -146,7 +145,7 @@ def taken(upload: dict[str, Any]) -> bool:
         uploaded = Uploaded(bucket="inbox", key=f"books/{key}", version_id=None, etag="e")
         payload = messages.Payload.from_json(rule.payload(uploaded))
         check_dialect(payload.source)
-        check_names(payload.source.columns or ())
+        check_column_names(payload.source.columns or ())
         column_changes(payload.mapping)
     except DdbloadError:
         return False

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import InvalidPayload
-from ddbload.rows.dialect import Dialect
 
 DELIMITERS = [*",\t;| a-^].\\%\0\x1c\u2028\ufeff", "é", "§", "€", "😀"]
 QUOTES = [*"\"'`|^]-\\*%\0a", "«", "”", "𝄞", *[None] * 6]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.results import DONE, Report
-from ddbload.rows.dialect import Dialect
 from tests.property.rows_files import dialects
 from tests.unit.pipeline.chaos import Chaos, Plan, plan
 from tests.unit.pipeline.expected import (

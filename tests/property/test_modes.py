@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import Options
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import Cursor
@@ -28,7 +29,6 @@ from ddbload.items.row_encoder import FieldEncoder
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import Columns, to_octets
-from ddbload.rows.dialect import Dialect
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_positions import RowPositions
 from ddbload.write.requests import requests_for

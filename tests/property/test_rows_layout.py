@@ -9,16 +9,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ddbload.contracts.column_mapping import ColumnChanges
+from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
 from ddbload.dynamodb.write_modes import INSERT, LAST_WINS, position
 from ddbload.items.encode.request_json import item_of_request, put_request, request_body
 from ddbload.items.item_builder import Item
-from ddbload.items.item_layout import ColumnChanges, ItemLayout
+from ddbload.items.item_layout import ItemLayout
 from ddbload.items.row_encoder import FieldEncoder
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import Columns, from_octets, to_octets
-from ddbload.rows.dialect import Dialect
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_positions import RowPositions
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from json.decoder import JSONDecodeError
 from operator import itemgetter
 
+from ddbload.contracts.column_mapping import Template
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.dynamodb.write_modes import DELETE, PUT
 from ddbload.items.documents.attribute_templates import (
@@ -29,7 +30,6 @@ from ddbload.items.documents.ddb_json_templates import (
 )
 from ddbload.items.documents.document_builder import AttributeDefect, DocumentBuilder
 from ddbload.items.encode.batch_encoder import EncodedRows
-from ddbload.items.item_layout import Template
 from ddbload.items.json_values import scan
 from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
 from ddbload.rows.columns import has_none_of

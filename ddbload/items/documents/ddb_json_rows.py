@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring as quoted
 
+from ddbload.contracts.column_mapping import Template
 from ddbload.contracts.run_record import KeyAttribute
 from ddbload.dynamodb.attribute_values import utf8_size, value_size
 from ddbload.dynamodb.limits import MAX_DIGITS
@@ -21,7 +22,6 @@ from ddbload.items.encode.request_json import (
     PUT_END,
     compact_json,
 )
-from ddbload.items.item_layout import Template
 from ddbload.items.json_values import plain
 from ddbload.rows.columns import to_octets
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ddbload.contracts.column_mapping import Template
 from ddbload.dynamodb.attribute_values import check_value, decode_base64, value_size
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.documents.attribute_templates import (
@@ -25,7 +26,6 @@ from ddbload.items.documents.attribute_templates import (
 from ddbload.items.documents.document_builder import DocumentBuilder
 from ddbload.items.encode.column_encoders import key_identities
 from ddbload.items.encode.request_json import compact_json
-from ddbload.items.item_layout import Template
 from ddbload.items.json_values import Json, plain
 from ddbload.rows.columns import to_octets
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from ddbload.contracts.column_mapping import ColumnChanges, Template
 from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.attribute_values import (
@@ -23,7 +24,6 @@ from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, PUT, position
 from ddbload.items.item_builder import Item
-from ddbload.items.item_layout import ColumnChanges, Template
 from ddbload.items.json_values import (
     Json,
     Members,

@@ -7,6 +7,7 @@ from itertools import chain
 from json.decoder import JSONDecodeError
 from operator import itemgetter
 
+from ddbload.contracts.column_mapping import Template
 from ddbload.dynamodb.attribute_values import AttributeValue
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.dynamodb.write_modes import DELETE
@@ -25,7 +26,6 @@ from ddbload.items.documents.attribute_templates import (
 from ddbload.items.documents.document_builder import AttributeDefect, DocumentBuilder
 from ddbload.items.documents.json_rows import JsonRows
 from ddbload.items.encode.batch_encoder import EncodedRows
-from ddbload.items.item_layout import Template
 from ddbload.items.json_values import Json, Members, scan
 from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
 

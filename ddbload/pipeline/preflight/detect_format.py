@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
+from ddbload.contracts.dialect import Dialect, placeholder_delimiter
 from ddbload.contracts.payload import AUTO, CSV, PARQUET, TSV, Source
-from ddbload.errors import InvalidPayload
 from ddbload.pipeline.reading.open_sources import compression_in, open_as_text
-from ddbload.rows.dialect import Dialect, known_codec
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK, PARQUET_SIGNATURE, encoding_of
 from ddbload.rows.sniff import sniff
 from ddbload.rows.sniff_delimiter import SNIFFED_BYTES, Doubt
@@ -55,27 +53,13 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
         wanted=wanted,
         header=source.header,
         count=None if source.columns is None else len(source.columns),
-        dialect=Dialect.of(replace(plain, delimiter=_other_than(source.quote), encoding="utf-8")),
+        dialect=Dialect.of(
+            replace(plain, delimiter=placeholder_delimiter(source.quote), encoding="utf-8")
+        ),
         format_=None if source.format == AUTO else source.format,
     )
     settled = replace(plain, format=found.format, delimiter=found.delimiter or ",")
     return DetectedFormat(settled, found.sure, found.why, found.doubt)
-
-
-def check_dialect(source: Source) -> None:
-    """Raise `InvalidPayload` where delimited text cannot be read as it is said to be."""
-    if source.encoding != AUTO and known_codec(source.encoding) is None:
-        raise InvalidPayload(
-            f"'source.encoding' must be an encoding of text, such as utf-16 or latin-1, not"
-            f" {json.dumps(source.encoding)}"
-        )
-    if source.delimited or source.format == AUTO:
-        guessed = source.delimiter == AUTO
-        Dialect.of(replace(source, delimiter=_other_than(source.quote)) if guessed else source)
-
-
-def _other_than(quote: str | None) -> str:
-    return "," if quote != "," else ";"
 
 
 def _begins(raw: ByteSource) -> bytes:

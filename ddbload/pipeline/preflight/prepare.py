@@ -7,16 +7,17 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
+from ddbload.contracts.column_mapping import check_column_names, column_changes
+from ddbload.contracts.dialect import check_dialect
 from ddbload.contracts.payload import PARQUET, Payload, Source
 from ddbload.contracts.run_record import LEDGER_VERSION, Cursor, RunRecord, Table
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.errors import RunMismatch, SourceChanged
-from ddbload.items.item_layout import column_changes
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.preflight.detect_format import DetectedFormat, check_dialect, detect_format
+from ddbload.pipeline.preflight.detect_format import DetectedFormat, detect_format
 from ddbload.pipeline.preflight.find_objects import find_objects
-from ddbload.pipeline.preflight.table_checks import check_names, settle_types
+from ddbload.pipeline.preflight.table_checks import settle_types
 from ddbload.pipeline.reading.header import Header, read_header, wanted_columns
 from ddbload.pipeline.reading.open_sources import (
     Pinned,
@@ -94,7 +95,7 @@ def prepare_run(
     source = payload.source
     check_dialect(source)
     if source.columns is not None:
-        check_names(source.columns)
+        check_column_names(source.columns)
     # An invalid mapping is refused before the source is opened.
     column_changes(payload.mapping)
     listing = _list_objects(source, ledger, context, existing)
@@ -134,7 +135,7 @@ def _inspect_first_object(
         # Skip objects without rows, such as a gzipped empty file: they do not show the header.
         if not header.empty:
             break
-    check_names(header.columns)
+    check_column_names(header.columns)
     types = settle_types(file, header, replace(payload, source=detected.source), checked)
     return _FirstObject(raw.name, raw.pinned, known_size(file), detected, header, types)
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
+from ddbload.contracts.column_mapping import shown
+from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.limits import MAX_NAME_BYTES
 from ddbload.errors import (
-    BadHeader,
-    ColumnNameTooLong,
-    DuplicateColumn,
-    EmptyColumnName,
     InvalidPayload,
     KeyColumnMissing,
     KeyTypeMismatch,
     UnknownColumn,
     UnsupportedKeyType,
 )
-from ddbload.items.item_layout import item_layout, missing, shown
+from ddbload.items.item_layout import item_layout, missing
 from ddbload.items.type_inference import infer_types, inferred_column_types
 from ddbload.items.typed_values import attribute_type
 from ddbload.pipeline.reading.header import Header
@@ -28,7 +26,6 @@ from ddbload.pipeline.reading.row_blocks import iter_row_blocks
 from ddbload.rows.block_splitter import BlockSplitter
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import Columns
-from ddbload.rows.dialect import Dialect
 from ddbload.rows.row_parser import ColumnReader, RowParser
 from ddbload.source.decoding.decoded_source import DecodedSource
 
@@ -76,29 +73,6 @@ def _sample_columns(file: DecodedSource, header: Header, payload: Payload) -> It
     for block in islice(blocks, SAMPLE_BYTES // _SAMPLE_PIECE_BYTES):
         if block is not None:
             yield reader.read(block)
-
-
-def check_names(columns: Sequence[str]) -> None:
-    """Raise `EmptyColumnName`, `BadHeader`, `ColumnNameTooLong` or `DuplicateColumn`."""
-    seen: dict[str, int] = {}
-    for place, name in enumerate(columns, 1):
-        if not name:
-            raise EmptyColumnName(
-                f"column {place} has no name; name all columns with --columns, and say --header"
-                " if the first row is to be skipped"
-            )
-        try:
-            size = len(name.encode())
-        except UnicodeEncodeError:
-            raise BadHeader(f"the name of column {place} is no text that UTF-8 can hold") from None
-        if size > MAX_NAME_BYTES:
-            raise ColumnNameTooLong(f"the name of column {place} is longer than an attribute's")
-        if name in seen:
-            raise DuplicateColumn(
-                f"columns {seen[name]} and {place} have the same name; one would overwrite the"
-                " other: name all columns with --columns, and say --header"
-            )
-        seen[name] = place
 
 
 def check_column_types(

@@ -6,16 +6,16 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from ddbload.contracts.column_mapping import ColumnChanges
+from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import PARQUET, Source
 from ddbload.contracts.run_record import Cursor, Table
 from ddbload.errors import BadHeader, UnsupportedFormat
-from ddbload.items.item_layout import ColumnChanges
 from ddbload.pipeline.reading.open_sources import known_size
 from ddbload.pipeline.reading.row_blocks import iter_row_blocks
 from ddbload.rows.block_splitter import BlockSplitter
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
-from ddbload.rows.dialect import Dialect
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, LONGEST_SIGNATURE, refuse_binary_files
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_parser import ParsedRows, RowParser

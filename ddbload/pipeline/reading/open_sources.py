@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from ddbload.contracts.dialect import is_single_byte
 from ddbload.contracts.payload import AUTO, PARQUET, Source
 from ddbload.errors import (
     BadHeader,
@@ -22,7 +23,6 @@ from ddbload.errors import (
     UnterminatedQuote,
 )
 from ddbload.pipeline.context import Context
-from ddbload.rows.dialect import is_single_byte
 from ddbload.rows.file_signatures import LONGEST_COMPRESSION_SIGNATURE, compression_of
 from ddbload.source.byte_source import ByteSource, BytesSource, HeadCachingSource
 from ddbload.source.catalogs.exports import ExportedFile

@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import cached_property
 
 from ddbload.contracts.chunks import ObjectSlice
+from ddbload.contracts.dialect import UTF_8, is_single_byte
 from ddbload.contracts.payload import AUTO, PARQUET
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import UnterminatedQuote
 from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
 from ddbload.rows.block_splitter import Block, BlockSplitter
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
-from ddbload.rows.dialect import UTF_8, is_single_byte
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 

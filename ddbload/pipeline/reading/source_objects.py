@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice
+from ddbload.contracts.column_mapping import column_changes
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import (
     HeaderMismatch,
     SourceNotFound,
     SplitMismatch,
 )
-from ddbload.items.item_layout import column_changes
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.reading.header import read_header, wanted_columns

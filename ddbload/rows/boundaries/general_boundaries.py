@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ddbload.contracts.dialect import Dialect
 from ddbload.rows.boundaries.row_boundaries import FARTHER, NEAR_BYTES, RowBoundaries, repeated
-from ddbload.rows.dialect import Dialect
 
 _SURE_END = rb"(?:\r\n|\n|\r(?!\Z))"
 """Line end, except for a CR at the end of the buffer, which an LF may follow."""

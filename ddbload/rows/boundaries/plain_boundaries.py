@@ -16,9 +16,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ddbload.contracts.dialect import Dialect
 from ddbload.rows.boundaries.general_boundaries import GeneralBoundaries
 from ddbload.rows.boundaries.row_boundaries import FARTHER, NEAR_BYTES, RowBoundaries, repeated
-from ddbload.rows.dialect import Dialect
 
 _LINE_END = re.compile(rb"\r\n?|\n")
 

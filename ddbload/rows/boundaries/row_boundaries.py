@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from itertools import accumulate, pairwise
 from typing import AnyStr, ClassVar
 
-from ddbload.rows.dialect import UTF_8
+from ddbload.contracts.dialect import UTF_8
 
 _POSSESSIVE_IS_BROKEN = sys.version_info < (3, 11, 5)
 """True for Pythons where `(?:...)*+` may resume at a failed try (CPython gh-100061, gh-106052)."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
+from ddbload.contracts.column_mapping import ColumnChanges
 from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
 from ddbload.dynamodb.attribute_values import item_size
 from ddbload.dynamodb.item_equality import same_item
@@ -16,7 +17,6 @@ from ddbload.items.documents.document_encoder import DocumentEncoder
 from ddbload.items.encode.batch_encoder import MAX_ROW_BYTES
 from ddbload.items.encode.request_json import batch_request, item_of_request
 from ddbload.items.item_builder import Item
-from ddbload.items.item_layout import ColumnChanges
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.columns import from_octets
 from ddbload.rows.reject_lines import Defect

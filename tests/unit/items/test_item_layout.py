@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ddbload.contracts.column_mapping import ColumnChanges
 from ddbload.errors import (
     ColumnNameTooLong,
     DuplicateColumn,
@@ -13,7 +14,7 @@ from ddbload.errors import (
     InvalidPayload,
     UnknownColumn,
 )
-from ddbload.items.item_layout import ColumnChanges, ItemLayout
+from ddbload.items.item_layout import ItemLayout
 from ddbload.rows.columns import Columns
 
 COLUMNS = ["id", "name", "year"]
@@ -96,7 +97,10 @@ def test_a_column_that_there_is_none_of(mapping: dict[str, Any], words: str) -> 
         ({"rename": {"id": "name"}}, "'id' is renamed to 'name', which is a column, too"),
         ({"rename": {"name": "id"}}, "'name' is renamed to 'id', which is a column, too"),
         ({"rename": {"id": "x", "name": "x"}}, "'id' and 'name' are both renamed to 'x'"),
-        ({"rename": {"id": "x"}, "set": {"x": "1"}}, "'id' is renamed to 'x', which is set, too"),
+        (
+            {"rename": {"id": "x"}, "set": {"x": "1"}},
+            "'id' is renamed to 'x', which the mapping also sets",
+        ),
     ],
 )
 def test_two_of_one_name(mapping: dict[str, Any], words: str) -> None:

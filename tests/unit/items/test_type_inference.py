@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.items.item_layout import ColumnChanges, ItemLayout
+from ddbload.contracts.column_mapping import ColumnChanges
+from ddbload.items.item_layout import ItemLayout
 from ddbload.items.type_inference import TypeGuess, infer_types, inferred_column_types
 from ddbload.rows.columns import Columns
 

@@ -10,10 +10,10 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
+from ddbload.contracts.dialect import Dialect
 from ddbload.dynamodb import limits
 from ddbload.ledger import attempts
 from ddbload.rows import block_splitter
-from ddbload.rows.dialect import Dialect
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK
 from ddbload.source import s3_object
 from ddbload.write.scheduler import row_limits

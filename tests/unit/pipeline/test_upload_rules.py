@@ -124,9 +124,9 @@ def test_types_are_of_what_is_renamed() -> None:
         ({"rename": {"x": "y"}}, errors.UnknownColumn, "'x' is to be renamed"),
         ({"rename": {"a": "id"}}, errors.DuplicateColumn, "'a' is renamed to 'id'"),
         ({"set": {"b": "{c}"}}, errors.UnknownColumn, "'c' is a part of what 'b' is set to"),
-        ({"set": {"b": "{"}}, errors.InvalidPayload, "what 'b' is set to"),
+        ({"set": {"b": "{"}}, errors.InvalidPayload, "the template of 'b' has a single '{'"),
         ({"set": {"n": "many"}}, errors.InvalidPayload, "'n' is of type N, and what it is set to"),
-        ({"rename": {"a": ""}}, errors.EmptyColumnName, "the mapping names"),
+        ({"rename": {"a": ""}}, errors.EmptyColumnName, "the mapping has an empty attribute name"),
     ],
 )
 def test_a_mapping_that_cannot_be(mapping: Any, error: Any, words: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import RowTooLong
 from ddbload.rows.block_splitter import BLOCK_BYTES, Block, BlockSplitter
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
-from ddbload.rows.dialect import Dialect
 
 
 def _cutter(max_row_bytes: int = 1000, start: Cursor | None = None) -> BlockSplitter:

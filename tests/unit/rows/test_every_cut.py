@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.general_boundaries import GeneralBoundaries
@@ -13,7 +14,6 @@ from ddbload.rows.boundaries.plain_boundaries import PlainBoundaries
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries as ends_of
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.columns import to_octets
-from ddbload.rows.dialect import Dialect
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK
 from ddbload.rows.row_parser import ColumnReader, RowParser
 from tests.golden.cases import Golden, load_all

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import ColumnMapping, NullHandling, Payload, Source
 from ddbload.contracts.run_record import Cursor
 from ddbload.items.item_layout import item_layout
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.columns import from_octets
-from ddbload.rows.dialect import Dialect
 from ddbload.rows.row_parser import ColumnReader, RowParser
 
 BACKSLASHES = Source(delimiter="\t", quote=None, escape="\\", path="x")

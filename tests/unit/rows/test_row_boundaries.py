@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ddbload.contracts.dialect import Dialect
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.boundaries.row_boundaries import count_line_ends
-from ddbload.rows.dialect import Dialect
 
 ENDS = dialect_boundaries(Dialect())
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import SplitMismatch
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries import row_boundaries
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.boundaries.row_boundaries import count_line_ends
-from ddbload.rows.dialect import Dialect
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_parser import ParsedRow, ParsedRows, RowParser
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ddbload.rows.dialect import Dialect
+from ddbload.contracts.dialect import Dialect
 from ddbload.rows.sniff import sniff
 from ddbload.rows.sniff_delimiter import SNIFFED_BYTES
 

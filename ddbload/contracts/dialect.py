@@ -1,25 +1,27 @@
-"""Which encodings of text there are, and which of them can be split before they are decoded."""
+"""Dialects of delimited text, and encodings: the ones that a payload may ask for."""
 
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 
-from ddbload.contracts.payload import Source
+from ddbload.contracts.payload import AUTO, Source
 from ddbload.errors import InvalidPayload
 
 UTF_8 = "utf-8"
 _NOT_OF_FILES = {"charmap", "idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
-"""Codecs between text and bytes that no file is written in."""
+"""Codecs of Python that no file is written in."""
+_LINE_ENDS = ("\r", "\n")
 
 
 @cache
 def known_codec(name: str) -> str | None:
-    """Python's own name of an encoding of text, or None where there is none of this name.
+    """Return Python's name of a text encoding, or None if there is no such encoding.
 
-    UTF-8 with a byte order mark is UTF-8: the mark is skipped wherever there is one.
+    UTF-8 with a byte order mark is UTF-8: any byte order mark is skipped.
     """
     try:
         codec = codecs.lookup(name)
@@ -35,9 +37,9 @@ def known_codec(name: str) -> str | None:
 
 @cache
 def is_single_byte(name: str) -> bool:
-    """Whether each byte is a character by itself, and those below 0x80 are ASCII's.
+    """Return true if each byte is one character, and bytes below 0x80 are ASCII.
 
-    Then rows end where their bytes say so, and a file can be split without being decoded.
+    Such a file is split at the bytes of its line ends, without decoding it.
     """
     if known_codec(name) in (None, UTF_8):
         return False
@@ -63,35 +65,33 @@ def _decoded(name: str, data: bytes) -> str | None:
         return None
 
 
-_LINE_ENDS = ("\r", "\n")
-
-
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """RFC 4180 with marks of any characters of Unicode.
+    """RFC 4180 with any Unicode characters for delimiter, quote, escape and comment.
 
-    Rows end with CR, LF or CRLF, mixed at will. A quote opens a quoted field only as the
-    field's first character, and is written inside one by doubling it; elsewhere it stands
-    for itself. Raises `InvalidPayload` for marks that cannot be told apart.
+    Rows end with CR, LF or CRLF, also mixed. A quote opens a quoted field only as the field's
+    first character, and is doubled inside one; elsewhere it is an ordinary character. Raises
+    `InvalidPayload` for ambiguous characters, such as a quote that is the delimiter.
     """
 
     delimiter: str = ","
-    """One character or more; where it overlaps itself, the leftmost one counts."""
+    """One or more characters; of overlapping delimiters, the leftmost counts."""
     quote: str | None = '"'
-    """One character. None: quotes mean nothing."""
+    """One character; None if fields are never quoted."""
     escape: str | None = None
-    """One character, which gives the character after it its plain meaning, in quotes and outside.
+    """One character, which makes the next character ordinary, inside and outside quotes.
 
-    Of a line end, too; of CRLF it is the CR. A quote may still be doubled. None: doubled only.
+    An escaped line end is ordinary, too; of CRLF only the CR. A quote may still be doubled. None
+    if there is no escape character.
     """
     comment: str | None = None
-    """What a line begins with that is none, where a row may begin; all else in it means nothing."""
+    """Text that a comment line begins with. Quotes in a comment line are ordinary characters."""
     encoding: str = UTF_8
-    """UTF-8, or an encoding whose bytes are characters: see `is_single_byte`."""
+    """UTF-8 or a single-byte encoding."""
 
     def __post_init__(self) -> None:
         if self.escape == self.quote:
-            # As psql has it: the quote that escapes a quote is one that is doubled.
+            # As in psql: a quote that escapes a quote is a doubled quote.
             object.__setattr__(self, "escape", None)
         marks = {
             name: value
@@ -121,14 +121,14 @@ class Dialect:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing but a delimiter and a quote of one character has a meaning."""
+        """True with a delimiter of one character, no escape and no comment."""
         return len(self.delimiter) == 1 and self.escape is None and self.comment is None
 
     @classmethod
     def of(cls, source: Source) -> Dialect:
-        """The dialect that a payload's source asks for.
+        """Make the dialect of a payload's source. Raises `InvalidPayload`.
 
-        What is in no encoding that can be split has been made UTF-8 before it is read.
+        Text that is neither UTF-8 nor of a single-byte encoding is transcoded to UTF-8 first.
         """
         encoding = known_codec(source.encoding) or UTF_8
         return cls(
@@ -138,3 +138,21 @@ class Dialect:
             source.comment,
             encoding if is_single_byte(encoding) else UTF_8,
         )
+
+
+def check_dialect(source: Source) -> None:
+    """Raise `InvalidPayload` if delimited text cannot be read as the source says."""
+    if source.encoding != AUTO and known_codec(source.encoding) is None:
+        raise InvalidPayload(
+            f"'source.encoding' must be an encoding of text, such as utf-16 or latin-1, not"
+            f" {json.dumps(source.encoding)}"
+        )
+    if source.delimited or source.format == AUTO:
+        if source.delimiter == AUTO:
+            source = replace(source, delimiter=placeholder_delimiter(source.quote))
+        Dialect.of(source)
+
+
+def placeholder_delimiter(quote: str | None) -> str:
+    """Return a delimiter that is not the quote, for a dialect whose delimiter is not detected."""
+    return "," if quote != "," else ";"

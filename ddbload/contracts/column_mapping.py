@@ -1,0 +1,173 @@
+"""Column mappings: what a payload may rename, drop and set, and how columns may be named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from ddbload.contracts.payload import ColumnMapping
+from ddbload.dynamodb.limits import MAX_NAME_BYTES
+from ddbload.errors import (
+    BadHeader,
+    ColumnNameTooLong,
+    DuplicateColumn,
+    EmptyColumnName,
+    InvalidPayload,
+)
+
+_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|[{}]")
+
+
+def shown(name: str) -> str:
+    """Quote a name for an error message, and shorten a long one."""
+    return repr(name if len(name) <= 60 else name[:57] + "...")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text with column names in braces, such as `USER#{id}`; `{{` and `}}` are literal braces."""
+
+    literals: tuple[str, ...]
+    """Texts before, between and after the columns: one more than `names`."""
+    names: tuple[str, ...]
+
+    @classmethod
+    def read(cls, text: str, attribute: str) -> Self:
+        """Read the template of an attribute. Raises `InvalidPayload`."""
+        literals, names = [""], []
+        position = 0
+        for found in _PIECE.finditer(text):
+            literals[-1] += text[position : found.start()]
+            position = found.end()
+            if found[1] is not None:
+                names.append(found[1])
+                literals.append("")
+            elif len(found[0]) == 2:
+                literals[-1] += found[0][0]
+            else:
+                raise InvalidPayload(
+                    f"the template of {shown(attribute)} has a single {found[0]!r}: write a column"
+                    " as {name}, and a literal brace as {{ or }}"
+                )
+        literals[-1] += text[position:]
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise InvalidPayload(f"the template of {shown(attribute)} is not valid UTF-8")
+        return cls(tuple(literals), tuple(names))
+
+    def fill(self, parts: Sequence[str]) -> str:
+        """Return the text with the parts filled in, or an empty text if a part is empty."""
+        if not all(parts):
+            return ""
+        said = [self.literals[0]]
+        for part, literal in zip(parts, self.literals[1:], strict=True):
+            said += (part, literal)
+        return "".join(said)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChanges:
+    """Changes to the columns of a source, or to the members of a JSON row: a checked mapping."""
+
+    rename: Mapping[str, str] = field(default_factory=dict)
+    drop: frozenset[str] = frozenset()
+    templates: Mapping[str, Template] = field(default_factory=dict)
+    """Templates by attribute; a constant has no names. Names are those of the source."""
+
+    @classmethod
+    def of(
+        cls,
+        rename: Mapping[str, str] | None = None,
+        drop: Iterable[str] = (),
+        set: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Check a payload's `mapping`.
+
+        Raises `InvalidPayload`, `DuplicateColumn`, `EmptyColumnName` and `ColumnNameTooLong`.
+        """
+        renamed, composed, dropped = dict(rename or {}), dict(set or {}), frozenset(drop)
+        for name in (*renamed.values(), *composed):
+            _check_name(name)
+        for name in renamed.keys() & dropped:
+            raise InvalidPayload(
+                f"{shown(name)} is both renamed and dropped: remove one of the two"
+            )
+        seen: dict[str, str] = {}
+        for old, new in renamed.items():
+            if new in seen:
+                raise DuplicateColumn(
+                    f"{shown(seen[new])} and {shown(old)} are both renamed to {shown(new)}; one"
+                    " would overwrite the other"
+                )
+            seen[new] = old
+            if new in composed:
+                raise DuplicateColumn(
+                    f"{shown(old)} is renamed to {shown(new)}, which the mapping also sets; one"
+                    " would overwrite the other: drop the column, or set another attribute"
+                )
+        templates = {name: Template.read(text, name) for name, text in composed.items()}
+        return cls(renamed, dropped, templates)
+
+    @property
+    def none(self) -> bool:
+        """True if nothing changes."""
+        return not (self.rename or self.drop or self.templates)
+
+    @property
+    def named(self) -> dict[str, str]:
+        """Names of the source that the mapping uses, each with its use for error messages."""
+        parts = {
+            part: f"a part of what {shown(name)} is set to"
+            for name, template in self.templates.items()
+            for part in template.names
+        }
+        return {
+            **parts,
+            **dict.fromkeys(self.rename, "to be renamed"),
+            **dict.fromkeys(self.drop, "to be dropped"),
+        }
+
+
+def column_changes(mapping: ColumnMapping) -> ColumnChanges:
+    """Check a payload's mapping. Raises what `ColumnChanges.of` raises."""
+    return ColumnChanges.of(mapping.rename, mapping.drop, mapping.set)
+
+
+def _check_name(name: str) -> None:
+    if not name:
+        raise EmptyColumnName("the mapping has an empty attribute name")
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise InvalidPayload("the mapping has an attribute name that is not valid UTF-8") from None
+    if size > MAX_NAME_BYTES:
+        raise ColumnNameTooLong(
+            f"the mapping's attribute name {shown(name)} has {size} bytes; DynamoDB's limit is"
+            f" {MAX_NAME_BYTES}"
+        )
+
+
+def check_column_names(columns: Sequence[str]) -> None:
+    """Raise if a column name is empty, repeated, too long, or not valid UTF-8."""
+    seen: dict[str, int] = {}
+    for place, name in enumerate(columns, 1):
+        if not name:
+            raise EmptyColumnName(
+                f"column {place} has no name; name all columns with --columns, and say --header"
+                " if the first row is to be skipped"
+            )
+        try:
+            size = len(name.encode())
+        except UnicodeEncodeError:
+            raise BadHeader(f"the name of column {place} is not valid UTF-8") from None
+        if size > MAX_NAME_BYTES:
+            raise ColumnNameTooLong(
+                f"the name of column {place} has {size} bytes; DynamoDB's limit is {MAX_NAME_BYTES}"
+            )
+        if name in seen:
+            raise DuplicateColumn(
+                f"columns {seen[name]} and {place} have the same name; one would overwrite the"
+                " other: name all columns with --columns, and say --header"
+            )
+        seen[name] = place
