@@ -24,8 +24,8 @@ STARTS = {
         f"lambdas/{name}.py": f"import lambdas.{name}"
         for name in ("preflight", "import_chunk", "report", "on_upload")
     },
-    "ddbload --help": "import ddbload.cli.main",
-    "ddbload import": "import ddbload.cli.main, ddbload.runs.run_import",
+    "ddbload --help": "import ddbload.cli.commands",
+    "ddbload import": "import ddbload.cli.commands, ddbload.runs.run_import",
     "a client of DynamoDB": (
         "from ddbload.aws.boto_clients import AwsSettings; from ddbload.aws.clients import Clients;"
         " Clients(AwsSettings(region='us-east-1')).dynamodb"

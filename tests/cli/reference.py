@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from ddbload.cli.main import commands
+from ddbload.cli.commands import commands
 
 WIDTH = 98
 """What click makes of a wide terminal here: 100 columns at most, two of them kept free."""

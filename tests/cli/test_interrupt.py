@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from ddbload.cli import main as module
+from ddbload.cli import commands as module
 from ddbload.cli.interrupts import raise_on_interrupt
 
 

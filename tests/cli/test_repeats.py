@@ -10,7 +10,7 @@ from typing import Any
 import click
 import pytest
 
-from ddbload.cli.main import commands, run
+from ddbload.cli.commands import commands, run
 
 COMMANDS: dict[str, click.Command] = dict(commands.commands)
 LOADING = ["convert", "import", "plan", "start"]

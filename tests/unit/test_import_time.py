@@ -40,7 +40,7 @@ def test_ledger_function_loads_few_modules(function):
 @pytest.mark.parametrize(
     ("start", "slow"),
     [
-        ("ddbload.cli.main", {"botocore", "ssl"}),
+        ("ddbload.cli.commands", {"botocore", "ssl"}),
         ("ddbload.runs.run_import", {"botocore", "click"}),
         *(
             (f"lambdas.{name}", {"click", "ddbload.runs.worker_pool"})
