@@ -96,7 +96,7 @@ def request_template(
             attributes.append(escaped(f"{quoted(name)}:{compact_json(null)}"))
             size += utf8_size(name) + value_size(null)
             continue
-        form = _form(source, slots) if builder.meant.get(name, kind) == kind else None
+        form = _form(source, slots) if builder.declared.get(name, kind) == kind else None
         if form is None:
             return None
         attributes.append(f"{escaped(quoted(name))}:{form}")

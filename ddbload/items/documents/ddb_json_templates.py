@@ -159,7 +159,7 @@ class DynamoDBJsonTemplates:
         left: set[int],
     ) -> AttributeTemplate | None:
         """None where the values have to be understood one by one."""
-        meant = self._builder.meant.get(name) or kind
+        meant = self._builder.declared.get(name) or kind
         if kind not in ("S", "N"):
             return self._whole(name, kind, content, columns, left) if meant == kind else None
         texts = columns[content.number]

@@ -1,4 +1,8 @@
-"""From a line of JSON to a DynamoDB item, or to the reason why there is none."""
+"""Builds the item of one line of JSON, with every rule and the reason for each reject.
+
+A line is an item itself, an item in an envelope (`{"Item": ...}`), or a change from an incremental
+export. Values are plain JSON, or say their types as in DynamoDB JSON.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +41,8 @@ from ddbload.rows.columns import to_octets
 from ddbload.rows.reject_lines import Defect
 
 MAX_VALUES = 1_000_000
-"""Commas in a row. Of each an item of 400 KB has a byte at least, and an export has two images; a
-row with more would take hundreds of megabytes to be read."""
+"""Most commas in a row. In an item of 400 KB each value takes a byte at least, and an export line
+has two images of it; to parse a row with more would take hundreds of megabytes."""
 
 _INCREMENT = frozenset({"Metadata", "Keys", "OldImage", "NewImage"})
 
@@ -46,33 +50,33 @@ Given = TypeVar("Given")
 
 
 class DocumentRow(NamedTuple):
-    """What a line says."""
+    """Attributes of a line, of an item or of a key."""
 
     members: Members
     """Attributes, of an item or of a key."""
     deleted: bool = False
-    """Whether they are the key of an item that is no more."""
+    """True if they are the key of an item that was deleted."""
 
 
 def bare(members: Members) -> DocumentRow:
-    """A line that is its item."""
+    """Take a line as the item itself."""
     return DocumentRow(members)
 
 
 def item_line(members: Members) -> DocumentRow:
-    """A line of a full export, `{"Item": {...}}`, or one that is its item."""
+    """Take a line of a full export, `{"Item": {...}}`, or one that is the item itself."""
     if len(members) == 1:
         ((name, content),) = members
-        # Of an item whose one attribute is called so, this would be the value: {"S": "text"}.
+        # {"Item": {"S": "text"}} is an item with one attribute named Item.
         if name == "Item" and isinstance(content, tuple) and not _is_value(content):
             return DocumentRow(content)
     return DocumentRow(members)
 
 
 def export_line(members: Members) -> DocumentRow:
-    """A line of an export, full or incremental: what became of an item between two times.
+    """Take a line of a full or an incremental export. Raises `BadValue`.
 
-    Raises `BadValue`.
+    A line without a new image says that the item was deleted.
     """
     if len(members) == 1 and members[0][0] == "Item":
         return DocumentRow(_object(members[0][1], "Item"))
@@ -90,36 +94,36 @@ def export_line(members: Members) -> DocumentRow:
 
 @dataclass(frozen=True, slots=True)
 class DocumentRules:
-    """What a run makes of documents."""
+    """Settings of a run that decide how its lines become items."""
 
     table: Table
     types: Mapping[str, str] = field(default_factory=dict)
-    """Declared ones, by attribute."""
+    """Declared types, by attribute."""
     changes: ColumnChanges = field(default_factory=ColumnChanges)
     nulls: str = OMIT
-    """What becomes of attributes without a value, one of `values.POLICIES`."""
+    """Policy for attributes without a value, one of `NULL_POLICIES`."""
     markers: frozenset[str] = frozenset()
-    """Strings that are no value."""
+    """Strings that stand for null."""
     mode: str = PUT
     position_attribute: str | None = None
-    """Where `last-wins` keeps positions."""
+    """Attribute in which mode `last-wins` stores each row's position."""
     started: float = 0.0
-    """When the run began, in seconds since the epoch."""
+    """Start of the run, in seconds since 1970."""
     typed: bool = False
-    """Whether values say their types, as in DynamoDB's JSON."""
+    """True if values say their types, as in DynamoDB JSON."""
     native: bool = False
-    """Whether these types are DynamoDB's own: then a null is a value, and a key is what it is."""
+    """True if these types come from DynamoDB: then a null is a value, and keys keep their types."""
     envelope: Callable[[Members], DocumentRow] = bare
 
     @property
-    def meant(self) -> dict[str, str]:
-        """The types that attributes are to have. Those of keys are the table's."""
+    def declared(self) -> dict[str, str]:
+        """Declared types of attributes, and those that the table declares for keys."""
         keys = () if self.native else (*self.table.index_keys, *self.table.keys)
         return {**{key.name: key.type for key in keys}, **self.types}
 
 
 class AttributeDefect(Exception):
-    """A defect of an attribute, with its name."""
+    """Defect of an attribute whose name is known."""
 
     def __init__(self, name: str, bad: BadValue) -> None:
         super().__init__(bad.detail)
@@ -127,21 +131,21 @@ class AttributeDefect(Exception):
 
 
 class DocumentBuilder:
-    """Makes items for one table out of lines of JSON."""
+    """Builder of items for one table from lines of JSON."""
 
     def __init__(self, rules: DocumentRules) -> None:
         self.rules = rules
         table = rules.table
-        self.meant = rules.meant
+        self.declared = rules.declared
         self.key_names = [key.name for key in table.keys]
         self._indexed = {key.name for key in table.index_keys}
-        # What is not there is in no index: their limits do not matter.
+        # A deletion touches no index, so the limits of index keys do not apply.
         kept = () if rules.mode == DELETE else table.index_keys
         self.checked_keys = [*table.keys, *kept]
         self.position_attribute = rules.position_attribute if rules.mode == LAST_WINS else None
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
-        """The item of a line that begins at `byte`. A `Defect` names its attribute."""
+        """Build the item of a line that begins at `byte`. A defect names its attribute."""
         try:
             return self._build(data, byte)
         except UnicodeDecodeError as error:
@@ -153,19 +157,19 @@ class DocumentBuilder:
             return Defect(bad.cause, bad.detail)
 
     def attribute_of(self, name: str, value: Json) -> AttributeValue | None:
-        """An attribute, of its value in the row. None where there is none. Raises `BadValue`."""
+        """Return the attribute for a value in the row; None to leave it out. Raises `BadValue`."""
         return self._or_null(name, self._value_of(name, value))
 
     def composed(
         self, name: str, template: Template, values: Mapping[str, Json]
     ) -> AttributeValue | None:
-        """An attribute, of a template and a row's values. Raises `BadValue`."""
+        """Return the attribute for a template and a row's values. Raises `BadValue`."""
         text = template.fill([self._part(values.get(part)) for part in template.names])
-        found = convert_members({"S": text}, self.meant.get(name)) if text else None
+        found = convert_value({"S": text}, self.declared.get(name)) if text else None
         return self._or_null(name, found)
 
     def check_key(self, name: str, value: AttributeValue) -> None:
-        """Raise `BadValue` where an attribute is a key, and no such value can be."""
+        """Raise `BadValue` if an attribute is a key, and DynamoDB refuses such a value for it."""
         for key in self.checked_keys:
             if key.name == name:
                 check_key(key, value)
@@ -173,29 +177,29 @@ class DocumentBuilder:
     def _or_null(self, name: str, value: AttributeValue | None) -> AttributeValue | None:
         if value is not None or name in self.key_names:
             return value
-        null = null_of(self.meant.get(name, "S"), self.rules.nulls, name in self._indexed)
+        null = null_of(self.declared.get(name, "S"), self.rules.nulls, name in self._indexed)
         if null is REFUSED:
             raise BadValue("null_value", "no value, and nulls are to be rejected")
         return None if null is None else null.attribute
 
     def _value_of(self, name: str, value: Json) -> AttributeValue | None:
         if self.rules.typed:
-            found = check_value(plain_within(value))
+            found = check_value(plain_json(value))
             if "NULL" in found:
                 return self._null_of_typed()
         elif value is None:
             return None
-        elif isinstance(value, bytes) and self.meant.get(name) == "S":
-            # Text takes any number, DynamoDB's numbers do not.
+        elif isinstance(value, bytes) and self.declared.get(name) == "S":
+            # Text keeps any number; type N has limits.
             return {"S": value.decode()}
         else:
             found = attribute(value)
         if self.rules.markers and found.get("S") in self.rules.markers:
             return None
-        return convert_members(found, self.meant.get(name))
+        return convert_value(found, self.declared.get(name))
 
     def _null_of_typed(self) -> AttributeValue | None:
-        # There it is a value like others, unless the run says what else it is to be.
+        # In data of DynamoDB a null is a value like others, unless the run has a null policy.
         return {"NULL": True} if self.rules.native and self.rules.nulls == OMIT else None
 
     def _build(self, data: bytes, byte: int) -> Item | Defect:
@@ -212,7 +216,7 @@ class DocumentBuilder:
                 "deletion", f"a deletion, and mode {self.rules.mode} deletes nothing; use mode put"
             )
         attributes = self._attributes(row.members, keys_only=deletes or row.deleted)
-        # Without a table nothing is a key, and it is for others to say what becomes of deletions.
+        # A conversion has no table, so no keys: any key of a deletion will do.
         keys = len(self.key_names) or len(row.members)
         if row.deleted and self.rules.changes.none and len(row.members) > keys:
             return Defect("bad_export", "Keys has other attributes than the table's keys")
@@ -245,7 +249,10 @@ class DocumentBuilder:
         return made
 
     def sources(self, members: Iterable[tuple[str, Given]]) -> dict[str, Given | Template]:
-        """What each attribute is made of. Raises `BadValue` and `Misnamed`."""
+        """Return the value or the template for each attribute.
+
+        Raises `BadValue` and `AttributeDefect`.
+        """
         changes = self.rules.changes
         sources: dict[str, Given | Template] = {}
         seen: set[str] = set()
@@ -267,13 +274,13 @@ class DocumentBuilder:
         return sources
 
     def _part(self, value: Json) -> str:
-        """A value as a part of a text; empty where there is none."""
+        """Return a value as text for a template; empty if it is missing. Raises `BadValue`."""
         if value is None:
             return ""
         if isinstance(value, bytes) and not self.rules.typed:
             return value.decode()
         ((kind, content),) = (
-            check_value(plain_within(value)) if self.rules.typed else attribute(value)
+            check_value(plain_json(value)) if self.rules.typed else attribute(value)
         ).items()
         if kind == "NULL" or (kind == "S" and content in self.rules.markers):
             return ""
@@ -303,7 +310,7 @@ class DocumentBuilder:
 
 
 def check_key(key: KeyAttribute, value: AttributeValue) -> None:
-    """Raise `BadValue` for what DynamoDB does not take as a key, of a table or of an index."""
+    """Raise `BadValue` if DynamoDB refuses a value as a key of the table or of an index."""
     ((kind, content),) = value.items()
     if kind != key.type:
         raise BadValue("wrong_type", f"of type {kind}; the key attribute is of {key.type}")
@@ -315,25 +322,22 @@ def check_key(key: KeyAttribute, value: AttributeValue) -> None:
 
 
 def identity(value: AttributeValue) -> Hashable:
-    """The same for values that are one key to DynamoDB, within their type."""
+    """Return an identity that is equal for equal keys, within a type."""
     ((kind, content),) = value.items()
     text: str = content
     return parse_number(text).value if kind == "N" else to_octets(text)
 
 
-def plain_within(value: Json) -> object:
-    """What `checked` takes, of nothing that is nested deeper than it would have it.
-
-    Raises `BadValue`.
-    """
+def plain_json(value: Json) -> object:
+    """Return parsed JSON with objects as `dict`. Raises `BadValue`, for too deep a nesting, too."""
     try:
         return plain(value)
     except RecursionError:
         raise nesting_error() from None
 
 
-def convert_members(value: AttributeValue, kind: str | None) -> AttributeValue:
-    """A value as the type that is declared for it has it. Raises `BadValue`."""
+def convert_value(value: AttributeValue, kind: str | None) -> AttributeValue:
+    """Convert a value to the declared type. Raises `BadValue`."""
     ((found, content),) = value.items()
     if kind is None or found == kind:
         return value

@@ -130,7 +130,7 @@ class JsonColumns:
         self, name: str, column: Sequence[Json], kind: type, left: set[int]
     ) -> AttributeTemplate | None:
         """Of values of one type. None where they have to be understood one by one."""
-        meant = self._builder.meant.get(name)
+        meant = self._builder.declared.get(name)
         texts: Sequence[str] = column  # type: ignore[assignment] # of strings
         if kind is bool and meant in (None, "BOOL"):
             cells = ["true" if value else "false" for value in column]

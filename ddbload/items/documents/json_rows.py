@@ -39,7 +39,7 @@ class JsonRows:
     def __init__(self, builder: DocumentBuilder) -> None:
         rules = builder.rules
         self._builder = builder
-        self._special = {*builder.meant, *(key.name for key in builder.checked_keys)}
+        self._special = {*builder.declared, *(key.name for key in builder.checked_keys)}
         self._names: dict[str, Name] = {}
         self.possible = (
             rules.changes.none
