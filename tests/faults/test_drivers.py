@@ -66,7 +66,7 @@ class Loaded:
 
     @property
     def counts(self) -> RowCounts:
-        return self.scheduler.settlement.counts
+        return self.scheduler.outcomes.counts
 
 
 @pytest.fixture(autouse=True)
@@ -224,7 +224,7 @@ def test_a_table_that_takes_little(server, load, engine):
     server.fail_at_random(5, ["unprocessed_some", "unprocessed_all", "ThrottlingException"], 0.6)
     loaded = load(engine, range(400))
     assert_complete(loaded)
-    assert loaded.scheduler.work.throttled > 10
+    assert loaded.scheduler.stats.throttled > 10
 
 
 # Answers that do not come in time
@@ -253,7 +253,7 @@ def test_answers_that_do_not_come_in_time(server, impatient, engine, fault):
     loaded = _load(server, impatient, engine, list(range(150)))
     assert_complete(loaded)
     assert loaded.counts == RowCounts(read=150, written=150)
-    assert loaded.scheduler.work.retries >= 2
+    assert loaded.scheduler.stats.retries >= 2
     written = loaded.table
     _settle(server)
     assert stored(server, loaded.name) == written
@@ -282,4 +282,4 @@ def test_nobody_listens(server):
         server, Clients(settings), "sync", [1, 2], deadline=0.3, clock=clock, sleep=clock.sleep
     )
     assert loaded.counts == RowCounts()
-    assert loaded.scheduler.work.requests > 5
+    assert loaded.scheduler.stats.requests > 5

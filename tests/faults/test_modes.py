@@ -75,7 +75,7 @@ def credentials(monkeypatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "made-up")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
     # Waits are of the right shape; here they need not be sat out.
-    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.ENOUGH", float("inf"))
+    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.EARLY_CUT_UNITS", float("inf"))
 
 
 @pytest.fixture(scope="module")

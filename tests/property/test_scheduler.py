@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.write.pacing.adaptive_rate import SLOWEST
+from ddbload.write.pacing.adaptive_rate import MIN_UNITS_PER_SECOND
 from tests.unit.write.simulated import FAULTS, MAX_LATENCY, Simulation, World
 
 LONGEST_BACK_OFF = 20.0
@@ -46,8 +46,8 @@ def worlds(**settled: Any) -> st.SearchStrategy[Simulation]:
 
 @given(worlds())
 def test_every_row_before_the_frontier_is_counted_once(run):
-    counts = run.scheduler.settlement.counts
-    before = range(run.scheduler.settlement.frontier)
+    counts = run.scheduler.outcomes.counts
+    before = range(run.scheduler.outcomes.frontier)
     rejected = {row for row in before if run.source[row].rejected or row in run.scheduler.refused}
     written = {row for row in before if row in run.said_written}
     assert counts.conserved
@@ -60,7 +60,7 @@ def test_every_row_before_the_frontier_is_counted_once(run):
 @given(worlds())
 def test_a_row_is_released_once_and_only_when_it_is_settled(run):
     assert len(set(run.released)) == len(run.released)
-    frontier = run.scheduler.settlement.frontier
+    frontier = run.scheduler.outcomes.frontier
     sent = {row for row in range(frontier) if not run.source[row].rejected}
     assert sent <= set(run.released)
     for row in run.released:
@@ -98,14 +98,14 @@ def test_where_no_write_lands_after_its_answer_the_last_valid_row_stays(run):
 
 @given(worlds(faults=FAULTS))
 def test_what_counts_as_written_is_in_the_table_or_overwritten_by_a_later_row(run):
-    for row in range(run.scheduler.settlement.frontier):
+    for row in range(run.scheduler.outcomes.frontier):
         if row in run.said_written:
             assert run.table[run.source[row].key] >= row
 
 
 @given(worlds(faults=FAULTS))
 def test_what_counts_as_superseded_gave_way_to_a_later_row(run):
-    for row in range(run.scheduler.settlement.frontier):
+    for row in range(run.scheduler.outcomes.frontier):
         source = run.source[row]
         if row in run.said_written or row in run.scheduler.refused or source.rejected:
             continue
@@ -114,12 +114,12 @@ def test_what_counts_as_superseded_gave_way_to_a_later_row(run):
 
 @given(worlds(to_the_end=True, max_wcu=None))
 def test_it_ends_soon_after_the_table_recovers(run):
-    assert run.scheduler.settlement.frontier == len(run.source)
+    assert run.scheduler.outcomes.frontier == len(run.source)
     bad = sum(not row.valid for row in run.source)
     requests = len(run.source) + (SPLITS + 1) * bad
     assert run.answers_since <= requests
     # The rate that the faults left: rows of one unit each take so long at the slowest.
-    slowly = len(run.source) / SLOWEST
+    slowly = len(run.source) / MIN_UNITS_PER_SECOND
     limit = 2 * LONGEST_BACK_OFF + requests * MAX_LATENCY + slowly
     assert run.now - run.recovered_at <= limit
 

@@ -17,7 +17,6 @@ from typing import Any
 from unittest import mock
 
 from ddbload.dynamodb import limits
-from ddbload.write.scheduler import row_limits
 from ddbload.write.scheduler.messages import (
     Accepted,
     Answer,
@@ -28,6 +27,7 @@ from ddbload.write.scheduler.messages import (
     Unsure,
 )
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
+from ddbload.write.scheduler.scheduler import Scheduler
 from tests.sim.table import Table
 from tests.sim.worker import BreachError, Row, Worker
 from tests.sim.world import CREDENTIALS, LANDS, SLOW, TIME_OUT, WORDS, World
@@ -64,7 +64,7 @@ class Simulation:
     def run(self) -> Simulation:
         with (
             mock.patch.object(limits, "MAX_BATCH_ROWS", self.world.batch_rows),
-            mock.patch.object(row_limits, "MAX_AHEAD", self.world.ahead),
+            mock.patch.object(Scheduler, "MAX_AHEAD", self.world.ahead),
         ):
             self._invoke()
             for _ in range(MAX_STEPS):

@@ -86,7 +86,7 @@ def test_half_an_hour_at_90_per_cent_rejection_abandons_nothing():
         Load(rows=rows),
         refuses=lambda now: 0.9 if now < half_an_hour else 0.0,
     ).run(2 * half_an_hour)
-    counts = writer.scheduler.settlement.counts
+    counts = writer.scheduler.outcomes.counts
     during = flow.total(1, 30)
     say(f"{counts}, {during.requests / 1740:.1f} requests a second, all done at {flow.now:.0f} s")
     assert counts.read == counts.written == rows

@@ -76,7 +76,7 @@ def test_the_slowest_table_gets_on_within_an_invocation(provisioned):
     written = sum(run.table.usage.accepted)
     assert written >= 0.8 * 840 * provisioned
     # What is ahead of the first row that is not written is written again after a deadline.
-    assert run.writer.scheduler.settlement.frontier >= written - 500 > 0
+    assert run.writer.scheduler.outcomes.frontier >= written - 500 > 0
 
 
 def test_an_outage_of_ten_seconds_costs_less_than_a_minute():
@@ -103,7 +103,7 @@ def test_a_hot_key_slows_itself_alone(tells):
 
 def test_time_goes_on_and_every_row_goes_once():
     run = flow(Capacity(), Load(rows=20_000)).run(math.inf)
-    counts = run.writer.scheduler.settlement.counts
+    counts = run.writer.scheduler.outcomes.counts
     assert counts.read == counts.written == 20_000
     assert list(run.source.partition_keys[:201:100]) == [1, 1, 2]
     assert sum(run.table.usage.accepted) == 20_000

@@ -105,7 +105,7 @@ def test_a_later_row_that_another_invocation_overwrites_is_found(monkeypatch):
 
 
 def test_a_later_row_that_is_inserted_first_is_found(monkeypatch):
-    monkeypatch.setattr(unsettled_rows, "FirstWins", KeyOrdering)
+    monkeypatch.setattr(unsettled_rows, "FirstWinsOrdering", KeyOrdering)
     assert caught()
 
 

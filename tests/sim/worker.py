@@ -57,7 +57,7 @@ class Worker:
             pacing=Pacing(rng, world.max_wcu, now),
             batch_rows=world.batch_rows if world.mode == "put" else 1,
             first_wins=world.mode == "insert",
-            released=self.released.extend,
+            on_release=self.released.extend,
         )
         self.flights: dict[int, Batch] = {}
         self.written: set[int] = set()
@@ -74,11 +74,11 @@ class Worker:
     @property
     def cursor(self) -> int:
         """The first row that is not settled."""
-        return self.first + self.scheduler.settlement.frontier
+        return self.first + self.scheduler.outcomes.frontier
 
     @property
     def counts(self) -> RowCounts:
-        return self.scheduler.settlement.counts
+        return self.scheduler.outcomes.counts
 
     def step(self, now: float) -> Batch | Wait | Finished:
         """What the scheduler says, after it was told of some rows."""
@@ -112,7 +112,7 @@ class Worker:
         if self.flights:
             raise BreachError("it is finished, and requests are under way")
         scheduler = self.scheduler
-        before = range(scheduler.settlement.frontier)
+        before = range(scheduler.outcomes.frontier)
         counts = self.counts
         rejected = sum(self.row(row).rejected or row in scheduler.refused for row in before)
         written = [row for row in before if row in self.written]
@@ -149,7 +149,7 @@ class Worker:
         count = min(most, scheduler.room(), self._left - self._told)
         first = scheduler.reserve_handles(count)
         self._told += count
-        if scheduler.settlement.ahead > self._world.ahead:
+        if scheduler.outcomes.ahead > self._world.ahead:
             raise BreachError("more rows are known than may be")
         together: list[int] = []
         for handle in range(first, self._told):

@@ -188,18 +188,18 @@ class _ChunkImport:
             pacing=context.pacing or worker_pacing(self._record, context),
             batch_rows=self._requests.most_rows,
             first_wins=first_wins(options),
-            released=self._intake.release,
+            on_release=self._intake.release,
         )
 
     @property
     def only_waited(self) -> bool:
         """Whether no request went, because the rate or the budget had none to give."""
-        return self._scheduler.paced and not self.sent
+        return self._scheduler.waited_for_capacity and not self.sent
 
     @property
     def sent(self) -> int:
         """How many requests went."""
-        return self._scheduler.work.requests
+        return self._scheduler.stats.requests
 
     @property
     def bytes_read(self) -> int:
@@ -209,7 +209,7 @@ class _ChunkImport:
     @property
     def trouble(self) -> str | None:
         """Why a request was last not answered well: a code."""
-        return self._scheduler.trouble
+        return self._scheduler.last_error
 
     def run(self) -> Segment | None:
         """The segment, or None when no row was settled. Raises what ended the work early."""
@@ -285,15 +285,15 @@ class _ChunkImport:
         return self._context.should_stop()
 
     def _report_progress(self) -> None:
-        counts: RowCounts = self._scheduler.settlement.counts
+        counts: RowCounts = self._scheduler.outcomes.counts
         self._context.progress(
             ChunkProgress(
-                self._task.chunk.chunk, counts, self._scheduler.work, self._intake.bytes_read
+                self._task.chunk.chunk, counts, self._scheduler.stats, self._intake.bytes_read
             )
         )
 
     def _segment(self) -> Segment:
-        settlement = self._scheduler.settlement
+        settlement = self._scheduler.outcomes
         end = self._intake.cursor(settlement.frontier)
         everything = self._intake.exhausted and not settlement.ahead
         return Segment(
@@ -302,7 +302,7 @@ class _ChunkImport:
             end=end,
             proven=everything and end.byte == self._task.chunk.end,
             rows=settlement.counts,
-            work=self._scheduler.work,
+            work=self._scheduler.stats,
             rejects=None,
         )
 
@@ -310,7 +310,7 @@ class _ChunkImport:
         """Count identical items as written where another invocation may have put them."""
         if self._attempt is None:
             return segment
-        settlement, own = self._scheduler.settlement, 0
+        settlement, own = self._scheduler.outcomes, 0
         identical = settlement.count(RowOutcome.IDENTICAL)
         if identical:
             own = self._intake.identical_within(self._attempt.others(segment.end.byte))
@@ -332,7 +332,7 @@ class _ChunkImport:
             return
         if counted is not None and (counted.proven or counted.end != segment.end):
             return
-        last, end = self._scheduler.last_put(), segment.end.byte
+        last, end = self._scheduler.last_possible_write(), segment.end.byte
         self._attempt.trim(end, end if last is None else self._intake.byte(last) + 1)
 
     def _write(self, segment: Segment) -> Segment:

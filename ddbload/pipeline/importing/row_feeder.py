@@ -19,7 +19,6 @@ from ddbload.pipeline.reading.source_objects import chunk_blocks
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.reject_lines import Defect, reject_line
 from ddbload.source.decoding.decoded_source import DecodedSource
-from ddbload.write.scheduler import row_limits
 from ddbload.write.scheduler.scheduler import Scheduler
 
 PIECE_BYTES = 64 * 1024
@@ -166,11 +165,11 @@ class RowFeeder:
     def _read_ahead(self, scheduler: Scheduler) -> None:
         """Read blocks, until there are enough rows to be spread; raises what it meets first."""
         held = self._held
-        held.forget(scheduler.settlement.frontier)
+        held.forget(scheduler.outcomes.frontier)
         if self._late is not None:
             raise self._late
         enough, until = self._reached.byte + GATHERED_BYTES, self._clock() + GATHER_SECONDS
-        while held.rows - self._told < row_limits.READY_ROWS and self._reached.byte < enough:
+        while held.rows - self._told < scheduler.READY_ROWS and self._reached.byte < enough:
             try:
                 block = next(self._blocks, None)
             except DdbloadError as error:
@@ -189,9 +188,9 @@ class RowFeeder:
 
     def _untouched(self) -> int | None:
         """The byte before which nothing was put, where nothing was; not to be asked at the end."""
-        if self._scheduler is None or self._scheduler.settlement.counts.written:
+        if self._scheduler is None or self._scheduler.outcomes.counts.written:
             return None
-        return self._held.byte(self._scheduler.settlement.frontier)
+        return self._held.byte(self._scheduler.outcomes.frontier)
 
     def _offer_rows(self, scheduler: Scheduler, held: PendingRequests, count: int) -> None:
         first = scheduler.reserve_handles(count)

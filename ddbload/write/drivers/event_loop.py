@@ -110,6 +110,6 @@ def _take(job: Job[RawTransport], loop: HttpLoop, pause: float) -> None:
     """Hand the scheduler what has come, waiting up to `pause` seconds for the first."""
     for (batch, signed), outcome in loop.wait(pause):
         if isinstance(outcome, Response) and outcome.resent:
-            job.scheduler.doubt(batch)
+            job.scheduler.note_resent(batch)
         answer = job.transport.answer(outcome, signed, partial(job.items, batch.handles))
         job.scheduler.answered(batch, answer, job.clock())

@@ -11,35 +11,35 @@ from ddbload.write.pacing.wcu_budget import BURST_SECONDS, TokenBucket
 
 REQUEST_MARGIN = 1.25
 """Factor on the size of requests while answers are slow, so that they suffice."""
-ROUNDING = 1e-6
+TIME_TOLERANCE = 1e-6
 """Tolerance when times are compared."""
 PERIOD = 1.0
 """Seconds between changes of the rate."""
-RAISE = 0.003
+RISE_PER_SECOND = 0.003
 """Share by which the rate rises each second, right after units were returned."""
-DOUBLING = 20.0
+RISE_DOUBLING_SECONDS = 20.0
 """Seconds without a return after which the rate rises twice as fast."""
-MOST_RAISES = 10
+MAX_RISE_FACTOR = 10
 """Fastest rise, as a multiple. Faster would use up saved burst capacity at once."""
-FAST = 1.25
+KNOWN_RATE_RISE = 1.25
 """Factor by which the rate rises each second, up to the units that were lately taken."""
-FADING = 0.8
+TAKEN_DECAY = 0.8
 """Factor on the remembered taken units after each period in which units were returned."""
-BREAKDOWN = 0.98
+OUTAGE_SHARE = 0.98
 """A larger returned share says nothing about the table's capacity."""
-SHORTEST = 0.1
+MIN_SENDING_SECONDS = 0.1
 """Shortest time, in seconds, that units are divided by."""
-ENOUGH = 100
+EARLY_CUT_UNITS = 100
 """Units that suffice to lower the rate early when most of them were returned."""
-FEW = 25
-"""With fewer units, a returned one is no evidence yet …"""
-FEW_BACK = 3
-"""… unless this many were returned, and most were."""
-FEW_SECONDS = 5.0
+MIN_EVIDENCE_UNITS = 25
+"""Units needed before the rate changes, unless most of them were returned."""
+MIN_RETURNED_UNITS = 3
+"""Returned units needed before the rate changes, if there is little other evidence."""
+MAX_UNDECIDED_SECONDS = 5.0
 """Longest time, in seconds, without a change, however little is known."""
-NOTED = 0.01
+MIN_RETURNED_SHARE = 0.01
 """Returned share below which no limit is set: a limit costs about as much."""
-SLOWEST = 1.0
+MIN_UNITS_PER_SECOND = 1.0
 """Lowest rate, units a second."""
 
 
@@ -47,41 +47,41 @@ class AdaptiveRate:
     """Rate in write units a second; unlimited until the table first returns units.
 
     Once a second, or sooner when most units are returned, the rate is lowered by the returned
-    share, to the units that were taken. While nothing is returned it rises: by `RAISE` a second at
-    first, faster the longer this lasts. At a table's limit both balance, and about that share of
-    all rows is returned.
+    share, to the units that were taken. While nothing is returned it rises: at first by the share
+    `RISE_PER_SECOND`, faster the longer this lasts. At a table's limit both balance, and about that
+    share of all rows is returned.
     """
 
     def __init__(
         self,
         now: float = 0.0,
         units_per_second: float = math.inf,
-        slowest: float = SLOWEST,
-        raised: float = RAISE,
+        min_rate: float = MIN_UNITS_PER_SECOND,
+        rise: float = RISE_PER_SECOND,
     ) -> None:
-        """Start at `units_per_second`; the rate rises by the share `raised` each second."""
+        """Start at `units_per_second`; the rate rises by the share `rise` each second."""
         self.units_per_second = units_per_second
-        self._slowest = slowest
-        self._raise = raised
+        self._min_rate = min_rate
+        self._rise = rise
         # Units a second that were lately taken: up to this the rate rises fast.
-        self._taken = units_per_second
+        self._taken_rate = units_per_second
         self._bucket = TokenBucket(now)
-        # Requests sent since `_since`: their number, the times of the first and the last one, their
-        # units, the units that count as evidence, and the returned units among these.
-        self._since = now
-        self._count = 0
-        self._first = 0.0
-        self._last = 0.0
+        # Requests sent since `_changed_at`: their number, the times of the first and the last one,
+        # their units, the units that count as evidence, and the returned units among these.
+        self._changed_at = now
+        self._requests = 0
+        self._first_sent_at = 0.0
+        self._last_sent_at = 0.0
         self._units = 0
-        self._telling = 0
-        self._back = 0
+        self._evidence_units = 0
+        self._returned = 0
         # Seconds since units were last returned.
-        self._quiet = 0.0
+        self._quiet_seconds = 0.0
 
     @property
-    def slowest(self) -> bool:
+    def at_minimum(self) -> bool:
         """The rate is at its minimum."""
-        return self.units_per_second <= self._slowest
+        return self.units_per_second <= self._min_rate
 
     def request_units(self, seconds: float = BURST_SECONDS) -> float:
         """Compute the units that one request may carry in these seconds."""
@@ -92,94 +92,105 @@ class AdaptiveRate:
         rate = self.units_per_second
         return now if rate == math.inf else self._bucket.ready_at(rate, now)
 
-    def pay(self, units: int) -> None:
-        """Count a request that is sent."""
+    def charge(self, units: int) -> None:
+        """Count the units of a request that is sent."""
         self._bucket.take(units)
 
     def answered(
-        self, units: int, back: int, sent_at: float, now: float, stubborn: int = 0
+        self, units: int, returned: int, sent_at: float, now: float, stubborn: int = 0
     ) -> None:
-        """Learn from an answer that returned `back` of the request's units.
+        """Learn from an answer that returned `returned` of the request's units.
 
-        `stubborn`: units of rows that are no evidence for others; `back` does not include them.
+        `stubborn`: units of rows that are no evidence for others; `returned` does not include them.
         """
-        if sent_at < self._since:
+        if sent_at < self._changed_at:
             # Requests sent before the rate changed say nothing about the new rate.
             return
-        if not self._count:
-            self._first = self._last = sent_at
-        self._last = max(self._last, sent_at)
-        self._count += 1
+        if not self._requests:
+            self._first_sent_at = self._last_sent_at = sent_at
+        self._last_sent_at = max(self._last_sent_at, sent_at)
+        self._requests += 1
         self._units += units
-        self._telling += units - stubborn
-        self._back += back
-        passed = self._passed
-        if not self._overloaded and (passed < PERIOD - ROUNDING or self._few(passed)):
+        self._evidence_units += units - stubborn
+        self._returned += returned
+        seconds = self._sending_seconds
+        if not self._overloaded and (
+            seconds < PERIOD - TIME_TOLERANCE or self._lacks_evidence(seconds)
+        ):
             return
         if self.units_per_second != math.inf:
-            self._change(passed)
-        elif self._back > NOTED * self._telling and self._back >= FEW_BACK:
-            self._begin(passed)
+            self._adjust(seconds)
+        elif (
+            self._returned > MIN_RETURNED_SHARE * self._evidence_units
+            and self._returned >= MIN_RETURNED_UNITS
+        ):
+            self._set_first_rate(seconds)
             self._bucket = TokenBucket(now)
-        self._since = now
-        self._count = self._units = self._telling = self._back = 0
+        self._changed_at = now
+        self._requests = self._units = self._evidence_units = self._returned = 0
 
     @property
-    def _passed(self) -> float:
+    def _sending_seconds(self) -> float:
         """Seconds over which these requests were sent; 0 if unknown.
 
         Waiting for answers, or for rows to send, does not count.
         """
-        if self._count < 2:
+        if self._requests < 2:
             return 0.0
-        return (self._last - self._first) * self._count / (self._count - 1)
+        return (self._last_sent_at - self._first_sent_at) * self._requests / (self._requests - 1)
 
     @property
     def _overloaded(self) -> bool:
         """Most units are returned, of enough to be evidence."""
         rate = self.units_per_second
-        enough = ENOUGH if rate == math.inf else max(ENOUGH, rate * PERIOD / 10)
-        return 2 * self._back > self._telling >= enough
+        enough = EARLY_CUT_UNITS if rate == math.inf else max(EARLY_CUT_UNITS, rate * PERIOD / 10)
+        return 2 * self._returned > self._evidence_units >= enough
 
     @property
-    def _share(self) -> float:
-        return self._back / self._telling
+    def _returned_share(self) -> float:
+        return self._returned / self._evidence_units
 
-    def _few(self, passed: float) -> bool:
+    def _lacks_evidence(self, seconds: float) -> bool:
         """Return whether there is too little evidence for a change."""
-        if not self._telling:
+        if not self._evidence_units:
             return True
-        if not self._back or passed >= FEW_SECONDS:
+        if not self._returned or seconds >= MAX_UNDECIDED_SECONDS:
             return False
-        if self._back < FEW_BACK and (self._telling < FEW or self.units_per_second == math.inf):
+        if self._returned < MIN_RETURNED_UNITS and (
+            self._evidence_units < MIN_EVIDENCE_UNITS or self.units_per_second == math.inf
+        ):
             return True
-        return self._telling < FEW and 2 * self._back <= self._telling
+        return (
+            self._evidence_units < MIN_EVIDENCE_UNITS and 2 * self._returned <= self._evidence_units
+        )
 
-    def _begin(self, passed: float) -> None:
-        sent = self._units / max(passed, SHORTEST)
-        share = self._share
-        if passed >= PERIOD and share <= BREAKDOWN:
-            self._taken = sent * (1 - share)
-        self.units_per_second = max(sent * max(1 - share, 0.5), self._slowest)
+    def _set_first_rate(self, seconds: float) -> None:
+        sent = self._units / max(seconds, MIN_SENDING_SECONDS)
+        share = self._returned_share
+        if seconds >= PERIOD and share <= OUTAGE_SHARE:
+            self._taken_rate = sent * (1 - share)
+        self.units_per_second = max(sent * max(1 - share, 0.5), self._min_rate)
 
-    def _change(self, passed: float) -> None:
+    def _adjust(self, seconds: float) -> None:
         rate = self.units_per_second
-        sent = self._units / max(passed, SHORTEST)
-        share = self._share
-        if share <= BREAKDOWN:
+        sent = self._units / max(seconds, MIN_SENDING_SECONDS)
+        share = self._returned_share
+        if share <= OUTAGE_SHARE:
             if share:
-                faded = FADING ** min(passed, PERIOD)
-                self._taken = 0.0 if self._taken == math.inf else self._taken * faded
-            self._taken = max(self._taken, sent * (1 - share))
+                decay = TAKEN_DECAY ** min(seconds, PERIOD)
+                self._taken_rate = 0.0 if self._taken_rate == math.inf else self._taken_rate * decay
+            self._taken_rate = max(self._taken_rate, sent * (1 - share))
         if share:
-            self._quiet = 0.0
+            self._quiet_seconds = 0.0
             # While little is sent, few returned units say little about the rate.
             rate = max(min(rate, sent) * (1 - share), rate * (1 - 2 * share), rate / 2)
         else:
-            self._quiet += passed
+            self._quiet_seconds += seconds
         if sent >= rate / 2:
             # Otherwise the rate does not limit the run, and a higher one is unproven.
-            known = 0.0 if share else min(rate * FAST, self._taken)
-            raised = self._raise * min(2 ** (self._quiet / DOUBLING), MOST_RAISES)
-            rate = max(known, rate * (1 + passed * raised))
-        self.units_per_second = max(rate, self._slowest)
+            known = 0.0 if share else min(rate * KNOWN_RATE_RISE, self._taken_rate)
+            rise = self._rise * min(
+                2 ** (self._quiet_seconds / RISE_DOUBLING_SECONDS), MAX_RISE_FACTOR
+            )
+            rate = max(known, rate * (1 + seconds * rise))
+        self.units_per_second = max(rate, self._min_rate)

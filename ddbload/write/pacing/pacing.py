@@ -15,7 +15,7 @@ from ddbload.write.pacing.wcu_budget import BURST_SECONDS, WcuBudget
 
 MAX_LEVEL = 9
 """Highest back-off level: waits of up to 20 s."""
-LEARNING = 0.2
+LATENCY_WEIGHT = 0.2
 """Weight of the latest answer in the average latency."""
 
 
@@ -33,15 +33,15 @@ class CongestionBackoff:
         self._raised_at = -math.inf
         self._passed_at = -math.inf
 
-    def refused(self, sent_at: float, now: float) -> None:
+    def throttled(self, sent_at: float, now: float) -> None:
         """Back off after a throttled request, unless others passed since it was sent.
 
         If others pass, the rate is too high (`AdaptiveRate`), and waiting would not help.
         """
         if self._passed_at <= sent_at:
-            self.trouble(sent_at, now)
+            self.failed(sent_at, now)
 
-    def trouble(self, sent_at: float, now: float) -> None:
+    def failed(self, sent_at: float, now: float) -> None:
         """Raise the level for a request sent at `sent_at` that was not answered."""
         if sent_at >= self._raised_at:
             self._level = min(self._level + 1, MAX_LEVEL)
@@ -61,7 +61,7 @@ class SentUnits:
     at: float
     units: int
     """Write units of the rows."""
-    paid: float
+    charge: float
     """Units charged to the budget; 0 without one."""
 
 
@@ -109,47 +109,47 @@ class Pacing:
 
     def send(self, units: int, now: float) -> SentUnits:
         """Count a request that is sent with rows of these units."""
-        self._rate.pay(units)
-        return SentUnits(now, units, 0.0 if self._budget is None else self._budget.pay(units))
+        self._rate.charge(units)
+        return SentUnits(now, units, 0.0 if self._budget is None else self._budget.charge(units))
 
     def accepted(
         self,
         sent: SentUnits,
-        taken: int,
-        back: ReturnedUnits,
+        written: int,
+        returned: ReturnedUnits,
         consumed: float,
         now: float,
     ) -> None:
-        """Learn from an answer: `taken` units were written, `back` was returned.
+        """Learn from an answer: `written` units were written, `returned` came back.
 
         `consumed`: write capacity units that DynamoDB reports.
         """
         if self._budget is not None:
-            self._budget.settle(sent.paid, sent.units, taken, consumed)
-        self._answered(sent, back, now)
-        if taken == sent.units:
+            self._budget.settle(sent.charge, sent.units, written, consumed)
+        self._answered(sent, returned, now)
+        if written == sent.units:
             self._backoff.passed(now)
-        elif back.units and not taken:
-            self._backoff.refused(sent.at, now)
+        elif returned.units and not written:
+            self._backoff.throttled(sent.at, now)
 
-    def throttled(self, sent: SentUnits, back: ReturnedUnits, now: float) -> None:
+    def throttled(self, sent: SentUnits, returned: ReturnedUnits, now: float) -> None:
         """Learn from a throttled request."""
-        self.refused(sent)
-        self._answered(sent, back, now)
-        if back.units:
-            self._backoff.refused(sent.at, now)
+        self.refund(sent)
+        self._answered(sent, returned, now)
+        if returned.units:
+            self._backoff.throttled(sent.at, now)
 
     def unsure(self, sent: SentUnits, now: float) -> None:
         """Back off after a request without an answer; it may have consumed capacity."""
-        self._backoff.trouble(sent.at, now)
+        self._backoff.failed(sent.at, now)
 
-    def refused(self, sent: SentUnits) -> None:
+    def refund(self, sent: SentUnits) -> None:
         """Refund a request that DynamoDB refused as a whole: it consumed nothing."""
         if self._budget is not None:
-            self._budget.refund(sent.paid)
+            self._budget.refund(sent.charge)
 
-    def _answered(self, sent: SentUnits, back: ReturnedUnits, now: float) -> None:
-        took = now - sent.at
-        before = took if self._latency is None else self._latency
-        self._latency = before + LEARNING * (took - before)
-        self._rate.answered(sent.units, back.new, sent.at, now, back.stubborn)
+    def _answered(self, sent: SentUnits, returned: ReturnedUnits, now: float) -> None:
+        latency = now - sent.at
+        average = latency if self._latency is None else self._latency
+        self._latency = average + LATENCY_WEIGHT * (latency - average)
+        self._rate.answered(sent.units, returned.new, sent.at, now, returned.stubborn)

@@ -17,13 +17,13 @@ class TokenBucket:
 
     def __init__(self, now: float) -> None:
         self._balance = 0.0
-        self._at = now
+        self._refilled_at = now
 
     def ready_at(self, units_per_second: float, now: float) -> float:
         """Compute when a request may be sent: `now`, or when the overdraft is refilled."""
-        came = (now - self._at) * units_per_second
-        self._balance = min(units_per_second * BURST_SECONDS, self._balance + came)
-        self._at = now
+        refill = (now - self._refilled_at) * units_per_second
+        self._balance = min(units_per_second * BURST_SECONDS, self._balance + refill)
+        self._refilled_at = now
         return now if self._balance >= 0 else now - self._balance / units_per_second
 
     def take(self, units: float) -> None:
@@ -31,7 +31,7 @@ class TokenBucket:
         self._balance -= units
 
 
-LEARNING = 0.2
+FACTOR_WEIGHT = 0.2
 """Weight of the latest answer in the learned factor."""
 
 
@@ -59,23 +59,23 @@ class WcuBudget:
         """Compute when a request may be sent: `now`, or when the overdraft is refilled."""
         return self._bucket.ready_at(self.units_per_second, now)
 
-    def pay(self, units: int) -> float:
+    def charge(self, units: int) -> float:
         """Charge a request with rows of these units; return the charge."""
-        paid = units * self._factor
-        self._bucket.take(paid)
-        return paid
+        charge = units * self._factor
+        self._bucket.take(charge)
+        return charge
 
-    def refund(self, paid: float) -> None:
+    def refund(self, charge: float) -> None:
         """Return the charge of a request that DynamoDB refused."""
-        self._bucket.take(-paid)
+        self._bucket.take(-charge)
 
-    def settle(self, paid: float, units: int, written: int, used: float) -> None:
+    def settle(self, charge: float, units: int, written: int, consumed: float) -> None:
         """Charge the difference for a request of `units`, of which `written` were written.
 
-        `used`: consumed units that DynamoDB reports; 0 if it reports none.
+        `consumed`: units that DynamoDB reports; 0 if it reports none.
         """
-        if written and used > 0:
-            self._factor += LEARNING * (max(1.0, used / written) - self._factor)
+        if written and consumed > 0:
+            self._factor += FACTOR_WEIGHT * (max(1.0, consumed / written) - self._factor)
         elif written:
-            used = paid * written / units
-        self._bucket.take(used - paid)
+            consumed = charge * written / units
+        self._bucket.take(consumed - charge)

@@ -15,19 +15,19 @@ from ddbload.dynamodb import limits
 from ddbload.write.pacing.adaptive_rate import PERIOD, AdaptiveRate
 from ddbload.write.scheduler.key_ordering import QueuedRow, RowQueue
 
-FIRST_RATE = 1000.0
+PARTITION_RATE = 1000.0
 """Write units a second of one partition (DynamoDB developer guide, "Partitions")."""
-SUSPICIOUS = 150
+SUSPECT_UNITS = 150
 """Returned units of a key from which on it may be hot."""
-SHARE = 0.75
+SUSPECT_SHARE = 0.75
 """Returned share of a key's units, in requests whose other rows mostly passed."""
-SLOWEST = 50.0
+MIN_KEY_RATE = 50.0
 """Lowest rate of a key, units a second. If even that is too much, the key is not the cause."""
-RAISE = 0.03
+KEY_RISE_PER_SECOND = 0.03
 """Share by which a key's rate rises each second; steep, since all rows may wait for its rows."""
-MOST = 4
+MAX_HOT_KEYS = 4
 """Most hot keys at one time. If there were more, the keys would not be the cause."""
-FORGOTTEN = 10 * PERIOD
+FORGET_SECONDS = 10 * PERIOD
 """Seconds without rows after which a key is no longer hot."""
 
 
@@ -36,13 +36,13 @@ def partition_key(key: Hashable) -> Hashable:
     return key[0] if isinstance(key, tuple) else key
 
 
-class _Hot:
+class _HotKey:
     """A hot key: its rows that are ready, and its rate."""
 
     __slots__ = ("queue", "rate", "seen_at")
 
     def __init__(self, now: float) -> None:
-        self.rate = AdaptiveRate(now, FIRST_RATE, SLOWEST, RAISE)
+        self.rate = AdaptiveRate(now, PARTITION_RATE, MIN_KEY_RATE, KEY_RISE_PER_SECOND)
         self.queue = RowQueue()
         self.seen_at = now
 
@@ -52,44 +52,44 @@ class HotKeys:
 
     def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
         self._batch_rows = batch_rows
-        self.hot: dict[Hashable, _Hot] = {}
+        self.by_key: dict[Hashable, _HotKey] = {}
         # By key: units, returned units, time of the first and of the last return.
         self._suspects: dict[Hashable, tuple[int, int, float, float]] = {}
-        self._since = -math.inf
+        self._cleaned_at = -math.inf
 
-    def any_of(self, keys: Iterable[Hashable]) -> bool:
+    def any_hot(self, keys: Iterable[Hashable]) -> bool:
         """Return whether any of these keys is hot."""
-        hot = self.hot
+        hot = self.by_key
         return bool(hot) and any(partition_key(key) in hot for key in keys)
 
     def queue_of(self, row: QueuedRow) -> RowQueue | None:
         """Return the queue of the row's hot key; None if the key is not hot."""
-        hot = self.hot.get(partition_key(row.key))
+        hot = self.by_key.get(partition_key(row.key))
         return None if hot is None else hot.queue
 
     def ready_at(self, now: float) -> float:
         """Compute when a row of a hot key may be sent; infinity if there is none."""
         return min(
-            (hot.rate.ready_at(now) for hot in self.hot.values() if hot.queue), default=math.inf
+            (hot.rate.ready_at(now) for hot in self.by_key.values() if hot.queue), default=math.inf
         )
 
-    def take(self, now: float, most_units: float) -> list[QueuedRow]:
+    def take(self, now: float, max_units: float) -> list[QueuedRow]:
         """Take the rows of hot keys that may be sent now, up to one request."""
         rows: list[QueuedRow] = []
         size = units = 0
-        for hot in self.hot.values():
+        for hot in self.by_key.values():
             queue, rate = hot.queue, hot.rate
             if not queue or rate.ready_at(now) > now:
                 continue
             # A request may overdraw the rate once: requests of single rows would cost more.
-            most = units + rate.request_units()
-            while queue and len(rows) < self._batch_rows and units < most:
+            max_total = units + rate.request_units()
+            while queue and len(rows) < self._batch_rows and units < max_total:
                 row = queue.peek()
                 size += row.bytes
-                if rows and (size > limits.MAX_BATCH_BYTES or units >= most_units):
+                if rows and (size > limits.MAX_BATCH_BYTES or units >= max_units):
                     return rows
                 units += row.units
-                rate.pay(row.units)
+                rate.charge(row.units)
                 rows.append(row)
                 queue.pop()
         return rows
@@ -107,47 +107,51 @@ class HotKeys:
 
         `returned`: indexes of the rows that came back.
         """
-        if not returned and not self.hot:
+        if not returned and not self.by_key:
             return 0
-        if now - self._since >= PERIOD:
+        if now - self._cleaned_at >= PERIOD:
             self._forget(now)
-        all_units = all_back = explained = 0
+        all_units = all_returned = explained = 0
         tallies: dict[Hashable, list[int]] = {}
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             tally = tallies.setdefault(partition_key(row.key), [0, 0])
             tally[0] += row.units
             all_units += row.units
-            if place in returned:
+            if index in returned:
                 tally[1] += row.units
-                all_back += row.units
-        for key, (units, back) in tallies.items():
-            hot = self.hot.get(key)
+                all_returned += row.units
+        for key, (units, returned_units) in tallies.items():
+            hot = self.by_key.get(key)
             if hot is not None:
                 hot.seen_at = now
-                if not hot.rate.slowest:
-                    explained += back
-                hot.rate.answered(units, back, sent_at, now)
-            elif back:
-                others, others_back = all_units - units, all_back - back
-                if key_range or (others and 2 * others_back <= others):
-                    self._suspect(key, units, back, now)
+                if not hot.rate.at_minimum:
+                    explained += returned_units
+                hot.rate.answered(units, returned_units, sent_at, now)
+            elif returned_units:
+                others, others_returned = all_units - units, all_returned - returned_units
+                if key_range or (others and 2 * others_returned <= others):
+                    self._note_returned(key, units, returned_units, now)
         return explained
 
-    def _suspect(self, key: Hashable, units: int, back: int, now: float) -> None:
-        units_before, back_before, since, _ = self._suspects.get(key, (0, 0, now, now))
-        units, back = units_before + units, back_before + back
-        self._suspects[key] = (units, back, since, now)
+    def _note_returned(self, key: Hashable, units: int, returned_units: int, now: float) -> None:
+        units_before, returned_before, since, _ = self._suspects.get(key, (0, 0, now, now))
+        units, returned_units = units_before + units, returned_before + returned_units
+        self._suspects[key] = (units, returned_units, since, now)
         # Neighbours in a sorted file are returned for a moment only.
         lasting = now - since >= PERIOD
-        if lasting and back >= max(SUSPICIOUS, SHARE * units) and len(self.hot) < MOST:
+        if (
+            lasting
+            and returned_units >= max(SUSPECT_UNITS, SUSPECT_SHARE * units)
+            and len(self.by_key) < MAX_HOT_KEYS
+        ):
             del self._suspects[key]
-            self.hot[key] = _Hot(now)
+            self.by_key[key] = _HotKey(now)
 
     def _forget(self, now: float) -> None:
-        self._since = now
+        self._cleaned_at = now
         for key, (_, _, _, last) in list(self._suspects.items()):
             if now - last >= PERIOD:
                 del self._suspects[key]
-        for key, hot in list(self.hot.items()):
-            if not hot.queue and now - hot.seen_at >= FORGOTTEN:
-                del self.hot[key]
+        for key, hot in list(self.by_key.items()):
+            if not hot.queue and now - hot.seen_at >= FORGET_SECONDS:
+                del self.by_key[key]

@@ -5,7 +5,7 @@ the current row is in flight, a later row with its key waits; otherwise the late
 and the earlier row is *superseded*. It is settled as superseded only once the later row is written:
 if DynamoDB refuses the later row, the earlier one is sent after all.
 
-In mode `insert` the first row of a key wins, so no row replaces another (`FirstWins`).
+In mode `insert` the first row of a key wins, so no row replaces another (`FirstWinsOrdering`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class QueuedRow:
     __slots__ = (
         "attempts",
         "bytes",
-        "flying",
         "handle",
+        "has_predecessor",
+        "in_flight",
         "key",
-        "older",
-        "preceded",
         "sent",
         "successor",
+        "superseded",
         "units",
     )
 
@@ -39,13 +39,13 @@ class QueuedRow:
         # Attempts of the key: a row that replaces another inherits its back-off.
         self.attempts = 0
         self.sent = False
-        self.flying = False
+        self.in_flight = False
         # An earlier row of the key found or put an item before this one was sent.
-        self.preceded = False
+        self.has_predecessor = False
         # The later row that replaces this one in a queue.
         self.successor: QueuedRow | None = None
         # Earlier rows of the key that this one replaces, in order.
-        self.older: list[QueuedRow] = []
+        self.superseded: list[QueuedRow] = []
 
     def newest(self) -> QueuedRow:
         """Follow the replacements to the row that is sent in place of this one."""
@@ -55,11 +55,11 @@ class QueuedRow:
         return row
 
     @property
-    def first(self) -> int:
+    def first_handle(self) -> int:
         """Handle of the first row that is settled when this one is written."""
-        return self.older[0].handle if self.older else self.handle
+        return self.superseded[0].handle if self.superseded else self.handle
 
-    def again(self) -> QueuedRow:
+    def fresh_copy(self) -> QueuedRow:
         """Copy the row, to send it after the row that replaced it was refused."""
         row = QueuedRow(self.handle, self.key, self.units, self.bytes)
         row.sent = self.sent
@@ -70,7 +70,7 @@ class RowQueue:
     """Rows to send, the longest waiting first: the frontier may depend on it."""
 
     def __init__(self, rows: Iterable[QueuedRow] = ()) -> None:
-        self._rows = [(row.first, row) for row in rows]
+        self._rows = [(row.first_handle, row) for row in rows]
         heapq.heapify(self._rows)
 
     def __len__(self) -> int:
@@ -78,7 +78,7 @@ class RowQueue:
 
     def push(self, row: QueuedRow) -> None:
         """Add a row. No two rows replace the same one."""
-        heapq.heappush(self._rows, (row.first, row))
+        heapq.heappush(self._rows, (row.first_handle, row))
 
     def peek(self) -> QueuedRow:
         """Return the next row to send."""
@@ -94,7 +94,7 @@ class KeyOrdering:
 
     def __init__(self) -> None:
         self.current: dict[Hashable, QueuedRow] = {}
-        self._next: dict[Hashable, QueuedRow] = {}
+        self._waiting: dict[Hashable, QueuedRow] = {}
 
     def add(self, row: QueuedRow) -> bool:
         """Add the latest row; return whether the caller must queue it.
@@ -105,11 +105,11 @@ class KeyOrdering:
         if current is None:
             self.current[row.key] = row
             return True
-        if current.flying:
-            waiting = self._next.get(row.key)
+        if current.in_flight:
+            waiting = self._waiting.get(row.key)
             if waiting is not None:
                 _supersede(row, waiting)
-            self._next[row.key] = row
+            self._waiting[row.key] = row
         else:
             # It inherits the queue position and the back-off: if the later row were sent last, the
             # earlier one would hold the frontier until then.
@@ -119,9 +119,9 @@ class KeyOrdering:
             row.attempts = current.attempts
         return False
 
-    def to_send(self, row: QueuedRow) -> QueuedRow:
+    def row_to_retry(self, row: QueuedRow) -> QueuedRow:
         """Choose the row to send after this one was returned: a later one of its key, if any."""
-        waiting = self._next.pop(row.key, None)
+        waiting = self._waiting.pop(row.key, None)
         if waiting is None:
             return row
         _supersede(waiting, row)
@@ -129,32 +129,32 @@ class KeyOrdering:
         self.current[row.key] = waiting
         return waiting
 
-    def done(self, row: QueuedRow) -> QueuedRow | None:
+    def remove_settled(self, row: QueuedRow) -> QueuedRow | None:
         """Forget a written row; return the row that waited for it, to be sent now."""
-        waiting = self._next.pop(row.key, None)
+        waiting = self._waiting.pop(row.key, None)
         if waiting is None:
             del self.current[row.key]
         else:
             self.current[row.key] = waiting
         return waiting
 
-    def refused(self, row: QueuedRow) -> QueuedRow | None:
+    def remove_refused(self, row: QueuedRow) -> QueuedRow | None:
         """Forget a refused row; return the row of its key to send now, if any."""
-        next_row = self._next.pop(row.key, None)
+        next_row = self._waiting.pop(row.key, None)
         del self.current[row.key]
-        older, row.older = row.older, []
+        superseded, row.superseded = row.superseded, []
         if next_row is not None:
-            next_row.older[:0] = older
-        elif older:
+            next_row.superseded[:0] = superseded
+        elif superseded:
             # A new object, since the old one has a successor.
-            next_row = older.pop().again()
-            next_row.older = older
+            next_row = superseded.pop().fresh_copy()
+            next_row.superseded = superseded
         if next_row is not None:
             self.current[next_row.key] = next_row
         return next_row
 
 
-class FirstWins:
+class FirstWinsOrdering:
     """Rows of a key sent one after the other, in order; none replaces another (`insert`)."""
 
     def __init__(self) -> None:
@@ -169,25 +169,25 @@ class FirstWins:
         self._later.setdefault(row.key, deque()).append(row)
         return False
 
-    def to_send(self, row: QueuedRow) -> QueuedRow:
+    def row_to_retry(self, row: QueuedRow) -> QueuedRow:
         """Choose the row to send after this one was returned: the same one."""
         return row
 
-    def done(self, row: QueuedRow) -> QueuedRow | None:
+    def remove_settled(self, row: QueuedRow) -> QueuedRow | None:
         """Forget a settled row; return the next one of its key, to be sent now."""
-        next_row = self._next(row)
+        next_row = self._pop_current(row)
         if next_row is not None:
-            next_row.preceded = True
+            next_row.has_predecessor = True
         return next_row
 
-    def refused(self, row: QueuedRow) -> QueuedRow | None:
+    def remove_refused(self, row: QueuedRow) -> QueuedRow | None:
         """Forget a refused row; return the next one of its key, to be sent now."""
-        next_row = self._next(row)
+        next_row = self._pop_current(row)
         if next_row is not None:
-            next_row.preceded = row.preceded
+            next_row.has_predecessor = row.has_predecessor
         return next_row
 
-    def _next(self, row: QueuedRow) -> QueuedRow | None:
+    def _pop_current(self, row: QueuedRow) -> QueuedRow | None:
         later = self._later.get(row.key)
         if later is None:
             del self.current[row.key]
@@ -200,7 +200,7 @@ class FirstWins:
 
 def _supersede(later: QueuedRow, earlier: QueuedRow) -> None:
     # Hand the list over instead of copying it: a file may repeat one key thousands of times.
-    chain = earlier.older
+    chain = earlier.superseded
     chain.append(earlier)
-    chain.extend(later.older)
-    later.older, earlier.older = chain, []
+    chain.extend(later.superseded)
+    later.superseded, earlier.superseded = chain, []

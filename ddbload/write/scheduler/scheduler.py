@@ -1,11 +1,13 @@
-"""Which rows go in which request, and when. Pure: no I/O, and time is passed in.
+"""Decide which rows go into which request, and when. Pure: no I/O, and times are passed in.
 
-The scheduler knows rows by handle and key alone. A driver asks it for the next step, sends
-the batches, and tells it the answers. Two laws hold whatever the answers are:
+A driver asks the scheduler for the next step, sends the batches, and reports their answers. The
+scheduler knows rows only by handle and key. Two laws hold whatever DynamoDB answers:
 
-- Of one key at most one row is under way: sent and not answered, or returned and waiting to
-  be sent again (`unsettled`).
-- A row is settled once, by an answer that says what became of it.
+- Of the rows with one key at most one is in flight or waiting to be sent again (`key_ordering`).
+- Each row is settled exactly once, by an answer that states its outcome (`outcome_tracker`).
+
+A throttled row takes this path: `Scheduler.answered` reports the returned units to `hot_keys` and
+`pacing`, then `UnsettledRows.retry` queues the row again, or a later row that replaces it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from ddbload.contracts.results import WriteStats
 from ddbload.dynamodb import limits
 from ddbload.errors import DdbloadError
-from ddbload.write.pacing.adaptive_rate import FEW_BACK
+from ddbload.write.pacing.adaptive_rate import MIN_RETURNED_UNITS
 from ddbload.write.pacing.pacing import (
     MAX_LEVEL,
     NOTHING_RETURNED,
@@ -26,7 +28,6 @@ from ddbload.write.pacing.pacing import (
     ReturnedUnits,
     SentUnits,
 )
-from ddbload.write.scheduler import row_limits
 from ddbload.write.scheduler.key_ordering import QueuedRow
 from ddbload.write.scheduler.messages import (
     Accepted,
@@ -45,23 +46,43 @@ from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch
 from ddbload.write.scheduler.unsettled_rows import UnsettledRows
 
 RETURNED_LEVEL = 4
-"""A row that came back waits for 0.8 s at most: the rate slows what follows, and the row itself may
-hold up all others, which may run ahead of it only so far."""
-STUBBORN = FEW_BACK - 1
-"""A row that came back more often than this is no sign that others will, and alone it is none."""
+"""Highest back-off level of a returned row: waits of up to 0.8 s.
+
+The rate already slows the requests that follow, and a row that waits for long would stop all
+others, which may run ahead of it by `MAX_AHEAD` rows only.
+"""
+STUBBORN_ATTEMPTS = MIN_RETURNED_UNITS - 1
+"""A row returned more often than this is no evidence for others: the table may refuse it alone."""
 
 
 @dataclass(slots=True)
-class _Flight:
-    """A request that is under way: of rows one by one, or of a clean batch."""
+class _InFlight:
+    """A request without an answer yet: single rows, or a batch of unique keys."""
 
-    singles: list[QueuedRow]
-    clean: UniqueKeyBatch | None
+    rows: list[QueuedRow]
+    unique: UniqueKeyBatch | None
     sent: SentUnits
 
 
 class Scheduler:
-    """Takes rows in order, gives out batches, and settles rows by the answers."""
+    """Takes rows in the order of the source, makes batches, and settles rows by their answers."""
+
+    # Limits on the rows that one worker holds.
+    MAX_AHEAD = 20_000
+    """Most rows from the first unsettled one on."""
+    MAX_HELD_BYTES = 16 * 1024 * 1024
+    """Most bytes of JSON of unsettled rows. Request bodies in flight take as much again."""
+    READY_ROWS = 2_000
+    """More rows are read while fewer than these are ready."""
+
+    # Rows that are dealt out to requests in turn, so that neighbours in a sorted source do not
+    # load one partition. When a deadline comes, unsettled ones are written again.
+    SPREAD_ROWS = 2_000
+    """Most rows that are dealt out together."""
+    SPREAD_ROUNDS = 8
+    """Most requests that rows are dealt out to, for each concurrent request."""
+    SPREAD_SECONDS = 2.0
+    """A slow run deals out the rows that it writes in this time."""
 
     def __init__(
         self,
@@ -72,67 +93,68 @@ class Scheduler:
         pacing: Pacing | None = None,
         batch_rows: int | None = None,
         first_wins: bool = False,
-        released: Callable[[Sequence[int]], None] = lambda _handles: None,
+        on_release: Callable[[Sequence[int]], None] = lambda _handles: None,
     ) -> None:
-        """Make one for a byte range.
+        """Make a scheduler for one byte range.
 
-        `deadline`: from then on nothing more is sent. But where nothing was, one request may go:
-        a worker that takes that long to read a row would never send any. `pacing`: that of the
-        worker, when it writes more than one range. `batch_rows`: of one request, at most; None: as
-        many as DynamoDB takes. `first_wins`: rows of equal keys are written one after the other, in
-        order; otherwise a later one may take the place of an earlier one. `released` is told of
-        handles that will not be asked for again, once of each.
+        `deadline`: nothing is sent from this time on, except for one request if none was sent
+        before: a worker that takes until then to read a row would never send any.
+        `pacing`: the worker's, if it writes several byte ranges.
+        `batch_rows`: most rows of a request; None: as many as DynamoDB takes.
+        `first_wins`: write rows with equal keys one after the other, in order; otherwise a later
+        row may replace an earlier one.
+        `on_release`: called once for each row, with handles whose items are not needed any more.
         """
-        self.settlement = OutcomeTracker()
+        self.outcomes = OutcomeTracker()
         self.refused: dict[int, Refused] = {}
-        """Handles that DynamoDB refused, and its words. They may carry row data."""
+        """DynamoDB's refusals by handle. The message may quote row data."""
         self.fatal: DdbloadError | None = None
         self.identical: list[int] = []
-        """Handles of settled rows that found an identical item. None of their own requests put it;
-        one of another invocation may have. `released` takes them out."""
-        self.trouble: str | None = None
-        """Why a request was last not answered well: a code, no text of anybody's."""
-        self.paced = False
-        """Whether requests had to wait, at any time, for a rate or a budget."""
+        """Handles of settled rows that found an identical item, put by another invocation of this
+        run or by someone else. `on_release` clears the list."""
+        self.last_error: str | None = None
+        """Code or short reason of the last error. Never its message: that may quote row data."""
+        self.waited_for_capacity = False
+        """A request had to wait for the rate or the budget at least once."""
         self.deadline = deadline
         self._concurrency = concurrency
-        self._released = released
+        self._on_release = on_release
         self._pacing = pacing or Pacing(rng)
         self._batch_rows = limits.MAX_BATCH_ROWS if batch_rows is None else batch_rows
         self._rows = UnsettledRows(self._batch_rows, rng, first_wins=first_wins)
-        # Rows that are not settled, of which a request may have been carried out.
-        self._doubtful: set[int] = set()
-        self._flights: dict[int, _Flight] = {}
-        self._sent = 0
-        self._throttled = 0
-        self._retries = 0
-        self._consumed = 0.0
+        # Unsettled rows of requests whose effect is unknown.
+        self._maybe_written: set[int] = set()
+        self._in_flight: dict[int, _InFlight] = {}
+        self._sent_requests = 0
+        self._throttled_requests = 0
+        self._retried_requests = 0
+        self._consumed_units = 0.0
         self._closed = False
         self._stopped = False
         self._expired = False
 
-    # Taking rows.
+    # Rows that come in.
 
     def room(self) -> int:
-        """How many rows may be told of now."""
+        """Compute the number of rows that may be added now."""
         if self._closed or self._stopped or self._expired:
             return 0
-        if self._rows.bytes >= row_limits.MAX_HELD_BYTES:
+        if self._rows.bytes >= self.MAX_HELD_BYTES:
             return 0
-        if self._rows.ready >= row_limits.READY_ROWS:
+        if self._rows.ready >= self.READY_ROWS:
             return 0
-        return min(row_limits.READY_ROWS, row_limits.MAX_AHEAD - self.settlement.ahead)
+        return min(self.READY_ROWS, self.MAX_AHEAD - self.outcomes.ahead)
 
     def reserve_handles(self, count: int = 1) -> int:
-        """Tell that there are so many more rows; the first one's handle.
+        """Reserve handles for the next rows; return the first one.
 
-        Then each of them is to be offered or rejected, in their order, before anything else.
+        Each of these rows must then be offered or rejected, in order, before any other call.
         """
-        return self.settlement.add(count)
+        return self.outcomes.add(count)
 
-    def offer(self, handle: int, key: Hashable, size: int, wire_bytes: int) -> None:
-        """Tell of a row. `size`: bytes that DynamoDB counts; `wire_bytes`: of its JSON."""
-        self._rows.add(QueuedRow(handle, key, -(-size // 1024), wire_bytes))
+    def offer(self, handle: int, key: Hashable, item_bytes: int, json_bytes: int) -> None:
+        """Add a row. `item_bytes`: its size as DynamoDB counts it; `json_bytes`: of its JSON."""
+        self._rows.add(QueuedRow(handle, key, -(-item_bytes // 1024), json_bytes))
 
     def offer_all(
         self,
@@ -141,188 +163,195 @@ class Scheduler:
         units: Sequence[int] | None,
         row_bytes: int,
     ) -> None:
-        """Tell of rows at once, in order. `units`: write units of each, None: one.
+        """Add several rows, in order. `units`: write units of each row; None: one each.
 
-        `row_bytes`: of the JSON of one, on the average; none is longer than a 25th of a request.
+        `row_bytes`: average bytes of JSON of a row. No row may exceed 1/25 of a request.
         """
-        self._rows.add_all(handles, keys, units, row_bytes, self._spread())
+        self._rows.add_all(handles, keys, units, row_bytes, self._spread_rows())
 
     def reject(self, handle: int) -> None:
-        """Tell of a row that is not to be sent."""
-        self.settlement.settle(handle, RowOutcome.REJECTED)
+        """Settle a row that is not sent."""
+        self.outcomes.settle(handle, RowOutcome.REJECTED)
 
     def close(self) -> None:
-        """Say that there are no more rows."""
+        """Declare the source exhausted."""
         self._closed = True
 
     def stop(self) -> None:
-        """Send nothing more: what is under way is waited for."""
+        """Stop sending; only the answers of requests in flight are awaited."""
         self._stopped = True
 
     def expire(self) -> None:
-        """Take no more rows: the deadline is reached. One request may still go, see `deadline`."""
+        """Take no more rows: the deadline has passed. See `deadline` for the one exception."""
         self._expired = True
 
     @property
     def is_full(self) -> bool:
-        """Whether there is a request to send that more rows would not join."""
+        """A request is ready that later rows would not join."""
         return self._rows.is_full
 
-    def _spread(self) -> int:
-        """Rows to be dealt out to requests at a time: so many are open when a deadline comes.
+    def _spread_rows(self) -> int:
+        """Compute the number of rows that are dealt out to requests together.
 
-        Few at first: a table may take so little that more of them would never be done.
+        Few at first: all of them are unsettled when a deadline comes, and a slow table might never
+        finish more.
         """
         at_once = limits.MAX_BATCH_ROWS * self._concurrency
-        most = min(row_limits.SPREAD_ROUNDS * at_once, max(at_once, self.settlement.frontier))
-        slow = self._pacing.limit * row_limits.SPREAD_SECONDS
-        return int(min(row_limits.SPREAD_ROWS, max(self._batch_rows, min(most, slow))))
+        most = min(self.SPREAD_ROUNDS * at_once, max(at_once, self.outcomes.frontier))
+        slow = self._pacing.limit * self.SPREAD_SECONDS
+        return int(min(self.SPREAD_ROWS, max(self._batch_rows, min(most, slow))))
 
-    # Giving out work.
+    # Requests that go out.
 
     def next(self, now: float) -> Step:
-        """What to do now."""
+        """Decide the driver's next step: send a batch, wait, or finish."""
         if now >= self.deadline:
             self._expired = True
-        if self._expired and self._sent:
+        if self._expired and self._sent_requests:
             self._stopped = True
         if self._stopped:
-            return Wait(None) if self._flights else Finished()
-        if len(self._flights) >= self._concurrency:
+            return Wait(None) if self._in_flight else Finished()
+        if len(self._in_flight) >= self._concurrency:
             return Wait(None)
-        free = self._pacing.ready_at(now)
-        if free > now:
-            self.paced = True
+        ready_at = self._pacing.ready_at(now)
+        if ready_at > now:
+            self.waited_for_capacity = True
         else:
-            batch = self._batch(now)
+            batch = self._make_batch(now)
             if batch is not None:
                 return batch
         if self._expired:
             return Finished()
         if self._rows.is_empty:
             return Finished() if self._closed else Wait(None)
-        until = max(self._rows.ready_at(now), free)
+        until = max(self._rows.ready_at(now), ready_at)
         return Wait(None) if until == math.inf else Wait(min(until, self.deadline))
 
-    def doubt(self, batch: Batch) -> None:
-        """Tell that a batch went twice: the first request may have been carried out."""
-        self._doubtful.update(batch.handles)
+    def _make_batch(self, now: float) -> Batch | None:
+        rows = self._rows.take(now, self._pacing.request_units(self._concurrency))
+        if isinstance(rows, UniqueKeyBatch):
+            return self._send(rows.handles, rows.units, [], rows, now)
+        if not rows:
+            return None
+        self._retried_requests += any(row.sent for row in rows)
+        for row in rows:
+            row.in_flight = row.sent = True
+            row.attempts += 1
+        units = sum(row.units for row in rows)
+        return self._send(tuple(row.handle for row in rows), units, rows, None, now)
 
-    def last_put(self) -> int | None:
-        """The last handle from the frontier on whose row may have been put, if any.
+    def _send(
+        self,
+        handles: Sequence[int],
+        units: int,
+        rows: list[QueuedRow],
+        unique: UniqueKeyBatch | None,
+        now: float,
+    ) -> Batch:
+        batch = Batch(self._sent_requests, handles)
+        self._in_flight[batch.number] = _InFlight(rows, unique, self._pacing.send(units, now))
+        self._sent_requests += 1
+        return batch
 
-        To be asked when nothing is under way.
-        """
-        written = self.settlement.last_written()
-        found = self._doubtful if written is None else {written, *self._doubtful}
-        return max(found, default=None)
+    # Answers that come back.
+
+    def note_resent(self, batch: Batch) -> None:
+        """Note that the connection sent a batch twice: the first request may have succeeded."""
+        self._maybe_written.update(batch.handles)
 
     def answered(self, batch: Batch, answer: Answer, now: float) -> None:
-        """Tell what came of a batch."""
-        flight = self._flights.pop(batch.number)
-        clean, sent = flight.clean, flight.sent
-        if clean is not None and clean.is_open:
-            doubtful = bool(self._doubtful) and not self._doubtful.isdisjoint(clean.handles)
-            if isinstance(answer, Accepted) and not answer.unprocessed and not doubtful:
-                self._clean_accepted(clean, sent, answer, now)
+        """Process the answer to a batch."""
+        request = self._in_flight.pop(batch.number)
+        unique, sent = request.unique, request.sent
+        if unique is not None and unique.is_open:
+            unknown = self._maybe_written
+            sure = not unknown or unknown.isdisjoint(unique.handles)
+            if isinstance(answer, Accepted) and not answer.unprocessed and sure:
+                self._settle_unique(unique, sent, answer, now)
                 return
-            self._rows.dissolve(clean)
-        rows = flight.singles if clean is None else clean.rows
+            self._rows.dissolve(unique)
+        rows = request.rows if unique is None else unique.rows
         for row in rows:
-            row.flying = False
+            row.in_flight = False
         match answer:
             case Accepted():
-                self._accepted(rows, sent, answer, now)
+                self._handle_accepted(rows, sent, answer, now)
             case Throttled():
-                self._refused_for_now(rows, sent, answer, now)
+                self._handle_throttled(rows, sent, answer, now)
             case Unsure(reason):
-                self.trouble = reason
+                self.last_error = reason
                 if not answer.refused:
-                    self._doubtful.update(row.handle for row in rows)
+                    self._maybe_written.update(row.handle for row in rows)
                 self._pacing.unsure(sent, now)
                 self._retry(rows, now, MAX_LEVEL)
             case Refused():
-                self._pacing.refused(sent)
-                self._refuse(rows, answer)
+                self._pacing.refund(sent)
+                self._handle_refused(rows, answer)
             case Fatal(error):
                 if answer.unsure:
-                    self._doubtful.update(row.handle for row in rows)
+                    self._maybe_written.update(row.handle for row in rows)
                 self.fatal = self.fatal or error
                 self._stopped = True
 
     @property
-    def work(self) -> WriteStats:
-        """What was done so far."""
-        return WriteStats(self._sent, self._throttled, self._retries, self._consumed)
+    def stats(self) -> WriteStats:
+        """Requests so far, and the write units they consumed."""
+        return WriteStats(
+            self._sent_requests,
+            self._throttled_requests,
+            self._retried_requests,
+            self._consumed_units,
+        )
 
-    def _batch(self, now: float) -> Batch | None:
-        rows = self._rows.take(now, self._pacing.request_units(self._concurrency))
-        if isinstance(rows, UniqueKeyBatch):
-            return self._begin(rows.handles, rows.units, [], rows, now)
-        if not rows:
-            return None
-        self._retries += any(row.sent for row in rows)
-        for row in rows:
-            row.flying = row.sent = True
-            row.attempts += 1
-        units = sum(row.units for row in rows)
-        return self._begin(tuple(row.handle for row in rows), units, rows, None, now)
+    def last_possible_write(self) -> int | None:
+        """Find the last row at or beyond the frontier that may have been written, if any.
 
-    def _begin(
-        self,
-        handles: Sequence[int],
-        units: int,
-        singles: list[QueuedRow],
-        clean: UniqueKeyBatch | None,
-        now: float,
-    ) -> Batch:
-        batch = Batch(self._sent, handles)
-        self._flights[batch.number] = _Flight(singles, clean, self._pacing.send(units, now))
-        self._sent += 1
-        return batch
+        Valid only while nothing is in flight.
+        """
+        written = self.outcomes.last_written()
+        handles = self._maybe_written if written is None else {written, *self._maybe_written}
+        return max(handles, default=None)
 
-    # Settling.
-
-    def _clean_accepted(
-        self, clean: UniqueKeyBatch, sent: SentUnits, answer: Accepted, now: float
+    def _settle_unique(
+        self, unique: UniqueKeyBatch, sent: SentUnits, answer: Accepted, now: float
     ) -> None:
-        self._rows.done(clean)
-        self.settlement.settle_all(clean.handles, answer.outcome)
+        self._rows.remove_batch(unique)
+        self.outcomes.settle_all(unique.handles, answer.outcome)
         if answer.outcome is RowOutcome.IDENTICAL:
-            self.identical.extend(clean.handles)
-        self._released(clean.handles)
-        self._consumed += answer.consumed
+            self.identical.extend(unique.handles)
+        self._on_release(unique.handles)
+        self._consumed_units += answer.consumed
         self._pacing.accepted(sent, sent.units, NOTHING_RETURNED, answer.consumed, now)
 
-    def _accepted(
+    def _handle_accepted(
         self, rows: Sequence[QueuedRow], sent: SentUnits, answer: Accepted, now: float
     ) -> None:
         unprocessed, consumed = set(answer.unprocessed), answer.consumed
-        self._consumed += consumed
-        back = self._back(rows, unprocessed, sent, now)
-        taken = 0
-        for place, row in enumerate(rows):
-            if place in unprocessed:
+        self._consumed_units += consumed
+        returned = self._returned_units(rows, unprocessed, sent, now)
+        written = 0
+        for index, row in enumerate(rows):
+            if index in unprocessed:
                 self._rows.retry(row, now, RETURNED_LEVEL)
             else:
-                taken += row.units
-                self._written(row, answer.outcome)
+                written += row.units
+                self._settle_written(row, answer.outcome)
         if unprocessed:
-            self.trouble = "UnprocessedItems"
-            self._throttled += 1
-        self._pacing.accepted(sent, taken, back, consumed, now)
+            self.last_error = "UnprocessedItems"
+            self._throttled_requests += 1
+        self._pacing.accepted(sent, written, returned, consumed, now)
 
-    def _refused_for_now(
+    def _handle_throttled(
         self, rows: Sequence[QueuedRow], sent: SentUnits, answer: Throttled, now: float
     ) -> None:
-        self.trouble = answer.code
-        self._throttled += 1
-        every = set(range(len(rows)))
-        back = self._back(rows, every, sent, now, key_range=answer.key_range)
-        self._pacing.throttled(sent, back, now)
+        self.last_error = answer.code
+        self._throttled_requests += 1
+        indexes = set(range(len(rows)))
+        returned = self._returned_units(rows, indexes, sent, now, key_range=answer.key_range)
+        self._pacing.throttled(sent, returned, now)
         self._retry(rows, now, RETURNED_LEVEL)
 
-    def _back(
+    def _returned_units(
         self,
         rows: Sequence[QueuedRow],
         returned: set[int],
@@ -331,39 +360,39 @@ class Scheduler:
         *,
         key_range: bool = False,
     ) -> ReturnedUnits:
-        """What came back for the table's sake."""
-        explained = self._rows.hot.answered(rows, returned, sent.at, now, key_range=key_range)
-        units = sum(rows[place].units for place in returned) - explained
-        stubborn = again = 0
-        for place, row in enumerate(rows):
-            if row.attempts > STUBBORN:
+        """Sum up the returned units that are due to the table, and not to a hot key."""
+        explained = self._rows.hot_keys.answered(rows, returned, sent.at, now, key_range=key_range)
+        units = sum(rows[index].units for index in returned) - explained
+        stubborn = returned_stubborn = 0
+        for index, row in enumerate(rows):
+            if row.attempts > STUBBORN_ATTEMPTS:
                 stubborn += row.units
-                again += row.units * (place in returned)
-        return ReturnedUnits(units, stubborn, max(0, units - again))
+                returned_stubborn += row.units * (index in returned)
+        return ReturnedUnits(units, stubborn, max(0, units - returned_stubborn))
 
-    def _retry(self, rows: Sequence[QueuedRow], now: float, most: int) -> None:
+    def _retry(self, rows: Sequence[QueuedRow], now: float, max_level: int) -> None:
         for row in rows:
-            self._rows.retry(row, now, most)
+            self._rows.retry(row, now, max_level)
 
-    def _refuse(self, rows: Sequence[QueuedRow], answer: Refused) -> None:
+    def _handle_refused(self, rows: Sequence[QueuedRow], answer: Refused) -> None:
         if len(rows) > 1:
-            self._rows.part(rows)
+            self._rows.split(rows)
             return
         (row,) = rows
-        self._rows.refused(row)
+        self._rows.remove_refused(row)
         self.refused[row.handle] = answer
         self._settle(row, RowOutcome.REJECTED)
 
-    def _written(self, row: QueuedRow, outcome: RowOutcome) -> None:
-        if outcome is RowOutcome.IDENTICAL and not row.preceded:
-            if row.handle in self._doubtful:
+    def _settle_written(self, row: QueuedRow, outcome: RowOutcome) -> None:
+        if outcome is RowOutcome.IDENTICAL and not row.has_predecessor:
+            if row.handle in self._maybe_written:
                 outcome = RowOutcome.WRITTEN
             else:
                 self.identical.append(row.handle)
-        for each in self._rows.written(row):
+        for each in self._rows.remove_written(row):
             self._settle(each, outcome if each is row else RowOutcome.SUPERSEDED)
 
     def _settle(self, row: QueuedRow, outcome: RowOutcome) -> None:
-        self.settlement.settle(row.handle, outcome)
-        self._doubtful.discard(row.handle)
-        self._released((row.handle,))
+        self.outcomes.settle(row.handle, outcome)
+        self._maybe_written.discard(row.handle)
+        self._on_release((row.handle,))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ddbload.dynamodb import limits
 from ddbload.write.scheduler.key_ordering import QueuedRow
 
-SLACK = 1.25
+MAX_EXCESS = 1.25
 """A request may exceed its units by this factor, so that no request of a row or two is left."""
 
 _ONES = (1,) * limits.MAX_BATCH_ROWS
@@ -79,12 +79,12 @@ class UniqueKeyBatch:
     """Write units of all rows."""
     is_open: bool = True
     """The batch is neither written nor dissolved."""
-    flying: bool = False
+    in_flight: bool = False
     rows: list[QueuedRow] = field(default_factory=list)
     """Single rows, after the batch was dissolved."""
 
     @property
-    def first(self) -> int:
+    def first_handle(self) -> int:
         """Handle of the first row."""
         return self.handles[0]
 
@@ -117,11 +117,11 @@ class UniqueKeyQueue:
         """No batch is open."""
         return not self._groups
 
-    def is_apart(self, keys: AbstractSet[Hashable]) -> bool:
+    def is_disjoint(self, keys: AbstractSet[Hashable]) -> bool:
         """Return whether no open group has any of these keys."""
         return all(group.keys.isdisjoint(keys) for group in self._groups)
 
-    def shared(self, keys: AbstractSet[Hashable]) -> set[Hashable]:
+    def shared_keys(self, keys: AbstractSet[Hashable]) -> set[Hashable]:
         """Return the keys that an open group has."""
         return {key for group in self._groups for key in group.keys & keys}
 
@@ -137,9 +137,9 @@ class UniqueKeyQueue:
         units: Sequence[int] | None,
         row_bytes: int,
         spread: int,
-        own: AbstractSet[Hashable] | None = None,
+        key_set: AbstractSet[Hashable] | None = None,
     ) -> None:
-        """Add rows whose keys are unique. `units` None: one each. `own`: the keys as a set.
+        """Add rows whose keys are unique. `units` None: one each. `key_set`: the keys as a set.
 
         Each `spread` rows are dealt out to their batches in turn. Neighbours in a sorted source
         have equal or similar partition keys: without dealing, all requests of a moment would load
@@ -147,7 +147,7 @@ class UniqueKeyQueue:
         """
         if not handles:
             return
-        group = BatchGroup(set(keys) if own is None else own)
+        group = BatchGroup(set(keys) if key_set is None else key_set)
         self._groups.append(group)
         for start in range(0, len(handles), spread):
             some = slice(start, start + spread)
@@ -169,12 +169,14 @@ class UniqueKeyQueue:
         row_bytes: int,
     ) -> None:
         batches = -(-len(handles) // limits.MAX_BATCH_ROWS)
-        for place in range(batches):
-            every = slice(place, None, batches)
-            own = handles[every]
-            each = _ONES[: len(own)] if units is None else units[every]
-            batch = UniqueKeyBatch(group, own, keys[every], each, row_bytes, sum(each))
-            rows, most = len(own), self._batch_rows
+        for first in range(batches):
+            every = slice(first, None, batches)
+            batch_handles = handles[every]
+            row_units = _ONES[: len(batch_handles)] if units is None else units[every]
+            batch = UniqueKeyBatch(
+                group, batch_handles, keys[every], row_units, row_bytes, sum(row_units)
+            )
+            rows, most = len(batch_handles), self._batch_rows
             # Smaller requests keep the order that their rows have in a full one.
             for some in (
                 [batch]
@@ -191,17 +193,17 @@ class UniqueKeyQueue:
             ready.popleft()
         return ready[0] if ready else None
 
-    def take(self, most_units: float) -> UniqueKeyBatch:
+    def take(self, max_units: float) -> UniqueKeyBatch:
         """Take the next batch to send; a batch of too many units is cut into equal shares."""
         batch = self._ready.popleft()
         units = batch.units
-        if units > most_units * SLACK:
-            batch = self._cut(batch, units / math.ceil(units / (most_units * SLACK)))
+        if units > max_units * MAX_EXCESS:
+            batch = self._cut(batch, units / math.ceil(units / (max_units * MAX_EXCESS)))
         self.waiting -= len(batch.handles)
-        batch.flying = True
+        batch.in_flight = True
         return batch
 
-    def done(self, batch: UniqueKeyBatch) -> None:
+    def remove(self, batch: UniqueKeyBatch) -> None:
         """Forget a batch that is written or dissolved."""
         group = batch.group
         if group.close(batch):
@@ -209,22 +211,22 @@ class UniqueKeyQueue:
 
     def dissolve(self, batch: UniqueKeyBatch) -> list[QueuedRow]:
         """Remove a batch and return its rows as single rows."""
-        self.done(batch)
-        if not batch.flying:
+        self.remove(batch)
+        if not batch.in_flight:
             self.waiting -= len(batch.handles)
         batch.rows = [
             QueuedRow(handle, key, units, batch.row_bytes)
             for handle, key, units in zip(batch.handles, batch.keys, batch.row_units, strict=True)
         ]
         for row in batch.rows:
-            row.flying = row.sent = batch.flying
-            row.attempts = int(batch.flying)
+            row.in_flight = row.sent = batch.in_flight
+            row.attempts = int(batch.in_flight)
         return batch.rows
 
-    def _cut(self, batch: UniqueKeyBatch, most_units: float) -> UniqueKeyBatch:
+    def _cut(self, batch: UniqueKeyBatch, max_units: float) -> UniqueKeyBatch:
         units = 0
         for count, each in enumerate(batch.row_units):
-            if units >= most_units:
+            if units >= max_units:
                 head, rest = batch.slice(0, count), batch.slice(count, len(batch.handles))
                 self._ready.appendleft(rest)
                 for some in (head, rest):

@@ -2,19 +2,21 @@
 
 Most rows have a key that no other unsettled row has; `unique_key_batches` keeps these by the
 batch. The others go one by one: `key_ordering` decides which row of a key is sent, and
-`retry_queues` when.
+`RetryQueues` when.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 import random
-from collections.abc import Hashable, Sequence
+from collections import deque
+from collections.abc import Hashable, Iterable, Sequence
 
 from ddbload.aws.backoff import full_jitter
+from ddbload.dynamodb import limits
 from ddbload.write.scheduler.hot_keys import HotKeys, partition_key
-from ddbload.write.scheduler.key_ordering import FirstWins, KeyOrdering, QueuedRow
-from ddbload.write.scheduler.retry_queues import RetryQueues
+from ddbload.write.scheduler.key_ordering import FirstWinsOrdering, KeyOrdering, QueuedRow, RowQueue
 from ddbload.write.scheduler.unique_key_batches import UniqueKeyBatch, UniqueKeyQueue
 
 
@@ -27,7 +29,9 @@ class UnsettledRows:
         self._rng = rng
         self._batch_rows = batch_rows
         self._unique = UniqueKeyQueue(batch_rows)
-        self._ordering: KeyOrdering | FirstWins = FirstWins() if first_wins else KeyOrdering()
+        self._ordering: KeyOrdering | FirstWinsOrdering = (
+            FirstWinsOrdering() if first_wins else KeyOrdering()
+        )
         self._queues = RetryQueues(batch_rows)
 
     @property
@@ -47,9 +51,9 @@ class UnsettledRows:
         return self._unique.waiting > 0 or len(self._queues) >= self._batch_rows
 
     @property
-    def hot(self) -> HotKeys:
+    def hot_keys(self) -> HotKeys:
         """Partition keys that are slowed separately."""
-        return self._queues.hot
+        return self._queues.hot_keys
 
     def add(self, row: QueuedRow) -> None:
         """Add one row."""
@@ -67,41 +71,43 @@ class UnsettledRows:
         """Add several rows; see `Scheduler.offer_all` and `UniqueKeyQueue.add`."""
         self.bytes += row_bytes * len(handles)
         unique, current = self._unique, self._ordering.current
-        own = set(keys)
-        hot = self.hot.hot
-        alone = len(own) == len(keys) and not hot
-        if alone and unique.is_apart(own) and current.keys().isdisjoint(own):
-            unique.add(handles, keys, units, row_bytes, spread, own)
+        key_set = set(keys)
+        hot = self.hot_keys.by_key
+        all_unique = len(key_set) == len(keys) and not hot
+        if all_unique and unique.is_disjoint(key_set) and current.keys().isdisjoint(key_set):
+            unique.add(handles, keys, units, row_bytes, spread, key_set)
             return
-        shared = unique.shared(own) | (current.keys() & own)
+        shared = unique.shared_keys(key_set) | (current.keys() & key_set)
         seen: set[Hashable] = set()
         for key in keys:
             if key in seen or partition_key(key) in hot:
                 shared.add(key)
             seen.add(key)
-        plain = [place for place, key in enumerate(keys) if key not in shared]
+        unique_indexes = [index for index, key in enumerate(keys) if key not in shared]
         for handle, key, each in zip(handles, keys, units or [1] * len(keys), strict=True):
             if key in shared:
                 self._add(QueuedRow(handle, key, each, row_bytes))
         unique.add(
-            [handles[place] for place in plain],
-            [keys[place] for place in plain],
-            None if units is None else [units[place] for place in plain],
+            [handles[index] for index in unique_indexes],
+            [keys[index] for index in unique_indexes],
+            None if units is None else [units[index] for index in unique_indexes],
             row_bytes,
             spread,
         )
 
-    def take(self, now: float, most_units: float) -> UniqueKeyBatch | list[QueuedRow]:
+    def take(self, now: float, max_units: float) -> UniqueKeyBatch | list[QueuedRow]:
         """Take the rows of one request that is sent now; an empty list if none may go."""
         while True:
             batch = self._unique.head()
             if batch is not None and self._queues.is_empty:
-                return self._unique.take(most_units)
-            rows = self._queues.take(now, most_units, math.inf if batch is None else batch.first)
+                return self._unique.take(max_units)
+            rows = self._queues.take(
+                now, max_units, math.inf if batch is None else batch.first_handle
+            )
             if rows or batch is None:
                 return rows
-            if not self.hot.any_of(batch.keys):
-                return self._unique.take(most_units)
+            if not self.hot_keys.any_hot(batch.keys):
+                return self._unique.take(max_units)
             self.dissolve(batch)
 
     def ready_at(self, now: float) -> float:
@@ -113,42 +119,42 @@ class UnsettledRows:
         rows = self._unique.dissolve(batch)
         for row in rows:
             self._ordering.add(row)
-        if not batch.flying:
+        if not batch.in_flight:
             for row in rows:
                 self._queues.push(row)
         return rows
 
-    def retry(self, row: QueuedRow, now: float, most: int) -> None:
-        """Queue a row again, after a back-off that grows up to the level `most`."""
-        attempts = min(row.attempts, most)
-        row = self._ordering.to_send(row)
-        self._queues.push_later(row, now + full_jitter(attempts, self._rng))
+    def retry(self, row: QueuedRow, now: float, max_level: int) -> None:
+        """Queue a row again, after a back-off that grows up to the level `max_level`."""
+        attempts = min(row.attempts, max_level)
+        row = self._ordering.row_to_retry(row)
+        self._queues.push_backing_off(row, now + full_jitter(attempts, self._rng))
 
-    def part(self, rows: Sequence[QueuedRow]) -> None:
+    def split(self, rows: Sequence[QueuedRow]) -> None:
         """Queue the rows again as two requests, to find the one that DynamoDB refuses."""
         half = len(rows) // 2
-        for part in (rows[:half], rows[half:]):
-            self._queues.push_apart(self._ordering.to_send(row) for row in part)
+        for rows_of_half in (rows[:half], rows[half:]):
+            self._queues.push_split(self._ordering.row_to_retry(row) for row in rows_of_half)
 
-    def done(self, batch: UniqueKeyBatch) -> None:
+    def remove_batch(self, batch: UniqueKeyBatch) -> None:
         """Forget a batch of unique keys that was written."""
-        self._unique.done(batch)
+        self._unique.remove(batch)
         self.bytes -= batch.bytes
 
-    def written(self, row: QueuedRow) -> list[QueuedRow]:
+    def remove_written(self, row: QueuedRow) -> list[QueuedRow]:
         """Forget a written row; return the rows this settles, the written one last."""
-        self._push(self._ordering.done(row))
-        settled = [*row.older, row]
-        for each in row.older:
+        self._push_if_any(self._ordering.remove_settled(row))
+        settled = [*row.superseded, row]
+        for each in row.superseded:
             # The two refer to each other: break the reference cycle.
             each.successor = None
-        row.older = []
+        row.superseded = []
         self.bytes -= sum(each.bytes for each in settled)
         return settled
 
-    def refused(self, row: QueuedRow) -> None:
+    def remove_refused(self, row: QueuedRow) -> None:
         """Forget a row that DynamoDB refused."""
-        self._push(self._ordering.refused(row))
+        self._push_if_any(self._ordering.remove_refused(row))
         self.bytes -= row.bytes
 
     def _add(self, row: QueuedRow) -> None:
@@ -158,6 +164,102 @@ class UnsettledRows:
         if self._ordering.add(row):
             self._queues.push(row)
 
-    def _push(self, heir: QueuedRow | None) -> None:
-        if heir is not None:
-            self._queues.push(heir)
+    def _push_if_any(self, row: QueuedRow | None) -> None:
+        if row is not None:
+            self._queues.push(row)
+
+
+class RetryQueues:
+    """Queues of single rows, and the choice of the queue that fills the next request."""
+
+    def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
+        self.hot_keys = HotKeys(batch_rows)
+        self._batch_rows = batch_rows
+        self._ready = RowQueue()
+        self._backing_off: list[tuple[float, int, QueuedRow]] = []
+        self._split_requests: deque[RowQueue] = deque()
+
+    def __len__(self) -> int:
+        """Number of rows that any request may carry."""
+        return len(self._ready)
+
+    @property
+    def is_empty(self) -> bool:
+        """No row waits here, and no hot key would make one wait."""
+        return not (
+            self._ready or self._backing_off or self._split_requests or self.hot_keys.by_key
+        )
+
+    def push(self, row: QueuedRow) -> None:
+        """Add a row that may be sent at once."""
+        self._ready.push(row)
+
+    def push_backing_off(self, row: QueuedRow, at: float) -> None:
+        """Add a row that may be sent from the time `at` on."""
+        heapq.heappush(self._backing_off, (at, row.handle, row))
+
+    def push_split(self, rows: Iterable[QueuedRow]) -> None:
+        """Add rows that form separate requests, to find the one that DynamoDB refuses."""
+        self._split_requests.append(RowQueue(rows))
+
+    def take(self, now: float, max_units: float, batch_handle: float) -> list[QueuedRow]:
+        """Take the rows of one request; none while a batch of unique keys has waited longer.
+
+        `batch_handle`: that batch's first handle.
+        """
+        while self._split_requests:
+            half = self._split_requests[0]
+            rows = self._fill(half, max_units)
+            if not half:
+                self._split_requests.popleft()
+            if rows:
+                return rows
+        while self._backing_off and self._backing_off[0][0] <= now:
+            self._ready.push(heapq.heappop(self._backing_off)[2].newest())
+        if self.hot_keys.by_key:
+            self._move_hot_rows()
+            rows = self.hot_keys.take(now, max_units)
+            if rows:
+                return rows
+        if self._ready and self._ready.peek().first_handle < batch_handle:
+            return self._fill(self._ready, max_units)
+        return []
+
+    def ready_at(self, now: float) -> float:
+        """Compute when a row may be sent; infinity if there is none."""
+        if self._ready or self._split_requests:
+            return now
+        later = self._backing_off[0][0] if self._backing_off else math.inf
+        return min(later, self.hot_keys.ready_at(now))
+
+    def _move_hot_rows(self) -> None:
+        """Move rows of hot keys from the head of the ready queue to their keys' queues."""
+        ready = self._ready
+        kept: list[QueuedRow] = []
+        while ready and len(kept) < limits.MAX_BATCH_ROWS:
+            row = ready.peek()
+            ready.pop()
+            queue = self.hot_keys.queue_of(row)
+            if queue is None:
+                kept.append(row)
+            else:
+                queue.push(row)
+        for row in kept:
+            ready.push(row)
+
+    def _fill(self, queue: RowQueue, max_units: float) -> list[QueuedRow]:
+        """Take the rows of one request.
+
+        The last row may exceed `max_units`: otherwise a row larger than that would never go.
+        """
+        rows: list[QueuedRow] = []
+        size = units = 0
+        while queue and len(rows) < self._batch_rows:
+            row = queue.peek()
+            size += row.bytes
+            if rows and (size > limits.MAX_BATCH_BYTES or units >= max_units):
+                break
+            units += row.units
+            rows.append(row)
+            queue.pop()
+        return rows

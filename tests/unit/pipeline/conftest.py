@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ddbload.dynamodb.limits import MAX_BATCH_ROWS
-from ddbload.write.scheduler import row_limits
+from ddbload.write.scheduler.scheduler import Scheduler
 
 
 @pytest.fixture(autouse=True)
 def _in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_limits, "SPREAD_ROWS", MAX_BATCH_ROWS)
+    monkeypatch.setattr(Scheduler, "SPREAD_ROWS", MAX_BATCH_ROWS)

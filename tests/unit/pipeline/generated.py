@@ -16,7 +16,7 @@ from ddbload.ledger import attempts
 from ddbload.rows import block_splitter
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK
 from ddbload.source import s3_object
-from ddbload.write.scheduler import row_limits
+from ddbload.write.scheduler.scheduler import Scheduler
 from tests.property.rows_files import LINE_ENDS, NOT_UTF8, TEXTS, all_dialects, marks_of
 from tests.unit.pipeline.expected import Outcome, ends_within_quotes, outcome
 from tests.unit.pipeline.world import World
@@ -243,8 +243,8 @@ class Sizes:
             mock.patch.object(block_splitter, "BLOCK_BYTES", self.block_bytes),
             mock.patch.object(s3_object, "RANGE_BYTES", self.range_bytes),
             mock.patch.object(limits, "MAX_BATCH_ROWS", self.batch_rows),
-            mock.patch.object(row_limits, "READY_ROWS", self.ready_rows),
-            mock.patch.object(row_limits, "SPREAD_ROWS", self.spread_rows),
+            mock.patch.object(Scheduler, "READY_ROWS", self.ready_rows),
+            mock.patch.object(Scheduler, "SPREAD_ROWS", self.spread_rows),
             mock.patch.object(attempts, "AHEAD_ROWS", self.attempt_rows),
         ):
             yield

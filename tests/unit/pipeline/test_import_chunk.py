@@ -17,7 +17,7 @@ from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.importing import row_feeder
 from ddbload.rows import block_splitter
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.scheduler import row_limits
+from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed, processed_first
 from tests.fakes.s3_faults import Fault as S3Fault
@@ -429,7 +429,7 @@ def bad_rows(count: int, *bad: int) -> bytes:
 @pytest.mark.parametrize("limit", [0, 1, 5])
 def test_a_worker_stops_at_its_limit_and_a_higher_one_goes_on(limit, monkeypatch):
     # Rows are told of some at a time, and the rejects among those may go over the limit.
-    monkeypatch.setattr(row_limits, "READY_ROWS", 3)
+    monkeypatch.setattr(Scheduler, "READY_ROWS", 3)
     bad = (3, 10, 11, 30, 31, 32, 45)
     data = bad_rows(50, *bad)
     world = World(data, types={"n": "N"}, options={"max_rejects": limit})
@@ -477,7 +477,7 @@ def test_the_report_adds_up_the_workers_rejects():
 
 def test_rejects_that_fill_a_segment_go_on_in_the_next(monkeypatch):
     monkeypatch.setattr(row_feeder, "MAX_REJECT_BYTES", 1000)
-    monkeypatch.setattr(row_limits, "READY_ROWS", 2)
+    monkeypatch.setattr(Scheduler, "READY_ROWS", 2)
     data = bad_rows(100, *range(0, 100, 2))
     world = World(data, types={"n": "N"})
     chunk = only_chunk(world)

@@ -11,7 +11,7 @@ from ddbload.contracts.states import ImportResult
 from ddbload.pipeline.importing import import_chunk
 from ddbload.pipeline.importing.row_feeder import RowFeeder
 from ddbload.rows import block_splitter
-from ddbload.write.scheduler import row_limits
+from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault
 from tests.unit.pipeline.expected import (
@@ -36,7 +36,7 @@ def never_taking(key: str) -> Callable[[str, Any], Fault | None]:
 
 
 def test_rows_that_were_read_and_not_told_of_are_not_done(monkeypatch):
-    monkeypatch.setattr(row_limits, "READY_ROWS", 10)
+    monkeypatch.setattr(Scheduler, "READY_ROWS", 10)
     world = World(rows(100), request_seconds=1.0)
     world.preflight()
     (chunk,) = world.manifest
@@ -72,7 +72,7 @@ def test_rows_written_behind_one_that_is_not_are_not_counted(first):
 
 
 def test_no_more_than_twenty_thousand_rows_run_ahead(monkeypatch):
-    monkeypatch.setattr(row_limits, "MAX_AHEAD", 100)
+    monkeypatch.setattr(Scheduler, "MAX_AHEAD", 100)
     world = World(rows(400), request_seconds=1.0)
     world.preflight()
     (chunk,) = world.manifest
@@ -91,7 +91,7 @@ def test_what_is_settled_is_let_go(monkeypatch):
             super().release(handles)
 
     monkeypatch.setattr(import_chunk, "RowFeeder", Watched)
-    monkeypatch.setattr(row_limits, "READY_ROWS", 50)
+    monkeypatch.setattr(Scheduler, "READY_ROWS", 50)
     monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 100)
     world = World(rows(1000))
     world.run()

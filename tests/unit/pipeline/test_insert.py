@@ -12,7 +12,7 @@ from ddbload.contracts.run_record import Cursor
 from ddbload.ledger import attempts
 from ddbload.ledger.attempts import Attempt
 from ddbload.rows import block_splitter
-from ddbload.write.scheduler import row_limits
+from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb_faults import Fault, fails
 from tests.unit.pipeline.chaos import Chaos, Event, Killed, Plan
@@ -42,7 +42,7 @@ def world(count: int = ROWS, *, full: bool = False, **more: object) -> World:
 def _small_steps(monkeypatch):
     """Rows are read, told of and covered a few at a time."""
     monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 14)
-    monkeypatch.setattr(row_limits, "READY_ROWS", 2)
+    monkeypatch.setattr(Scheduler, "READY_ROWS", 2)
     monkeypatch.setattr(attempts, "AHEAD_ROWS", 2)
 
 

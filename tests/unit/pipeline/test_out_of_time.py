@@ -10,7 +10,7 @@ from ddbload import errors
 from ddbload.pipeline.importing.row_window import PendingRows
 from ddbload.rows import block_splitter
 from ddbload.rows.block_splitter import Block
-from ddbload.write.scheduler import row_limits
+from ddbload.write.scheduler.scheduler import Scheduler
 from tests.fakes.dynamodb_faults import fails
 from tests.fakes.s3_faults import Fault, internal_error, slow_down
 from tests.unit.pipeline.expected import counts, outcome
@@ -26,7 +26,7 @@ def _small_steps(monkeypatch):
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 50)
     monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 50)
     # Rows are written while others are read, as in files of more than a few thousand.
-    monkeypatch.setattr(row_limits, "READY_ROWS", 5)
+    monkeypatch.setattr(Scheduler, "READY_ROWS", 5)
 
 
 def stalling(world: World, seconds: float) -> Fault:
@@ -96,7 +96,7 @@ def test_rows_that_take_long_to_read_do_not_wait_for_others(monkeypatch):
     world = World(DATA)
     world.preflight()
     (chunk,) = world.manifest
-    monkeypatch.setattr(row_limits, "READY_ROWS", 2000)
+    monkeypatch.setattr(Scheduler, "READY_ROWS", 2000)
     slow_to_read(world, 1.0, monkeypatch)
     told: list[tuple[float, int]] = []
     world.dynamodb.faults.decide = lambda operation, params: (

@@ -39,17 +39,17 @@ class ByHand:
             deadline=deadline,
             rng=random.Random(seed),
             pacing=Pacing(random.Random(seed), max_wcu),
-            released=self.released.extend,
+            on_release=self.released.extend,
             **more,
         )
 
     @property
     def counts(self) -> RowCounts:
-        return self.scheduler.settlement.counts
+        return self.scheduler.outcomes.counts
 
     @property
     def frontier(self) -> int:
-        return self.scheduler.settlement.frontier
+        return self.scheduler.outcomes.frontier
 
     def offer(self, *keys: Hashable, size: int = SMALL, wire_bytes: int = SMALL) -> list[int]:
         handles = [self.scheduler.reserve_handles() for _ in keys]
@@ -104,7 +104,7 @@ class ByHand:
     def accept_all(self) -> list[tuple[int, ...]]:
         """Send and write everything that is left; the batches' handles."""
         sent = []
-        while self.scheduler.settlement.ahead:
+        while self.scheduler.outcomes.ahead:
             batch = self.batch()
             sent.append(batch.handles)
             self.accept(batch)
@@ -116,5 +116,5 @@ class ByHand:
         sent = self.accept_all()
         assert self.step() == Finished()
         assert self.counts.conserved
-        assert sorted(self.released) == list(range(self.scheduler.settlement.known))
+        assert sorted(self.released) == list(range(self.scheduler.outcomes.known))
         return sent

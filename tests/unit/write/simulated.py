@@ -11,7 +11,6 @@ from unittest import mock
 
 from ddbload.dynamodb import limits
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.scheduler import row_limits as module
 from ddbload.write.scheduler.messages import (
     Accepted,
     Answer,
@@ -105,7 +104,7 @@ class Simulation:
             rng=rng,
             pacing=Pacing(rng, world.max_wcu),
             batch_rows=world.batch_rows,
-            released=self.released.extend,
+            on_release=self.released.extend,
         )
         self._told = 0
         self._flights: dict[int, tuple[float, Batch]] = {}
@@ -116,7 +115,7 @@ class Simulation:
         """Run it to its end. Raises AssertionError where it does not come to one."""
         with (
             mock.patch.object(limits, "MAX_BATCH_ROWS", self._world.batch_rows),
-            mock.patch.object(module, "MAX_AHEAD", self._world.ahead),
+            mock.patch.object(Scheduler, "MAX_AHEAD", self._world.ahead),
         ):
             for _ in range(MAX_STEPS):
                 self._feed(self._rng.choice((0, 1, 3, self._world.rows)))
@@ -152,7 +151,7 @@ class Simulation:
         first = self.scheduler.reserve_handles(count)
         assert first == self._told
         self._told += count
-        if self.scheduler.settlement.ahead > self._world.ahead:
+        if self.scheduler.outcomes.ahead > self._world.ahead:
             self.breaches.append("more rows are known than may be")
         together: list[int] = []
         for handle in range(first, self._told):

@@ -8,12 +8,12 @@ import math
 import pytest
 
 from ddbload.write.pacing.adaptive_rate import (
-    ENOUGH,
-    FAST,
-    FEW_SECONDS,
+    EARLY_CUT_UNITS,
+    KNOWN_RATE_RISE,
+    MAX_UNDECIDED_SECONDS,
+    MIN_UNITS_PER_SECOND,
     PERIOD,
-    RAISE,
-    SLOWEST,
+    RISE_PER_SECOND,
     AdaptiveRate,
 )
 
@@ -36,7 +36,7 @@ def limited(units_per_second: float) -> AdaptiveRate:
     told(rate, 0.0, PERIOD, 0.5, 2 * units_per_second)
     assert rate.units_per_second == pytest.approx(units_per_second)
     # Nothing is known of a higher one.
-    rate._taken = rate.units_per_second
+    rate._taken_rate = rate.units_per_second
     return rate
 
 
@@ -62,8 +62,8 @@ def test_one_return_among_few_says_nothing_yet():
 
 def test_where_most_comes_back_it_is_lowered_at_once():
     rate = AdaptiveRate()
-    rate.answered(ENOUGH, ENOUGH, 0.0, 0.05)
-    assert rate.units_per_second == pytest.approx(ENOUGH / 0.1 / 2)
+    rate.answered(EARLY_CUT_UNITS, EARLY_CUT_UNITS, 0.0, 0.05)
+    assert rate.units_per_second == pytest.approx(EARLY_CUT_UNITS / 0.1 / 2)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.4])
@@ -71,19 +71,19 @@ def test_it_is_lowered_by_the_share_that_came_back(share):
     rate = limited(1000.0)
     told(rate, PERIOD, PERIOD, share)
     # And raised as ever.
-    assert rate.units_per_second == pytest.approx(1000 * (1 - share) * (1 + RAISE))
+    assert rate.units_per_second == pytest.approx(1000 * (1 - share) * (1 + RISE_PER_SECOND))
 
 
 def test_it_is_never_more_than_halved_at_a_time():
     rate = limited(1000.0)
-    rate.answered(ENOUGH, ENOUGH, PERIOD, PERIOD + 0.01)
+    rate.answered(EARLY_CUT_UNITS, EARLY_CUT_UNITS, PERIOD, PERIOD + 0.01)
     assert rate.units_per_second >= 500.0
 
 
 def test_it_never_stops_trying():
     rate = limited(1000.0)
     told(rate, PERIOD, 1000.0, 1.0)
-    assert SLOWEST <= rate.units_per_second <= 1.1 * SLOWEST
+    assert MIN_UNITS_PER_SECOND <= rate.units_per_second <= 1.1 * MIN_UNITS_PER_SECOND
 
 
 def test_quiet_seconds_raise_it_slowly_at_first_and_faster_later():
@@ -93,7 +93,7 @@ def test_quiet_seconds_raise_it_slowly_at_first_and_faster_later():
         now = told(rate, now, PERIOD, 0.0)
         found.append(rate.units_per_second)
     steps = [after / before - 1 for before, after in itertools.pairwise(found)]
-    assert steps[0] < 2 * RAISE
+    assert steps[0] < 2 * RISE_PER_SECOND
     assert all(after >= before - 1e-3 for before, after in itertools.pairwise(steps))
     assert 0.024 < steps[-1] <= 0.0301
 
@@ -104,9 +104,9 @@ def test_it_is_soon_where_it_was_before_a_breakdown():
     before = rate.units_per_second
     now = told(rate, now, 10.0, 1.0)
     assert rate.units_per_second < before / 100
-    needed = math.log(before / rate.units_per_second, FAST)
+    needed = math.log(before / rate.units_per_second, KNOWN_RATE_RISE)
     # At the slowest, little is known of the first seconds in which all is well again.
-    told(rate, now, math.ceil(needed) + 1 + FEW_SECONDS, 0.0)
+    told(rate, now, math.ceil(needed) + 1 + MAX_UNDECIDED_SECONDS, 0.0)
     # A second in which the breakdown begins is one like others.
     assert rate.units_per_second >= 0.75 * before
 
@@ -127,14 +127,14 @@ def test_what_was_sent_before_a_change_says_nothing():
 def test_requests_are_paid_for():
     rate = limited(1000.0)
     assert rate.ready_at(PERIOD) == PERIOD
-    rate.pay(25)
+    rate.charge(25)
     assert rate.ready_at(PERIOD) == pytest.approx(PERIOD + 0.025)
     assert rate.ready_at(PERIOD + 0.03) == PERIOD + 0.03
     # No more than a fifth of a second is saved.
     rate.ready_at(100.0)
-    rate.pay(round(rate.request_units()))
+    rate.charge(round(rate.request_units()))
     assert rate.ready_at(100.0) == 100.0
-    rate.pay(1)
+    rate.charge(1)
     assert rate.ready_at(100.0) > 100.0
 
 
@@ -194,7 +194,7 @@ def test_a_pause_is_no_slowness():
 
 
 def test_it_rises_as_fast_as_it_is_told_to():
-    slow, fast = AdaptiveRate(0.0, 1000.0), AdaptiveRate(0.0, 1000.0, raised=10 * RAISE)
+    slow, fast = AdaptiveRate(0.0, 1000.0), AdaptiveRate(0.0, 1000.0, rise=10 * RISE_PER_SECOND)
     for rate in (slow, fast):
         told(rate, 0.0, PERIOD, 0.0)
     assert fast.units_per_second > 1025.0

@@ -14,7 +14,7 @@ from ddbload.write.drivers.driver import POLL_SECONDS, Driver
 from ddbload.write.drivers.engines import ENGINES
 from ddbload.write.drivers.event_loop import EventLoopDriver
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
-from ddbload.write.scheduler.row_limits import MAX_AHEAD
+from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.transports import Clock, Rows, Table, at_row
 
 
@@ -30,7 +30,7 @@ def hurried(monkeypatch) -> None:
     """Waits are what the scheduler says; here they need not be sat out."""
     monkeypatch.setattr("ddbload.write.scheduler.unsettled_rows.full_jitter", lambda *_: 0.0)
     monkeypatch.setattr("ddbload.write.pacing.pacing.full_jitter", lambda *_: 0.0)
-    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.ENOUGH", math.inf)
+    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.EARLY_CUT_UNITS", math.inf)
 
 
 def always(answer: Answer):
@@ -91,7 +91,7 @@ def test_a_fatal_answer_ends_the_run(driver):
     rows, table = Rows(*range(100_000)), Table(otherwise=at_row(30, always(Fatal(error))))
     driver.run(rows.job(table))
     assert rows.scheduler.fatal is error
-    assert len(table.sent) <= MAX_AHEAD // 25 + 4
+    assert len(table.sent) <= Scheduler.MAX_AHEAD // 25 + 4
     # Whatever other requests wrote meanwhile.
     assert rows.counts == RowCounts(read=25, written=25)
 

@@ -5,11 +5,11 @@ import pytest
 from ddbload.write.pacing.adaptive_rate import PERIOD
 from ddbload.write.pacing.wcu_budget import TokenBucket
 from ddbload.write.scheduler.hot_keys import (
-    FIRST_RATE,
-    FORGOTTEN,
-    MOST,
-    SLOWEST,
-    SUSPICIOUS,
+    FORGET_SECONDS,
+    MAX_HOT_KEYS,
+    MIN_KEY_RATE,
+    PARTITION_RATE,
+    SUSPECT_UNITS,
     HotKeys,
 )
 from ddbload.write.scheduler.key_ordering import QueuedRow
@@ -30,35 +30,35 @@ def told(hot: HotKeys, keys: str, back: str, now: float, **given) -> int:
 
 def heated(keys: str = "h", beside: str = "abcd", **given) -> tuple[HotKeys, float]:
     hot, now = HotKeys(), 10.0
-    for _ in range(SUSPICIOUS + 1):
+    for _ in range(SUSPECT_UNITS + 1):
         told(hot, keys + beside, keys, now, **given)
-        now += 2 * PERIOD / SUSPICIOUS
+        now += 2 * PERIOD / SUSPECT_UNITS
     return hot, now
 
 
 def test_a_key_that_comes_back_while_others_pass_is_hot():
     hot, _ = heated()
-    assert list(hot.hot) == ["h"]
-    assert hot.hot["h"].rate.units_per_second <= FIRST_RATE
+    assert list(hot.by_key) == ["h"]
+    assert hot.by_key["h"].rate.units_per_second <= PARTITION_RATE
 
 
 def test_where_the_others_come_back_too_it_is_not_for_the_key():
     hot = HotKeys()
     for tenth in range(1000):
         told(hot, "hhabcd", "habc", tenth / 100)
-    assert not hot.hot
+    assert not hot.by_key
 
 
 def test_a_key_alone_is_hot_only_where_the_service_says_so():
-    assert not heated(beside="")[0].hot
-    assert list(heated(beside="", key_range=True)[0].hot) == ["h"]
+    assert not heated(beside="")[0].by_key
+    assert list(heated(beside="", key_range=True)[0].by_key) == ["h"]
 
 
 def test_a_moment_is_not_enough():
     hot = HotKeys()
-    for tenth in range(SUSPICIOUS * 2):
-        told(hot, "habcd", "h", 10 + tenth * PERIOD / SUSPICIOUS / 4)
-    assert not hot.hot
+    for tenth in range(SUSPECT_UNITS * 2):
+        told(hot, "habcd", "h", 10 + tenth * PERIOD / SUSPECT_UNITS / 4)
+    assert not hot.by_key
 
 
 def test_what_a_hot_key_explains_is_not_the_tables_fault():
@@ -71,14 +71,14 @@ def test_a_key_at_its_slowest_explains_nothing():
     for _ in range(100):
         now += PERIOD
         told(hot, "hab", "h", now)
-    assert hot.hot["h"].rate.units_per_second == pytest.approx(SLOWEST, rel=0.05)
-    hot.hot["h"].rate.units_per_second = SLOWEST
+    assert hot.by_key["h"].rate.units_per_second == pytest.approx(MIN_KEY_RATE, rel=0.05)
+    hot.by_key["h"].rate.units_per_second = MIN_KEY_RATE
     assert told(hot, "hab", "h", now) == 0
 
 
 def test_no_more_than_some_are_hot():
     hot, _ = heated("hijklmno", "abcdefgpqrstuvw")
-    assert len(hot.hot) == MOST
+    assert len(hot.by_key) == MAX_HOT_KEYS
 
 
 def test_its_rows_go_at_its_own_rate():
@@ -87,8 +87,8 @@ def test_its_rows_go_at_its_own_rate():
     for row in made:
         hot.queue_of(row).push(row)
     assert hot.queue_of(rows("a")[0]) is None
-    hot.hot["h"].rate.units_per_second = 100.0
-    hot.hot["h"].rate._bucket = TokenBucket(now)
+    hot.by_key["h"].rate.units_per_second = 100.0
+    hot.by_key["h"].rate._bucket = TokenBucket(now)
     sent = 0
     for _ in range(1000):
         sent += len(hot.take(now, 25))
@@ -103,39 +103,39 @@ def test_its_rows_go_at_its_own_rate():
 
 def test_its_rate_rises_soon():
     hot, now = heated()
-    before = hot.hot["h"].rate.units_per_second
+    before = hot.by_key["h"].rate.units_per_second
     for _ in range(int(20 * before / 25)):
         now += 25 / before
         told(hot, "h" * 25, "", now)
-    assert hot.hot["h"].rate.units_per_second > 1.3 * before
+    assert hot.by_key["h"].rate.units_per_second > 1.3 * before
 
 
 def test_it_is_forgotten_when_it_is_quiet():
     hot, now = heated()
-    told(hot, "ab", "a", now + FORGOTTEN + 1)
-    assert not hot.hot
+    told(hot, "ab", "a", now + FORGET_SECONDS + 1)
+    assert not hot.by_key
 
 
 def test_it_is_not_forgotten_while_rows_of_it_wait():
     hot, now = heated()
     (row,) = rows("h")
     hot.queue_of(row).push(row)
-    told(hot, "ab", "a", now + FORGOTTEN + 1)
-    assert hot.take(now + FORGOTTEN + 1, 25) == [row]
+    told(hot, "ab", "a", now + FORGET_SECONDS + 1)
+    assert hot.take(now + FORGET_SECONDS + 1, 25) == [row]
 
 
 def test_the_scheduler_lets_other_keys_pass():
     by_hand = ByHand()
     scheduler = by_hand.scheduler
-    scheduler._rows.hot.hot |= heated()[0].hot
+    scheduler._rows.hot_keys.by_key |= heated()[0].by_key
     by_hand.offer_all(*[("h", place) for place in range(25)], *[("c", at) for at in range(25)])
     # All of the first are paid for at once, and those of the second then wait for nobody.
-    scheduler._rows.hot.hot["h"].rate.pay(10**6)
+    scheduler._rows.hot_keys.by_key["h"].rate.charge(10**6)
     batch = by_hand.batch()
     assert list(batch.handles) == list(range(25, 50))
     by_hand.answer(batch, Accepted((), 25.0))
-    assert scheduler.settlement.frontier == 0
-    scheduler._rows.hot.hot["h"].rate.pay(-(10**6))
+    assert scheduler.outcomes.frontier == 0
+    scheduler._rows.hot_keys.by_key["h"].rate.charge(-(10**6))
     by_hand.accept(by_hand.batch())
     assert by_hand.counts.written == 50
 
@@ -144,8 +144,8 @@ def test_rows_that_were_told_of_before_their_key_became_hot_wait_too():
     by_hand = ByHand()
     scheduler = by_hand.scheduler
     by_hand.offer_all(*[("h", place) for place in range(25)], *[("c", at) for at in range(25)])
-    scheduler._rows.hot.hot |= heated()[0].hot
-    scheduler._rows.hot.hot["h"].rate.pay(10**6)
+    scheduler._rows.hot_keys.by_key |= heated()[0].by_key
+    scheduler._rows.hot_keys.by_key["h"].rate.charge(10**6)
     sent: list[int] = []
     while isinstance(step := scheduler.next(by_hand.now), Batch):
         sent += step.handles

@@ -8,7 +8,7 @@ import pytest
 from ddbload.contracts.results import RowCounts
 from ddbload.write.drivers.driver import Job
 from ddbload.write.scheduler.messages import Accepted, Batch, Finished, Wait
-from ddbload.write.scheduler.row_limits import READY_ROWS
+from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.transports import Clock, Rows, Table
 
 
@@ -19,14 +19,14 @@ def test_a_step_feeds_the_scheduler_and_asks_it():
 
 
 def test_a_step_feeds_no_more_than_there_is_room_for():
-    rows = Rows(*range(3 * READY_ROWS))
+    rows = Rows(*range(3 * Scheduler.READY_ROWS))
     job = rows.job(Table())
     job.step()
-    assert rows.told == READY_ROWS
+    assert rows.told == Scheduler.READY_ROWS
     job.step()
-    assert rows.told == 2 * READY_ROWS
+    assert rows.told == 2 * Scheduler.READY_ROWS
     job.step()
-    assert rows.told == 2 * READY_ROWS
+    assert rows.told == 2 * Scheduler.READY_ROWS
 
 
 def test_the_end_of_the_rows_closes_the_scheduler():
@@ -140,7 +140,7 @@ def test_nothing_goes_late_beyond_the_budget():
     job = slowly(rows, 11.0, 3)
     rows.scheduler._pacing.send(1000.0, 0.0)
     assert job.step() == Finished()
-    assert rows.scheduler.paced
+    assert rows.scheduler.waited_for_capacity
 
 
 def test_a_full_request_waits_for_no_more_rows():

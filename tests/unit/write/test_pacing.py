@@ -31,7 +31,7 @@ def test_trouble_after_trouble_doubles_the_wait():
     made = calm()
     now = 0.0
     for raised in range(1, 8):
-        made.trouble(now, now + 0.01)
+        made.failed(now, now + 0.01)
         assert wait(made, now + 0.01) == 2**raised
         now = made.until
 
@@ -39,25 +39,25 @@ def test_trouble_after_trouble_doubles_the_wait():
 def test_requests_under_way_together_raise_it_once():
     made = calm()
     for _ in range(16):
-        made.trouble(0.0, 1.0)
+        made.failed(0.0, 1.0)
     assert wait(made, 1.0) == 2
 
 
 def test_a_request_sent_after_the_trouble_raises_it_again():
     made = calm()
-    made.trouble(0.0, 1.0)
-    made.trouble(0.5, 1.0)
-    made.trouble(1.0, 1.0)
+    made.failed(0.0, 1.0)
+    made.failed(0.5, 1.0)
+    made.failed(1.0, 1.0)
     assert wait(made, 1.0) == 4
 
 
 def test_each_request_that_passes_lowers_it():
     made = calm()
     for now in range(5):
-        made.trouble(now, now)
+        made.failed(now, now)
     for _ in range(3):
         made.passed(0.0)
-    made.trouble(100.0, 100.0)
+    made.failed(100.0, 100.0)
     assert wait(made, 100.0) == 2**3
 
 
@@ -65,18 +65,18 @@ def test_it_does_not_sink_below_nothing():
     made = calm()
     for _ in range(5):
         made.passed(0.0)
-    made.trouble(0.0, 0.0)
+    made.failed(0.0, 0.0)
     assert wait(made, 0.0) == 2
 
 
 def test_it_has_a_ceiling():
     made = calm()
     for now in range(100):
-        made.trouble(now, now)
+        made.failed(now, now)
     assert made.until - 99 == min(CAP_SECONDS, BASE_SECONDS * 2**MAX_LEVEL)
     for _ in range(MAX_LEVEL):
         made.passed(0.0)
-    made.trouble(1000.0, 1000.0)
+    made.failed(1000.0, 1000.0)
     assert wait(made, 1000.0) == 2
 
 
@@ -84,7 +84,7 @@ def test_a_wait_is_not_made_shorter():
     made = CongestionBackoff(random.Random(1))
     ends = []
     for _ in range(100):
-        made.trouble(0.0, 1.0)
+        made.failed(0.0, 1.0)
         ends.append(made.until)
     assert ends == sorted(ends)
     assert ends[0] < ends[-1] <= 1.0 + 2 * BASE_SECONDS
@@ -93,7 +93,7 @@ def test_a_wait_is_not_made_shorter():
 def test_waits_are_jittered():
     made = [CongestionBackoff(random.Random(seed)) for seed in range(100)]
     for each in made:
-        each.trouble(0.0, 0.0)
+        each.failed(0.0, 0.0)
     waits = sorted(each.until for each in made)
     assert waits[0] < BASE_SECONDS / 2
     assert waits[-1] > BASE_SECONDS * 3 / 2
@@ -102,13 +102,13 @@ def test_waits_are_jittered():
 def test_a_budget_starts_empty_and_open():
     budget = WcuBudget(100.0, 5.0)
     assert budget.ready_at(5.0) == 5.0
-    assert budget.pay(10) == 10
+    assert budget.charge(10) == 10
     assert budget.ready_at(5.0) == 5.1
 
 
 def test_a_debt_is_paid_off_in_time():
     budget = WcuBudget(100.0, 0.0)
-    budget.pay(50)
+    budget.charge(50)
     assert budget.ready_at(0.25) == 0.5
     assert budget.ready_at(0.5) == 0.5
     assert budget.ready_at(0.75) == 0.75
@@ -117,48 +117,48 @@ def test_a_debt_is_paid_off_in_time():
 def test_what_is_saved_is_bounded():
     budget = WcuBudget(100.0, 0.0)
     budget.ready_at(1000.0)
-    budget.pay(round(100 * BURST_SECONDS))
+    budget.charge(round(100 * BURST_SECONDS))
     assert budget.ready_at(1000.0) == 1000.0
-    budget.pay(1)
+    budget.charge(1)
     assert budget.ready_at(1000.0) == 1000.01
 
 
 def test_a_refund_takes_back_what_was_paid():
     budget = WcuBudget(100.0, 0.0)
-    budget.refund(budget.pay(50))
+    budget.refund(budget.charge(50))
     assert budget.ready_at(0.0) == 0.0
 
 
 def test_the_difference_to_what_was_used_is_paid():
     budget = WcuBudget(100.0, 0.0)
-    budget.settle(budget.pay(10), 10, 10, 30.0)
+    budget.settle(budget.charge(10), 10, 10, 30.0)
     assert budget.ready_at(0.0) == 0.3
 
 
 def test_what_comes_back_unwritten_is_paid_back():
     budget = WcuBudget(100.0, 0.0)
-    budget.settle(budget.pay(10), 10, 4, 4.0)
+    budget.settle(budget.charge(10), 10, 4, 4.0)
     assert budget.ready_at(0.0) == 0.04
-    budget.settle(budget.pay(10), 10, 0, 0.0)
+    budget.settle(budget.charge(10), 10, 0, 0.0)
     assert budget.ready_at(0.0) == 0.04
 
 
 def test_where_the_use_is_not_said_the_estimate_stands():
     budget = WcuBudget(100.0, 0.0)
-    budget.settle(budget.pay(10), 10, 5, 0.0)
+    budget.settle(budget.charge(10), 10, 5, 0.0)
     assert budget.ready_at(0.0) == 0.05
 
 
 def test_a_steady_factor_is_learned():
     budget = WcuBudget(100.0, 0.0)
     for _ in range(50):
-        budget.settle(budget.pay(10), 10, 10, 40.0)
-    assert round(budget.pay(10), 2) == 40
+        budget.settle(budget.charge(10), 10, 10, 40.0)
+    assert round(budget.charge(10), 2) == 40
     assert round(budget.request_units(), 2) == 100 * BURST_SECONDS / 4
 
 
 def test_an_estimate_never_sinks_below_the_rows_own_size():
     budget = WcuBudget(100.0, 0.0)
     for _ in range(50):
-        budget.settle(budget.pay(10), 10, 10, 0.001)
-    assert budget.pay(10) == 10
+        budget.settle(budget.charge(10), 10, 10, 0.001)
+    assert budget.charge(10) == 10

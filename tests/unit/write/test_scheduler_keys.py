@@ -45,9 +45,9 @@ def test_a_row_that_waited_for_an_answer_goes_in_its_turn():
     first = by_hand.batch()
     by_hand.offer("a")
     by_hand.accept(first)
-    last = by_hand.scheduler.settlement.known - 1
+    last = by_hand.scheduler.outcomes.known - 1
     assert [handles[0] for handles in by_hand.accept_all()] == [26, 51, 76, 101, last]
-    assert by_hand.scheduler.settlement.frontier == last + 1
+    assert by_hand.scheduler.outcomes.frontier == last + 1
 
 
 def test_a_row_that_others_wait_for_goes_first():
@@ -67,9 +67,9 @@ def test_rows_of_different_keys_are_dealt_out_in_turn():
         list(range(1, 100, 4)),
     ]
     by_hand.accept(batches[1])
-    assert by_hand.scheduler.settlement.frontier == 0
+    assert by_hand.scheduler.outcomes.frontier == 0
     by_hand.accept(batches[0])
-    assert by_hand.scheduler.settlement.frontier == 2
+    assert by_hand.scheduler.outcomes.frontier == 2
 
 
 def test_few_are_dealt_out_until_some_are_written():

@@ -19,7 +19,7 @@ from ddbload.write.scheduler.messages import (
     Unsure,
     Wait,
 )
-from ddbload.write.scheduler.row_limits import MAX_AHEAD, MAX_HELD_BYTES, READY_ROWS
+from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.manual_driver import SMALL, ByHand, object_keys
 
 MEGABYTE = 1024 * 1024
@@ -85,12 +85,12 @@ def test_as_many_requests_as_allowed_are_under_way():
 
 
 def test_a_new_scheduler_has_room():
-    assert ByHand().scheduler.room() == READY_ROWS
+    assert ByHand().scheduler.room() == Scheduler.READY_ROWS
 
 
 def test_rows_are_asked_for_while_few_are_ready():
     by_hand = ByHand()
-    by_hand.offer(*object_keys(READY_ROWS - 1))
+    by_hand.offer(*object_keys(Scheduler.READY_ROWS - 1))
     assert by_hand.scheduler.room() > 0
     by_hand.offer(object())
     assert by_hand.scheduler.room() == 0
@@ -102,16 +102,16 @@ def test_at_most_20_000_rows_are_known_ahead_of_the_first_unsettled_one():
     by_hand = ByHand()
     by_hand.offer("stuck")
     stuck = by_hand.batch()
-    ahead = by_hand.scheduler.settlement
+    ahead = by_hand.scheduler.outcomes
     while room := by_hand.scheduler.room():
         by_hand.offer(*object_keys(room))
-        assert ahead.ahead <= MAX_AHEAD
+        assert ahead.ahead <= Scheduler.MAX_AHEAD
         while isinstance(batch := by_hand.step(), Batch):
             by_hand.accept(batch)
-    assert ahead.ahead == MAX_AHEAD == 20_000
+    assert ahead.ahead == Scheduler.MAX_AHEAD == 20_000
     by_hand.accept(stuck)
     assert ahead.ahead == 0
-    assert by_hand.scheduler.room() == READY_ROWS
+    assert by_hand.scheduler.room() == Scheduler.READY_ROWS
 
 
 def test_rejects_count_as_rows_that_are_known():
@@ -120,7 +120,7 @@ def test_rejects_count_as_rows_that_are_known():
     by_hand.batch()
     while by_hand.scheduler.room():
         by_hand.reject()
-    assert by_hand.scheduler.settlement.ahead == MAX_AHEAD
+    assert by_hand.scheduler.outcomes.ahead == Scheduler.MAX_AHEAD
 
 
 def test_rows_of_one_key_count_as_rows_that_are_known():
@@ -129,14 +129,14 @@ def test_rows_of_one_key_count_as_rows_that_are_known():
     first = by_hand.batch()
     while room := by_hand.scheduler.room():
         by_hand.offer(*["a"] * room)
-    assert by_hand.scheduler.settlement.ahead == MAX_AHEAD
+    assert by_hand.scheduler.outcomes.ahead == Scheduler.MAX_AHEAD
     by_hand.accept(first)
-    assert by_hand.finish() == [(MAX_AHEAD - 1,)]
+    assert by_hand.finish() == [(Scheduler.MAX_AHEAD - 1,)]
 
 
 def test_no_more_rows_are_asked_for_while_many_bytes_are_held():
     by_hand = ByHand(concurrency=1)
-    half = MAX_HELD_BYTES // 2
+    half = Scheduler.MAX_HELD_BYTES // 2
     by_hand.offer(object(), wire_bytes=half)
     assert by_hand.scheduler.room() > 0
     by_hand.offer(object(), wire_bytes=half)
@@ -151,7 +151,7 @@ def test_no_more_rows_are_asked_for_while_many_bytes_are_held():
 
 def test_bytes_of_superseded_rows_are_held_until_they_are_settled():
     by_hand = ByHand()
-    half = MAX_HELD_BYTES // 2
+    half = Scheduler.MAX_HELD_BYTES // 2
     by_hand.offer("a", "a", wire_bytes=half)
     batch = by_hand.batch()
     assert by_hand.scheduler.room() == 0
@@ -250,7 +250,7 @@ def test_counts_at_the_deadline_end_at_the_first_unsettled_row():
     assert by_hand.step() == Finished()
     assert by_hand.frontier == 20
     assert by_hand.counts == RowCounts(read=20, written=20)
-    assert by_hand.scheduler.settlement.ahead == 11
+    assert by_hand.scheduler.outcomes.ahead == 11
 
 
 def test_a_superseded_row_is_not_settled_at_the_deadline():
@@ -303,16 +303,16 @@ def test_requests_throttles_retries_and_units_are_counted():
     by_hand = ByHand()
     by_hand.offer(*object_keys(2))
     by_hand.answer(by_hand.batch(), Throttled("ThrottlingException"))
-    assert by_hand.scheduler.work == WriteStats(requests=1, throttled=1)
+    assert by_hand.scheduler.stats == WriteStats(requests=1, throttled=1)
     batch = by_hand.batch()
     by_hand.answer(batch, Unsure("no answer"))
-    assert by_hand.scheduler.work == WriteStats(requests=2, throttled=1, retries=1)
+    assert by_hand.scheduler.stats == WriteStats(requests=2, throttled=1, retries=1)
     batch = by_hand.batch()
     by_hand.answer(batch, Accepted([0], 1.5))
     batch = by_hand.batch()
     by_hand.answer(batch, Accepted([], 2.0))
     expected = WriteStats(requests=4, throttled=2, retries=3, consumed_wcu=3.5)
-    assert by_hand.scheduler.work == expected
+    assert by_hand.scheduler.stats == expected
 
 
 def test_a_row_that_was_never_sent_is_no_retry():
@@ -322,7 +322,7 @@ def test_a_row_that_was_never_sent_is_no_retry():
     by_hand.offer("a")
     by_hand.accept(batch, 0)
     by_hand.accept(by_hand.batch())
-    assert by_hand.scheduler.work.retries == 0
+    assert by_hand.scheduler.stats.retries == 0
 
 
 def test_a_row_that_is_sent_after_all_is_a_retry_where_it_was_sent():
@@ -333,7 +333,7 @@ def test_a_row_that_is_sent_after_all_is_a_retry_where_it_was_sent():
     by_hand.accept(batch, 0)
     by_hand.answer(by_hand.batch(), Refused("no"))
     assert by_hand.batch().handles == (0,)
-    assert by_hand.scheduler.work.retries == 1
+    assert by_hand.scheduler.stats.retries == 1
 
 
 def test_rows_that_are_done_leave_no_circles_behind():
@@ -355,7 +355,7 @@ def test_rows_that_are_done_leave_no_circles_behind():
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_rows_that_are_written_are_held_no_longer(monkeypatch, alone):
-    monkeypatch.setattr("ddbload.write.scheduler.row_limits.MAX_HELD_BYTES", 25 * SMALL)
+    monkeypatch.setattr("ddbload.write.scheduler.scheduler.Scheduler.MAX_HELD_BYTES", 25 * SMALL)
     by_hand = ByHand()
     for _ in range(3):
         assert by_hand.scheduler.room() > 0

@@ -41,7 +41,7 @@ def test_a_request_carries_one_row(together):
         by_hand.offer(*keys)
     assert sorted(map(list, by_hand.finish())) == [[row] for row in range(60)]
     assert by_hand.counts == RowCounts(read=60, written=60)
-    assert by_hand.scheduler.work.requests == 60
+    assert by_hand.scheduler.stats.requests == 60
 
 
 def test_as_many_requests_are_under_way_as_may_be():
@@ -83,7 +83,7 @@ def test_a_row_is_settled_by_what_became_of_it(together, answer, counts):
     by_hand.answer(by_hand.batch(), answer)
     by_hand.finish()
     assert by_hand.counts == counts
-    assert by_hand.scheduler.work.consumed_wcu == 2.0
+    assert by_hand.scheduler.stats.consumed_wcu == 2.0
 
 
 @pytest.mark.parametrize("lost", LOST)
@@ -221,7 +221,7 @@ def test_an_identical_item_is_not_the_row_s(together):
     by_hand.answer(by_hand.batch(), IDENTICAL)
     by_hand.finish()
     assert by_hand.counts == RowCounts(read=1, skipped=1)
-    assert by_hand.scheduler.settlement.count(RowOutcome.IDENTICAL) == 1
+    assert by_hand.scheduler.outcomes.count(RowOutcome.IDENTICAL) == 1
     assert by_hand.scheduler.identical == [0]
 
 
@@ -257,7 +257,7 @@ def test_another_item_is_never_the_row_s():
     by_hand.answer(by_hand.batch(), SKIPPED)
     by_hand.finish()
     assert by_hand.counts == RowCounts(read=1, skipped=1)
-    assert by_hand.scheduler.last_put() is None
+    assert by_hand.scheduler.last_possible_write() is None
 
 
 @pytest.mark.parametrize("answers", [[IDENTICAL], [Throttled("x"), IDENTICAL]])
@@ -267,7 +267,7 @@ def test_a_request_that_went_twice_may_have_put_it(answers):
     for number, answer in enumerate(answers):
         batch = by_hand.batch()
         if number == 0:
-            by_hand.scheduler.doubt(batch)
+            by_hand.scheduler.note_resent(batch)
         by_hand.answer(batch, answer)
     by_hand.finish()
     assert by_hand.counts == RowCounts(read=1, written=1)
@@ -282,7 +282,7 @@ def test_a_row_after_another_of_its_key_put_nothing(first, lost):
         by_hand.answer(by_hand.batch(), answer)
     by_hand.finish()
     assert by_hand.counts.skipped == 1 + (first.outcome is not RowOutcome.WRITTEN)
-    assert by_hand.scheduler.settlement.count(RowOutcome.IDENTICAL) == 1 + (first is IDENTICAL)
+    assert by_hand.scheduler.outcomes.count(RowOutcome.IDENTICAL) == 1 + (first is IDENTICAL)
     # That of the first row may be this run's own.
     assert by_hand.scheduler.identical == ([0] if first is IDENTICAL else [])
 
@@ -316,4 +316,4 @@ def test_the_last_row_that_may_have_been_put(answers, last):
     for batch, answer in zip(batches, answers, strict=True):
         by_hand.answer(batch, Throttled("x") if answer is None else answer)
     assert by_hand.step() == Finished()
-    assert by_hand.scheduler.last_put() == last
+    assert by_hand.scheduler.last_possible_write() == last

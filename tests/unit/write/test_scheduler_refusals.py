@@ -26,7 +26,7 @@ def finish(by_hand: ByHand, *invalid: int) -> list[tuple[int, ...]]:
     """Write everything that is left, but refuse batches with these handles; what was sent."""
     by_hand.scheduler.close()
     sent = []
-    while by_hand.scheduler.settlement.ahead:
+    while by_hand.scheduler.outcomes.ahead:
         batch = by_hand.batch()
         sent.append(batch.handles)
         if set(invalid) & set(batch.handles):
@@ -35,7 +35,7 @@ def finish(by_hand: ByHand, *invalid: int) -> list[tuple[int, ...]]:
             by_hand.accept(batch)
     assert by_hand.step() == Finished()
     assert by_hand.counts.conserved
-    assert sorted(by_hand.released) == list(range(by_hand.scheduler.settlement.known))
+    assert sorted(by_hand.released) == list(range(by_hand.scheduler.outcomes.known))
     return sent
 
 
@@ -204,7 +204,7 @@ def test_the_message_is_that_of_the_row_alone():
 def test_a_refused_row_is_known_as_refused_when_it_is_released():
     seen = []
     by_hand = ByHand()
-    by_hand.scheduler._released = lambda handles: seen.extend(
+    by_hand.scheduler._on_release = lambda handles: seen.extend(
         (handle, by_hand.scheduler.refused.get(handle)) for handle in handles
     )
     by_hand.offer("a")

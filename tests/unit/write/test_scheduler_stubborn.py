@@ -7,7 +7,7 @@ import math
 import pytest
 
 from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Throttled, Unsure, Wait
-from ddbload.write.scheduler.scheduler import STUBBORN
+from ddbload.write.scheduler.scheduler import STUBBORN_ATTEMPTS
 from tests.unit.write.manual_driver import SMALL, ByHand
 
 
@@ -53,7 +53,7 @@ def test_a_row_that_never_passes_slows_no_others(concurrency, latency, bad):
 def test_all_that_come_back_again_and_again_calm_it_all_the_same():
     by_hand = ByHand(concurrency=1)
     by_hand.offer_all(*range(25))
-    for _ in range(STUBBORN + 3):
+    for _ in range(STUBBORN_ATTEMPTS + 3):
         batch = by_hand.batch()
         by_hand.accept(batch, *batch.handles)
     start, requests = by_hand.now, 0

@@ -92,12 +92,12 @@ class Rows:
             deadline=deadline,
             rng=random.Random(1),
             pacing=Pacing(random.Random(1), max_wcu),
-            released=self.released.extend,
+            on_release=self.released.extend,
         )
 
     @property
     def counts(self) -> RowCounts:
-        return self.scheduler.settlement.counts
+        return self.scheduler.outcomes.counts
 
     def feed(self, room: int) -> bool:
         assert room > 0
