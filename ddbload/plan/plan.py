@@ -24,9 +24,8 @@ from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.detect_format import DetectedFormat
 from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
-from ddbload.pipeline.reading.gc_tuning import rare_gc
 from ddbload.pipeline.reading.row_batches import iter_row_batches
-from ddbload.pipeline.reading.row_blocks import RunReader
+from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
 from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.plan.column_profile import ColumnProfile

@@ -117,7 +117,7 @@ FORMATS = {
 
 def chunks_of(data: bytes, reading: RunReader, rng: random.Random) -> Iterator[Chunk]:
     """Ranges that end where a row does, at a place or after it, as preflight cuts them."""
-    ends, start, line = reading.ends, 0, 1
+    ends, start, line = reading.boundaries, 0, 1
     while start < len(data):
         target = start + rng.choice((1, 1, 5, 20))
         end = 0
@@ -140,7 +140,7 @@ def pieces_of(data: bytes, rng: random.Random) -> Iterator[bytes]:
 def read(data: bytes, start: Cursor, reading: RunReader, rng: random.Random) -> list[Row]:
     """A range's rows: line, byte, and item or None."""
     found: list[Row] = []
-    cutter = BlockSplitter(reading.ends, start, 10**6)
+    cutter = BlockSplitter(reading.boundaries, start, 10**6)
     held = b""
     for piece in pieces_of(data, rng):
         if held:
@@ -152,12 +152,12 @@ def read(data: bytes, start: Cursor, reading: RunReader, rng: random.Random) -> 
 def block_rows(block: Block | None, reading: RunReader) -> list[Row]:
     if block is None:
         return []
-    places, window = reading.rows.read(block)
+    places, window = reading.encoder.read(block)
     found = []
     for row in range(len(window)):
         at = places.position(row)
         if row in window.odd:
-            built = reading.rows.build(places.data(row), places.byte(row))
+            built = reading.encoder.build(places.data(row), places.byte(row))
             item = None if isinstance(built, Defect) else built.attributes
         else:
             item = item_of_request(window.puts[row])

@@ -1,4 +1,7 @@
-"""The second step: import one byte range, or as much of it as the deadline allows."""
+"""Import a chunk: one byte range, or as much of it as the deadline allows.
+
+An invocation writes one segment to the ledger: the rows that have an outcome, counted.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,9 @@ from ddbload.errors import (
 from ddbload.ledger.attempts import Attempt
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context
-from ddbload.pipeline.importing.row_feeder import RowFeeder
-from ddbload.pipeline.reading.gc_tuning import rare_gc
-from ddbload.pipeline.reading.row_blocks import RunReader
-from ddbload.pipeline.reading.source_objects import chunk_parts, open_parts
+from ddbload.pipeline.importing.row_feeder import PIECE_BYTES, RowFeeder
+from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
+from ddbload.pipeline.reading.source_objects import read_chunk
 from ddbload.pipeline.table_description import require_same_table
 from ddbload.write.drivers.driver import Job
 from ddbload.write.drivers.engines import concurrency_for, driver_for, transport_for
@@ -37,25 +39,25 @@ from ddbload.write.requests import first_wins, requests_for
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from ddbload.write.scheduler.scheduler import Scheduler
 
-ATTEMPTS = 3
-"""At asking for the table's id: then Report asks."""
+TABLE_CHECK_ATTEMPTS = 3
+"""Tries to describe the table. Without an answer the import continues: Report checks again."""
 MAX_STALLED = 3
+"""Invocations in a row that may end without an outcome for any row."""
 PROGRESS_SECONDS = 0.1
-"""How often it is told at most how far an import is."""
+"""Shortest time between two reports of progress."""
 
 
 def import_chunk(
-    task: ImportTask, context: Context, reading: RunReader | None = None
+    task: ImportTask, context: Context, reader: RunReader | None = None
 ) -> ImportResult:
-    """Import from the cursor on, and write the segment that says so.
+    """Import a chunk from its cursor on, and write the segment that counts its rows.
 
-    A segment that exists already is adopted, not redone. `reading` may be handed in by a
-    caller that imports many chunks of one run. On an error the rows before it are settled and
-    their segment is written, word of it is left in the ledger, and it is raised by name. With an
-    `error` in the task nothing is imported: the ledger gets word of what a step that was killed,
-    or never began, could not say itself.
+    An existing segment is adopted. `reader` may be passed by a caller that imports many chunks of
+    one run. After an error the rows before it are finished, their segment and the failure are
+    written to the ledger, and the error is raised. A task with an `error` is not imported: its
+    error is written to the ledger for a function that was killed, or never started.
     """
-    ledger = context.ledger(task.run, None if reading is None else reading.record)
+    ledger = context.ledger(task.run, None if reader is None else reader.record)
     chunk = task.chunk
     if task.error is not None:
         failure = replace(task.error, chunk=chunk.chunk)
@@ -65,31 +67,33 @@ def import_chunk(
     if not chunk.start <= start.byte < chunk.end:
         raise InvalidPayload(f"the cursor, byte {start.byte}, lies outside chunk {chunk.chunk}")
     try:
-        reading = reading or RunReader(ledger.record())
+        reader = reader or RunReader(ledger.record())
         _require_row_start(start, chunk, ledger)
         segment = ledger.find_segment(chunk.chunk, start.byte)
         if segment is not None:
             return _result(task, segment, adopted=True)
-        if reading.record.payload.options.mode == PLAN:
-            segment, work = _planned(chunk, start, reading, ledger, context), None
+        if reader.record.payload.options.mode == PLAN:
+            # Imported here: an import does not need it.
+            from ddbload.pipeline.importing.plan_mode import plan_chunk
+
+            segment, work = plan_chunk(chunk, start, reader, ledger, context), None
         else:
-            work = _ChunkImport(task, start, reading, ledger, context)
+            work = _ChunkImport(task, start, reader, ledger, context)
             segment = work.run()
         if segment is None:
-            return _stalled(task, start, context, work)
+            return _stalled_result(task, start, context, work)
         return _result(task, segment)
     except DdbloadError as error:
         with suppress(DdbloadError):
-            # What failed is to be raised, also when word of it cannot be left.
+            # The error is raised even if the ledger cannot be written.
             ledger.put_failure(Failure(error.name, error.message, chunk.chunk))
         raise
 
 
 def _require_row_start(start: Cursor, chunk: Chunk, ledger: Ledger) -> None:
-    """Raise `InvalidPayload` for a cursor that is not where a segment of the chunk ends.
+    """Raise `InvalidPayload` for a cursor at which no segment of the chunk ends.
 
-    Rows begin there, and at the chunk's own start. Anywhere else may be the middle of a row, whose
-    rest would be taken for one.
+    Rows begin there, and at the chunk's start. Any other byte may lie within a row.
     """
     if start == Cursor(chunk.start, chunk.first_line):
         return
@@ -106,22 +110,13 @@ def _result(task: ImportTask, segment: Segment, *, adopted: bool = False) -> Imp
     return ImportResult(task.run, task.chunk, cursor, 0, segment, adopted)
 
 
-def _planned(
-    chunk: Chunk, start: Cursor, reading: RunReader, ledger: Ledger, context: Context
-) -> Segment | None:
-    # An import has no use for what this needs.
-    from ddbload.pipeline.importing.plan_mode import plan_chunk
-
-    return plan_chunk(chunk, start, reading, ledger, context)
-
-
-def _stalled(
+def _stalled_result(
     task: ImportTask, start: Cursor, context: Context, work: _ChunkImport | None
 ) -> ImportResult:
-    # Who waited for a budget and sent nothing has not tried: a row may take minutes of it.
+    """Return the same cursor; raise `NoProgress` after too many invocations without an outcome."""
+    # Waiting for the WCU budget does not count as a stall: one row may take minutes of it.
     waited = work is not None and work.only_waited
-    tried = not (context.should_stop() or waited)
-    stalled = task.stalled + tried
+    stalled = task.stalled + (not (context.should_stop() or waited))
     if stalled >= MAX_STALLED:
         where = f"line {start.line}, byte {start.byte}"
         raise NoProgress(
@@ -132,8 +127,8 @@ def _stalled(
 
 
 def _cause_of_stall(work: _ChunkImport | None) -> str:
-    if work is not None and work.sent:
-        last = f" (the last answer: {work.trouble})" if work.trouble else ""
+    if work is not None and work.requests_sent:
+        last = f" (the last answer: {work.last_error})" if work.last_error else ""
         return (
             f"the table takes no writes, or its answers get lost{last}; check its capacity and the"
             " endpoint"
@@ -147,196 +142,190 @@ def _cause_of_stall(work: _ChunkImport | None) -> str:
 
 
 def worker_pacing(record: RunRecord, context: Context) -> Pacing:
-    """One worker's share of `max_wcu`, to be kept for all chunks that it imports."""
+    """Make the pacing of one worker, with its share of `max_wcu`, for all chunks it imports."""
     limit = record.payload.options.max_wcu
     share = None if limit is None else limit / record.workers
     return Pacing(context.rng, share, context.clock())
 
 
 class _ChunkImport:
-    """One invocation's work on a chunk."""
+    """Work of one invocation on a chunk."""
 
     def __init__(
-        self, task: ImportTask, start: Cursor, reading: RunReader, ledger: Ledger, context: Context
+        self, task: ImportTask, start: Cursor, reader: RunReader, ledger: Ledger, context: Context
     ) -> None:
-        self._task = task
+        self._chunk = task.chunk
         self._start = start
-        self._reading = reading
-        self._record: RunRecord = reading.record
+        self._reader = reader
+        self._record = record = reader.record
         self._ledger = ledger
         self._context = context
-        options = self._record.payload.options
-        self._tell_at = float("-inf")
-        # Only `insert` looks; where an earlier version began it, nobody knows what was sent.
-        attempt = Attempt(ledger, task.chunk, start) if self._record.keeps_attempts else None
-        self._attempt = attempt
-        identical = RowOutcome.WRITTEN if attempt is None else RowOutcome.IDENTICAL
-        self._requests = requests_for(options, self._record.table, identical)
-        self._parts = chunk_parts(self._record, task.chunk, start, ledger)
-        self._intake = RowFeeder(
-            reading,
-            task.chunk,
-            start,
-            options.max_rejects,
-            clock=context.clock,
-            attempt=attempt,
+        self._report_at = float("-inf")
+        options = record.payload.options
+        # Only `insert` reads attempts. Runs of earlier versions kept none.
+        self._attempt = Attempt(ledger, task.chunk, start) if record.keeps_attempts else None
+        identical = RowOutcome.WRITTEN if self._attempt is None else RowOutcome.IDENTICAL
+        self._requests = requests_for(options, record.table, identical)
+        self._feeder = RowFeeder(
+            reader, task.chunk, start, clock=context.clock, attempt=self._attempt
         )
         self._scheduler = Scheduler(
             concurrency=concurrency_for(options),
             deadline=context.deadline,
             rng=context.rng,
-            pacing=context.pacing or worker_pacing(self._record, context),
+            pacing=context.pacing or worker_pacing(record, context),
             batch_rows=self._requests.most_rows,
             first_wins=first_wins(options),
-            on_release=self._intake.release,
+            on_release=self._feeder.release,
         )
 
     @property
     def only_waited(self) -> bool:
-        """Whether no request went, because the rate or the budget had none to give."""
-        return self._scheduler.waited_for_capacity and not self.sent
+        """True if the rate or the WCU budget never allowed a request."""
+        return self._scheduler.waited_for_capacity and not self.requests_sent
 
     @property
-    def sent(self) -> int:
-        """How many requests went."""
+    def requests_sent(self) -> int:
+        """Number of requests that were sent."""
         return self._scheduler.stats.requests
 
     @property
     def bytes_read(self) -> int:
-        """How much was read of whole rows."""
-        return self._intake.bytes_read
+        """Bytes of whole rows that were read."""
+        return self._feeder.bytes_read
 
     @property
-    def trouble(self) -> str | None:
-        """Why a request was last not answered well: a code."""
+    def last_error(self) -> str | None:
+        """Error code of the last failed request. Never its message: that may quote row data."""
         return self._scheduler.last_error
 
     def run(self) -> Segment | None:
-        """The segment, or None when no row was settled. Raises what ended the work early."""
-        try:
-            return self._run()
-        finally:
-            self._intake.detach()
+        """Write rows until the deadline or the chunk's end; their segment, None without outcomes.
 
-    def _run(self) -> Segment | None:
-        context, intake = self._context, self._intake
-        self._require_same_table()
-        parts = open_parts(self._parts, self._record, context)
-        with closing(parts), rare_gc():
-            intake.attach(parts, self._scheduler)
-            self._drive()
-        self._report_progress()
-        segment = self._segment()
-        if not segment.rows.conserved:
-            raise ConservationViolated(
-                f"chunk {segment.chunk} from byte {segment.start.byte}: {segment.rows} does not"
-                " add up: please report it"
-            )
-        if segment.work.requests:
+        Raises the error that ended the work early, after the segment is written.
+        """
+        try:
             self._require_same_table()
-        done = segment.end.byte > self._start.byte
-        written = self._write(self._judged(segment)) if done else None
-        self._trim(segment, written)
-        self._raise_pending_error()
-        return written
+            self._write_rows()
+            self._report_progress()
+            segment = self._make_segment()
+            if segment.work.requests:
+                self._require_same_table()
+            counted = None
+            if segment.end.byte > self._start.byte:
+                counted = self._put_segment(self._count_own_items(segment))
+            self._trim_attempt(segment, counted)
+            self._raise_pending_error()
+            return counted
+        finally:
+            self._feeder.detach()
 
     def _require_same_table(self) -> None:
-        """Before the first request and after the last: no row goes to another table, nor counts.
+        """Raise an error if the table was replaced: checked before and after all requests.
 
-        What only keeps DynamoDB from being asked now is no reason to stop: Report asks again.
+        Other errors of DescribeTable are ignored: Report checks again.
         """
         context = self._context
+        policy = replace(context.retry_policy, attempts=TABLE_CHECK_ATTEMPTS)
         try:
-            require_same_table(
-                context.clients,
-                self._record.table,
-                retry_policy=replace(context.retry_policy, attempts=ATTEMPTS),
-            )
+            require_same_table(context.clients, self._record.table, retry_policy=policy)
         except (TableReplaced, TableNotFound, TableNotActive):
             raise
         except DdbloadError:
             pass
 
-    def _drive(self) -> None:
-        context = self._context
+    def _write_rows(self) -> None:
+        """Run a driver: it gets rows from the feeder, and asks the scheduler which to send when."""
+        context, feeder = self._context, self._feeder
         options = self._record.payload.options
-        job: Job[Any] = Job(
-            scheduler=self._scheduler,
-            feed=self._intake.feed,
-            items=self._intake.items,
-            body=self._intake.body,
-            transport=transport_for(options, context.clients, self._requests),
-            should_stop=self._report_progress_and_check_stop,
-            clock=context.clock,
-            sleep=context.sleep,
+        blocks = read_chunk(
+            self._reader, self._chunk, self._start, self._ledger, context, PIECE_BYTES
         )
-        if context.driver is not None:
-            context.driver.run(job)
-            return
-        with closing(driver_for(options)) as driver:
-            driver.run(job)
+        with closing(blocks), rare_gc():
+            feeder.attach(blocks, self._scheduler)
+            job: Job[Any] = Job(
+                scheduler=self._scheduler,
+                feed=feeder.feed,
+                items=feeder.pending.items,
+                body=feeder.pending.body,
+                transport=transport_for(options, context.clients, self._requests),
+                should_stop=self._report_progress_and_check_stop,
+                clock=context.clock,
+                sleep=context.sleep,
+            )
+            if context.driver is not None:
+                context.driver.run(job)
+                return
+            with closing(driver_for(options)) as driver:
+                driver.run(job)
 
     def _report_progress_and_check_stop(self) -> bool:
-        # Asked thousands of times a second.
+        # Called thousands of times a second.
         now = self._context.clock()
-        if now >= self._tell_at:
-            self._tell_at = now + PROGRESS_SECONDS
+        if now >= self._report_at:
+            self._report_at = now + PROGRESS_SECONDS
             self._report_progress()
         return self._context.should_stop()
 
     def _report_progress(self) -> None:
         counts: RowCounts = self._scheduler.outcomes.counts
         self._context.progress(
-            ChunkProgress(
-                self._task.chunk.chunk, counts, self._scheduler.stats, self._intake.bytes_read
-            )
+            ChunkProgress(self._chunk.chunk, counts, self._scheduler.stats, self._feeder.bytes_read)
         )
 
-    def _segment(self) -> Segment:
-        settlement = self._scheduler.outcomes
-        end = self._intake.cursor(settlement.frontier)
-        everything = self._intake.exhausted and not settlement.ahead
-        return Segment(
-            chunk=self._task.chunk.chunk,
+    def _make_segment(self) -> Segment:
+        """Count the rows before the first one without an outcome."""
+        outcomes = self._scheduler.outcomes
+        end = self._feeder.cursor(outcomes.frontier)
+        all_rows = self._feeder.exhausted and not outcomes.ahead
+        segment = Segment(
+            chunk=self._chunk.chunk,
             start=self._start,
             end=end,
-            proven=everything and end.byte == self._task.chunk.end,
-            rows=settlement.counts,
+            proven=all_rows and end.byte == self._chunk.end,
+            rows=outcomes.counts,
             work=self._scheduler.stats,
             rejects=None,
         )
+        if not segment.rows.conserved:
+            raise ConservationViolated(
+                f"chunk {segment.chunk} from byte {segment.start.byte}: {segment.rows} does not"
+                " add up: please report it"
+            )
+        return segment
 
-    def _judged(self, segment: Segment) -> Segment:
-        """Count identical items as written where another invocation may have put them."""
+    def _count_own_items(self, segment: Segment) -> Segment:
+        """Count identical items as written where another invocation may have written them."""
         if self._attempt is None:
             return segment
-        settlement, own = self._scheduler.outcomes, 0
-        identical = settlement.count(RowOutcome.IDENTICAL)
+        outcomes, own = self._scheduler.outcomes, 0
+        identical = outcomes.count(RowOutcome.IDENTICAL)
         if identical:
-            own = self._intake.identical_within(self._attempt.others(segment.end.byte))
+            own = self._feeder.identical_within(self._attempt.others(segment.end.byte))
         rows = segment.rows
         rows = replace(rows, written=rows.written + own, skipped=rows.skipped - own)
-        if settlement.count(RowOutcome.UNSEEN):
-            # An emulator's: how many are identical is not known.
+        if outcomes.count(RowOutcome.UNSEEN):
+            # An emulator does not return the item, so it may or may not be identical.
             return replace(segment, rows=rows)
         return replace(segment, rows=rows, identical=identical - own)
 
-    def _trim(self, segment: Segment, counted: Segment | None) -> None:
+    def _trim_attempt(self, segment: Segment, counted: Segment | None) -> None:
         """Record in the ledger which rows this invocation put beyond the segment that counts.
 
-        `segment` is its own. If another invocation's segment counts and ends elsewhere, the record
-        stays as it is: it covers more rows than were put, which is safe. After the chunk's last
-        segment no invocation reads the record.
+        If another invocation's segment counts and ends elsewhere, the record stays as it is: it
+        covers more rows than were put, which is safe. After the chunk's last segment no
+        invocation reads the record.
         """
         if self._attempt is None:
             return
         if counted is not None and (counted.proven or counted.end != segment.end):
             return
         last, end = self._scheduler.last_possible_write(), segment.end.byte
-        self._attempt.trim(end, end if last is None else self._intake.byte(last) + 1)
+        self._attempt.trim(end, end if last is None else self._feeder.pending.byte(last) + 1)
 
-    def _write(self, segment: Segment) -> Segment:
-        lines = self._intake.rejects(segment.rows.read)
+    def _put_segment(self, segment: Segment) -> Segment:
+        """Write rejects, then the segment that names them; another's, if it was written first."""
+        lines = self._feeder.rejects(segment.rows.read)
         if lines:
             name = self._ledger.put_rejects(
                 segment.chunk, segment.start.byte, segment.end.byte, lines
@@ -348,12 +337,12 @@ class _ChunkImport:
         limit = self._record.payload.options.max_rejects
         if self._scheduler.fatal is not None:
             raise self._scheduler.fatal
-        error = self._intake.error
-        # What was given up for want of time, the next invocation tries again.
+        error = self._feeder.error
+        # A request that was given up at the deadline is repeated by the next invocation.
         if error is not None and (error.permanent or not self._context.must_end()):
             raise error
-        if self._intake.rejected > limit:
+        if self._feeder.rejected > limit:
             raise TooManyRejects(
-                f"chunk {self._task.chunk.chunk} has more than {limit} rejects (max_rejects):"
+                f"chunk {self._chunk.chunk} has more than {limit} rejects (max_rejects):"
                 f" look at them, then mend the file, or allow more and {TAKE_UP}"
             )

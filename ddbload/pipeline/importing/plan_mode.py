@@ -1,4 +1,4 @@
-"""Mode `plan`: a chunk's rows are read and checked as an import would, and none is sent."""
+"""Plan mode: read and check a chunk's rows as an import would, and send none."""
 
 from __future__ import annotations
 
@@ -14,64 +14,63 @@ from ddbload.pipeline.importing.row_feeder import MAX_REJECT_BYTES
 from ddbload.pipeline.reading.measure import Measure, SizeHistogram
 from ddbload.pipeline.reading.row_batches import RowBatch, make_row_batch
 from ddbload.pipeline.reading.row_blocks import RunReader
-from ddbload.pipeline.reading.source_objects import chunk_blocks, chunk_parts, open_parts
+from ddbload.pipeline.reading.source_objects import read_chunk
 
 PIECE_BYTES = 256 * 1024
 
 
 def plan_chunk(
-    chunk: Chunk, start: Cursor, reading: RunReader, ledger: Ledger, context: Context
+    chunk: Chunk, start: Cursor, reader: RunReader, ledger: Ledger, context: Context
 ) -> Segment | None:
-    """Check rows from the cursor on, and write the segment that says what would come of them.
+    """Check rows from the cursor on, and write the segment with their counts and sizes.
 
-    Rows that would be written count as skipped. None where there was no time for any. Raises
-    what keeps the source from being read, when the rows before it are settled.
+    Rows that would be written count as skipped. None if there was no time for any row. Raises
+    what keeps the source from being read, after the rows before it were counted.
     """
-    plan = _ChunkPlan(chunk, start, reading, context)
-    parts = chunk_parts(reading.record, chunk, start, ledger)
+    plan = _ChunkPlan(chunk, start, reader, context)
     error: DdbloadError | None = None
-    with closing(open_parts(parts, reading.record, context)) as opened:
+    with closing(read_chunk(reader, chunk, start, ledger, context, PIECE_BYTES)) as blocks:
         try:
-            for part, name, block in chunk_blocks(reading, chunk, start, opened, PIECE_BYTES):
-                plan.add(make_row_batch(reading, name, part, block), block.end)
+            for object_slice, name, block in blocks:
+                plan.add(make_row_batch(reader, name, object_slice, block), block.end)
                 if context.must_end() or plan.reject_bytes > MAX_REJECT_BYTES:
                     break
         except DdbloadError as caught:
             error = caught
     segment = plan.write(ledger)
-    # What was given up for want of time, the next invocation tries again.
+    # A request that was given up at the deadline is repeated by the next invocation.
     if error is not None and (error.permanent or not context.must_end()):
         raise error
     return segment
 
 
 class _ChunkPlan:
-    """What is known of the rows so far."""
+    """Counts, sizes and rejects of the rows that were checked so far."""
 
-    def __init__(self, chunk: Chunk, start: Cursor, reading: RunReader, context: Context) -> None:
+    def __init__(self, chunk: Chunk, start: Cursor, reader: RunReader, context: Context) -> None:
         self.reject_bytes = 0
         self._chunk, self._start, self._end = chunk, start, start
         self._context = context
-        record = reading.record
+        record = reader.record
         self._measure = Measure.of(record)
         self._rows, self._sizes = RowCounts(), SizeHistogram()
         self._lines: list[bytes] = []
 
-    def add(self, walked: RowBatch, end: Cursor) -> None:
-        """Take rows, the last of which ends at `end`."""
-        measured = self._measure.measure(walked)
-        lines = [walked.reject_line(row, defect) for row, defect in measured.rejected]
+    def add(self, batch: RowBatch, end: Cursor) -> None:
+        """Check and count rows, the last of which ends at `end`."""
+        measured = self._measure.measure(batch)
+        lines = [batch.reject_line(row, defect) for row, defect in measured.rejected]
         self._lines += lines
         self.reject_bytes += sum(map(len, lines))
         self._sizes.add(measured.sizes)
-        fine = walked.count - len(lines)
-        self._rows += RowCounts(read=walked.count, rejected=len(lines), skipped=fine)
+        valid = batch.count - len(lines)
+        self._rows += RowCounts(read=batch.count, rejected=len(lines), skipped=valid)
         self._end = end
         done = end.byte - self._start.byte
         self._context.progress(ChunkProgress(self._chunk.chunk, self._rows, WriteStats(), done))
 
     def write(self, ledger: Ledger) -> Segment | None:
-        """Write the segment, where there is anything to say."""
+        """Write the segment; None if no row was checked."""
         chunk, start, end, sizes = self._chunk, self._start, self._end, self._sizes
         if end.byte == start.byte:
             return None

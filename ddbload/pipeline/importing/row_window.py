@@ -1,4 +1,4 @@
-"""A chunk's rows from when they are read until they are settled: for a body, an item, a place."""
+"""Rows in memory until DynamoDB has acknowledged them, by handle."""
 
 from __future__ import annotations
 
@@ -19,113 +19,115 @@ from ddbload.rows.row_positions import RowPositions
 
 @dataclass(slots=True)
 class PendingBlock:
-    """Rows that were read together, and the handle of the first."""
+    """Positions of rows that were read together; `first` is the handle of the first row."""
 
     first: int
-    places: RowPositions
+    positions: RowPositions
 
     @property
-    def after(self) -> int:
-        """The handle of the row after these."""
-        return self.first + self.places.count
+    def end(self) -> int:
+        """Handle after the last row."""
+        return self.first + self.positions.count
 
 
 @dataclass(slots=True)
 class PendingRequests:
-    """Rows that are told of together, and the handle of the first."""
+    """Requests for rows that are offered together; `first` is the handle of the first row."""
 
     first: int
-    window: EncodedRows
-    after: int
-    """The handle of the row after these."""
+    encoded: EncodedRows
+    end: int
+    """Handle after the last row."""
 
 
 class PendingRows:
-    """Rows by handle: 0, 1, 2, … in the order in which they stand in the source."""
+    """Rows by handle: 0, 1, 2, … in their order in the chunk, from the cursor on."""
 
-    def __init__(self, rows: RowEncoder) -> None:
+    def __init__(self, encoder: RowEncoder) -> None:
         self.rows = 0
-        """How many came: the next handle."""
-        self._format = rows
+        """Rows added so far: the next handle."""
+        self._encoder = encoder
+        self._make_body = encoder.body
         self._blocks: deque[PendingBlock] = deque()
-        self._windows: deque[PendingRequests] = deque()
+        self._requests: deque[PendingRequests] = deque()
 
     @property
-    def held(self) -> int:
-        """How many rows are kept now."""
+    def rows_in_memory(self) -> int:
+        """Rows that are kept: from the block of the first row without an outcome on."""
         return self.rows - self._blocks[0].first if self._blocks else 0
 
-    def add(self, block: Block, since: int) -> None:
-        """Take a block's rows. They join a window that begins at the handle `since`, or later."""
-        places, window = self._format.read(block)
-        self._blocks.append(PendingBlock(self.rows, places))
-        last = self._windows[-1] if self._windows else None
-        if last is None or last.first < since:
-            self._windows.append(PendingRequests(self.rows, window, self.rows + len(window)))
-        else:
-            last.after += len(window)
-            last.window.extend(window)
-        self.rows += len(window)
+    def add(self, block: Block, offered: int) -> None:
+        """Encode a block's rows and keep them, together with others that were not offered yet.
 
-    def window(self, handle: int) -> PendingRequests:
-        """The window of a row."""
-        # Nearly always it is one of the first, and this is asked for each request.
-        for held in self._windows:
-            if handle < held.after:
-                return held
+        `offered`: the first handle that the scheduler does not know.
+        """
+        positions, encoded = self._encoder.read(block)
+        self._blocks.append(PendingBlock(self.rows, positions))
+        last = self._requests[-1] if self._requests else None
+        if last is None or last.first < offered:
+            self._requests.append(PendingRequests(self.rows, encoded, self.rows + len(encoded)))
+        else:
+            last.end += len(encoded)
+            last.encoded.extend(encoded)
+        self.rows += len(encoded)
+
+    def requests_with(self, handle: int) -> PendingRequests:
+        """Return the requests that a row was encoded with. Raises `LookupError`."""
+        # Asked for every request, and nearly always one of the first.
+        for requests in self._requests:
+            if handle < requests.end:
+                return requests
         raise LookupError(handle)
 
     def body(self, handles: Sequence[int]) -> bytes:
-        """The body of the request that writes these rows."""
-        return self._format.body(self._puts(handles))
+        """Make the body of the request that writes these rows."""
+        return self._make_body(self._row_requests(handles))
 
     def items(self, handles: Sequence[int]) -> list[Attributes]:
-        """The items of these rows, or the keys that are to be deleted."""
-        return [item_of_request(put) for put in self._puts(handles)]
+        """Return the items of these rows, or the keys to delete."""
+        return [item_of_request(request) for request in self._row_requests(handles)]
 
     def build(self, handle: int) -> Item | Defect:
-        """A row's item, or why there is none."""
-        block = self._block(handle)
-        places, row = block.places, handle - block.first
-        return self._format.build(places.data(row), places.byte(row))
+        """Build a row's item by itself; its defect if there is one."""
+        positions, row = self.position_in_block(handle)
+        return self._encoder.build(positions.data(row), positions.byte(row))
+
+    def position_in_block(self, handle: int) -> tuple[RowPositions, int]:
+        """Return the positions of the block that a row was read with, and its number in it."""
+        block = next(block for block in self._blocks if handle < block.end)
+        return block.positions, handle - block.first
 
     def position(self, handle: int) -> Cursor:
-        """Where a row begins in the source. Raises `SplitMismatch`."""
-        block = self._block(handle)
-        return block.places.position(handle - block.first)
+        """Return the byte and line at which a row begins in the source. Raises `SplitMismatch`."""
+        positions, row = self.position_in_block(handle)
+        return positions.position(row)
 
     def byte(self, handle: int) -> int:
-        """The byte at which a row begins. Raises `SplitMismatch`."""
-        places, row = self.place(handle)
-        return places.byte(row)
+        """Return the byte at which a row begins in the source. Raises `SplitMismatch`."""
+        positions, row = self.position_in_block(handle)
+        return positions.byte(row)
 
-    def place(self, handle: int) -> tuple[RowPositions, int]:
-        """The places of the rows that a row was read with, and its number among them."""
-        block = self._block(handle)
-        return block.places, handle - block.first
+    def discard_before(self, frontier: int) -> None:
+        """Free blocks and requests whose rows all have handles below `frontier`."""
+        for pending in (self._blocks, self._requests):
+            while pending and pending[0].end <= frontier:
+                pending.popleft()
 
-    def forget(self, frontier: int) -> None:
-        """Let go of what stands before a handle, by the block and by the window."""
-        for held in (self._blocks, self._windows):
-            while held and held[0].after <= frontier:
-                held.popleft()
-
-    def _block(self, handle: int) -> PendingBlock:
-        return next(held for held in self._blocks if handle < held.after)
-
-    def _puts(self, handles: Sequence[int]) -> list[str]:
+    def _row_requests(self, handles: Sequence[int]) -> list[str]:
         if isinstance(handles, range):
-            held = self.window(handles[0])
-            if handles[-1] < held.after and not held.window.odd:
-                first = held.first
-                return held.window.puts[handles[0] - first : handles[-1] - first + 1 : handles.step]
-        return [self._put(handle) for handle in handles]
+            requests = self.requests_with(handles[0])
+            if handles[-1] < requests.end and not requests.encoded.odd:
+                first = requests.first
+                return requests.encoded.puts[
+                    handles[0] - first : handles[-1] - first + 1 : handles.step
+                ]
+        return [self._row_request(handle) for handle in handles]
 
-    def _put(self, handle: int) -> str:
-        held = self.window(handle)
-        place = handle - held.first
-        if place not in held.window.odd:
-            return held.window.puts[place]
+    def _row_request(self, handle: int) -> str:
+        requests = self.requests_with(handle)
+        row = handle - requests.first
+        if row not in requests.encoded.odd:
+            return requests.encoded.puts[row]
         built = self.build(handle)
-        assert isinstance(built, Item), f"row {handle} was offered, and is none"  # noqa: S101
+        assert isinstance(built, Item), f"row {handle} was offered but has a defect"  # noqa: S101
         return batch_request(built)

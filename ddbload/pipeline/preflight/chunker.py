@@ -96,9 +96,9 @@ class Chunker:
         end = part.end if file.plain else None
         context = self._context
         self._part_open = part
-        for block in self._reading.blocks(file, part, self._at, end, BLOCK_BYTES):
+        for block in self._reading.iter_blocks(file, part, self._at, end, BLOCK_BYTES):
             if block is not None:
-                refuse_unterminated(self._reading.ends, block, part.skip - part.base)
+                refuse_unterminated(self._reading.boundaries, block, part.skip - part.base)
                 if file.plain:
                     self._cut(block, part)
                 self._at = block.end
@@ -130,7 +130,7 @@ class Chunker:
         return not alone and self._start.byte <= part.base and part.size < self._record.chunk_bytes
 
     def _cut(self, block: Block, part: ObjectSlice) -> None:
-        ends = self._reading.ends
+        ends = self._reading.boundaries
         data, begin = block.data, block.start.byte
         counted, line = 0, block.start.line
         row = 0

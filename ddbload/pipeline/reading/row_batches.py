@@ -59,7 +59,7 @@ class RowBatch:
 
     def build(self, row: int) -> Item | Defect:
         """A row's item, or why there is none. What the window calls odd has to be asked for."""
-        return self.reading.rows.build(self.places.data(row), self.places.byte(row))
+        return self.reading.encoder.build(self.places.data(row), self.places.byte(row))
 
     def column_of(self, defect: Defect) -> str | None:
         """The name of the column that a defect is in."""
@@ -104,14 +104,14 @@ def iter_row_batches(
                 end = part.end if file.plain else None
                 start = Cursor(part.base, part.line)
                 offset = part.skip - part.base
-                for block in reading.blocks(file, part, start, end, piece_bytes):
+                for block in reading.iter_blocks(file, part, start, end, piece_bytes):
                     if block is not None:
                         base = block.end.byte
                         try:
-                            refuse_unterminated(reading.ends, block, offset)
+                            refuse_unterminated(reading.boundaries, block, offset)
                         except UnterminatedQuote:
                             # The rows before it are rows all the same.
-                            whole = reading.ends.last(block.data, final=True)
+                            whole = reading.boundaries.last(block.data, final=True)
                             if whole:
                                 good = Block(block.data[:whole], block.start)
                                 yield make_row_batch(
@@ -129,8 +129,8 @@ def make_row_batch(
 ) -> RowBatch:
     """The rows of a block, which stand in the object of this name. `kept`: see `Walked`."""
     columns = None
-    if isinstance(reading.rows, DelimitedRowEncoder):
-        columns, places, window = reading.rows.read_columns(block)
+    if isinstance(reading.encoder, DelimitedRowEncoder):
+        columns, places, window = reading.encoder.read_columns(block)
     else:
-        places, window = reading.rows.read(block)
+        places, window = reading.encoder.read(block)
     return RowBatch(reading, name, part, places, window, columns, len(block.data), kept)

@@ -1,14 +1,13 @@
-"""The objects of a source: found, listed in the ledger, and opened for a chunk."""
+"""List a run's objects in the ledger, and read the rows of a chunk from them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import secrets
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice
 from ddbload.contracts.column_mapping import column_changes
@@ -21,7 +20,7 @@ from ddbload.errors import (
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.reading.header import read_header, wanted_columns
-from ddbload.pipeline.reading.open_sources import open_decoded, open_each, open_parquet
+from ddbload.pipeline.reading.open_sources import Pinned, open_decoded, open_each, open_parquet
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.rows.block_splitter import Block
 from ddbload.source.decoding.decoded_source import DecodedSource
@@ -32,36 +31,36 @@ PAGE_OBJECTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class ObjectListing:
-    """What a source of several objects is."""
+    """Listing of a source's objects in the ledger."""
 
-    pinned: Mapping[str, Any]
-    """Tells it from another: how many objects and bytes, and a hash of all their versions."""
+    pinned: Pinned
+    """Number of objects, their bytes, and a hash of all their versions."""
     name: str
-    """In the ledger."""
+    """Name of the listing in the ledger."""
     format: str | None = None
-    """Where what names the objects says it."""
+    """The format, if the manifest or export that names the objects implies it."""
 
     @property
     def bytes(self) -> int:
-        """Of all objects, as they are kept."""
+        """Bytes of all objects, as stored."""
         return int(self.pinned["bytes"])
 
     @property
     def objects(self) -> int:
-        """How many there are."""
+        """Number of objects."""
         return int(self.pinned["objects"])
 
 
 def write_object_listing(
-    objects: Iterator[Mapping[str, Any]], ledger: Ledger, name: str, format_: str | None
+    objects: Iterator[Pinned], ledger: Ledger, name: str, format_: str | None
 ) -> ObjectListing:
-    """Write which objects there are into the ledger. Raises `SourceNotFound` where there is none.
+    """Write a source's objects into the ledger. Raises `SourceNotFound` if there is none.
 
-    `name`: the source's.
+    `name`: the source's, for the message.
     """
     listing = secrets.token_hex(4)
     digest = hashlib.sha256()
-    page: list[Mapping[str, Any]] = []
+    page: list[Pinned] = []
     count = size = 0
     for each in objects:
         page.append(each)
@@ -79,28 +78,24 @@ def write_object_listing(
     return ObjectListing(pinned, listing, format_)
 
 
-def iter_objects(record: RunRecord, ledger: Ledger, first: int) -> Iterator[Mapping[str, Any]]:
-    """The versions that a run reads, from an object on: those listed, or the one."""
+def iter_objects(record: RunRecord, ledger: Ledger, first: int) -> Iterator[Pinned]:
+    """Return the pinned objects of a run, from object number `first` on."""
     if record.objects is None:
         yield record.pinned
     else:
         yield from iter_listing(ledger, record.listing or "", first, record.objects)
 
 
-def iter_listing(ledger: Ledger, name: str, first: int, end: int) -> Iterator[Mapping[str, Any]]:
-    """The objects of a listing from number `first` up to, not with, number `end`."""
+def iter_listing(ledger: Ledger, name: str, first: int, end: int) -> Iterator[Pinned]:
+    """Read the objects of a listing from number `first` to `end`, which is excluded."""
     for number in range(first, end):
         if number == first or number % PAGE_OBJECTS == 0:
             page = ledger.listing(name, number // PAGE_OBJECTS)
         yield page[number % PAGE_OBJECTS]
 
 
-def row_groups(
-    objects: Iterable[Mapping[str, Any]], context: Context
-) -> Iterator[Mapping[str, Any]]:
-    """Parquet files, each as often as it has row groups, or some of them that are small: these
-    are read like objects.
-    """
+def row_groups(objects: Iterable[Pinned], context: Context) -> Iterator[Pinned]:
+    """List each row group of Parquet files, small ones merged, as an object to read."""
     with closing(open_each(iter(objects), context, several=True)) as each:
         for pinned, raw in each:
             for first, after, size in open_parquet(raw).row_group_ranges():
@@ -108,12 +103,12 @@ def row_groups(
 
 
 def slice_for_object(
-    record: RunRecord, pinned: Mapping[str, Any], file: DecodedSource, base: int
+    record: RunRecord, pinned: Pinned, file: DecodedSource, base: int
 ) -> ObjectSlice:
-    """What an object is in the whole, where its rows begin at `base` among those of all.
+    """Return the slice of the run's rows that an object holds; `base` is its offset in the run.
 
-    `pinned`: what is known of it; `file`: what its rows are read from. Of decoded text the size
-    is yet to be found out. Raises `HeaderMismatch` and what reading a header raises.
+    Its size is that of the object as stored; for compressed or decoded text only reading tells.
+    Raises `HeaderMismatch` and as `read_header`.
     """
     raw = file.inner
     if record.objects is None:
@@ -133,63 +128,68 @@ def slice_for_object(
 
 
 def expected_bytes(record: RunRecord) -> int:
-    """Bytes that there are to be read; as they are kept, where only reading says more."""
+    """Return the bytes there are to read; as stored, if only reading tells (compressed)."""
     if record.size is not None:
         return record.size
     return int(record.pinned["bytes" if record.objects is not None else "size"])
 
 
-def chunk_parts(
-    record: RunRecord, chunk: Chunk, start: Cursor, ledger: Ledger
-) -> list[ObjectSlice]:
-    """What a chunk reads from a cursor on."""
-    if record.objects is not None:
-        return [part for part in ledger.parts(chunk) if part.end > start.byte]
-    first = record.data_start
-    return [
-        ObjectSlice(record.pinned, first.byte, first.byte, first.line, _size(record) - first.byte)
-    ]
+ChunkBlock = tuple[ObjectSlice, str, Block]
+"""Rows of a chunk, with the object that they are from and its name."""
 
 
-def _size(record: RunRecord) -> int:
-    assert record.size is not None, "preflight came to its end"  # noqa: S101
-    return record.size
-
-
-def chunk_blocks(
-    reading: RunReader,
+def read_chunk(
+    reader: RunReader,
     chunk: Chunk,
     start: Cursor,
-    parts: Iterator[tuple[ObjectSlice, DecodedSource]],
+    ledger: Ledger,
+    context: Context,
     piece_bytes: int,
-) -> Iterator[tuple[ObjectSlice, str, Block]]:
-    """A chunk's rows from a cursor on: each block with its part and that object's name.
+) -> Generator[ChunkBlock]:
+    """Look up which objects a chunk reads, and read its rows from a cursor on.
 
-    Raises `RowTooLong`, `SplitMismatch`, and what keeps the source from being read.
+    Raises `LedgerDamaged`; while reading `RowTooLong`, `SplitMismatch`, and what keeps the source
+    from being read.
     """
+    slices = _chunk_slices(reader.record, chunk, start, ledger)
+    return _iter_chunk_blocks(reader, chunk, start, slices, context, piece_bytes)
+
+
+def _chunk_slices(
+    record: RunRecord, chunk: Chunk, start: Cursor, ledger: Ledger
+) -> list[ObjectSlice]:
+    if record.objects is not None:
+        return [each for each in ledger.parts(chunk) if each.end > start.byte]
+    assert record.size is not None, "preflight wrote the size"  # noqa: S101
+    first = record.data_start
+    size = record.size - first.byte
+    return [ObjectSlice(record.pinned, first.byte, first.byte, first.line, size)]
+
+
+def _iter_chunk_blocks(
+    reader: RunReader,
+    chunk: Chunk,
+    start: Cursor,
+    slices: list[ObjectSlice],
+    context: Context,
+    piece_bytes: int,
+) -> Generator[ChunkBlock]:
+    record = reader.record
+    pinned_each = (each.pinned for each in slices)
     at = start
-    for part, file in parts:
-        end = min(chunk.end, part.end)
-        if at.byte <= part.base:
-            at = Cursor(part.base, part.line)
-        for block in reading.blocks(file, part, at, end, piece_bytes):
-            if block is None:
-                continue
-            if not block.terminated and end != part.end:
-                raise SplitMismatch(
-                    f"chunk {chunk.chunk} should end with a row at byte {end}, and does not: the"
-                    " manifest does not fit the source; start a new run"
-                )
-            at = block.end
-            yield part, file.name, block
-
-
-def open_parts(
-    parts: list[ObjectSlice], record: RunRecord, context: Context
-) -> Generator[tuple[ObjectSlice, DecodedSource], None, None]:
-    """Each part with what it is read from, closed when the next one is asked for."""
-    pinned_each = (part.pinned for part in parts)
-    several = record.objects is not None
-    with closing(open_each(pinned_each, context, several=several)) as objects:
-        for part, (pinned, raw) in zip(parts, objects, strict=True):
-            yield part, open_decoded(raw, record.payload.source, pinned)
+    with closing(open_each(pinned_each, context, several=record.objects is not None)) as objects:
+        for object_slice, (pinned, raw) in zip(slices, objects, strict=True):
+            file = open_decoded(raw, record.payload.source, pinned)
+            end = min(chunk.end, object_slice.end)
+            if at.byte <= object_slice.base:
+                at = Cursor(object_slice.base, object_slice.line)
+            for block in reader.iter_blocks(file, object_slice, at, end, piece_bytes):
+                if block is None:
+                    continue
+                if not block.terminated and end != object_slice.end:
+                    raise SplitMismatch(
+                        f"chunk {chunk.chunk} should end with a row at byte {end}, and does not:"
+                        " the manifest does not fit the source; start a new run"
+                    )
+                at = block.end
+                yield object_slice, file.name, block

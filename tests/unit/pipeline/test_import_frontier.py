@@ -87,7 +87,7 @@ def test_what_is_settled_is_let_go(monkeypatch):
 
     class Watched(RowFeeder):
         def release(self, handles: Sequence[int]) -> None:
-            most.append(self._held.held)
+            most.append(self.pending.rows_in_memory)
             super().release(handles)
 
     monkeypatch.setattr(import_chunk, "RowFeeder", Watched)
