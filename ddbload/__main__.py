@@ -1,4 +1,4 @@
-"""`python -m ddbload` is the `ddbload` command."""
+"""Run the `ddbload` command by `python -m ddbload`."""
 
 from ddbload.cli.main import main
 

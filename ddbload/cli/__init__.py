@@ -1,9 +1,9 @@
-"""The command line: click commands, and what they draw. botocore and rich load when needed."""
+"""Command line: click commands and their output. botocore and rich load when needed."""
 
 import atexit
 import gc
 
-# Modules and their classes are full of cycles that live as long as the process. To look for others
-# among them, while they load and again when all is over, takes a third of the start-up.
+# Loading modules makes many reference cycles that live as long as the process. Collecting garbage
+# among them, while they load and at exit, takes a third of the start-up time.
 gc.set_threshold(100_000)
 atexit.register(gc.freeze)

@@ -15,7 +15,12 @@ from ddbload.cli.import_command import import_command
 from ddbload.cli.ledger_commands import report_command, status_command
 from ddbload.cli.ls_command import ls_command
 from ddbload.cli.options import refuse_two_values
-from ddbload.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, tell, telling
+from ddbload.cli.output import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    ignore_closed_stderr,
+    print_stderr,
+)
 from ddbload.cli.plan_command import plan_command
 from ddbload.cli.rejects_command import rejects_command
 from ddbload.cli.resume_command import resume_command
@@ -24,16 +29,20 @@ from ddbload.errors import DdbloadError, unexpected
 
 
 class Commands(click.Group):
-    """The commands, none of which takes two values for an option that has one."""
+    """Group of the commands, which refuse two values for an option that takes one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is named. Raises `InvalidUsage`."""
+        """Find the named command, and check its arguments. Raises `InvalidUsage`."""
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
             refuse_two_values(command, click.Context(command, parent=ctx), rest)
         return name, command, rest
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """List commands in the order of use, not of the alphabet."""
+        return list(self.commands)
 
 
 @click.group(
@@ -41,62 +50,64 @@ class Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="ddbload")
 def commands() -> None:
-    """Load files and S3 objects into a DynamoDB table that exists, exact to the row.
+    """Load files and S3 objects into an existing DynamoDB table, exact to the row.
 
-    AWS settings come from where the AWS CLI takes them (AWS_PROFILE, AWS_REGION,
-    AWS_ENDPOINT_URL_DYNAMODB, shared config and credentials); flags win.
+    \b
+    Try it without AWS:      ddbload demo
+    Check and estimate:      ddbload plan books.csv books
+    Import from here:        ddbload import books.csv books --types year=N
+    Import on the stack:     ddbload start s3://bucket/books.csv books
+
+    AWS settings are found like those of the AWS CLI (AWS_PROFILE, AWS_REGION,
+    AWS_ENDPOINT_URL_DYNAMODB, shared config and credentials); options override them.
 
     Exit status: 0 done, 1 failed, 2 wrong usage, 3 done with rejects, 130 interrupted.
-    """
+    """  # noqa: D301 - click's mark for lines that stay apart is a backspace
 
 
-commands.add_command(import_command)
-commands.add_command(plan_command)
-commands.add_command(start_command)
-commands.add_command(resume_command)
-commands.add_command(status_command)
-commands.add_command(report_command)
-commands.add_command(rejects_command)
-commands.add_command(convert_command)
-commands.add_command(ls_command)
-commands.add_command(demo)
+for _command in (
+    *(import_command, plan_command, start_command),
+    *(resume_command, status_command, report_command, rejects_command),
+    *(convert_command, ls_command, demo),
+):
+    commands.add_command(_command)
 
 
 def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
-    """Run a command; its exit status. Raises KeyboardInterrupt, and nothing else.
+    """Run a command; return its exit status. Raises KeyboardInterrupt, and nothing else.
 
-    `interrupted`: whether one was raised, whatever it looks like here.
+    `interrupted` tells whether KeyboardInterrupt was raised, even if another exception came of it.
     """
     try:
         result = commands.main(list(arguments), prog_name="ddbload", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
-        with telling():
+        with ignore_closed_stderr():
             error.show()
         return error.exit_code
     except click.Abort:
-        # How click hands on Ctrl-C.
-        tell("ddbload: interrupted")
+        # click turns KeyboardInterrupt into Abort.
+        print_stderr("ddbload: interrupted")
         return EXIT_INTERRUPTED
     except DdbloadError as error:
-        tell(f"ddbload: {error.name}: {error.message}")
+        print_stderr(f"ddbload: {error.name}: {error.message}")
         return error.exit_code
-    except Exception as error:  # noqa: BLE001 - its text may hold row data: its place may not
+    except Exception as error:  # noqa: BLE001 - its text may quote row data: only its place is shown
         if interrupted():
             raise KeyboardInterrupt from None
-        failed = _output_failed()
+        failed = _stdout_error()
         if failed is None:
-            tell(f"ddbload: {unexpected(error, 'internal error').message}")
+            print_stderr(f"ddbload: {unexpected(error, 'internal error').message}")
         elif not isinstance(failed, BrokenPipeError):
-            tell(f"ddbload: standard output: {failed.strerror}")
+            print_stderr(f"ddbload: standard output: {failed.strerror}")
         return EXIT_FAILED
 
 
-def _output_failed() -> OSError | None:
-    """Why standard output takes nothing, if that is so: a full disk, a reader that has enough.
+def _stdout_error() -> OSError | None:
+    """Return the error of standard output, such as a full disk or a closed pipe, if any.
 
-    Then nothing may be written to it at exit either.
+    After an error standard output is redirected to nowhere: the flush at exit would fail as well.
     """
     try:
         sys.stdout.flush()

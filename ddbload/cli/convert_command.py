@@ -1,4 +1,4 @@
-"""Why rows were rejected, counted and told."""
+"""`ddbload convert`: write a source's items as DynamoDB JSON lines."""
 
 from __future__ import annotations
 
@@ -17,30 +17,46 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import click
 
-from ddbload.cli.import_command import rejects_file, same_file, spooled, tell_guesses
-from ddbload.cli.options import aws_options
-from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, EXIT_REJECTS, printable, read_as, tell
-from ddbload.cli.payload import manifest_option, payload_of, place_named, source_options
-from ddbload.cli.progress import live_progress
+from ddbload.cli.import_command import rejects_file, same_file, spooled
+from ddbload.cli.options import (
+    GroupedCommand,
+    aws_options,
+    json_option,
+    output_option,
+    rejects_option,
+    types_option,
+    writing_option,
+)
+from ddbload.cli.output import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_REJECTS,
+    live_progress,
+    print_stderr,
+    printable,
+)
+from ddbload.cli.payload import build_payload
+from ddbload.cli.payload_options import max_rejects_option, source_options
+from ddbload.cli.run_result import print_detected, source_format
 from ddbload.contracts.json_reader import is_text
-from ddbload.contracts.payload import DEFAULT_MAX_REJECTS, DEFAULT_MAX_ROW_BYTES, Payload
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import FAILED, SUCCEEDED, SUCCEEDED_WITH_REJECTS, Failure, RowCounts
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.convert.outputs import OutputOptions
+    from ddbload.convert.convert import OutputOptions
     from ddbload.convert.sinks import Sink
     from ddbload.pipeline.context import Context
 
 
 Causes = Counter[tuple[str, str | None]]
-"""Rows by cause and column."""
-Ranked = list[tuple[str, str | None, int]]
+"""Rejected rows by cause and column."""
+RankedCauses = list[tuple[str, str | None, int]]
 
 
-def ranked(causes: Causes) -> Ranked:
-    """The most frequent first, and of equals as the alphabet has them, wherever they stood."""
+def rank_causes(causes: Causes) -> RankedCauses:
+    """Sort causes by frequency, then by name."""
     by_name = sorted(causes.items(), key=lambda each: (each[0][0], each[0][1] or ""))
     return [
         (cause, column, rows)
@@ -48,25 +64,25 @@ def ranked(causes: Causes) -> Ranked:
     ]
 
 
-def told(cause: str, column: str | None) -> str:
-    """A cause and where it is, for people."""
+def cause_text(cause: str, column: str | None) -> str:
+    """Describe a cause and its column for a terminal."""
     return f"{cause} in {printable(column or 'the row')}"
 
 
-def as_json(causes: Ranked) -> list[dict[str, Any]]:
-    """The same for programs."""
+def causes_json(causes: RankedCauses) -> list[dict[str, Any]]:
+    """Return causes as `--json` prints them."""
     return [{"cause": cause, "column": column, "rows": rows} for cause, column, rows in causes]
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a conversion came to."""
+    """Result of a conversion."""
 
     out: str
     read_as: str | None
-    """How the source was read, in words."""
+    """Format of the source, in words; None if it could not be detected."""
     rows: RowCounts
-    causes: Ranked
+    causes: RankedCauses
     bytes: int
     seconds: float
     out_parts: int
@@ -76,26 +92,26 @@ class Outcome:
 
     @property
     def status(self) -> str:
-        """The outcome, in the words of an import's status."""
+        """Status, one of those of an import."""
         if self.error is not None:
             return FAILED
         return SUCCEEDED_WITH_REJECTS if self.rows.rejected else SUCCEEDED
 
     @property
     def exit_code(self) -> int:
-        """As an import's."""
+        """Exit status, as that of an import."""
         if self.error is not None:
             return EXIT_FAILED
         return EXIT_REJECTS if self.rows.rejected else EXIT_DONE
 
     def to_json(self) -> dict[str, Any]:
-        """The object that `--json` prints."""
+        """Return the object that `--json` prints."""
         rate = self.rows.read / self.seconds if self.seconds > 0 else 0.0
         return {
             "status": self.status,
             "read_as": self.read_as,
             "rows": self.rows.to_json(),
-            "causes": as_json(self.causes),
+            "causes": causes_json(self.causes),
             "bytes": self.bytes,
             "seconds": round(self.seconds, 3),
             "rows_per_second": round(rate, 1),
@@ -109,7 +125,7 @@ class Outcome:
         }
 
     def lines(self, source: str) -> list[str]:
-        """The same for a terminal."""
+        """Return the lines of the summary."""
         rows, rate = self.rows, self.rows.read / self.seconds if self.seconds > 0 else 0.0
         rejected = f", {rows.rejected:,} rejected" if rows.rejected else ""
         lines = [
@@ -119,7 +135,7 @@ class Outcome:
             f"  time      {self.seconds:,.1f} s, {rate:,.0f} rows/s, {self.bytes:,} bytes",
         ]
         lines += [
-            f"{'  causes    ' if first else ' ' * 12}{told(cause, column)}: {count:,}"
+            f"{'  causes    ' if first else ' ' * 12}{cause_text(cause, column)}: {count:,}"
             for first, (cause, column, count) in zip(
                 [True, *[False] * len(self.causes)], self.causes, strict=False
             )
@@ -134,96 +150,87 @@ class Outcome:
 
 _PART_MIB = 64
 _NO_TABLE = "none"
-"""What payloads name where there is no table."""
+"""Table name of a payload without a table."""
 _REJECTS_IN_MEMORY = 1024 * 1024
 
 
-@click.command("convert", short_help="The items as DynamoDB JSON lines, to a file, '-' or S3.")
+@click.command(
+    "convert", cls=GroupedCommand, short_help="Write a source's items as DynamoDB JSON lines."
+)
 @click.argument("source")
 @click.argument("out")
-@manifest_option
 @source_options
-@click.option(
-    "--table", metavar="NAME", help="Have the keys that this table has: their types and limits."
+@types_option(
+    "--table",
+    metavar="NAME",
+    help="Take key types from this table, and check keys against its limits.",
 )
-@click.option(
-    "--max-rejects",
-    type=click.IntRange(0),
-    default=DEFAULT_MAX_REJECTS,
-    show_default=True,
-    help="It fails when more rows are rejected.",
-)
-@click.option(
-    "--max-row-bytes",
-    type=click.IntRange(1),
-    default=DEFAULT_MAX_ROW_BYTES,
-    show_default=True,
-    help="It fails at a longer row: most often a quote is not closed.",
-)
-@click.option(
+@writing_option(
     "--out-compression",
     type=click.Choice(["gzip", "zstd", "none"]),
-    help="[default: gzip for parts; for a file as its name ends, .gz or .zst]",
+    help="Compression of OUT.",
+    show_default="gzip for parts; for a file by its name, .gz or .zst",
 )
-@click.option(
+@writing_option(
     "--part-mib",
+    metavar="N",
     type=click.IntRange(1, 4096),
     default=_PART_MIB,
     show_default=True,
-    help="MiB of a part, before compression, at most.",
+    help="Maximum size of a part in MiB, before compression.",
 )
-@click.option(
+@writing_option(
     "--seed",
+    metavar="N",
     type=int,
     default=0,
     show_default=True,
-    help="Another one shuffles the items of parts in another way.",
+    help="Seed of the random order of items in parts.",
 )
-@click.option("--rejects", metavar="PATH", help="Where rejected rows go, as JSON lines.")
+@max_rejects_option
+@rejects_option
 @aws_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--quiet", is_flag=True, help="No progress and no summary.")
+@json_option
+@output_option("--quiet", is_flag=True, help="Do not print progress and summary.")
 def convert_command(
     source: str,
-    manifest: bool,
     out: str,
     table: str | None,
     out_compression: str | None,
     part_mib: int,
     seed: int,
     rejects: str | None,
-    profile: str | None,
-    region: str | None,
-    endpoint_url: str | None,
+    aws: AwsSettings,
     as_json: bool,
     quiet: bool,
     **given: Any,
 ) -> int:
-    """Write the items of SOURCE to OUT as lines of DynamoDB's JSON: {"Item": {...}}.
+    """Write the items of SOURCE to OUT as lines of DynamoDB JSON: {"Item": {...}}.
 
     OUT is '-' for standard output, a file (.gz and .zst are compressed), or a folder or
-    s3://bucket/prefix that ends with a slash: then there are parts of about equal size, with all
-    items in random order, as ImportTable and other importers want them. What OUT names appears
-    when all is written; of what cannot be taken back, the last line is no JSON.
+    s3://bucket/prefix/ that ends with a slash. Folders and prefixes get parts of about equal size
+    with all items in random order, as ImportTable and other importers need them.
 
-    Rows are read, typed and rejected as by an import. The summary is on stdout, or with '-' on
-    stderr.
+    A file, folder or prefix appears once all items are written. If a conversion to standard output
+    or a pipe fails, the last line is not JSON, so that readers notice.
+
+    Rows are read, typed and rejected as by ddbload import. The summary is printed on stdout; with
+    '-', on stderr.
     """
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.convert.outputs import OutputOptions
+    from ddbload.convert.convert import OutputOptions
 
     _check_out(out, source, out_compression)
-    payload = payload_of(place_named(source, manifest=manifest), table or _NO_TABLE, None, 1, given)
+    payload = build_payload(source, table or _NO_TABLE, None, 1, given)
     wanted = OutputOptions(out, out_compression, part_mib << 20, seed)
-    context = _context(AwsSettings(profile, region, endpoint_url))
+    context = _context(aws)
     with rejects_file(rejects, source) as kept, spooled(source, payload):
         if kept is not None and out != "-" and same_file(out, rejects or ""):
             raise InvalidUsage(f"--rejects {rejects} is OUT itself")
         outcome = _convert(payload, table, wanted, context, kept, show_progress=not quiet)
     if outcome.error is not None:
-        tell(f"ddbload: {outcome.error.name}: {outcome.error.message}")
-    # Standard output may be taken.
-    say = tell if out == "-" else click.echo
+        print_stderr(f"ddbload: {outcome.error.name}: {outcome.error.message}")
+    # Standard output may be OUT.
+    say = print_stderr if out == "-" else click.echo
     if as_json:
         say(json.dumps(outcome.to_json()))
     elif not quiet and (outcome.error is None or outcome.rows.read):
@@ -240,21 +247,20 @@ def _convert(
     *,
     show_progress: bool,
 ) -> Outcome:
-    from ddbload.convert.convert import ConvertResult, convert, convertible
-    from ddbload.convert.outputs import open_sink
+    from ddbload.convert.convert import ConvertResult, convert, open_sink, prepare_conversion
     from ddbload.ledger.ledger import temporary_ledger
 
     converted, started = ConvertResult(), time.monotonic()
     sink: Sink | None = None
     record = failure = None
     try:
-        with temporary_ledger() as ledger, _Rejects(kept) as rejects:
+        with temporary_ledger() as ledger, _RejectBuffer(kept) as rejects:
             checked = Payload.from_json(payload)
-            record = convertible(checked, table, ledger, context)
+            record = prepare_conversion(checked, table, ledger, context)
             if show_progress:
-                tell_guesses(record, payload)
+                print_detected(record, payload)
             sink = open_sink(wanted, context)
-            with _whole_or_nothing(sink), live_progress(enabled=show_progress) as draw:
+            with _abandon_on_error(sink), live_progress(enabled=show_progress) as draw:
                 try:
                     convert(
                         record,
@@ -275,9 +281,9 @@ def _convert(
     rows = converted.rows
     return Outcome(
         out=wanted.out,
-        read_as=None if record is None else read_as(record),
+        read_as=None if record is None else source_format(record),
         rows=rows,
-        causes=ranked(converted.causes),
+        causes=rank_causes(converted.causes),
         bytes=converted.bytes,
         seconds=time.monotonic() - started,
         out_parts=0 if sink is None or failure else sink.parts,
@@ -287,49 +293,49 @@ def _convert(
     )
 
 
-class _Rejects:
-    """Holds rejects until it is known what the file of an earlier conversion gives way to."""
+class _RejectBuffer:
+    """Buffer of rejects; the file of earlier rejects is replaced once a row was read."""
 
     def __init__(self, file: BinaryIO | None) -> None:
         self._file = file
-        self._held = tempfile.SpooledTemporaryFile(_REJECTS_IN_MEMORY)  # noqa: SIM115 - see __exit__
+        self._buffer = tempfile.SpooledTemporaryFile(_REJECTS_IN_MEMORY)  # noqa: SIM115 - see __exit__
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._held.close()
+        self._buffer.close()
 
     def add(self, line: bytes) -> None:
-        """Hold a reject. Raises `RejectsNotKept`."""
+        """Buffer the line of a reject. Raises `RejectsNotKept`."""
         if self._file is not None:
-            with self._disk():
-                self._held.write(line)
+            with self._disk_errors():
+                self._buffer.write(line)
 
     def keep(self, rows: RowCounts) -> None:
-        """Write them to the file, if any rows were read. Raises `RejectsNotKept`."""
+        """Replace the rejects in the file if any row was read. Raises `RejectsNotKept`."""
         file = self._file
         if file is None or not rows.read:
             return
-        with self._disk():
+        with self._disk_errors():
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 file.truncate(0)
-            self._held.seek(0)
-            shutil.copyfileobj(self._held, file)
+            self._buffer.seek(0)
+            shutil.copyfileobj(self._buffer, file)
             file.flush()
 
     @staticmethod
     @contextmanager
-    def _disk() -> Iterator[None]:
+    def _disk_errors() -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise RejectsNotKept(f"the rejects' file: {error.strerror}") from None
+            raise RejectsNotKept(f"the rejects file: {error.strerror}") from None
 
 
 @contextmanager
-def _whole_or_nothing(sink: Sink) -> Iterator[None]:
-    """Have nothing that looks like the whole where it is not, whatever ends it."""
+def _abandon_on_error(sink: Sink) -> Iterator[None]:
+    """Discard partial output on any error."""
     try:
         yield
     except BaseException:
@@ -346,7 +352,7 @@ def _check_out(out: str, source: str, compression: str | None) -> None:
         bucket = out.removeprefix("s3://").partition("/")[0]
         if not bucket or not (out.endswith("/") and is_text(out)):
             raise InvalidUsage(
-                f"OUT {out} is no prefix: write s3://bucket/prefix/, below which parts will lie"
+                f"OUT {out} is not a prefix: write s3://bucket/prefix/, with a slash at the end"
             )
     elif same_file(out, source):
         raise InvalidUsage(f"OUT {out} is the source itself")
@@ -357,6 +363,6 @@ def _context(aws: AwsSettings) -> Context:
     from ddbload.ledger.store import FolderStore
     from ddbload.pipeline.context import AccessPolicy, Context
 
-    # There is no run, and so nothing to keep of it.
+    # A conversion has no run, so nothing is stored.
     store = FolderStore(Path(os.devnull))
     return Context(store=store, clients=Clients(aws), access=AccessPolicy(paths=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import sys
@@ -16,127 +15,139 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from ddbload.cli.interrupts import stop_on_interrupt
-from ddbload.cli.options import aws_options, cores, ledger_option
-from ddbload.cli.output import USUAL, Result, inferred_types, read_as, tell, tell_error, tell_run
-from ddbload.cli.payload import (
-    limit_options,
-    manifest_option,
-    payload_of,
-    place_named,
-    reading_options,
+from ddbload.cli.options import (
+    GroupedCommand,
+    aws_options,
+    cores,
+    json_option,
+    ledger_option,
+    quiet_option,
+    rejects_option,
+    run_option,
 )
-from ddbload.cli.progress import live_progress
-from ddbload.cli.run_location import resume_line
+from ddbload.cli.output import live_progress, print_stderr
+from ddbload.cli.payload import build_payload
+from ddbload.cli.payload_options import import_options
+from ddbload.cli.run_location import resume_command_line
+from ddbload.cli.run_result import (
+    Result,
+    already_done,
+    print_detected,
+    print_error,
+    print_run,
+    show_result,
+    source_format,
+)
 from ddbload.contracts.payload import AUTO
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept, SourceUnreadable
 
 if TYPE_CHECKING:
-    from ddbload.contracts.run_record import RunRecord
+    from ddbload.aws.boto_clients import AwsSettings
     from ddbload.pipeline.context import RunTotals
     from ddbload.runs.local_settings import LocalSettings
 
 
-@click.command("import", short_help="Import files, S3 objects or '-' into a table.")
+@click.command("import", cls=GroupedCommand, short_help="Import files or S3 objects into a table.")
 @click.argument("source")
 @click.argument("table")
-@manifest_option
-@reading_options
-@click.option("--processes", type=click.IntRange(1, 256), help="[default: one a core]")
-@limit_options
-@click.option("--rejects", metavar="PATH", help="Where rejected rows go, as JSON lines.")
-@click.option(
-    "--run-id", metavar="ID", help="Names the run; the id of an earlier one continues it."
+@import_options
+@run_option(
+    "--processes",
+    metavar="N",
+    type=click.IntRange(1, 256),
+    help="Worker processes.",
+    show_default="one per core",
+)
+@run_option(
+    "--run-id",
+    metavar="ID",
+    help="Id of the run; the id of an unfinished run resumes it.",
+    show_default="generated",
 )
 @ledger_option
+@rejects_option
 @aws_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-@click.option("--quiet", is_flag=True, help="No run id, no progress and no summary.")
+@json_option
+@quiet_option
 def import_command(
     source: str,
     table: str,
-    manifest: bool,
     processes: int | None,
     rejects: str | None,
     run_id: str | None,
     ledger: str | None,
-    profile: str | None,
-    region: str | None,
-    endpoint_url: str | None,
+    aws: AwsSettings,
     as_json: bool,
     quiet: bool,
     **given: Any,
 ) -> int:
-    """Import SOURCE into TABLE.
+    """Import SOURCE into TABLE from this machine.
 
-    SOURCE is a file, a folder, s3://bucket/key, all under s3://bucket/prefix/, a pattern such as
-    s3://bucket/in/*.csv, or '-' for standard input.
+    SOURCE is a file, a folder, s3://bucket/key, everything under s3://bucket/prefix/, a pattern
+    such as s3://bucket/in/*.csv, or '-' for standard input.
 
-    The table must exist, and the file must have a column for each of its key attributes. Rows
-    that cannot be items are rejected, with line, byte, column and cause; all others are
+    The table must exist, and the source must have a column for each of its key attributes. Rows
+    that do not make a valid item are rejected, with line, byte, column and cause; all others are
     written.
 
-    The run's id is told first, on stderr. A run that was interrupted or killed goes on where it was
-    with `ddbload resume RUN`, or when the same command is given with its --run-id. A run that is
-    done is left as it is.
+    The run id is printed first, on stderr. A run that was interrupted or killed is resumed by
+    `ddbload resume RUN`, or by the same command with --run-id RUN. A run that is done is not
+    imported again.
     """
-    from ddbload.aws.boto_clients import AwsSettings
     from ddbload.runs.local_settings import LocalSettings, default_ledger
     from ddbload.runs.run_import import new_run_id
 
     count = processes or cores()
-    place = place_named(source, manifest=manifest)
-    payload = payload_of(place, table, run_id, count, given)
+    payload = build_payload(source, table, run_id, count, given)
     settings = LocalSettings(
-        ledger=ledger or default_ledger(),
-        aws=AwsSettings(profile, region, endpoint_url),
-        concurrency=given["concurrency"],
+        ledger=ledger or default_ledger(), aws=aws, concurrency=given["concurrency"]
     )
     run = run_id or new_run_id()
     if not quiet:
-        tell_run(run, ledger=settings.ledger)
-    again = None
-    if not _is_stream(source):
-        where = {"profile": profile, "region": region, "endpoint_url": endpoint_url}
-        again = (
-            f"{resume_line(run, ledger=ledger, **where)} (or the same command with --run-id {run})"
-        )
-    seen = _seen_to_spool(run, settings) if _is_stream(source) else None
-    with rejects_file(rejects, source) as reject_file, spooled(source, payload, seen):
-        result = run_and_tell(
+        print_run(run, ledger=settings.ledger)
+    resume = heart = None
+    if _is_stream(source):
+        heart = _spool_heartbeat(run, settings)
+    else:
+        again = resume_command_line(run, aws, ledger=ledger)
+        resume = f"{again} (or the same command with --run-id {run})"
+    with rejects_file(rejects, source) as reject_file, spooled(source, payload, heart):
+        result = import_with_progress(
             payload,
             settings,
             run=run,
             processes=count,
             rejects=reject_file,
             show_progress=not quiet,
-            again=again,
+            resume=resume,
         )
-    return show(result, as_json=as_json, quiet=quiet)
+    return show_result(result, as_json=as_json, quiet=quiet)
 
 
-def show(result: Result, *, as_json: bool, quiet: bool) -> int:
-    """Print an import's outcome on stdout; its exit status."""
-    if as_json:
-        click.echo(json.dumps(result.to_json()))
-    elif not quiet and (result.error is None or result.rows.read):
-        click.echo("\n".join(result.lines()))
-    return result.exit_code
-
-
-def run_and_tell(
+def import_with_progress(
     payload: dict[str, Any],
-    settings: Any,
+    settings: LocalSettings,
     *,
     run: str,
     processes: int,
     rejects: BinaryIO | None = None,
     show_progress: bool = True,
-    again: str | None = None,
+    resume: str | None = None,
 ) -> Result:
-    """Run an import under the eyes of a person: progress, Ctrl-C, and errors on stderr.
+    """Import with live progress; Ctrl-C stops the run, and errors are printed on stderr.
 
-    `again`: the command that takes the run up, if any can.
+    Args:
+        payload: Input of the run.
+        settings: Ledger, AWS settings and concurrency.
+        run: Run id.
+        processes: Worker processes.
+        rejects: File for the rejected rows.
+        show_progress: Draw progress, and print the detected format and types.
+        resume: Command that resumes the run, if one can.
+
+    Raises:
+        InvalidUsage: If the payload does not fit the run of this id.
     """
     from ddbload.runs.run_import import run_import
 
@@ -158,50 +169,34 @@ def run_and_tell(
                 processes=processes,
                 should_stop=should_stop,
                 watch=watch,
-                begun=lambda record: tell_guesses(record, payload) if show_progress else None,
+                begun=lambda record: print_detected(record, payload) if show_progress else None,
             )
     except InvalidUsage:
         raise
     except DdbloadError as error:
-        result = Result.failed(run, error, time.monotonic() - started, last)
+        result = Result.from_error(run, error, time.monotonic() - started, last)
     else:
         if ended.already_done:
-            result = Result.of(ended.report)
-            tell_done(run, quiet=not show_progress)
+            result = already_done(ended.report, quiet=not show_progress)
         else:
-            result = Result.of(
+            result = Result.from_report(
                 ended.report, seconds=time.monotonic() - started, adopted_rows=ended.adopted_rows
             )
         if AUTO in payload["source"].values():
-            result = replace(result, read_as=read_as(ended.record))
+            result = replace(result, read_as=source_format(ended.record))
         result = with_rejects(result, settings, rejects)
-    tell_error(result)
+    print_error(result)
     if result.status == INTERRUPTED:
-        tell(f"ddbload: interrupted; {f'{again} goes on from here' if again else 'start again'}")
+        todo = f"to resume: {resume}" if resume else "start again"
+        print_stderr(f"ddbload: interrupted; {todo}")
     return result
 
 
-def tell_done(run: str, *, quiet: bool) -> None:
-    """Say that a run was done before."""
-    if not quiet:
-        tell(f"ddbload: run {run} is already done; nothing was written")
+def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None) -> Result:
+    """Copy all rejects into one file, and add its path to the result.
 
-
-def tell_guesses(record: RunRecord, payload: dict[str, Any]) -> None:
-    """Say what was found out that is not the usual, before it is used.
-
-    `payload`: what was asked for, and left open.
+    A result whose rejects cannot be written is a failure.
     """
-    if AUTO in payload["source"].values() and read_as(record) != USUAL:
-        tell(f"ddbload: reading it as {read_as(record)}")
-    if record.payload.infer_types and not record.payload.source.delimited:
-        tell("ddbload: --infer-types does nothing here: each value says its own type")
-    elif record.payload.infer_types:
-        tell(f"ddbload: types found out: {inferred_types(record)}")
-
-
-def with_rejects(result: Result, settings: Any, file: BinaryIO | None) -> Result:
-    """Gather all rejects in one file, and say where. Not to have them is a failure."""
     any_rejects = result.rows.rejected > 0
     try:
         if file is not None:
@@ -213,19 +208,19 @@ def with_rejects(result: Result, settings: Any, file: BinaryIO | None) -> Result
         if not any_rejects or settings.ledger.startswith("s3://"):
             return result
         path = Path(settings.ledger, "runs", result.run, "rejects.jsonl")
-        # Rows are nobody else's business; nor are the ledger's other files.
-        with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as own:
-            _copy_rejects(result.run, settings, own)
+        # Rows may be confidential: readable by the owner alone, like the ledger's other files.
+        with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as kept:
+            _copy_rejects(result.run, settings, kept)
         return replace(result, rejects=_absolute(path))
     except DdbloadError as error:
         failure = Failure(error.name, error.message)
     except OSError as error:
-        failure = Failure(RejectsNotKept.__name__, f"the rejects' file: {error.strerror}")
+        failure = Failure(RejectsNotKept.__name__, f"the rejects file: {error.strerror}")
     status = FAILED if result.status in DONE else result.status
     return replace(result, status=status, error=result.error or failure)
 
 
-def _copy_rejects(run: str, settings: Any, file: BinaryIO) -> None:
+def _copy_rejects(run: str, settings: LocalSettings, file: BinaryIO) -> None:
     from ddbload.runs.retry_rejects import iter_rejects
 
     file.writelines(iter_rejects(run, settings.context()))
@@ -236,40 +231,40 @@ def _absolute(path: str | Path) -> str:
     return str(Path(path).absolute())
 
 
-def _seen_to_spool(run: str, settings: LocalSettings) -> AbstractContextManager[object]:
-    """Show other processes that the run is alive: standard input may last for hours."""
-    from ddbload.runs.heartbeats import SPOOL, HeartbeatWriter
+def _spool_heartbeat(run: str, settings: LocalSettings) -> AbstractContextManager[object]:
+    """Write heartbeats while standard input is copied, which may take hours."""
+    from ddbload.runs.run_status import SPOOL, HeartbeatWriter
 
     try:
         context = settings.context()
     except DdbloadError:
-        # The import itself will say it.
+        # The import raises this error again, and reports it.
         return nullcontext()
     return HeartbeatWriter(context.ledger(run), context, SPOOL)
 
 
 @contextmanager
 def spooled(
-    source: str, payload: dict[str, Any], seen: AbstractContextManager[object] | None = None
+    source: str, payload: dict[str, Any], heart: AbstractContextManager[object] | None = None
 ) -> Iterator[None]:
-    """Put standard input, or a pipe, into a file for as long as the import takes.
+    """Copy standard input or a pipe to a temporary file, and read the source from there.
 
-    `seen`: entered while it is copied.
+    `heart` writes heartbeats while it is copied. Raises `SourceUnreadable`.
     """
     from ddbload.source.local_file import spool_to_disk
 
     if source == "-":
-        # None where it was closed: that is not the same as an empty file.
+        # A closed standard input is an error, not an empty file.
         if sys.stdin is None:
             raise SourceUnreadable("standard input is closed")
-        with seen or nullcontext():
+        with heart or nullcontext():
             path = spool_to_disk(sys.stdin.buffer)
     elif "path" in payload["source"] and _is_pipe(source):
         try:
-            pipe = open(source, "rb")  # noqa: PTH123, SIM115 - opened once, as it is named
+            pipe = open(source, "rb")  # noqa: PTH123, SIM115 - closed below
         except OSError as error:
             raise SourceUnreadable(f"{source}: {error.strerror}") from None
-        with pipe, seen or nullcontext():
+        with pipe, heart or nullcontext():
             path = spool_to_disk(pipe)
     else:
         yield
@@ -295,9 +290,9 @@ def _is_pipe(path: str) -> bool:
 
 @contextmanager
 def rejects_file(path: str | None, source: str) -> Iterator[BinaryIO | None]:
-    """Open it before anything is written, so that a wrong path costs nothing.
+    """Open the file for rejects before the import, so that a wrong path is reported at once.
 
-    What it holds stays until this run's outcome is known.
+    It is not emptied here: earlier rejects stay until this run has a result.
     """
     if path is None:
         yield None
@@ -311,13 +306,13 @@ def rejects_file(path: str | None, source: str) -> Iterator[BinaryIO | None]:
     try:
         yield file
     finally:
-        # What cannot be written has been told of already.
+        # A failed write was reported before.
         with suppress(OSError):
             file.close()
 
 
 def same_file(path: str, source: str) -> bool:
-    """Whether a path is that of the source, a regular file. False where either is none."""
+    """Tell whether a path names the source, if that is a regular file."""
     try:
         return stat.S_ISREG(os.stat(source).st_mode) and Path(path).samefile(source)  # noqa: PTH116 - as in _is_pipe
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Ctrl-C, and SIGTERM, which is heeded as that.
+"""Handle Ctrl-C and SIGTERM, which mean the same.
 
-They end a command where it stands, by KeyboardInterrupt. While a run writes, the first asks it
-to stop at a row that is settled, and the second ends it at once.
+They end a command by KeyboardInterrupt. While a run writes, the first one lets the requests in
+flight finish, so that the run can be resumed; the second ends the process at once.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def raise_on_interrupt() -> Callable[[], bool]:
-    """Have KeyboardInterrupt raised from now on; a function that says whether it was.
+    """Raise KeyboardInterrupt on a signal; return a function that tells whether one came.
 
-    What is interrupted may make another exception of it: a module half imported an ImportError.
+    The code that is interrupted may replace the exception: a half imported module raises
+    ImportError.
     """
     raised = False
 
@@ -34,26 +35,26 @@ def raise_on_interrupt() -> Callable[[], bool]:
         raised = True
         raise KeyboardInterrupt
 
-    for number in _heeded():
+    for number in _handled_signals():
         signal.signal(number, handle)
     return lambda: raised
 
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Give a function that says whether to stop."""
+    """Yield a function that tells whether to stop."""
     asked = threading.Event()
 
     def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal's contract
         if asked.is_set():
             os._exit(Interrupted.exit_code)
         asked.set()
-        # Written past sys.stderr's buffer and lock: a handler may run inside either.
-        words = "\nddbload: stopping when the requests under way are answered; again to quit now\n"
+        # os.write, because the handler may interrupt code that holds the lock of sys.stderr.
+        words = "\nddbload: stopping after the requests in flight; interrupt again to quit now\n"
         with suppress(OSError):
             os.write(2, words.encode())
 
-    before = [(number, signal.signal(number, handle)) for number in _heeded()]
+    before = [(number, signal.signal(number, handle)) for number in _handled_signals()]
     try:
         yield asked.is_set
     finally:
@@ -61,6 +62,6 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-def _heeded() -> list[signal.Signals]:
-    # What is ignored is to stay so: Ctrl-C is not meant for what a script runs in the background.
+def _handled_signals() -> list[signal.Signals]:
+    # Ignored signals stay ignored: a shell ignores Ctrl-C for background jobs of a script.
     return [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]

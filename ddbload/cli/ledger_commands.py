@@ -1,104 +1,117 @@
-"""`ddbload status` and `report`: what the ledger says of a run."""
+"""`ddbload status` and `ddbload report`: progress and result of a run, from its ledger."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ddbload.cli.options import aws_options, ledger_option, run_argument, stack_option
-from ddbload.cli.output import Result, tell, tell_error
-from ddbload.cli.run_location import place_given, resume_line
+from ddbload.cli.options import (
+    GroupedCommand,
+    aws_options,
+    json_option,
+    ledger_option,
+    run_argument,
+    stack_option,
+)
+from ddbload.cli.output import print_stderr
+from ddbload.cli.run_location import find_run, resume_command_line
+from ddbload.cli.run_result import Result, print_error
 from ddbload.errors import RunNotFound, is_resumable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import RunLocation
     from ddbload.contracts.results import Heartbeat
     from ddbload.contracts.run_record import RunRecord
     from ddbload.pipeline.context import Context
     from ddbload.pipeline.executions import Execution
-    from ddbload.runs.run_status import RunStanding
+    from ddbload.runs.run_status import RunState
 
 
-@click.command("status", short_help="How far a run has come.")
+@click.command("status", cls=GroupedCommand, short_help="Show the progress of a run.")
 @run_argument
 @ledger_option
 @stack_option
 @aws_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def status_command(run: str, as_json: bool, **place: Any) -> int:
-    """Say whether RUN is running, and how far it has come.
+@json_option
+def status_command(
+    run: str, ledger: str | None, stack: str | None, aws: AwsSettings, as_json: bool
+) -> int:
+    """Show whether RUN is running, and its progress.
 
-    RUNNING, the outcome of the last attempt, or INTERRUPTED where that ended without a report; and
-    the command that takes RUN up, unless it is done.
+    The status is RUNNING, the status of the last attempt, or INTERRUPTED if that ended without a
+    report. Unless RUN is done, the command that resumes it is shown as well.
 
-    RUN is looked for in the local ledger, then in the deployed stack.
+    RUN is looked up in the local ledger, then in the deployed stack.
     """
     from ddbload.runs.run_status import live_heartbeat
 
-    there = place_given(run, **place)
+    there = find_run(run, ledger, stack, aws)
     context = there.context
     execution = _execution(run, there)
     record = context.ledger(run).find_record()
     if record is None:
         if execution is not None:
-            return _never_begun(run, execution, as_json)
+            return _no_ledger(run, execution, as_json)
         heartbeat = live_heartbeat(run, context)
         if heartbeat is not None:
             return _not_yet_recorded(run, heartbeat, as_json)
         record = context.ledger(run).record()
-    found = _standing(record, execution, context)
-    resume = None if found.running or found.done else resume_line(run, **place)
-    gone, error = _is_source_gone(record), found.reached.error
+    found = _run_state(record, execution, context)
+    resume = None
+    if not found.running and not found.done:
+        resume = resume_command_line(run, aws, ledger=ledger, stack=stack)
+    gone, error = _is_source_gone(record), found.progress.error
     if gone or (error is not None and not is_resumable(error.name)):
         resume = None
     if as_json:
-        value = {**found.reached.to_json(), "status": found.status}
+        value = {**found.progress.to_json(), "status": found.status}
         value |= {"source": record.payload.source.uri, "table": record.table.name}
         value |= {"execution": execution and execution.arn, "resume": resume}
         click.echo(json.dumps(value))
         return 0
-    lines = [*_how_far(record, found), *_by_whom(found, execution)]
+    lines = [*_progress_lines(record, found), *_process_lines(found, execution)]
     if resume is not None:
         lines.append(f"  resume    {resume}")
     elif not found.running and not found.done:
-        why = "its input cannot be read again" if gone else "that would change nothing"
-        lines.append(f"  resume    not possible: {why}; import it anew, under another run id")
+        why = "its input is gone" if gone else "it would fail again"
+        lines.append(f"  resume    not possible: {why}; start a new run, with another run id")
     click.echo("\n".join(lines))
     return 0
 
 
-def _standing(record: RunRecord, execution: Execution | None, context: Context) -> RunStanding:
-    """The state of a run, in the words of its execution where it has one."""
+def _run_state(record: RunRecord, execution: Execution | None, context: Context) -> RunState:
+    """Return the state of a run, combined with that of its last execution."""
     from ddbload.pipeline.executions import ABORTED, SUCCEEDED
     from ddbload.runs.deployed import run_status
-    from ddbload.runs.run_status import RunStanding, run_standing
+    from ddbload.runs.run_status import RunState, run_state
 
-    found = run_standing(record, context)
+    found = run_state(record, context)
     if execution is None or (found.done and execution.status == ABORTED):
-        # What was stopped when the run was done changes nothing.
+        # The execution was stopped after the run was done.
         return found
-    reached = found.reached
+    progress = found.progress
     if execution.running:
-        reached = replace(reached, error=None)
-    elif execution.failure is not None and not reached.failures:
-        reached = replace(reached, error=execution.failure)
+        progress = replace(progress, error=None)
+    elif execution.failure is not None and not progress.failures:
+        progress = replace(progress, error=execution.failure)
     done = found.done and execution.failure is None and not execution.running
     status = found.status if execution.status == SUCCEEDED else run_status(execution)
-    return RunStanding(status, execution.running, done, reached, None)
+    return RunState(status, execution.running, done, progress, None)
 
 
-def _how_far(record: RunRecord, found: RunStanding) -> list[str]:
-    reached, rows = found.reached, found.reached.rows
-    chunks = f"{reached.chunks_done:,} of {reached.chunks:,} done"
-    share = f"{100 * reached.bytes // max(1, reached.size)} % of the bytes"
-    if found.running and not reached.chunks:
-        chunks, share = "not all known yet", "preflight is reading the source"
+def _progress_lines(record: RunRecord, found: RunState) -> list[str]:
+    progress, rows = found.progress, found.progress.rows
+    chunks = f"{progress.chunks_done:,} of {progress.chunks:,} done"
+    share = f"{100 * progress.bytes // max(1, progress.size)} % of the bytes"
+    if found.running and not progress.chunks:
+        chunks, share = "not known yet", "preflight is reading the source"
     return [
         f"run {record.run}: {found.status}",
         f"  from      {record.payload.source.uri}",
@@ -112,24 +125,24 @@ def _how_far(record: RunRecord, found: RunStanding) -> list[str]:
     ]
 
 
-def _by_whom(found: RunStanding, execution: Execution | None) -> Iterator[str]:
-    heartbeat, error = found.heartbeat, found.reached.error
+def _process_lines(found: RunState, execution: Execution | None) -> Iterator[str]:
+    heartbeat, error = found.heartbeat, found.progress.error
     if execution is not None:
         yield f"  execution {execution.arn}"
     if heartbeat is not None:
-        yield _process(heartbeat, "works on it" if found.running else "ended without a report")
+        yield _process_line(heartbeat, "is working" if found.running else "ended without a report")
     if error is not None:
         yield f"  missing   {error.name}: {error.message}"
 
 
-def _process(heartbeat: Heartbeat, doing: str) -> str:
-    told = datetime.fromtimestamp(heartbeat.at, UTC)
-    when = f"{told:%Y-%m-%dT%H:%M:%SZ}"
-    return f"  process   {heartbeat.pid} on {heartbeat.host} {doing}, last heard of at {when}"
+def _process_line(heartbeat: Heartbeat, doing: str) -> str:
+    last = datetime.fromtimestamp(heartbeat.at, UTC)
+    when = f"{last:%Y-%m-%dT%H:%M:%SZ}"
+    return f"  process   {heartbeat.pid} on {heartbeat.host} {doing}, last heartbeat at {when}"
 
 
 def _is_source_gone(record: RunRecord) -> bool:
-    """Whether the run read a temporary file, such as a copy of standard input."""
+    """Tell whether the run read a temporary file, such as a copy of standard input."""
     from ddbload.source.local_file import is_removed_copy
 
     path = record.pinned.get("path")
@@ -137,9 +150,8 @@ def _is_source_gone(record: RunRecord) -> bool:
 
 
 def _not_yet_recorded(run: str, heartbeat: Heartbeat, as_json: bool) -> int:
-    """Status of a run that preflight is checking still."""
-    from ddbload.runs.heartbeats import SPOOL
-    from ddbload.runs.run_status import RUNNING
+    """Print the status of a run whose preflight has not written a record yet."""
+    from ddbload.runs.run_status import RUNNING, SPOOL
 
     if as_json:
         result = Result.unreported(run, RUNNING, None, 0.0)
@@ -147,56 +159,66 @@ def _not_yet_recorded(run: str, heartbeat: Heartbeat, as_json: bool) -> int:
         return 0
     doing = "preflight is checking the source"
     if heartbeat.step == SPOOL:
-        doing = "standard input, or a pipe, is being copied to a file"
+        doing = "standard input is being copied to a temporary file"
     click.echo(f"run {run}: {RUNNING}\n  chunks    none yet, {doing}")
-    click.echo(_process(heartbeat, "works on it"))
+    click.echo(_process_line(heartbeat, "is working"))
     return 0
 
 
-@click.command("report", short_help="What a run came to, reconciled from its ledger.")
+@click.command(
+    "report", cls=GroupedCommand, short_help="Check a run's ledger, and show the run's result."
+)
 @run_argument
 @ledger_option
 @stack_option
 @aws_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def report_command(run: str, as_json: bool, **place: Any) -> int:
-    """Add up RUN's ledger and check it. Exit status as that of the import."""
-    result = _report(run, place_given(run, **place))
+@json_option
+def report_command(
+    run: str, ledger: str | None, stack: str | None, aws: AwsSettings, as_json: bool
+) -> int:
+    """Check that RUN's ledger is complete and consistent, and show RUN's result.
+
+    RUN is looked up in the local ledger, then in the deployed stack. The exit status is that of
+    the import.
+    """
+    result = _report(run, find_run(run, ledger, stack, aws))
     if as_json:
         click.echo(json.dumps(result.to_json()))
     else:
         click.echo("\n".join(result.lines()))
-    tell_error(result)
+    print_error(result)
     return result.exit_code
 
 
 def _report(run: str, there: RunLocation) -> Result:
     from ddbload.pipeline.report import current_report
-    from ddbload.runs.deployed import concluded, run_status
+    from ddbload.runs.deployed import final_report, run_status
     from ddbload.runs.run_status import RUNNING, live_heartbeat
 
     execution = _execution(run, there)
     if execution is None:
         if live_heartbeat(run, there.context) is None:
-            return Result.of(current_report(run, there.context))
-        tell(f"ddbload: run {run} is under way; what follows is how far it is")
+            return Result.from_report(current_report(run, there.context))
+        print_stderr(f"ddbload: run {run} is still running; this is its progress")
         if there.context.ledger(run).find_record() is None:
             return Result.unreported(run, RUNNING, None, 0.0)
-        return Result.of(replace(current_report(run, there.context), status=RUNNING, error=None))
+        return Result.from_report(
+            replace(current_report(run, there.context), status=RUNNING, error=None)
+        )
     if execution.running:
-        tell(f"ddbload: run {run} is under way; what follows is how far it is")
+        print_stderr(f"ddbload: run {run} is still running; this is its progress")
         if there.context.ledger(run).find_record() is None:
             return Result.unreported(run, execution.status, None, execution.seconds)
         so_far = replace(current_report(run, there.context), status=execution.status, error=None)
-        return Result.of(so_far, seconds=execution.seconds)
-    concluding = concluded(run, execution, there.context)
-    if concluding is None:
+        return Result.from_report(so_far, seconds=execution.seconds)
+    report = final_report(run, execution, there.context)
+    if report is None:
         return Result.unreported(run, run_status(execution), execution.failure, execution.seconds)
-    return Result.of(concluding)
+    return Result.from_report(report)
 
 
 def _execution(run: str, there: RunLocation) -> Execution | None:
-    """The run's last execution, where a stack has it."""
+    """Return the last execution of a run that a stack has."""
     if there.deployed is None:
         return None
     found = there.deployed.last_execution(run)
@@ -205,8 +227,8 @@ def _execution(run: str, there: RunLocation) -> Execution | None:
     return found
 
 
-def _never_begun(run: str, execution: Execution, as_json: bool) -> int:
-    """Status of a run that has no ledger yet, or came to none."""
+def _no_ledger(run: str, execution: Execution, as_json: bool) -> int:
+    """Print the status of an execution that has written no ledger."""
     from ddbload.runs.deployed import run_status
 
     failure, status = execution.failure, run_status(execution)

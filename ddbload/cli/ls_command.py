@@ -1,4 +1,4 @@
-"""`ddbload ls`: what a bucket has."""
+"""`ddbload ls`: list objects in S3."""
 
 from __future__ import annotations
 
@@ -7,35 +7,46 @@ import os
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ddbload.cli.options import aws_options
-from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, printable, tell
+from ddbload.cli.options import GroupedCommand, aws_options, input_option, output_option
+from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, print_stderr, printable
 from ddbload.errors import InvalidUsage
 
 if TYPE_CHECKING:
+    from ddbload.aws.boto_clients import AwsSettings
     from ddbload.source.s3_listing.list_page import ListedFolder, ListedObject
 
-_AT_ONCE = 1000
-"""Lines that are written together."""
+_LINES_PER_WRITE = 1000
 
 
-@click.command("ls", short_help="List objects in S3, quickly.")
+@click.command("ls", cls=GroupedCommand, short_help="List objects in S3, in parallel.")
 @click.argument("place")
-@click.option("--long", "-l", "is_long", is_flag=True, help="Size, time and storage class as well.")
-@click.option("--folders", is_flag=True, help="Only what is right under PLACE; folders end with /.")
-@click.option("--after", metavar="KEY", help="Only keys beyond this one.")
-@click.option("--count", "only_count", is_flag=True, help="Only how many, and their bytes in all.")
-@click.option(
+@input_option(
+    "--folders",
+    is_flag=True,
+    help="List one level: objects and folders directly under PLACE; folders end with /.",
+)
+@input_option("--after", metavar="KEY", help="List only keys that sort after KEY.")
+@input_option(
     "--requests",
+    metavar="N",
     type=click.IntRange(1, 256),
     default=16,
     show_default=True,
-    help="Pages asked for at once; 1: one after the other.",
+    help="List requests in flight.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON lines; with --count one object.")
+@output_option(
+    "--long", "-l", "is_long", is_flag=True, help="Show size, time and storage class as well."
+)
+@output_option(
+    "--count", "only_count", is_flag=True, help="Show only the number of objects and their bytes."
+)
+@output_option(
+    "--json", "as_json", is_flag=True, help="Print JSON lines; with --count, one JSON object."
+)
 @aws_options
 def ls_command(
     place: str,
@@ -45,20 +56,20 @@ def ls_command(
     only_count: bool,
     requests: int,
     as_json: bool,
-    **aws: Any,
+    aws: AwsSettings,
 ) -> int:
     """List the objects under PLACE: s3://bucket, s3://bucket/prefix or s3://bucket/in/*.csv.
 
-    One URI a line, in the order of keys, everything below the prefix. In a pattern * and ? stand
-    for characters within one folder, ** for anything, [..] for one of several.
+    Prints one URI a line, in key order, for everything below the prefix. In a pattern, * and ?
+    match characters except /, ** matches any characters, [..] one of those listed.
     """
-    bucket, name = _parts(place)
-    found = _found(bucket, name, folders, after, requests, aws)
+    bucket, name = _parse_place(place)
+    found = _list(bucket, name, folders, after, requests, aws)
     try:
         if only_count:
-            click.echo(_counted(found, as_json))
+            click.echo(_count(found, as_json))
         elif as_json:
-            return _write(json.dumps(_object(each), ensure_ascii=False) for each in found)
+            return _write(json.dumps(each._asdict(), ensure_ascii=False) for each in found)
         else:
             return _write(_lines(found, f"s3://{bucket}/", is_long))
     finally:
@@ -66,25 +77,26 @@ def ls_command(
     return EXIT_DONE
 
 
-def _parts(place: str) -> tuple[str, str]:
+def _parse_place(place: str) -> tuple[str, str]:
     bucket, _, name = place.removeprefix("s3://").partition("/")
     if not place.startswith("s3://") or not bucket:
-        raise InvalidUsage(f"{place} is no place in S3: write s3://bucket or s3://bucket/prefix")
+        raise InvalidUsage(f"{place} is not an S3 URI: write s3://bucket or s3://bucket/prefix")
     return bucket, name
 
 
-def _found(
-    bucket: str, name: str, folders: bool, after: str | None, requests: int, aws: dict[str, Any]
+def _list(
+    bucket: str, name: str, folders: bool, after: str | None, requests: int, aws: AwsSettings
 ) -> Generator[ListedObject | ListedFolder]:
-    from ddbload.aws.boto_clients import AwsSettings
     from ddbload.aws.clients import Clients
     from ddbload.source.catalogs.globs import Glob, has_wildcards
     from ddbload.source.s3_listing.list_objects import list_level, list_objects
 
     glob = Glob(name) if has_wildcards(name) else None
     if folders and (glob is not None or after is not None):
-        raise InvalidUsage("--folders goes with a prefix, and neither with a pattern nor --after")
-    clients = Clients(AwsSettings(**aws))
+        raise InvalidUsage(
+            "--folders needs a prefix, and cannot be combined with a pattern or --after"
+        )
+    clients = Clients(aws)
     signer = clients.s3_signer(bucket)
     if folders:
         yield from list_level(clients.s3, bucket, name, signer=signer)
@@ -103,10 +115,10 @@ def _found(
         objects.close()
 
 
-def _counted(found: Iterable[ListedObject | ListedFolder], as_json: bool) -> str:
+def _count(found: Iterable[ListedObject | ListedFolder], as_json: bool) -> str:
     objects = folders = size = 0
     for each in found:
-        # A folder has but its prefix.
+        # A folder is a tuple of its prefix alone.
         if len(each) > 1:
             objects += 1
             size += each[1]
@@ -120,14 +132,10 @@ def _counted(found: Iterable[ListedObject | ListedFolder], as_json: bool) -> str
     return ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in counts.items())
 
 
-def _object(each: ListedObject | ListedFolder) -> dict[str, Any]:
-    return each._asdict()
-
-
 def _lines(
     found: Iterable[ListedObject | ListedFolder], start: str, is_long: bool
 ) -> Iterator[str]:
-    # A pipe gets keys as they are.
+    # A pipe gets keys unescaped.
     show = printable if sys.stdout.isatty() else str
     for each in found:
         uri = show(start + each[0])
@@ -141,18 +149,18 @@ def _lines(
 
 
 def _write(lines: Iterator[str]) -> int:
-    """Write them; the exit status."""
-    # The first line need not wait for others.
+    """Write lines on stdout; return the exit status."""
+    # The first line is written at once.
     size = 1
     while some := list(islice(lines, size)):
         try:
             sys.stdout.write("\n".join([*some, ""]))
             sys.stdout.flush()
         except OSError as error:
-            # Nor may what is left in the buffer fail at exit.
+            # Otherwise the flush at exit would fail as well.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if not isinstance(error, BrokenPipeError):
-                tell(f"ddbload: standard output: {error.strerror}")
+                print_stderr(f"ddbload: standard output: {error.strerror}")
             return EXIT_FAILED
-        size = _AT_ONCE
+        size = _LINES_PER_WRITE
     return EXIT_DONE

@@ -14,7 +14,7 @@ from ddbload.errors import Interrupted
 
 def main() -> NoReturn:
     """Run a command; print errors as one line on stderr, never as a traceback."""
-    _mend_streams()
+    _repair_streams()
     interrupted = raise_on_interrupt()
     try:
         from ddbload.cli.commands import run
@@ -29,22 +29,23 @@ def main() -> NoReturn:
     sys.exit(status)
 
 
-def _mend_streams() -> None:
-    """Have the standard streams take anything: closed ones nothing, all of them every character.
+def _repair_streams() -> None:
+    """Reopen closed standard streams on nowhere, and let stdout print any character.
 
-    What is opened next would get a closed stream's number, and what is meant for a terminal
-    would land there. Closed standard input stays None: it is not the same as an empty one.
+    The next file that is opened would get the number of a closed stream, and messages for the
+    terminal would be written into it. `sys.stdin` stays None if standard input was closed, so that
+    a closed input is not taken for an empty one.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            # The lowest free number is taken; workers are to have it too.
+            # open takes the lowest free number; worker processes inherit it.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     if sys.stdout is None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
     if sys.stderr is None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # As stderr does it. A file's name may be no text at all.
+        # As stderr does: file names may not be valid UTF-8.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -1,85 +1,85 @@
-"""`ddbload plan`: what an import would come to."""
+"""`ddbload plan`: check a source and estimate its import."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ddbload.cli.import_command import spooled
-from ddbload.cli.options import aws_options
-from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, EXIT_REJECTS, tell
-from ddbload.cli.payload import (
-    limit_options,
-    manifest_option,
-    payload_of,
-    place_named,
-    reading_options,
+from ddbload.cli.options import (
+    GroupedCommand,
+    aws_options,
+    input_option,
+    json_option,
+    output_option,
 )
+from ddbload.cli.output import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_REJECTS,
+    live_reading,
+    print_stderr,
+)
+from ddbload.cli.payload import build_payload
+from ddbload.cli.payload_options import import_options
 from ddbload.errors import InvalidUsage
 
 if TYPE_CHECKING:
+    from ddbload.aws.boto_clients import AwsSettings
     from ddbload.plan.plan import Sample
 
 
-@click.command("plan", short_help="Read and check everything, write nothing: rows, price, time.")
+@click.command(
+    "plan", cls=GroupedCommand, short_help="Check a source, and estimate price and time; no writes."
+)
 @click.argument("source")
 @click.argument("table")
-@click.option(
+@input_option(
     "--sample",
     metavar="ROWS|P%",
-    help="Read the first so many rows, or so much of the file, and estimate the rest.",
+    help="Read only the first rows, such as 100000 or 5%, and estimate the rest.",
+    show_default="read everything",
 )
-@manifest_option
-@reading_options
-@limit_options
+@import_options
 @aws_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@json_option
+@output_option("--quiet", is_flag=True, help="Do not draw progress.")
 def plan_command(
     source: str,
-    manifest: bool,
     table: str,
     sample: str | None,
-    profile: str | None,
-    region: str | None,
-    endpoint_url: str | None,
+    aws: AwsSettings,
     as_json: bool,
     quiet: bool,
     **given: Any,
 ) -> int:
-    """Say what an import of SOURCE into TABLE would come to, and write nothing.
+    """Check SOURCE and estimate its import into TABLE, without writing anything.
 
-    SOURCE is whatever ddbload import takes. Every row is read and checked as an import would:
-    rows that would be rejected, keys that come twice, sizes of items, write units with those of
-    every index, price, time, and what should be known of the table beforehand.
+    SOURCE is the same as for ddbload import. Every row is read and checked as an import does. The
+    plan shows rejected rows, duplicate keys, item sizes, write units of the table and its indexes,
+    price, time, and warnings about the table.
 
-    Exit status: 0 when it would load every row, 3 when some would be rejected, 1 when it would
+    Exit status: 0 if every row would be loaded, 3 if some would be rejected, 1 if the import would
     fail.
     """
-    from ddbload.aws.boto_clients import AwsSettings
     from ddbload.aws.clients import Clients
     from ddbload.contracts.payload import DEFAULT_WORKERS
     from ddbload.ledger.store import FolderStore
     from ddbload.pipeline.context import AccessPolicy, Context
     from ddbload.plan.plan import FAILS, FINE, make_plan
 
-    wanted = _sample(sample)
-    payload = payload_of(
-        place_named(source, manifest=manifest), table, None, DEFAULT_WORKERS, given
-    )
+    wanted = _parse_sample(sample)
+    payload = build_payload(source, table, None, DEFAULT_WORKERS, given)
     context = Context(
-        # Nothing is written, and so no ledger kept.
+        # A plan has no ledger: nothing is written here.
         store=FolderStore(Path()),
-        clients=Clients(AwsSettings(profile, region, endpoint_url)),
+        clients=Clients(aws),
         access=AccessPolicy(paths=True),
     )
-    with spooled(source, payload), _progress(enabled=not quiet) as watch:
+    with spooled(source, payload), live_reading(enabled=not quiet) as watch:
         plan = make_plan(payload, context, sample=wanted, watch=watch)
     value = plan.to_json()
     if source == "-":
@@ -87,15 +87,15 @@ def plan_command(
     if as_json:
         click.echo(json.dumps(value))
     else:
-        from ddbload.cli.plan_page import show
+        from ddbload.cli.plan_page import show_plan
 
-        show(value)
+        show_plan(value)
     if plan.error is not None:
-        tell(f"ddbload: {plan.error.name}: {plan.error.message}")
+        print_stderr(f"ddbload: {plan.error.name}: {plan.error.message}")
     return {FINE: EXIT_DONE, FAILS: EXIT_FAILED}.get(plan.status, EXIT_REJECTS)
 
 
-def _sample(text: str | None) -> Sample | None:
+def _parse_sample(text: str | None) -> Sample | None:
     from ddbload.plan.plan import Sample
 
     if text is None:
@@ -110,30 +110,3 @@ def _sample(text: str | None) -> Sample | None:
     except ValueError:
         pass
     raise InvalidUsage(f"--sample {text!r}: write a number of rows, or a share such as 10%")
-
-
-@contextmanager
-def _progress(*, enabled: bool) -> Iterator[Callable[[int, int, int], None]]:
-    """Give a function that draws how far reading is, where stderr is a terminal."""
-    if not enabled or not sys.stderr.isatty():
-        yield lambda _read, _size, _rows: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-    console = Console(stderr=True)
-    if console.is_dumb_terminal:
-        yield lambda _read, _size, _rows: None
-        return
-    columns = (
-        BarColumn(bar_width=24),
-        DownloadColumn(binary_units=True),
-        TextColumn("{task.fields[rows]:,} rows"),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("plan", total=None, rows=0)
-
-        def draw(read: int, size: int, rows: int) -> None:
-            bar.update(task, completed=read, total=size, rows=rows)
-
-        yield draw

@@ -1,4 +1,4 @@
-"""A plan as a page in the terminal: drawn from the object that --json prints, and nothing else."""
+"""Draw a plan as a page in the terminal, from the object that `--json` prints."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _TRAILING = re.compile(r"[ ]+$", re.MULTILINE)
 Value = Mapping[str, Any]
 
 
-def show(plan: Value) -> None:
+def show_plan(plan: Value) -> None:
     """Draw a plan on standard output."""
     console = Console(highlight=False, soft_wrap=False)
     with console.capture() as drawn:
         console.print(page(plan))
-    # Cells are filled up with spaces, which nobody wants in a file.
+    # rich pads cells with spaces; a file should not have them.
     sys.stdout.write(_TRAILING.sub("", drawn.get()))
 
 
 def page(plan: Value) -> RenderableType:
-    """The whole page."""
+    """Lay out the page."""
     parts: list[RenderableType] = [_head(plan), _facts(plan)]
     if plan["rejects"]:
         parts += _section("Rows that would be rejected", _rejects(plan["rejects"]))
@@ -217,7 +217,7 @@ def _columns(columns: Sequence[Value]) -> RenderableType:
         table.add_column("could be", width=8, no_wrap=True)
     if any(empty):
         table.add_column("empty", width=_width("empty", empty), no_wrap=True, justify="right")
-    # Whatever is left: nothing else is cut short for want of room.
+    # The examples get the remaining width, so that only they are cut.
     table.add_column("examples", ratio=1, overflow="ellipsis", no_wrap=True)
     for each, kind, other, none in zip(shown, kinds, others, empty, strict=True):
         cells = [Text(printable(each["name"]), style="bold" if each["key"] else ""), Text(kind)]
@@ -229,7 +229,7 @@ def _columns(columns: Sequence[Value]) -> RenderableType:
 
 
 def _other(column: Value) -> str:
-    """The type that its texts would fit, where it has another."""
+    """Return the inferred type if it differs from the column's type."""
     inferred = column.get("inferred")
     return inferred["type"] if inferred and inferred["type"] != column["type"] else ""
 
@@ -239,7 +239,7 @@ def _width(title: str, cells: Sequence[str]) -> int:
 
 
 def _notes(columns: Sequence[Value]) -> Iterator[str]:
-    """What is to be said of columns, those of which the same is to be said together."""
+    """Yield notes on columns; columns with the same note share a line."""
     named: dict[str, list[str]] = {}
     for each in columns:
         for note in each.get("notes", ()):
@@ -255,7 +255,7 @@ def _price(price: Value) -> RenderableType:
     table.add_column(style="dim", overflow="fold")
     for line in price["lines"]:
         table.add_row(line["service"], _dollars(line["dollars"]), line["how"])
-    paid = " (its capacity is paid for anyway)" if price["billing"] == "provisioned" else ""
+    paid = " (provisioned capacity is paid for anyway)" if price["billing"] == "provisioned" else ""
     table.add_row(
         Text("together", "bold"),
         Text(_dollars(price["total"]), "bold"),
@@ -273,7 +273,7 @@ def _prewarm(time: Value) -> RenderableType:
     )
     parts: list[RenderableType] = [Text(said), _command(better["command"])]
     if better["command_afterwards"]:
-        parts += [Text("and afterwards:"), _command(better["command_afterwards"])]
+        parts += [Text("and after the import:"), _command(better["command_afterwards"])]
     return Group(*parts)
 
 
@@ -293,7 +293,7 @@ def _list(texts: Sequence[str], style: str) -> RenderableType:
 def _with_more(table: Table, more: int) -> RenderableType:
     if more <= 0:
         return table
-    return Group(table, Text(f"... and {more:,} more; all of them: --json", style="dim"))
+    return Group(table, Text(f"... and {more:,} more; --json shows all", style="dim"))
 
 
 def _shown(text: str) -> str:
@@ -313,7 +313,7 @@ def _dollars(amount: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds as people say them; None: without end."""
+    """Format seconds for a person; None means endless."""
     if seconds is None:
         return "never"
     if seconds < 1:

@@ -1,4 +1,4 @@
-"""`ddbload rejects`: the rows that a run rejected, and once they are mended, their import."""
+"""`ddbload rejects`: show the rows that a run rejected, and import them once corrected."""
 
 from __future__ import annotations
 
@@ -13,64 +13,89 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from ddbload.cli.convert_command import Causes, ranked, told
-from ddbload.cli.convert_command import as_json as causes_as_json
-from ddbload.cli.options import aws_options, ledger_option, run_argument, stack_option
-from ddbload.cli.output import EXIT_DONE, printable, tell_run
-from ddbload.cli.run_location import place_given
+from ddbload.cli.convert_command import Causes, cause_text, causes_json, rank_causes
+from ddbload.cli.options import (
+    GroupedCommand,
+    aws_options,
+    ledger_option,
+    output_option,
+    run_argument,
+    run_option,
+    stack_option,
+)
+from ddbload.cli.output import EXIT_DONE, printable
+from ddbload.cli.run_location import find_run
+from ddbload.cli.run_result import print_run, show_result
 from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import BadRetryFile, InvalidUsage, LedgerDamaged, SourceUnreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import RunLocation
 
 _COLUMNS = ("line", "byte", "column", "cause", "row")
 SHOWN = 50
-"""Rows of the table. Whoever wants to see more wants a file of them."""
+"""Maximum rows of the table; more are easier to read in a file."""
 
 
-@click.command("rejects", short_help="The rows that were rejected, and why.")
+@click.command(
+    "rejects", cls=GroupedCommand, short_help="Show rejected rows, or import them again."
+)
 @run_argument
-@click.option("--summary", is_flag=True, help="Only how many there are, by cause and column.")
-@click.option(
+@output_option("--summary", is_flag=True, help="Show only counts by cause and column.")
+@run_option(
     "--retry",
     "mended",
     metavar="FILE",
-    help="Import the rows of FILE, rejects whose 'raw' was mended, in a run of their own.",
+    help="Import the rows of FILE, rejects with corrected 'raw', as a new run.",
 )
-@click.option("--run-id", metavar="ID", help="With --retry: names that run.")
+@run_option(
+    "--run-id", metavar="ID", help="With --retry: id of the new run.", show_default="generated"
+)
 @ledger_option
 @stack_option
 @aws_options
-@click.option("--json", "as_json", is_flag=True, help="JSON lines, on a terminal too.")
-@click.option("--quiet", is_flag=True, help="With --retry: no run id, no progress and no summary.")
+@output_option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON on a terminal, too: lines, or one object with --summary or --retry.",
+)
+@output_option(
+    "--quiet",
+    is_flag=True,
+    help="With --retry: do not print the run id, progress and summary.",
+)
 def rejects_command(
     run: str,
     summary: bool,
     mended: str | None,
     run_id: str | None,
+    ledger: str | None,
+    stack: str | None,
+    aws: AwsSettings,
     as_json: bool,
     quiet: bool,
-    **place: Any,
 ) -> int:
-    """Show RUN's rejects: as JSON lines, or on a terminal as a table.
+    """Show the rejects of RUN: as JSON lines, or on a terminal as a table.
 
-    To load them after all: write them to a file, mend each 'raw' there (and take out the lines
-    that are not to be loaded), and give it to --retry ('-' for standard input). Its rows are
-    imported from this machine into the same table, read and typed as RUN's were, under a run id
-    of their own.
+    To load them, write them to a file, correct each 'raw' there (and delete lines that should not
+    be loaded), and pass the file to --retry ('-' for standard input). This imports the rows from
+    this machine into the same table, with the format and types of RUN, as a new run.
+
+    RUN is looked up in the local ledger, then in the deployed stack.
     """
     from ddbload.runs.retry_rejects import iter_rejects
 
     if mended is None and (run_id is not None or quiet):
         raise InvalidUsage("--run-id and --quiet are for --retry")
-    there = place_given(run, **place)
+    there = find_run(run, ledger, stack, aws)
     if mended is not None:
         if summary:
             raise InvalidUsage("--summary shows rejects, and --retry imports them: give one")
-        return _retry(run, mended, there, run_id, as_json=as_json, quiet=quiet, **place)
+        return _retry(run, mended, there, run_id, ledger, aws, as_json=as_json, quiet=quiet)
     lines = iter_rejects(run, there.context)
     if summary:
         _summarize(run, lines, as_json)
@@ -88,14 +113,14 @@ def _summarize(run: str, lines: Iterable[bytes], as_json: bool) -> None:
     for line in lines:
         reject = _parsed(line)
         counts[reject["cause"], reject["column"]] += 1
-    causes = ranked(counts)
+    causes = rank_causes(counts)
     if as_json:
-        found = {"run": run, "rejected": counts.total(), "causes": causes_as_json(causes)}
+        found = {"run": run, "rejected": counts.total(), "causes": causes_json(causes)}
         click.echo(json.dumps(found))
         return
     click.echo(f"run {run}: {counts.total():,} rejected")
     for cause, column, rows in causes:
-        click.echo(f"{rows:>9,} {told(cause, column)}")
+        click.echo(f"{rows:>9,} {cause_text(cause, column)}")
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -103,7 +128,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
         return dict(json.loads(line))
     except (ValueError, TypeError):
         raise LedgerDamaged(
-            "a line of the rejects is not what ddbload writes; start a new run (another run id)"
+            "a line of the rejects is not one that ddbload writes; start a new run (another run id)"
         ) from None
 
 
@@ -116,8 +141,8 @@ def _draw(lines: Iterable[bytes]) -> None:
     causes: Counter[str] = Counter()
     for line in lines:
         reject = _parsed(line)
-        causes[told(reject["cause"], reject["column"])] += 1
-        # Of one object nobody need be told its name.
+        causes[cause_text(reject["cause"], reject["column"])] += 1
+        # Rejects name their source only if the run has several objects.
         source = reject.get("source")
         if not table.columns:
             for name in (*([] if source is None else ["source"]), *_COLUMNS):
@@ -138,7 +163,7 @@ def _draw(lines: Iterable[bytes]) -> None:
     console.print(table)
     more = sum(causes.values()) - table.row_count
     if more > 0:
-        console.print(f"... and {more:,} more; all of them: --json, or through a pipe")
+        console.print(f"... and {more:,} more; --json, or a pipe, shows all")
     for cause, count in causes.most_common():
         console.print(Text(f"{count:>9,} {cause}"))
 
@@ -148,53 +173,51 @@ def _retry(
     mended: str,
     there: RunLocation,
     run_id: str | None,
+    ledger: str | None,
+    aws: AwsSettings,
     *,
     as_json: bool,
     quiet: bool,
-    ledger: str | None,
-    profile: str | None,
-    region: str | None,
-    endpoint_url: str | None,
-    stack: str | None,  # noqa: ARG001 - where RUN is, which is known by now
 ) -> int:
-    """Import a file of mended rejects."""
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.cli.import_command import run_and_tell, show
+    """Import a file of corrected rejects; return the exit status."""
+    from ddbload.cli.import_command import import_with_progress
     from ddbload.runs.local_settings import LocalSettings, default_ledger
     from ddbload.runs.retry_rejects import payload_for, write_rows
     from ddbload.runs.run_import import new_run_id
     from ddbload.source.local_file import RETRY_PREFIX
 
     if run_id == run:
-        raise InvalidUsage(f"--run-id {run} is the run that rejected them; they need one anew")
+        raise InvalidUsage(f"--run-id {run} is the run that rejected the rows; give a new id")
     record = there.context.ledger(run).record()
     if record.payload.options.mode == PLAN:
-        raise InvalidUsage(f"run {run} was a plan, and imported nothing: mend its source instead")
-    own, kept_in = run_id or new_run_id(), ledger or default_ledger()
+        raise InvalidUsage(
+            f"run {run} was a plan, and imported nothing: correct its source instead"
+        )
+    new_run, location = run_id or new_run_id(), ledger or default_ledger()
     if not quiet:
-        tell_run(own, ledger=kept_in)
-    # Not as the run's own: they are read again only within this command.
+        print_run(new_run, ledger=location)
+    # A temporary file: the new run cannot be resumed after this command has ended.
     with _opened(mended) as lines, tempfile.NamedTemporaryFile(prefix=RETRY_PREFIX) as rows:
         try:
             count = write_rows(record, lines, rows, mended)
         except OSError as error:
             raise SourceUnreadable(f"--retry {mended}: {error.strerror}") from None
         if not count:
-            raise BadRetryFile(f"{mended}: there is no reject in it")
+            raise BadRetryFile(f"{mended}: the file has no rejects")
         payload = payload_for(record, rows.name)
         settings = LocalSettings(
-            ledger=kept_in,
-            aws=AwsSettings(profile, region, endpoint_url),
+            ledger=location,
+            aws=aws,
             concurrency=payload.options.concurrency,
         )
-        result = run_and_tell(
+        result = import_with_progress(
             payload.to_json(),
             settings,
-            run=own,
+            run=new_run,
             processes=1,
             show_progress=not quiet,
         )
-    return show(result, as_json=as_json, quiet=quiet)
+    return show_result(result, as_json=as_json, quiet=quiet)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`ddbload resume`: take up a run, of this machine or of the deployed stack."""
+"""`ddbload resume`: resume a run, on this machine or on the deployed stack."""
 
 from __future__ import annotations
 
@@ -7,51 +7,83 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ddbload.cli.import_command import rejects_file, run_and_tell, show, tell_done, with_rejects
-from ddbload.cli.options import aws_options, cores, ledger_option, run_argument, stack_option
-from ddbload.cli.output import Result, tell_error, tell_run
-from ddbload.cli.run_location import place_given, resume_line
-from ddbload.cli.start_command import started
+from ddbload.cli.import_command import import_with_progress, rejects_file, with_rejects
+from ddbload.cli.options import (
+    GroupedCommand,
+    aws_options,
+    cores,
+    json_option,
+    ledger_option,
+    output_option,
+    quiet_option,
+    run_argument,
+    run_option,
+    stack_option,
+    writing_option,
+)
+from ddbload.cli.run_location import find_run, resume_command_line
+from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
+from ddbload.cli.start_command import follow_run
 from ddbload.contracts.run_record import Resume
 from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage, RunNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import Deployed, RunLocation
     from ddbload.pipeline.context import Context
 
-_MAX_NAME = 80
-"""Characters of an execution's name."""
+_MAX_EXECUTION_NAME = 80
 
 
-@click.command("resume", short_help="Take up a run that was interrupted, killed, or failed.")
+@click.command(
+    "resume", cls=GroupedCommand, short_help="Resume a run that was interrupted, killed or failed."
+)
 @run_argument
-@click.option("--max-wcu", type=click.FloatRange(1.0), help="Write units a second, at most.")
-@click.option("--max-rejects", type=click.IntRange(0), help="The run fails when there are more.")
-@click.option(
+@writing_option(
+    "--max-wcu",
+    metavar="N",
+    type=click.FloatRange(1),
+    help="Use at most N write capacity units a second.",
+    show_default="the run's",
+)
+@run_option(
+    "--max-rejects",
+    metavar="N",
+    type=click.IntRange(0),
+    help="Fail when more than N rows are rejected.",
+    show_default="the run's",
+)
+@run_option(
     "--processes",
+    metavar="N",
     type=click.IntRange(1, 256),
-    help="For a run of this machine. [default: one a core]",
+    help="For a run of this machine: worker processes.",
+    show_default="one per core",
 )
-@click.option(
-    "--rejects",
-    metavar="PATH",
-    help="For a run of this machine: where rejected rows go, as JSON lines.",
-)
-@click.option(
+@run_option(
     "--workers",
+    metavar="N",
     type=click.IntRange(1, 10_000),
-    help="For a run of the stack: chunks imported at once, from now on.",
+    help="For a run of the stack: chunks imported at once.",
+    show_default="the run's",
 )
-@click.option(
-    "--detach", is_flag=True, help="For a run of the stack: do not wait for the run's end."
+@run_option(
+    "--detach",
+    is_flag=True,
+    help="For a run of the stack: return once it has started, without waiting for its end.",
 )
 @ledger_option
 @stack_option
+@output_option(
+    "--rejects",
+    metavar="PATH",
+    help="For a run of this machine: file for rejected rows, as JSON lines.",
+)
 @aws_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-@click.option("--quiet", is_flag=True, help="No run id, no progress and no summary.")
+@json_option
+@quiet_option
 def resume_command(
     run: str,
     max_wcu: float | None,
@@ -60,125 +92,124 @@ def resume_command(
     rejects: str | None,
     workers: int | None,
     detach: bool,
+    ledger: str | None,
+    stack: str | None,
+    aws: AwsSettings,
     as_json: bool,
     quiet: bool,
-    **place: Any,
 ) -> int:
-    """Import what RUN's ledger lacks, from the version of the source that it began with.
+    """Import the rows that RUN has not imported yet, from the same version of its source.
 
-    RUN is looked for in the local ledger, then in the deployed stack. What is imported already is
-    neither written nor counted again. Options given here replace the run's own. A run that is done
-    is left as it is. A run that read standard input cannot be taken up: its input is gone.
+    RUN is looked up in the local ledger, then in the deployed stack. Rows that are imported
+    already are neither written nor counted again. Options given here replace those of the run. A
+    run that is done is not imported again. A run that read standard input cannot be resumed,
+    because its input is gone.
     """
     changes = {"workers": workers, "max_wcu": max_wcu, "max_rejects": max_rejects}
     options = {name: value for name, value in changes.items() if value is not None}
-    there = place_given(run, **place)
+    there = find_run(run, ledger, stack, aws)
     if there.deployed is not None:
-        _refuse(run, {"--processes": processes, "--rejects": rejects}, "this machine")
+        _refuse(run, {"--processes": processes, "--rejects": rejects}, "this machine", "the stack")
         return _resume_deployed(run, options, there.deployed, detach, as_json, quiet)
-    _refuse(run, {"--workers": workers, "--detach": detach or None}, "a deployed stack")
-    return _resume_here(run, options, there, processes, rejects, as_json, quiet, **place)
+    _refuse(run, {"--workers": workers, "--detach": detach or None}, "the stack", "this machine")
+    again = resume_command_line(run, aws, ledger=ledger, stack=stack)
+    return _resume_here(run, options, there, ledger, aws, processes, rejects, again, as_json, quiet)
 
 
-def _refuse(run: str, given: dict[str, object], place: str) -> None:
-    """Raise `InvalidUsage` for options that only runs of another place have."""
+def _refuse(run: str, given: dict[str, object], other: str, place: str) -> None:
+    """Raise `InvalidUsage` for options that apply only to runs of the `other` place."""
     for name, value in given.items():
         if value is not None:
-            raise InvalidUsage(f"{name} is for runs of {place}, and {run} is none")
+            raise InvalidUsage(f"{name} is for runs of {other}, and {run} is a run of {place}")
 
 
 def _resume_here(
     run: str,
     options: dict[str, Any],
     there: RunLocation,
+    ledger: str | None,
+    aws: AwsSettings,
     processes: int | None,
     rejects: str | None,
+    again: str,
     as_json: bool,
     quiet: bool,
-    **place: str | None,
 ) -> int:
-    from ddbload.aws.boto_clients import AwsSettings
     from ddbload.runs.local_settings import LocalSettings, default_ledger
 
-    kept_in = place["ledger"] or default_ledger()
+    location = ledger or default_ledger()
     record = there.context.ledger(run).record()
     if not quiet:
-        tell_run(run, ledger=kept_in)
+        print_run(run, ledger=location)
     count = processes or cores()
     payload = Resume(run, {**options, "workers": count}).payload(record)
-    settings = LocalSettings(
-        ledger=kept_in,
-        aws=AwsSettings(place["profile"], place["region"], place["endpoint_url"]),
-        concurrency=payload.options.concurrency,
-    )
+    settings = LocalSettings(ledger=location, aws=aws, concurrency=payload.options.concurrency)
     with rejects_file(rejects, payload.source.uri) as file:
-        # Of a run that is done the source need not be there any more.
-        result = _done_before(run, options, there.context, quiet=quiet)
+        # Looked up first: a run that is done does not need its source any more.
+        result = _finished_result(run, options, there.context, quiet=quiet)
         if result is not None:
             result = with_rejects(result, settings, file)
-            tell_error(result)
+            print_error(result)
         else:
-            result = run_and_tell(
+            result = import_with_progress(
                 payload.to_json(),
                 settings,
                 run=run,
                 processes=count,
                 rejects=file,
                 show_progress=not quiet,
-                again=resume_line(run, **place),
+                resume=again,
             )
-    return show(result, as_json=as_json, quiet=quiet)
+    return show_result(result, as_json=as_json, quiet=quiet)
 
 
-def _done_before(
+def _finished_result(
     run: str, options: Mapping[str, Any], context: Context, *, quiet: bool
 ) -> Result | None:
-    """The outcome of a run that is done, told as such; None when there is something to take up."""
-    from ddbload.pipeline.report import done_before
-
-    found = done_before(context.ledger(run))
-    # Under another limit the same ledger may prove something else.
-    if found is None or "max_rejects" in options:
-        return None
-    tell_done(run, quiet=quiet)
-    return Result.of(found)
+    """Return the result of a run that is done; None if work is left, or the limit is new."""
+    # With another limit of rejects the same ledger may be a failure, or a success.
+    return None if "max_rejects" in options else finished_result(run, context, quiet=quiet)
 
 
 def _resume_deployed(
     run: str, options: dict[str, Any], there: Deployed, detach: bool, as_json: bool, quiet: bool
 ) -> int:
-    payload = _again(run, options, there)
+    payload = _resume_payload(run, options, there)
     if not quiet:
-        tell_run(run, stack=there.stack.name)
-    done = _done_before(run, options, there.context, quiet=quiet)
+        print_run(run, stack=there.stack.name)
+    done = _finished_result(run, options, there.context, quiet=quiet)
     if done is not None:
-        return show(done, as_json=as_json, quiet=quiet)
+        return show_result(done, as_json=as_json, quiet=quiet)
     suffix = f"-r{secrets.token_hex(4)}"
-    arn = there.executions.start(run[: _MAX_NAME - len(suffix)] + suffix, payload)
-    return started(run, arn, there, detach, as_json, quiet)
+    name = run[: _MAX_EXECUTION_NAME - len(suffix)] + suffix
+    arn = there.executions.start(name, payload)
+    return follow_run(run, arn, there, detach, as_json, quiet)
 
 
-def _again(run: str, options: dict[str, Any], there: Deployed) -> dict[str, Any]:
-    """The payload that takes a run up. Raises `RunNotFound` and `ExecutionExists`."""
+def _resume_payload(run: str, options: dict[str, Any], there: Deployed) -> dict[str, Any]:
+    """Return the input of an execution that resumes a run.
+
+    Raises `ExecutionExists` while an execution works on the run, and `RunNotFound`.
+    """
     last = there.last_execution(run)
     if last is not None and last.running:
         raise ExecutionExists(
-            f"run {run} is under way: ddbload status {run}; or stop it first (aws stepfunctions"
+            f"run {run} is still running: ddbload status {run}; or stop it first (aws stepfunctions"
             f" stop-execution --execution-arn {last.arn})"
         )
     if there.context.ledger(run).find_record() is not None:
         return {"run": {"resume_of": run}, "options": options}
     if last is None or not isinstance(last.input, dict):
         raise RunNotFound(f"there is no run {run} in stack {there.stack.name}")
-    # It failed before there was a ledger: what it was started with is all there is of it.
+    # It failed before there was a ledger: start over with the input of that execution.
     given = last.input
     named, limits = given.get("run") or {}, given.get("options") or {}
     if not isinstance(named, dict) or not isinstance(limits, dict):
         raise InvalidPayload(
-            f"execution {run} was started with a payload that cannot be taken up: its 'run' and"
-            " 'options' must be objects; start it anew"
+            f"execution {run} cannot be resumed: 'run' and 'options' of its payload must be"
+            " objects; start a new run"
         )
     first = named.get("id") or named.get("resume_of") or run
     if first != run:
-        raise RunNotFound(f"execution {run} was to work on run {first}: ddbload resume {first}")
+        raise RunNotFound(f"execution {run} was started for run {first}: ddbload resume {first}")
     return {**given, "run": {**named, "id": run}, "options": {**limits, **options}}

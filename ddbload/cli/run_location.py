@@ -1,4 +1,4 @@
-"""Where a run is kept: in a ledger of this machine's, or by a deployed stack."""
+"""Find a run: in a ledger that this machine reads, or in a deployed stack."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """A stack, and what reaches it."""
+    """Deployed stack with the clients that reach it."""
 
     stack: Stack
     context: Context
     executions: Executions
 
     def last_execution(self, run: str) -> Execution | None:
-        """The execution that last worked on a run, as far as is known; None when none did."""
+        """Return the last known execution of a run, if any."""
         arn = self.context.ledger(run).find_execution() or self.executions.named(run)
         try:
             return self.executions.describe(arn)
@@ -38,16 +38,17 @@ class Deployed:
 
 @dataclass(frozen=True, slots=True)
 class RunLocation:
-    """Where a run is; `deployed` when that is a stack."""
+    """Location of a run."""
 
     context: Context
     deployed: Deployed | None = None
+    """The stack that has the run; None for a run of a local ledger."""
 
 
-def deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None = None) -> Deployed:
-    """The stack of this name, or else $DDBLOAD_STACK, or else ddbload.
+def find_deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None = None) -> Deployed:
+    """Find the deployed stack: the one named, or $DDBLOAD_STACK, or `ddbload`.
 
-    Raises `StackNotFound`, and AWS's errors.
+    Raises `StackNotFound` and AWS's errors.
     """
     from ddbload.aws.clients import Clients
     from ddbload.aws.retry import ATTEMPTS
@@ -59,7 +60,7 @@ def deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None = None
     clients: Clients = Clients(aws)
     name = stack or os.environ.get("DDBLOAD_STACK") or DEFAULT_STACK
     if not is_text(name):
-        raise InvalidUsage("the stack's name is not text in UTF-8")
+        raise InvalidUsage("the stack's name is not valid UTF-8")
     found = find_stack(clients.cloudformation, name, attempts=attempts or ATTEMPTS)
     return Deployed(
         stack=found,
@@ -68,43 +69,19 @@ def deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None = None
     )
 
 
-def resume_line(run: str, **given: str | None) -> str:
-    """The command that takes a run up, with the options that were given to find it."""
-    words = ["ddbload", "resume", run]
-    for name, value in given.items():
-        if value is not None:
-            words += [f"--{name.replace('_', '-')}", value]
-    return shlex.join(words)
+def find_run(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) -> RunLocation:
+    """Find a run in the ledger or stack given, else in the default ledger, then the stack.
 
-
-def place_given(
-    run: str,
-    *,
-    ledger: str | None,
-    stack: str | None,
-    profile: str | None,
-    region: str | None,
-    endpoint_url: str | None,
-) -> RunLocation:
-    """Where a run is, by the options of a command. Raises as `place_of`."""
-    from ddbload.aws.boto_clients import AwsSettings
-
-    return place_of(run, ledger, stack, AwsSettings(profile, region, endpoint_url))
-
-
-def place_of(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) -> RunLocation:
-    """Where a run is: in the ledger or stack that is named, or else wherever it is known.
-
-    Raises `InvalidUsage`, `RunNotFound`, and for a stack that is named `StackNotFound` and AWS's
+    Raises `InvalidUsage`, `RunNotFound`, and for a stack that is given `StackNotFound` and AWS's
     errors.
     """
     from ddbload.runs.local_settings import LocalSettings, default_ledger
     from ddbload.runs.run_status import live_heartbeat
 
     if ledger is not None and stack is not None:
-        raise InvalidUsage("--ledger and --stack name two places; a run is in one")
+        raise InvalidUsage("--ledger and --stack exclude each other; a run is in one of them")
     if stack is not None:
-        found = deployed(stack, aws)
+        found = find_deployed(stack, aws)
         return RunLocation(found.context, found)
     local = LocalSettings(ledger or default_ledger(), aws).context()
     known = local.ledger(run)
@@ -115,12 +92,12 @@ def place_of(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) 
     ):
         return RunLocation(local)
     try:
-        found = deployed(None, aws, attempts=1)
+        found = find_deployed(None, aws, attempts=1)
         if found.context.ledger(run).find_record() or found.last_execution(run):
             return RunLocation(found.context, found)
         nor = f"nor in stack {found.stack.name}"
     except LedgerDamaged:
-        # So it is there.
+        # The stack has the run, so this error is the answer.
         raise
     except DdbloadError as error:
         nor = f"nor is there a stack to ask ({error.name})"
@@ -128,3 +105,21 @@ def place_of(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) 
     raise RunNotFound(
         f"there is no run {run} in the ledger at {where}, {nor}; --ledger or --stack name another"
     )
+
+
+def resume_command_line(
+    run: str, aws: AwsSettings, *, ledger: str | None = None, stack: str | None = None
+) -> str:
+    """Return the command that resumes a run, with the options that locate it."""
+    given = {
+        "--ledger": ledger,
+        "--stack": stack,
+        "--profile": aws.profile,
+        "--region": aws.region,
+        "--endpoint-url": aws.endpoint_url,
+    }
+    words = ["ddbload", "resume", run]
+    for option, value in given.items():
+        if value is not None:
+            words += [option, value]
+    return shlex.join(words)

@@ -1,4 +1,4 @@
-"""`ddbload start`: a run of the deployed stack."""
+"""`ddbload start`: run the deployed state machine and follow it."""
 
 from __future__ import annotations
 
@@ -8,72 +8,68 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ddbload.cli.import_command import show, tell_done
-from ddbload.cli.options import aws_options, stack_option
-from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, Result, tell, tell_error, tell_run
-from ddbload.cli.payload import (
-    limit_options,
-    manifest_option,
-    payload_of,
-    place_named,
-    reading_options,
+from ddbload.cli.options import (
+    GroupedCommand,
+    aws_options,
+    detach_option,
+    json_option,
+    quiet_option,
+    run_option,
+    stack_option,
 )
-from ddbload.cli.progress import live_progress
+from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, live_progress, print_stderr
+from ddbload.cli.payload import build_payload
+from ddbload.cli.payload_options import import_options
+from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.contracts.payload import DEFAULT_WORKERS, Payload
 from ddbload.contracts.results import Failure
 from ddbload.errors import ExecutionExists, InvalidUsage
 
 if TYPE_CHECKING:
+    from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import Deployed
     from ddbload.pipeline.context import RunTotals
 
-_DETACH = click.option("--detach", is_flag=True, help="Start it, and do not wait for its end.")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-_QUIET = click.option("--quiet", is_flag=True, help="No run id, no progress and no summary.")
 
-
-@click.command("start", short_help="Import S3 objects on the deployed stack, and follow it.")
+@click.command("start", cls=GroupedCommand, short_help="Import S3 objects on the deployed stack.")
 @click.argument("source")
 @click.argument("table")
-@manifest_option
-@reading_options
-@click.option(
+@import_options
+@run_option(
     "--workers",
+    metavar="N",
     type=click.IntRange(1, 10_000),
     default=DEFAULT_WORKERS,
     show_default=True,
-    help="Chunks that are imported at once, each by a function of its own.",
+    help="Chunks imported at once, one Lambda invocation each.",
 )
-@limit_options
-@click.option("--run-id", metavar="ID", help="Names the run.")
-@_DETACH
+@run_option("--run-id", metavar="ID", help="Id of the run.", show_default="generated")
+@detach_option
 @stack_option
 @aws_options
-@_JSON
-@_QUIET
+@json_option
+@quiet_option
 def start_command(
     source: str,
     table: str,
-    manifest: bool,
     workers: int,
     run_id: str | None,
     detach: bool,
     stack: str | None,
-    profile: str | None,
-    region: str | None,
-    endpoint_url: str | None,
+    aws: AwsSettings,
     as_json: bool,
     quiet: bool,
     **given: Any,
 ) -> int:
-    """Import SOURCE (s3://bucket/key, a prefix/, a glob) into TABLE on the deployed state machine.
+    """Import SOURCE into TABLE on the deployed state machine.
 
-    The stack must have been deployed with leave to read the bucket and to write the table.
-    Progress comes from the run's ledger, so reading the work bucket must be allowed here.
-    Ctrl-C ends the watching only; the run goes on.
+    SOURCE is s3://bucket/key, everything under s3://bucket/prefix/, or a pattern such as
+    s3://bucket/in/*.csv. The stack needs permission to read the bucket and to write the table.
+
+    Progress is read from the run's ledger, which needs permission to read the work bucket. Ctrl-C
+    stops following; the run continues.
     """
-    from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.cli.run_location import deployed
+    from ddbload.cli.run_location import find_deployed
     from ddbload.runs.run_import import new_run_id
 
     if not source.startswith("s3://"):
@@ -82,42 +78,43 @@ def start_command(
             " ddbload import"
         )
     run = run_id or new_run_id()
-    payload = payload_of(place_named(source, manifest=manifest), table, run, workers, given)
-    there = deployed(stack, AwsSettings(profile, region, endpoint_url))
+    payload = build_payload(source, table, run, workers, given)
+    there = find_deployed(stack, aws)
     if not quiet:
-        tell_run(run, stack=there.stack.name)
+        print_run(run, stack=there.stack.name)
     try:
         arn = there.executions.start(run, payload)
     except ExecutionExists:
-        done = _done_before(run, payload, there)
+        done = None
+        if _loads_the_same(run, payload, there):
+            done = finished_result(run, there.context, quiet=quiet)
         if done is None:
             raise ExecutionExists(
-                f"a run {run} was started before: ddbload resume {run} takes it up; give another"
-                " --run-id to start anew"
+                f"a run {run} was started before: ddbload resume {run} resumes it; give another"
+                " --run-id to start a new one"
             ) from None
-        tell_done(run, quiet=quiet)
-        return show(done, as_json=as_json, quiet=quiet)
-    return started(run, arn, there, detach, as_json, quiet)
+        return show_result(done, as_json=as_json, quiet=quiet)
+    return follow_run(run, arn, there, detach, as_json, quiet)
 
 
-def _done_before(run: str, payload: dict[str, Any], there: Deployed) -> Result | None:
-    """The outcome of the run of this id, where it is done and loaded the same."""
-    from ddbload.pipeline.report import done_before
-
-    ledger, asked = there.context.ledger(run), Payload.from_json(payload)
-    record = ledger.find_record()
+def _loads_the_same(run: str, payload: dict[str, Any], there: Deployed) -> bool:
+    """Tell whether the run of this id loads the same source into the same table."""
+    record = there.context.ledger(run).find_record()
     if record is None:
-        return None
-    earlier = record.payload
-    if (earlier.source.place, earlier.table, earlier.options.mode) != (
+        return False
+    earlier, asked = record.payload, Payload.from_json(payload)
+    return (earlier.source.place, earlier.table, earlier.options.mode) == (
         *(asked.source.place, asked.table, asked.options.mode),
-    ):
-        return None
-    report = done_before(ledger)
-    return None if report is None else Result.of(report)
+    )
 
 
-def started(run: str, arn: str, there: Deployed, detach: bool, as_json: bool, quiet: bool) -> int:
+def follow_run(
+    run: str, arn: str, there: Deployed, detach: bool, as_json: bool, quiet: bool
+) -> int:
+    """Follow an execution to its end, and print its result; return the exit status.
+
+    With `detach`, print its ARN and return at once.
+    """
     if detach:
         if as_json:
             click.echo(json.dumps({"run": run, "status": "RUNNING", "execution": arn}))
@@ -125,25 +122,21 @@ def started(run: str, arn: str, there: Deployed, detach: bool, as_json: bool, qu
             click.echo(f"run {run}: RUNNING\n  execution {arn}")
         return EXIT_DONE
     if not quiet:
-        tell(f"ddbload: run {run} is under way; Ctrl-C ends the watching, not the run")
+        print_stderr(f"ddbload: run {run} has started; Ctrl-C stops following, not the run")
     try:
-        result = _watched(run, arn, there, show_progress=not quiet)
+        result = _followed(run, arn, there, show_progress=not quiet)
     except KeyboardInterrupt:
-        tell(
-            f"ddbload: no longer watching; the run goes on: ddbload status {run}; to end it: aws"
+        print_stderr(
+            f"ddbload: stopped following; the run continues: ddbload status {run}; to stop it: aws"
             f" stepfunctions stop-execution --execution-arn {arn}"
         )
         return EXIT_INTERRUPTED
-    tell_error(result)
-    if as_json:
-        click.echo(json.dumps(result.to_json()))
-    elif not quiet and (result.error is None or result.rows.read):
-        click.echo("\n".join(result.lines()))
-    return result.exit_code
+    print_error(result)
+    return show_result(result, as_json=as_json, quiet=quiet)
 
 
-def _watched(run: str, arn: str, there: Deployed, *, show_progress: bool) -> Result:
-    from ddbload.runs.deployed import concluded, follow, run_status
+def _followed(run: str, arn: str, there: Deployed, *, show_progress: bool) -> Result:
+    from ddbload.runs.deployed import final_report, follow, run_status
 
     adopted_rows = 0
 
@@ -162,8 +155,8 @@ def _watched(run: str, arn: str, there: Deployed, *, show_progress: bool) -> Res
             sleep=time.sleep,
             clock=time.monotonic,
         )
-    found = concluded(run, execution, there.context)
+    found = final_report(run, execution, there.context)
     if found is not None:
-        return Result.of(found, seconds=execution.seconds, adopted_rows=adopted_rows)
+        return Result.from_report(found, seconds=execution.seconds, adopted_rows=adopted_rows)
     failure = execution.failure or Failure("RunNotFound", f"run {run} left no ledger")
     return Result.unreported(run, run_status(execution), failure, execution.seconds)

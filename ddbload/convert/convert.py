@@ -1,16 +1,21 @@
-"""From a source's rows to items as lines of DynamoDB's JSON. Without a table, where need be."""
+"""Convert a source's rows to items, as lines of DynamoDB JSON."""
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
-from ddbload.convert.sinks import Sink
-from ddbload.errors import NothingWritten, TooManyRejects
+from ddbload.convert.sinks import FileSink, Sink, StreamSink
+from ddbload.errors import NothingWritten, OutputUnwritable, TooManyRejects
 from ddbload.items.encode.request_json import batch_request
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context, RunTotals
@@ -23,34 +28,38 @@ from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.pipeline.table_description import describe_table
 from ddbload.rows.reject_lines import Defect
 
+if TYPE_CHECKING:
+    from ddbload.convert.shard_targets import ShardTarget
+
 _PUT, _ITEM = '{"PutRequest":', slice(len('{"PutRequest":'), -1)
 _EMPTY = '{"Item":{}}'
-_NOTHING = Defect("no_attributes", "nothing is in it, and an item has at least one attribute")
-_DELETION = Defect("deletion", "it deletes an item, and what is written here are items")
+_NO_ATTRIBUTES = Defect("no_attributes", "the row is empty; an item has at least one attribute")
+_DELETION = Defect("deletion", "the row deletes an item, and only items can be converted")
 
 
 @dataclass(slots=True)
 class ConvertResult:
-    """What became of the rows, so far."""
+    """Counts of a conversion."""
 
     read: int = 0
     written: int = 0
     bytes: int = 0
-    """Of the source: its header, and the rows."""
+    """Bytes read from the source, the header included."""
     causes: Counter[tuple[str, str | None]] = field(default_factory=Counter)
-    """Rejected rows, by cause and column."""
+    """Rejected rows by cause and column."""
 
     @property
     def rows(self) -> RowCounts:
-        """In the words of an import."""
+        """Counts in the form of an import's."""
         return RowCounts(read=self.read, written=self.written, rejected=self.causes.total())
 
 
-def convertible(payload: Payload, table: str | None, ledger: Ledger, context: Context) -> RunRecord:
-    """Find out how a source's rows are to be read.
+def prepare_conversion(
+    payload: Payload, table: str | None, ledger: Ledger, context: Context
+) -> RunRecord:
+    """Detect a source's format, columns and types; return them as a record.
 
-    `table`: whose keys the items are to have, if they are meant for one. Raises what preflight
-    raises.
+    With a table, keys take its types and limits. Raises the errors of preflight.
     """
     target = NO_TABLE
     if table is not None:
@@ -69,60 +78,124 @@ def convert(
     reject: Callable[[bytes], object] = lambda _: None,
     watch: Callable[[RunTotals], None] = lambda _: None,
 ) -> None:
-    """Write all rows' items to a sink, in the source's order, and count them in `converted`.
+    """Write the items of all rows to a sink, in the order of the source.
 
-    `ledger`: that the record was prepared with.
-    `reject` gets the line of each reject. Finishing the sink is left to the caller. Raises
-    `TooManyRejects`, `NothingWritten`, and what reading and writing raise.
+    Args:
+        record: Record of `prepare_conversion`.
+        ledger: Ledger that the record was prepared with.
+        context: Clients and the clock.
+        sink: Sink for the items; the caller finishes it.
+        converted: Counts, which are updated in place.
+        reject: Called with the JSON line of each reject.
+        watch: Called with the totals after each batch.
+
+    Raises:
+        TooManyRejects: If more rows are rejected than the payload allows.
+        NothingWritten: If all rows are rejected.
+        OutputUnwritable: If the sink cannot be written.
     """
     limit = record.payload.options.max_rejects
     converted.bytes = record.data_start.byte
-    for walked in iter_row_batches(RunReader(record), ledger, context, piece_bytes=PIECE_BYTES):
-        lines = _lines(walked, record, converted, reject)
-        converted.read += walked.count
+    for batch in iter_row_batches(RunReader(record), ledger, context, piece_bytes=PIECE_BYTES):
+        lines = _encode_items(batch, record, converted, reject)
+        converted.read += batch.count
         converted.written += len(lines)
-        converted.bytes += walked.bytes
+        converted.bytes += batch.bytes
         if converted.causes.total() > limit:
             raise TooManyRejects(
                 f"more than {limit} rows were rejected, and max_rejects is {limit}: look at them"
-                " (--rejects keeps them), then mend the file, or allow more (--max-rejects)"
+                " (--rejects), then correct the file, or allow more (--max-rejects)"
             )
         sink.write(lines)
         watch(RunTotals(converted.rows, WriteStats(), converted.bytes, expected_bytes(record), 0))
     if converted.rows.all_rejected:
         raise NothingWritten.of(
-            converted.read, "their causes say why, and --rejects keeps the rows"
+            converted.read, "the causes above tell why, and --rejects writes the rows to a file"
         )
 
 
-def _lines(
-    walked: RowBatch, record: RunRecord, converted: ConvertResult, reject: Callable[[bytes], object]
+def _encode_items(
+    batch: RowBatch, record: RunRecord, converted: ConvertResult, reject: Callable[[bytes], object]
 ) -> list[str]:
-    """The rows' items in octets; those that are none are rejected."""
-    window = walked.window
+    """Encode the items of a batch, and reject the rows that are not valid items."""
+    window = batch.window
     if not window.odd:
         lines = [put[_ITEM] for put in window.puts if put.startswith(_PUT)]
         if len(lines) == len(window) and _EMPTY not in lines:
             return lines
     lines = []
     for row in range(len(window)):
-        line = _line(walked, row)
+        line = _encode_item(batch, row)
         if isinstance(line, Defect):
-            reject(walked.reject_line(row, line))
+            reject(batch.reject_line(row, line))
             converted.causes[line.cause, line.column_of(record.columns)] += 1
         else:
             lines.append(line)
     return lines
 
 
-def _line(walked: RowBatch, row: int) -> str | Defect:
-    put = walked.window.puts[row]
-    if row in walked.window.odd:
-        built = walked.build(row)
+def _encode_item(batch: RowBatch, row: int) -> str | Defect:
+    put = batch.window.puts[row]
+    if row in batch.window.odd:
+        built = batch.build(row)
         if isinstance(built, Defect):
             return built
         put = batch_request(built)
     if not put.startswith(_PUT):
         return _DELETION
     line = put[_ITEM]
-    return _NOTHING if line == _EMPTY else line
+    return _NO_ATTRIBUTES if line == _EMPTY else line
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """Output of a conversion: OUT, compression, size of parts, order."""
+
+    out: str
+    """`-`, a file, a folder (an existing one, or with a slash at the end), or s3://bucket/prefix/."""
+    compression: str | None
+    """One of `sinks.COMPRESSIONS`; by default that of the file name, and gzip for parts."""
+    part_bytes: int
+    seed: int
+
+
+def open_sink(wanted: OutputOptions, context: Context) -> Sink:
+    """Open the sink that OUT names. Raises `OutputUnwritable`, `ExtraMissing` and AWS's errors."""
+    out = wanted.out
+    if out == "-":
+        return StreamSink(sys.stdout.buffer, "standard output")
+    if out.startswith("s3://") or out.endswith("/") or Path(out).is_dir():
+        from ddbload.convert.sharded_sink import ShardedSink
+
+        return ShardedSink(
+            _shard_target(out, context),
+            compression=wanted.compression or "gzip",
+            seed=wanted.seed,
+            part_bytes=wanted.part_bytes,
+        )
+    if _is_special(out):
+        try:
+            # Appending, because /dev/stdout may be a file that a shell appends to (>>).
+            return StreamSink(Path(out).open("ab"), out, close=True)
+        except OSError as error:
+            raise OutputUnwritable(f"{out}: {error.strerror}") from None
+    return FileSink(out, wanted.compression)
+
+
+def _shard_target(out: str, context: Context) -> ShardTarget:
+    from ddbload.convert.shard_targets import BucketShards, FolderShards
+
+    if not out.startswith("s3://"):
+        return FolderShards(out)
+    bucket, _, prefix = out.removeprefix("s3://").partition("/")
+    return BucketShards(context.clients.s3, bucket, prefix, retry_policy=context.retry_policy)
+
+
+def _is_special(path: str) -> bool:
+    """Tell whether a path is a device, pipe or the like, which a file must not replace."""
+    if path.startswith(("/dev/", "/proc/")):
+        return True
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - one call for all kinds
+    except (OSError, ValueError):
+        return False

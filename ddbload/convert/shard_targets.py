@@ -1,4 +1,4 @@
-"""Where parts go: a folder, or a prefix in S3. They are shown when all are there."""
+"""Targets for parts: a folder or an S3 prefix, in which all parts appear at once."""
 
 from __future__ import annotations
 
@@ -23,52 +23,57 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 UPLOADS = 4
-"""Parts that are on their way at once, and so lie on this machine's disk."""
+"""Parts uploaded at once; each takes space on the local disk meanwhile."""
 
 
 class ShardTarget(Protocol):
-    """Where parts go. Nobody sees any before `publish`. Raises `OutputUnwritable`, AWS's errors."""
+    """Target for parts, which are invisible until `publish`.
+
+    Methods raise `OutputUnwritable` and AWS's errors.
+    """
 
     def put(self, name: str, path: Path) -> None:
-        """Take a part that lies in a file, which is gone afterwards. From any thread."""
+        """Store the part in the file at `path`. May be called from any thread."""
 
     def publish(self) -> None:
-        """Show all parts."""
+        """Make all parts visible."""
 
     def discard(self) -> None:
-        """Remove what was put, shown or not."""
+        """Remove all parts, visible or not."""
 
 
 class FolderShards:
-    """A folder that is not there yet, or is empty."""
+    """Target that is a new or empty folder."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
-        with self._disk():
+        with self._disk_errors():
             if self._path.exists() and (not self._path.is_dir() or any(self._path.iterdir())):
-                raise OutputUnwritable(f"{path} is there already: name a new folder, or empty it")
+                raise OutputUnwritable(
+                    f"{path} exists and is not empty: name a new folder, or empty it"
+                )
             beside = self._path.parent
             self._folder = Path(tempfile.mkdtemp(dir=beside, prefix=f".{self._path.name[:80]}."))
 
     def put(self, name: str, path: Path) -> None:
-        """Copy a part into a folder beside it: temporary files may lie on another disk."""
-        with self._disk():
+        """Copy a part into a hidden folder beside the target."""
+        with self._disk_errors():
             shutil.copyfile(path, self._folder / name)
 
     def publish(self) -> None:
-        """Give the folder its name."""
-        with self._disk():
+        """Rename the hidden folder."""
+        with self._disk_errors():
             mask = os.umask(0)
             os.umask(mask)
             self._folder.chmod(0o777 & ~mask)
             self._folder.replace(self._path)
 
     def discard(self) -> None:
-        """Remove the folder."""
+        """Remove the hidden folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @contextlib.contextmanager
-    def _disk(self) -> Iterator[None]:
+    def _disk_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -77,21 +82,21 @@ class FolderShards:
 
 @dataclass(slots=True)
 class _Upload:
-    """A multipart upload, of one part."""
+    """Multipart upload with one part."""
 
     key: str
     id: str
     etag: str = ""
     size: int = 0
     completing: bool = False
-    """Whether there may be an object of it."""
+    """True once the object may exist."""
 
 
 class BucketShards:
-    """A prefix of an S3 bucket below which there is nothing.
+    """Target that is an empty prefix of an S3 bucket.
 
-    Each part is a multipart upload of its own, and all are completed at the end: no object is to
-    be seen before, and what is left of a process that was killed is no object.
+    Each part is a multipart upload, and all uploads are completed at the end, so that no object
+    appears before. A killed process leaves incomplete uploads, which are not objects.
     """
 
     def __init__(
@@ -102,7 +107,7 @@ class BucketShards:
         *,
         retry_policy: RetryPolicy = DEFAULT_POLICY,
     ) -> None:
-        """`prefix` ends with a slash, or is empty."""
+        """Check that the prefix, which ends with a slash or is empty, has no objects."""
         self._client, self._bucket, self._prefix = client, bucket, prefix
         self._retry_policy = retry_policy
         self._uploads: list[_Upload] = []
@@ -113,15 +118,15 @@ class BucketShards:
         )
         if found.get("KeyCount") or found.get("Contents"):
             raise OutputUnwritable(
-                f"there are objects below {where}, which importers would take for parts of this:"
-                " remove them, or name another prefix"
+                f"there are objects below {where}, which importers would load as well: remove them,"
+                " or name another prefix"
             )
-        # Whether this is allowed is better known before everything is read.
-        self._abort(self._begin("part"))
+        # A missing permission is reported before the source is read.
+        self._abort(self._start_upload("part"))
 
     def put(self, name: str, path: Path) -> None:
         """Upload a part."""
-        upload = self._begin(name)
+        upload = self._start_upload(name)
         self._uploads.append(upload)
         upload.size = path.stat().st_size
 
@@ -143,7 +148,7 @@ class BucketShards:
             list(pool.map(self._complete, self._uploads))
 
     def discard(self) -> None:
-        """Abort what is not completed, and delete what may be."""
+        """Abort incomplete uploads, and delete objects of completed ones."""
         for upload in self._uploads:
             with contextlib.suppress(DdbloadError):
                 self._abort(upload)
@@ -154,7 +159,7 @@ class BucketShards:
                         f"removing s3://{self._bucket}/{upload.key}",
                     )
 
-    def _begin(self, name: str) -> _Upload:
+    def _start_upload(self, name: str) -> _Upload:
         key = self._prefix + name
         begun: Any = self._call(
             lambda: self._client.create_multipart_upload(Bucket=self._bucket, Key=key),
@@ -187,17 +192,17 @@ class BucketShards:
         doing = f"writing s3://{self._bucket}/{upload.key}"
         try:
             call_with_retries(
-                complete, doing, expected=self._expected_again, policy=self._retry_policy
+                complete, doing, expected=self._expected_in_retry, policy=self._retry_policy
             )
         except _NoUploadError:
-            # The answer to an earlier try was lost, if it is there.
+            # An earlier try may have succeeded although its answer was lost: look for the object.
             head: Any = {}
             if tries > 1:
                 head = self._call(
                     lambda: self._client.head_object(Bucket=self._bucket, Key=upload.key), doing
                 )
             if head.get("ContentLength") != upload.size:
-                raise OutputUnwritable(f"{doing}: somebody aborted the upload") from None
+                raise OutputUnwritable(f"{doing}: the upload was aborted from outside") from None
 
     def _call(self, operation: Callable[[], T], doing: str) -> T:
         return call_with_retries(
@@ -209,7 +214,7 @@ class BucketShards:
             return OutputUnwritable(f"there is no bucket {self._bucket}")
         return None
 
-    def _expected_again(self, meant: AwsFailure) -> Exception | None:
+    def _expected_in_retry(self, meant: AwsFailure) -> Exception | None:
         return _NoUploadError() if meant.code == "NoSuchUpload" else self._expected(meant)
 
 

@@ -1,7 +1,7 @@
-"""Lines in a random order, in bounded memory, by way of temporary files.
+"""Sink that shuffles items and writes them into parts, in bounded memory.
 
-Each line goes to one of many files at random, and each of these is shuffled by itself: so every
-order is as likely as any other. A file that is too large for that is dealt out once more.
+The shuffle deals each line to one of many temporary files at random, then shuffles each file in
+memory, so that every order is equally likely. A file that is too large is dealt out once more.
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ from pathlib import Path
 from threading import BoundedSemaphore
 
 from ddbload.convert.shard_targets import UPLOADS, ShardTarget
-from ddbload.convert.sinks import SUFFIXES, compressing
+from ddbload.convert.sinks import SUFFIXES, open_compressor
 from ddbload.errors import DdbloadError, OutputUnwritable
 
-HELD_BYTES = 8 * 1024 * 1024
-"""Lines that wait in memory to be written to their files."""
+BUFFER_BYTES = 8 * 1024 * 1024
+"""Bytes of lines buffered in memory before they are written to the temporary files."""
 BUCKET_BYTES = 12 * 1024 * 1024
-"""A file of so much is shuffled in memory; its lines take about twice as much there."""
+"""Largest temporary file that is shuffled in memory, where it takes about twice as much."""
 _READ_BYTES = 1024 * 1024
 _DEEPEST = 4
 
 
 class Shuffle:
-    """Takes lines, and gives them back in an order that the seed, and nothing else, decides."""
+    """External shuffle of lines; the order depends on the seed alone."""
 
     def __init__(self, folder: Path, rng: random.Random, depth: int = 0, bits: int = 8) -> None:
-        """`folder`: an empty one, for itself alone. `bits`: of the number of its files."""
+        """Use `2**bits` temporary files in `folder`, which must be empty."""
         self.bytes = 0
-        """Of all lines, line ends included."""
+        """Bytes of all lines, line ends included."""
         self._folder, self._rng, self._depth, self._bits = folder, rng, depth, bits
         self._buckets: list[list[str]] = [[] for _ in range(2**bits)]
         self._sizes = [0] * 2**bits
-        self._held = 0
+        self._buffered = 0
 
     def add(self, lines: Sequence[str]) -> None:
-        """Take lines, in octets, without line ends. Raises `OSError`."""
+        """Add lines, as latin-1 octets without line ends. Raises `OSError`."""
         buckets, choose, bits = self._buckets, self._rng.getrandbits, self._bits
         for line in lines:
-            # Not by the window: the order may not depend on how lines come together.
+            # Line by line, so that the order does not depend on the size of batches.
             buckets[choose(bits)].append(line)
         size = sum(map(len, lines)) + len(lines)
         self.bytes += size
-        self._held += size
-        if self._held >= HELD_BYTES:
+        self._buffered += size
+        if self._buffered >= BUFFER_BYTES:
             self._spill()
 
     def shuffled(self) -> Iterator[list[bytes]]:
-        """All lines, without line ends, some at a time. Each file is removed when it is read."""
+        """Yield all lines in lists, without line ends; each file is removed after reading."""
         self._spill()
         for number, size in enumerate(self._sizes):
             if not size:
@@ -67,12 +67,12 @@ class Shuffle:
                 self._rng.shuffle(lines)
                 yield lines
             else:
-                yield from self._dealt_again(path, size)
+                yield from self._shuffle_again(path, size)
 
-    def _dealt_again(self, path: Path, size: int) -> Iterator[list[bytes]]:
+    def _shuffle_again(self, path: Path, size: int) -> Iterator[list[bytes]]:
         folder = path.with_suffix(".d")
         folder.mkdir()
-        # As few files as will do: to open one takes as long as to write some.
+        # As few files as possible, because opening files takes time.
         bits = min(8, (size // BUCKET_BYTES).bit_length())
         more = Shuffle(folder, self._rng, self._depth + 1, bits)
         with path.open("rb") as file:
@@ -90,12 +90,12 @@ class Shuffle:
                 continue
             lines.append("")
             data = "\n".join(lines).encode("latin-1")
-            # Opened for a moment: so many files at once are more than some systems allow.
+            # Opened one at a time: some systems allow fewer open files than there are buckets.
             with self._path(number).open("ab") as file:
                 file.write(data)
             self._sizes[number] += len(data)
             lines.clear()
-        self._held = 0
+        self._buffered = 0
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:03d}"
@@ -103,12 +103,12 @@ class Shuffle:
 
 DEFAULT_PART_BYTES = 64 * 1024 * 1024
 MOST_PART_BYTES = 4 * 1024 * 1024 * 1024
-"""S3 takes 5 GB at once, and compressed a part may be a little longer than it was."""
-_WRITTEN_AT_ONCE = 64 * 1024
+"""Maximum size of a part: S3 takes 5 GB in one upload, and gzip can add a little."""
+_WRITE_BYTES = 64 * 1024
 
 
 class ShardedSink:
-    """Deals items out to parts, when all are there. Until then they are in temporary files."""
+    """Sink that writes items in random order into parts, once all items are known."""
 
     def __init__(
         self,
@@ -118,9 +118,9 @@ class ShardedSink:
         seed: int,
         part_bytes: int = DEFAULT_PART_BYTES,
     ) -> None:
-        """`part_bytes`: of a part before it is compressed, at most about so many.
+        """Open temporary files; parts have about `part_bytes` before compression.
 
-        Raises `OutputUnwritable` and `ExtraMissing`, and then has discarded the target.
+        Raises `OutputUnwritable` and `ExtraMissing`, after discarding the target.
         """
         self.bytes = 0
         self.parts = 0
@@ -128,9 +128,9 @@ class ShardedSink:
         self._compression = compression
         self._part_bytes = part_bytes
         try:
-            # Whether that is installed is better known before everything is read.
-            compressing(io.BytesIO(), compression).close()
-            with _disk():
+            # A missing zstd package is reported before the source is read.
+            open_compressor(io.BytesIO(), compression).close()
+            with _disk_errors():
                 self._folder = Path(tempfile.mkdtemp(prefix="ddbload-convert-"))
                 lines = self._folder / "lines"
                 lines.mkdir()
@@ -140,50 +140,50 @@ class ShardedSink:
         self._shuffle = Shuffle(lines, random.Random(seed))
 
     def write(self, lines: Sequence[str]) -> None:
-        """Put them aside. Raises `OutputUnwritable`."""
-        with _disk():
+        """Write lines to the temporary files. Raises `OutputUnwritable`."""
+        with _disk_errors():
             self._shuffle.add(lines)
 
     def finish(self) -> None:
-        """Make the parts, hand them over and show them. Raises `OutputUnwritable`, AWS's errors."""
+        """Write, upload and publish the parts. Raises `OutputUnwritable` and AWS's errors."""
         room = BoundedSemaphore(UPLOADS)
-        under_way: list[Future[None]] = []
-        with _disk(), ThreadPoolExecutor(UPLOADS) as pool:
+        uploads: list[Future[None]] = []
+        with _disk_errors(), ThreadPoolExecutor(UPLOADS) as pool:
             try:
-                for path in self._written():
+                for path in self._write_parts():
                     room.acquire()
-                    _raise_first(under_way)
+                    _raise_first(uploads)
                     put = pool.submit(self._target.put, path.name, path)
-                    put.add_done_callback(_done(path, room))
-                    under_way.append(put)
-                for put in under_way:
+                    put.add_done_callback(_remove_after_upload(path, room))
+                    uploads.append(put)
+                for put in uploads:
                     put.result()
             finally:
-                for put in under_way:
+                for put in uploads:
                     put.cancel()
         self._target.publish()
         self._remove_folder()
 
     def abandon(self) -> None:
-        """Remove the temporary files, and the parts."""
+        """Remove the temporary files and the uploaded parts."""
         self._remove_folder()
         with contextlib.suppress(DdbloadError):
             self._target.discard()
 
-    def _written(self) -> Iterator[Path]:
-        """The parts, each in a file of its own; at least one, that there be something."""
+    def _write_parts(self) -> Iterator[Path]:
+        """Write each part to a file, and yield its path; there is at least one part."""
         total = self._shuffle.bytes
         count = max(1, -(-total // self._part_bytes))
         lines = chain.from_iterable(self._shuffle.shuffled())
         taken = 0
         for number in range(count):
             path = self._folder / f"part-{number:05d}.json{SUFFIXES[self._compression]}"
-            # In equal parts: the last one is not to be a small one.
+            # Equal sizes, so that the last part is not a small one.
             until = total * (number + 1) // count
             with path.open("wb") as file:
-                out = compressing(file, self._compression)
+                out = open_compressor(file, self._compression)
                 while taken < until:
-                    data = _some(lines, min(until - taken, _WRITTEN_AT_ONCE))
+                    data = _take(lines, min(until - taken, _WRITE_BYTES))
                     taken += len(data)
                     out.write(data)
                 out.close()
@@ -195,8 +195,8 @@ class ShardedSink:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _some(lines: Iterator[bytes], size: int) -> bytes:
-    """Lines with their ends, until they are as many bytes or more."""
+def _take(lines: Iterator[bytes], size: int) -> bytes:
+    """Take lines, with line ends, until they have at least `size` bytes."""
     taken: list[bytes] = []
     while size > 0:
         line = next(lines)
@@ -206,7 +206,7 @@ def _some(lines: Iterator[bytes], size: int) -> bytes:
     return b"\n".join(taken)
 
 
-def _done(path: Path, room: BoundedSemaphore) -> Callable[[Future[None]], None]:
+def _remove_after_upload(path: Path, room: BoundedSemaphore) -> Callable[[Future[None]], None]:
     def done(_: Future[None]) -> None:
         with contextlib.suppress(OSError):
             path.unlink()
@@ -215,15 +215,15 @@ def _done(path: Path, room: BoundedSemaphore) -> Callable[[Future[None]], None]:
     return done
 
 
-def _raise_first(under_way: Sequence[Future[None]]) -> None:
-    """Raise what any failed of, as soon as it is known."""
-    for put in under_way:
+def _raise_first(uploads: Sequence[Future[None]]) -> None:
+    """Raise the error of an upload that has failed."""
+    for put in uploads:
         if put.done():
             put.result()
 
 
 @contextlib.contextmanager
-def _disk() -> Iterator[None]:
+def _disk_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:

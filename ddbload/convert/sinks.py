@@ -1,4 +1,4 @@
-"""Where converted items go: a stream, or a file that appears when it is whole."""
+"""Sinks for converted items: a stream, and a file that appears once it is complete."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ from ddbload.errors import ExtraMissing, OutputUnwritable
 COMPRESSIONS = ("gzip", "zstd", "none")
 SUFFIXES = {"gzip": ".gz", "zstd": ".zst", "none": ""}
 INCOMPLETE = b'{"incomplete": '
-"""What a stream ends with that could not be written to its end: no item, and no JSON either."""
+"""Last line of a stream whose conversion failed. It is not JSON, so that readers notice."""
 
 _GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
 
 
 class Sink(Protocol):
-    """Takes lines: each an item's JSON in octets, without a line end."""
+    """Sink for lines: the JSON of an item each, as latin-1 octets without a line end."""
 
     @property
     def bytes(self) -> int:
-        """How many were written, compressed where that is asked for."""
+        """Bytes written, after compression."""
 
     @property
     def parts(self) -> int:
-        """How many files or objects there are. 0 for a stream."""
+        """Number of files or objects; 0 for a stream."""
 
     def write(self, lines: Sequence[str]) -> None:
-        """Take the next lines. Raises `OutputUnwritable`, and AWS's errors."""
+        """Write lines. Raises `OutputUnwritable` and AWS's errors."""
 
     def finish(self) -> None:
-        """Show what was written to others: it is whole. Raises as `write`."""
+        """Publish the complete output. Raises as `write`."""
 
     def abandon(self) -> None:
-        """Take away what was written, or see to it that nobody takes it for the whole."""
+        """Discard the partial output, or mark it as incomplete."""
 
 
-def encoded(lines: Sequence[str]) -> bytes:
-    """Lines as they are written."""
+def encode_lines(lines: Sequence[str]) -> bytes:
+    """Join lines, with a line end after each, and encode them."""
     return "\n".join([*lines, ""]).encode("latin-1")
 
 
-def compression_named(name: str) -> str:
-    """What a file's name says that it is compressed with."""
+def compression_of_name(name: str) -> str:
+    """Return the compression that a file name ends with."""
     lower = name.lower()
     if lower.endswith((".gz", ".gzip")):
         return "gzip"
     return "zstd" if lower.endswith((".zst", ".zstd")) else "none"
 
 
-def compressing(file: IO[bytes], compression: str) -> Any:
-    """A file to write to, whose compressed bytes go to `file`; to be closed before that is.
+def open_compressor(file: IO[bytes], compression: str) -> Any:
+    """Open a file object that compresses into `file`; close it before `file`.
 
-    The same bytes give the same bytes: nothing tells of a moment. Raises `ExtraMissing`.
+    The same input gives the same output: no time stamp is written. Raises `ExtraMissing`.
     """
     if compression == "gzip":
         return gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0)
@@ -68,7 +68,7 @@ def compressing(file: IO[bytes], compression: str) -> Any:
         except ImportError:
             raise ExtraMissing(
                 "the package that writes Zstandard is not installed: pip install 'ddbload[zstd]',"
-                " or have gzip"
+                " or use gzip"
             ) from None
         compressor = zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True)
         return compressor.stream_writer(file, closefd=False)
@@ -80,34 +80,34 @@ class _Uncompressed:
         self.write = file.write
 
     def close(self) -> None:
-        """Whose the file is closes it."""
+        """Do nothing: the owner of the file closes it."""
 
 
 class StreamSink:
-    """A stream that is open, such as standard output. What it has cannot be taken back."""
+    """Sink for an open stream, such as standard output, whose output cannot be undone."""
 
     parts = 0
 
-    def __init__(self, stream: IO[bytes], name: str, *, own: bool = False) -> None:
-        """`own`: whether to close it at the end."""
-        self._stream, self._name, self._own = stream, name, own
+    def __init__(self, stream: IO[bytes], name: str, *, close: bool = False) -> None:
+        """Write to `stream`, and close it at the end if `close`; `name` is for errors."""
+        self._stream, self._name, self._close = stream, name, close
         self.bytes = 0
 
     def write(self, lines: Sequence[str]) -> None:
-        """Write them at once. Raises `OutputUnwritable`, and `BrokenPipeError` as it is."""
-        self._write(encoded(lines))
+        """Write and flush lines. Raises `OutputUnwritable` and `BrokenPipeError`."""
+        self._write(encode_lines(lines))
 
     def finish(self) -> None:
-        """Nothing is held back."""
+        """Flush the stream, and close it if it is the sink's."""
         self._write(b"")
-        if self._own:
+        if self._close:
             self._stream.close()
 
     def abandon(self) -> None:
-        """Let whoever reads it notice that it is not all."""
+        """Write a last line that is not JSON, so that readers notice the failure."""
         with contextlib.suppress(OutputUnwritable, BrokenPipeError):
             self._write(INCOMPLETE)
-        if self._own:
+        if self._close:
             with contextlib.suppress(OSError):
                 self._stream.close()
 
@@ -118,46 +118,46 @@ class StreamSink:
         except BrokenPipeError:
             raise
         except OSError as error:
-            if not self._own:
-                # What is in its buffer may not fail once more when the process ends.
+            if not self._close:
+                # Otherwise the flush at exit would fail as well.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             raise OutputUnwritable(f"{self._name}: {error.strerror}") from None
         self.bytes += len(data)
 
 
 class FileSink:
-    """A file, compressed as its name says. It appears, or is replaced, when it is whole."""
+    """Sink for a file, which appears, or replaces the old one, once it is complete."""
 
     parts = 1
 
     def __init__(self, path: str, compression: str | None = None) -> None:
-        """Raises `OutputUnwritable` and `ExtraMissing`."""
-        # What a link leads to is replaced, not the link.
+        """Open a temporary file beside `path`. Raises `OutputUnwritable` and `ExtraMissing`."""
+        # A link is kept, and the file that it leads to is replaced.
         self._path = Path(os.path.realpath(path))
         self.bytes = 0
-        compression = compression or compression_named(path)
+        compression = compression or compression_of_name(path)
         try:
-            # Rows are nobody else's business until they are where they were asked for.
-            self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed when it is over
+            # A temporary file is readable by its owner alone; rows may be confidential.
+            self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed by finish and abandon
                 dir=self._path.parent, prefix=f".{self._path.name[:80]}.", delete=False
             )
         except OSError as error:
             raise self._unwritable(error) from None
         try:
-            self._out = compressing(self._file.file, compression)
+            self._out = open_compressor(self._file.file, compression)
         except ExtraMissing:
             self.abandon()
             raise
 
     def write(self, lines: Sequence[str]) -> None:
-        """Write them to a file beside it."""
+        """Write lines to the temporary file."""
         try:
-            self._out.write(encoded(lines))
+            self._out.write(encode_lines(lines))
         except OSError as error:
             raise self._unwritable(error) from None
 
     def finish(self) -> None:
-        """Put it in its place, with the permissions of the one it replaces, or of a new one."""
+        """Rename the temporary file, with the permissions of the old file or of a new one."""
         temporary = Path(self._file.name)
         try:
             self._out.close()
@@ -171,7 +171,7 @@ class FileSink:
             raise self._unwritable(error) from None
 
     def abandon(self) -> None:
-        """Remove what was written; what was there before stays."""
+        """Remove the temporary file; an old file stays."""
         with contextlib.suppress(OSError):
             self._file.close()
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The deployed stack: found by its name, known by its outputs."""
+"""Find a deployed stack, follow its executions, and read their final reports."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INBOX_BUCKET = "InboxBucketName"
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A deployed stack, as the command line needs to know it."""
+    """Deployed stack: its state machine and buckets."""
 
     name: str
     state_machine: str
@@ -46,11 +46,11 @@ class Stack:
 
 
 def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEMPTS) -> Stack:
-    """Look it up. Raises `StackNotFound`, and AWS's errors."""
+    """Look up a stack by name. Raises `StackNotFound` and AWS's errors."""
     where = client.meta.region_name
 
     def absent(meant: AwsFailure) -> Exception | None:
-        # CloudFormation has no code of its own for it.
+        # CloudFormation has no error code for a missing stack.
         if meant.code == "ValidationError" and "does not exist" in meant.text:
             return StackNotFound(
                 f"there is no stack {name} in {where}: deploy it, or name it with --stack"
@@ -68,15 +68,14 @@ def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEM
         return Stack(name, given[STATE_MACHINE], given[WORK_BUCKET], given[INBOX_BUCKET])
     except (LookupError, TypeError):
         raise StackNotFound(
-            f"stack {name} in {where} is none of ddbload's, or not deployed to its end: it lacks"
-            f" an output {STATE_MACHINE}, {WORK_BUCKET} or {INBOX_BUCKET}"
+            f"stack {name} in {where} is not a ddbload stack, or its deployment did not finish: it"
+            f" lacks an output {STATE_MACHINE}, {WORK_BUCKET} or {INBOX_BUCKET}"
         ) from None
 
 
 POLL_SECONDS = 1.0
 UNKNOWN_SECONDS = 60.0
-"""How long after its start an execution may be unknown: DescribeExecution is eventually
-consistent."""
+"""Seconds for which a new execution may be unknown: DescribeExecution is eventually consistent."""
 
 
 def follow(
@@ -88,20 +87,20 @@ def follow(
     sleep: Callable[[float], None],
     clock: Callable[[], float],
 ) -> Execution:
-    """Wait until an execution that was just started has ended, and tell how far its run is.
+    """Wait until an execution has ended, and pass its run's totals to `watch` meanwhile.
 
-    Raises `RunNotFound` where Step Functions does not get to know it, and AWS's errors.
+    Raises `RunNotFound` if the execution stays unknown, and AWS's errors.
     """
-    gathering = _Gathering(ledger)
+    reader = _TotalsReader(ledger)
     known_by = clock() + UNKNOWN_SECONDS
     while True:
         execution = executions.find(arn)
         if execution is None and clock() >= known_by:
             raise RunNotFound(
                 f"Step Functions does not know execution {arn} {UNKNOWN_SECONDS:.0f} s after it"
-                " was started; whether it runs, ddbload status says"
+                " was started; ddbload status shows whether it runs"
             )
-        totals = gathering.totals()
+        totals = reader.totals()
         if totals is not None:
             watch(totals)
         if execution is not None and not execution.running:
@@ -109,8 +108,8 @@ def follow(
         sleep(POLL_SECONDS)
 
 
-class _Gathering:
-    """Adds up the segments of a run, reading each of them once."""
+class _TotalsReader:
+    """Totals of a run, from its segments; each segment is read once."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -120,12 +119,12 @@ class _Gathering:
         self._adopted_rows: int | None = None
 
     def totals(self) -> RunTotals | None:
-        """How far the run is; None while it has not begun."""
+        """Return the run's totals; None until it has a record."""
         if self._record is None or self._record.size is None:
-            # Of some sources preflight knows at its end only how large they are.
+            # Preflight knows the size of some sources only at its end.
             self._record = self._ledger.find_record()
         if self._record is None:
-            # So whatever comes is this execution's.
+            # No record yet, so all rows will be this execution's.
             self._adopted_rows = 0
             return None
         for segment in self._new_segments():
@@ -133,7 +132,7 @@ class _Gathering:
             self._work += segment.work
             self._bytes += segment.end.byte - segment.start.byte
         if self._adopted_rows is None:
-            # What is there at the first look may be an earlier execution's.
+            # Rows found at first may be an earlier execution's, and do not count for the speed.
             self._adopted_rows = self._rows.read
         begun = self._record.data_start.byte
         return RunTotals(
@@ -150,11 +149,11 @@ class _Gathering:
         return self._ledger.segments(names)
 
 
-def concluded(run: str, execution: Execution, context: Context) -> Report | None:
-    """What a run came to whose execution has ended; None when it never began.
+def final_report(run: str, execution: Execution, context: Context) -> Report | None:
+    """Return the report of a run whose execution has ended; None if it has no record.
 
-    A failed execution is never told as a success: it may have been refused for a run that an
-    earlier one completed. But one that was stopped when the run was done changes nothing.
+    A failed execution never yields a success: it may have been refused for a run that an earlier
+    one completed. An execution stopped after the run was done does not change the report.
     """
     ledger = context.ledger(run)
     if ledger.find_record() is None:
@@ -164,18 +163,19 @@ def concluded(run: str, execution: Execution, context: Context) -> Report | None
     found = current_report(run, context)
     if execution.status == SUCCEEDED:
         return found
-    why = execution.failure or Failure(execution.status, "the execution did not succeed")
+    failure = execution.failure or Failure(execution.status, "the execution did not succeed")
     error = found.error
-    if error is None or error.name != why.name:
-        # The ledger may tell of an earlier execution's failure.
-        error = why
+    if error is None or error.name != failure.name:
+        # The failure in the ledger may be an earlier execution's.
+        error = failure
     return replace(found, status=run_status(execution), error=error, seconds=execution.seconds)
 
 
 def run_status(execution: Execution) -> str:
-    """The status of a run by that of its last execution, which has other words.
+    """Translate the status of a run's last execution to a status of the run.
 
-    A run that somebody stopped is CANCELLED. Of one that succeeded only its report says how.
+    A stopped run is CANCELLED. For a run that succeeded, only its report tells whether rows were
+    rejected.
     """
     if execution.running or execution.status == SUCCEEDED:
         return execution.status

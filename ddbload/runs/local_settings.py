@@ -1,4 +1,4 @@
-"""The pipeline on this machine: where its ledger lies, and a context for each step."""
+"""Settings of a local run: its ledger, AWS settings and time limits."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ddbload.ledger.store import BucketStore, FolderStore, Store
 from ddbload.pipeline.context import AccessPolicy, ChunkProgress, Context
 
 SEGMENT_SECONDS = 60.0
-"""How long one step may work: so much is done again, at most, after a crash."""
-_SKIPPED_BYTES = 20e6
-"""Bytes a second that are surely decoded where they are only skipped, and time to do more."""
+"""Seconds that one step may work; a crash loses at most this much work."""
+_SKIPPED_BYTES_PER_SECOND = 20e6
+"""Bytes a second that any machine decodes when it only skips them."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
-    """What makes a context: plain data, so that worker processes get it."""
+    """Settings of a local run, as plain data that worker processes receive."""
 
     ledger: str
-    """A folder, or s3://bucket/prefix."""
+    """Location of the ledger: a folder, or s3://bucket/prefix."""
     aws: AwsSettings = field(default_factory=AwsSettings)
     concurrency: int = DEFAULT_CONCURRENCY
     segment_seconds: float = SEGMENT_SECONDS
@@ -36,7 +36,7 @@ class LocalSettings:
         should_stop: Callable[[], bool] = lambda: False,
         progress: Callable[[ChunkProgress], None] = lambda _: None,
     ) -> Context:
-        """A context whose clients and store are its own."""
+        """Make a context with new clients and a new store."""
         clients = Clients(self.aws, connections=self.concurrency)
         return Context(
             store=open_store(self.ledger, clients),
@@ -48,18 +48,18 @@ class LocalSettings:
 
 
 def step_seconds(segment_seconds: float, skipped: int) -> float:
-    """How long a step may work that reads so many bytes for nothing before it goes on.
+    """Return the time limit in seconds of a step that first skips this many bytes.
 
-    What is compressed is read from its beginning, however far that is: the step would else end
-    where it began.
+    A compressed source is decoded from its beginning up to the cursor. Without extra time a step
+    could use up its limit before it reaches a new row.
     """
-    return segment_seconds + skipped / _SKIPPED_BYTES
+    return segment_seconds + skipped / _SKIPPED_BYTES_PER_SECOND
 
 
 def default_ledger() -> str:
-    """The folder that ledgers lie in unless told otherwise: DDBLOAD_LEDGER, or XDG's for state.
+    """Return the default ledger: $DDBLOAD_LEDGER, or `ddbload` in XDG's folder for state.
 
-    Raises `InvalidUsage`.
+    Raises `InvalidUsage` if there is no home folder.
     """
     named = os.environ.get("DDBLOAD_LEDGER")
     if named:
@@ -73,7 +73,7 @@ def default_ledger() -> str:
 
 
 def open_store(location: str, clients: Clients) -> Store:
-    """The store at a folder or an s3:// URI."""
+    """Open the store at a folder or an s3:// URI. Raises `InvalidUsage`."""
     if not location.startswith("s3://"):
         return FolderStore(Path(location))
     bucket, _, prefix = location.removeprefix("s3://").partition("/")

@@ -1,4 +1,4 @@
-"""Worker processes, which take any free chunk and report how far each is."""
+"""Pool of worker processes that import chunks in parallel."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.errors import DdbloadError, WorkerDied
 from ddbload.pipeline.context import ChunkProgress
 from ddbload.runs.local_settings import LocalSettings
-from ddbload.runs.worker_pool import FinishedTask, Worker
+from ddbload.runs.worker_pool import ChunkWorker, FinishedTask
 
 if TYPE_CHECKING:
     from multiprocessing.queues import SimpleQueue
 
 
 PROGRESS_SECONDS = 0.1
+"""Seconds between two progress reports of a worker, at least."""
 
 
 class ProcessPool:
-    """Worker processes. They ignore Ctrl-C: who started them says when to stop."""
+    """Pool of worker processes, which ignore Ctrl-C: this process tells them when to stop."""
 
     def __init__(
         self,
@@ -40,16 +41,16 @@ class ProcessPool:
         should_stop: Callable[[], bool],
         progress: Callable[[ChunkProgress], None],
     ) -> None:
-        # When this process is killed, or told twice to stop, multiprocessing's tracker tidies up
-        # after it. That is not worth a warning in the user's terminal.
+        # If this process is killed, multiprocessing's tracker cleans up and prints a warning, which
+        # a user cannot act on.
         sys.warnoptions.append("ignore::UserWarning:multiprocessing.resource_tracker")
-        # spawn: a fork would copy whatever locks this process's threads hold just then.
+        # spawn, because a fork would copy locks that threads of this process hold.
         start = multiprocessing.get_context("spawn")
         self.size = 2 * count
         self._should_stop = should_stop
         self._progress = progress
-        # Closing one end tells the others. Unlike an Event it has no lock that a worker could
-        # take with it when it is killed.
+        # Closing one end tells the workers to stop. An Event has a lock, which a worker could hold
+        # when it is killed.
         self._stopped, self._stop = start.Pipe(duplex=False)
         self._reports: SimpleQueue[ChunkProgress] = start.SimpleQueue()
         self._pool = ProcessPoolExecutor(
@@ -58,7 +59,7 @@ class ProcessPool:
         self._futures: dict[Future[ImportResult | DdbloadError], ImportTask] = {}
 
     def submit(self, task: ImportTask) -> None:
-        """Have a task done by the next free worker."""
+        """Give a task to the next free worker."""
         with _interrupts_blocked():
             try:
                 future = self._pool.submit(_step, task)
@@ -68,7 +69,7 @@ class ProcessPool:
         self._futures[future] = task
 
     def wait(self, seconds: float) -> list[FinishedTask]:
-        """What is finished, after passing on progress."""
+        """Wait up to `seconds` for finished tasks, and pass on progress of the others."""
         done, _ = wait(self._futures, timeout=seconds, return_when=FIRST_COMPLETED)
         if self._should_stop():
             self.stop()
@@ -77,20 +78,20 @@ class ProcessPool:
         return [(self._futures.pop(future), _outcome(future)) for future in done]
 
     def stop(self) -> None:
-        """Have the tasks under way hand on their cursors soon."""
+        """Ask the workers to stop at their next settled row."""
         self._stop.close()
 
     def close(self) -> None:
-        """Tell the workers to stop, and wait for them."""
+        """Stop the workers, and wait for their end."""
         self.stop()
         for future in list(self._futures):
             if future.cancel():
                 del self._futures[future]
-        # A worker whose reports nobody reads would wait for that, and not end.
+        # A full pipe of progress reports would block a worker, so they are read to the end.
         while self._futures:
             self.wait(PROGRESS_SECONDS)
-        # Told once: a pool that was told before not to wait, waits for nobody, and a worker that
-        # is still starting would find its locks gone.
+        # Shut down once, and waiting: with wait=False a worker that is still starting would find
+        # its locks gone.
         self._pool.shutdown(wait=True)
         self._stopped.close()
         self._reports.close()
@@ -101,14 +102,14 @@ def _outcome(future: Future[ImportResult | DdbloadError]) -> ImportResult | Ddbl
         return future.result()
     except BrokenProcessPool:
         return WorkerDied(
-            "a worker process ended without an answer: killed, or out of memory; give the same run"
-            " id again, with fewer --processes if memory was short"
+            "a worker process was killed or ran out of memory; resume the run, with fewer"
+            " --processes if memory was short"
         )
 
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """A process that is started meanwhile has SIGINT blocked, until it ignores it."""
+    """Block SIGINT, so that a process started meanwhile inherits that until it ignores SIGINT."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -119,8 +120,8 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-# What follows runs in worker processes.
-_worker: Worker | DdbloadError | None = None
+# The code below runs in worker processes.
+_worker: ChunkWorker | DdbloadError | None = None
 
 
 def _init_worker(
@@ -129,7 +130,7 @@ def _init_worker(
     stopped: connection.Connection,
     reports: SimpleQueue[ChunkProgress],
 ) -> None:
-    global _worker  # noqa: PLW0603 - a pool's initializer has no other way to hand on
+    global _worker  # noqa: PLW0603 - a pool's initializer cannot return the worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -142,15 +143,15 @@ def _init_worker(
             reports.put(now)
 
     try:
-        # Nothing is ever sent: there is something to read when the other end is closed.
+        # Nothing is sent over the pipe; poll returns True once the other end is closed.
         context = settings.context(should_stop=stopped.poll, progress=progress)
-        _worker = Worker(settings, context, run)
+        _worker = ChunkWorker(settings, context, run)
     except DdbloadError as error:
         _worker = error
 
 
 def _step(task: ImportTask) -> ImportResult | DdbloadError:
-    if isinstance(_worker, Worker):
+    if isinstance(_worker, ChunkWorker):
         return _worker.step(task)
     return _worker or WorkerDied("a worker process was not set up")
 

@@ -1,4 +1,4 @@
-"""A run's rejects, in the order of the source."""
+"""Read a run's rejects, and turn corrected ones into the source of a new run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from ddbload.rows.row_positions import RowPositions
 
 
 def iter_rejects(run: str, context: Context) -> Iterator[bytes]:
-    """JSON lines. Raises `RunNotFound` and `LedgerDamaged`."""
+    """Iterate over a run's rejects as JSON lines, in the order of the source.
+
+    Raises `RunNotFound` and `LedgerDamaged`.
+    """
     ledger = context.ledger(run)
     ledger.record()
     return ledger.rejects(counted_segments(ledger))
@@ -31,17 +34,23 @@ _LINE_ENDS = ("\r\n", "\n", "\r")
 
 
 def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: str) -> int:
-    """Write the rows that lines of rejects have as `raw`, each with a line end; how many.
+    """Write the `raw` of each reject as a row, with a line end; return the number of rows.
 
-    `record`: of the run that rejected them, which says how they are read. `name`: the lines'
-    file, for messages. Raises `BadRetryFile` where a line is no reject, and where its row is not
-    exactly one: an open quote would swallow the next one.
+    Args:
+        record: Record of the run that rejected the rows; it has their format.
+        lines: Rejects as JSON lines.
+        out: File for the rows.
+        name: Name of the file of rejects, for errors.
+
+    Raises:
+        BadRetryFile: If a line is not a reject, or its `raw` is not exactly one row; a row with an
+            open quote would swallow the next one.
     """
     ends = row_boundaries_for(_source_of(record))
     count = 0
     for number, raw in _raws(lines, name):
         if record.payload.source.format == PARQUET:
-            raw = _native(raw, record.payload.nulls.policy)
+            raw = _as_dynamodb_json(raw, record.payload.nulls.policy)
         row = f"{_without_line_end(raw)}\n".encode(errors="surrogateescape")
         if not _is_one_row(row, ends):
             raise BadRetryFile(
@@ -55,15 +64,15 @@ def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: 
 
 
 def payload_for(record: RunRecord, path: str) -> Payload:
-    """What loads these rows, read and typed as that run's were, from a file at `path`."""
+    """Return the payload that loads the rows at `path` with the format and types of a run."""
     earlier = record.payload
     types = earlier.types
     if earlier.source.delimited:
         layout = item_layout(record.columns, earlier)
-        # All of them, so that none is found out anew, from other rows.
+        # All types are declared, so that none is inferred anew from other rows.
         types = dict(zip(layout.attributes, record.types, strict=True))
     elif earlier.source.format == PARQUET:
-        # Keys of Parquet are made what the table has; those of DynamoDB's JSON are what they are.
+        # An import converts Parquet keys to the table's types, but not those of DynamoDB JSON.
         keys = (*record.table.index_keys, *record.table.keys)
         types = {**{key.name: key.type for key in keys}, **types}
     source = replace(_source_of(record), path=path)
@@ -71,7 +80,7 @@ def payload_for(record: RunRecord, path: str) -> Payload:
 
 
 def _source_of(record: RunRecord) -> Source:
-    """How the rows are read when they lie in a file of text, one after the other."""
+    """Return the source that reads the rows from a UTF-8 file without header."""
     source = record.payload.source
     return replace(
         source,
@@ -102,26 +111,26 @@ def _raws(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
         raw = value.get("raw") if isinstance(value, dict) else None
         if not isinstance(raw, str):
             raise BadRetryFile(
-                f"{name}, line {number}: it is no reject, an object of JSON with a text 'raw', as"
-                " ddbload rejects --json shows them"
+                f"{name}, line {number}: not a reject, which is a JSON object with a string 'raw',"
+                " as ddbload rejects --json prints it"
             )
         try:
             raw.encode(errors="surrogateescape")
         except UnicodeEncodeError:
             raise BadRetryFile(
-                f"{name}, line {number}: its 'raw' is no text that UTF-8 can hold"
+                f"{name}, line {number}: its 'raw' cannot be encoded in UTF-8"
             ) from None
         yield number, raw
 
 
-def _native(raw: str, policy: str) -> str:
-    """A row of Parquet as DynamoDB's JSON, where nulls are values, whatever the policy."""
+def _as_dynamodb_json(raw: str, policy: str) -> str:
+    """Apply the null policy to a row of Parquet, whose reject is DynamoDB JSON with nulls."""
     try:
-        # Numbers stay text: what stands in a row is not to be changed.
+        # Numbers stay text, so that their digits do not change.
         value = json.loads(raw, parse_int=str, parse_float=str)
         item = dict(value["Item"])
     except (ValueError, RecursionError, LookupError, TypeError):
-        # It is a reject once more, and says why.
+        # It will be rejected again, with the reason.
         return raw
     if policy == NULL or _NULL not in item.values():
         return raw
@@ -131,7 +140,7 @@ def _native(raw: str, policy: str) -> str:
         elif policy == EMPTY:
             item[name] = {"S": ""}
         else:
-            # Nothing that a table takes: so it is a reject once more.
+            # Not a valid attribute value, so the row is rejected again.
             item[name] = {}
     return json.dumps({**value, "Item": item}, ensure_ascii=False)
 

@@ -1,4 +1,4 @@
-"""The state machine's part, on this machine: preflight, chunks, report, in that order."""
+"""Run an import on this machine: preflight, chunks, report, as the state machine does."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context, RunTotals
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import chunk_segments, done_before, write_report
-from ddbload.runs.heartbeats import MISSED, HeartbeatWriter, is_alive, is_another
 from ddbload.runs.local_settings import LocalSettings, step_seconds
+from ddbload.runs.run_status import MISSED, HeartbeatWriter, is_alive, is_another
 from ddbload.runs.worker_pool import InProcessPool, WorkerPool
 
 POLL_SECONDS = 0.1
@@ -27,17 +27,18 @@ POLL_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run came to."""
+    """Result of an import."""
 
     report: Report
     adopted_rows: int
+    """Rows that earlier attempts had imported."""
     record: RunRecord
     already_done: bool = False
-    """It was done before; nothing was written, and the report is the earlier one."""
+    """The run was done before: nothing was written, and the report is the earlier one."""
 
 
 def new_run_id(now: datetime | None = None) -> str:
-    """A run id that sorts by time: `20261121T073000Z-1f2e3d`."""
+    """Make a run id that sorts by time: `20261121T073000Z-1f2e3d`."""
     moment = now or datetime.now(UTC)
     return f"{moment:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
@@ -52,32 +53,40 @@ def run_import(
     watch: Callable[[RunTotals], None] = lambda _: None,
     begun: Callable[[RunRecord], None] = lambda _: None,
 ) -> RunResult:
-    """Import as the deployed state machine does, with `processes` in place of its Map.
+    """Run the steps of the state machine on this machine, with processes instead of its Map.
 
-    `begun` is told what the run is, before any row is written.
+    A chunk that fails because of its rows does not stop the other chunks. Any other failure, such
+    as a missing table, ends the run; the report names it. A run that is done, and that its ledger
+    still proves, is not imported again.
 
-    A run that is done, and that its ledger still proves, is left as it is, report included.
+    Args:
+        payload: Input of the run.
+        settings: Ledger, AWS settings and concurrency.
+        run: Run id; an unfinished run of this id is resumed.
+        processes: Processes that import chunks.
+        should_stop: Asked often; True stops the run at the next settled rows.
+        watch: Called with the totals whenever they change.
+        begun: Called with the run's record before any row is written.
 
-    Raises what preflight raises, `RunUnderWay` while another process works on the run,
-    `Interrupted` when it was stopped before there was anything to report, and what keeps the
-    ledger from being read or written. A chunk that fails for reasons of its own does not stop its
-    siblings; any other failure, such as a table that is gone, ends the run, and the report says
-    what failed.
+    Raises:
+        RunUnderWay: If another process works on the run.
+        Interrupted: If the run was stopped during preflight.
+        DdbloadError: If preflight fails, or the ledger cannot be read or written.
     """
     check_run_id(run)
     Payload.from_json(payload)
-    tally = _Tally(watch)
-    context = settings.context(should_stop=should_stop, progress=tally.progress)
+    totals = _TotalsTracker(watch)
+    context = settings.context(should_stop=should_stop, progress=totals.progress)
     ledger = context.ledger(run)
     earlier = ledger.find_heartbeat()
     if earlier is not None and is_alive(earlier, context.now()) and is_another(earlier):
         raise RunUnderWay(
-            f"run {run} is under way: process {earlier.pid} on {earlier.host} works on it; wait for"
-            f" its end (ddbload status {run}), or stop it first; if that process is gone, give the"
-            f" command again in {MISSED * earlier.every:.0f} seconds"
+            f"run {run} is still running: process {earlier.pid} on {earlier.host} works on it; wait"
+            f" for its end (ddbload status {run}), or stop it first; if that process is gone,"
+            f" repeat the command in {MISSED * earlier.every:.0f} seconds"
         )
     with HeartbeatWriter(ledger, context) as heart:
-        tally.heart, context.begun = heart, heart.beat
+        totals.heart, context.begun = heart, heart.beat
         if earlier is not None:
             heart.beat()
         chunks = _preflight(payload, run, context, settings)
@@ -85,50 +94,50 @@ def run_import(
             raise Interrupted(f"stopped during preflight; --run-id {run} continues it")
         record = ledger.record()
         begun(record)
-        tally.begin(record)
-        tasks = _remaining_tasks(run, ledger, tally)
+        totals.begin(record)
+        tasks = _remaining_tasks(run, ledger, totals)
         if not tasks and (done := done_before(ledger)) is not None:
-            return RunResult(done, tally.adopted_rows, record, already_done=True)
-        failed = _conduct(tasks, processes, tally, context, settings, record)
+            return RunResult(done, totals.adopted_rows, record, already_done=True)
+        failed = _import_tasks(tasks, processes, totals, context, settings, record)
         final = write_report(run, context, interrupted=should_stop() and not failed)
-        return RunResult(final, tally.adopted_rows, record)
+        return RunResult(final, totals.adopted_rows, record)
 
 
-def _conduct(
+def _import_tasks(
     tasks: deque[ImportTask],
     processes: int,
-    tally: _Tally,
+    totals: _TotalsTracker,
     context: Context,
     settings: LocalSettings,
     record: RunRecord,
 ) -> bool:
-    """Import what is left with a crew of so many processes; whether any of it failed."""
+    """Import the remaining tasks with a pool of workers; return whether any failed."""
     count = min(processes, len(tasks))
     if not tasks:
         return False
-    crew: WorkerPool
+    pool: WorkerPool
     if count > 1:
-        # One process alone does not wait for what several need.
+        # One process does not need multiprocessing, which takes time to load.
         from ddbload.runs.process_pool import ProcessPool
 
-        crew = ProcessPool(
-            count, settings, record.run, should_stop=context.should_stop, progress=tally.progress
+        pool = ProcessPool(
+            count, settings, record.run, should_stop=context.should_stop, progress=totals.progress
         )
     else:
-        crew = InProcessPool(settings, context, record.run)
+        pool = InProcessPool(settings, context, record.run)
     try:
-        return _import(tasks, crew, tally, context, record)
+        return _run_tasks(tasks, pool, totals, context, record)
     finally:
-        crew.close()
+        pool.close()
 
 
-def _remaining_tasks(run: str, ledger: Ledger, tally: _Tally) -> deque[ImportTask]:
-    """A task for each chunk that the ledger does not prove imported, from where it stands."""
+def _remaining_tasks(run: str, ledger: Ledger, totals: _TotalsTracker) -> deque[ImportTask]:
+    """List a task for each chunk that is not imported yet, from its last cursor on."""
     manifest = ledger.find_manifest() or ()
     tasks: deque[ImportTask] = deque()
     for chunk, chain in zip(manifest, chunk_segments(ledger, manifest), strict=True):
         for segment in chain:
-            tally.add(segment, adopted=True)
+            totals.add(segment, adopted=True)
         if not chain or not chain[-1].proven:
             tasks.append(ImportTask(run, chunk, chain[-1].end if chain else None))
     return tasks
@@ -137,7 +146,7 @@ def _remaining_tasks(run: str, ledger: Ledger, tally: _Tally) -> deque[ImportTas
 def _preflight(
     payload: Mapping[str, Any], run: str, context: Context, settings: LocalSettings
 ) -> int | None:
-    """How many chunks there are; None when it was stopped."""
+    """Run preflight to its end; return the number of chunks, or None if it was stopped."""
     cursor = None
     while True:
         reached = 0 if cursor is None else cursor.byte - cursor.base
@@ -147,7 +156,7 @@ def _preflight(
             result = preflight(task, replace(context, deadline=deadline))
         except DdbloadError as error:
             if not error.permanent and context.should_stop():
-                # It was told to give up what it would else have tried again.
+                # The request was given up because of the stop; it would have been retried.
                 return None
             raise
         if result.cursor is None:
@@ -157,47 +166,47 @@ def _preflight(
         cursor = result.cursor
 
 
-def _import(
+def _run_tasks(
     tasks: deque[ImportTask],
-    crew: WorkerPool,
-    tally: _Tally,
+    pool: WorkerPool,
+    totals: _TotalsTracker,
     context: Context,
     record: RunRecord,
 ) -> bool:
-    """Have all tasks done; whether any failed."""
+    """Pass all tasks to the pool, and record results; return whether any failed."""
     run, max_rejects = record.run, record.payload.options.max_rejects
     ledger = context.ledger(run)
-    under_way = 0
+    running = 0
     failed = enough = False
-    while tasks or under_way:
-        enough = enough or context.should_stop() or tally.rows.rejected > max_rejects
+    while tasks or running:
+        enough = enough or context.should_stop() or totals.rows.rejected > max_rejects
         if enough:
             tasks.clear()
-            crew.stop()
-        while tasks and under_way < crew.size:
-            crew.submit(tasks.popleft())
-            under_way += 1
-        for task, result in crew.wait(POLL_SECONDS):
-            under_way -= 1
-            tally.finished(task.chunk.chunk)
+            pool.stop()
+        while tasks and running < pool.size:
+            pool.submit(tasks.popleft())
+            running += 1
+        for task, result in pool.wait(POLL_SECONDS):
+            running -= 1
+            totals.finished(task.chunk.chunk)
             if isinstance(result, DdbloadError):
                 if (enough or context.should_stop()) and not result.permanent:
-                    # It was told to give up what it would else have tried again.
+                    # The request was given up because of the stop; it would have been retried.
                     continue
                 failed = True
                 enough = enough or not result.chunk_local
                 ledger.put_failure(Failure(result.name, result.message, task.chunk.chunk))
                 continue
             if result.segment is not None:
-                tally.add(result.segment, adopted=result.adopted)
+                totals.add(result.segment, adopted=result.adopted)
             if result.cursor is not None:
                 again = ImportTask(run, result.chunk, result.cursor, result.stalled)
                 tasks.appendleft(again)
     return failed
 
 
-class _Tally:
-    """Adds up segments and what workers say of those under way."""
+class _TotalsTracker:
+    """Totals of a run: finished segments and the progress of running tasks."""
 
     def __init__(self, watch: Callable[[RunTotals], None]) -> None:
         self.rows = RowCounts()
@@ -207,35 +216,35 @@ class _Tally:
         self._bytes = 0
         self._watch = watch
         self.heart: HeartbeatWriter | None = None
-        self._under_way: dict[int, ChunkProgress] = {}
+        self._running: dict[int, ChunkProgress] = {}
 
     def begin(self, record: RunRecord) -> None:
-        """The header is read; the rest is to come."""
+        """Set the source's size, and count its header as read."""
         self.size, self._bytes = record.size or 0, record.data_start.byte
-        self._tell()
+        self._publish()
 
     def progress(self, now: ChunkProgress) -> None:
-        """A worker's word about a chunk."""
-        self._under_way[now.chunk] = now
-        self._tell()
+        """Replace the progress of a running task."""
+        self._running[now.chunk] = now
+        self._publish()
 
     def finished(self, chunk: int) -> None:
-        """A step on a chunk is over; what it said of itself counts no more."""
-        self._under_way.pop(chunk, None)
+        """Drop the progress of a task that has ended."""
+        self._running.pop(chunk, None)
 
     def add(self, segment: Segment, *, adopted: bool) -> None:
-        """A segment that counts."""
+        """Add a segment; `adopted` if an earlier attempt wrote it."""
         self.rows += segment.rows
         self._work += segment.work
         self._bytes += segment.end.byte - segment.start.byte
         if adopted:
             self.adopted_rows += segment.rows.read
-        self._tell()
+        self._publish()
 
-    def _tell(self) -> None:
+    def _publish(self) -> None:
         rows, work, read = self.rows, self._work, self._bytes
-        for each in self._under_way.values():
+        for each in self._running.values():
             rows, work, read = rows + each.rows, work + each.work, read + each.bytes
         if self.heart is not None:
-            self.heart.reached(rows, read, self.size)
+            self.heart.set_progress(rows, read, self.size)
         self._watch(RunTotals(rows, work, read, self.size, self.adopted_rows))

@@ -1,62 +1,181 @@
-"""The state of a run on this machine, as seen by another process: its status, and how far it is."""
+"""Status of a run on this machine: heartbeats of its process, and what its ledger proves."""
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
-from ddbload.contracts.results import DONE, INTERRUPTED, Heartbeat, Report
+from ddbload.contracts.results import DONE, INTERRUPTED, Heartbeat, Report, RowCounts
 from ddbload.contracts.run_record import RunRecord
-from ddbload.ledger.ledger import last_report
+from ddbload.errors import DdbloadError
+from ddbload.ledger.ledger import Ledger, last_report
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.report import as_last_told, reconcile
-from ddbload.runs.heartbeats import RUNNING as BEATING
-from ddbload.runs.heartbeats import is_alive
 
 RUNNING = "RUNNING"
+"""Status of a run that a process works on."""
+ALIVE, ENDED = "running", "ended"
+"""States of a heartbeat."""
+SPOOL, PREFLIGHT, IMPORT = "spool", "preflight", "import"
+"""Steps that a heartbeat names."""
+
+FOLDER_SECONDS, BUCKET_SECONDS = 2.0, 5.0
+"""Seconds between two heartbeats, for a ledger in a folder and in S3."""
+MISSED = 3
+"""Periods without a heartbeat after which a process counts as dead."""
+
+
+class HeartbeatWriter:
+    """Thread that writes heartbeats; the import itself may be busy for minutes.
+
+    The first heartbeat is written with the run's record, or after one period, so that a run that
+    is refused at once leaves nothing in the ledger. Leaving the context writes that the run ended.
+    """
+
+    def __init__(self, ledger: Ledger, context: Context, step: str = PREFLIGHT) -> None:
+        self._ledger = ledger
+        self._now = context.now
+        in_bucket = context.store.uri("").startswith("s3://")
+        self._every = BUCKET_SECONDS if in_bucket else FOLDER_SECONDS
+        self._step = step
+        self._progress = (RowCounts(), 0, 0)
+        self._has_written = False
+        self._lock = threading.Lock()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._beat_until_end, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end.set()
+        self._thread.join()
+        if self._has_written:
+            self._write(ENDED)
+
+    def beat(self) -> None:
+        """Write a heartbeat with the latest progress."""
+        self._has_written = True
+        self._write(ALIVE)
+
+    def set_progress(self, rows: RowCounts, bytes_read: int, size: int) -> None:
+        """Keep the import's progress for the next heartbeat."""
+        self._step, self._progress = IMPORT, (rows, bytes_read, size)
+
+    def _beat_until_end(self) -> None:
+        # Signals must interrupt the main thread, which may be blocked in a read.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        while not self._end.wait(self._every):
+            self.beat()
+
+    def _write(self, state: str) -> None:
+        host, boot = machine()
+        # A lost heartbeat does not end a run. If the ledger is gone, writing a segment fails.
+        with self._lock, suppress(DdbloadError):
+            self._ledger.put_heartbeat(
+                Heartbeat(
+                    *(state, self._step, host, boot, os.getpid(), self._now(), self._every),
+                    *self._progress,
+                )
+            )
+
+
+def is_alive(heartbeat: Heartbeat, now: float) -> bool:
+    """Tell whether the process that wrote a heartbeat still works.
+
+    Its heartbeat must be younger than three periods; on the same machine, its process id must
+    exist as well.
+    """
+    if heartbeat.state != ALIVE or abs(now - heartbeat.at) > MISSED * heartbeat.every:
+        return False
+    return (heartbeat.host, heartbeat.boot) != machine() or _process_exists(heartbeat.pid)
+
+
+def is_another(heartbeat: Heartbeat) -> bool:
+    """Tell whether another process than this one wrote a heartbeat.
+
+    The process id alone does not tell: a restarted container may get the same one.
+    """
+    return (*machine(), os.getpid()) != (heartbeat.host, heartbeat.boot, heartbeat.pid)
+
+
+@cache
+def machine() -> tuple[str, str]:
+    """Return the host name, and the boot and namespace that process ids belong to."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        space = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - not the path of a file
+    except OSError:
+        return os.uname().nodename, ""
+    return os.uname().nodename, f"{boot} {space}"
+
+
+def _process_exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        # It exists and belongs to another user.
+        return True
+    return True
 
 
 @dataclass(frozen=True, slots=True)
-class RunStanding:
-    """A run's state at one moment."""
+class RunState:
+    """State of a run at one moment."""
 
     status: str
-    """`RUNNING`, or what the last attempt came to: `INTERRUPTED` where it left no report."""
+    """`RUNNING`, or the status of the last attempt: `INTERRUPTED` if that left no report."""
     running: bool
     """A process or execution works on the run."""
     done: bool
-    """Nothing is left to do."""
-    reached: Report
-    """Progress: what the ledger proves, or what a living run last reported."""
+    """Nothing is left to import."""
+    progress: Report
+    """Progress that the ledger proves, or that a live run last wrote in a heartbeat."""
     heartbeat: Heartbeat | None
     """Heartbeat of the process that works on the run, or that died."""
 
 
 def live_heartbeat(run: str, context: Context) -> Heartbeat | None:
-    """The heartbeat of the process that works on a run; None when none does."""
+    """Return the heartbeat of the process that works on a run, if there is such a process."""
     found = context.ledger(run).find_heartbeat()
     return found if found is not None and is_alive(found, context.now()) else None
 
 
-def run_standing(record: RunRecord, context: Context) -> RunStanding:
-    """The state of a run that has a record. Writes nothing."""
+def run_state(record: RunRecord, context: Context) -> RunState:
+    """Determine the state of a run that has a record, without writing anything."""
     ledger = context.ledger(record.run)
-    # The heartbeat first: what a run that ends meanwhile has reported is then seen.
+    # The heartbeat is read first: if the run ends meanwhile, its report is seen below.
     heartbeat = ledger.find_heartbeat()
     now = context.now()
     last = last_report(ledger)
     found = reconcile(record, ledger, now - record.created)
     if heartbeat is not None and is_alive(heartbeat, now):
         if heartbeat.rows.read >= found.rows.read:
-            # It knows of rows whose segments are still to be written.
+            # The heartbeat counts rows whose segments are not written yet.
             found = replace(found, rows=heartbeat.rows, bytes=heartbeat.bytes, size=heartbeat.size)
-        return RunStanding(RUNNING, True, False, replace(found, error=None), heartbeat)
+        return RunState(RUNNING, True, False, replace(found, error=None), heartbeat)
     if last is not None:
         found = as_last_told(replace(found, seconds=last.seconds), last)
     was_done = last is not None and last.status in DONE
     if last is not None and was_done and found.status in DONE:
-        return RunStanding(last.status, False, True, found, None)
-    killed = heartbeat is not None and heartbeat.state == BEATING
+        return RunState(last.status, False, True, found, None)
+    killed = heartbeat is not None and heartbeat.state == ALIVE
     if last is None or killed:
-        return RunStanding(INTERRUPTED, False, False, found, heartbeat if killed else None)
-    # What a report says, somebody may have lost of the ledger since.
-    return RunStanding(found.status if was_done else last.status, False, False, found, None)
+        return RunState(INTERRUPTED, False, False, found, heartbeat if killed else None)
+    # The report says done, but parts of the ledger are missing or damaged now.
+    return RunState(found.status if was_done else last.status, False, False, found, None)

@@ -1,4 +1,7 @@
-"""Who imports chunks on this machine: this process, or several (`ddbload.runs.worker_pool`)."""
+"""Workers that import chunks: the protocol of a pool, and a pool of this process alone.
+
+`ddbload.runs.process_pool` has the pool of several processes.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from ddbload.write.drivers.engines import driver_for
 FinishedTask = tuple[ImportTask, ImportResult | DdbloadError]
 
 
-class Worker:
-    """Does import steps one after the other, with one driver and one reading for a run."""
+class ChunkWorker:
+    """Worker that imports chunks one after the other, with one driver for the whole run."""
 
     def __init__(self, settings: LocalSettings, context: Context, run: str) -> None:
         record = context.ledger(run).record()
@@ -27,19 +30,19 @@ class Worker:
         self._context = replace(
             context, driver=driver_for(options), pacing=worker_pacing(record, context)
         )
-        self._reading = RunReader(record)
+        self._reader = RunReader(record)
 
     def step(self, task: ImportTask) -> ImportResult | DdbloadError:
-        """One step, with a deadline of its own. Errors are returned, unexpected ones named."""
+        """Import a chunk until a deadline; return an error instead of raising it."""
         context = self._context
         start = task.chunk.start if task.cursor is None else task.cursor.byte
-        skipped = start - (task.chunk.start if self._reading.is_ranged else 0)
+        skipped = start - (task.chunk.start if self._reader.is_ranged else 0)
         deadline = context.clock() + step_seconds(self._settings.segment_seconds, skipped)
         try:
-            return import_chunk(task, replace(context, deadline=deadline), self._reading)
+            return import_chunk(task, replace(context, deadline=deadline), self._reader)
         except DdbloadError as error:
             return error
-        except Exception as error:  # noqa: BLE001 - its text may hold row data: its place may not
+        except Exception as error:  # noqa: BLE001 - its text may quote row data: only its place is kept
             return unexpected(error, f"importing chunk {task.chunk.chunk}")
 
     def close(self) -> None:
@@ -49,47 +52,47 @@ class Worker:
 
 
 class WorkerPool(Protocol):
-    """Takes tasks and gives back what came of them, in any order."""
+    """Pool of workers that takes tasks and returns their results in any order."""
 
     @property
     def size(self) -> int:
-        """How many tasks are worth having submitted at once."""
+        """Number of submitted tasks that keeps all workers busy."""
 
     def submit(self, task: ImportTask) -> None:
-        """Have a task done."""
+        """Give a task to a worker."""
 
     def wait(self, seconds: float) -> list[FinishedTask]:
-        """What is finished, after waiting for the first up to so long."""
+        """Wait up to `seconds` for the first finished task; return all that are finished."""
 
     def stop(self) -> None:
-        """Have the tasks under way hand on their cursors soon."""
+        """Ask the workers to stop at their next settled row."""
 
     def close(self) -> None:
         """End all workers."""
 
 
 class InProcessPool:
-    """This process, one task at a time."""
+    """Pool of this process alone, which does one task at a time."""
 
     size = 1
 
     def __init__(self, settings: LocalSettings, context: Context, run: str) -> None:
-        self._worker = Worker(settings, context, run)
+        self._worker = ChunkWorker(settings, context, run)
         self._tasks: deque[ImportTask] = deque()
 
     def submit(self, task: ImportTask) -> None:
-        """Remember a task."""
+        """Queue a task."""
         self._tasks.append(task)
 
-    def wait(self, seconds: float) -> list[FinishedTask]:  # noqa: ARG002 - the work itself is the wait
-        """Do one task."""
+    def wait(self, seconds: float) -> list[FinishedTask]:  # noqa: ARG002 - it works instead of waiting
+        """Do the next task; return its result."""
         if not self._tasks:
             return []
         task = self._tasks.popleft()
         return [(task, self._worker.step(task))]
 
     def stop(self) -> None:
-        """Nothing is under way between two calls of `wait`."""
+        """Do nothing: no task runs between two calls of `wait`."""
 
     def close(self) -> None:
         """End the driver's threads."""

@@ -108,8 +108,8 @@ def test_a_stream_that_is_interrupted_says_so(console: Console):
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("a.csv", "id,n\nx,1\n", "ddbload: types found out: n N\n"),
-        ("a.jsonl", '{"id":"x","n":"1"}\n', "ddbload: --infer-types does nothing here: "),
+        ("a.csv", "id,n\nx,1\n", "ddbload: inferred types: n N\n"),
+        ("a.jsonl", '{"id":"x","n":"1"}\n', "ddbload: --infer-types has no effect: "),
     ],
 )
 def test_what_is_found_out_of_types_is_said(console: Console, name, text, told):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from ddbload.contracts.results import Heartbeat, RowCounts
-from ddbload.runs.heartbeats import machine
+from ddbload.runs.run_status import machine
 from tests.cli.console import Console
 from tests.cli.transcript import make_table
 
@@ -45,13 +45,13 @@ def test_before_there_is_a_record(console):
         assert ended.out.startswith(
             "run early: RUNNING\n"
             "  chunks    none yet, preflight is checking the source\n"
-            f"  process   {os.getpid()} on {os.uname().nodename} works on it, last heard of at "
+            f"  process   {os.getpid()} on {os.uname().nodename} is working, last heartbeat at "
         )
         found = json.loads(console.ddbload("status", "early", "--json", *options, **place).out)
         assert (found["run"], found["status"], found["resume"]) == ("early", "RUNNING", None)
         report = console.ddbload("report", "early", *options, **place)
         assert (report.code, report.out.splitlines()[0]) == (1, "run early: RUNNING")
-        assert report.err == "ddbload: run early is under way; what follows is how far it is\n"
+        assert report.err == "ddbload: run early is still running; this is its progress\n"
 
 
 @pytest.mark.parametrize("gone", [{"pid": 2**22 + 1}, {"every": 2.0}])
@@ -73,14 +73,14 @@ def test_while_chunks_are_looked_for(console, table):
     shown = console.ddbload("status", "r", *where).out
     assert shown.startswith(
         "run r: RUNNING\n  from      a.csv\n  into      status\n"
-        "  chunks    not all known yet, preflight is reading the source\n"
+        "  chunks    not known yet, preflight is reading the source\n"
     )
     refused = console.ddbload("import", "a.csv", table, "--run-id", "r", *where)
     assert refused.code == 1
     assert refused.told == (
-        f"ddbload: RunUnderWay: run r is under way: process {os.getpid()} on"
+        f"ddbload: RunUnderWay: run r is still running: process {os.getpid()} on"
         f" {os.uname().nodename} works on it; wait for its end (ddbload status r), or stop it"
-        " first; if that process is gone, give the command again in 30000 seconds\n"
+        " first; if that process is gone, repeat the command in 30000 seconds\n"
     )
 
 
@@ -103,8 +103,7 @@ def test_a_run_that_wrote_nothing_is_not_taken_up(console, table):
     shown = console.ddbload("status", "bad", "--ledger", "ledger").out
     assert shown.startswith("run bad: FAILED\n")
     assert shown.endswith(
-        "  resume    not possible: that would change nothing; import it anew, under another run"
-        " id\n"
+        "  resume    not possible: it would fail again; start a new run, with another run id\n"
     )
     found = json.loads(console.ddbload("status", "bad", "--ledger", "ledger", "--json").out)
     assert (found["status"], found["error"]["name"], found["resume"]) == (

@@ -105,7 +105,7 @@ def test_rejects_are_a_table_on_a_terminal(rejected):
     lines = [line.rstrip() for line in plain(ended.out).splitlines()]
     assert lines[:6] == TABLE.strip().splitlines()
     assert lines[-4:] == [
-        "... and 9 more; all of them: --json, or through a pipe",
+        "... and 9 more; --json, or a pipe, shows all",
         "       57 not_a_number in id",
         "        1 field_count in the row",
         r"        1 bad_encoding in na\x1b[5mme",

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.console import PROGRAM, ROOT, Console
 from tests.e2e.processes import alive, children, command_of, started, until
 
-LISTENS = re.compile(r"DynamoDB \(dynalite\) listens at (http://127\.0\.0\.1:\d+)\n")
+LISTENS = re.compile(r"DynamoDB \(dynalite\) listens on (http://127\.0\.0\.1:\d+)\n")
 
 
 @pytest.fixture
@@ -41,12 +41,12 @@ def test_the_sample(demo):
     ended = demo.ddbload("demo", "--import-only", "--rows", "400")
     assert (ended.code, ended.err) == (0, "")
     assert re.fullmatch(
-        r"made 400 rows, [\d,]+ bytes, tab separated\n"
+        r"generated 400 rows, [\d,]+ bytes, tab-separated\n"
         rf"{LISTENS.pattern}"
         r"run \w+-\w+: SUCCEEDED\n"
         r"  rows      400 read: 400 written\n"
         r"  time .*\n  requests .*\n"
-        r"proven by a scan: 400 items, one for each of the file's 400 keys, equal cell by cell\n",
+        r"verified by a scan: 400 items, one for each of the file's 400 keys, equal cell by cell\n",
         ended.out,
     )
     assert not listens(endpoint_in(ended.out))
@@ -64,7 +64,7 @@ def test_a_file_with_rejects(demo):
     assert "  rejected  1 for bad_quote in name, first at line 6\n" in ended.out
     assert "  rejected  1 for empty_key in id, first at line 8\n" in ended.out
     assert ended.out.endswith(
-        "proven by a scan: 3 items, one for each of the file's 3 keys, equal cell by cell\n"
+        "verified by a scan: 3 items, one for each of the file's 3 keys, equal cell by cell\n"
     )
     assert not listens(endpoint_in(ended.out))
 

@@ -19,8 +19,8 @@ from tests.faults.server import FaultServer
 
 NUMBERS = count()
 GOES_ON = (
-    "ddbload: interrupted; ddbload resume long --ledger ledger (or the same command with --run-id"
-    " long) goes on from here\n"
+    "ddbload: interrupted; to resume: ddbload resume long --ledger ledger (or the same command with"
+    " --run-id long)\n"
 )
 
 
@@ -206,11 +206,13 @@ def test_a_killed_run_is_seen_and_taken_up(console, dynamodb, chunk_bytes):
         assert 0 < found["bytes"] < found["size"] == console.path(FILE).stat().st_size
         shown = console.ddbload("status", "long", *place).out
         assert shown.startswith("run long: RUNNING\n")
-        assert f"  process   {running.pid} on {os.uname().nodename} works on it, " in shown
+        assert f"  process   {running.pid} on {os.uname().nodename} is working, " in shown
         for command in (["resume", "long", *place], list(map(str, long.command[1:]))):
             refused = console.ddbload(*command)
             assert refused.code == 1
-            assert refused.told.startswith("ddbload: RunUnderWay: run long is under way: process ")
+            assert refused.told.startswith(
+                "ddbload: RunUnderWay: run long is still running: process "
+            )
         report = console.ddbload("report", "long", *place)
         assert report.out.startswith("run long: RUNNING\n")
         running.kill()
@@ -220,7 +222,7 @@ def test_a_killed_run_is_seen_and_taken_up(console, dynamodb, chunk_bytes):
 
     shown = console.ddbload("status", "long", *place).out
     assert shown.startswith("run long: INTERRUPTED\n")
-    assert " ended without a report, last heard of at " in shown
+    assert " ended without a report, last heartbeat at " in shown
     assert shown.endswith("  resume    ddbload resume long --ledger ledger\n")
     assert status()["resume"] == "ddbload resume long --ledger ledger"
     resumed = console.ddbload("resume", "long", *place, "--max-wcu", "100000", "--json")

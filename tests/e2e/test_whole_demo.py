@@ -39,19 +39,19 @@ def test_the_sample(demo):
     run = re.search(r"starts a run: (upload-[0-9a-f]{40})\n", ended.out)
     assert run is not None, ended.out
     assert re.fullmatch(
-        r"made 6,000 rows, [\d,]+ bytes, tab separated\n"
-        rf"{STEP}AWS on this machine: {URL}, DynamoDB {URL}\n"
-        rf"{STEP}cdk bootstrap, and cdk synth meanwhile\n"
+        r"generated 6,000 rows, [\d,]+ bytes, tab-separated\n"
+        rf"{STEP}AWS emulator: {URL}, DynamoDB {URL}\n"
+        rf"{STEP}cdk bootstrap and cdk synth\n"
         rf"{STEP}cdk deploy: stack ddbload-demo\n"
         rf"{STEP}upload: s3://[\w-]+/in/sample\.tsv\n"
         rf"{STEP}the upload's event starts a run: {run[1]}\n"
         r"( +\d+ %  [\d,]+ rows settled\n)* +100 %  6,000 rows settled\n"
         rf"run {run[1]}: SUCCEEDED\n"
         r"  rows      6,000 read: 6,000 written\n"
-        r"  chunks    [23] of [23] imported and proven\n"
+        r"  chunks    [23] of [23] imported and verified\n"
         r"  time      .*\n  requests  .*\n"
-        rf"  report    s3://[\w-]+/runs/{run[1]}/report\.json, as long as this runs\n"
-        r"proven by a scan: 6,000 items, one for each of the file's 6,000 keys, equal cell by"
+        rf"  report    s3://[\w-]+/runs/{run[1]}/report\.json, until the demo ends\n"
+        r"verified by a scan: 6,000 items, one for each of the file's 6,000 keys, equal cell by"
         r" cell\n",
         ended.out,
     ), ended.out
@@ -70,10 +70,11 @@ def test_a_file_with_rejects(demo):
     assert (ended.code, ended.err) == (3, "")
     assert "/in/meine Bücher+1.csv\n" in ended.out
     assert re.search(r"  rows      4,001 read: 3,60[01] written, 400 rejected", ended.out)
-    assert re.search(r"  chunks    ([2-9]) of \1 imported and proven\n", ended.out)
+    assert re.search(r"  chunks    ([2-9]) of \1 imported and verified\n", ended.out)
     assert "  rejected  400 for empty_key in isbn, first at line 16\n" in ended.out
     assert ended.out.endswith(
-        "proven by a scan: 3,600 items, one for each of the file's 3,600 keys, equal cell by cell\n"
+        "verified by a scan: 3,600 items, one for each of the file's 3,600 keys, equal cell by"
+        " cell\n"
     )
 
 
@@ -81,7 +82,7 @@ def test_a_file_with_rejects(demo):
     ("reached", "number"),
     [
         # `cdk` is at work.
-        ("AWS on this machine: ", signal.SIGKILL),
+        ("AWS emulator: ", signal.SIGKILL),
         # Functions are.
         ("starts a run: ", signal.SIGINT),
     ],
@@ -123,7 +124,7 @@ def test_what_cdk_says_is_shown_when_it_fails(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(cdk_module, "CDK", fails)
     with (
         Cdk(tmp_path, {}).synth() as command,
-        pytest.raises(DemoUnavailable, match="cdk synth ended with 7; its own words are above"),
+        pytest.raises(DemoUnavailable, match="cdk synth failed with status 7; its output is above"),
     ):
         command.wait()
     assert capfd.readouterr().err == "so much for synth\n"

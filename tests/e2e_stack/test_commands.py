@@ -86,7 +86,7 @@ def test_what_a_run_is_asked_for(stack, ddbload):
         "run asked: SUCCEEDED_WITH_REJECTS\n  rows      51 read: 50 written, 1 rejected\n"
         in shown.out
     )
-    assert shown.told == "ddbload: run asked is under way; Ctrl-C ends the watching, not the run\n"
+    assert shown.told == "ddbload: run asked has started; Ctrl-C stops following, not the run\n"
     for words in ([], ["--stack", stack.name]):
         status = json.loads(ddbload("status", "asked", "--json", *words).out)
         assert (status["status"], status["table"], status["source"]) == (
@@ -163,7 +163,7 @@ def test_a_run_under_way(stack, console, ddbload):
         running.ctrl_c()
         ended = running.ended()
     assert ended.code == 130
-    assert "ddbload: no longer watching; the run goes on: ddbload status watched; " in ended.err
+    assert "ddbload: stopped following; the run continues: ddbload status watched; " in ended.err
     for each in (run, Run(stack, "watched")):
         assert each.ended.status == "SUCCEEDED"
         assert each.json("report.json")["rows"]["written"] == 200

@@ -1,1 +1,1 @@
-"""`ddbload demo`: a real import into a strict DynamoDB on this machine, and its proof."""
+"""`ddbload demo`: import a file on this machine, and compare the table with the file."""

@@ -1,8 +1,8 @@
-"""Runs a command that ends when who started it does: `python tied.py COMMAND ARGUMENT...`.
+"""Run a command that ends with its parent: `python child_process.py COMMAND ARGUMENT...`.
 
-Whoever starts this holds the other end of its standard input, which the system closes however
-that process ends. Then the command and everything that it started are killed. A program by
-itself, which imports nothing of ddbload.
+The parent holds the other end of standard input, which the system closes however the parent ends.
+Then the command and all processes that it started are killed. This file is run as a program, so it
+imports nothing of ddbload.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from contextlib import suppress
 
 
 def main() -> int:
-    """Run the command in a process group of its own; its exit status."""
-    process = subprocess.Popen(  # noqa: S603 - what it was started with
+    """Run the command in a new process group; return its exit status."""
+    process = subprocess.Popen(  # noqa: S603 - the command is the parent's
         sys.argv[1:], stdin=subprocess.DEVNULL, start_new_session=True
     )
 
-    def end_with_starter() -> None:
+    def end_with_parent() -> None:
         while os.read(0, 4096):
             pass
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
-    threading.Thread(target=end_with_starter, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     return process.wait()
 
 

@@ -1,4 +1,4 @@
-"""`ddbload demo`: which demo, and of which file."""
+"""`ddbload demo`: the command and its options."""
 
 from __future__ import annotations
 
@@ -7,35 +7,52 @@ from pathlib import Path
 
 import click
 
-from ddbload.cli.demo.verify_table import KEYS, keys_of, write_sample
+from ddbload.cli.demo.verify_table import SAMPLE_KEYS, parse_keys, write_sample
+from ddbload.cli.options import GroupedCommand, input_option, run_option
 from ddbload.errors import InvalidUsage, SourceNotFound
 
 
-@click.command(short_help="The whole pipeline on this machine, without an AWS account.")
-@click.option("--file", "file", metavar="PATH", help="A CSV or TSV with a header, instead.")
-@click.option(
+@click.command(
+    "demo", cls=GroupedCommand, short_help="Try the whole pipeline here, without an AWS account."
+)
+@input_option(
+    "--file",
+    "file",
+    metavar="PATH",
+    help="CSV or TSV file with a header to import.",
+    show_default="generated rows",
+)
+@input_option(
     "--table-key",
     metavar="COLUMN:TYPE[,COLUMN:TYPE]",
-    help="Partition key, and sort key if any, of the table that --file goes into.",
+    help="With --file: partition key and optional sort key of the table, such as word:S,year:N.",
 )
-@click.option("--rows", type=click.IntRange(0), default=20_000, show_default=True)
-@click.option(
+@input_option(
+    "--rows",
+    metavar="N",
+    type=click.IntRange(0),
+    default=20_000,
+    show_default=True,
+    help="Number of rows to generate.",
+)
+@run_option(
     "--import-only",
     is_flag=True,
-    help="`ddbload import` into a DynamoDB on this machine: no deployment, done in seconds.",
+    help="Run only `ddbload import` into a local DynamoDB, without a deployment; takes seconds.",
 )
 def demo(file: str | None, table_key: str | None, rows: int, import_only: bool) -> int:
-    """Deploy the pipeline on this machine, upload a file, watch, compare, and end everything.
+    """Deploy the pipeline on this machine, upload a file, and check the table.
 
     AWS is emulated by processes that listen on 127.0.0.1 only; `cdk bootstrap` and `cdk deploy`
-    run as they would on AWS. The table is scanned in the end and compared with the file, cell by
-    cell. Needs ddbload's checkout, where `make demo` installs everything.
+    run as they do on AWS. At the end the table is scanned and compared with the file, cell by
+    cell, and all processes are stopped. Needs a checkout of ddbload; `make demo` in it installs
+    the rest.
 
-    Exit status as that of an import: 3 when rows were rejected.
+    Exit status: that of the import, such as 3 if rows were rejected.
     """
     if (file is None) != (table_key is None):
         raise InvalidUsage("--file and --table-key (FILE and TABLE_KEY) go together")
-    keys = KEYS if table_key is None else keys_of(table_key)
+    keys = SAMPLE_KEYS if table_key is None else parse_keys(table_key)
     if file is not None and not Path(file).is_file():
         raise SourceNotFound(f"{file}: no such file")
     with tempfile.TemporaryDirectory(prefix="ddbload-demo-", ignore_cleanup_errors=True) as name:
@@ -45,11 +62,11 @@ def demo(file: str | None, table_key: str | None, rows: int, import_only: bool) 
         else:
             path = folder / "sample.tsv"
             write_sample(path, rows)
-            click.echo(f"made {rows:,} rows, {path.stat().st_size:,} bytes, tab separated")
+            click.echo(f"generated {rows:,} rows, {path.stat().st_size:,} bytes, tab-separated")
         if import_only:
-            from ddbload.cli.demo.imported import import_and_prove
+            from ddbload.cli.demo.imported import import_and_verify
 
-            return import_and_prove(path, keys, folder)
-        from ddbload.cli.demo.deployed import deploy_and_prove
+            return import_and_verify(path, keys, folder)
+        from ddbload.cli.demo.deployed import deploy_and_verify
 
-        return deploy_and_prove(path, keys, folder)
+        return deploy_and_verify(path, keys, folder)

@@ -1,4 +1,4 @@
-"""What the whole demo runs besides ddbload itself: the checkout, and what `make setup` installs."""
+"""Whole demo: deploy ddbload's stack to an emulated AWS, upload a file, and check the table."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from ddbload.cli.demo.output import progress, proven, show_rejects, step
-from ddbload.cli.demo.verify_table import TABLE, Keys, create
+from ddbload.cli.demo.output import print_comparison, progress, show_rejects, step
+from ddbload.cli.demo.verify_table import TABLE, Keys, create_table
 from ddbload.cli.options import cores
-from ddbload.cli.output import EXIT_FAILED, Result, tell
+from ddbload.cli.output import EXIT_FAILED, print_stderr
+from ddbload.cli.run_result import Result
 from ddbload.contracts.results import Failure
 from ddbload.errors import DemoUnavailable, RunNotFound
 
@@ -31,22 +32,22 @@ if TYPE_CHECKING:
 
 
 ROOT = Path(__file__).resolve().parents[3]
-"""The checkout, where ddbload is installed from one (editable, as `make setup` does)."""
+"""Checkout of ddbload, if it is installed from one (editable, as `make setup` does)."""
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
 
 
 def check_checkout() -> None:
-    """See that everything is there before anything is started. Raises `DemoUnavailable`."""
+    """Check that the checkout and its tools are installed. Raises `DemoUnavailable`."""
     parts = ("app.py", "cdk.json", "infra", "lambdas", "localaws", "statemachine")
     if not all((ROOT / part).exists() for part in parts):
         raise DemoUnavailable(
-            "the whole demo deploys ddbload's checkout, which is not here: get it from where"
-            " ddbload came from and run 'make demo' in it; or try `ddbload demo --import-only`"
+            "the whole demo deploys a checkout of ddbload, and ddbload is not installed from one:"
+            " clone its repository and run 'make demo' there; or try `ddbload demo --import-only`"
         )
     if shutil.which("node") is None:
         raise DemoUnavailable("the demo needs Node.js 20 or later; install it and try again")
     if not CDK.exists():
-        raise DemoUnavailable(f"{CDK} is not there; run 'make demo', or 'npm ci' first")
+        raise DemoUnavailable(f"{CDK} does not exist; run 'make demo', or 'npm ci' first")
     for module in ("aws_cdk", "awslambdaric", "moto"):
         if find_spec(module) is None:
             raise DemoUnavailable(
@@ -55,27 +56,29 @@ def check_checkout() -> None:
             )
 
 
-_TIED = Path(__file__).with_name("child_process.py")
+_CHILD_PROCESS = Path(__file__).with_name("child_process.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of `cdk` that is under way."""
+    """Running `cdk` command."""
 
     name: str
     process: subprocess.Popen[bytes]
-    words: Path
+    log: Path
 
     def wait(self) -> None:
-        """Wait for its end. Raises `DemoUnavailable` where it failed, and shows its words."""
+        """Wait for the command; on failure print its output and raise `DemoUnavailable`."""
         status = self.process.wait()
         if status:
-            click.echo(self.words.read_text("utf-8", "replace"), err=True, nl=False)
-            raise DemoUnavailable(f"cdk {self.name} ended with {status}; its own words are above")
+            click.echo(self.log.read_text("utf-8", "replace"), err=True, nl=False)
+            raise DemoUnavailable(
+                f"cdk {self.name} failed with status {status}; its output is above"
+            )
 
 
 class Cdk:
-    """Commands of `cdk` on ddbload's app, whose files all lie in `folder`."""
+    """Commands of `cdk` for ddbload's app; all their files are written into `folder`."""
 
     def __init__(self, folder: Path, context: Mapping[str, str]) -> None:
         self._folder = folder
@@ -85,16 +88,16 @@ class Cdk:
         home.mkdir()
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-            # Where cdk keeps caches and settings, which are to be nobody's.
+            # cdk keeps caches and settings there; the user's must not matter.
             "HOME": str(home),
-            # What they leave there when they are killed.
+            # A killed command leaves temporary files there.
             "TMPDIR": str(home),
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
             "CDK_DISABLE_CLI_TELEMETRY": "true",
             "CDK_DISABLE_VERSION_CHECK": "true",
-            # Unpacking the CDK's library takes longer than all of synthesis: so it is kept
-            # between demos, in this checkout.
+            # Unpacking the CDK's library takes longer than synthesis, so the unpacked library is
+            # kept in this checkout.
             "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / "node_modules" / ".cache" / "jsii"),
             "NODE_NO_WARNINGS": "1",
             "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
@@ -102,7 +105,7 @@ class Cdk:
 
     @contextmanager
     def synth(self) -> Iterator[Command]:
-        """Make the assembly, for which no AWS is needed."""
+        """Synthesize the assembly, which needs no AWS."""
         arguments = ["--app", f"{shlex.quote(sys.executable)} app.py", "--quiet"]
         arguments += ["--output", str(self._assembly)]
         for name, value in self._context.items():
@@ -112,9 +115,9 @@ class Cdk:
 
     @contextmanager
     def bootstrap(self, aws: Mapping[str, Any]) -> Iterator[Command]:
-        """Make what deployments need in an account and region: `aws` says which."""
+        """Bootstrap the account and region of `aws`."""
         where = f"aws://{aws['account']}/{aws['region']}"
-        # Not where cdk.json is: it would synthesize the app, and has no need to.
+        # In a folder without cdk.json: otherwise cdk would synthesize the app first.
         with self._command(
             "bootstrap", [where], aws["environment"], folder=self._folder
         ) as command:
@@ -137,11 +140,11 @@ class Cdk:
         *,
         folder: Path = ROOT,
     ) -> Iterator[Command]:
-        words = self._folder / f"cdk-{name}.log"
+        log = self._folder / f"cdk-{name}.log"
         line = [str(CDK), name, *arguments, "--no-notices"]
-        with words.open("wb") as out:
+        with log.open("wb") as out:
             process = subprocess.Popen(  # noqa: S603 - the checkout's own cdk
-                [sys.executable, "-I", str(_TIED), *line],
+                [sys.executable, "-I", str(_CHILD_PROCESS), *line],
                 cwd=folder,
                 env={**self._environment, **environment},
                 stdin=subprocess.PIPE,
@@ -150,126 +153,127 @@ class Cdk:
                 start_new_session=True,
             )
         try:
-            yield Command(name, process, words)
+            yield Command(name, process, log)
         finally:
             if process.stdin is not None:
-                # Which ends it, if it has not ended.
+                # Closing its standard input ends the command if it still runs.
                 process.stdin.close()
             process.wait()
 
 
-ENDS_WITHIN = 15.0
-"""Seconds that it is given to end its functions and servers."""
+STOP_SECONDS = 15.0
+"""Seconds in which the emulator may end its functions and servers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Emulation:
-    """One that is starting: `ready` waits for it."""
+class Emulator:
+    """Starting AWS emulator; `wait_until_ready` waits for it."""
 
     process: subprocess.Popen[bytes]
-    words: IO[bytes]
-    """What it writes to its standard error."""
+    log: IO[bytes]
+    """Standard error of the emulator."""
 
-    def ready(self) -> Mapping[str, Any]:
-        """What it says of itself: account, region, endpoints, environment.
+    def wait_until_ready(self) -> Mapping[str, Any]:
+        """Return the emulator's account, region, endpoints and environment.
 
-        Raises `DemoUnavailable` when it ended instead.
+        Raises `DemoUnavailable` if the emulator failed to start.
         """
         line = self.process.stdout.readline() if self.process.stdout else b""
         if not line:
             self.process.wait()
-            self.words.seek(0)
-            click.echo(self.words.read().decode(errors="replace"), err=True, nl=False)
-            raise DemoUnavailable("AWS on this machine did not start; its own words are above")
+            self.log.seek(0)
+            click.echo(self.log.read().decode(errors="replace"), err=True, nl=False)
+            raise DemoUnavailable("the AWS emulator did not start; its output is above")
         found: Mapping[str, Any] = json.loads(line)
         return found
 
 
 @contextmanager
-def emulation(folder: Path) -> Iterator[Emulation]:
-    """Start it; `folder` is for its words and the functions' logs. It ends with the block.
+def start_emulator(folder: Path) -> Iterator[Emulator]:
+    """Start the AWS emulator, with logs in `folder`, and stop it at the end of the block.
 
-    However this process ends, it ends too: its standard input is closed then.
+    It also stops if this process is killed, because its standard input is closed then.
     """
-    with (folder / "localaws.log").open("w+b") as words:
+    with (folder / "localaws.log").open("w+b") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "localaws", "--exit-on-stdin-eof"],
             cwd=ROOT,
             env={**_without_aws(), "TMPDIR": str(folder)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=words,
-            # Ctrl-C is for this process, which ends that one in order.
+            stderr=log,
+            # Ctrl-C reaches this process alone, which stops the emulator in order.
             start_new_session=True,
         )
         try:
-            yield Emulation(process, words)
+            yield Emulator(process, log)
         finally:
-            _end(process)
+            _stop(process)
 
 
 def _without_aws() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[bytes]) -> None:
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             pipe.close()
     try:
-        process.wait(ENDS_WITHIN)
+        process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
-        tell("ddbload: AWS on this machine did not end in time, and was killed")
+        print_stderr("ddbload: the AWS emulator did not stop in time and was killed")
     finally:
-        # Nothing where it has ended. Else at a second Ctrl-C, too.
+        # Also after a second Ctrl-C; has no effect if the process has ended.
         process.kill()
         process.wait()
 
 
 STACK = "ddbload-demo"
 PREFIX = "in/"
-BEGINS_WITHIN = 60.0
-"""Seconds from the upload's end to the run's beginning."""
+START_SECONDS = 60.0
+"""Seconds after the upload in which the run must start."""
 
 
-def deploy_and_prove(path: Path, keys: Keys, folder: Path) -> int:
-    """Deploy, upload a file, and follow its run; the exit status. Raises `DemoUnavailable`.
+def deploy_and_verify(path: Path, keys: Keys, folder: Path) -> int:
+    """Deploy the stack, upload a file, follow its run, and check the table.
 
-    `folder` takes everything that is written on the way. Nothing runs on afterwards.
+    Returns the exit status. All files are written into `folder`, and all processes are stopped at
+    the end. Raises `DemoUnavailable`.
     """
     from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.cli.run_location import deployed
+    from ddbload.cli.run_location import find_deployed
 
     check_checkout()
     cdk = Cdk(folder, _context(path.stat().st_size))
-    with emulation(folder) as starting, cdk.synth() as synth:
-        # The three share nothing but the processors: what can begin begins.
-        with step("AWS on this machine") as words:
-            aws = starting.ready()
-            words.append(f"{aws['endpoint']}, DynamoDB {aws['dynamodb_endpoint']}")
-        _use(aws["environment"])
-        with step("cdk bootstrap, and cdk synth meanwhile"), cdk.bootstrap(aws) as bootstrap:
+    with start_emulator(folder) as emulator, cdk.synth() as synth:
+        # Synthesis needs no AWS, so it runs while the emulator starts.
+        with step("AWS emulator") as details:
+            aws = emulator.wait_until_ready()
+            details.append(f"{aws['endpoint']}, DynamoDB {aws['dynamodb_endpoint']}")
+        _use_environment(aws["environment"])
+        with step("cdk bootstrap and cdk synth"), cdk.bootstrap(aws) as bootstrap:
             bootstrap.wait()
             synth.wait()
-        with step("cdk deploy") as words, cdk.deploy(aws) as deploy:
+        with step("cdk deploy") as details, cdk.deploy(aws) as deploy:
             deploy.wait()
-            there = deployed(STACK, AwsSettings())
-            words.append(f"stack {STACK}")
-        create(there.context.clients.dynamodb, keys)
+            there = find_deployed(STACK, AwsSettings())
+            details.append(f"stack {STACK}")
+        create_table(there.context.clients.dynamodb, keys)
         run = _upload(path, there)
-        return _follow_and_prove(run, there, keys, path)
+        return _follow_and_verify(run, there, keys, path)
 
 
 def _context(size: int) -> dict[str, str]:
-    """The deployment's knobs, all others being cdk.json's."""
-    # Small chunks, so that several functions have something to do.
+    """Return the CDK context of the demo; all other values are those of cdk.json."""
+    # Small chunks, so that several functions work in parallel.
     options = {"chunk_bytes": max(64 * 1024, size // 16), "workers": max(2, cores())}
     uploads = [{"prefix": PREFIX, "table": TABLE, "options": options}]
     return {"stack_name": STACK, "tables": TABLE, "uploads": json.dumps(uploads)}
 
 
-def _use(environment: Mapping[str, str]) -> None:
-    """Reach the emulation, and nothing of anybody's own AWS."""
+def _use_environment(environment: Mapping[str, str]) -> None:
+    """Point this process at the emulator, and drop the user's AWS settings."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
     os.environ.update(environment)
@@ -277,57 +281,57 @@ def _use(environment: Mapping[str, str]) -> None:
 
 
 def _upload(path: Path, there: Deployed) -> str:
-    """Put the file into the inbox; the id of the run that its event is to start."""
+    """Upload the file to the inbox; return the id of the run that the upload starts."""
     from ddbload.pipeline.on_upload import Upload
 
-    # A file's name may be any bytes, an object's key is UTF-8.
+    # A file name may be any bytes, an object key is UTF-8.
     name = os.fsencode(path.name).decode("utf-8", "replace")
     bucket, key = there.stack.inbox_bucket, PREFIX + name
-    with step("upload") as words, path.open("rb") as file:
+    with step("upload") as details, path.open("rb") as file:
         made = there.context.clients.s3.put_object(Bucket=bucket, Key=key, Body=file)
-        words.append(f"s3://{bucket}/{key}")
+        details.append(f"s3://{bucket}/{key}")
     return Upload(bucket, key, made.get("VersionId"), made["ETag"].strip('"')).run
 
 
-def _follow_and_prove(run: str, there: Deployed, keys: Keys, path: Path) -> int:
-    from ddbload.runs.deployed import concluded, follow
+def _follow_and_verify(run: str, there: Deployed, keys: Keys, path: Path) -> int:
+    from ddbload.runs.deployed import final_report, follow
     from ddbload.runs.retry_rejects import iter_rejects
 
     with step("the upload's event starts a run") as words:
-        arn = _begun(run, there)
+        arn = _wait_for_execution(run, there)
         words.append(run)
     with progress() as draw:
         ledger = there.context.ledger(run)
         execution = follow(
             there.executions, arn, ledger, watch=draw, sleep=time.sleep, clock=time.monotonic
         )
-    report = concluded(run, execution, there.context)
+    report = final_report(run, execution, there.context)
     if report is None:
         failure = execution.failure or Failure("RunNotFound", f"run {run} left no ledger")
-        tell(f"ddbload: {failure.name}: {failure.message}")
+        print_stderr(f"ddbload: {failure.name}: {failure.message}")
         return EXIT_FAILED
-    result = Result.of(report, seconds=execution.seconds)
+    result = Result.from_report(report, seconds=execution.seconds)
     _summary(report, result, there)
     lines = list(iter_rejects(run, there.context)) if result.rows.rejected else []
     show_rejects(lines)
     if result.error is not None:
-        tell(f"ddbload: {result.error.name}: {result.error.message}")
+        print_stderr(f"ddbload: {result.error.name}: {result.error.message}")
         return result.exit_code
     client = there.context.clients.dynamodb
-    return proven(client, keys, path, lines, otherwise=result.exit_code)
+    return print_comparison(client, keys, path, lines, otherwise=result.exit_code)
 
 
-def _begun(run: str, there: Deployed) -> str:
-    """The execution's ARN, once it has begun. Raises `DemoUnavailable`."""
+def _wait_for_execution(run: str, there: Deployed) -> str:
+    """Wait for the execution of a run; return its ARN. Raises `DemoUnavailable`."""
     arn = there.executions.named(run)
-    deadline = time.monotonic() + BEGINS_WITHIN
+    deadline = time.monotonic() + START_SECONDS
     while True:
         try:
             return there.executions.describe(arn).arn
         except RunNotFound:
             if time.monotonic() > deadline:
                 raise DemoUnavailable(
-                    f"the upload has started no run within {BEGINS_WITHIN:.0f} seconds"
+                    f"the upload did not start a run within {START_SECONDS:.0f} seconds"
                 ) from None
             time.sleep(0.2)
 
@@ -335,6 +339,8 @@ def _begun(run: str, there: Deployed) -> str:
 def _summary(report: Report, result: Result, there: Deployed) -> None:
     place = f"s3://{there.stack.work_bucket}/runs/{report.run}"
     lines = [line for line in result.lines() if "rejects  " not in line]
-    lines.insert(2, f"  chunks    {report.chunks_done:,} of {report.chunks:,} imported and proven")
-    lines.append(f"  report    {place}/report.json, as long as this runs")
+    lines.insert(
+        2, f"  chunks    {report.chunks_done:,} of {report.chunks:,} imported and verified"
+    )
+    lines.append(f"  report    {place}/report.json, until the demo ends")
     click.echo("\n".join(lines))

@@ -1,4 +1,4 @@
-"""dynalite, a strict DynamoDB in Node, on a free port of 127.0.0.1."""
+"""Demo without a deployment: `ddbload import` into dynalite, a strict DynamoDB in Node."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from typing import Any
 import click
 
 from ddbload.cli.demo.deployed import ROOT
-from ddbload.cli.demo.output import proven, show_rejects, text_format
-from ddbload.cli.demo.verify_table import TABLE, Keys, create
+from ddbload.cli.demo.output import print_comparison, show_rejects, text_format
+from ddbload.cli.demo.verify_table import TABLE, Keys, create_table
 from ddbload.cli.options import cores
 from ddbload.contracts.results import DONE
 from ddbload.errors import DemoUnavailable
 
-# The server ends when its standard input does: so it never outlives who started it, however
-# that ends. Port 0 lets the system choose, and the line on standard output says which. Left to
-# itself, dynalite would throw when a client goes away in the middle of a request, and answer any
-# web page that the browser on this machine shows: those are told by what browsers add, and by
-# names of others for this machine (DNS rebinding).
+# The server ends when its standard input closes, so it never outlives its parent. Port 0 lets the
+# system choose a port, which is printed on standard output. Unmodified, dynalite throws if a client
+# disconnects during a request, and answers any web page that a browser on this machine shows. Web
+# pages are recognized by headers that browsers add, and by foreign host names (DNS rebinding).
 _SCRIPT = """
 process.stdin.on('close', () => process.exit()).resume()
 process.on('uncaughtException', error => {
@@ -52,21 +51,21 @@ server.listen(0, '127.0.0.1', () => console.log(server.address().port))
 """
 
 
-def _shown_items() -> list[str]:
-    """Have dynalite show the item that a condition failed on, as DynamoDB does."""
+def _show_items_option() -> list[str]:
+    """Return Node options that make dynalite return the item of a failed condition."""
     script = ROOT / "localaws" / "show_items.cjs"
     return ["--require", str(script)] if script.exists() else []
 
 
 @contextmanager
 def dynalite() -> Iterator[str]:
-    """Start dynalite, empty; its endpoint. Raises `DemoUnavailable`."""
+    """Start an empty dynalite, and yield its endpoint. Raises `DemoUnavailable`."""
     node = shutil.which("node")
     if node is None:
         raise DemoUnavailable("the demo needs Node.js 20 or later; install it and try again")
-    modules = _modules()
+    modules = _node_modules()
     process = subprocess.Popen(  # noqa: S603 - our own script, and Node from PATH
-        [node, *_shown_items(), "-e", _SCRIPT],
+        [node, *_show_items_option(), "-e", _SCRIPT],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "NODE_PATH": str(modules), "DYNALITE": str(modules / "dynalite")},
@@ -75,15 +74,15 @@ def dynalite() -> Iterator[str]:
     try:
         port = process.stdout.readline().strip() if process.stdout else b""
         if not port.isdigit():
-            raise DemoUnavailable("dynalite did not start; its own words are above")
+            raise DemoUnavailable("dynalite did not start; its output is above")
         yield f"http://127.0.0.1:{port.decode()}"
     finally:
         process.kill()
         process.communicate()
 
 
-def _modules() -> Path:
-    """The node_modules that dynalite is in: of this folder, or of ddbload's checkout."""
+def _node_modules() -> Path:
+    """Find the node_modules with dynalite: in this folder, or in ddbload's checkout."""
     for folder in (Path.cwd(), ROOT):
         modules = folder / "node_modules"
         if (modules / "dynalite").is_dir():
@@ -91,41 +90,44 @@ def _modules() -> Path:
     raise DemoUnavailable("dynalite is not installed here; run 'make demo', or 'npm ci' first")
 
 
-def import_and_prove(path: Path, keys: Keys, folder: Path) -> int:
-    """Import a file; the exit status. `folder` is for the ledger. Raises `DemoUnavailable`."""
+def import_and_verify(path: Path, keys: Keys, folder: Path) -> int:
+    """Import a file and check the table; return the exit status.
+
+    The ledger is written into `folder`. Raises `DemoUnavailable`.
+    """
     with dynalite() as endpoint:
-        click.echo(f"DynamoDB (dynalite) listens at {endpoint}")
+        click.echo(f"DynamoDB (dynalite) listens on {endpoint}")
         return _import(path, keys, endpoint, folder / "ledger")
 
 
 def _import(path: Path, keys: Keys, endpoint: str, ledger: Path) -> int:
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.aws.clients import Clients
-    from ddbload.cli.import_command import run_and_tell
+    from ddbload.cli.import_command import import_with_progress
     from ddbload.runs.local_settings import LocalSettings
     from ddbload.runs.retry_rejects import iter_rejects
     from ddbload.runs.run_import import new_run_id
 
-    # Made up, and all that an emulator wants: nobody's own credentials take part.
+    # The emulator accepts any credentials. Made-up ones keep the user's out of the demo.
     os.environ.update(AWS_ACCESS_KEY_ID="demo", AWS_SECRET_ACCESS_KEY="demo")  # noqa: S106
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
         os.environ.pop(name, None)
     aws = AwsSettings(region="us-east-1", endpoint_url=endpoint)
     client = Clients(aws).dynamodb
-    create(client, keys)
+    create_table(client, keys)
     payload: dict[str, Any] = {
         "source": {"path": str(path), "format": text_format(path.name)},
         "target": {"table": TABLE},
-        # Small chunks, so that there is something to hand to each worker.
+        # Small chunks, so that each worker gets some.
         "options": {"workers": cores(), "chunk_bytes": 64 * 1024},
     }
     settings = LocalSettings(str(ledger), aws)
     run = new_run_id()
-    result = run_and_tell(payload, settings, run=run, processes=cores())
+    result = import_with_progress(payload, settings, run=run, processes=cores())
     if result.rows.read or result.error is None:
         click.echo("\n".join(line for line in result.lines() if "rejects  " not in line))
     if result.status not in DONE:
         return result.exit_code
     lines = list(iter_rejects(run, settings.context()))
     show_rejects(lines)
-    return proven(client, keys, path, lines, otherwise=result.exit_code)
+    return print_comparison(client, keys, path, lines, otherwise=result.exit_code)

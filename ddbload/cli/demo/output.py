@@ -1,4 +1,4 @@
-"""What the demo is doing, and how long each part took."""
+"""Print the demo's steps with their durations, its rejects, and the result of the comparison."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ddbload.cli.demo.verify_table import TABLE, Keys, prove
-from ddbload.cli.output import EXIT_FAILED, tell
-from ddbload.cli.progress import live_progress
+from ddbload.cli.demo.verify_table import TABLE, Keys, compare
+from ddbload.cli.output import EXIT_FAILED, live_progress, print_stderr
 from ddbload.contracts.payload import CSV, DELIMITERS, TSV
 
 if TYPE_CHECKING:
@@ -28,16 +27,16 @@ if TYPE_CHECKING:
 
 @contextmanager
 def step(doing: str) -> Iterator[list[str]]:
-    """Say what is done, and when it is, how long it took.
+    """Show a spinner during a step, then print its duration.
 
-    What is put into the list that this gives is said then.
+    Texts appended to the list that is yielded are printed after the step's name.
     """
-    began = time.monotonic()
-    words: list[str] = []
+    started = time.monotonic()
+    details: list[str] = []
     with _spinner(doing):
-        yield words
-    said = "".join(f": {each}" for each in words)
-    click.echo(f"{time.monotonic() - began:5.1f} s  {doing}{said}")
+        yield details
+    suffix = "".join(f": {each}" for each in details)
+    click.echo(f"{time.monotonic() - started:5.1f} s  {doing}{suffix}")
 
 
 @contextmanager
@@ -53,32 +52,32 @@ def _spinner(doing: str) -> Iterator[None]:
 
 @contextmanager
 def progress() -> Iterator[Callable[[RunTotals], None]]:
-    """A bar on a terminal; elsewhere a line whenever there is news."""
+    """Draw a progress bar on a terminal; otherwise print a line whenever totals change."""
     if sys.stderr.isatty():
         with live_progress(enabled=True) as draw:
             yield draw
         return
-    said = ""
+    printed = ""
 
-    def say(totals: RunTotals) -> None:
-        nonlocal said
+    def print_totals(totals: RunTotals) -> None:
+        nonlocal printed
         share = 100 * totals.bytes // max(1, totals.size)
         now = f"{share:>7} %  {totals.rows.read:,} rows settled"
         now += f", {totals.rows.rejected:,} rejected" if totals.rows.rejected else ""
-        if now != said:
-            said = now
+        if now != printed:
+            printed = now
             click.echo(now)
 
-    yield say
+    yield print_totals
 
 
 def text_format(name: str) -> str:
-    """The format of delimited text that a file's name ends with."""
+    """Return the format, csv or tsv, that a file's name ends with."""
     return TSV if name.lower().endswith((".tsv", ".tab")) else CSV
 
 
 def show_rejects(lines: Sequence[bytes]) -> None:
-    """Say how many rows were rejected for which cause, and where the first one is."""
+    """Print the rejected rows by cause and column, with the line of the first one."""
     causes: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], int] = {}
     for line in lines:
@@ -90,16 +89,18 @@ def show_rejects(lines: Sequence[bytes]) -> None:
         click.echo(f"  rejected  {count:,} for {why[0]} in {why[1]}, first at line {first[why]:,}")
 
 
-def proven(
+def print_comparison(
     client: DynamoDBClient, keys: Keys, path: Path, rejects: Sequence[bytes], *, otherwise: int
 ) -> int:
-    """Compare the table with the file, and say so: EXIT_FAILED, or else `otherwise`."""
-    proof = prove(client, TABLE, keys, path, DELIMITERS[text_format(path.name)], rejects)
-    if not proof.holds:
-        tell(f"NOT PROVEN: {proof.items:,} items for {proof.keys:,} keys, {proof.wrong:,} wrong")
+    """Compare the table with the file; return EXIT_FAILED if they differ, else `otherwise`."""
+    found = compare(client, TABLE, keys, path, DELIMITERS[text_format(path.name)], rejects)
+    if not found.equal:
+        print_stderr(
+            f"TABLE DIFFERS: {found.items:,} items for {found.keys:,} keys, {found.wrong:,} wrong"
+        )
         return EXIT_FAILED
     click.echo(
-        f"proven by a scan: {proof.items:,} items, one for each of the file's {proof.keys:,} keys,"
-        " equal cell by cell"
+        f"verified by a scan: {found.items:,} items, one for each of the file's {found.keys:,}"
+        " keys, equal cell by cell"
     )
     return otherwise

@@ -1,4 +1,4 @@
-"""A file to import: words and how often books used them in a year, as 1-gram files have it."""
+"""Generate the demo's file, create its table, and compare the table with the file."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 
 
 COLUMNS = ("id", "ngram", "year", "match_count", "volume_count")
-KEYS = (("id", "N"),)
+SAMPLE_KEYS = (("id", "N"),)
 _SYLLABLES = ("an", "be", "co", "da", "él", "fi", "gu", "ha", "in", "ka", "lö", "mi", "no", "ṣu")
 
 
 def write_sample(path: Path, rows: int, seed: int = 1) -> None:
-    """Write a TSV of so many rows with distinct ids; the same for the same seed."""
+    """Write a TSV file of words and their yearly counts, as Google's 1-gram files have them.
+
+    Ids are distinct. The same seed gives the same file.
+    """
     rng = random.Random(seed)
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write("\t".join(COLUMNS) + "\n")
@@ -41,11 +44,11 @@ def write_sample(path: Path, rows: int, seed: int = 1) -> None:
 
 TABLE = "demo"
 Keys = tuple[tuple[str, str], ...]
-"""Name and type of the partition key, and of the sort key if there is one."""
+"""Name and type of the partition key, and of the sort key if the table has one."""
 
 
-def keys_of(text: str) -> Keys:
-    """`isbn:S`, or `word:S,year:N`. Raises `InvalidUsage`."""
+def parse_keys(text: str) -> Keys:
+    """Parse `isbn:S`, or `word:S,year:N`. Raises `InvalidUsage`."""
     keys = []
     for part in text.split(","):
         name, colon, kind = part.rpartition(":")
@@ -59,8 +62,8 @@ def keys_of(text: str) -> Keys:
     return tuple(keys)
 
 
-def create(client: DynamoDBClient, keys: Keys) -> None:
-    """Make the table, and wait until it takes writes."""
+def create_table(client: DynamoDBClient, keys: Keys) -> None:
+    """Create the table, and wait until it is active."""
     attributes: Any = [{"AttributeName": name, "AttributeType": kind} for name, kind in keys]
     schema: Any = [
         {"AttributeName": name, "KeyType": role}
@@ -79,30 +82,33 @@ Cells = tuple[tuple[str, object], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """What the scan found."""
+class Comparison:
+    """Result of comparing a table with a file."""
 
     items: int
     keys: int
     """Distinct keys among the file's rows that were not rejected."""
     wrong: int
-    """Items that are no row of the file, and keys without an item."""
+    """Items that match no row of the file, and keys without an item."""
 
     @property
-    def holds(self) -> bool:
-        """Whether the table is exactly the file."""
+    def equal(self) -> bool:
+        """True if the table has exactly the rows of the file."""
         return self.wrong == 0 and self.items == self.keys
 
 
-def prove(
+def compare(
     client: DynamoDBClient,
     table: str,
     keys: Sequence[tuple[str, str]],
     path: Path,
     delimiter: str,
     rejects: Iterable[bytes],
-) -> Proof:
-    """Compare a table, all of it, with a file that has a header. Holds one cell tuple a row."""
+) -> Comparison:
+    """Compare all items of a table with a file that has a header.
+
+    Keeps the cells of all rows in memory. Rows in `rejects` are left out.
+    """
     raws = {json.loads(line)["raw"] for line in rejects}
     types = dict(keys)
     wanted: dict[Cells, set[Cells]] = {}
@@ -116,7 +122,7 @@ def prove(
         found = tuple(sorted((name, _value(value)) for name, value in item.items()))
         key = tuple((name, dict(found)[name]) for name, _ in keys)
         wrong += found not in wanted.pop(key, ())
-    return Proof(items, total, wrong + len(wanted))
+    return Comparison(items, total, wrong + len(wanted))
 
 
 def _rows(

@@ -12,7 +12,7 @@ import pytest
 
 from ddbload.contracts.payload import Payload, Source
 from ddbload.contracts.results import RowCounts
-from ddbload.convert.convert import ConvertResult, convert, convertible
+from ddbload.convert.convert import ConvertResult, convert, prepare_conversion
 from ddbload.convert.sinks import StreamSink
 from ddbload.errors import (
     KeyColumnMissing,
@@ -53,7 +53,7 @@ class Conversion:
         self.out = out
         with temporary_ledger() as ledger:
             convert(
-                convertible(Payload.from_json(value), table, ledger, context),
+                prepare_conversion(Payload.from_json(value), table, ledger, context),
                 ledger,
                 context,
                 StreamSink(out, "out"),
@@ -155,6 +155,6 @@ def test_an_object(tmp_path: Path) -> None:
     source = Source(bucket="bucket", key="in/file.csv")
     context, out = world.context(), io.BytesIO()
     with temporary_ledger() as ledger:
-        record = convertible(Payload(source, "none"), None, ledger, context)
+        record = prepare_conversion(Payload(source, "none"), None, ledger, context)
         convert(record, ledger, context, StreamSink(out, "out"), ConvertResult())
     assert out.getvalue() == b'{"Item":{"a":{"S":"1"}}}\n'

@@ -166,10 +166,10 @@ def test_a_folder_is_new_or_empty(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     sink(FolderShards(str(out))).finish()
-    with pytest.raises(OutputUnwritable, match="is there already"):
+    with pytest.raises(OutputUnwritable, match="exists and is not empty"):
         FolderShards(str(out))
     (tmp_path / "file").touch()
-    with pytest.raises(OutputUnwritable, match="is there already"):
+    with pytest.raises(OutputUnwritable, match="exists and is not empty"):
         FolderShards(str(tmp_path / "file"))
     with pytest.raises(OutputUnwritable, match="No such file"):
         FolderShards(str(tmp_path / "no" / "out"))
@@ -275,7 +275,7 @@ def test_an_upload_that_somebody_aborted_is_one() -> None:
     client.list_objects_v2(MaxKeys=1, Prefix="")
     publish = made._target.publish
     made._target.publish = lambda: (client.pending.clear(), publish())  # type: ignore[assignment,method-assign]
-    with pytest.raises(OutputUnwritable, match="somebody aborted"):
+    with pytest.raises(OutputUnwritable, match="aborted from outside"):
         made.finish()
     made.abandon()
 
@@ -286,7 +286,7 @@ def test_a_full_disk_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def full(*_: object) -> io.BytesIO:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ddbload.convert.sharded_sink.compressing", full)
+    monkeypatch.setattr("ddbload.convert.sharded_sink.open_compressor", full)
     with pytest.raises(OutputUnwritable, match=r"temporary files, .* No space left on device"):
         made.finish()
     made.abandon()

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from ddbload.convert.outputs import OutputOptions, open_sink
+from ddbload.convert.convert import OutputOptions, open_sink
 from ddbload.convert.sharded_sink import ShardedSink
-from ddbload.convert.sinks import INCOMPLETE, FileSink, Sink, StreamSink, compression_named
+from ddbload.convert.sinks import INCOMPLETE, FileSink, Sink, StreamSink, compression_of_name
 from ddbload.errors import ExtraMissing, OutputUnwritable
 from tests.unit.pipeline.world import World
 
@@ -117,7 +117,7 @@ def test_without_zstandard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("name", ["a.json", "gz", "a.gz.json", "a.zst/b"])
 def test_names_that_say_nothing(name: str) -> None:
-    assert compression_named(name) == "none"
+    assert compression_of_name(name) == "none"
 
 
 def test_which_sink_it_is(tmp_path: Path) -> None:

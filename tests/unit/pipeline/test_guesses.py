@@ -14,7 +14,7 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.payload import Payload
-from ddbload.convert.convert import ConvertResult, convert, convertible
+from ddbload.convert.convert import ConvertResult, convert, prepare_conversion
 from ddbload.convert.sinks import StreamSink
 from ddbload.errors import DdbloadError, NothingWritten
 from ddbload.ledger.ledger import temporary_ledger
@@ -69,7 +69,7 @@ def converted_place(place: str, table: str = "", **source: Any) -> Outcome:
     out = io.BytesIO()
     with temporary_ledger() as ledger:
         try:
-            record = convertible(Payload.from_json(value), table or None, ledger, context)
+            record = prepare_conversion(Payload.from_json(value), table or None, ledger, context)
             convert(
                 record,
                 ledger,

@@ -22,7 +22,7 @@ from ddbload.errors import (
 )
 from ddbload.items.encode.batch_encoder import BatchEncoder
 from ddbload.rows.columns import Columns
-from ddbload.runs.worker_pool import Worker
+from ddbload.runs.worker_pool import ChunkWorker
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails, never_sent, nothing_processed
 from tests.fakes.s3_faults import slow_down
@@ -108,7 +108,7 @@ def leaks(world: World) -> list[str]:
 def steps(world: World) -> list[ImportResult | DdbloadError]:
     """What came of each chunk, as a worker gives it back; word of it is in the ledger."""
     settings: Any = Settings(world, segment_seconds=20.0)
-    worker = Worker(settings, world.context(), RUN)
+    worker = ChunkWorker(settings, world.context(), RUN)
     found: list[ImportResult | DdbloadError] = []
     for chunk in world.manifest:
         result = worker.step(ImportTask(RUN, chunk))

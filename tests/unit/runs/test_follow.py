@@ -16,7 +16,7 @@ from ddbload.errors import AccessDenied, RunNotFound, StackNotFound
 from ddbload.pipeline.context import RunTotals
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.runs.deployed import Stack, concluded, find_stack, follow
+from ddbload.runs.deployed import Stack, final_report, find_stack, follow
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error
 from tests.unit.pipeline.machine import execute
 from tests.unit.pipeline.world import RUN, World
@@ -166,7 +166,7 @@ def test_what_a_failed_execution_came_to():
     execute(world, world.payload, RUN)
     arn = executions.start("again", {})
     fake.end(arn, "FAILED", error="RunMismatch", cause=json.dumps({"errorMessage": "words"}))
-    found = concluded(RUN, executions.describe(arn), world.context())
+    found = final_report(RUN, executions.describe(arn), world.context())
     assert (found.status, found.error.name, found.error.message) == (
         "FAILED",
         "RunMismatch",
@@ -183,15 +183,15 @@ def test_an_execution_that_was_stopped():
     world.import_one(world.manifest[0])
     arn = executions.start(RUN, {})
     fake.end(arn, "ABORTED")
-    found = concluded(RUN, executions.describe(arn), world.context())
+    found = final_report(RUN, executions.describe(arn), world.context())
     assert (found.status, found.error.name, found.chunks_done) == ("CANCELLED", "Aborted", 1)
     # Its last function went on, and came to the end.
     for chunk in world.manifest[1:]:
         world.import_one(chunk)
-    found = concluded(RUN, executions.describe(arn), world.context())
+    found = final_report(RUN, executions.describe(arn), world.context())
     assert found.status == "CANCELLED"
     report = world.report()
-    assert concluded(RUN, executions.describe(arn), world.context()) == report
+    assert final_report(RUN, executions.describe(arn), world.context()) == report
     assert report.status == "SUCCEEDED"
 
 
@@ -201,7 +201,7 @@ def test_a_run_that_never_began():
     executions = Executions(fake, fake.machine)
     arn = executions.start(RUN, {})
     fake.end(arn, "FAILED", error="TableNotFound")
-    assert concluded(RUN, executions.describe(arn), world.context()) is None
+    assert final_report(RUN, executions.describe(arn), world.context()) is None
 
 
 class FakeCloudFormation:
@@ -233,7 +233,7 @@ def test_a_stack_is_known_by_its_outputs():
 )
 def test_another_s_stack_is_refused(answer):
     client: Any = FakeCloudFormation(answer)
-    with pytest.raises(StackNotFound, match="stack other in eu-west-1 is none of ddbload's"):
+    with pytest.raises(StackNotFound, match="stack other in eu-west-1 is not a ddbload stack"):
         find_stack(client, "other")
 
 

@@ -75,13 +75,13 @@ def test_the_dialect_is_the_runs() -> None:
     [b"1,2", b"{}", b'{"raw": 1}', b'["raw"]', b'{"raw": "1"', b"\xff", b"[" * 100_000, b"null"],
 )
 def test_what_is_no_reject(line: bytes) -> None:
-    with pytest.raises(BadRetryFile, match=r"^file, line 2: it is no reject") as caught:
+    with pytest.raises(BadRetryFile, match=r"^file, line 2: not a reject") as caught:
         write_rows(record(), [b'{"raw": "1"}\n', line], io.BytesIO(), "file")
     assert "\xff" not in caught.value.message
 
 
 def test_what_is_no_text() -> None:
-    with pytest.raises(BadRetryFile, match=r"^file, line 1: its 'raw' is no text"):
+    with pytest.raises(BadRetryFile, match=r"^file, line 1: its 'raw' cannot be encoded"):
         rows("1,\ud800")
 
 

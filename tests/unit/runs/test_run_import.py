@@ -23,9 +23,9 @@ from ddbload.items.encode.batch_encoder import BatchEncoder
 from ddbload.pipeline.context import ChunkProgress, Context, RunTotals
 from ddbload.rows.columns import Columns
 from ddbload.runs import process_pool
-from ddbload.runs.heartbeats import machine
 from ddbload.runs.run_import import RunResult, new_run_id, run_import
-from ddbload.runs.worker_pool import InProcessPool, Worker
+from ddbload.runs.run_status import machine
+from ddbload.runs.worker_pool import ChunkWorker, InProcessPool
 from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
 from tests.unit.pipeline.expected import (
     assert_segments_tell_the_truth,
@@ -238,7 +238,9 @@ def test_a_run_under_way_is_not_taken_up():
     world = World(DATA)
     living(world)
     found = heartbeats_of(world)
-    with pytest.raises(errors.RunUnderWay, match=f"run {RUN} is under way: process {os.getppid()}"):
+    with pytest.raises(
+        errors.RunUnderWay, match=f"run {RUN} is still running: process {os.getppid()}"
+    ):
         conduct(world)
     assert (world.items, found) == ([], [])
 
@@ -429,31 +431,31 @@ def test_a_worker_needs_a_run():
     world = World(DATA)
     settings: Any = Settings(world)
     with pytest.raises(errors.RunNotFound):
-        Worker(settings, world.context(), RUN)
+        ChunkWorker(settings, world.context(), RUN)
 
 
 def test_one_worker_alone_does_one_task_at_a_time():
     world = World(DATA, options={"chunk_bytes": 700})
     world.preflight()
     settings: Any = Settings(world)
-    crew = InProcessPool(settings, world.context(), RUN)
-    assert crew.wait(0.1) == []
+    pool = InProcessPool(settings, world.context(), RUN)
+    assert pool.wait(0.1) == []
     for chunk in world.manifest[:2]:
-        crew.submit(ImportTask(RUN, chunk))
-    ((task, result),) = crew.wait(0.1)
+        pool.submit(ImportTask(RUN, chunk))
+    ((task, result),) = pool.wait(0.1)
     assert task.chunk.chunk == 0
     assert result.segment.proven
-    crew.stop()
-    assert len(crew.wait(0.1)) == 1
-    assert crew.wait(0.1) == []
-    crew.close()
+    pool.stop()
+    assert len(pool.wait(0.1)) == 1
+    assert pool.wait(0.1) == []
+    pool.close()
 
 
 def test_errors_of_a_step_are_given_back():
     world = World(DATA)
     world.preflight()
     settings: Any = Settings(world)
-    worker = Worker(settings, world.context(), RUN)
+    worker = ChunkWorker(settings, world.context(), RUN)
     world.dynamodb.faults.add("batch_write_item", fails("AccessDeniedException"))
     assert isinstance(worker.step(ImportTask(RUN, world.manifest[0])), errors.AccessDenied)
     worker.close()
@@ -464,7 +466,7 @@ def test_a_worker_process_that_died_is_named():
     future.set_exception(BrokenProcessPool("gone"))
     found = process_pool._outcome(future)
     assert isinstance(found, errors.WorkerDied)
-    assert "give the same run id again" in found.message
+    assert "resume the run" in found.message
 
 
 def test_a_worker_process_that_was_not_set_up_is_named(monkeypatch):

@@ -11,9 +11,16 @@ import pytest
 from ddbload import errors
 from ddbload.contracts.results import Heartbeat, RowCounts
 from ddbload.pipeline.report import done_before
-from ddbload.runs import heartbeats as module
-from ddbload.runs.heartbeats import HeartbeatWriter, is_alive, is_another, machine
-from ddbload.runs.run_status import RunStanding, live_heartbeat, run_standing
+from ddbload.runs import run_status as module
+from ddbload.runs.run_status import (
+    HeartbeatWriter,
+    RunState,
+    is_alive,
+    is_another,
+    live_heartbeat,
+    machine,
+    run_state,
+)
 from tests.unit.pipeline.world import RUN, World
 
 DATA = b"id,n\n" + b"".join(b"r%d,%d\n" % (n, n) for n in range(100))
@@ -32,8 +39,8 @@ def beat(world: World, **changes: Any) -> Heartbeat:
     return left
 
 
-def seen(world: World) -> RunStanding:
-    return run_standing(world.ledger.record(), world.context())
+def seen(world: World) -> RunState:
+    return run_state(world.ledger.record(), world.context())
 
 
 def test_a_run_that_lives_tells_how_far_it_is():
@@ -42,8 +49,8 @@ def test_a_run_that_lives_tells_how_far_it_is():
     beat(world, step="import", rows=RowCounts(7, 7), bytes=60, size=len(DATA))
     found = seen(world)
     assert (found.status, found.running, found.done) == ("RUNNING", True, False)
-    assert (found.reached.rows, found.reached.bytes) == (RowCounts(7, 7), 60)
-    assert found.reached.error is None
+    assert (found.progress.rows, found.progress.bytes) == (RowCounts(7, 7), 60)
+    assert found.progress.error is None
     assert live_heartbeat(RUN, world.context()) == found.heartbeat
 
 
@@ -53,8 +60,8 @@ def test_a_run_that_lives_and_looks_at_the_source_anew_has_what_its_ledger_has()
     world.ledger.put_report(replace(world.ledger.find_report(), status="FAILED"))
     beat(world, rows=RowCounts(), bytes=0, size=0)
     found = seen(world)
-    assert (found.status, found.reached.rows) == ("RUNNING", rows)
-    assert (found.reached.bytes, found.reached.size) == (len(DATA), len(DATA))
+    assert (found.status, found.progress.rows) == ("RUNNING", rows)
+    assert (found.progress.bytes, found.progress.size) == (len(DATA), len(DATA))
 
 
 @pytest.mark.parametrize("changes", [{"pid": GONE}, {"at": 1000.0 - 6.1}, {"at": 1000.0 + 6.1}])
@@ -65,7 +72,7 @@ def test_a_run_that_was_killed_is_interrupted(changes):
     found = seen(world)
     assert (found.status, found.running, found.done) == ("INTERRUPTED", False, False)
     assert found.heartbeat == left
-    assert found.reached.error.name == "IncompleteRun"
+    assert found.progress.error.name == "IncompleteRun"
     assert live_heartbeat(RUN, world.context()) is None
 
 
@@ -94,7 +101,7 @@ def test_a_run_that_was_killed_after_its_report_is_done():
     world.run()
     beat(world, pid=GONE)
     found = seen(world)
-    assert (found.status, found.done, found.reached.error) == ("SUCCEEDED", True, None)
+    assert (found.status, found.done, found.progress.error) == ("SUCCEEDED", True, None)
 
 
 def test_a_report_that_the_ledger_does_not_prove_is_no_success():
@@ -138,7 +145,7 @@ def test_it_is_written_again_and_again_and_says_at_the_end_that_it_ended(monkeyp
     world.store.hook = hook
     with HeartbeatWriter(world.ledger, world.context()) as heart:
         assert enough.wait(60)
-        heart.reached(RowCounts(3, 3), 30, 300)
+        heart.set_progress(RowCounts(3, 3), 30, 300)
     left = world.ledger.find_heartbeat()
     assert (left.state, left.step, left.rows, left.bytes) == (
         "ended",

@@ -1,0 +1,228 @@
+"""Options that make up a payload: what to read, how to map it, and how to write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from ddbload.cli.options import decorate, input_option, run_option, types_option, writing_option
+from ddbload.contracts.payload import (
+    AUTO,
+    COMPRESSIONS,
+    DEFAULT_CHUNK_BYTES,
+    DEFAULT_CONCURRENCY,
+    DEFAULT_MAX_EXPANSION,
+    DEFAULT_MAX_REJECTS,
+    DEFAULT_MAX_ROW_BYTES,
+    ENGINES,
+    FORMATS,
+    NULL_POLICIES,
+    OMIT,
+    TYPES,
+)
+from ddbload.dynamodb.write_modes import MODES, PUT
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MAX_REJECTS = run_option(
+    "--max-rejects",
+    metavar="N",
+    type=click.IntRange(0),
+    default=DEFAULT_MAX_REJECTS,
+    show_default=True,
+    help="Fail when more than N rows are rejected.",
+)
+_SOURCE = (
+    input_option(
+        "--manifest", is_flag=True, help="Read the files or URIs that SOURCE lists, one a line."
+    ),
+    input_option(
+        "--format",
+        "format_",
+        type=click.Choice([AUTO, *FORMATS]),
+        default=AUTO,
+        show_default=True,
+        help="Format of the source; json is one object a line. auto detects it from the first bytes"
+        " and the name.",
+    ),
+    input_option(
+        "--delimiter",
+        metavar="TEXT",
+        help=r"Field delimiter, one or more characters (\t for tab).",
+        show_default="detected; a tab with --format tsv",
+    ),
+    input_option(
+        "--quote",
+        metavar="CHAR",
+        default='"',
+        help="Quote character; 'none' if the file has none.",
+        show_default=True,
+    ),
+    input_option(
+        "--escape",
+        metavar="CHAR",
+        help=r"Escape character, such as \: the character after it is taken as it is.",
+        show_default="none; quotes are doubled",
+    ),
+    input_option("--comment", metavar="TEXT", help="Skip lines that begin with TEXT, such as #."),
+    input_option(
+        "--skip-lines",
+        metavar="N",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        help="Skip N lines before the header.",
+    ),
+    input_option(
+        "--header/--no-header",
+        default=None,
+        help="Take the first row as column names, or as data.",
+        show_default="--header; --no-header with --columns",
+    ),
+    input_option(
+        "--columns",
+        metavar="A,B,...",
+        help="Column names, in the order of the file.",
+        show_default="the header; without one c1,c2,...",
+    ),
+    input_option(
+        "--encoding",
+        metavar="NAME",
+        default=AUTO,
+        show_default=True,
+        help="Character encoding, such as utf-16 or latin-1. auto uses the byte order mark;"
+        " without one, UTF-8.",
+    ),
+    input_option(
+        "--compression",
+        type=click.Choice([AUTO, *COMPRESSIONS]),
+        default=AUTO,
+        show_default=True,
+        help="Compression of the source. auto detects it from the first bytes.",
+    ),
+    input_option(
+        "--max-expansion",
+        metavar="N",
+        type=click.IntRange(1),
+        default=DEFAULT_MAX_EXPANSION,
+        show_default=True,
+        help="Refuse compressed data that expands more than N times.",
+    ),
+    input_option(
+        "--max-row-bytes",
+        metavar="N",
+        type=click.IntRange(1),
+        default=DEFAULT_MAX_ROW_BYTES,
+        show_default=True,
+        help="Fail at a row longer than N bytes; usually a quote is not closed.",
+    ),
+    types_option(
+        "--types",
+        metavar="A=TYPE,...",
+        multiple=True,
+        help=f"Column types, such as year=N,ok=BOOL: {', '.join(TYPES)}. Key attributes take the"
+        " table's types, other columns are S. May be repeated.",
+    ),
+    types_option(
+        "--infer-types",
+        is_flag=True,
+        help="Detect from the first rows which columns hold numbers or booleans.",
+    ),
+    types_option(
+        "--rename",
+        metavar="OLD=NEW,...",
+        multiple=True,
+        help="Rename columns: column OLD becomes attribute NEW. May be repeated.",
+    ),
+    types_option(
+        "--drop", metavar="A,B,...", multiple=True, help="Leave columns out. May be repeated."
+    ),
+    types_option(
+        "--set",
+        "set_",
+        metavar="NAME=TEXT",
+        multiple=True,
+        help="Add an attribute, such as kind=book, or pk=USER#{id} with the value of column id."
+        " May be repeated.",
+    ),
+    types_option(
+        "--null",
+        "nulls",
+        metavar="TEXT",
+        multiple=True,
+        help=r"Text that means no value, such as \N. An empty field always does. May be repeated.",
+    ),
+    types_option(
+        "--null-policy",
+        type=click.Choice(NULL_POLICIES),
+        default=OMIT,
+        show_default=True,
+        help="For a field without a value: omit the attribute, write type NULL, write an empty"
+        " string, or reject the row.",
+    ),
+)
+_WRITING = (
+    writing_option(
+        "--mode",
+        type=click.Choice(MODES),
+        default=PUT,
+        show_default=True,
+        help="put: write each row, replacing the item with its key. insert: skip rows whose key the"
+        " table has. last-wins: keep the last row of each key, across runs. delete: delete the"
+        " listed keys. plan: check every row and write nothing.",
+    ),
+    writing_option(
+        "--position-attribute",
+        metavar="NAME",
+        help="With last-wins: attribute that stores each row's position.",
+    ),
+    writing_option(
+        "--max-wcu",
+        metavar="N",
+        type=click.FloatRange(1),
+        help="Use at most N write capacity units a second.",
+        show_default="as many as the table accepts",
+    ),
+    writing_option(
+        "--concurrency",
+        metavar="N",
+        type=click.IntRange(1, 256),
+        default=DEFAULT_CONCURRENCY,
+        show_default=True,
+        help="Requests in flight per process.",
+    ),
+    writing_option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        default="async",
+        show_default=True,
+        help="HTTP engine. async needs the least CPU; sync sends one request at a time.",
+    ),
+    run_option(
+        "--chunk-bytes",
+        metavar="N",
+        type=click.IntRange(1),
+        default=DEFAULT_CHUNK_BYTES,
+        show_default=True,
+        help="Size of the chunks that are imported in parallel; raised if there would be more than"
+        " 20,000.",
+    ),
+    _MAX_REJECTS,
+)
+
+
+def source_options(command: F) -> F:
+    """Add the options for reading and mapping the source."""
+    return decorate(command, _SOURCE)
+
+
+def import_options(command: F) -> F:
+    """Add the options for reading, mapping and writing."""
+    return decorate(command, (*_SOURCE, *_WRITING))
+
+
+def max_rejects_option(command: F) -> F:
+    """Add --max-rejects to a command without the other options for writing."""
+    return decorate(command, (_MAX_REJECTS,))

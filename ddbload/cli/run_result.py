@@ -1,0 +1,266 @@
+"""Result of a run, as text for a terminal and as the JSON of `--json`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ddbload.cli.output import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_REJECTS,
+    print_stderr,
+)
+from ddbload.contracts.payload import AUTO
+from ddbload.contracts.results import (
+    CANCELLED,
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    Failure,
+    PlanTotals,
+    Report,
+    RowCounts,
+    WriteStats,
+)
+from ddbload.contracts.run_record import RunRecord
+from ddbload.errors import DdbloadError, Interrupted
+
+if TYPE_CHECKING:
+    from ddbload.pipeline.context import Context, RunTotals
+
+_USUAL_FORMAT = "csv, ',' between fields"
+"""The format of most sources. It is not printed."""
+_DELIMITER_NAMES = {"\t": "a tab", " ": "a space"}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Result of a run."""
+
+    run: str
+    status: str
+    rows: RowCounts
+    work: WriteStats
+    bytes: int
+    seconds: float
+    rows_per_second: float
+    rejects: str | None
+    error: Failure | None
+    planned: PlanTotals | None = None
+    identical: int | None = None
+    """Skipped rows whose item was identical; None if unknown."""
+    read_as: str | None = None
+    """Format of the source, in words."""
+
+    @classmethod
+    def from_report(
+        cls,
+        report: Report,
+        *,
+        seconds: float | None = None,
+        adopted_rows: int = 0,
+        rejects: str | None = None,
+    ) -> Result:
+        """Make a result from a run's report.
+
+        Args:
+            report: The report of the run.
+            seconds: Duration of this attempt; by default that of the run.
+            adopted_rows: Rows of earlier attempts, which do not count for the speed.
+            rejects: File of the rejected rows; by default the report's.
+        """
+        taken = report.seconds if seconds is None else seconds
+        fresh = max(0, report.rows.read - adopted_rows)
+        return cls(
+            run=report.run,
+            status=report.status,
+            rows=report.rows,
+            work=report.work,
+            bytes=report.bytes,
+            seconds=taken,
+            rows_per_second=fresh / taken if taken > 0 else 0.0,
+            rejects=rejects or report.rejects,
+            error=report.error,
+            planned=report.planned,
+            identical=report.identical,
+        )
+
+    @classmethod
+    def from_error(
+        cls, run: str, error: DdbloadError, seconds: float, last: RunTotals | None = None
+    ) -> Result:
+        """Make the result of a run that left no report; `last` are its last known totals."""
+        status = INTERRUPTED if isinstance(error, Interrupted) else FAILED
+        failure = Failure(error.name, error.message)
+        if last is None:
+            return cls.unreported(run, status, failure, seconds)
+        rate = (last.rows.read - last.adopted_rows) / seconds if seconds > 0 else 0.0
+        return cls(run, status, last.rows, last.work, last.bytes, seconds, rate, None, failure)
+
+    @classmethod
+    def unreported(cls, run: str, status: str, failure: Failure | None, seconds: float) -> Result:
+        """Make the result of a run that has nothing in its ledger."""
+        return cls(run, status, RowCounts(), WriteStats(), 0, seconds, 0.0, None, failure)
+
+    @property
+    def exit_code(self) -> int:
+        """Exit status: 0 done, 1 failed or not done, 3 done with rejects, 130 interrupted."""
+        if self.status in (INTERRUPTED, CANCELLED):
+            return EXIT_INTERRUPTED
+        if self.status not in DONE:
+            return EXIT_FAILED
+        return EXIT_REJECTS if self.rows.rejected else EXIT_DONE
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+        error: dict[str, Any] | None = None
+        if self.error is not None:
+            error = {"name": self.error.name, "message": self.error.message}
+            if self.error.chunk is not None:
+                error["chunk"] = self.error.chunk
+        return {
+            "run": self.run,
+            "status": self.status,
+            "rows": self.rows.to_json(),
+            "bytes": self.bytes,
+            "seconds": round(self.seconds, 3),
+            "rows_per_second": round(self.rows_per_second, 1),
+            "consumed_wcu": round(self.work.consumed_wcu, 1),
+            "requests": self.work.requests,
+            "throttled": self.work.throttled,
+            "retries": self.work.retries,
+            "rejects": self.rejects,
+            "error": error,
+            **({} if self.planned is None else {"planned": self.planned.to_json()}),
+            **({} if self.identical is None else {"identical": self.identical}),
+        }
+
+    def lines(self) -> list[str]:
+        """Return the lines of the summary."""
+        rows, work = self.rows, self.work
+        planned = self.planned
+        skipped = "skipped because an item was there"
+        if self.identical is not None:
+            skipped += f" ({self.identical:,} identical)"
+        if planned is not None:
+            skipped = "would be written (mode plan sends nothing)"
+        parts = [f"{rows.written:,} written"]
+        parts += [
+            f"{count:,} {what}"
+            for count, what in (
+                (rows.rejected, "rejected"),
+                (rows.superseded, "superseded by a later row of the same key"),
+                (rows.skipped, skipped),
+            )
+            if count
+        ]
+        source = [] if self.read_as in (None, _USUAL_FORMAT) else [f"  read as   {self.read_as}"]
+        lines = [
+            f"run {self.run}: {self.status}",
+            *source,
+            f"  rows      {rows.read:,} read: {', '.join(parts)}",
+            (
+                f"  time      {self.seconds:,.1f} s, {self.rows_per_second:,.0f} rows/s,"
+                f" {self.bytes:,} bytes"
+            ),
+            (
+                f"  requests  {work.requests:,}, {work.throttled:,} throttled,"
+                f" {work.retries:,} retried; {work.consumed_wcu:,.0f} WCU used"
+            ),
+        ]
+        if self.rejects:
+            lines.append(f"  rejects   {self.rejects}")
+        return lines
+
+
+def show_result(result: Result, *, as_json: bool, quiet: bool) -> int:
+    """Print a result on stdout; return the exit status."""
+    if as_json:
+        click.echo(json.dumps(result.to_json()))
+    elif not quiet and (result.error is None or result.rows.read):
+        click.echo("\n".join(result.lines()))
+    return result.exit_code
+
+
+def finished_result(run: str, context: Context, *, quiet: bool) -> Result | None:
+    """Return the result of a run that is done, and print that it is; None if work is left."""
+    from ddbload.pipeline.report import done_before
+
+    report = done_before(context.ledger(run))
+    return None if report is None else already_done(report, quiet=quiet)
+
+
+def already_done(report: Report, *, quiet: bool) -> Result:
+    """Print that a run was done before; return its result."""
+    if not quiet:
+        print_stderr(f"ddbload: run {report.run} is already done; nothing was written")
+    return Result.from_report(report)
+
+
+def print_run(run: str, *, ledger: str | None = None, stack: str | None = None) -> None:
+    """Print the run id and the run's ledger or stack.
+
+    Printed before anything else: `ddbload resume` needs them if the process is killed.
+    """
+    if stack is not None:
+        where = f"stack {stack}"
+    else:
+        place = ledger or ""
+        where = f"ledger {place if place.startswith('s3://') else Path(place).absolute()}"
+    print_stderr(f"ddbload: run {run} ({where})")
+
+
+def print_error(result: Result) -> None:
+    """Print the error of a run that failed."""
+    if result.error is not None:
+        print_stderr(f"ddbload: {result.error.name}: {result.error.message}")
+
+
+def print_detected(record: RunRecord, payload: dict[str, Any]) -> None:
+    """Print the detected format and types, unless they are the usual ones.
+
+    `payload` is the run's input, which tells what was left open.
+    """
+    if AUTO in payload["source"].values() and source_format(record) != _USUAL_FORMAT:
+        print_stderr(f"ddbload: reading the source as {source_format(record)}")
+    if record.payload.infer_types and not record.payload.source.delimited:
+        print_stderr("ddbload: --infer-types has no effect: each value of this format has a type")
+    elif record.payload.infer_types:
+        print_stderr(f"ddbload: inferred types: {_inferred_types(record)}")
+
+
+def source_format(record: RunRecord) -> str:
+    """Describe format, encoding and compression of a run's source in words."""
+    source = record.payload.source
+    words = [source.format]
+    if source.delimited:
+        delimiter = source.delimiter
+        words.append(f"{_DELIMITER_NAMES.get(delimiter, repr(delimiter))} between fields")
+    if source.encoding != "utf-8":
+        words.append(source.encoding)
+    if source.compression not in ("none", AUTO):
+        words.append(source.compression)
+    if record.objects is not None:
+        words.append("1 object" if record.objects == 1 else f"{record.objects:,} objects")
+    return ", ".join(words)
+
+
+def _inferred_types(record: RunRecord) -> str:
+    """Describe the inferred types that are not S: `year N, ok BOOL`."""
+    from ddbload.items.item_layout import item_layout
+
+    payload = record.payload
+    layout = item_layout(record.columns, payload)
+    keys = {key.name for key in (*record.table.keys, *record.table.index_keys)}
+    found = [
+        f"{name} {kind}"
+        for name, kind in zip(layout.attributes, record.types, strict=True)
+        if kind != "S" and name not in payload.types and name not in keys
+    ]
+    return ", ".join(found) or "all columns are S"
