@@ -47,6 +47,9 @@ BOOKS = (
     "isbn,title,year\n0439023483,The Hunger Games,2008\n"
     '0439554934,"Harry Potter, 1",1997\n,No ISBN,2001\n'
 )
+REPOSITORY = re.compile(
+    r"https://(github\.com/ddbload/ddbload/(blob|tree)|raw\.githubusercontent\.com/ddbload/ddbload)/main/"
+)
 CHECKOUT = ("app.py", "cdk.json", "node_modules")
 SLOWLY = 180.0
 """Seconds in which a run has ended, on a busy machine too."""
@@ -134,7 +137,7 @@ class Reader:
         if not TELLS.match(line):
             assert (ended.told if NAMES.match(line) else ended.err) == "", line
         if line.startswith("aws stepfunctions start-execution") or re.search(
-            r"^aws s3 cp .*(\$inbox/books/|my-bucket/new/)", line
+            r"^aws s3 cp .*(\$inbox/|my-bucket/new/)", line
         ):
             self._await_run(line)
         return ended
@@ -212,15 +215,20 @@ def aws_command_line(folder: Path) -> Path:
     command = folder / "bin" / "aws"
     command.parent.mkdir()
     program = folder / "awscli" / "aws"
-    # For SQS this version of it forgets about AWS_ENDPOINT_URL.
+    # This version of it does not use AWS_ENDPOINT_URL for SQS, nor AWS_ENDPOINT_URL_DYNAMODB.
     command.write_text(
-        f'#!/bin/sh\nPYTHONPATH= exec "{sys.executable}" "{program}"'
-        ' --endpoint-url "$AWS_ENDPOINT_URL" "$@"\n'
+        '#!/bin/sh\nurl="$AWS_ENDPOINT_URL"\n'
+        '[ "$1" != dynamodb ] || url="$AWS_ENDPOINT_URL_DYNAMODB"\n'
+        f'PYTHONPATH= exec "{sys.executable}" "{program}" --endpoint-url "$url" "$@"\n'
     )
     command.chmod(0o755)
     return command.parent
 
 
-def links(page: Path) -> Iterator[str]:
-    """Where a page's links within the repository lead."""
-    yield from re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))
+def links(page: Path) -> Iterator[Path]:
+    """Files that a page's links within the repository name, relative or absolute."""
+    for link in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):
+        if inside := REPOSITORY.match(link):
+            yield ROOT / link[inside.end() :]
+        elif not link.startswith(("https:", "http:")):
+            yield page.parent / link

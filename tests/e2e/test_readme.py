@@ -1,4 +1,4 @@
-"""Every command in README.md and docs/deploy.md is run here, in the page's order.
+"""Every command in README.md, docs/getting-started.md and docs/deploy.md is run here, in order.
 
 What needs an AWS account, `cdk` and the AWS CLI included, is run against AWS on this machine.
 """
@@ -6,6 +6,7 @@ What needs an AWS account, `cdk` and the AWS CLI included, is run against AWS on
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.e2e.pages import BOOKS, Reader, aws_command_line, blocks, furnish, li
 
 README = (ROOT / "README.md").read_text("utf-8")
 DEPLOY = (ROOT / "docs" / "deploy.md").read_text("utf-8")
+START = (ROOT / "docs" / "getting-started.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +89,16 @@ def test_the_page_on_deploying(reader, account):
     ]
 
 
+def test_the_page_on_getting_started(reader, account):
+    """It brings its own table, and removes everything in the end but what bootstrapping made."""
+    reader.follow(START)
+    stacks = client(account, "cloudformation").describe_stacks()["Stacks"]
+    assert [stack["StackName"] for stack in stacks] == ["CDKToolkit"]
+    assert "library" not in client(account, "dynamodb").list_tables()["TableNames"]
+    names = {each["Name"] for each in client(account, "s3").list_buckets()["Buckets"]}
+    assert [name for name in names - {"my-bucket"} if not name.startswith("cdk-")] == []
+
+
 def test_the_pages_are_read_at_all():
     commands = [line for block in blocks(README) for line in block.commands]
     assert sum(line.startswith("ddbload import ") for line in commands) >= 3
@@ -115,6 +127,14 @@ def test_a_block_that_is_not_understood_fails(page):
 
 
 def test_links_lead_somewhere():
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-        for link in links(page):
-            assert (page.parent / link).exists(), f"{page.name} links to {link}"
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").glob("*.md")]
+    found = {page: list(links(page)) for page in pages}
+    assert sum(map(len, found.values())) > 50
+    for page, named in found.items():
+        for path in named:
+            assert path.exists(), f"{page.relative_to(ROOT)} links to {path}"
+
+
+def test_the_readme_has_absolute_links_only():
+    """PyPI shows it, and has none of the other files."""
+    assert re.findall(r"\]\((?!https://)[^)]*\)", README) == []
