@@ -14,10 +14,12 @@ NODE_DONE := node_modules/.setup-done
 RIVALS := .venv-bench
 RIVALS_DONE := $(RIVALS)/.setup-done
 
-# Cases for each law of `make property`.
+# Cases of each property in `make property`.
 CASES ?= 1000
 # Seeds of `make simulate`.
 SEEDS ?= 10000
+# Repetitions of the kill tests in `make trials`.
+KILLS ?= 10
 # More words for pytest: make test ARGS="-k splitter -x"
 ARGS ?=
 # Processes that tests run in.
@@ -34,8 +36,10 @@ export FILE TABLE_KEY
 .PHONY: help
 help: ## Show this list
 	@echo "Usage: make TARGET"
-	@echo
-	@awk -F ':.*## ' '/^[a-z_-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z_-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+##@ Set up
 
 .PHONY: setup
 setup: $(SETUP_DONE) ## Make .venv from requirements.txt and install ddbload into it, editable
@@ -72,6 +76,8 @@ $(NODE_DONE): package.json package-lock.json
 	npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
 	@touch $@
 
+##@ Check
+
 .PHONY: lint
 lint: setup ## Check style, types and who imports whom
 	$(BIN)/ruff check .
@@ -88,6 +94,15 @@ format: setup ## Put the code into shape
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
+# Not with the test that collects every other test twice: `make test` runs it.
+UNIT := tests/unit --ignore=tests/unit/test_collection.py
+# Not with the test of what an import loads, either: measuring loads more.
+COVERED := $(UNIT) --ignore=tests/unit/test_import_time.py tests/cli tests/property
+
+.PHONY: test-unit
+test-unit: setup ## Run the unit tests, which start no servers, in a minute
+	$(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=worksteal --quiet $(ARGS) $(UNIT)
+
 # pytest alone would call a run good in which every test was skipped.
 .PHONY: test
 test: setup node_modules ## Run every test (ARGS="-k word" for some)
@@ -96,9 +111,55 @@ test: setup node_modules ## Run every test (ARGS="-k word" for some)
 	@grep --quiet --extended-regexp '[1-9][0-9]* passed' $(VENV)/.pytest-output || \
 		{ echo "make: no test passed, so this run says nothing" >&2; exit 1; }
 
+.PHONY: coverage
+coverage: setup node_modules ## Measure which lines unit, command line and property tests run
+	rm -f .coverage .coverage.*
+	$(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadscope --no-loadscope-reorder --quiet \
+		--cov --cov-report=term-missing:skip-covered $(ARGS) $(COVERED)
+
 .PHONY: property
 property: setup ## Run the property tests, CASES=1000 each
 	DDBLOAD_PROPERTY_CASES=$(CASES) $(BIN)/python -m pytest --timeout=0 $(ARGS) tests/property
+
+.PHONY: simulate
+simulate: setup ## Run the simulated table with SEEDS=10000 seeds (ARGS="--first 5000" to go on)
+	$(BIN)/python -m tests.sim $(SEEDS) $(ARGS)
+
+# At what moment a process is killed depends on the machine, so that repetitions differ.
+.PHONY: trials
+trials: setup node_modules ## Run what takes longer than CI: property, simulate, KILLS=10 times the kill tests
+	$(MAKE) --no-print-directory property
+	$(MAKE) --no-print-directory simulate
+	for n in $$(seq $(KILLS)); do \
+		$(BIN)/python -m pytest --numprocesses=$(JOBS) --quiet tests/e2e/test_interrupted.py || exit 1; \
+	done
+	@echo "trials passed: $(CASES) cases of each property, $(SEEDS) simulated imports, $(KILLS) rounds of kills"
+
+##@ Try
+
+.PHONY: demo
+demo: setup node_modules ## The whole pipeline on this machine; FILE="my.csv" with TABLE_KEY=id for yours
+	$(call run_demo,)
+
+.PHONY: demo-import
+demo-import: setup node_modules ## The same file by `ddbload import` alone, in seconds
+	$(call run_demo,--import-only)
+
+define run_demo
+	@status=0; \
+	$(BIN)/ddbload demo $(1) $${FILE:+--file "$$FILE"} $${TABLE_KEY:+--table-key "$$TABLE_KEY"} || status=$$?; \
+	if [ $$status -eq 3 ]; then \
+		echo "make: the demo finished, but rows were rejected (ddbload's exit 3)" >&2; \
+	fi; \
+	exit $$status
+endef
+
+# cdk finds the app, and the Python that runs it, by cdk.json.
+.PHONY: synth
+synth: setup node_modules ## Write the deployment's template into cdk.out (ARGS="-c tables=books")
+	node_modules/.bin/cdk synth --quiet $(ARGS)
+
+##@ Measure
 
 .PHONY: bench
 bench: setup $(RIVALS_DONE) ## Measure every engine beside boto3 and aiobotocore (ROUNDS=5 ARGS="--shapes wide")
@@ -131,31 +192,7 @@ bench-objects: setup ## Measure how fast many small objects are read, beside bot
 bench-table: setup ## Measure how a simulated table's capacity is used, beside plain batch writers
 	$(BIN)/python -m bench.table $(ARGS)
 
-.PHONY: simulate
-simulate: setup ## Run the simulated table with SEEDS=10000 seeds (ARGS="--first 5000" to go on)
-	$(BIN)/python -m tests.sim $(SEEDS) $(ARGS)
-
-.PHONY: demo
-demo: setup node_modules ## The whole pipeline on this machine; FILE="my.csv" with TABLE_KEY=id for yours
-	$(call run_demo,)
-
-.PHONY: demo-import
-demo-import: setup node_modules ## The same file by `ddbload import` alone, in seconds
-	$(call run_demo,--import-only)
-
-define run_demo
-	@status=0; \
-	$(BIN)/ddbload demo $(1) $${FILE:+--file "$$FILE"} $${TABLE_KEY:+--table-key "$$TABLE_KEY"} || status=$$?; \
-	if [ $$status -eq 3 ]; then \
-		echo "make: the demo finished, but rows were rejected (ddbload's exit 3)" >&2; \
-	fi; \
-	exit $$status
-endef
-
-# cdk finds the app, and the Python that runs it, by cdk.json.
-.PHONY: synth
-synth: setup node_modules ## Write the deployment's template into cdk.out (ARGS="-c tables=books")
-	node_modules/.bin/cdk synth --quiet $(ARGS)
+##@ Release
 
 .PHONY: wheel
 wheel: setup ## Build the wheel into dist/
