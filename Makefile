@@ -130,10 +130,10 @@ simulate: setup ## Run the simulated table with SEEDS=10000 seeds (ARGS="--first
 trials: setup node_modules ## Run what takes longer than CI: property, simulate, KILLS=10 times the kill tests
 	$(MAKE) --no-print-directory property
 	$(MAKE) --no-print-directory simulate
-	for n in $$(seq $(KILLS)); do \
+	@for n in $$(seq $(KILLS)); do \
 		$(BIN)/python -m pytest --numprocesses=$(JOBS) --quiet tests/e2e/test_interrupted.py || exit 1; \
 	done
-	@echo "trials passed: $(CASES) cases of each property, $(SEEDS) simulated imports, $(KILLS) rounds of kills"
+	@echo "trials passed: CASES=$(CASES) of each property, SEEDS=$(SEEDS) simulated imports, KILLS=$(KILLS)"
 
 ##@ Try
 
