@@ -95,7 +95,7 @@ format: setup ## Put the code into shape
 	$(BIN)/ruff format .
 
 # Not with the test that collects every other test twice: `make test` runs it.
-UNIT := tests/unit --ignore=tests/unit/test_collection.py
+UNIT := tests/unit
 # Not with the test of what an import loads, either: measuring loads more.
 COVERED := $(UNIT) --ignore=tests/unit/test_import_time.py tests/cli tests/property
 
