@@ -1,7 +1,7 @@
-r"""Which attributes a row's fields become: renamed, left out, constant, or composed of several.
+r"""Maps a row's fields to attributes: renamed, dropped, constant, or composed of several columns.
 
-The same for rows one by one and for columns as a whole. Nulls are made alike here, too: a
-marker, such as `\N`, becomes the empty text that an absent value is everywhere else.
+It does so for single rows and for whole columns. Null markers, such as `\N`, become empty text
+here, which stands for a missing value everywhere else.
 """
 
 from __future__ import annotations
@@ -23,30 +23,37 @@ from ddbload.rows.columns import JSON_ESCAPED, Columns, has_none_of, to_octets
 
 
 def missing(name: str, columns: Sequence[str], gone: Collection[str] = ()) -> str:
-    """What a message says of a name that is no column's. `gone`: columns before the mapping."""
+    """Return the rest of an error about a name that is not a column's.
+
+    `gone` are the columns that the mapping takes away.
+    """
     if name in gone:
         return (
-            "a column that the mapping renames or drops: types and keys are of what comes out of it"
+            "a column that the mapping renames or drops: types and keys name attributes, as the"
+            " mapping leaves them"
         )
-    # The names are not told: where a file lacks its header they are a row.
-    told = f"none of the file's {len(columns)} columns"
+    # Do not list the columns: in a file without a header they are row data.
+    text = f"none of the file's {len(columns)} columns"
     alike = [column for column in columns if column.strip().casefold() == name.strip().casefold()]
     if alike:
-        return f"{told}; {shown(alike[0])} is one, and names are compared exactly"
-    return f"{told}: check the delimiter, and whether the file has a header"
+        return f"{text}; {shown(alike[0])} is one, and names are compared exactly"
+    return f"{text}: check the delimiter, and whether the file has a header"
 
 
 def item_layout(columns: Sequence[str], payload: Payload) -> ItemLayout:
-    """The layout of a run's file. Raises what `changes_of` and `Layout.of` raise."""
+    """Return the layout of a run's file.
+
+    Raises what `column_changes` and `ItemLayout.of` raise.
+    """
     escape = payload.source.escape
-    # Of those with an escape in them the parser knows which are text, and which are markers.
+    # The parser handles markers with an escape: only it can tell them from escaped text.
     markers = [each for each in payload.nulls.markers if escape is None or escape not in each]
     return ItemLayout.of(columns, column_changes(payload.mapping), markers)
 
 
 @dataclass(frozen=True, slots=True)
 class ComposedAttribute:
-    """A template, and the places of the columns that it is made of."""
+    """Attribute that a template composes, with the places of the template's columns."""
 
     template: Template
     places: tuple[int, ...]
@@ -54,17 +61,17 @@ class ComposedAttribute:
 
 @dataclass(frozen=True, slots=True)
 class ItemLayout:
-    """What the attributes of a file's rows are made of."""
+    """Origin of each attribute of a file's rows."""
 
     columns: tuple[str, ...]
-    """The file's."""
+    """Columns of the file."""
     attributes: tuple[str, ...]
     origins: tuple[int | ComposedAttribute, ...]
-    """Each attribute's: the place of its column, or what it is composed of."""
+    """Place of the column for each attribute, or how it is composed."""
     markers: tuple[str, ...] = ()
-    """Cells that are null, besides empty ones."""
+    """Cells that stand for null, besides empty ones."""
     is_plain: bool = field(init=False)
-    """Whether rows are as the file has them."""
+    """True if attributes are the file's columns as they are."""
 
     def __post_init__(self) -> None:
         plain = not self.markers and self.origins == tuple(range(len(self.columns)))
@@ -77,7 +84,7 @@ class ItemLayout:
         changes: ColumnChanges | None = None,
         markers: Iterable[str] = (),
     ) -> Self:
-        """The layout of a file with these columns. One without any has no attributes either.
+        """Lay out a file with these columns. Without columns there are no attributes.
 
         Raises `UnknownColumn` and `DuplicateColumn`.
         """
@@ -104,7 +111,7 @@ class ItemLayout:
                     f"{shown(old)} is renamed to {shown(attribute)}, which is a column, too; one"
                     " would overwrite the other: drop it, or rename it as well"
                 )
-            # What is set under a column's name takes that column's place.
+            # An attribute set under a column's name takes that column's place in the order.
             origins[attribute] = composed.get(attribute, place)
         for attribute, template in composed.items():
             origins.setdefault(attribute, template)
@@ -112,37 +119,37 @@ class ItemLayout:
 
     @property
     def count(self) -> int:
-        """Columns of the file."""
+        """Number of columns in the file."""
         return len(self.columns)
 
     def only(self, names: Sequence[str]) -> Self:
-        """The same for these attributes alone, in this order. Raises `ValueError` for others."""
+        """Return the layout of these attributes alone, in this order. Raises `ValueError`."""
         places = [self.attributes.index(name) for name in names]
         origins = tuple(self.origins[place] for place in places)
         return replace(self, attributes=tuple(names), origins=origins)
 
     def check_constants(self, types: Sequence[str]) -> None:
-        """Raise `InvalidPayload` for what no row could have a value of its type from."""
+        """Raise `InvalidPayload` for a constant that is not a value of its attribute's type."""
         for name, origin, kind in zip(self.attributes, self.origins, types, strict=True):
             if isinstance(origin, int) or origin.places:
                 continue
-            said = origin.template.fill(())
+            constant = origin.template.fill(())
             try:
-                if said:
-                    TEXT_READERS[kind](said)
+                if constant:
+                    TEXT_READERS[kind](constant)
             except BadValue as bad:
                 raise InvalidPayload(
-                    f"{shown(name)} is of type {kind}, and what it is set to is none:"
+                    f"{shown(name)} is of type {kind}, and its constant is not:"
                     f" {bad.detail} ({bad.cause})"
                 ) from None
 
     def column(self, attribute: int) -> int | str:
-        """What a reject names where an attribute is wrong: a column, or what is no column."""
+        """Return what a reject names for an attribute: its column, or the attribute if composed."""
         origin = self.origins[attribute]
         return origin if isinstance(origin, int) else self.attributes[attribute]
 
     def row(self, fields: Sequence[str]) -> Sequence[str]:
-        """The texts of a row's attributes; empty where there is none."""
+        """Return the text of each attribute of a row; empty for a missing value."""
         if self.is_plain:
             return fields
         markers = self.markers
@@ -156,7 +163,7 @@ class ItemLayout:
         ]
 
     def apply(self, columns: Columns) -> Columns:
-        """The same for rows together."""
+        """Return a column of cells for each attribute."""
         if self.is_plain:
             return columns
         cells = columns.cells
@@ -187,7 +194,7 @@ def _needs_no_escapes(template: Template) -> bool:
 
 
 def _fill_columns(template: Template, parts: Sequence[Sequence[str]], count: int) -> Sequence[str]:
-    """Fill a template for `count` rows, in octets."""
+    """Fill a template for `count` rows, in octets. A row with an empty part becomes empty."""
     literals = [to_octets(literal) for literal in template.literals]
     if not parts:
         return literals * count

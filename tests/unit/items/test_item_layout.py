@@ -139,7 +139,7 @@ def test_a_constant_is_checked_before_any_row() -> None:
     layout = laid_out(set={"size": "many", "of": "{id}"})
     layout.check_constants(["S"] * 5)
     layout.check_constants(["S", "S", "S", "S", "N"])
-    with pytest.raises(InvalidPayload, match="'size' is of type N, and what it is set to is none"):
+    with pytest.raises(InvalidPayload, match="'size' is of type N, and its constant is not"):
         layout.check_constants(["S", "S", "S", "N", "S"])
     laid_out(set={"empty": ""}).check_constants(["S", "S", "S", "N"])
 

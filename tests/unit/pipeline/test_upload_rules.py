@@ -125,7 +125,11 @@ def test_types_are_of_what_is_renamed() -> None:
         ({"rename": {"a": "id"}}, errors.DuplicateColumn, "'a' is renamed to 'id'"),
         ({"set": {"b": "{c}"}}, errors.UnknownColumn, "'c' is a part of what 'b' is set to"),
         ({"set": {"b": "{"}}, errors.InvalidPayload, "the template of 'b' has a single '{'"),
-        ({"set": {"n": "many"}}, errors.InvalidPayload, "'n' is of type N, and what it is set to"),
+        (
+            {"set": {"n": "many"}},
+            errors.InvalidPayload,
+            "'n' is of type N, and its constant is",
+        ),
         ({"rename": {"a": ""}}, errors.EmptyColumnName, "the mapping has an empty attribute name"),
     ],
 )
