@@ -12,11 +12,11 @@ GOLDEN = load_all()
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
-def test_the_oracle_agrees(golden: Golden) -> None:
+def test_oracle_agrees_with_the_golden_file(golden: Golden) -> None:
     assert read_rows(golden.data, golden.delimiter, golden.quote) == golden.rows
 
 
-def test_the_folder_is_what_the_script_writes() -> None:
+def test_folder_equals_what_the_script_writes() -> None:
     on_disk = {
         path.name: path.read_bytes()
         for path in FOLDER.iterdir()
@@ -25,13 +25,13 @@ def test_the_folder_is_what_the_script_writes() -> None:
     assert on_disk == files()
 
 
-def test_no_name_twice() -> None:
+def test_case_names_are_unique() -> None:
     names = [case.name for case in CASES]
     assert len(set(names)) == len(names) == len(GOLDEN)
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
-def test_rows_and_gaps_tile_the_file(golden: Golden) -> None:
+def test_rows_and_gaps_cover_the_file(golden: Golden) -> None:
     position = 0
     for row in golden.rows:
         gap = golden.data[position : row.byte]

@@ -166,7 +166,7 @@ def block_rows(block: Block | None, reading: RunReader) -> list[Row]:
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_the_rows_of_any_split_are_those_of_the_whole_file(group: int) -> None:
+def test_rows_of_any_split_equal_those_of_the_whole_file(group: int) -> None:
     first = random.randrange(2**40)
     for seed in range(first, first + CASES):
         rng = random.Random(seed)

@@ -31,7 +31,7 @@ FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
 
 @FEWER
 @given(cases(), chunk_sizes(), seconds(), sizes())
-def test_the_table_holds_the_last_row_of_each_key(
+def test_table_holds_the_last_row_of_each_key(
     case: Case, chunk_bytes: int, time: float, at_once: Sizes
 ) -> None:
     world = case.world(chunk_bytes)
@@ -43,7 +43,7 @@ def test_the_table_holds_the_last_row_of_each_key(
 
 @FEWER
 @given(cases(), chunk_sizes(), seconds(), sizes())
-def test_rejects_are_the_other_rows_with_their_places(
+def test_rejects_are_the_other_rows_with_their_positions(
     case: Case, chunk_bytes: int, time: float, at_once: Sizes
 ) -> None:
     world = case.world(chunk_bytes)
@@ -54,7 +54,7 @@ def test_rejects_are_the_other_rows_with_their_places(
 
 @FEWER
 @given(cases(), chunk_sizes(), seconds(), sizes())
-def test_each_segment_counts_the_rows_of_its_range(
+def test_segment_counts_the_rows_of_its_range(
     case: Case, chunk_bytes: int, time: float, at_once: Sizes
 ) -> None:
     world = case.world(chunk_bytes)
@@ -69,7 +69,9 @@ def test_each_segment_counts_the_rows_of_its_range(
 
 @FEWER
 @given(cases(), chunk_sizes(), seconds(), sizes())
-def test_segments_tile_the_file(case: Case, chunk_bytes: int, time: float, at_once: Sizes) -> None:
+def test_segments_cover_the_file_without_gaps(
+    case: Case, chunk_bytes: int, time: float, at_once: Sizes
+) -> None:
     world = case.world(chunk_bytes)
     with at_once():
         world.run(time)
@@ -82,7 +84,7 @@ def test_segments_tile_the_file(case: Case, chunk_bytes: int, time: float, at_on
 
 @FEWER
 @given(cases(), chunk_sizes(), sizes())
-def test_without_a_cut_each_row_is_written_once(
+def test_each_row_is_written_once_without_interruptions(
     case: Case, chunk_bytes: int, at_once: Sizes
 ) -> None:
     world = case.world(chunk_bytes)
@@ -95,7 +97,7 @@ def test_without_a_cut_each_row_is_written_once(
 
 @FEWER
 @given(open_cases(), chunk_sizes(), sizes())
-def test_a_file_is_refused_exactly_when_it_ends_within_quotes(
+def test_file_is_refused_exactly_when_it_ends_inside_quotes(
     case: Case, chunk_bytes: int, at_once: Sizes
 ) -> None:
     world = case.world(chunk_bytes)

@@ -69,7 +69,7 @@ def _scene(dialect: Dialect, recipe: bytes) -> Scene:
 
 @FEWER
 @given(scenes())
-def test_the_report_says_what_it_would_have_said(scene: Scene) -> None:
+def test_report_is_the_same_after_interruptions(scene: Scene) -> None:
     _, report = scene.survive()
     fair = scene.undisturbed()
     assert report.status == status_for(report.rows)
@@ -93,7 +93,7 @@ def test_each_key_holds_one_of_its_rows(scene: Scene) -> None:
 
 @FEWER
 @given(scenes())
-def test_segments_and_rejects_tell_the_truth(scene: Scene) -> None:
+def test_segments_and_rejects_match_the_file(scene: Scene) -> None:
     chaos, _ = scene.survive()
     assert_segments_tell_the_truth(chaos.world, scene.case.outcome)
     assert_rejects_are(scene.case.outcome.rejects, chaos.world.rejects())
@@ -101,7 +101,7 @@ def test_segments_and_rejects_tell_the_truth(scene: Scene) -> None:
 
 @FEWER
 @given(scenes())
-def test_a_report_in_between_is_no_false_success(scene: Scene) -> None:
+def test_report_in_between_is_no_false_success(scene: Scene) -> None:
     chaos, report = scene.survive()
     for early in chaos.reports:
         assert early.rows.read <= report.rows.read

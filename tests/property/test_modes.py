@@ -89,7 +89,7 @@ def keys_only(world: World, values: Mapping[str, tuple[str, Any]]) -> Values:
 
 @FEWER
 @given(scenes())
-def test_the_last_row_of_a_key_wins_whatever_happens(scene: Scene) -> None:
+def test_last_wins_keeps_the_last_row_of_each_key(scene: Scene) -> None:
     world, outcome = world_of(scene, LAST_WINS), scene.case.outcome
     report = survive(scene, world)
     table = table_of(world)
@@ -110,7 +110,9 @@ def test_the_last_row_of_a_key_wins_whatever_happens(scene: Scene) -> None:
 
 @FEWER
 @given(scenes(), scenes(), st.booleans())
-def test_of_two_runs_the_later_one_wins(one: Scene, other: Scene, later_is_first: bool) -> None:
+def test_last_wins_keeps_rows_of_the_later_run(
+    one: Scene, other: Scene, later_is_first: bool
+) -> None:
     # The same columns: of two files into one table.
     other = replace(other, case=replace(one.case, data=_rows_moved(one)))
     earlier, later = world_of(one, LAST_WINS), world_of(other, LAST_WINS)
@@ -185,7 +187,7 @@ CUTS = {Event.DEADLINE, Event.STOP, Event.REPORT}
 
 @FEWER
 @given(scenes())
-def test_insert_skips_what_another_run_wrote_however_it_is_cut(scene: Scene) -> None:
+def test_insert_skips_items_of_another_run(scene: Scene) -> None:
     cuts = tuple(each for each in scene.plan.events if each[1] in CUTS)
     scene = replace(scene, plan=replace(scene.plan, events=cuts))
     world, outcome = world_of(scene, INSERT), scene.case.outcome
@@ -207,7 +209,7 @@ def test_insert_skips_what_another_run_wrote_however_it_is_cut(scene: Scene) -> 
 
 @FEWER
 @given(scenes())
-def test_delete_deletes_what_is_listed_and_nothing_else(scene: Scene) -> None:
+def test_delete_removes_listed_items_only(scene: Scene) -> None:
     world = world_of(scene, DELETE)
     # Whatever stands in other columns, it need not be of their types.
     outcome = replace(scene.case, types={}).outcome
@@ -278,14 +280,14 @@ def shaped(draw: st.DrawFn) -> Shaped:
 
 
 @given(shaped())
-def test_what_is_nothing_to_send_is_left_to_the_builder(case: Shaped) -> None:
+def test_rejected_rows_are_odd(case: Shaped) -> None:
     for place, built in enumerate(case.built):
         if isinstance(built, Defect):
             assert place in case.window.odd
 
 
 @given(shaped())
-def test_keys_and_items_are_the_builder_s(case: Shaped) -> None:
+def test_keys_and_items_equal_the_builders(case: Shaped) -> None:
     for place, built in enumerate(case.built):
         if place not in case.window.odd:
             assert isinstance(built, Item)
@@ -296,7 +298,7 @@ def test_keys_and_items_are_the_builder_s(case: Shaped) -> None:
 
 
 @given(shaped())
-def test_a_body_is_the_plain_one_to_the_byte(case: Shaped) -> None:
+def test_body_equals_plain_json_to_the_byte(case: Shaped) -> None:
     # Of what has no keys no requests are made.
     assume(case.sheet.table.keys)
     requests = requests_for(case.options, case.sheet.table)

@@ -28,7 +28,7 @@ def _cut(cutter: BlockSplitter, parts: list[bytes], *, empty_end: bool) -> list[
 
 
 @given(files(), starts(), st.booleans(), st.data())
-def test_blocks_tile_the_stream(
+def test_blocks_cover_the_stream_without_gaps(
     file: File, start: Cursor, empty_end: bool, data: st.DataObject
 ) -> None:
     parts = data.draw(pieces(file.data, most=50))
@@ -42,7 +42,7 @@ def test_blocks_tile_the_stream(
 
 
 @given(files(), starts(), st.booleans(), st.data())
-def test_blocks_begin_and_end_where_the_oracle_ends_rows(
+def test_blocks_begin_and_end_at_row_ends(
     file: File, start: Cursor, empty_end: bool, data: st.DataObject
 ) -> None:
     parts = data.draw(pieces(file.data, most=50))
@@ -58,7 +58,7 @@ def test_blocks_begin_and_end_where_the_oracle_ends_rows(
 
 
 @given(files(), st.data())
-def test_a_complete_row_waits_for_no_more_than_its_own_length(
+def test_complete_row_is_returned_before_as_many_bytes_follow(
     file: File, data: st.DataObject
 ) -> None:
     cutter = BlockSplitter(ends_of(file.dialect), Cursor(0, 1), LONG)
@@ -72,7 +72,7 @@ def test_a_complete_row_waits_for_no_more_than_its_own_length(
 
 
 @given(files(), starts(), st.integers(1, 60), st.booleans(), st.data())
-def test_a_row_is_too_long_exactly_when_it_exceeds_the_limit(
+def test_row_is_refused_exactly_when_it_exceeds_the_limit(
     file: File, start: Cursor, limit: int, empty_end: bool, data: st.DataObject
 ) -> None:
     cutter = BlockSplitter(ends_of(file.dialect), start, limit)

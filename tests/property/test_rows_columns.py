@@ -27,7 +27,7 @@ def _expected(file: File) -> list[Row]:
 
 
 @given(files(), st.integers(1, 4))
-def test_the_cells_of_a_row_are_the_oracles(file: File, count: int) -> None:
+def test_cells_equal_the_oracles(file: File, count: int) -> None:
     columns, expected = _read(file, count), _expected(file)
     assert columns.count == len(expected)
     good = [row for number, row in enumerate(expected) if number not in columns.odd]
@@ -48,7 +48,7 @@ def test_no_row_is_longer_than_the_longest(file: File, count: int) -> None:
 
 
 @given(files(), st.integers(1, 4))
-def test_what_is_plain_stands_in_json_as_it_is(file: File, count: int) -> None:
+def test_plain_cells_need_no_escapes_in_json(file: File, count: int) -> None:
     columns = _read(file, count)
     if columns.plain:
         for cell in (cell for cells in columns.cells for cell in cells):

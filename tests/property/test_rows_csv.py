@@ -26,7 +26,7 @@ piece_sizes = st.lists(st.integers(1, 40), min_size=1, max_size=4)
 
 
 @given(files())
-def test_what_the_csv_module_reads_strictly_is_read_the_same(file: File) -> None:
+def test_rows_equal_those_of_the_csv_module(file: File) -> None:
     dialect = file.dialect
     if len(dialect.delimiter) > 1 or dialect.comment is not None:
         return
@@ -41,7 +41,7 @@ def test_what_the_csv_module_reads_strictly_is_read_the_same(file: File) -> None
 
 
 @given(files())
-def test_what_it_refuses_has_a_row_that_is_refused(file: File) -> None:
+def test_file_that_the_csv_module_refuses_has_a_reject(file: File) -> None:
     dialect = file.dialect
     if len(dialect.delimiter) > 1 or dialect.comment is not None:
         return
@@ -59,7 +59,7 @@ def test_what_it_refuses_has_a_row_that_is_refused(file: File) -> None:
     chunk_bytes=st.integers(1, 80),
     piece_bytes=piece_sizes,
 )
-def test_what_the_csv_module_writes_comes_back(
+def test_rows_that_the_csv_module_writes_are_read_back(
     marks: tuple[str, str | None, str | None],
     texts: list[list[str]],
     doubled: bool,

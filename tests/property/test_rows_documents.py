@@ -148,14 +148,16 @@ def outcome(item_of_row: Callable[[Row], Any], row: Row) -> Any:
 
 
 @given(seeds, st.integers(1, 150), sizes)
-def test_rows_of_json_are_the_oracles(seed: int, chunk_bytes: int, piece_bytes: list[int]) -> None:
+def test_rows_of_json_equal_the_oracles(
+    seed: int, chunk_bytes: int, piece_bytes: list[int]
+) -> None:
     data = Maker(seed).file(typed=False)
     found = read(data, PLAIN, chunk_bytes, piece_bytes)
     assert_the_oracles(found, data, is_typed=False)
 
 
 @given(seeds, st.integers(1, 150), sizes)
-def test_rows_of_dynamodbs_json_are_the_oracles(
+def test_rows_of_dynamodb_json_equal_the_oracles(
     seed: int, chunk_bytes: int, piece_bytes: list[int]
 ) -> None:
     data = Maker(seed).file(typed=True)

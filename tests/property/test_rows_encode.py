@@ -76,7 +76,7 @@ def judged(draw: st.DrawFn) -> Judged:
 
 
 @given(judged())
-def test_what_is_no_item_is_left_to_the_builder(case: Judged) -> None:
+def test_rejected_rows_are_odd(case: Judged) -> None:
     assert len(case.window) == len(case.built)
     for place, built in enumerate(case.built):
         if isinstance(built, Defect):
@@ -84,7 +84,7 @@ def test_what_is_no_item_is_left_to_the_builder(case: Judged) -> None:
 
 
 @given(judged())
-def test_keys_and_items_are_the_builder_s(case: Judged) -> None:
+def test_keys_and_items_equal_the_builders(case: Judged) -> None:
     for place, built in enumerate(case.built):
         if place not in case.window.odd:
             assert isinstance(built, Item)
@@ -93,7 +93,7 @@ def test_keys_and_items_are_the_builder_s(case: Judged) -> None:
 
 
 @given(judged(), st.randoms(use_true_random=False))
-def test_a_body_is_the_plain_one_to_the_byte(case: Judged, rng) -> None:
+def test_body_equals_plain_json_to_the_byte(case: Judged, rng) -> None:
     places = [place for place, built in enumerate(case.built) if isinstance(built, Item)]
     rng.shuffle(places)
     items = [built for place in places if isinstance(built := case.built[place], Item)]
@@ -107,7 +107,7 @@ def test_a_body_is_the_plain_one_to_the_byte(case: Judged, rng) -> None:
 
 
 @given(judged())
-def test_units_and_bytes_are_no_less_than_they_are(case: Judged) -> None:
+def test_units_and_bytes_are_upper_bounds(case: Judged) -> None:
     sent = 0
     for place, built in enumerate(case.built):
         if place in case.window.odd or not isinstance(built, Item):

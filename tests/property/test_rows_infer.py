@@ -23,7 +23,7 @@ _columns = st.lists(_cells, max_size=6) | st.lists(
 
 
 @given(_columns)
-def test_what_is_guessed_takes_every_cell_and_keeps_it(cells: list[str]) -> None:
+def test_inferred_type_accepts_every_cell_and_keeps_it(cells: list[str]) -> None:
     guess = TypeGuess()
     guess.add(cells)
     kind = guess.inferred().type
@@ -40,7 +40,7 @@ def test_what_is_guessed_takes_every_cell_and_keeps_it(cells: list[str]) -> None
 
 
 @given(_columns, st.integers(0, 6))
-def test_it_does_not_matter_how_cells_come(cells: list[str], cut: int) -> None:
+def test_guess_does_not_depend_on_blocks(cells: list[str], cut: int) -> None:
     whole, parts = TypeGuess(), TypeGuess()
     whole.add(cells)
     parts.add(cells[:cut])

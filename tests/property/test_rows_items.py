@@ -146,7 +146,7 @@ def _item(sheet: Sheet, row: int = 0) -> Item:
 
 
 @given(sheets(good=False), st.sampled_from([-1, 0, 0, 0, 1]))
-def test_a_row_is_rejected_exactly_when_there_is_a_cause(sheet: Sheet, more: int) -> None:
+def test_row_is_rejected_exactly_when_there_is_a_cause(sheet: Sheet, more: int) -> None:
     row = sheet.rows[0] + ["x"] * more if more >= 0 else sheet.rows[0][:-1]
     expected = set(causes(row, sheet.columns, sheet.keys, sheet.limits, sheet.nulls))
     built = sheet.builder.build(row)
@@ -168,21 +168,21 @@ def _values(sheet: Sheet) -> dict[str, tuple[str, Any]]:
 
 
 @given(sheets())
-def test_an_item_has_the_cells_that_are_not_empty(sheet: Sheet) -> None:
+def test_item_has_the_values_of_its_cells(sheet: Sheet) -> None:
     # How a number is written is the business of its own laws.
     found = {name: read_back(value) for name, value in _item(sheet).attributes.items()}
     assert found == _values(sheet)
 
 
 @given(sheets())
-def test_an_items_size_is_of_names_and_values(sheet: Sheet) -> None:
+def test_item_size_is_that_of_names_and_values(sheet: Sheet) -> None:
     assert _item(sheet).size == sum(
         len(name.encode()) + value_bytes(value) for name, value in _values(sheet).items()
     )
 
 
 @given(sheets())
-def test_an_item_takes_no_more_of_a_request_than_it_says(sheet: Sheet) -> None:
+def test_wire_bytes_cover_the_items_json(sheet: Sheet) -> None:
     item = _item(sheet)
     assert item.wire_bytes >= len(json.dumps(item.attributes))
 

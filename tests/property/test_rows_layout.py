@@ -110,7 +110,7 @@ def mapped(draw: st.DrawFn) -> Mapped:
 
 
 @given(mapped())
-def test_rows_are_laid_out_alike_one_by_one_and_together(case: Mapped) -> None:
+def test_layout_of_columns_equals_layout_of_rows(case: Mapped) -> None:
     layout, columns = case.layout, case.layout.apply(case.cells)
     together = list(zip(*columns.cells, strict=True)) or [()] * columns.count
     for row, cells in zip(case.rows, together, strict=True):
@@ -121,7 +121,7 @@ def test_rows_are_laid_out_alike_one_by_one_and_together(case: Mapped) -> None:
 
 
 @given(mapped())
-def test_what_is_told_of_the_columns_is_still_true(case: Mapped) -> None:
+def test_columns_stay_within_what_they_claim(case: Mapped) -> None:
     columns = case.layout.apply(case.cells)
     for cells in zip(*columns.cells, strict=True):
         if columns.longest is not None:
@@ -152,7 +152,7 @@ def encoder_for(mode: str, layout: ItemLayout, table: Table, nulls: str = "omit"
     st.sampled_from(["omit", "null", "empty"]),
     st.randoms(),
 )
-def test_every_mode_sends_what_the_mapping_makes(
+def test_every_mode_sends_the_mapped_attributes(
     case: Mapped, mode: str, nulls: str, rng: Any
 ) -> None:
     layout = case.layout
@@ -193,7 +193,7 @@ def test_every_mode_sends_what_the_mapping_makes(
 
 
 @given(mapped(), st.sampled_from(["put", "delete"]))
-def test_a_defect_names_the_column_of_the_file_or_what_is_composed(case: Mapped, mode: str) -> None:
+def test_defect_names_the_files_column_or_the_composed_attribute(case: Mapped, mode: str) -> None:
     layout = case.layout
     for key in layout.attributes:
         table = Table("t", "id", (KeyAttribute(key, "S", 9),))

@@ -17,13 +17,13 @@ piece_sizes = st.lists(st.integers(1, 60), min_size=1, max_size=6)
 
 
 @given(files())
-def test_the_rows_of_a_block_are_the_oracles(file: File) -> None:
+def test_rows_of_a_block_equal_the_oracles(file: File) -> None:
     found = read_all(file.data, file.dialect)
     assert_same_rows(found, rows_of(file.data, *file.marks), file.data, file.dialect.encoding)
 
 
 @given(files(), st.integers(1, 80), piece_sizes)
-def test_every_row_is_read_once_however_the_source_is_cut(
+def test_every_row_is_read_once_for_any_split(
     file: File, chunk_bytes: int, piece_bytes: list[int]
 ) -> None:
     found = read_all(file.data, file.dialect, chunk_bytes=chunk_bytes, piece_bytes=piece_bytes)
@@ -31,7 +31,7 @@ def test_every_row_is_read_once_however_the_source_is_cut(
 
 
 @given(files(), starts(), st.integers(1, 80), piece_sizes)
-def test_positions_are_the_sources(
+def test_positions_are_those_in_the_source(
     file: File, start: Cursor, chunk_bytes: int, piece_bytes: list[int]
 ) -> None:
     found = read_all(
@@ -43,7 +43,7 @@ def test_positions_are_the_sources(
 
 
 @given(files(), st.data())
-def test_positions_are_known_in_any_order(file: File, data: st.DataObject) -> None:
+def test_positions_can_be_asked_for_in_any_order(file: File, data: st.DataObject) -> None:
     rows = RowParser(file.dialect, dialect_boundaries(file.dialect)).parse(
         Block(file.data, Cursor(0, 1))
     )

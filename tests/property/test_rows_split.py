@@ -19,12 +19,12 @@ def _ends_of(file: File) -> RowBoundaries:
 
 
 @given(files())
-def test_all_row_ends_are_the_oracles(file: File) -> None:
+def test_row_ends_equal_the_oracles(file: File) -> None:
     assert tuple(_ends_of(file).all(file.data)) == row_ends(file.data, *file.marks)
 
 
 @given(files(), st.data())
-def test_the_last_row_end_of_a_prefix_is_the_greatest_certain_one(
+def test_last_row_end_of_a_prefix_is_the_greatest_certain_one(
     file: File, data: st.DataObject
 ) -> None:
     ends = _ends_of(file)
@@ -34,13 +34,13 @@ def test_the_last_row_end_of_a_prefix_is_the_greatest_certain_one(
 
 
 @given(files(), st.binary(max_size=8))
-def test_no_continuation_takes_a_row_end_back(file: File, following: bytes) -> None:
+def test_certain_row_end_stays_with_any_continuation(file: File, following: bytes) -> None:
     end = _ends_of(file).last(file.data, final=False)
     assert end == 0 or end in row_ends(file.data + following, *file.marks)
 
 
 @given(files())
-def test_the_last_row_end_of_a_whole_buffer_is_its_last_line_end_outside_quotes(
+def test_last_row_end_of_a_whole_buffer_is_its_last_line_end_outside_quotes(
     file: File,
 ) -> None:
     expected = max(terminated_ends(file.data, *file.marks), default=0)
@@ -48,7 +48,7 @@ def test_the_last_row_end_of_a_whole_buffer_is_its_last_line_end_outside_quotes(
 
 
 @given(files(), st.data())
-def test_a_search_finds_the_first_row_end_at_its_offset_or_later(
+def test_search_finds_the_first_row_end_at_its_offset_or_later(
     file: File, data: st.DataObject
 ) -> None:
     ends = _ends_of(file)
@@ -62,7 +62,7 @@ def test_a_search_finds_the_first_row_end_at_its_offset_or_later(
 
 
 @given(files(), st.data())
-def test_a_search_may_start_at_any_row(file: File, data: st.DataObject) -> None:
+def test_search_can_start_at_any_row(file: File, data: st.DataObject) -> None:
     ends = _ends_of(file)
     start = data.draw(st.sampled_from([0, *row_ends(file.data, *file.marks)]))
     offset = data.draw(st.integers(start + 1, max(start, len(file.data)) + 1))
@@ -72,7 +72,7 @@ def test_a_search_may_start_at_any_row(file: File, data: st.DataObject) -> None:
 
 
 @given(files())
-def test_a_buffer_closes_exactly_when_a_line_end_after_it_ends_a_row(file: File) -> None:
+def test_buffer_closes_exactly_when_a_line_end_after_it_ends_a_row(file: File) -> None:
     # Unless that is escaped: then there is text before it.
     text = next(each for each in "xyzuv" if each not in "".join(map(str, file.marks[:4])))
     data = file.data + text.encode() * (file.dialect.escape is not None) + b"\n"

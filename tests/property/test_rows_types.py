@@ -53,13 +53,13 @@ def _read(text: str) -> Number | None:
 
 
 @given(numerals | scribbles | st.text(max_size=5))
-def test_a_number_is_taken_exactly_when_dynamodb_takes_it(text: str) -> None:
+def test_number_is_accepted_exactly_when_dynamodb_accepts_it(text: str) -> None:
     value = decimal_of(text)
     assert (_read(text) is not None) == (value is not None and fits(value))
 
 
 @given(numerals)
-def test_a_number_is_sent_as_it_is_written_but_for_a_plus(text: str) -> None:
+def test_number_keeps_its_spelling_except_for_a_plus(text: str) -> None:
     read = _read(text)
     assume(read is not None)
     assert read is not None
@@ -69,7 +69,7 @@ def test_a_number_is_sent_as_it_is_written_but_for_a_plus(text: str) -> None:
 
 
 @given(numerals)
-def test_a_number_is_sent_with_its_value_in_no_more_than_200_characters(text: str) -> None:
+def test_number_keeps_its_value_in_at_most_200_characters(text: str) -> None:
     read = _read(text)
     assume(read is not None)
     assert read is not None
@@ -78,7 +78,7 @@ def test_a_number_is_sent_with_its_value_in_no_more_than_200_characters(text: st
 
 
 @given(numerals)
-def test_a_numbers_size_is_its_pairs_of_digits(text: str) -> None:
+def test_number_size_counts_pairs_of_digits(text: str) -> None:
     read = _read(text)
     assume(read is not None)
     assert read is not None
@@ -104,7 +104,7 @@ def _spellings(draw: st.DrawFn) -> tuple[str, str]:
 
 
 @given(_spellings() | st.tuples(numerals, numerals))
-def test_two_texts_have_one_value_exactly_when_they_are_equal_numbers(
+def test_spellings_have_one_value_exactly_when_numbers_are_equal(
     texts: tuple[str, str],
 ) -> None:
     first, second = map(_read, texts)

@@ -28,14 +28,14 @@ def units(
 
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("length", [*range(1010, 1030)])
-def test_names_count_too(length: int, known: bool) -> None:
+def test_units_count_names(length: int, known: bool) -> None:
     found, true = units({"k": "S", "name": "S"}, ["k", "x" * length], known=known)
     # An index's end, or a delimiter, may be counted with the row: a little too much is no harm.
     assert true <= found <= (2 if length >= 1016 else 1)
 
 
 @pytest.mark.parametrize("length", [*range(940, 1000)])
-def test_a_number_of_one_digit_counts_two_bytes(length: int) -> None:
+def test_units_count_two_bytes_for_a_number_of_one_digit(length: int) -> None:
     types = {"k": "S"} | {f"n{place}": "N" for place in range(10)}
     found, true = units(types, ["x" * length, *"1234567891"], known=False)
     assert true <= found
@@ -43,18 +43,18 @@ def test_a_number_of_one_digit_counts_two_bytes(length: int) -> None:
 
 
 @pytest.mark.parametrize("length", [*range(980, 1010)])
-def test_a_null_counts_a_byte(length: int) -> None:
+def test_units_count_a_byte_for_a_null(length: int) -> None:
     types = {"k": "S"} | {f"n{place}": "S" for place in range(9)}
     found, true = units(types, ["x" * length, *[""] * 9], known=False, nulls="null")
     assert true <= found
     assert units(types, ["x" * 900, *[""] * 9], known=False, nulls="null") == (1, 1)
 
 
-def test_a_row_of_many_units_has_them_all() -> None:
+def test_units_of_a_large_row_are_all_counted() -> None:
     assert units({"k": "S", "a": "S"}, ["k", "x" * 5000], known=True) == (5, 5)
 
 
-def test_names_alone_can_make_an_item_too_large() -> None:
+def test_row_is_odd_when_names_alone_make_it_too_large() -> None:
     types = {"k": "S"} | {f"{place}{'x' * 60_000}": "S" for place in range(8)}
     row = ["k", *"abcdefgh"]
     built = ItemBuilder(list(types), list(types.values()), TABLE).build(row)
@@ -70,7 +70,7 @@ def examined(types: dict[str, str], rows: list[list[str]], nulls: str = "omit") 
     )
 
 
-def test_good_cells_of_every_type_need_no_builder() -> None:
+def test_no_row_is_odd_with_good_cells_of_every_type() -> None:
     said = "k=S n=N ok=BOOL b=B ss=SS ns=NS bs=BS m=M l=L none=NULL at=epoch"
     types = dict(each.split("=") for each in said.split())
     row = ["é", "1.5", "no", "AP8=", '["é"]', "[1]", '["AA=="]', '{"é": "é"}', "[]", "null", "0"]
@@ -83,12 +83,12 @@ def test_good_cells_of_every_type_need_no_builder() -> None:
 
 
 @pytest.mark.parametrize("nulls", ["omit", "null", "empty", "reject"])
-def test_nulls_need_no_builder_but_to_be_rejected(nulls: str) -> None:
+def test_row_with_a_null_is_odd_only_when_nulls_are_rejected(nulls: str) -> None:
     window = examined({"a": "S", "k": "S", "b": "N"}, [["", "k", ""], ["a", "k", "1"]], nulls)
     assert window.odd == ({0} if nulls == "reject" else set())
 
 
-def test_a_document_counts_more_than_its_text() -> None:
+def test_units_of_a_document_exceed_those_of_its_text() -> None:
     # Of `1,` DynamoDB counts three bytes.
     many = "[" + ",".join("1" * 400) + "]"
     assert units({"k": "S", "l": "L"}, ["k", many], known=False) == (2, 2)
@@ -96,7 +96,7 @@ def test_a_document_counts_more_than_its_text() -> None:
 
 
 @pytest.mark.parametrize("rows", [[["", ""], ["a", ""], ["", "1"], ["a", "1"]], [["", ""]]])
-def test_without_a_key_any_attribute_may_be_missing(rows: list[list[str]]) -> None:
+def test_any_attribute_can_be_missing_without_a_key(rows: list[list[str]]) -> None:
     encoder = BatchEncoder(["a", "b"], ["S", "N"], Table("t", "id", ()))
     window = encoder.encode(Columns(len(rows), [*zip(*rows, strict=True)]))
     builder = ItemBuilder(["a", "b"], ["S", "N"], Table("t", "id", ()))
@@ -105,12 +105,12 @@ def test_without_a_key_any_attribute_may_be_missing(rows: list[list[str]]) -> No
     assert window.keys == [()] * len(rows)
 
 
-def test_items_may_have_no_attributes_at_all() -> None:
+def test_item_can_have_no_attributes() -> None:
     window = BatchEncoder([], [], Table("t", "id", ())).encode(Columns(2, []))
     assert window.puts == [put_request({})] * 2
 
 
-def test_rows_without_cells_are_odd_and_take_no_place_of_others() -> None:
+def test_malformed_rows_are_odd_and_others_keep_their_numbers() -> None:
     columns = Columns(4, [["a", "b"], ["1", "x"]], {0, 2})
     window = BatchEncoder(["k", "n"], ["S", "N"], TABLE).encode(columns)
     assert window.odd == {0, 2, 3}

@@ -37,7 +37,7 @@ EVERYTHING: dict[str, Any] = {
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,\t", " : ")])
 @pytest.mark.parametrize("wrapped", [True, False])
 @pytest.mark.parametrize("end", ["\n", "\r\n", " \r\n"])
-def test_an_item_is_what_its_line_says(
+def test_item_equals_its_line(
     ascii_only: bool, separators: tuple[str, str], wrapped: bool, end: str
 ) -> None:
     rows = [
@@ -87,7 +87,7 @@ def test_an_item_is_what_its_line_says(
         ('{"M":{"a":' * 300 + '{"S":""}' + "}}" * 300, "nested_too_deep"),
     ],
 )
-def test_a_bad_value_is_named_and_spoils_no_other(value: str, cause: str) -> None:
+def test_bad_value_is_named_and_spoils_no_other(value: str, cause: str) -> None:
     good = {"id": {"S": "b"}, "x": {"S": "c"}}
     bad = f'{{"id":{{"S":"a"}},"x":{value}}}'
     for before, after in (("", ""), ('{"Item":', "}")):
@@ -102,7 +102,7 @@ def test_a_bad_value_is_named_and_spoils_no_other(value: str, cause: str) -> Non
 @pytest.mark.parametrize(
     "text", ["a\tb", "a\x01b", "a\\x", "\\u12", '"', 'a" "b', '\\ud800"', "\\"]
 )
-def test_a_text_that_is_no_jsons_spoils_no_other(text: str) -> None:
+def test_bad_json_spoils_no_other_row(text: str) -> None:
     good = '{"Item":{"id":{"S":"b"},"x":{"S":"c\\\\"}}}'
     row = f'{{"Item":{{"id":{{"S":"a"}},"x":{{"S":"{text}"}}}}}}'
     item = {"id": {"S": "b"}, "x": {"S": "c\\"}}
@@ -115,7 +115,7 @@ def test_a_text_that_is_no_jsons_spoils_no_other(text: str) -> None:
     ]
 
 
-def test_many_kinds_of_rows_are_told_apart() -> None:
+def test_rows_of_many_shapes_are_kept_apart() -> None:
     rows = [
         {"id": {"S": f"é{number}"}}
         | {f"n{number % 7}": {"N": str(number)}}
@@ -132,7 +132,7 @@ def test_many_kinds_of_rows_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("text", "plain"), [("+1", "1"), ("1E2", "1E2"), ("01", "01"), ("0" * 300 + "1", "1.0E0")]
 )
-def test_numbers_are_sent_as_dynamodb_takes_them(text: str, plain: str) -> None:
+def test_numbers_are_sent_in_a_spelling_that_dynamodb_accepts(text: str, plain: str) -> None:
     for data in (
         lines({"id": {"S": "a"}, "n": {"N": text}}),
         lines({"id": {"S": "a"}, "n": {"NS": [text]}}),
@@ -141,7 +141,7 @@ def test_numbers_are_sent_as_dynamodb_takes_them(text: str, plain: str) -> None:
         assert found["n"] in ({"N": plain}, {"NS": [plain]})
 
 
-def test_a_key_is_of_the_tables_type_or_the_row_is_none() -> None:
+def test_row_is_rejected_when_a_key_has_another_type() -> None:
     assert items(lines({"id": {"N": "1"}}), TYPED) == [("wrong_type", "id")]
     assert items(lines({"id": {"NULL": True}}), TYPED) == [("wrong_type", "id")]
     assert items(lines({"id": {"S": ""}}), TYPED) == [("empty_key", "id")]
@@ -160,13 +160,13 @@ def test_a_key_is_of_the_tables_type_or_the_row_is_none() -> None:
     ]
 
 
-def test_an_attribute_may_be_called_item() -> None:
+def test_attribute_can_be_named_item() -> None:
     rules = replace(TYPED, table=table(("Item", "S")))
     row = {"Item": {"S": "a"}}
     assert items(lines(row, {"Item": row}), rules) == [row, row]
 
 
-def test_keys_of_one_value_are_one() -> None:
+def test_keys_of_equal_value_are_equal() -> None:
     rules = replace(TYPED, table=table(("p", "B"), ("s", "N")))
     data = lines(
         {"p": {"B": "QQ=="}, "s": {"N": "1"}},
@@ -176,7 +176,7 @@ def test_keys_of_one_value_are_one() -> None:
     assert [each.key for each in read(data, rules) if isinstance(each, Item)] == [("QQ==", "1")] * 3
 
 
-def test_a_null_of_dynamodbs_is_a_value_unless_the_run_says_otherwise() -> None:
+def test_null_is_a_value_unless_the_policy_says_otherwise() -> None:
     row = {"id": {"S": "a"}, "x": {"NULL": True}, "l": {"L": [{"NULL": True}]}}
     without = {name: value for name, value in row.items() if name != "x"}
     for rules, expected in (
@@ -191,7 +191,7 @@ def test_a_null_of_dynamodbs_is_a_value_unless_the_run_says_otherwise() -> None:
         assert items(lines({"Item": row}, {"Item": row}), rules) == [expected] * 2
 
 
-def test_a_string_that_stands_for_no_value_is_none() -> None:
+def test_null_marker_is_left_out() -> None:
     row = {"id": {"S": "a"}, "x": {"S": "\\N"}, "l": {"L": [{"S": "\\N"}]}}
     other = row | {"x": {"S": "b"}}
     rules = replace(TYPED, markers=frozenset({"\\N"}))
@@ -200,7 +200,7 @@ def test_a_string_that_stands_for_no_value_is_none() -> None:
     assert items(lines({"id": {"S": "\\N"}}), rules) == [("empty_key", "id")]
 
 
-def test_positions_come_last_and_are_no_attributes_of_the_row() -> None:
+def test_position_comes_last_and_must_not_be_in_the_row() -> None:
     rules = replace(TYPED, mode="last-wins", position_attribute="at", started=1.5)
     row, own = {"id": {"S": "a"}}, {"id": {"S": "a"}, "at": {"S": "b"}}
     found = items(lines(row, own, own, row), rules)
@@ -213,7 +213,7 @@ def test_positions_come_last_and_are_no_attributes_of_the_row() -> None:
     assert found[0]["at"] != found[3]["at"]
 
 
-def test_each_rule_holds_by_itself() -> None:
+def test_each_setting_works_by_itself() -> None:
     row = {"id": {"S": "a"}, "x": {"S": "b"}, "y": {"NULL": True}, "z": {"N": "1"}}
 
     def one(**rules: Any) -> Any:
@@ -230,7 +230,7 @@ def test_each_rule_holds_by_itself() -> None:
     assert one(table=table(("id", "S"), index_keys=[("x", "N", 9)])) == ("wrong_type", "x")
 
 
-def test_a_parquet_files_keys_have_the_tables_type() -> None:
+def test_keys_of_parquet_get_the_tables_type() -> None:
     assert items(lines({"Item": {"id": {"N": "1"}}}), PARQUET) == [{"id": {"S": "1"}}]
     assert items(lines({"Item": {"id": {"NULL": True}}}), PARQUET) == [("empty_key", "id")]
     assert items(lines({"Item": {"id": {"S": "a"}, "x": {"N": "NaN"}}}), PARQUET) == [
@@ -238,7 +238,7 @@ def test_a_parquet_files_keys_have_the_tables_type() -> None:
     ]
 
 
-def test_attributes_are_declared_renamed_dropped_and_composed() -> None:
+def test_attributes_are_typed_renamed_dropped_and_composed() -> None:
     mapping = changes({"a": "b"}, ["0"], {"id": "{kind}#{n}"})
     rules = replace(TYPED, types={"when": "epoch", "n": "S"}, changes=mapping)
     row = {
@@ -259,7 +259,7 @@ def test_attributes_are_declared_renamed_dropped_and_composed() -> None:
     ]
 
 
-def test_an_incremental_export_puts_and_deletes() -> None:
+def test_incremental_export_puts_and_deletes() -> None:
     metadata = {"WriteTimestampMicros": {"N": "1680109764000000"}}
     keys = {"id": {"S": "a"}}
     old, new = {**keys, "x": {"N": "1"}}, {**keys, "x": {"N": "2"}}
@@ -304,5 +304,5 @@ def test_an_incremental_export_puts_and_deletes() -> None:
         ({"Item": {"id": {"S": "a"}, "x": 1}}, ("bad_attribute", "x")),
     ],
 )
-def test_a_line_that_is_none_of_an_export_is_told(row: Any, found: tuple[str, str | None]) -> None:
+def test_line_that_is_not_of_an_export_is_rejected(row: Any, found: tuple[str, str | None]) -> None:
     assert items(lines(row), EXPORT) == [found]

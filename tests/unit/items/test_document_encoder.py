@@ -32,7 +32,7 @@ def _defect(row: Any, rules: DocumentRules = JSON) -> Defect:
     return found
 
 
-def test_values_have_their_own_types() -> None:
+def test_values_keep_their_json_types() -> None:
     row = (
         '{"id":"a\\u00e9\\n\\"","n":-1.50,"big":12345678901234567890123456789012345678,'
         '"ok":true,"no":false,"e":"","l":[1,"1",null,[]],"m":{"x":{"y":1e2}},"é":"漢😀"}'
@@ -50,7 +50,7 @@ def test_values_have_their_own_types() -> None:
     }
 
 
-def test_rows_need_not_be_alike() -> None:
+def test_rows_can_have_different_attributes() -> None:
     data = lines(
         {"id": "a", "x": 1},
         {"id": "b", "x": "1"},
@@ -69,7 +69,7 @@ def test_rows_need_not_be_alike() -> None:
     ]
 
 
-def test_a_line_of_white_space_is_no_row() -> None:
+def test_line_of_white_space_is_skipped() -> None:
     data = b'\n \n{"id":"a"}\r\n\t\r\n\r\n  {"id":"b"} \r\n\x0c\n{"id":\r"c"}'
     assert items(data, JSON) == [
         {"id": {"S": "a"}},
@@ -80,7 +80,7 @@ def test_a_line_of_white_space_is_no_row() -> None:
 
 
 @pytest.mark.parametrize("text", [text for text in NOT_JSON if text.strip() and "\n" not in text])
-def test_a_line_that_is_no_json_spoils_no_other(text: str) -> None:
+def test_bad_json_spoils_no_other_row(text: str) -> None:
     data = lines('{"id":"a"}', text, '{"id":"b"}')
     assert items(data, JSON) == [{"id": {"S": "a"}}, ("bad_json", None), {"id": {"S": "b"}}]
 
@@ -88,7 +88,7 @@ def test_a_line_that_is_no_json_spoils_no_other(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["1", '"a"', "null", "true", "[]", '[{"id":"a"}]', "[[]]", "-0.1e1"]
 )
-def test_a_row_is_an_object(text: str) -> None:
+def test_row_is_rejected_unless_it_is_an_object(text: str) -> None:
     data = lines(text, '{"id":"b"}')
     assert items(data, JSON) == [("not_an_object", None), {"id": {"S": "b"}}]
 
@@ -126,7 +126,7 @@ def test_a_row_is_an_object(text: str) -> None:
         ('{"id":"' + "é" * 1025 + '"}', "key_too_long", "id"),
     ],
 )
-def test_a_bad_row_is_named_and_spoils_no_other(
+def test_bad_row_is_named_and_spoils_no_other(
     row: str | bytes, cause: str, column: str | None
 ) -> None:
     good = '{"id":"b","x":1}'
@@ -136,18 +136,18 @@ def test_a_bad_row_is_named_and_spoils_no_other(
 
 
 @pytest.mark.parametrize("text", ["0", "-0", "1.0", "1E2", "0.10", "1e-130", "-9.9e125"])
-def test_numbers_stay_as_they_are_written(text: str) -> None:
+def test_numbers_keep_their_spelling(text: str) -> None:
     assert _one(f'{{"id":"a","x":{text}}}') == {"id": {"S": "a"}, "x": {"N": text}}
 
 
-def test_texts_may_hold_anything_that_json_can_write() -> None:
+def test_text_can_hold_any_character() -> None:
     said = "".join(map(chr, range(0x250))) + "\u2028\ud7ff\ue000\uffff\U0010ffff"
     for row in ({"id": "a", "x": said}, {"id": said, said: said, "x": [said]}):
         assert set(map(str, _one(row))) == set(row)
         assert _one(row)["x"] in ({"S": said}, {"L": [{"S": said}]})
 
 
-def test_a_key_has_the_tables_type() -> None:
+def test_key_gets_the_tables_type() -> None:
     rules = DocumentRules(table(("p", "S"), ("s", "N")))
     assert _one({"s": "1.0", "p": 7, "x": "1"}, rules) == {
         "s": {"N": "1.0"},
@@ -165,7 +165,7 @@ def test_a_key_has_the_tables_type() -> None:
     assert _one('{"p":"a","s":1e126}', rules) == ("number_out_of_range", "s")
 
 
-def test_a_binary_key_is_base64() -> None:
+def test_binary_key_is_read_as_base64() -> None:
     rules = DocumentRules(table(("p", "B")))
     found = read(lines({"p": "QQ=="}, {"p": "QR=="}, {"p": "?"}, {"p": ""}), rules)
     assert [each.key if isinstance(each, Item) else each.cause for each in found] == [
@@ -176,7 +176,7 @@ def test_a_binary_key_is_base64() -> None:
     ]
 
 
-def test_a_key_of_an_index_fits_it_or_is_not_there() -> None:
+def test_index_key_fits_its_type_or_is_missing() -> None:
     keys = [("g", "S", 2048), ("h", "N", 1024), ("g", "S", 1024)]
     rules = DocumentRules(table(("id", "S"), index_keys=keys))
     assert _one({"id": "a", "g": "b", "h": 1}, rules) == {
@@ -204,7 +204,7 @@ def test_a_key_of_an_index_fits_it_or_is_not_there() -> None:
         ("reject", ("null_value", "x")),
     ],
 )
-def test_a_null_is_what_the_policy_says(policy: str, expected: object) -> None:
+def test_null_becomes_what_the_policy_says(policy: str, expected: object) -> None:
     rules = DocumentRules(BY_ID, types={"n": "N"}, nulls=policy, markers=frozenset({"\\N"}))
     assert _one({"id": "a", "x": None, "n": None}, rules) == expected
     assert _one({"id": "a", "x": "\\N", "n": "\\N"}, rules) == expected
@@ -216,7 +216,7 @@ def test_a_null_is_what_the_policy_says(policy: str, expected: object) -> None:
     }
 
 
-def test_each_rule_holds_by_itself() -> None:
+def test_each_setting_works_by_itself() -> None:
     row = {"id": "a", "x": "b", "y": None, "z": 1}
     item = {"id": {"S": "a"}, "x": {"S": "b"}, "z": {"N": "1"}}
     without = {"id": {"S": "a"}, "z": {"N": "1"}}
@@ -228,7 +228,7 @@ def test_each_rule_holds_by_itself() -> None:
     assert _one(row, replace(JSON, changes=changes(set={"x": "{id}"}))) == item | {"x": {"S": "a"}}
 
 
-def test_a_declared_type_is_made_of_text_and_of_numbers() -> None:
+def test_declared_type_is_read_from_strings_and_numbers() -> None:
     types = {
         "n": "N",
         "s": "S",
@@ -299,7 +299,7 @@ def test_attributes_are_renamed_dropped_and_composed() -> None:
     assert _one({"id": "a", "n": [], "ok": 1, "s": "x"}, rules) == ("wrong_type", "n")
 
 
-def test_an_item_of_400_kb_and_not_a_byte_more() -> None:
+def test_item_can_have_400_kb_and_no_more() -> None:
     most = "x" * (MAX_ITEM_BYTES - len("id") - len("k") - len("text"))
     (found,) = read(lines({"id": "k", "text": most}), JSON)
     assert isinstance(found, Item)
@@ -313,14 +313,14 @@ def test_an_item_of_400_kb_and_not_a_byte_more() -> None:
 
 @pytest.mark.parametrize("value", [[], {}, 1, "", True, [0], {"a": 0}, [[]], [None]])
 @pytest.mark.parametrize("count", [90, 130, 180, 260, 400])
-def test_rows_of_many_small_values(value: object, count: int) -> None:
+def test_item_of_many_small_values_is_limited_to_400_kb(value: object, count: int) -> None:
     row = {"id": "k"} | {f"n{number:03}": value for number in range(count)}
     assert len(_one(row)) == count + 1
     typed = replace(JSON, typed=True, native=True)
     assert len(_one(_one(row), typed)) == count + 1
 
 
-def test_a_row_with_more_values_than_an_item_has_is_not_even_read() -> None:
+def test_row_with_too_many_values_is_rejected_unparsed() -> None:
     row = '{"id":"k","l":[' + "1," * 1_000_001 + "1]}"
     found = DocumentEncoder(JSON).build(row.encode(), 0)
     assert found == Defect("item_too_large", "more than 1000000 values; no item has as many")
@@ -337,7 +337,7 @@ def test_a_row_with_more_values_than_an_item_has_is_not_even_read() -> None:
 
 @pytest.mark.parametrize("size", [1, 900, 1000, 1024, 1100, 5000, 100_000, 150_000, 300_000])
 @pytest.mark.parametrize("text", ["x", "é", '"', "\x01", "漢"])
-def test_rows_of_any_size(size: int, text: str) -> None:
+def test_rows_of_any_size_are_encoded(size: int, text: str) -> None:
     said = text * (size // len(text.encode()))
     for row in ({"id": "k", "x": said}, {"id": "k", "x": [said]}):
         assert "x" in _one(row)
@@ -368,7 +368,7 @@ def test_bad_values_are_found_among_nulls() -> None:
     ]
 
 
-def test_many_kinds_of_rows_are_told_apart() -> None:
+def test_rows_of_many_shapes_are_kept_apart() -> None:
     rows = [
         {
             "id": f"{number}",
@@ -383,7 +383,7 @@ def test_many_kinds_of_rows_are_told_apart() -> None:
         assert item.keys() == {name for name, value in row.items() if value is not None}
 
 
-def test_modes_make_what_they_send() -> None:
+def test_mode_decides_what_is_sent() -> None:
     row = '{"id":"a","x":[1]}'
     data = lines(row, row)
 
@@ -422,13 +422,13 @@ def test_modes_make_what_they_send() -> None:
     assert _one('{"id":"a","at":1}', last) == ("duplicate_name", "at")
 
 
-def test_a_deletion_looks_at_keys_alone() -> None:
+def test_deletion_checks_keys_only() -> None:
     rules = replace(JSON, mode="delete")
     assert _one({"id": "a", "x": [None], "n": "1" * 39}, rules) == {"id": {"S": "a"}}
     assert _one('{"id":"a","n":1E400,"m":{"":1}}', rules) == {"id": {"S": "a"}}
 
 
-def test_what_is_no_utf8_is_a_reject_wherever_it_stands() -> None:
+def test_bad_utf_8_is_rejected_wherever_it_stands() -> None:
     rules = replace(JSON, mode="delete")
     good, bad = b'{"id":"a","x":"b"}', b'{"id":"a","x":"\xff"}'
     assert items(lines(good, bad, b'{"x":1}', bad), rules) == [
@@ -439,7 +439,7 @@ def test_what_is_no_utf8_is_a_reject_wherever_it_stands() -> None:
     ]
 
 
-def test_a_table_without_keys_takes_everything() -> None:
+def test_any_item_fits_a_table_without_keys() -> None:
     rules = DocumentRules(table())
     assert items(lines({}, {"a": 1}, {"a": None, "b": "c"}, {"b": "c", "a": None}), rules) == [
         {},
@@ -449,7 +449,7 @@ def test_a_table_without_keys_takes_everything() -> None:
     ]
 
 
-def test_a_reject_does_not_carry_the_rows_data() -> None:
+def test_defect_contains_no_row_data() -> None:
     secret = "s3cret" * 1000
     for row in (
         {"id": secret},

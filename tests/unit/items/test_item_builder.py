@@ -35,41 +35,41 @@ def _item(built: Item | Defect) -> Item:
     return built
 
 
-def test_an_item_has_its_columns_types() -> None:
+def test_attributes_have_the_types_of_columns() -> None:
     item = _item(_builder("id=S,year=N,ok=BOOL").build(["a", "+1999", "Yes"]))
     assert item.attributes == {"id": {"S": "a"}, "year": {"N": "1999"}, "ok": {"BOOL": True}}
     assert item.key == ("a",)
 
 
-def test_an_empty_cell_is_no_attribute() -> None:
+def test_empty_cell_is_left_out() -> None:
     item = _item(_builder("id=S,a=S,n=N,b=BOOL").build(["x", "", "", ""]))
     assert item.attributes == {"id": {"S": "x"}}
     assert item.size == 3
 
 
-def test_a_key_is_partition_and_sort_key_in_this_order() -> None:
+def test_key_is_partition_key_then_sort_key() -> None:
     table = _table(("p", "S"), ("s", "N"))
     item = _item(_builder("s=N,x=S,p=S", table).build(["1.0", "y", "a"]))
     assert item.key == ("a", "1")
 
 
 @pytest.mark.parametrize("text", ["1", "1.0", "+1", "01", "10e-1", "0.1E1"])
-def test_numbers_of_one_value_are_one_key(text: str) -> None:
+def test_equal_numbers_are_one_key(text: str) -> None:
     builder = _builder("id=N", _table(("id", "N")))
     assert _item(builder.build([text])).key == _item(builder.build(["1"])).key
 
 
-def test_texts_that_look_alike_are_two_keys() -> None:
+def test_texts_that_look_alike_are_different_keys() -> None:
     builder = _builder("id=S")
     assert _item(builder.build(["caf\u00e9"])).key != _item(builder.build(["cafe\u0301"])).key
 
 
-def test_a_size_counts_names_and_values_in_utf_8() -> None:
+def test_size_counts_utf_8_bytes_of_names_and_values() -> None:
     item = _item(_builder("id=S,né=S,n=N,b=BOOL").build(["漢", "€", "-15", "no"]))
     assert item.size == (2 + 3) + (3 + 3) + (1 + 3) + (1 + 1)
 
 
-def test_an_item_of_400_kb_and_not_a_byte_more() -> None:
+def test_item_can_have_400_kb_and_no_more() -> None:
     assert MAX_ITEM_BYTES == 409_600
     builder = _builder("id=S,text=S")
     most = "x" * (409_600 - len("id") - len("k") - len("text"))
@@ -80,7 +80,7 @@ def test_an_item_of_400_kb_and_not_a_byte_more() -> None:
     assert isinstance(builder.build(["k", most[:-3] + "漢漢"]), Defect)
 
 
-def test_a_row_has_as_many_fields_as_the_file_has_columns() -> None:
+def test_row_is_rejected_with_another_number_of_fields() -> None:
     builder = _builder("id=S,a=S")
     for fields in (["k"], ["k", "a", ""]):
         assert builder.build(fields) == Defect(
@@ -88,7 +88,7 @@ def test_a_row_has_as_many_fields_as_the_file_has_columns() -> None:
         )
 
 
-def test_a_key_is_not_empty() -> None:
+def test_row_is_rejected_with_an_empty_key() -> None:
     builder = _builder("a=S,id=S,s=N", _table(("id", "S"), ("s", "N")))
     assert builder.build(["a", "", "1"]) == Defect("empty_key", "the key attribute is empty", 1)
     assert builder.build(["a", "k", ""]) == Defect("empty_key", "the key attribute is empty", 2)
@@ -96,7 +96,7 @@ def test_a_key_is_not_empty() -> None:
 
 @pytest.mark.parametrize("letter", ["x", "é", "漢", "😀"])
 @pytest.mark.parametrize(("column", "limit"), [(0, 2048), (1, 1024)])
-def test_a_key_has_its_limit_in_bytes(letter: str, column: int, limit: int) -> None:
+def test_key_is_limited_in_bytes(letter: str, column: int, limit: int) -> None:
     builder = _builder("id=S,s=S,x=S", _table(("id", "S"), ("s", "S")))
     fields = ["k", "k", "x" * 5000]
     whole, rest = divmod(limit, len(letter.encode()))
@@ -108,7 +108,7 @@ def test_a_key_has_its_limit_in_bytes(letter: str, column: int, limit: int) -> N
     )
 
 
-def test_an_indexs_keys_have_limits_too_and_may_be_empty() -> None:
+def test_index_key_is_limited_and_can_be_empty() -> None:
     table = _table(("id", "S"), index_keys=(("g", "S", 2048), ("h", "S", 1024), ("absent", "S", 9)))
     builder = _builder("id=S,g=S,h=S", table)
     assert "g" not in _item(builder.build(["k", "", ""])).attributes
@@ -119,7 +119,7 @@ def test_an_indexs_keys_have_limits_too_and_may_be_empty() -> None:
         assert (built.cause, built.column) == ("key_too_long", column)
 
 
-def test_the_smaller_limit_holds_where_a_column_is_two_keys() -> None:
+def test_smaller_limit_holds_when_a_column_is_two_keys() -> None:
     for order in (1, -1):
         index = (("id", "S", 1024), ("g", "S", 2048), ("g", "S", 1024))[::order]
         builder = _builder("id=S,g=S", _table(("id", "S"), index_keys=index))
@@ -137,14 +137,14 @@ def test_the_smaller_limit_holds_where_a_column_is_two_keys() -> None:
         ("k,1,maybe", 2, "not_a_boolean"),
     ],
 )
-def test_a_bad_value_is_named_by_its_column(text: str, column: int, cause: str) -> None:
+def test_defect_names_the_column(text: str, column: int, cause: str) -> None:
     built = _builder("id=S,n=N,b=BOOL").build(text.split(","))
     assert isinstance(built, Defect)
     assert (built.cause, built.column) == (cause, column)
     assert built.detail
 
 
-def test_a_reject_does_not_carry_the_rows_data() -> None:
+def test_defect_contains_no_row_data() -> None:
     secret = "s3cret" * 1000
     for fields in (["", secret], [secret, "1"], ["k", secret]):
         built = _builder("id=S,n=N").build(fields)
@@ -163,25 +163,25 @@ def test_a_reject_does_not_carry_the_rows_data() -> None:
         ["k", "", "0" * 300_000],
     ],
 )
-def test_an_item_says_how_much_of_a_request_it_takes(fields: list[str]) -> None:
+def test_wire_bytes_cover_the_items_json(fields: list[str]) -> None:
     item = _item(_builder("id=S,text=S,n=N").build(fields))
     assert len(json.dumps(item.attributes)) <= item.wire_bytes < 7 * 409_600
 
 
 @pytest.mark.parametrize("member", ['""', "0", "null", "true", "[]", "{}", '"\\u0001"'])
-def test_a_document_says_how_much_of_a_request_it_takes(member: str) -> None:
+def test_wire_bytes_cover_a_documents_json(member: str) -> None:
     item = _item(_builder("id=S,list=L").build(["k", f"[{','.join([member] * 3000)}]"]))
     assert len(json.dumps(item.attributes)) <= item.wire_bytes
 
 
-def test_names_that_need_escapes_take_their_share() -> None:
+def test_wire_bytes_cover_escapes_in_names() -> None:
     name = "\x01" * 60
     table = _table((name, "N"))
     item = _item(ItemBuilder([name], ["N"], table).build(["0" * 60 + "1"]))
     assert len(json.dumps(item.attributes)) <= item.wire_bytes
 
 
-def test_a_hundred_thousand_columns() -> None:
+def test_row_of_a_hundred_thousand_columns_is_built() -> None:
     names = [f"c{number}" for number in range(100_000)]
     builder = ItemBuilder(names, ["S"] * 100_000, _table(("c99999", "S")))
     sparse = [""] * 99_990 + ["x"] * 10
@@ -208,31 +208,31 @@ ALL_TYPES = "id=S,S=S,N=N,BOOL=BOOL,B=B,SS=SS,NS=NS,BS=BS,M=M,L=L,NULL=NULL,epoc
         ("empty", {"S": {"S": ""}, "B": {"B": ""}, "M": {"M": {}}, "L": {"L": []}}),
     ],
 )
-def test_what_a_null_becomes(policy: str, there: dict[str, object]) -> None:
+def test_null_becomes_what_the_policy_says(policy: str, there: dict[str, object]) -> None:
     item = _item(_with_nulls(policy, ALL_TYPES).build(["k", *[""] * 11]))
     assert item.attributes == {"id": {"S": "k"}, **there}
 
 
-def test_a_null_can_be_a_reason_to_reject() -> None:
+def test_null_is_rejected_under_policy_reject() -> None:
     built = _with_nulls("reject", "id=S,a=S,b=N").build(["k", "a", ""])
     assert built == Defect("null_value", "no value, and nulls are to be rejected", 2)
 
 
 @pytest.mark.parametrize("policy", ["omit", "null", "empty", "reject"])
-def test_a_key_is_never_null(policy: str) -> None:
+def test_key_is_never_null(policy: str) -> None:
     built = _with_nulls(policy, "id=S,a=S").build(["", "a"])
     assert isinstance(built, Defect)
     assert (built.cause, built.column) == ("empty_key", 0)
 
 
 @pytest.mark.parametrize("policy", ["null", "empty"])
-def test_an_indexs_key_is_left_out_since_dynamodb_takes_neither_there(policy: str) -> None:
+def test_empty_index_key_is_left_out_under_any_policy(policy: str) -> None:
     table = _table(("id", "S"), index_keys=(("g", "S", 2048), ("h", "B", 1024)))
     item = _item(_with_nulls(policy, "id=S,g=S,h=B,i=S", table).build(["k", "", "", ""]))
     assert item.attributes.keys() == {"id", "i"}
 
 
-def test_a_binary_key_has_its_limit_in_bytes_of_its_own() -> None:
+def test_binary_key_is_limited_in_decoded_bytes() -> None:
     builder = _builder("id=B,s=B,x=B", _table(("id", "B"), ("s", "B")))
     fields = [base64.b64encode(b"\0" * size).decode() for size in (2048, 1024, 5000)]
     assert isinstance(builder.build(fields), Item)
@@ -244,7 +244,7 @@ def test_a_binary_key_has_its_limit_in_bytes_of_its_own() -> None:
         )
 
 
-def test_a_time_is_a_key_of_numbers() -> None:
+def test_time_can_be_a_number_key() -> None:
     builder = _builder("id=epoch", _table(("id", "N")))
     for text in ("2024-02-29", "1709164800", "1709164800000"):
         assert _item(builder.build([text])).key == ("1709164800",)

@@ -30,7 +30,7 @@ def made(row: list[str] = ROW, **mapping: Any) -> dict[str, str]:
     return dict(zip(layout.attributes, layout.row(row), strict=True))
 
 
-def test_a_single_table_design() -> None:
+def test_layout_makes_a_single_table_design() -> None:
     assert made(
         rename={"name": "title"},
         drop=["id"],
@@ -38,7 +38,7 @@ def test_a_single_table_design() -> None:
     ) == {"title": "Ada", "year": "1815", "pk": "USER#7", "sk": "1815#Ada", "type": "USER"}
 
 
-def test_nothing_is_to_be_changed() -> None:
+def test_layout_is_plain_without_a_mapping() -> None:
     layout = laid_out()
     columns = Columns(1, [["7"], ["Ada"], ["1815"]])
     assert layout.is_plain
@@ -46,12 +46,12 @@ def test_nothing_is_to_be_changed() -> None:
     assert layout.row(ROW) is ROW
 
 
-def test_braces_that_are_text() -> None:
+def test_doubled_braces_are_text() -> None:
     found = made(set={"x": "{{{id}}}", "y": "{{id}}"})
     assert (found["x"], found["y"]) == ("{7}", "{id}")
 
 
-def test_what_is_composed_of_something_empty_is_empty() -> None:
+def test_composed_attribute_is_empty_when_a_part_is() -> None:
     row = ["", "Ada", "1815"]
     assert made(row, set={"pk": "USER#{id}", "sk": "{name}"})["pk"] == ""
     assert ItemLayout.of(["id"], ColumnChanges.of(set={"pk": "USER#{id}"}), ["NULL"]).row(
@@ -62,17 +62,17 @@ def test_what_is_composed_of_something_empty_is_empty() -> None:
     ]
 
 
-def test_a_column_is_set_in_its_place_and_of_itself() -> None:
+def test_column_can_be_set_in_place_from_itself() -> None:
     layout = laid_out(set={"id": "BOOK#{id}"})
     assert layout.attributes == ("id", "name", "year")
     assert layout.row(ROW) == ["BOOK#7", "Ada", "1815"]
 
 
-def test_columns_may_change_names() -> None:
+def test_columns_can_swap_names() -> None:
     assert made(rename={"id": "name", "name": "id"}) == {"name": "7", "id": "Ada", "year": "1815"}
 
 
-def test_templates_name_the_files_columns_also_those_that_are_renamed() -> None:
+def test_templates_use_names_of_the_file() -> None:
     assert made(rename={"id": "key"}, set={"pk": "{id}"})["pk"] == "7"
     with pytest.raises(UnknownColumn, match=r"'key' is a part of what 'pk' is set to, and is none"):
         laid_out(rename={"id": "key"}, set={"pk": "{key}"})
@@ -86,7 +86,7 @@ def test_templates_name_the_files_columns_also_those_that_are_renamed() -> None:
         ({"set": {"pk": "{id:05}"}}, "'id:05' is a part of what 'pk' is set to"),
     ],
 )
-def test_a_column_that_there_is_none_of(mapping: dict[str, Any], words: str) -> None:
+def test_unknown_column_is_refused(mapping: dict[str, Any], words: str) -> None:
     with pytest.raises(UnknownColumn, match=words):
         laid_out(**mapping)
 
@@ -103,7 +103,7 @@ def test_a_column_that_there_is_none_of(mapping: dict[str, Any], words: str) -> 
         ),
     ],
 )
-def test_two_of_one_name(mapping: dict[str, Any], words: str) -> None:
+def test_two_attributes_of_one_name_are_refused(mapping: dict[str, Any], words: str) -> None:
     with pytest.raises(DuplicateColumn, match=words):
         laid_out(**mapping)
 
@@ -125,17 +125,17 @@ def test_two_of_one_name(mapping: dict[str, Any], words: str) -> None:
         ({"set": {"x": "{a{id}}"}}, InvalidPayload),
     ],
 )
-def test_what_makes_no_sense_in_any_file(mapping: dict[str, Any], error: type[Exception]) -> None:
+def test_senseless_mapping_is_refused(mapping: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         ColumnChanges.of(**mapping)
 
 
-def test_a_file_without_columns_contradicts_nothing() -> None:
+def test_layout_of_a_file_without_columns_is_empty() -> None:
     layout = laid_out([], rename={"id": "x"}, set={"pk": "{id}"})
     assert layout.attributes == ()
 
 
-def test_a_constant_is_checked_before_any_row() -> None:
+def test_constant_is_checked_before_any_row() -> None:
     layout = laid_out(set={"size": "many", "of": "{id}"})
     layout.check_constants(["S"] * 5)
     layout.check_constants(["S", "S", "S", "S", "N"])
@@ -144,7 +144,7 @@ def test_a_constant_is_checked_before_any_row() -> None:
     laid_out(set={"empty": ""}).check_constants(["S", "S", "S", "N"])
 
 
-def test_a_marker_is_compared_exactly() -> None:
+def test_null_marker_is_compared_exactly() -> None:
     layout = ItemLayout.of(["a", "b", "c"], markers=["NULL", "\\N", ""])
     assert layout.row(["NULL", "null", "\\N"]) == ["", "null", ""]
     columns = layout.apply(Columns(2, [["NULL", "x"], ["null", " NULL"], ["\\N", "N"]]))

@@ -93,7 +93,7 @@ NOT_JSON = [
 
 
 @pytest.mark.parametrize("text", NOT_JSON)
-def test_what_is_no_json_is_told(text: str) -> None:
+def test_parse_refuses_what_is_not_json(text: str) -> None:
     with pytest.raises(BadValue) as caught:
         parse(text)
     assert caught.value.cause == "bad_json"
@@ -124,7 +124,7 @@ def test_what_is_no_json_is_told(text: str) -> None:
         ),
     ],
 )
-def test_what_is_json_becomes_an_attribute(text: str, expected: dict[str, Any]) -> None:
+def test_json_becomes_an_attribute_value(text: str, expected: dict[str, Any]) -> None:
     assert attribute_of_json(text) == expected
 
 
@@ -144,7 +144,7 @@ def test_what_is_json_becomes_an_attribute(text: str, expected: dict[str, Any]) 
         "9.9e125",
     ],
 )
-def test_a_number_stays_as_it_is_written(text: str) -> None:
+def test_number_keeps_its_spelling(text: str) -> None:
     assert attribute_of_json(text) == {"N": text}
     assert attribute_of_json(f"[{text}]") == {"L": [{"N": text}]}
 
@@ -173,19 +173,19 @@ def test_a_number_stays_as_it_is_written(text: str) -> None:
         ("[" * 100_000 + "]" * 100_000, "nested_too_deep"),
     ],
 )
-def test_what_dynamodb_has_no_place_for_is_told(text: str, cause: str) -> None:
+def test_value_that_dynamodb_refuses_is_refused(text: str, cause: str) -> None:
     with pytest.raises(BadValue) as caught:
         attribute_of_json(text)
     assert caught.value.cause == cause
 
 
-def test_a_name_may_have_as_many_bytes_as_dynamodb_lets_it() -> None:
+def test_name_can_have_64_kb_and_no_more() -> None:
     for name in ("a" * 65_535, "\u20ac" * 21_845):
         assert attribute_of_json(json.dumps({name: 1})) == {"M": {name: {"N": "1"}}}
 
 
 @pytest.mark.parametrize(("before", "after"), [("[", "]"), ('{"a":', "}")])
-def test_32_levels_and_no_more(before: str, after: str) -> None:
+def test_nesting_can_have_32_levels_and_no_more(before: str, after: str) -> None:
     # What is innermost is a level of its own.
     for levels in (MAX_DEPTH - 1, MAX_DEPTH, 500, sys.getrecursionlimit() + 500):
         text = before * levels + "1" + after * levels
@@ -197,7 +197,7 @@ def test_32_levels_and_no_more(before: str, after: str) -> None:
         assert caught.value.cause == "nested_too_deep"
 
 
-def test_a_defect_does_not_tell_the_data() -> None:
+def test_defect_contains_no_row_data() -> None:
     for text in ('{"s3cret": s3cret}', '{"s3cret":1,"s3cret":1}', '"s3cret\\ud800"', "s3cret"):
         with pytest.raises(BadValue) as caught:
             attribute_of_json(text)
@@ -214,7 +214,7 @@ def test_a_defect_does_not_tell_the_data() -> None:
         ("NaN", "NaN is no JSON"),
     ],
 )
-def test_a_defect_says_where(text: str, words: str) -> None:
+def test_defect_says_where_json_ends(text: str, words: str) -> None:
     with pytest.raises(BadValue) as caught:
         parse(text)
     assert words in caught.value.detail

@@ -46,7 +46,7 @@ from ddbload.items.typed_values import epoch_seconds
         ("2024.0", 2024),
     ],
 )
-def test_a_time(text: str, seconds: int) -> None:
+def test_epoch_seconds_reads_times(text: str, seconds: int) -> None:
     assert epoch_seconds(text) == seconds
 
 
@@ -60,13 +60,13 @@ def test_a_time(text: str, seconds: int) -> None:
         *("1e9", "1.7E+12", "1,709,210,096", "0x10", "100000000000000000000", "٣", "1709210096s"),
     ],
 )
-def test_no_time(text: str) -> None:
+def test_epoch_seconds_refuses_other_text(text: str) -> None:
     with pytest.raises(BadValue) as caught:
         epoch_seconds(text)
     assert caught.value.cause == "not_a_time"
 
 
 @pytest.mark.parametrize("text", ["2024", "1999", "20240131", "19991231", "20240131235959"])
-def test_a_date_without_dashes_is_not_taken_for_seconds(text: str) -> None:
+def test_date_without_dashes_is_refused(text: str) -> None:
     with pytest.raises(BadValue, match="without dashes; write 2026-01-31"):
         epoch_seconds(text)

@@ -55,17 +55,17 @@ def guessed(*cells: str, nulls: tuple[str, ...] = ()) -> TypeGuess:
         ([], "S", "no cell has anything"),
     ],
 )
-def test_what_is_guessed(cells: list[str], kind: str, why: str) -> None:
+def test_type_is_inferred_from_cells(cells: list[str], kind: str, why: str) -> None:
     inferred = guessed(*cells).inferred()
     assert inferred.type == kind
     assert why in inferred.why
 
 
-def test_what_stands_for_nothing_is_not_looked_at() -> None:
+def test_null_markers_are_ignored() -> None:
     assert guessed("1", "NULL", "", nulls=("NULL",)).inferred().type == "N"
 
 
-def test_blocks_are_looked_at_together() -> None:
+def test_guess_covers_all_blocks() -> None:
     guess = guessed("1", "2")
     guess.add(["x"])
     guess.add(["3"])
@@ -73,13 +73,13 @@ def test_blocks_are_looked_at_together() -> None:
     assert (guess.filled, guess.empty, guess.longest) == (4, 0, 1)
 
 
-def test_examples_are_the_first_that_differ() -> None:
+def test_examples_are_the_first_distinct_cells() -> None:
     guess = guessed("", "b", "b", "a")
     guess.add(["c", "d"])
     assert guess.examples == ["b", "a", "c"]
 
 
-def test_attributes_are_guessed_after_the_mapping() -> None:
+def test_types_are_inferred_after_the_mapping() -> None:
     changes = ColumnChanges.of(rename={"n": "count"}, drop=["zip"], set={"pk": "{n}", "one": "1"})
     layout = ItemLayout.of(["n", "zip", "ok"], changes, ["-"])
     rows = Columns(3, [["1", "-"], ["01", "2"], ["true", "-"]], odd={2})

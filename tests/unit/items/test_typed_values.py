@@ -31,14 +31,16 @@ from tests.unit.items.expected_items import BAD, value_bytes, value_of
         ("M", '{"n": 12345678901234567890.10, "m": {"l": [false]}, "é": "\\u00e9"}', None),
     ],
 )
-def test_a_value(kind: str, text: str, attribute: dict[str, Any] | None) -> None:
+def test_text_is_read_as_a_value_of_its_type(
+    kind: str, text: str, attribute: dict[str, Any] | None
+) -> None:
     value = TEXT_READERS[kind](text)
     if attribute is not None:
         assert value.attribute == attribute
     assert value.size == value_bytes(value_of(kind, text))
 
 
-def test_numbers_in_documents_are_never_floats() -> None:
+def test_numbers_in_documents_keep_all_digits() -> None:
     said = '{"a": [0.1, 1.0, 1E2, 12345678901234567890123456789012345678, -0]}'
     (numbers,) = TEXT_READERS["M"](said).attribute["M"].values()
     texts = ["0.1", "1.0", "1E2", "12345678901234567890123456789012345678", "-0"]
@@ -46,7 +48,7 @@ def test_numbers_in_documents_are_never_floats() -> None:
 
 
 @pytest.mark.parametrize(("kind", "text"), BAD)
-def test_a_text_that_is_no_value(kind: str, text: str) -> None:
+def test_text_is_refused_when_it_is_not_of_its_type(kind: str, text: str) -> None:
     with pytest.raises(BadValue) as caught:
         TEXT_READERS[kind](text)
     assert caught.value.cause == BAD[kind, text]
@@ -55,7 +57,7 @@ def test_a_text_that_is_no_value(kind: str, text: str) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in TYPES if kind != "S"])
 @pytest.mark.parametrize("text", ["s3cret", '["s3cret", nil]', '{"s3cret": s3cret}'])
-def test_a_reason_does_not_carry_the_data(kind: str, text: str) -> None:
+def test_reason_contains_no_row_data(kind: str, text: str) -> None:
     with pytest.raises(BadValue) as caught:
         TEXT_READERS[kind](text)
     assert "s3cret" not in caught.value.detail
@@ -66,5 +68,5 @@ def test_spellings_of_one_binary_are_one_key() -> None:
     assert TEXT_READERS["B"]("QQ==").identity != TEXT_READERS["B"]("Qg==").identity
 
 
-def test_a_time_is_a_number_to_dynamodb() -> None:
+def test_epoch_is_type_n_to_dynamodb() -> None:
     assert [attribute_type(kind) for kind in TYPES if attribute_type(kind) != kind] == ["N"]

@@ -34,7 +34,7 @@ def _columns(data: str, dialect: Dialect, *markers: str) -> list[list[str]]:
     return [[from_octets(cell) for cell in cells] for cells in columns.cells]
 
 
-def test_an_escape_takes_the_meaning_of_what_follows() -> None:
+def test_escape_makes_the_next_character_text() -> None:
     assert _records('a\\,b,\\"c\n"d\\"e\\\\","f""\ng\\\n"\n', BACKSLASH) == [
         ["a,b", '"c'],
         ['d"e\\', 'f"\ng\n'],
@@ -53,18 +53,18 @@ def test_an_escape_takes_the_meaning_of_what_follows() -> None:
         ('a,"b"\\c', "bad_quote", 1),
     ],
 )
-def test_an_escape_of_nothing_is_a_defect(data: str, cause: str, column: int) -> None:
+def test_escape_at_the_end_is_a_defect(data: str, cause: str, column: int) -> None:
     first, last = _records("x,y\\\\\n" + data, BACKSLASH)
     assert first == ["x", "y\\"]
     assert isinstance(last, Defect)
     assert (last.cause, last.column) == (cause, column)
 
 
-def test_a_quote_that_escapes_is_one_that_is_doubled() -> None:
+def test_quote_as_the_escape_means_doubling() -> None:
     assert Dialect(escape='"') == Dialect()
 
 
-def test_a_delimiter_of_several_characters() -> None:
+def test_delimiter_can_have_several_characters() -> None:
     assert _records('a||b|c\n"x||""y"||z|||\n|\n', Dialect("||")) == [
         ["a", "b|c"],
         ['x||"y', "z", "|"],
@@ -74,12 +74,12 @@ def test_a_delimiter_of_several_characters() -> None:
     assert _records('1é€"a""é€"\n', Dialect("é€")) == [["1", 'a"é€']]
 
 
-def test_a_delimiter_may_be_escaped_by_half() -> None:
+def test_escape_before_part_of_a_delimiter_makes_it_text() -> None:
     dialect = Dialect("||", None, "\\")
     assert _records("a\\|||b\\\\||c\n", dialect) == [["a|", "b\\", "c"]]
 
 
-def test_comments_are_no_rows() -> None:
+def test_comments_are_skipped() -> None:
     dialect = Dialect(comment="#")
     rows = _rows('#"x\na,#1\n\n# y\r\n"#\n#",2\n#z', dialect)
     assert rows.records == [["a", "#1"], ["#\n#", "2"]]
@@ -88,7 +88,7 @@ def test_comments_are_no_rows() -> None:
     assert _columns("#a\n1,2\n#b,c\n", dialect) == [["1"], ["2"]]
 
 
-def test_a_bad_row_among_comments_has_its_place() -> None:
+def test_malformed_row_among_comments_has_its_position() -> None:
     rows = _rows('#"x\n"a"b\n#\nc\n', Dialect(comment="#"))
     assert isinstance(rows.records[0], Defect)
     assert rows.records[1] == ["c"]
@@ -103,18 +103,18 @@ def test_a_bad_row_among_comments_has_its_place() -> None:
         ("a||\\N\nb||c\n", Dialect("||", '"', "\\")),
     ],
 )
-def test_a_marker_is_told_apart_before_it_is_unescaped(data: str, dialect: Dialect) -> None:
+def test_marker_is_recognized_before_escapes_are_resolved(data: str, dialect: Dialect) -> None:
     assert _records(data, dialect, "\\N")[0] == ["a", ""]
     assert _records(data, dialect)[0] == ["a", "N"]
 
 
-def test_a_marker_is_a_whole_field_without_quotes() -> None:
+def test_marker_is_a_whole_unquoted_field() -> None:
     data = 'x\\N,"\\N"\n\\N\\N,\\M\n\\N,1\n'
     assert _records(data, BACKSLASH, "\\N") == [["xN", "N"], ["NN", "M"], ["", "1"]]
     assert _columns(data, BACKSLASH, "\\N") == [["xN", "NN", ""], ["N", "M", "1"]]
 
 
-def test_single_byte_encodings_are_read_by_their_bytes() -> None:
+def test_single_byte_encodings_are_split_by_bytes() -> None:
     dialect = Dialect("€", "«", encoding="cp1252")
     rows = _rows(b"caf\xe9\x80\xabx\x80\xab\xab\n\xab\n\x81\x80y\n", dialect)
     assert rows.records == [
@@ -126,12 +126,12 @@ def test_single_byte_encodings_are_read_by_their_bytes() -> None:
     assert _columns("café€«x€«\n", dialect) == [["café"], ["x€"]]
 
 
-def test_ascii_is_not_utf_8() -> None:
+def test_ascii_refuses_utf_8() -> None:
     (record,) = _records("é\n".encode(), Dialect(encoding="ascii"))
     assert record == Defect("bad_encoding", "byte 0xC3 is not ascii here", 0)
 
 
-def test_a_long_field_with_escapes_is_no_deep_recursion() -> None:
+def test_long_field_with_escapes_does_not_recurse() -> None:
     inside = 'a\\"b\\\n' * 300_000
     data = f'1||"{inside}"\n2||b\\|\n'
     (first, second) = _records(data, Dialect("||", '"', "\\"))

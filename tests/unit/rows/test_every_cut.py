@@ -41,12 +41,12 @@ def _start(golden: Golden) -> Cursor:
     return Cursor(len(BYTE_ORDER_MARK) if golden.data.startswith(BYTE_ORDER_MARK) else 0, 1)
 
 
-def test_there_are_files_to_cut() -> None:
+def test_golden_files_are_found() -> None:
     assert len(GOLDEN) > 40
 
 
 @each_file
-def test_a_search_from_every_offset(golden: Golden) -> None:
+def test_first_row_end_is_found_from_every_offset(golden: Golden) -> None:
     data = golden.data[_start(golden).byte :]
     ends = ends_of(_dialect(golden))
     terminated = terminated_ends(data, golden.delimiter, golden.quote)
@@ -56,7 +56,7 @@ def test_a_search_from_every_offset(golden: Golden) -> None:
 
 
 @each_file
-def test_two_pieces_parted_at_every_byte(golden: Golden) -> None:
+def test_rows_are_the_same_when_pieces_part_at_any_byte(golden: Golden) -> None:
     start = _start(golden)
     data = golden.data[start.byte :]
     ends = ends_of(_dialect(golden))
@@ -67,7 +67,7 @@ def test_two_pieces_parted_at_every_byte(golden: Golden) -> None:
 
 
 @each_file
-def test_every_chunk_size(golden: Golden) -> None:
+def test_rows_are_the_same_with_any_chunk_size(golden: Golden) -> None:
     start = _start(golden)
     data = golden.data[start.byte :]
     for chunk_bytes in range(1, len(data) + 2):
@@ -76,7 +76,7 @@ def test_every_chunk_size(golden: Golden) -> None:
 
 
 @each_file
-def test_every_piece_size(golden: Golden) -> None:
+def test_rows_are_the_same_with_any_piece_size(golden: Golden) -> None:
     start = _start(golden)
     data = golden.data[start.byte :]
     for piece_bytes in range(1, min(len(data), 64) + 1):
@@ -89,7 +89,7 @@ def test_every_piece_size(golden: Golden) -> None:
     ("delimiter", "quote", "longest"),
     [(",", '"', 6), ("§", '"', 5), (",", "«", 5), ("€", "😀", 5), (",", None, 5)],
 )
-def test_every_short_text(
+def test_every_short_text_is_read_as_the_oracle_reads_it(
     delimiter: str,
     quote: str | None,
     longest: int,
@@ -119,7 +119,9 @@ def test_every_short_text(
     ],
     ids=str,
 )
-def test_every_short_text_of_other_dialects(dialect: Dialect, symbols: str) -> None:
+def test_every_short_text_of_other_dialects_is_read_as_the_oracle_reads_it(
+    dialect: Dialect, symbols: str
+) -> None:
     alphabet = [symbol.encode(dialect.encoding) for symbol in symbols]
     ends = row_ends_near(dialect, 1)
     _assert_every_text(dialect, ends, alphabet, 4 if len(alphabet) > 4 else 5)

@@ -25,7 +25,7 @@ def _lines(data: bytes) -> list[tuple[int, int]]:
     return found + [(start, len(data))] * (start < len(data))
 
 
-def test_every_short_text() -> None:
+def test_boundaries_match_the_oracle_for_every_short_text() -> None:
     for length in range(6):
         for text in itertools.product(b'a \r\n"\x0c', repeat=length):
             data = bytes(text)
@@ -49,7 +49,7 @@ def test_every_short_text() -> None:
                         assert found == min(later, default=0), (data, offset, start)
 
 
-def test_any_pieces_give_the_same_rows() -> None:
+def test_rows_do_not_depend_on_pieces() -> None:
     data = b'{"a":1}\r\n\n \r\n{"b":\r2}\n{"c"\n:3}\n\r\n{"d":4}'
     expected = None
     for piece_bytes in range(1, len(data) + 1):
@@ -75,7 +75,7 @@ def test_any_pieces_give_the_same_rows() -> None:
     ]
 
 
-def test_a_line_that_is_too_long_is_told_of_as_one_of_json():
+def test_row_too_long_advises_jq_for_json_lines():
     cutter = BlockSplitter(JsonLineBoundaries(), Cursor(0, 1), 4)
     with pytest.raises(RowTooLong, match=r"line 1, byte 0 .*\(jq -c"):
         cutter.feed(b"[1,2]\n", final=True)

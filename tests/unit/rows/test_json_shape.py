@@ -52,12 +52,12 @@ def shape(text: str | bytes, *keys: str, whole: bool = True) -> str | None:
         ('{"a": "x\ny"}', None),
     ],
 )
-def test_shapes(text: str, expected: str | None) -> None:
+def test_shape_is_named(text: str, expected: str | None) -> None:
     assert shape(text) == expected
     assert shape("\n" + text) == expected
 
 
-def test_keys_make_an_item_of_what_looks_like_a_response() -> None:
+def test_object_with_all_keys_is_an_item_even_if_it_looks_like_a_scan() -> None:
     page = '{"Items": [{"id": 1}], "Count": 1, "NextToken": "x"}\n'
     assert shape(page) == shape(page, "id") == shape(page, "Count", "id") == SCAN
     assert shape(page, "Count") is None
@@ -70,7 +70,7 @@ def test_keys_make_an_item_of_what_looks_like_a_response() -> None:
     "cut",
     ["", '"', '"a\\', '"\\u00', '"é', "tr", "-", "1.5", "1e", '{"b', '{"b": [1, ', "[null, "],
 )
-def test_a_sample_that_ends_inside_of_a_value(cut: str) -> None:
+def test_shape_is_named_when_the_sample_ends_inside_a_value(cut: str) -> None:
     for begin, expected in (("[\n", ARRAY), ('{\n"a": ', PRETTY), ('{"Items": [\n', SCAN)):
         text = begin + cut
         assert shape(text, whole=False) == expected
@@ -83,13 +83,13 @@ def test_a_sample_that_ends_inside_of_a_value(cut: str) -> None:
     assert shape("[\n{},\n" + cut) == ARRAY
 
 
-def test_only_a_complete_line_begins_well() -> None:
+def test_file_begins_as_lines_only_when_its_first_line_is_complete() -> None:
     assert begins_as_lines(b'\n {"a": 1}\r\n[', ())
     for data in (b'{"a": 1}', b"[]\n", b'{"a": 1}{}\n', b"x\n", b"\n", b"", b'{"Items": []}\n'):
         assert not begins_as_lines(data, ())
 
 
-def test_the_command() -> None:
+def test_jq_advice_fits_the_shape() -> None:
     assert "jq -c '.[]' FILE" in jq_advice(ARRAY)
     assert "jq -c '.Items[]' FILE" in jq_advice(SCAN)
     assert "jq -c . FILE" in jq_advice(PRETTY)

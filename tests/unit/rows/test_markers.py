@@ -37,21 +37,21 @@ def laid_out(source: Source, data: str, *markers: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
-def test_a_null_and_the_text_that_is_escaped_to_look_like_it(end: str) -> None:
+def test_null_marker_differs_from_text_escaped_to_look_like_it(end: str) -> None:
     data = "\\N\t\\\\N\na\\\\b\tN\n\\NN\t\\N" + end
     found = laid_out(BACKSLASHES, data, "\\N")
     assert found == [["", "\\N"], ["a\\b", "N"], ["NN", ""]]
 
 
-def test_without_markers_an_escape_is_one() -> None:
+def test_escape_is_resolved_without_markers() -> None:
     assert laid_out(BACKSLASHES, "\\N\tx\n") == [["N", "x"]]
 
 
-def test_what_is_quoted_is_no_marker_that_has_an_escape() -> None:
+def test_quoted_field_is_not_a_marker() -> None:
     found = laid_out(QUOTES, '\\N,"\\N"\n"\\\\N",NULL\n"NULL",x\n', "\\N", "NULL")
     assert found == [["", "N"], ["\\N", ""], ["", "x"]]
 
 
-def test_without_an_escape_a_backslash_is_text() -> None:
+def test_backslash_is_text_without_an_escape() -> None:
     found = laid_out(replace(QUOTES, escape=None), '\\N,"\\N"\n\\\\N,x\n', "\\N")
     assert found == [["", ""], ["\\\\N", "x"]]

@@ -29,7 +29,7 @@ FILE = [
 ]
 
 
-def test_every_cause_has_its_line_and_column() -> None:
+def test_reject_line_has_position_and_column_for_every_cause() -> None:
     data = b"\n".join(raw for raw, _, _ in FILE)
     builder = ItemBuilder(list(COLUMNS), list(COLUMNS.values()), TABLE)
     good, bad = [], []

@@ -11,42 +11,42 @@ from ddbload.rows.boundaries.row_boundaries import count_line_ends
 ENDS = dialect_boundaries(Dialect())
 
 
-def test_a_row_ends_after_its_line_end() -> None:
+def test_row_ends_after_its_line_end() -> None:
     assert ENDS.all(b"a\nb\r\nc\rd") == [2, 5, 7, 8]
 
 
-def test_nothing_has_no_rows() -> None:
+def test_empty_buffer_has_no_rows() -> None:
     assert ENDS.all(b"") == []
     assert ENDS.last(b"", final=True) == 0
     assert ENDS.first_from(b"", 1, final=True) == 0
 
 
-def test_line_ends_inside_quotes_end_nothing() -> None:
+def test_line_ends_inside_quotes_end_no_row() -> None:
     assert ENDS.all(b'1,"a\nb\r\n""\r"\n2\n') == [13, 15]
 
 
-def test_a_bare_quote_hides_nothing() -> None:
+def test_bare_quote_hides_no_line_end() -> None:
     assert ENDS.all(b'1,5" disk\n2,3" disk\n') == [10, 20]
 
 
-def test_an_open_quote_hides_the_rest() -> None:
+def test_open_quote_hides_the_rest() -> None:
     data = b'1,a\n2,"b\n3,c\n'
     assert ENDS.all(data) == [4, len(data)]
     assert ENDS.last(data, final=True) == 4
 
 
-def test_a_cr_at_the_end_waits_for_what_follows() -> None:
+def test_cr_at_the_end_is_no_certain_row_end() -> None:
     assert ENDS.last(b"a\nb\r", final=False) == 2
     assert ENDS.last(b"a\nb\r", final=True) == 4
     assert ENDS.first_from(b"a\nb\r", 3, final=False) == 0
     assert ENDS.first_from(b"a\nb\r", 3, final=True) == 4
 
 
-def test_a_cr_before_a_row_of_its_own_does_not_wait() -> None:
+def test_cr_before_another_row_is_a_certain_row_end() -> None:
     assert ENDS.last(b"a\r\r", final=False) == 2
 
 
-def test_a_search_does_not_part_a_crlf() -> None:
+def test_search_does_not_split_a_crlf() -> None:
     data = b"a\r\nb\r\n"
     assert [ENDS.first_from(data, offset, final=True) for offset in range(1, 7)] == [
         *(3, 3, 3),
@@ -54,7 +54,7 @@ def test_a_search_does_not_part_a_crlf() -> None:
     ]
 
 
-def test_a_search_skips_line_ends_inside_quotes() -> None:
+def test_search_skips_line_ends_inside_quotes() -> None:
     data = b'1,"a\nb"\n2,c\n'
     assert [ENDS.first_from(data, offset, final=True) for offset in range(1, 13)] == [
         *[8] * 8,
@@ -62,7 +62,7 @@ def test_a_search_skips_line_ends_inside_quotes() -> None:
     ]
 
 
-def test_a_row_without_a_line_end_is_not_found() -> None:
+def test_search_does_not_find_a_row_without_a_line_end() -> None:
     assert ENDS.first_from(b"a\nb", 3, final=True) == 0
     assert ENDS.last(b"a\nb", final=True) == 2
 
@@ -82,7 +82,7 @@ def test_a_row_without_a_line_end_is_not_found() -> None:
         (b'"a"b","', False),
     ],
 )
-def test_quotes_that_are_closed(data: bytes, closes: bool) -> None:
+def test_closes_tells_whether_quotes_are_closed(data: bytes, closes: bool) -> None:
     assert ENDS.closes(data) is closes
     assert dialect_boundaries(Dialect(quote=None)).closes(data)
 
@@ -91,13 +91,13 @@ def test_quotes_that_are_closed(data: bytes, closes: bool) -> None:
     ("data", "lines"),
     [(b"", 0), (b"ab", 0), (b"\n", 1), (b"\r", 1), (b"\r\n", 1), (b"\r\r\n\n", 3), (b"\n\r", 2)],
 )
-def test_lines_end_at_cr_lf_and_crlf(data: bytes, lines: int) -> None:
+def test_count_line_ends_counts_cr_lf_and_crlf_once(data: bytes, lines: int) -> None:
     assert count_line_ends(data) == lines
     assert count_line_ends(b"\n" + data + b"\n", 1, 1 + len(data)) == lines
 
 
 @pytest.mark.parametrize("quote", ['"', "«", "😀"])
-def test_a_field_of_three_megabytes(quote: str) -> None:
+def test_row_end_is_found_after_a_field_of_three_megabytes(quote: str) -> None:
     inside = f"line, {quote}{quote}\r\n" * 300_000
     field = f"1,{quote}{inside}{quote}\n".encode()
     assert len(field) > 3_000_000

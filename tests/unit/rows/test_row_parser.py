@@ -27,29 +27,29 @@ def _records(data: str | bytes, delimiter: str = ",", quote: str | None = '"') -
     return _rows(data, delimiter, quote).records
 
 
-def test_fields_are_read() -> None:
+def test_fields_are_split_at_delimiters() -> None:
     assert _records('1,a\r\n"2","b ""c"",\nd"\n3,') == [["1", "a"], ["2", 'b "c",\nd'], ["3", ""]]
 
 
-def test_an_empty_line_is_no_row_and_an_empty_field_is() -> None:
+def test_empty_lines_are_skipped_but_empty_fields_are_kept() -> None:
     assert _records('\n\r\na\n\n""\n') == [["a"], [""]]
 
 
-def test_blanks_belong_to_their_field() -> None:
+def test_blanks_are_kept() -> None:
     assert _records(' a , "b" \n') == [[" a ", ' "b" ']]
     assert _records(b" a , b \n\t\n\xff\n")[:2] == [[" a ", " b "], ["\t"]]
 
 
-def test_other_delimiters_and_quotes() -> None:
+def test_delimiter_and_quote_can_be_other_characters() -> None:
     assert _records("1\t'a\tb'\n", "\t", "'") == [["1", "a\tb"]]
     assert _records("1§«a§««b«\n", "§", "«") == [["1", "a§«b"]]
 
 
-def test_without_quotes_a_quote_is_text() -> None:
+def test_quote_is_text_when_the_dialect_has_none() -> None:
     assert _records('"1","a\n', quote=None) == [['"1"', '"a']]
 
 
-def test_nul_is_text_or_a_delimiter() -> None:
+def test_nul_can_be_text_or_the_delimiter() -> None:
     assert _records("a\0b,c\n") == [["a\0b", "c"]]
     assert _records("a\0b\n", "\0") == [["a", "b"]]
 
@@ -67,7 +67,7 @@ def test_nul_is_text_or_a_delimiter() -> None:
         (b'"a\xff\n",b', "bad_encoding", 0),
     ],
 )
-def test_a_bad_row_spoils_no_other(row: bytes, cause: str, column: int) -> None:
+def test_malformed_row_spoils_no_other(row: bytes, cause: str, column: int) -> None:
     before, bad = _records(b'x,"y"\n' + row + b"\n")[:2]
     assert before == ["x", "y"]
     assert isinstance(bad, Defect)
@@ -76,12 +76,12 @@ def test_a_bad_row_spoils_no_other(row: bytes, cause: str, column: int) -> None:
         assert _records(row + b'\nx,"y, z"\n\n""\n')[1:] == [["x", "y, z"], [""]]
 
 
-def test_a_bad_byte_is_shown() -> None:
+def test_defect_shows_the_undecodable_byte() -> None:
     (defect,) = _records(b"caf\xe9\n")
     assert defect == Defect("bad_encoding", "byte 0xE9 is not UTF-8 here", 0)
 
 
-def test_a_place_is_the_sources() -> None:
+def test_position_is_that_in_the_source() -> None:
     rows = _rows('\na\n"b\r\nc"\r\n\nd')
     assert [rows.position(row) for row in range(3)] == [
         Cursor(1001, 51),
@@ -91,7 +91,7 @@ def test_a_place_is_the_sources() -> None:
     assert rows.position(0) == Cursor(1001, 51)
 
 
-def test_after_a_row_comes_the_next_or_an_empty_line() -> None:
+def test_position_after_a_row_is_the_next_line() -> None:
     rows = _rows('a\n\n"b\r\nc"\r\nd')
     assert [rows.after(row) for row in range(3)] == [
         Cursor(1002, 51),
@@ -100,12 +100,12 @@ def test_after_a_row_comes_the_next_or_an_empty_line() -> None:
     ]
 
 
-def test_the_text_of_a_row_is_as_it_stands() -> None:
+def test_raw_text_is_unchanged() -> None:
     rows = _rows(b'a,"b\nc"\r\n\n caf\xe9 \n"x')
     assert [rows.raw(row) for row in range(3)] == ['a,"b\nc"', " caf\udce9 ", '"x']
 
 
-def test_places_of_all_rows_take_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_positions_of_all_rows_take_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = []
 
     def count(data: bytes, start: int = 0, end: int | None = None) -> int:
@@ -121,14 +121,14 @@ def test_places_of_all_rows_take_one_pass(monkeypatch: pytest.MonkeyPatch) -> No
     assert sum(counted) < len(data)
 
 
-def test_a_parser_and_a_splitter_that_differ_are_noticed() -> None:
+def test_split_mismatch_is_raised_when_parser_and_boundaries_differ() -> None:
     rows = _rows("a\nb\n")
     rows.count += 1
     with pytest.raises(SplitMismatch, match=r"byte 1000 and 1004 .* 2 rows and the parser 3"):
         rows.position(0)
 
 
-def test_a_field_of_three_megabytes() -> None:
+def test_field_of_three_megabytes_is_read() -> None:
     inside = "漢,\n" * 600_000
     data = f'1,"{inside}"\n2,b\n'
     assert len(data.encode()) > 3_000_000
@@ -137,14 +137,14 @@ def test_a_field_of_three_megabytes() -> None:
     assert rows.position(1).line == START.line + 600_001
 
 
-def test_a_field_of_three_megabytes_beside_a_bad_row() -> None:
+def test_field_of_three_megabytes_is_read_beside_a_malformed_row() -> None:
     inside = 'a""b\n' * 600_000
     records = _records(f'1,"{inside}"\n2,"b"c\n')
     assert records[0] == ["1", inside.replace('""', '"')]
     assert isinstance(records[1], Defect)
 
 
-def test_a_row_of_a_hundred_thousand_columns() -> None:
+def test_row_of_a_hundred_thousand_columns_is_read() -> None:
     wide = [f"c{number}" for number in range(100_000)]
     assert _records(",".join(wide) + "\n") == [wide]
     records = _records(",".join(wide) + '\n"a"b\n')

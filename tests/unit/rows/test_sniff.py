@@ -22,7 +22,7 @@ def guess(
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_a_delimiter_that_makes_columns(delimiter: str) -> None:
+def test_delimiter_is_the_one_that_makes_columns(delimiter: str) -> None:
     text = "id;name;note\n1;a;x\n2;b;y\n".replace(";", delimiter)
     kind = "tsv" if delimiter == "\t" else "csv"
     assert guess(text) == (kind, delimiter)
@@ -31,7 +31,7 @@ def test_a_delimiter_that_makes_columns(delimiter: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["-", "x.csv", "x.jsonl"])
-def test_what_has_named_columns_or_no_header_is_delimited(name: str) -> None:
+def test_json_name_is_ignored_when_columns_are_given_or_no_header(name: str) -> None:
     cells = b'{"a":1}\n{"a":2}\n'
     assert sniff(cells, name=name, whole=True, header=False).format == "csv"
     assert sniff(cells, name=name, whole=True, header=False, count=1).format == "csv"
@@ -39,12 +39,12 @@ def test_what_has_named_columns_or_no_header_is_delimited(name: str) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
-def test_whatever_lines_end_with(end: str) -> None:
+def test_delimiter_is_found_with_any_line_end(end: str) -> None:
     assert guess("id;b\n1;2\n".replace("\n", end)) == ("csv", ";")
     assert guess('{"id": 1}\n{"id": 2}\n'.replace("\n", end)) == ("json", None)
 
 
-def test_a_byte_order_mark_is_no_part_of_it() -> None:
+def test_byte_order_mark_is_skipped() -> None:
     assert guess("\ufeffid;b,c\n1;2\n", "-", "id") == ("csv", ";")
     assert guess('\ufeff{"id":1}') == ("json", None)
 
@@ -62,17 +62,17 @@ def test_a_byte_order_mark_is_no_part_of_it() -> None:
         "a\n1;2\n",
     ],
 )
-def test_the_comma_where_nothing_speaks_against_it(text: str) -> None:
+def test_comma_is_the_default(text: str) -> None:
     assert guess(text) == ("csv", ",")
     assert sniff(text.encode(), name="x", whole=True).sure <= 0.9
 
 
-def test_rows_of_one_column_are_not_cut_by_what_texts_are_full_of() -> None:
+def test_colons_and_spaces_do_not_split_rows_of_one_column() -> None:
     assert guess("10:30\n10:31\n", header=False) == ("csv", ",")
     assert guess("John Smith\nJane Doe\n", header=False) == ("csv", ",")
 
 
-def test_the_columns_that_are_needed_decide() -> None:
+def test_delimiter_with_the_key_columns_wins() -> None:
     text = "id,a;b\n1,2;3\n4,5;6\n"
     assert guess(text, "-", "id") == ("csv", ",")
     assert guess(text, "-", "b") == ("csv", ";")
@@ -85,14 +85,14 @@ def test_the_columns_that_are_needed_decide() -> None:
     assert guess("id name\n1 a b\n2 b\n", "-", "id") == ("csv", ",")
 
 
-def test_no_delimiter_is_better_than_the_comma_where_none_has_what_is_needed() -> None:
+def test_comma_stays_when_no_delimiter_has_the_key_columns() -> None:
     assert guess("a;b,c\n1;2,3\n", "-", "id")[1] == ","
     found = sniff(b"a,b\n1,2\n", name="x.csv", whole=True, wanted=["id"])
     assert found.sure <= 0.3
     assert found.why == "under no delimiter does the header have 'id'"
 
 
-def test_a_delimiter_that_is_written_twice() -> None:
+def test_delimiter_can_be_doubled() -> None:
     assert guess("id||name||note\n1||a|b||\n2||||c\n", "-", "id") == ("csv", "||")
     assert guess("id||name\n1||a\n") == ("csv", "||")
     # Of a comma twice, a name is missing.
@@ -104,13 +104,13 @@ def test_a_delimiter_that_is_written_twice() -> None:
     assert guess("id,,\n1,2,3\n") == ("csv", ",")
 
 
-def test_delimiters_in_quoted_fields_are_none() -> None:
+def test_delimiters_in_quoted_fields_do_not_count() -> None:
     assert guess('id;"a,b,c"\n1;"d,e"\n2;"f"\n') == ("csv", ";")
     assert guess('"a;b","c;d"\n"1;2","3;4"\n') == ("csv", ",")
     assert guess('"a\nb;c",d\n"1\n2;3",4\n') == ("csv", ",")
 
 
-def test_what_is_known_of_the_dialect_is_heeded() -> None:
+def test_known_marks_of_the_dialect_are_used() -> None:
     single = Dialect(quote="'")
     assert sniff(b"id;'a,b'\n1;'c,d'\n", name="", whole=True, dialect=single).delimiter == ";"
     # As a delimiter the quote does not come into question.
@@ -118,13 +118,13 @@ def test_what_is_known_of_the_dialect_is_heeded() -> None:
     assert sniff(b";id;|;b;\n1|2\n", name="", whole=True, dialect=semicolon).delimiter == "|"
 
 
-def test_a_ragged_file_stays_with_its_delimiter() -> None:
+def test_ragged_file_keeps_its_delimiter() -> None:
     assert guess("id,name;alias\n1,Bob;Bobby\n2,Al;Ally,junk\n") == ("csv", ",")
     # More columns, and every row agrees: prices have decimal commas.
     assert guess("name;place, land;price\na;b;1,5\nc;d, e;2,5\n") == ("csv", ";")
 
 
-def test_how_many_columns_there_are_may_be_known() -> None:
+def test_known_number_of_columns_decides() -> None:
     two = sniff(b"1,5;2,5\n", name="", whole=True, header=False, count=2)
     assert two.delimiter == ";"
     three = sniff(b"1,5;2,5\n", name="", whole=True, header=False, count=3)
@@ -135,20 +135,20 @@ def test_how_many_columns_there_are_may_be_known() -> None:
     assert (found.delimiter, found.sure) == (";", 0.9)
 
 
-def test_without_a_header_its_names_do_not_matter() -> None:
+def test_key_columns_do_not_matter_without_a_header() -> None:
     assert (
         sniff(b"id|b;c\n1;2\n", name="", whole=True, wanted=["id"], header=False).delimiter == ";"
     )
 
 
-def test_a_file_that_nearly_agrees_stays_with_the_comma() -> None:
+def test_comma_stays_when_nearly_all_rows_agree() -> None:
     # All rows but one have as many commas; and all have the same number of semicolons, two more.
     rows = "a,b;c;d;e\n" + "1,2;3;4;5\n" * 30
     assert guess(rows + "1,2,3;4;5;6\n") == ("csv", ",")
     assert guess(rows + "1,2,3;4;5;6\n" * 30) == ("csv", ";")
 
 
-def test_the_most_consistent_of_many() -> None:
+def test_most_consistent_delimiter_wins() -> None:
     assert guess("a;b|c\n1;2|3\n1;2;3|4\n") == ("csv", "|")
 
 
@@ -166,12 +166,12 @@ def test_the_most_consistent_of_many() -> None:
         ("a.b/csv", ("csv", ",")),
     ],
 )
-def test_the_name_where_the_content_says_little(name: str, expected: tuple[str, str]) -> None:
+def test_name_decides_when_the_content_does_not(name: str, expected: tuple[str, str]) -> None:
     assert guess("id\n1\n", name) == expected
     assert guess("", name)[0] == expected[0] if expected[1] else "csv"
 
 
-def test_the_content_rather_than_the_name() -> None:
+def test_content_wins_over_the_name() -> None:
     assert guess("id,b\n1,2\n", "a.tsv", "id") == ("csv", ",")
     assert guess("id\tb\n1\t2\n", "a.csv") == ("tsv", "\t")
     assert guess('{"id": "a, b"}\n', "a.csv") == ("json", None)
@@ -180,7 +180,7 @@ def test_the_content_rather_than_the_name() -> None:
     assert guess(b"PAR1\x15\x04", "a.csv") == ("parquet", None)
 
 
-def test_a_known_format_leaves_the_delimiter_to_be_found() -> None:
+def test_delimiter_is_found_when_the_format_is_known() -> None:
     text = b'{"id"|b}\n1|2\n'
     assert sniff(text, name="a.json", whole=True, format_="csv").delimiter == "|"
     assert sniff(b"id\n", name="a.csv", whole=True, format_="tsv").delimiter == "\t"
@@ -213,17 +213,17 @@ ITEM = {"id": {"S": "a"}, "tags": {"SS": ["x"]}, "m": {"M": {"n": {"N": "1"}}}}
         ({"Keys": ["id"], "NewImage": 1}, "json"),
     ],
 )
-def test_kinds_of_json_lines(value: object, kind: str) -> None:
+def test_json_lines_are_recognized_by_their_values(value: object, kind: str) -> None:
     line = json.dumps(value)
     assert guess(f"{line}\n{line}\n") == (kind, None)
     assert guess(f"\n \n{line}", "x.csv") == (kind, None)
 
 
-def test_objects_here_and_there_are_cells() -> None:
+def test_rare_json_objects_are_cells() -> None:
     assert guess('a;b\n1;2\n{"c": 1}\n3;4\n') == ("csv", ";")
 
 
-def test_json_that_is_bad_here_and_there() -> None:
+def test_json_is_recognized_despite_bad_lines() -> None:
     good, bad = '{"a": 1e999, "n": 12345678901234567890.10}', '{"a": 1,}'
     found = sniff(f"{bad}\n{good}\n{good}".encode(), name="x", whole=True)
     assert (found.format, found.sure) == ("json", 0.67)
@@ -233,14 +233,14 @@ def test_json_that_is_bad_here_and_there() -> None:
     assert guess('{"a": ' + "9" * 5000 + "}\n") == ("json", None)
 
 
-def test_json_over_many_lines_is_said_to_be_that() -> None:
+def test_json_over_several_lines_is_named() -> None:
     for text in ('[\n  {"id": 1},\n  {"id": 2}\n]\n', '{\n  "id": 1\n}\n', '[{"id": 1},\n'):
         found = sniff(text.encode(), name="a.json", whole=True, wanted=["id"])
         assert found.format == "json"
         assert found.sure < 1
 
 
-def test_a_row_that_is_longer_than_the_sample() -> None:
+def test_row_longer_than_the_sample_is_read_whole() -> None:
     long = "x" * (2 * SNIFFED_BYTES)
     assert guess(f'{{"a": "{long}', whole=False) == ("json", None)
     assert guess(f"id;{long}\n1;2\n3;4", "-", "id", whole=False) == ("csv", ";")
@@ -250,29 +250,29 @@ def test_a_row_that_is_longer_than_the_sample() -> None:
     assert found.sure == 1
 
 
-def test_a_line_of_json_that_the_sample_cuts_is_none() -> None:
+def test_json_line_cut_by_the_sample_does_not_count() -> None:
     found = sniff(b'{"a": 1}\n{"a": 2}\n{"a"', name="", whole=False)
     assert (found.format, found.sure) == ("json", 1)
 
 
-def test_the_row_that_the_sample_cuts_is_not_counted() -> None:
+def test_row_cut_by_the_sample_does_not_count() -> None:
     assert sniff(b"a;b\n1;2\n3", name="", whole=False).sure == 0.9
     assert sniff(b"a;b\n1;2\n3", name="", whole=True).sure == 0.67
 
 
-def test_rows_that_do_not_fit_the_header_are_no_reason_to_take_it_for_one_column() -> None:
+def test_delimiter_stays_when_rows_do_not_fit_the_header() -> None:
     assert guess("a;b\n1;2\n3;4;5\n6;7\n") == ("csv", ";")
     # A title with a semicolon in it is one.
     assert guess("note; remark\nx\ny\nz\n") == ("csv", ",")
 
 
-def test_bytes_that_are_no_text_change_nothing() -> None:
+def test_undecodable_rows_change_nothing() -> None:
     found = sniff(b"id;b\n1;\xff\n2;c\n", name="", whole=True, wanted=["id"])
     assert (found.delimiter, found.sure) == (";", 1)
     assert guess(b"\xff\xfe\x00\n\x00\x01") == ("csv", ",")
 
 
-def test_why_tells_nothing_of_the_rows() -> None:
+def test_reason_contains_no_row_data() -> None:
     found = sniff(b"id;secret\n1;hidden\n", name="x", whole=True, wanted=["id"])
     assert (
         found.why == "under it alone the header has 'id'; 2 of 2 rows at its start have 2 columns"
@@ -280,7 +280,7 @@ def test_why_tells_nothing_of_the_rows() -> None:
     assert found.sure == 1.0
 
 
-def test_a_delimiter_that_splits_nothing_does_not_win() -> None:
+def test_delimiter_that_splits_nothing_loses() -> None:
     # The bad quote in the header is the semicolon's to tell of.
     assert guess('id;"a"";b\n1;2;3\n4;5;6\n') == ("csv", ";")
     assert guess('id,"a"",b\n1,2,3\n4,5,6\n') == ("csv", ",")
@@ -308,7 +308,7 @@ def test_a_delimiter_that_splits_nothing_does_not_win() -> None:
         (";x, y\na,b\n1,2\n3,4\n", "begins as a comment does, and the row", 2, ";"),
     ],
 )
-def test_a_first_row_that_the_others_contradict(
+def test_first_row_is_doubted_when_the_others_contradict_it(
     text: str, why: str, line: int, comment: str | None
 ) -> None:
     doubt = sniff(text.encode(), name="x", whole=True).doubt
@@ -331,7 +331,9 @@ def test_a_first_row_that_the_others_contradict(
         ),
     ],
 )
-def test_colons_and_spaces_that_split_every_row_alike(text: str, why: str) -> None:
+def test_first_row_is_doubted_when_colons_or_spaces_split_every_row_alike(
+    text: str, why: str
+) -> None:
     found = sniff(text.encode(), name="x", whole=True)
     assert found.delimiter == ","
     assert found.doubt is not None
@@ -361,5 +363,5 @@ def test_colons_and_spaces_that_split_every_row_alike(text: str, why: str) -> No
         'a,b\n"1",2\n"x"y,3\n',
     ],
 )
-def test_a_first_row_that_may_be_right(text: str) -> None:
+def test_first_row_is_not_doubted_without_a_contradiction(text: str) -> None:
     assert sniff(text.encode(), name="x", whole=True).doubt is None
