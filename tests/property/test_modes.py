@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ddbload.contracts.dialect import Dialect
@@ -32,14 +32,13 @@ from ddbload.rows.columns import Columns, to_octets
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_positions import RowPositions
 from ddbload.write.requests import requests_for
-from tests.property.test_ledger import Scene, scenes
-from tests.property.test_rows_items import Sheet, sheets
+from tests.property.scenes import FEWER, Scene, scenes
+from tests.property.sheets import Sheet, sheets
 from tests.unit.contracts.test_messages import RECORD
 from tests.unit.pipeline.chaos import Chaos, Event
 from tests.unit.pipeline.expected import Expected, Key, Outcome, Values, status_for, table_of
 from tests.unit.pipeline.world import TABLE, World, by_value
 
-FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
 AT = "at, in the file"
 """The position attribute of these tests."""
 MODES: dict[str, dict[str, Any]] = {

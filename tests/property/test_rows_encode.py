@@ -18,7 +18,7 @@ from ddbload.items.item_builder import Item
 from ddbload.rows.columns import Columns, to_octets
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_parser import ParsedRow
-from tests.property.test_rows_items import Sheet, sheets
+from tests.property.sheets import Sheet, sheets
 from tests.unit.items.expected_bodies import batch_write_body
 
 

@@ -9,7 +9,7 @@ from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.type_inference import TypeGuess
 from ddbload.items.typed_values import TEXT_READERS
 from tests.fakes.dynamodb_values import number_text
-from tests.property.test_rows_types import numerals
+from tests.property.numerals import numerals
 
 _cells = st.one_of(
     numerals,

@@ -15,8 +15,8 @@ from ddbload.items.documents.document_encoder import DocumentEncoder
 from ddbload.items.item_builder import Item
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.reject_lines import Defect
+from tests.unit.items.bad_json import NOT_JSON
 from tests.unit.items.document_readers import BY_ID, START, changes, items, lines, read, table
-from tests.unit.items.test_json_values import NOT_JSON
 
 JSON = DocumentRules(BY_ID)
 
