@@ -94,7 +94,6 @@ format: setup ## Put the code into shape
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-# Not with the test that collects every other test twice: `make test` runs it.
 UNIT := tests/unit
 # Not with the test of what an import loads, either: measuring loads more.
 COVERED := $(UNIT) --ignore=tests/unit/test_import_time.py tests/cli tests/property
