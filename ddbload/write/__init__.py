@@ -1,1 +1,1 @@
-"""The write engine: a pure scheduler, and drivers that send what it says."""
+"""The write engine: a pure scheduler decides what to send, and drivers send it."""

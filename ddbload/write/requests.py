@@ -1,4 +1,8 @@
-"""What DynamoDB's answers to writes mean, as far as all kinds of writes share it. Pure."""
+"""Build DynamoDB write requests, and interpret their answers. Pure.
+
+`BatchRequests` puts or deletes up to 25 rows in a BatchWriteItem; `ConditionalPutRequests` puts one
+row in a PutItem with the condition of the mode `insert` or `last-wins`.
+"""
 
 from __future__ import annotations
 
@@ -24,70 +28,71 @@ from ddbload.errors import TableNotFound
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 
-PutItem = Mapping[str, Any]
-"""An item's attributes, or a key's, in DynamoDB's JSON."""
+ItemOrKey = Mapping[str, Any]
+"""Attributes of an item to put, or of the key of an item to delete, in DynamoDB JSON."""
+SentItems = Callable[[], Sequence[ItemOrKey]]
+"""Builds a request's items again. Called only for the few answers that need them."""
 _KEY_RANGE = "KeyRangeThroughputExceeded"
-"""How the names of those throttling reasons end that are of a partition, and not of the table."""
+"""Suffix of the throttling reasons that name a partition instead of the table."""
 
 
-def answer_for_failure(meant: AwsFailure, table: str) -> Answer:
-    """What a failure comes to."""
-    match meant.kind:
+def answer_for_failure(failure: AwsFailure, table: str) -> Answer:
+    """Translate a failed request into the scheduler's answer."""
+    match failure.kind:
         case FailureKind.THROTTLED:
-            ranges = [reason.endswith(_KEY_RANGE) for reason in meant.reasons]
-            return Throttled(meant.code, key_range=bool(ranges) and all(ranges))
+            ranges = [reason.endswith(_KEY_RANGE) for reason in failure.reasons]
+            return Throttled(failure.code, key_range=bool(ranges) and all(ranges))
         case FailureKind.UNSURE:
-            return Unsure(meant.code)
+            return Unsure(failure.code)
         case FailureKind.INVALID:
-            return Refused(meant.text)
-        case _ if meant.code == "ResourceNotFoundException":
+            return Refused(failure.text)
+        case _ if failure.code == "ResourceNotFoundException":
             return Fatal(TableNotFound(f"table {table} is not there any more"))
         case _:
-            if not meant.is_known:
-                # Whoever says that was sent rows, and may repeat them.
-                meant = replace(meant, text=f"HTTP status {meant.status}")
-            # Only DynamoDB's own refusal says that nothing was written.
-            unsure = not meant.is_known
-            return Fatal(to_ddbload_error(meant, f"writing to table {table}"), unsure=unsure)
+            if not failure.is_known:
+                # The text may come from a proxy that read the request, and quote its rows.
+                failure = replace(failure, text=f"HTTP status {failure.status}")
+            # Only an error code of DynamoDB proves that nothing was written.
+            unsure = not failure.is_known
+            return Fatal(to_ddbload_error(failure, f"writing to table {table}"), unsure=unsure)
 
 
 def consumed_units(response: Mapping[str, Any]) -> float:
-    """Write units in an answer: one entry, or one for each table; 0 where it does not say."""
+    """Sum up the write units that an answer reports, for one table or several; 0 without any."""
     total = 0.0
-    told = response.get("ConsumedCapacity")
-    for each in told if isinstance(told, list) else (told,):
+    reported = response.get("ConsumedCapacity")
+    for each in reported if isinstance(reported, list) else (reported,):
         units = each.get("CapacityUnits") if isinstance(each, Mapping) else None
         if isinstance(units, int | float) and math.isfinite(units) and units > 0:
             total += units
     return total
 
 
-Items = Callable[[], Sequence[PutItem]]
-"""What was sent, for those who must know."""
-
-
 class ModeRequests(Protocol):
-    """Makes requests of rows, and reads their answers."""
+    """Requests of a write mode: their parameters, and the meaning of their answers."""
 
     operation: str
-    """DynamoDB's name for it."""
+    """Name of the DynamoDB operation, such as PutItem."""
     most_rows: int | None
-    """Of one request; None: as many as DynamoDB takes."""
+    """Most rows of a request; None: as many as DynamoDB takes."""
 
-    def parameters(self, items: Sequence[PutItem]) -> dict[str, Any]:
-        """Of the operation. The same as the body that the encoder makes, to the byte."""
+    def parameters(self, items: Sequence[ItemOrKey]) -> dict[str, Any]:
+        """Build the operation's parameters: byte for byte the body that the encoder builds."""
 
-    def accepted(self, response: Any, items: Items) -> Answer:
-        """What a 200 says, believed only as far as it can be true of what was sent."""
+    def accepted(self, response: Any, items: SentItems) -> Answer:
+        """Interpret a response with status 200. `Unsure` if it contradicts the request."""
 
-    def failed(self, meant: AwsFailure, items: Items) -> Answer:
-        """What a failure comes to."""
+    def failed(self, failure: AwsFailure, items: SentItems) -> Answer:
+        """Interpret a failed request."""
 
 
 def requests_for(
     options: Options, table: Table, identical: RowOutcome = RowOutcome.IDENTICAL
 ) -> ModeRequests:
-    """The requests of a run's mode. `identical`: the outcome of rows that `insert` found there."""
+    """Choose the requests for a run's mode.
+
+    `identical`: outcome of a row for which `insert` finds an equal item in the table.
+    """
     keys = [key.name for key in table.keys]
     condition = write_condition(options.mode, keys[0], options.position_attribute)
     if condition is not None:
@@ -96,12 +101,12 @@ def requests_for(
 
 
 def first_wins(options: Options) -> bool:
-    """Whether of equal keys the first row is the one to be written."""
+    """Return whether the first of several rows with one key is the one to write."""
     return options.mode == INSERT
 
 
 class BatchRequests:
-    """Puts items, or deletes those with these keys, many in a request."""
+    """BatchWriteItem requests that put items, or delete the items with given keys."""
 
     operation = "BatchWriteItem"
     most_rows: int | None = None
@@ -109,56 +114,58 @@ class BatchRequests:
     def __init__(self, table: str, key_names: Sequence[str], *, deletes: bool = False) -> None:
         self._table = table
         self._key_names = tuple(key_names)
-        self._all_deleted = deletes
+        self._deletes_all = deletes
 
-    def parameters(self, items: Sequence[PutItem]) -> dict[str, Any]:
-        """Of the operation."""
-        requests = [self._request(item) for item in items]
+    def parameters(self, items: Sequence[ItemOrKey]) -> dict[str, Any]:
+        """Build the parameters of BatchWriteItem."""
+        requests = [self._write_request(item) for item in items]
         return {"RequestItems": {self._table: requests}, "ReturnConsumedCapacity": "TOTAL"}
 
-    def accepted(self, response: Any, items: Items) -> Answer:
-        """What a 200 says. `items` is asked for only where some of it came back."""
-        returned = response.get("UnprocessedItems") if isinstance(response, Mapping) else None
-        if not isinstance(returned, Mapping):
+    def accepted(self, response: Any, items: SentItems) -> Answer:
+        """Interpret a response; `items` is called only if it returns unprocessed items."""
+        unprocessed = response.get("UnprocessedItems") if isinstance(response, Mapping) else None
+        if not isinstance(unprocessed, Mapping):
             return Unsure("an answer without UnprocessedItems")
-        places: list[int] = []
-        if returned:
+        indexes: list[int] = []
+        if unprocessed:
             sent = {
-                (self._deletes(item), *self._key(item)): place for place, item in enumerate(items())
+                (self._is_deletion(item), *self._key_of(item)): index
+                for index, item in enumerate(items())
             }
             try:
-                # Whatever is not a row of this request for this table: KeyError.
-                ((table, requests),) = returned.items()
+                # KeyError for a row or a table that was not in the request.
+                ((table, requests),) = unprocessed.items()
                 if table != self._table:
                     raise KeyError(table)
-                places = [sent[self._key_of(request)] for request in requests]
+                indexes = [sent[self._identify(request)] for request in requests]
             except (AttributeError, LookupError, ValueError, TypeError, DecimalException):
                 return Unsure("an answer that returns items which were not sent")
-        return Accepted(places, consumed_units(response))
+        return Accepted(indexes, consumed_units(response))
 
-    def failed(self, meant: AwsFailure, items: Items) -> Answer:  # noqa: ARG002 - as the other's
-        """What a failure comes to."""
-        return answer_for_failure(meant, self._table)
+    def failed(self, failure: AwsFailure, items: SentItems) -> Answer:  # noqa: ARG002 - protocol
+        """Interpret a failed request."""
+        return answer_for_failure(failure, self._table)
 
-    def _request(self, item: PutItem) -> dict[str, Any]:
-        if self._deletes(item):
+    def _write_request(self, item: ItemOrKey) -> dict[str, Any]:
+        if self._is_deletion(item):
             return {"DeleteRequest": {"Key": item}}
         return {"PutRequest": {"Item": item}}
 
-    def _deletes(self, item: PutItem) -> bool:
-        return self._all_deleted or isinstance(item, Deletion)
+    def _is_deletion(self, item: ItemOrKey) -> bool:
+        return self._deletes_all or isinstance(item, Deletion)
 
-    def _key_of(self, request: Mapping[str, Any]) -> tuple[Hashable, ...]:
-        ((verb, found),) = request.items()
-        deletes = {"DeleteRequest": True, "PutRequest": False}[verb]
-        return (deletes, *self._key(found["Key" if deletes else "Item"]))
+    def _identify(self, request: Mapping[str, Any]) -> tuple[Hashable, ...]:
+        """Return whether an unprocessed request deletes, and its key."""
+        ((kind, content),) = request.items()
+        deletes = {"DeleteRequest": True, "PutRequest": False}[kind]
+        return (deletes, *self._key_of(content["Key" if deletes else "Item"]))
 
-    def _key(self, item: Mapping[str, Any]) -> tuple[Hashable, ...]:
-        return tuple(_identity(item[name]) for name in self._key_names)
+    def _key_of(self, item: ItemOrKey) -> tuple[Hashable, ...]:
+        return tuple(_comparable(item[name]) for name in self._key_names)
 
 
 class ConditionalPutRequests:
-    """Puts one item, if a condition holds of what is there."""
+    """PutItem requests of one item each, with a condition on the item they would replace."""
 
     operation = "PutItem"
     most_rows: int | None = 1
@@ -170,8 +177,8 @@ class ConditionalPutRequests:
         self._condition = condition
         self._identical = identical
 
-    def parameters(self, items: Sequence[PutItem]) -> dict[str, Any]:
-        """Of the operation."""
+    def parameters(self, items: Sequence[ItemOrKey]) -> dict[str, Any]:
+        """Build the parameters of PutItem."""
         (item,) = items
         condition = self._condition
         parameters: dict[str, Any] = {
@@ -187,43 +194,47 @@ class ConditionalPutRequests:
             "ReturnConsumedCapacity": "TOTAL",
         }
 
-    def accepted(self, response: Any, items: Items) -> Answer:  # noqa: ARG002 - as the other's
-        """What a 200 says: DynamoDB tells what the write took, since it was asked to."""
+    def accepted(self, response: Any, items: SentItems) -> Answer:  # noqa: ARG002 - protocol
+        """Interpret a response, which must report the consumed capacity that was asked for."""
         if not isinstance(response, Mapping):
             return Unsure("an answer that is not DynamoDB's")
-        told = response.get("ConsumedCapacity")
-        if not isinstance(told, Mapping) or told.get("TableName") not in (None, self._table):
+        consumed = response.get("ConsumedCapacity")
+        if not isinstance(consumed, Mapping) or consumed.get("TableName") not in (
+            None,
+            self._table,
+        ):
             return Unsure("an answer without ConsumedCapacity")
         return Accepted((), consumed_units(response))
 
-    def failed(self, meant: AwsFailure, items: Items) -> Answer:
-        """What a failure comes to; a condition that does not hold is an answer like others."""
-        if meant.kind is not FailureKind.CONDITION:
-            return answer_for_failure(meant, self._table)
+    def failed(self, failure: AwsFailure, items: SentItems) -> Answer:
+        """Interpret a failed request; a failed condition is an answer that settles the row."""
+        if failure.kind is not FailureKind.CONDITION:
+            return answer_for_failure(failure, self._table)
         (item,) = items()
-        there = meant.item
-        # It is billed by the larger of the two, and the answer does not say with how much.
-        units = max(write_units(item), write_units(there or {}))
+        existing = failure.item
+        # DynamoDB bills the larger of the two items, and does not report how many units.
+        units = max(write_units(item), write_units(existing or {}))
         name = self._condition.position
         if name is None:
-            # It may be this run's own: whoever knows what was sent before decides.
-            if there is None:
+            # An identical item may be this run's: import_chunk decides, from the run's attempts.
+            if existing is None:
                 return Accepted((), units, RowOutcome.UNSEEN)
-            same = same_item(item, there)
+            same = same_item(item, existing)
             return Accepted((), units, self._identical if same else RowOutcome.SKIPPED)
-        if there is not None and name in there and not _is_position(there[name]):
+        if existing is not None and name in existing and not _holds_position(existing[name]):
             return Refused(
-                f"the item that is there has something else in {name!r} than ddbload writes: the"
-                " position attribute must be used for nothing else",
+                f"the item in the table has a value in {name!r} that ddbload did not write: use the"
+                " position attribute for nothing else",
                 "foreign_position",
             )
         return Accepted((), units, RowOutcome.SUPERSEDED)
 
 
-def _is_position(value: object) -> bool:
+def _holds_position(value: object) -> bool:
     return isinstance(value, Mapping) and is_position(value.get("S"))
 
 
-def _identity(value: Mapping[str, str]) -> Hashable:
+def _comparable(value: Mapping[str, str]) -> Hashable:
+    # DynamoDB may return a number in another notation: 1.0 as 1.
     ((kind, text),) = value.items()
     return (kind, Decimal(text) if kind == "N" else text)

@@ -1,4 +1,4 @@
-"""What a driver is: it sends what the scheduler says, until that has nothing more to say."""
+"""The job that a driver runs: feed rows to the scheduler, and send the batches that it makes."""
 
 from __future__ import annotations
 
@@ -7,46 +7,46 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from ddbload.write.requests import PutItem
+from ddbload.write.requests import ItemOrKey
 from ddbload.write.scheduler.messages import Answer, Batch, Finished, Wait
 from ddbload.write.scheduler.scheduler import Scheduler
 
 POLL_SECONDS = 0.2
-"""How long a driver may sleep without asking whether to stop."""
+"""Longest sleep of a driver before it calls `should_stop` again."""
 
 
 class Transport(Protocol):
-    """Sends one request and says what came of it. Called from several threads at once."""
+    """Sends one request at a time, and returns its answer. Thread-safe."""
 
-    def send(self, items: Sequence[PutItem]) -> Answer:
-        """Write rows of different keys. Does not raise for anything AWS does."""
+    def send(self, items: Sequence[ItemOrKey]) -> Answer:
+        """Write rows with different keys. AWS failures are returned as answers, never raised."""
 
 
 T = TypeVar("T")
-"""What a driver sends with: a `Transport`, or another that it knows."""
+"""The transport that a driver needs: a `Transport`, or the event loop's `RawTransport`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[T]):
-    """A byte range's writing, for a driver."""
+    """Writing of one byte range: its scheduler, its rows, and the transport for requests."""
 
     scheduler: Scheduler
     feed: Callable[[int], bool]
-    """Tells the scheduler of up to so many more rows; false when there are no more."""
-    items: Callable[[Sequence[int]], Sequence[PutItem]]
-    """The items of these handles."""
+    """Adds up to this many rows to the scheduler; returns False at the end of the rows."""
+    items: Callable[[Sequence[int]], Sequence[ItemOrKey]]
+    """Builds the items, or the keys to delete, of the rows with these handles."""
     body: Callable[[Sequence[int]], bytes]
-    """The body of the request that writes them."""
+    """Builds the body of the request that writes these rows."""
     transport: T
     should_stop: Callable[[], bool] = lambda: False
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
     def step(self) -> Batch | Wait | Finished:
-        """Feed the scheduler until a request is full, or there is no room, and ask what to do."""
+        """Feed the scheduler until a request is full or there is no room; return its next step."""
         scheduler = self.scheduler
         while True:
-            # Asked for each feed: a stretch of nothing but rejects has no other step.
+            # Checked before each feed: a stretch of rejects alone never leaves this loop.
             if self.should_stop():
                 scheduler.stop()
             elif self.clock() >= scheduler.deadline:
@@ -57,21 +57,21 @@ class Job(Generic[T]):
             if not self.feed(room):
                 scheduler.close()
             elif scheduler.is_full:
-                # What is read may take long, and what is read next as long again.
+                # Reading more first could delay this request for long.
                 break
         return scheduler.next(self.clock())
 
     def pause(self, wait: Wait) -> float:
-        """How many seconds to sleep, at most, before the next step."""
+        """Compute the seconds to sleep before the next step, at most `POLL_SECONDS`."""
         left = POLL_SECONDS if wait.until is None else wait.until - self.clock()
         return min(max(left, 0.0), POLL_SECONDS)
 
 
 class Driver(Protocol):
-    """Runs jobs, one after the other. Close it when there are no more."""
+    """Runs jobs, one after the other. The caller closes it after the last one."""
 
     def run(self, job: Job[Any]) -> None:
-        """Return when the scheduler is finished."""
+        """Run a job until its scheduler is finished."""
 
     def close(self) -> None:
         """End threads and connections."""

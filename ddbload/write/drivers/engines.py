@@ -1,4 +1,4 @@
-"""A driver for each engine's name, and what it sends with."""
+"""The choice of engine: `sync`, `threads` or `async`, each a driver with its transport."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """How rows are written."""
+    """Driver and transport of one `--engine`."""
 
     driver: Callable[[int], Driver]
-    """Made for so many requests in flight."""
+    """Makes a driver for this many concurrent requests."""
     transport: Callable[[AwsClients, ModeRequests], Any]
-    """What its driver sends with."""
+    """Makes the transport that the driver sends with."""
     concurrent: bool = True
-    """Whether several requests are under way."""
+    """Several requests may be in flight."""
 
 
 ENGINES = {
@@ -44,15 +44,15 @@ ENGINES = {
 
 
 def driver_for(options: Options) -> Driver:
-    """The driver that a run's options ask for. The caller closes it."""
+    """Make the driver of a run's engine. The caller closes it."""
     return ENGINES[options.engine].driver(concurrency_for(options))
 
 
 def concurrency_for(options: Options) -> int:
-    """How many requests may be under way."""
+    """Return the number of requests that may be in flight."""
     return options.concurrency if ENGINES[options.engine].concurrent else 1
 
 
 def transport_for(options: Options, clients: AwsClients, requests: ModeRequests) -> Any:
-    """What that driver sends with."""
+    """Make the transport that the driver of a run's engine sends with."""
     return ENGINES[options.engine].transport(clients, requests)

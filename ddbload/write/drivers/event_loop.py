@@ -1,4 +1,4 @@
-"""Requests as bytes: what goes over a connection, and what came back means."""
+"""Driver that sends signed HTTP requests from one thread, over its connections to DynamoDB."""
 
 from __future__ import annotations
 
@@ -12,72 +12,71 @@ from ddbload.aws.http_client.exchange import RequestLost, Timeouts
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
 from ddbload.write.drivers.driver import Job
-from ddbload.write.requests import Items, ModeRequests
+from ddbload.write.requests import ModeRequests, SentItems
 from ddbload.write.scheduler.messages import Accepted, Answer, Finished, Unsure, Wait
 
 FIRST_BYTE_SECONDS = 10.0
-"""An answer that has not begun by then is taken for lost."""
-_KNOWN = 100
-"""How many answers are kept, to be known again."""
+"""Seconds after which an answer that has not begun counts as lost."""
+_MAX_CACHED_ANSWERS = 100
 
 
 class RawTransport:
-    """Writes to one table, for whoever sends the bytes."""
+    """Signs requests for one table and interprets their responses; `EventLoopDriver` sends them."""
 
-    def __init__(self, identity: DynamoDBSigner, requests: ModeRequests) -> None:
-        self._identity = identity
+    def __init__(self, signer: DynamoDBSigner, requests: ModeRequests) -> None:
+        self._signer = signer
         self._requests = requests
-        # Nearly all answers are the same: that all was written, for so many units.
-        self._known: dict[bytes, Answer] = {}
+        # By response body. Nearly all responses are alike: all was written, for the same units.
+        self._cached_answers: dict[bytes, Answer] = {}
 
     def connect(self, connections: int) -> HttpLoop:
-        """Where requests are sent. The caller closes it."""
-        most = float(boto_clients.READ_SECONDS)
+        """Open an event loop with this many connections. The caller closes it."""
+        whole = float(boto_clients.READ_SECONDS)
         timeouts = Timeouts(
             connect=boto_clients.CONNECT_SECONDS,
-            first_byte=min(FIRST_BYTE_SECONDS, most),
-            whole=most,
+            first_byte=min(FIRST_BYTE_SECONDS, whole),
+            whole=whole,
         )
-        identity = self._identity
-        return HttpLoop(identity.endpoint, connections, identity.tls(), timeouts=timeouts)
+        signer = self._signer
+        return HttpLoop(signer.endpoint, connections, signer.tls(), timeouts=timeouts)
 
     def request(self, body: bytes) -> tuple[bytes, int]:
-        """The whole request, signed now; and how it is signed, for `answer`."""
-        request = self._identity.request(self._requests.operation, body)
-        return request, self._identity.generation
+        """Sign a request; return it with the generation of the credentials, for `answer`."""
+        request = self._signer.request(self._requests.operation, body)
+        return request, self._signer.generation
 
-    def answer(self, outcome: Response | RequestLost, signed: int, items: Items) -> Answer:
-        """What came of a request. `items`: what it was to write."""
+    def answer(self, outcome: Response | RequestLost, generation: int, items: SentItems) -> Answer:
+        """Interpret the outcome of a request that wrote `items`."""
         if isinstance(outcome, RequestLost):
             return Unsure(outcome.reason)
-        meant = failure_of_response(outcome)
-        if meant is not None:
-            if self._identity.may_pass(meant, outcome.headers, signed):
-                return Unsure(meant.code, refused=True)
-            return self._requests.failed(meant, items)
+        failure = failure_of_response(outcome)
+        if failure is not None:
+            if self._signer.may_pass(failure, outcome.headers, generation):
+                return Unsure(failure.code, refused=True)
+            return self._requests.failed(failure, items)
         body = outcome.body
-        answer = self._known.get(body)
+        answer = self._cached_answers.get(body)
         if answer is None:
             try:
-                said = json.loads(body)
+                response = json.loads(body)
             except (ValueError, RecursionError):
                 return Unsure("an answer that is not DynamoDB's")
-            answer = self._requests.accepted(said, items)
-            is_plain = isinstance(answer, Accepted) and not answer.unprocessed
-            if is_plain and len(self._known) < _KNOWN:
-                self._known[body] = answer
+            answer = self._requests.accepted(response, items)
+            all_written = isinstance(answer, Accepted) and not answer.unprocessed
+            if all_written and len(self._cached_answers) < _MAX_CACHED_ANSWERS:
+                self._cached_answers[body] = answer
         return answer
 
 
 class EventLoopDriver:
-    """Up to `concurrency` requests under way."""
+    """Driver of `--engine async`: up to `concurrency` requests in flight, all in one thread."""
 
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
         self._loop: HttpLoop | None = None
 
     def run(self, job: Job[RawTransport]) -> None:
-        """Return when the scheduler is finished."""
+        """Run a job until its scheduler is finished."""
         if self._loop is None:
             self._loop = job.transport.connect(self._concurrency)
         loop = self._loop
@@ -90,13 +89,13 @@ class EventLoopDriver:
                         finished = True
                         return
                     case Wait():
-                        _take(job, loop, job.pause(step))
+                        _process_answers(job, loop, job.pause(step))
                     case batch:
-                        request, signed = job.transport.request(job.body(batch.handles))
-                        loop.send((batch, signed), request)
+                        request, generation = job.transport.request(job.body(batch.handles))
+                        loop.send((batch, generation), request)
         finally:
             if not finished:
-                # What is under way may still be carried out; its answers are for nobody.
+                # The answers of requests in flight must not reach the next job.
                 self.close()
 
     def close(self) -> None:
@@ -106,10 +105,10 @@ class EventLoopDriver:
             self._loop = None
 
 
-def _take(job: Job[RawTransport], loop: HttpLoop, pause: float) -> None:
-    """Hand the scheduler what has come, waiting up to `pause` seconds for the first."""
-    for (batch, signed), outcome in loop.wait(pause):
+def _process_answers(job: Job[RawTransport], loop: HttpLoop, pause: float) -> None:
+    """Pass answers to the scheduler; wait up to `pause` seconds for the first one."""
+    for (batch, generation), outcome in loop.wait(pause):
         if isinstance(outcome, Response) and outcome.resent:
             job.scheduler.note_resent(batch)
-        answer = job.transport.answer(outcome, signed, partial(job.items, batch.handles))
+        answer = job.transport.answer(outcome, generation, partial(job.items, batch.handles))
         job.scheduler.answered(batch, answer, job.clock())

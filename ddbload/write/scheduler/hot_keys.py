@@ -68,7 +68,7 @@ class HotKeys:
         return None if hot is None else hot.queue
 
     def ready_at(self, now: float) -> float:
-        """Compute when a row of a hot key may be sent; infinity if there is none."""
+        """Compute when a row of a hot key may be sent; infinity if no row waits."""
         return min(
             (hot.rate.ready_at(now) for hot in self.by_key.values() if hot.queue), default=math.inf
         )

@@ -75,7 +75,7 @@ class OutcomeTracker:
         return self._tally[outcome]
 
     def last_written(self) -> int | None:
-        """Find the last written row at or beyond the frontier; None if there is none."""
+        """Find the last written row at or beyond the frontier; None if there was no such row."""
         frontier = self.frontier
         place = self._outcomes.rfind(RowOutcome.WRITTEN, frontier - self._base)
         return None if place < 0 else self._base + place

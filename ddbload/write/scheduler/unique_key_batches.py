@@ -187,7 +187,7 @@ class UniqueKeyQueue:
                 self._ready.append(some)
 
     def head(self) -> UniqueKeyBatch | None:
-        """Return the next batch; None if there is none."""
+        """Return the next batch; None if the queue is empty."""
         ready = self._ready
         while ready and not ready[0].is_open:
             ready.popleft()

@@ -180,7 +180,7 @@ class RetryQueues:
         self._split_requests: deque[RowQueue] = deque()
 
     def __len__(self) -> int:
-        """Number of rows that any request may carry."""
+        """Count the rows that any request may carry."""
         return len(self._ready)
 
     @property
@@ -226,7 +226,7 @@ class RetryQueues:
         return []
 
     def ready_at(self, now: float) -> float:
-        """Compute when a row may be sent; infinity if there is none."""
+        """Compute when a row may be sent; infinity if no row waits."""
         if self._ready or self._split_requests:
             return now
         later = self._backing_off[0][0] if self._backing_off else math.inf

@@ -47,7 +47,7 @@ def test_an_answer_that_is_known_again_is_the_same(wire):
 def test_not_every_answer_is_kept(wire):
     for units in range(1000):
         assert answer(wire, [], "ab", float(units)) == Accepted([], float(units))
-    assert len(wire._known) <= 100
+    assert len(wire._cached_answers) <= 100
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b"1", b"\xff", b"[" * 100_000])

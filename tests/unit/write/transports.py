@@ -12,11 +12,11 @@ from typing import Any
 from ddbload.contracts.results import RowCounts
 from ddbload.write.drivers.driver import Job
 from ddbload.write.pacing.pacing import Pacing
-from ddbload.write.requests import PutItem
+from ddbload.write.requests import ItemOrKey
 from ddbload.write.scheduler.messages import Accepted, Answer
 from ddbload.write.scheduler.scheduler import Scheduler
 
-Says = Callable[[Sequence[PutItem]], Answer]
+Says = Callable[[Sequence[ItemOrKey]], Answer]
 
 
 class Clock:
@@ -49,7 +49,7 @@ class Table:
         self._otherwise = otherwise
         self._lock = threading.Lock()
 
-    def send(self, items: Sequence[PutItem]) -> Answer:
+    def send(self, items: Sequence[ItemOrKey]) -> Answer:
         with self._lock:
             self.sent.append([item["row"] for item in items])
             self.threads.add(threading.get_ident())
