@@ -1,4 +1,4 @@
-"""An S3 object, read in bounded ranges of one version."""
+"""S3 objects as byte sources, pinned to one version and read in bounded ranges."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 RANGE_BYTES = 8 * 1024 * 1024
-"""One GET asks for this much: a broken read costs no more, and no body outlives its socket."""
+"""Size of one ranged GET: limits what a broken read repeats, and how long a body takes."""
 
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+# Error codes for a missing object, and for one that is not the pinned version.
 _GONE = {"NoSuchKey", "NoSuchBucket", "NoSuchVersion", "404", "NotFound", "MethodNotAllowed"}
 _CHANGED = {"PreconditionFailed", "412", "InvalidRange", "416"}
 
 
 Pinned = Mapping[str, Any]
-"""One version of an object: bucket, key, version_id, etag, size."""
+"""Version of an object: bucket, key, version_id, etag, size."""
 
 
 class BrokenRead(ConnectionError):
-    """A body that is not the range which was asked for."""
+    """A response is not the requested range."""
 
 
 class S3Object:
-    """An object's version, pinned by ETag, and by version id where the bucket keeps versions."""
+    """An object pinned by its ETag, and by its version id in a versioned bucket."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class S3Object:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return int(self._pinned["size"])
 
     @property
@@ -58,7 +59,7 @@ class S3Object:
         return self._pinned
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
-        """The bytes of a range. A read that breaks or ends early goes on where it stopped."""
+        """Yield a range, see `ByteSource.stream`. A broken read is continued where it stopped."""
         position, failures = start, 0
         while position < end:
             try:
@@ -75,7 +76,7 @@ class S3Object:
                 self._retry_policy.wait(failure, failures, doing, self._expected)
 
     def close(self) -> None:
-        """Nothing is kept open between reads."""
+        """Do nothing: no connection is kept between reads."""
 
     def _expected(self, failure: AwsFailure) -> Exception | None:
         return expected(failure, self._pinned)
@@ -119,18 +120,18 @@ def require_range(
     length: int | None,
     asked: tuple[int, int],
 ) -> None:
-    """Raise `SourceChanged` or `BrokenRead` where an answer is not the range that was asked for.
+    """Raise `SourceChanged` or `BrokenRead` if a response is not the requested range.
 
-    `etag`, `content_range` and `length`: as the answer's headers have them.
+    `etag`, `content_range` and `length` are values of the response's headers, `asked` is the
+    requested range: its first byte, and the byte after its last.
     """
     (start, end), size = asked, int(pinned["size"])
-    # Some stores that speak S3's language know no If-Match, and answer all the same.
+    # Some S3-compatible stores ignore If-Match.
     if etag is not None and _bare(etag) != _bare(str(pinned["etag"])):
         raise _changed(uri_of(pinned))
     found = _CONTENT_RANGE.fullmatch(content_range or "")
     if found is None:
-        # The whole object was sent, as some proxies and stores do: it will do when it
-        # is just what was asked for.
+        # Some proxies and stores send the whole object, which is fine if all of it was requested.
         if start == 0 and length == end == size:
             return
         raise BrokenRead("the answer is not the range that was asked for")
@@ -140,16 +141,16 @@ def require_range(
         raise BrokenRead("the answer is not the range that was asked for")
 
 
-def expected(meant: AwsFailure, pinned: Pinned) -> Exception | None:
-    """The named error for a failure that means something of this version; None for others."""
-    if meant.code in _CHANGED or meant.status in (412, 416):
+def expected(failure: AwsFailure, pinned: Pinned) -> Exception | None:
+    """Return the named error if a failure says the version changed, is gone or is archived."""
+    if failure.code in _CHANGED or failure.status in (412, 416):
         return _changed(uri_of(pinned))
-    if meant.code in _GONE or meant.status == 404:
+    if failure.code in _GONE or failure.status == 404:
         return SourceChanged(
             f"{uri_of(pinned)}: the version that this run began with is gone; start a new run"
         )
-    if meant.code == "InvalidObjectState":
-        # As if it were forbidden: who only listed an object does not know.
+    if failure.code == "InvalidObjectState":
+        # S3 returns 403 for a GET of an archived object, and a listing does not show the state.
         return SourceUnreadable(
             f"{uri_of(pinned)}: the object is archived; restore it first (aws s3api restore-object)"
         )
@@ -157,7 +158,7 @@ def expected(meant: AwsFailure, pinned: Pinned) -> Exception | None:
 
 
 def uri_of(pinned: Pinned) -> str:
-    """The s3:// URI of a pinned object."""
+    """Format the s3:// URI of a pinned object."""
     return f"s3://{pinned['bucket']}/{pinned['key']}"
 
 
@@ -176,19 +177,19 @@ def open_s3(
     etag: str | None = None,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> S3Object:
-    """Pin an object: its present version, or the one given.
+    """Pin an object's current version, or the one with `version_id`.
 
-    Raises `SourceNotFound`, `SourceChanged` (another ETag than the one given), `AccessDenied`
-    and `ServiceUnavailable`.
+    Raises `SourceNotFound`, `SourceChanged` (the ETag is not `etag`), `SourceUnreadable`,
+    `AccessDenied` and `ServiceUnavailable`.
     """
     name = f"s3://{bucket}/{key}"
     version: Any = {"VersionId": version_id} if version_id else {}
 
-    def absent(meant: AwsFailure) -> Exception | None:
-        if meant.code in _GONE or meant.status in (404, 405):
+    def absent(failure: AwsFailure) -> Exception | None:
+        if failure.code in _GONE or failure.status in (404, 405):
             what = f" in version {version_id}" if version_id else ""
             return SourceNotFound(f"{name}: no such object{what}")
-        if meant.status == 400 and version_id:
+        if failure.status == 400 and version_id:
             return SourceNotFound(f"{name}: S3 refuses version {version_id}")
         return None
 
@@ -214,7 +215,7 @@ def open_s3(
     pinned = {
         "bucket": bucket,
         "key": key,
-        # S3 says "null" for objects from before versioning; asking for "null" is right too.
+        # S3 returns "null" for objects older than the bucket's versioning, and accepts it, too.
         "version_id": found or version_id,
         "etag": head["ETag"],
         "size": int(head["ContentLength"]),
@@ -223,7 +224,7 @@ def open_s3(
 
 
 def _is_archived(head: Mapping[str, Any]) -> bool:
-    """Whether S3 would refuse to give its content, as if it were forbidden."""
+    """Tell whether S3 refuses to return the content until the object is restored."""
     if head.get("ArchiveStatus"):
         return True
     archived = head.get("StorageClass") in ("GLACIER", "DEEP_ARCHIVE")

@@ -1,4 +1,4 @@
-"""Requests of one's own to S3, side by side: each until it is answered, or given up."""
+"""Concurrent S3 requests over the event loop, with retries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ddbload.aws.failures import AwsFailure, FailureKind, failure_of_s3_response, redirected_region
-from ddbload.aws.http_client.exchange import RequestLost
+from ddbload.aws.http_client.event_loop import RequestLost
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.retry import RetryPolicy
 
@@ -17,67 +17,68 @@ if TYPE_CHECKING:
 
 
 POLL_SECONDS = 0.2
-"""How long to wait for the network without asking whether to give up."""
+"""Longest wait for the network between two checks of a deadline."""
 
 
 class S3Request(ABC):
-    """Something to be got, by one request or several, one after the other."""
+    """One GET request, or several in sequence, for one object or listing page."""
 
     __slots__ = ("failures", "generation")
 
-    glances: ClassVar[bool] = False
-    """Whether `glance` is wanted."""
+    peeks: ClassVar[bool] = False
+    """Whether `peek` is to be called."""
 
     def __init__(self) -> None:
         self.failures = 0
-        """In a row."""
+        """Failed attempts in a row."""
         self.generation = 0
+        """Generation of the credentials that signed the last request."""
 
     @abstractmethod
     def request(self, signer: S3Signer) -> tuple[bytes, int]:
-        """The next request, signed now."""
+        """Sign the next request; returns its bytes and the generation of the credentials."""
 
     @abstractmethod
     def doing(self) -> str:
-        """For people: "reading s3://b/k"."""
+        """Describe the operation for error messages, for example "reading s3://b/k"."""
 
     @abstractmethod
-    def expected(self, meant: AwsFailure) -> Exception | None:
-        """The named error for a failure that means something here; None for others."""
+    def expected(self, failure: AwsFailure) -> Exception | None:
+        """Return the named error of a failure with a meaning for this request, else None."""
 
-    def glance(self, part: Response) -> Any:
-        """What is to be found in an answer's beginning, as soon as it has come; else None."""
-        del part
+    def peek(self, partial: Response) -> Any:
+        """Search the beginning of a response; None until the value is found."""
+        del partial
         return None
 
-    def take_part(self, part: Response) -> None:  # noqa: B027 - most have no use for it
-        """Take what came of an answer before it was lost. Raises `SourceChanged`."""
+    def take_partial(self, partial: Response) -> None:  # noqa: B027 - optional
+        """Use the received part of a lost response. Raises `SourceChanged`."""
 
 
 class S3RequestLoop:
-    """Sends jobs' requests. Time is the loop's own: retries wait between its waits."""
+    """Sender of `S3Request`s to one bucket, which repeats failed ones after a pause."""
 
     def __init__(self, signer: S3Signer, connections: int, retry_policy: RetryPolicy) -> None:
         """Raises `AwsConfiguration`."""
-        self._identity, self._retry_policy = signer, retry_policy
+        self._signer, self._retry_policy = signer, retry_policy
         self._loop = signer.connect(connections)
-        # Those that wait to be sent again, by when.
+        # Heap of requests to repeat: time, a number that breaks ties, request.
         self._waiting: list[tuple[float, int, S3Request]] = []
         self._number = 0
 
     def free(self) -> int:
-        """How many more requests may be sent now."""
+        """Count the requests that may be sent now."""
         return self._loop.free() - len(self._waiting)
 
-    def send(self, job: S3Request) -> None:
-        """Send a job's next request."""
-        request, job.generation = job.request(self._identity)
-        self._loop.send(job, request, job.glance if job.glances else None)
+    def send(self, request: S3Request) -> None:
+        """Sign and send a request."""
+        data, request.generation = request.request(self._signer)
+        self._loop.send(request, data, request.peek if request.peeks else None)
 
     def wait(self) -> tuple[list[tuple[S3Request, Any]], list[tuple[S3Request, Response]]]:
-        """What was found in answers' beginnings, and whole answers that are to be read.
+        """Wait for responses; returns values found by `peek`, and whole successful responses.
 
-        Both may be empty after a while. Raises what ends a job.
+        Both lists may be empty. Raises the named error of a request that failed for good.
         """
         loop, waiting = self._loop, self._waiting
         pause = POLL_SECONDS
@@ -87,47 +88,45 @@ class S3RequestLoop:
                 self.send(heapq.heappop(waiting)[2])
             if waiting:
                 pause = min(pause, waiting[0][0] - now)
-        answers: list[tuple[S3Request, Response]] = []
-        for job, outcome in loop.wait(pause):
+        responses: list[tuple[S3Request, Response]] = []
+        for request, outcome in loop.wait(pause):
             if isinstance(outcome, RequestLost):
-                self._lost(job, outcome)
-            elif self._is_answer(job, outcome):
-                answers.append((job, outcome))
-        return loop.glimpses(), answers
+                self._on_lost(request, outcome)
+            elif self._is_success(request, outcome):
+                responses.append((request, outcome))
+        return loop.peeked(), responses
 
-    def again(self, job: S3Request, meant: AwsFailure) -> None:
-        """Have a job's request sent once more, after a while. Raises a named error instead."""
-        job.failures += 1
-        self._retry_policy.require_retry(meant, job.failures, job.doing())
+    def retry(self, request: S3Request, failure: AwsFailure) -> None:
+        """Repeat a failed request after a pause, or raise its named error."""
+        request.failures += 1
+        self._retry_policy.require_retry(failure, request.failures, request.doing())
         self._number += 1
-        at = self._loop.now() + self._retry_policy.pause(job.failures)
-        heapq.heappush(self._waiting, (at, self._number, job))
+        at = self._loop.now() + self._retry_policy.pause(request.failures)
+        heapq.heappush(self._waiting, (at, self._number, request))
 
     def close(self) -> None:
         """Close all connections."""
         self._loop.close()
 
-    def _lost(self, job: S3Request, lost: RequestLost) -> None:
-        if lost.part is not None and lost.part.status in (200, 206):
-            job.take_part(lost.part)
-        self.again(job, AwsFailure(FailureKind.UNSURE, lost.reason, "the connection failed"))
+    def _on_lost(self, request: S3Request, lost: RequestLost) -> None:
+        if lost.partial is not None and lost.partial.status in (200, 206):
+            request.take_partial(lost.partial)
+        self.retry(request, AwsFailure(FailureKind.UNSURE, lost.reason, "the connection failed"))
 
-    def _is_answer(self, job: S3Request, outcome: Response) -> bool:
-        meant = failure_of_s3_response(outcome)
-        if meant is None:
+    def _is_success(self, request: S3Request, response: Response) -> bool:
+        failure = failure_of_s3_response(response)
+        if failure is None:
             return True
-        if self._identity.may_pass(meant, outcome.headers, job.generation):
-            meant = replace(meant, kind=FailureKind.UNSURE)
-        elsewhere = redirected_region(
-            outcome, self._identity.bucket, self._identity.endpoint.region
-        )
-        known = elsewhere or job.expected(meant)
+        if self._signer.may_pass(failure, response.headers, request.generation):
+            failure = replace(failure, kind=FailureKind.UNSURE)
+        redirect = redirected_region(response, self._signer.bucket, self._signer.endpoint.region)
+        known = redirect or request.expected(failure)
         if known is not None:
             raise known
-        self.again(job, meant)
+        self.retry(request, failure)
         return False
 
 
-def broken(error: Exception) -> AwsFailure:
-    """The meaning of an answer that is not what was asked for."""
+def failure_of_content(error: Exception) -> AwsFailure:
+    """Make the failure of a response whose content is not what was requested."""
     return AwsFailure(FailureKind.UNSURE, type(error).__name__, str(error))

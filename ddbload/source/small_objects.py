@@ -1,4 +1,4 @@
-"""Many small objects by requests of one's own, over connections that do not block."""
+"""Many small S3 objects, read concurrently and returned in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ddbload.source.s3_object import (
     require_range,
     uri_of,
 )
-from ddbload.source.s3_requests import S3Request, S3RequestLoop, broken
+from ddbload.source.s3_requests import S3Request, S3RequestLoop, failure_of_content
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -30,12 +30,16 @@ if TYPE_CHECKING:
     from ddbload.aws.signing.s3_signer import S3Signer
 
 
+CONCURRENCY = 128
+"""Requests in flight. At 20 ms each that gives 6,400 objects a second, given enough CPU."""
+BYTES_AHEAD = 64 * 1024 * 1024
+"""Limit of bytes requested or received before their turn."""
 OBJECTS_AHEAD = 8
-"""For each request under way, so many objects may have come before they are taken."""
+"""Limit of objects requested or received before their turn, times the concurrency."""
 
 
-class _Read(S3Request):
-    """An object that is being read, whole or range by range."""
+class _ObjectRequest(S3Request):
+    """Request for an object, whole or range by range."""
 
     __slots__ = ("_end", "data", "is_done", "pinned", "size")
 
@@ -48,7 +52,7 @@ class _Read(S3Request):
         self._end = 0
 
     def request(self, signer: S3Signer) -> tuple[bytes, int]:
-        """For all of it, or for its next range."""
+        """Sign a GET for the whole object, or for its next range."""
         pinned, at = self.pinned, len(self.data)
         self._end = min(self.size, at + RANGE_BYTES)
         headers = {"if-match": str(pinned["etag"])}
@@ -57,92 +61,85 @@ class _Read(S3Request):
         return signer.get(str(pinned["key"]), headers, pinned.get("version_id"))
 
     def doing(self) -> str:
-        """What, from where."""
+        """Describe the read with its present offset."""
         return f"reading {uri_of(self.pinned)} from byte {len(self.data)}"
 
-    def expected(self, meant: AwsFailure) -> Exception | None:
-        """Another version, or none."""
-        return expected(meant, self.pinned)
+    def expected(self, failure: AwsFailure) -> Exception | None:
+        """Return the named error of a changed, removed or archived object."""
+        return expected(failure, self.pinned)
 
-    def add(self, answer: Response) -> None:
-        """Take what was asked for. Raises `SourceChanged` and `BrokenRead`."""
-        headers, data, at = answer.headers, answer.body, len(self.data)
-        told = headers.get("etag"), headers.get("content-range"), len(data)
-        require_range(self.pinned, *told, (at, self._end))
+    def add(self, response: Response) -> None:
+        """Append the body of a response. Raises `SourceChanged` and `BrokenRead`."""
+        headers, data, at = response.headers, response.body, len(self.data)
+        etag, content_range = headers.get("etag"), headers.get("content-range")
+        require_range(self.pinned, etag, content_range, len(data), (at, self._end))
         if len(data) != self._end - at:
             raise BrokenRead("the body is not as long as the range that was asked for")
-        self._take(data)
+        self._append(data)
 
-    def take_part(self, part: Response) -> None:
-        """Go on from where the body broke off."""
-        headers, data, at = part.headers, part.body, len(self.data)
-        # One that comes in chunks does not say how long it would have been.
+    def take_partial(self, partial: Response) -> None:
+        """Append the received part of a body, so that the next request continues after it."""
+        headers, data, at = partial.headers, partial.body, len(self.data)
+        # A chunked response has no Content-Length.
         length = int(headers.get("content-length", self._end - at))
-        told = headers.get("etag"), headers.get("content-range"), length
+        etag, content_range = headers.get("etag"), headers.get("content-range")
         try:
-            require_range(self.pinned, *told, (at, self._end))
+            require_range(self.pinned, etag, content_range, length, (at, self._end))
         except BrokenRead:
             return
         if 0 < len(data) < self._end - at:
-            self._take(data)
+            self._append(data)
 
-    def _take(self, data: bytes) -> None:
+    def _append(self, data: bytes) -> None:
         self.data = self.data + data if self.data else data
         self.failures = 0
         self.is_done = len(self.data) == self.size
 
 
-def read_by_event_loop(
+def _read_by_event_loop(
     objects: Iterator[Pinned],
     signer: S3Signer,
     concurrency: int,
     max_bytes_ahead: int,
     retry_policy: RetryPolicy,
 ) -> Generator[bytes]:
-    """The bytes of each object, in order. See `many.read_objects`."""
-    requesting = S3RequestLoop(signer, concurrency, retry_policy)
-    ahead: deque[_Read] = deque()
+    loop = S3RequestLoop(signer, concurrency, retry_policy)
+    ahead: deque[_ObjectRequest] = deque()
     bytes_ahead = 0
     try:
         following = next(objects, None)
         while following is not None or ahead:
-            while following is not None and requesting.free():
-                read = _Read(following)
-                is_room = bytes_ahead + read.size <= max_bytes_ahead
+            while following is not None and loop.free():
+                request = _ObjectRequest(following)
+                is_room = bytes_ahead + request.size <= max_bytes_ahead
                 if ahead and not (is_room and len(ahead) < concurrency * OBJECTS_AHEAD):
                     break
-                ahead.append(read)
-                bytes_ahead += read.size
-                if not read.is_done:
-                    requesting.send(read)
+                ahead.append(request)
+                bytes_ahead += request.size
+                if not request.is_done:
+                    loop.send(request)
                 following = next(objects, None)
             if ahead[0].is_done:
-                read = ahead.popleft()
-                bytes_ahead -= read.size
-                # One at a time: what makes room is used before the next one is given.
-                yield read.data
+                request = ahead.popleft()
+                bytes_ahead -= request.size
+                # One object at a time, so that the caller's use of it overlaps with new requests.
+                yield request.data
             else:
-                _wait(requesting)
+                _receive(loop)
     finally:
-        requesting.close()
+        loop.close()
 
 
-def _wait(requesting: S3RequestLoop) -> None:
-    for job, answer in requesting.wait()[1]:
-        assert isinstance(job, _Read)  # noqa: S101 - for type checkers
+def _receive(loop: S3RequestLoop) -> None:
+    for request, response in loop.wait()[1]:
+        assert isinstance(request, _ObjectRequest)  # noqa: S101 - for type checkers
         try:
-            job.add(answer)
+            request.add(response)
         except BrokenRead as error:
-            requesting.again(job, broken(error))
+            loop.retry(request, failure_of_content(error))
             continue
-        if not job.is_done:
-            requesting.send(job)
-
-
-CONCURRENCY = 128
-"""Requests under way at once. At 20 ms each that is 6,400 objects a second, if there is CPU."""
-BYTES_AHEAD = 64 * 1024 * 1024
-"""So much may have come, or be on its way, before it is taken."""
+        if not request.is_done:
+            loop.send(request)
 
 
 def read_objects(
@@ -154,25 +151,25 @@ def read_objects(
     max_bytes_ahead: int = BYTES_AHEAD,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[tuple[int, bytes]]:
-    """Each object's number in `objects`, counted from 0, and its bytes: all of them, in order.
+    """Read objects concurrently; yields each one's number, counted from 0, and bytes, in order.
 
-    With `signers` (`Clients.s3_signer`) by requests of one's own over connections that do not
-    block, in this thread; without it, or where it gives None, by `client` in threads, as many as
-    that keeps connections, at most. Requests are signed when they are sent. `objects` is read as
-    its objects' turn comes, and no more than `max_bytes_ahead` are held, or one object where that
-    is larger. Close the iterator if it is not read to its end.
+    `signers` (`Clients.s3_signer`) makes a signer for a bucket; objects are then read in this
+    thread over ddbload's non-blocking connections. Without `signers`, or where it returns None,
+    `client` reads them in threads, limited by its connection pool. Holds `max_bytes_ahead`, or
+    one object if that is larger. `objects` is consumed lazily. Close the generator if it is not
+    read to its end.
 
-    Each read is of the pinned version, or fails: `SourceChanged`, `SourceNotFound`,
-    `AccessDenied`, `RequestRefused`, `AwsConfiguration`, or `ServiceUnavailable` after several
-    tries. A body that breaks off goes on where it stopped.
+    Only the pinned version is read. Raises `SourceChanged`, `SourceNotFound`, `AccessDenied`,
+    `RequestRefused`, `AwsConfiguration`, and `ServiceUnavailable` after several attempts. A
+    broken body is continued where it stopped.
     """
     first = 0
     for bucket, group in groupby(objects, key=lambda pinned: str(pinned["bucket"])):
         signer = None if signers is None else signers(bucket)
         if signer is None:
-            found = _by_threads(group, client, concurrency, max_bytes_ahead, retry_policy)
+            found = _read_by_threads(group, client, concurrency, max_bytes_ahead, retry_policy)
         else:
-            found = read_by_event_loop(group, signer, concurrency, max_bytes_ahead, retry_policy)
+            found = _read_by_event_loop(group, signer, concurrency, max_bytes_ahead, retry_policy)
         count = 0
         try:
             for data in found:
@@ -184,11 +181,11 @@ def read_objects(
 
 
 def pinned_version(bucket: str, key: str, etag: str, size: int) -> Pinned:
-    """What a listing tells of an object, as `read_objects` and `S3Object` take it."""
+    """Pin a listed object, for `read_objects` and `S3Object`."""
     return {"bucket": bucket, "key": key, "version_id": None, "etag": etag, "size": size}
 
 
-def _by_threads(
+def _read_by_threads(
     objects: Iterator[Pinned],
     client: S3Client,
     concurrency: int,
@@ -197,7 +194,7 @@ def _by_threads(
 ) -> Generator[bytes]:
     from concurrent.futures import ThreadPoolExecutor
 
-    # More threads would only wait for a connection, or open one for each object.
+    # More threads than pooled connections would wait for one, or open one for each object.
     config = getattr(client.meta, "config", None)
     threads = min(concurrency, getattr(config, "max_pool_connections", concurrency))
     is_over = False

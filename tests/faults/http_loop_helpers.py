@@ -11,8 +11,7 @@ import pytest
 
 from ddbload.aws.http_client import event_loop as module
 from ddbload.aws.http_client.connection import Connection, Endpoint
-from ddbload.aws.http_client.event_loop import HttpLoop
-from ddbload.aws.http_client.exchange import RequestLost
+from ddbload.aws.http_client.event_loop import HttpLoop, RequestLost
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.signing.sigv4 import Credentials, RequestSigner
 

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from ddbload.aws.http_client.connection import Endpoint
-from ddbload.aws.http_client.event_loop import HttpLoop
-from ddbload.aws.http_client.exchange import RequestLost, Timeouts
+from ddbload.aws.http_client.event_loop import HttpLoop, RequestLost, Timeouts
 from ddbload.aws.http_client.http1 import Response
 from tests.faults.catalogue import FAULTS
 from tests.faults.certificates import Certificate, make
@@ -432,7 +431,7 @@ def test_the_next_address_is_tried(wire):
         with looping(1, tls=wire[1], host="localhost", look_up=look_up) as loop:
             assert said(loop) == 200
             # The one that worked is the first from now on.
-            assert loop._names.known()[0].sockaddr[1] == server.port
+            assert loop._dns.known()[0].sockaddr[1] == server.port
             for _ in range(3):
                 assert said(loop) == 200
 
@@ -502,7 +501,7 @@ def test_a_look_up_that_outlasts_the_loop():
 
     with looping(1, host="slow.invalid", look_up=look_up) as loop:
         loop.send(0, request())
-        thread = loop._names._thread
+        thread = loop._dns._thread
     go_on.set()
     assert thread is not None
     thread.join()

@@ -1,4 +1,4 @@
-"""Where requests go."""
+"""Non-blocking HTTP connection, plain or TLS, to one address of an endpoint."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where requests go. `scheme`: http or https. `region`: for which they are signed."""
+    """Address of an AWS service and the region for which its requests are signed."""
 
     scheme: str
+    """http or https."""
     host: str
-    """A name, or an address without brackets."""
+    """Host name, or IP address without brackets."""
     port: int
     region: str
 
     @property
     def authority(self) -> str:
-        """What the Host header says."""
+        """Value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
+# Larger than a TLS record.
 _PIECE_BYTES = 64 * 1024
-"""More than a TLS record holds."""
 _REASONS = {
     errno.ECONNREFUSED: "ConnectionRefused",
     errno.ECONNRESET: "ConnectionReset",
@@ -47,7 +48,7 @@ _REASONS = {
 
 
 class Address(NamedTuple):
-    """One of those that `socket.getaddrinfo` finds."""
+    """Address of a host as returned by `socket.getaddrinfo`."""
 
     family: int
     sockaddr: Any
@@ -59,11 +60,11 @@ class ConnectionBroken(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-        """A name such as ConnectionReset, for people."""
+        """Short name for error messages, such as ConnectionReset."""
 
 
 class Connection:
-    """Connects, shakes hands, and then takes one request after the other."""
+    """Connection that sends one request after the other, without blocking."""
 
     __slots__ = (
         "_poll",
@@ -82,9 +83,9 @@ class Connection:
     )
 
     def __init__(self, address: Address, tls: ssl.SSLContext | None, server_name: str) -> None:
-        """Begins to connect. Raises `Broken`.
+        """Begin to connect. Raises `ConnectionBroken`.
 
-        `tls`: none for a plain connection. `server_name`: whom the certificate must be for.
+        `tls`: None for a plain connection. `server_name`: the name that the certificate must have.
         """
         self._reader = ResponseReader()
         self._rest: memoryview | None = None
@@ -94,18 +95,18 @@ class Connection:
         self.is_open = False
         """Whether requests may be sent."""
         self.answered: str | None = None
-        """What the last answer calls itself, for the user of the connection."""
+        """Request id of the last response, stored by the event loop."""
         self.watched = 0
-        """What its user watches it for."""
+        """`selectors` events that the event loop watches the socket for."""
         self.owner: Any = None
-        """Whose request is under way, for the user of the connection."""
+        """Exchange of the request in flight, stored by the event loop."""
         try:
             self._sock = socket.socket(address.family, socket.SOCK_STREAM)
         except OSError as error:
             raise ConnectionBroken(_reason(error)) from None
         try:
             self._sock.setblocking(False)
-            # Requests are written whole: waiting for more to send only delays their last packet.
+            # Requests are written whole, so Nagle's algorithm would only delay the last packet.
             self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             code = self._sock.connect_ex(address.sockaddr)
@@ -120,32 +121,32 @@ class Connection:
 
     @property
     def wants(self) -> int:
-        """What to watch the socket for: `selectors`' events."""
+        """`selectors` events to watch the socket for."""
         if self._send_wants_write or self._receive_wants_write:
             return EVENT_READ | EVENT_WRITE
         return EVENT_READ
 
     @property
     def is_sending(self) -> bool:
-        """Whether some of the request has not gone yet."""
+        """Whether part of the request is still to be sent."""
         return self._rest is not None
 
     @property
     def begun(self) -> bool:
-        """Whether some of an answer has come."""
+        """Whether the first bytes of a response were received."""
         return self._reader.begun
 
-    def part(self, most: int | None = None) -> Response | None:
-        """What has come of an answer, as `ResponseReader.part`."""
-        return self._reader.part(most)
+    def partial_response(self, max_bytes: int | None = None) -> Response | None:
+        """Return the received part of a response, see `ResponseReader.partial_response`."""
+        return self._reader.partial_response(max_bytes)
 
     @property
     def left(self) -> int:
-        """Bytes of the request that have not gone yet."""
+        """Bytes of the request still to be sent."""
         return 0 if self._rest is None else len(self._rest)
 
     def connect(self) -> bool:
-        """Go on connecting; whether it is done, and requests may be sent. Raises `Broken`."""
+        """Continue connecting; true once requests may be sent. Raises `ConnectionBroken`."""
         try:
             if self._tls is None:
                 self._raise_error()
@@ -157,7 +158,7 @@ class Connection:
                         self._sock,
                         server_hostname=self._server_name,
                         do_handshake_on_connect=False,
-                        # An end that TLS did not announce is no end of an answer.
+                        # A connection that ends without TLS's close_notify may be cut short.
                         suppress_ragged_eofs=False,
                     )
                 self._send_wants_write = False
@@ -174,10 +175,10 @@ class Connection:
         return self.is_open
 
     def send(self, request: bytes) -> None:
-        """Send a request, or as much of it as goes now. Raises `Broken`."""
+        """Send a request, as much as the socket takes now. Raises `ConnectionBroken`."""
         if len(request) > _PIECE_BYTES:
             self._rest = memoryview(request)
-            self._go_on()
+            self._send_rest()
             return
         try:
             sent = self._sock.send(request)
@@ -189,44 +190,44 @@ class Connection:
         if sent < len(request):
             self._rest = memoryview(request)[sent:]
             if sent:
-                self._go_on()
+                self._send_rest()
 
     def on_ready(self) -> Response | None:
-        """Receive and send what can be; the answer, when it is whole. Raises `Broken`."""
+        """Receive and send; returns the response once it is whole. Raises `ConnectionBroken`."""
         response = self._receive()
         if response is None and self._rest is not None:
             try:
-                self._go_on()
+                self._send_rest()
             except ConnectionBroken:
-                # Who refuses a request may answer before it has all of it, and close.
+                # A server that refuses a request may respond and close before it has all of it.
                 response = self._receive()
                 if response is None:
                     raise
         return response
 
     def is_quiet(self) -> bool:
-        """Whether an idle connection is still to be used: nobody said anything, or hung up."""
+        """Tell whether an idle connection is still open, and no unexpected data have come."""
         if not self._poll.poll(0):
             return True
         try:
             self._sock.recv(1)
         except (BlockingIOError, ssl.SSLWantReadError):
-            # What TLS itself says (a session ticket) is nothing.
+            # TLS may receive a session ticket, which is not data.
             return True
         except OSError:
             pass
         return False
 
     def close(self) -> None:
-        """Close the socket, whatever is under way."""
+        """Close the socket, also in the middle of a request."""
         self._sock.close()
 
-    def _go_on(self) -> None:
+    def _send_rest(self) -> None:
         rest = self._rest
         try:
             while rest:
-                # By the piece, for TLS takes all that it is given or nothing, and what it could
-                # not take it must be given again.
+                # In pieces, because TLS takes all of its input or none, and wants the same input
+                # again if it took none.
                 rest = rest[self._sock.send(rest[:_PIECE_BYTES]) :]
         except (BlockingIOError, ssl.SSLWantWriteError):
             self._send_wants_write = True
@@ -244,7 +245,7 @@ class Connection:
 
     def _receive(self) -> Response | None:
         reader = self._reader
-        # An SSLSocket's own method: its recv() is one more call for each answer.
+        # SSLSocket.recv() would be one more call for each response.
         read = self._sock.read if isinstance(self._sock, ssl.SSLSocket) else self._sock.recv
         self._receive_wants_write = False
         try:

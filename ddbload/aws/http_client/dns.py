@@ -1,4 +1,4 @@
-"""Looking up a host's addresses without waiting for them."""
+"""DNS look-ups that do not block the event loop."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from ddbload.aws.http_client.connection import Address
 
 FRESH_SECONDS = 30.0
-"""How long addresses are used before they are looked up again."""
+"""Time for which addresses are used before the next look-up."""
 
 LookUp = Callable[..., list[Any]]
 
 
 class DnsCache:
-    """The addresses of one host. The system's look-up blocks, so a thread of its own does it."""
+    """Cached addresses of one host; a thread calls the system's look-up, which blocks."""
 
     def __init__(
         self, host: str, port: int, clock: Callable[[], float], look_up: LookUp | None = None
@@ -24,68 +24,68 @@ class DnsCache:
         self._host, self._port, self._clock = host, port, clock
         self._look_up = look_up or socket.getaddrinfo
         self._addresses: list[Address] = []
-        self._asked_at = float("-inf")
+        self._looked_up_at = float("-inf")
         self._answer: list[Address] | None = None
         self._thread: threading.Thread | None = None
-        # Readable when a look-up has ended, so that who watches sockets can watch it.
-        self._bell, self._ringer = socket.socketpair()
-        self._bell.setblocking(False)
+        # A socket that becomes readable when a look-up has ended, for the event loop's selector.
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._wake_reader.setblocking(False)
         self._is_number = self._is_numeric()
 
     @property
     def fd(self) -> int:
-        """Readable when there is something to `take`."""
-        return self._bell.fileno()
+        """File descriptor that is readable when a look-up has ended; then call `take`."""
+        return self._wake_reader.fileno()
 
     def known(self) -> list[Address]:
-        """The addresses, best first; none while they are being looked up."""
-        if self._is_number or self._clock() - self._asked_at < FRESH_SECONDS:
+        """Return the addresses, best first; empty while a look-up is running."""
+        if self._is_number or self._clock() - self._looked_up_at < FRESH_SECONDS:
             return list(self._addresses)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._ask, name="names", daemon=True)
+            self._thread = threading.Thread(target=self._run_look_up, name="names", daemon=True)
             self._thread.start()
         return []
 
     def take(self) -> list[Address]:
-        """What a look-up gave; the addresses of old when it failed, or none."""
-        self._bell.recv(16)
+        """Return the addresses of an ended look-up; the earlier ones, if any, when it failed."""
+        self._wake_reader.recv(16)
         if self._thread is not None:
             self._thread.join()
             self._thread = None
         if self._answer:
             self._addresses = self._answer
-            self._asked_at = self._clock()
+            self._looked_up_at = self._clock()
         return list(self._addresses)
 
     def failed(self, address: Address) -> None:
-        """Try this address last from now on."""
+        """Move an address to the end of the list, after it failed."""
         if address in self._addresses:
             self._addresses.remove(address)
             self._addresses.append(address)
 
     def close(self) -> None:
-        """Watch no more. A look-up under way ends by itself, unheard."""
-        self._bell.close()
-        self._ringer.close()
+        """Close the sockets. A running look-up ends by itself, and its result is dropped."""
+        self._wake_reader.close()
+        self._wake_writer.close()
 
     def _is_numeric(self) -> bool:
         try:
-            self._addresses = self._found(socket.AI_NUMERICHOST)
+            self._addresses = self._resolve(socket.AI_NUMERICHOST)
         except (OSError, UnicodeError):
             return False
         return True
 
-    def _ask(self) -> None:
+    def _run_look_up(self) -> None:
         try:
-            self._answer = self._found(0)
+            self._answer = self._resolve(0)
         except (OSError, UnicodeError):
             self._answer = None
         try:
-            self._ringer.send(b"!")
-        except OSError:  # closed meanwhile
+            self._wake_writer.send(b"!")
+        except OSError:  # closed in the meantime
             pass
 
-    def _found(self, flags: int) -> list[Address]:
+    def _resolve(self, flags: int) -> list[Address]:
         look_up = socket.getaddrinfo if flags else self._look_up
         found = look_up(self._host, self._port, type=socket.SOCK_STREAM, flags=flags)
         return list(dict.fromkeys(Address(each[0], each[4]) for each in found))

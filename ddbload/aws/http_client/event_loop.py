@@ -1,29 +1,98 @@
-"""Many requests to one endpoint at once, in one thread: keep-alive, time-outs, one outcome each."""
+"""HTTP event loop: many concurrent requests to one endpoint in one thread, with keep-alive."""
 
 from __future__ import annotations
 
 import selectors
 import ssl
 import time
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from ddbload.aws.http_client.connection import Connection, ConnectionBroken, Endpoint
+from ddbload.aws.http_client.connection import Address, Connection, ConnectionBroken, Endpoint
 from ddbload.aws.http_client.dns import DnsCache, LookUp
-from ddbload.aws.http_client.exchange import NEVER, Exchange, Glance, RequestLost, Timeouts
 from ddbload.aws.http_client.http1 import Response
 
-_AT_ONCE = 0.001
-"""Seconds."""
-_BEGINNING_BYTES = 4096
-"""Of an answer's body, to be glanced at."""
-_NAME = "x-amzn-requestid"
-_S3_NAME = "x-amz-request-id"
-"""The headers by which AWS tells its answers apart."""
+NEVER = float("inf")
+
+Peek = Callable[[Response], Any]
+"""Function that searches the beginning of a response; called until it returns a value."""
+
+# An idle connection that was used less than this ago is not checked before its next request.
+_UNCHECKED_SECONDS = 0.001
+# Beginning of a response's body that is passed to `Peek`.
+_PEEK_BYTES = 4096
+# Headers with AWS's request id, which differs between responses.
+_REQUEST_ID = "x-amzn-requestid"
+_S3_REQUEST_ID = "x-amz-request-id"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Time limits of an exchange, in seconds."""
+
+    connect: float = 5.0
+    """Connecting: all addresses together, and the TLS handshake."""
+    stall: float = 10.0
+    """Time without progress while sending a request."""
+    first_byte: float = 10.0
+    """From the request's last byte to the response's first byte."""
+    whole: float = 15.0
+    """From the request's last byte to the response's last byte."""
+    idle: float = 50.0
+    """Time that an unused connection is kept open."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLost:
+    """Outcome of a request without a whole response; it may have been carried out."""
+
+    reason: str
+    """Short name for error messages, such as ReadTimeout or ConnectionReset."""
+    partial: Response | None = None
+    """The part of the response that had been received."""
+
+
+class Exchange:
+    """A request in flight, until its one outcome."""
+
+    __slots__ = (
+        "address",
+        "addresses",
+        "connect_by",
+        "connection",
+        "deadline",
+        "is_resent",
+        "is_reused",
+        "left",
+        "peek",
+        "request",
+        "timeout",
+        "token",
+        "whole_by",
+    )
+
+    def __init__(self, token: Any, request: bytes) -> None:
+        self.token, self.request = token, request
+        self.peek: Peek | None = None
+        self.connection: Connection | None = None
+        # Time limit of the present step, and the reason to report once it is over.
+        self.deadline = NEVER
+        self.timeout = ""
+        self.connect_by = self.whole_by = NEVER
+        self.left = 0
+        self.is_reused = self.is_resent = False
+        # Address of the connection attempt, and addresses to try after it.
+        self.address: Address | None = None
+        self.addresses: deque[Address] = deque()
 
 
 class HttpLoop:
-    """Takes requests and gives outcomes. One thread uses it; only `wait` waits."""
+    """Event loop that sends requests and returns their outcomes. Only `wait` blocks.
+
+    To be used by one thread.
+    """
 
     def __init__(
         self,
@@ -35,7 +104,7 @@ class HttpLoop:
         timeouts: Timeouts | None = None,
         look_up: LookUp | None = None,
     ) -> None:
-        """`connections`: at most so many, each with one request under way. `tls`: for https."""
+        """`connections`: most connections, each with one request in flight. `tls`: for https."""
         if (endpoint.scheme == "https") != (tls is not None):
             raise ValueError("https needs a TLS context, and http must have none")
         self._host, self._tls = endpoint.host, tls
@@ -46,44 +115,44 @@ class HttpLoop:
         self._idle: list[tuple[float, Connection]] = []
         self._unresolved: list[Exchange] = []
         self._done: list[tuple[Any, Response | RequestLost]] = []
-        self._glimpses: list[tuple[Any, Any]] = []
-        # No deadline is earlier than this.
-        self._look_at = NEVER
+        self._peeked: list[tuple[Any, Any]] = []
+        # The earliest deadline of any exchange, or an earlier time.
+        self._next_deadline = NEVER
         self._is_closed = False
-        # Whether answers have names that tell them apart; that of the last one until then.
-        self._are_named = False
-        self._last_name: str | None = None
+        # Whether request ids were seen to differ; the last one until then.
+        self._has_request_ids = False
+        self._last_request_id: str | None = None
         self._selector = selectors.DefaultSelector()
-        self._names = DnsCache(endpoint.host, endpoint.port, clock, look_up)
-        self._selector.register(self._names.fd, selectors.EVENT_READ, None)
+        self._dns = DnsCache(endpoint.host, endpoint.port, clock, look_up)
+        self._selector.register(self._dns.fd, selectors.EVENT_READ, None)
 
     def now(self) -> float:
-        """By the loop's clock."""
+        """Read the loop's clock, in seconds."""
         return self._clock()
 
     def free(self) -> int:
-        """How many more requests may be sent now."""
+        """Count the requests that may be sent now."""
         return self._limit - len(self._under_way)
 
-    def send(self, token: Any, request: bytes, glance: Glance | None = None) -> None:
-        """Begin an exchange, whose outcome `wait` gives once.
+    def send(self, token: Any, request: bytes, peek: Peek | None = None) -> None:
+        """Begin an exchange, whose outcome `wait` returns once, with `token`.
 
-        `glance` is shown the beginning of an answer that does not come all at once, until it finds
-        something there: then `wait` ends, and `glimpses` gives it.
+        `peek` is called with the beginning of a response that arrives in pieces, until it returns
+        a value. Then `wait` ends, and `peeked` returns that value.
 
         Raises ValueError when no connection is free.
         """
         if len(self._under_way) >= self._limit:
             raise ValueError("no connection is free")
         exchange = Exchange(token, request)
-        exchange.glance = glance
+        exchange.peek = peek
         self._under_way.add(exchange)
         while self._idle:
             since, connection = self._idle.pop()
             idle = self._clock() - since
-            # What is there before a request is sent is no answer to it. Right after an answer there
-            # is nothing yet, and it is not worth being asked for with each request.
-            if idle < _AT_ONCE or (idle < self._timeouts.idle and connection.is_quiet()):
+            # Bytes received before the request is sent are not its response, so a connection with
+            # any is dropped. Right after a response the check is not worth a system call.
+            if idle < _UNCHECKED_SECONDS or (idle < self._timeouts.idle and connection.is_quiet()):
                 exchange.is_reused = True
                 self._begin(exchange, connection)
                 return
@@ -91,33 +160,33 @@ class HttpLoop:
         self._connect(exchange)
 
     def wait(self, seconds: float) -> list[tuple[Any, Response | RequestLost]]:
-        """What came, as soon as something has come; nothing after so many seconds."""
+        """Wait for outcomes, at most `seconds`; returns the tokens and outcomes, if any."""
         until = self._clock() + seconds
         while True:
             now = self._clock()
-            pause = 0.0 if self._done else max(0.0, min(until, self._look_at) - now)
+            pause = 0.0 if self._done else max(0.0, min(until, self._next_deadline) - now)
             for key, _ in self._selector.select(pause):
                 connection = key.data
                 if connection is None:
                     self._resolved()
                 else:
-                    # It closes no connection but its own: the others here are ready still.
+                    # Handling one connection closes no other one of this list.
                     self._ready(connection)
-            # What has come is taken before it can be late: this process may have been stopped.
+            # Responses are read before deadlines are checked: the process may have been suspended.
             now = self._clock()
-            if now >= self._look_at:
-                self._find_late(now)
-            if self._done or self._glimpses or now >= until:
+            if now >= self._next_deadline:
+                self._expire(now)
+            if self._done or self._peeked or now >= until:
                 done, self._done = self._done, []
                 return done
 
-    def glimpses(self) -> list[tuple[Any, Any]]:
-        """What was found in the beginnings of answers since it was last asked, by their tokens."""
-        found, self._glimpses = self._glimpses, []
+    def peeked(self) -> list[tuple[Any, Any]]:
+        """Return the tokens and values found by `Peek` functions since the last call."""
+        found, self._peeked = self._peeked, []
         return found
 
     def close(self) -> None:
-        """Close all sockets. What is under way has no outcome."""
+        """Close all sockets. Requests in flight get no outcome."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -127,7 +196,7 @@ class HttpLoop:
         self._under_way.clear()
         self._idle.clear()
         self._unresolved.clear()
-        self._names.close()
+        self._dns.close()
         self._selector.close()
 
     # Connecting
@@ -135,7 +204,7 @@ class HttpLoop:
     def _connect(self, exchange: Exchange) -> None:
         now = self._clock()
         exchange.connect_by = now + self._timeouts.connect
-        addresses = self._names.known()
+        addresses = self._dns.known()
         if addresses:
             exchange.addresses.extend(addresses)
             self._try_next(exchange, "ConnectTimeout")
@@ -144,16 +213,16 @@ class HttpLoop:
             self._set_deadline(exchange, exchange.connect_by, "NameNotResolved")
 
     def _resolved(self) -> None:
-        addresses = self._names.take()
+        addresses = self._dns.take()
         waiting, self._unresolved = self._unresolved, []
         for exchange in waiting:
             exchange.addresses.extend(addresses)
             self._try_next(exchange, "NameNotResolved")
 
     def _try_next(self, exchange: Exchange, reason: str) -> None:
-        """Connect to the next address. `reason`: why there is no connection yet."""
+        """Connect to the next address. `reason`: why the exchange has no connection yet."""
         if exchange.address is not None:
-            self._names.failed(exchange.address)
+            self._dns.failed(exchange.address)
         while exchange.addresses:
             now = self._clock()
             left = exchange.connect_by - now
@@ -163,14 +232,14 @@ class HttpLoop:
             try:
                 connection = Connection(address, self._tls, self._host)
             except ConnectionBroken as broken:
-                self._names.failed(address)
+                self._dns.failed(address)
                 reason = broken.reason
                 continue
             connection.owner = exchange
             exchange.connection = connection
             connection.watched = connection.wants
             self._selector.register(connection.fd, connection.watched, connection)
-            # A silent address leaves time for the others, of which a second is enough for any.
+            # An address that does not answer must leave time for the others; a second suffices.
             share = max(left / (len(exchange.addresses) + 1), min(left, 1.0))
             self._set_deadline(exchange, now + share, "ConnectTimeout")
             return
@@ -188,7 +257,7 @@ class HttpLoop:
             return
         self._watch(connection)
         if exchange.deadline < exchange.connect_by:
-            # It answers: the handshake has all the time there is.
+            # The address answers, so its handshake may take all the time that is left.
             self._set_deadline(exchange, exchange.connect_by, "ConnectTimeout")
 
     # Sending and receiving
@@ -198,14 +267,14 @@ class HttpLoop:
         try:
             connection.send(exchange.request)
         except ConnectionBroken as broken:
-            self._broken(exchange, connection, broken.reason)
+            self._on_broken(exchange, connection, broken.reason)
             return
-        # One more than there can be: that it has begun is progress too.
+        # One above the maximum, so that the first bytes sent count as progress.
         exchange.left = len(exchange.request) + 1
         self._await(exchange, connection)
 
     def _await(self, exchange: Exchange, connection: Connection) -> None:
-        """Look for what the connection waits for, and say how long it may."""
+        """Watch the connection for its next event, and set the deadline for it."""
         self._watch(connection)
         if connection.is_sending:
             if connection.left < exchange.left:
@@ -233,15 +302,15 @@ class HttpLoop:
         try:
             response = connection.on_ready()
         except ConnectionBroken as broken:
-            self._broken(exchange, connection, broken.reason)
+            self._on_broken(exchange, connection, broken.reason)
             return
         if response is None:
             self._await(exchange, connection)
-            if exchange.glance is not None:
-                self._look(exchange, exchange.glance, connection)
+            if exchange.peek is not None:
+                self._peek_at(exchange, exchange.peek, connection)
             return
-        if self._is_doubled(connection, response):
-            self._broken(exchange, connection, "BadResponse")
+        if self._is_repeated(connection, response):
+            self._on_broken(exchange, connection, "BadResponse")
             return
         self._under_way.discard(exchange)
         if exchange.is_resent:
@@ -254,25 +323,25 @@ class HttpLoop:
         else:
             self._drop(connection)
 
-    def _look(self, exchange: Exchange, glance: Glance, connection: Connection) -> None:
-        part = connection.part(_BEGINNING_BYTES)
-        found = None if part is None else glance(part)
+    def _peek_at(self, exchange: Exchange, peek: Peek, connection: Connection) -> None:
+        partial = connection.partial_response(_PEEK_BYTES)
+        found = None if partial is None else peek(partial)
         if found is not None:
-            exchange.glance = None
-            self._glimpses.append((exchange.token, found))
+            exchange.peek = None
+            self._peeked.append((exchange.token, found))
 
-    def _is_doubled(self, connection: Connection, response: Response) -> bool:
-        """Whether it is the answer before once more, which came too late to be noticed as such."""
-        name = response.headers.get(_NAME) or response.headers.get(_S3_NAME)
-        if name is None:
+    def _is_repeated(self, connection: Connection, response: Response) -> bool:
+        """Tell by its request id whether a response repeats the connection's last one."""
+        request_id = response.headers.get(_REQUEST_ID) or response.headers.get(_S3_REQUEST_ID)
+        if request_id is None:
             return False
-        if not self._are_named:
-            # Where all answers have one name, as with some emulators, it says nothing.
-            self._are_named = self._last_name not in (None, name)
-            self._last_name = name
-        is_doubled = self._are_named and name == connection.answered
-        connection.answered = name
-        return is_doubled
+        if not self._has_request_ids:
+            # Some emulators send the same request id always, which identifies nothing.
+            self._has_request_ids = self._last_request_id not in (None, request_id)
+            self._last_request_id = request_id
+        is_repeated = self._has_request_ids and request_id == connection.answered
+        connection.answered = request_id
+        return is_repeated
 
     def _watch(self, connection: Connection) -> None:
         wants = connection.wants
@@ -280,41 +349,41 @@ class HttpLoop:
             connection.watched = wants
             self._selector.modify(connection.fd, wants, connection)
 
-    def _broken(self, exchange: Exchange, connection: Connection, reason: str) -> None:
-        """Send once more what a connection of old did not carry; else it is lost."""
-        begun, part = connection.begun, connection.part()
+    def _on_broken(self, exchange: Exchange, connection: Connection, reason: str) -> None:
+        """Send the request again if a reused connection broke before the response; else lose it."""
+        begun, partial = connection.begun, connection.partial_response()
         self._drop(connection)
         if exchange.is_reused and not begun and reason != "BadResponse":
             exchange.is_reused, exchange.is_resent = False, True
             self._connect(exchange)
         else:
-            self._lose(exchange, reason, part)
+            self._lose(exchange, reason, partial)
 
-    # Time
+    # Deadlines
 
-    def _set_deadline(self, exchange: Exchange, at: float, late: str) -> None:
-        exchange.deadline, exchange.late = at, late
-        self._look_at = min(self._look_at, at)
+    def _set_deadline(self, exchange: Exchange, at: float, timeout: str) -> None:
+        exchange.deadline, exchange.timeout = at, timeout
+        self._next_deadline = min(self._next_deadline, at)
 
-    def _find_late(self, now: float) -> None:
+    def _expire(self, now: float) -> None:
         for exchange in [each for each in self._under_way if each.deadline <= now]:
             connection = exchange.connection
             is_connecting = connection is not None and not connection.is_open
-            part = None
+            partial = None
             if connection is not None:
-                part = connection.part()
+                partial = connection.partial_response()
                 self._drop(connection)
             if is_connecting:
-                self._try_next(exchange, exchange.late)
+                self._try_next(exchange, exchange.timeout)
             else:
-                self._lose(exchange, exchange.late, part)
-        self._look_at = min((each.deadline for each in self._under_way), default=NEVER)
+                self._lose(exchange, exchange.timeout, partial)
+        self._next_deadline = min((each.deadline for each in self._under_way), default=NEVER)
 
-    def _lose(self, exchange: Exchange, reason: str, part: Response | None = None) -> None:
+    def _lose(self, exchange: Exchange, reason: str, partial: Response | None = None) -> None:
         self._under_way.discard(exchange)
         if exchange in self._unresolved:
             self._unresolved.remove(exchange)
-        self._done.append((exchange.token, RequestLost(reason, part)))
+        self._done.append((exchange.token, RequestLost(reason, partial)))
 
     def _drop(self, connection: Connection) -> None:
         self._selector.unregister(connection.fd)

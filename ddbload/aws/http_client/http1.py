@@ -1,9 +1,8 @@
-"""Reading HTTP/1.1 responses to GET and POST requests, whatever pieces they come in. No I/O.
+"""Incremental parser of HTTP/1.1 responses to GET and POST requests. No I/O.
 
 The rules are those of RFC 9112, "HTTP/1.1": lengths and chunks in sections 6 and 7, the end of a
-connection in section 9. What is not certainly a whole response is none. So an answer that would
-end with its connection is refused, which the RFC allows: nobody can tell it from one that was cut
-short, as not every TLS library says that its end was not announced. AWS sends none.
+connection in section 9. A response whose length is given neither by Content-Length nor by chunks is
+refused, as the RFC allows: one that was cut short would look whole. AWS does not send any.
 """
 
 from __future__ import annotations
@@ -14,29 +13,29 @@ from typing import NamedTuple
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 32 * 1024 * 1024
-"""DynamoDB may return what a request of 16 MB asked for, spelt longer."""
+"""Body limit. DynamoDB may return the items of a 16 MB request in a longer spelling."""
 _MAX_CHUNK_LINE_BYTES = 4096
 _NO_BODY = (204, 304)
+# Headers that determine the end of the response, and so must not contradict each other.
 _LENGTHS = frozenset({"content-length", "transfer-encoding"})
-"""Headers that say where the answer ends, and so may not say two things."""
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
 class BadResponse(Exception):
-    """What came is not a response, or not the whole of one. The text has none of it."""
+    """Received bytes are not a whole HTTP response. The text does not quote them."""
 
 
 class Response(NamedTuple):
-    """One whole response."""
+    """An HTTP response."""
 
     status: int
     headers: Mapping[str, str]
-    """By name in lower case; the last of equal ones."""
+    """Values by lower-case name; of repeated headers the last value."""
     body: bytes
     keep_alive: bool
-    """Whether the connection may take another request."""
+    """Whether the connection may be reused."""
     resent: bool = False
-    """Whether the request went twice, because the connection that it first went over broke."""
+    """Whether the request was sent twice, because the first connection broke."""
 
 
 class _Head(NamedTuple):
@@ -44,32 +43,32 @@ class _Head(NamedTuple):
     headers: Mapping[str, str]
     keep_alive: bool
     length: int | None
-    """Bytes of the body; None: it comes in chunks."""
+    """Bytes of the body; None for a chunked body."""
 
 
 class ResponseReader:
-    """Takes the bytes of one connection, one response after the other.
+    """Parser for the responses of one connection, one after the other.
 
-    It is fed only while an answer is awaited; what comes after one answer, unasked, makes the
-    connection one not to be used again.
+    Feed it only while a response is expected. Bytes after the end of a response make its
+    `keep_alive` false.
     """
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._head: _Head | None = None
         self._chunks: _Chunks | None = None
-        # So that `begun` is true also between an interim response and the answer.
+        # True after an interim response (1xx), so that `begun` stays true until the final one.
         self._interim = False
 
     @property
     def begun(self) -> bool:
-        """Whether some of a response has come."""
+        """Whether the first bytes of a response were received."""
         return bool(self._buffer) or self._head is not None or self._interim
 
     def feed(self, data: bytes) -> Response | None:
-        """The response that these bytes complete, if any. Raises `BadResponse`."""
+        """Parse received bytes; returns the response that they complete. Raises `BadResponse`."""
         if self._head is None and not self._buffer:
-            # The usual case: the whole answer in one piece.
+            # Fast path for a whole response in one piece, which is usual.
             end = data.find(b"\r\n\r\n")
             if 0 <= end <= MAX_HEAD_BYTES:
                 head = _head_of(data[:end])
@@ -80,22 +79,22 @@ class ResponseReader:
         return self._read()
 
     def eof(self) -> None:
-        """Take the connection's end. Raises `BadResponse` where some of a response had come."""
+        """Handle the end of the connection. Raises `BadResponse` in the middle of a response."""
         if self.begun:
             raise BadResponse("the connection was closed in the middle of the answer")
 
-    def part(self, most: int | None = None) -> Response | None:
-        """What has come of a response that is not whole; None before its body begins.
+    def partial_response(self, max_bytes: int | None = None) -> Response | None:
+        """Return the received part of a response; None before its body begins.
 
-        `most`: bytes of the body.
+        `max_bytes` limits the body.
         """
         head = self._head
         if head is None:
             return None
         body = self._buffer
         if head.length is None:
-            body = self._chunks.so_far if self._chunks is not None else bytearray()
-        return Response(head.status, head.headers, bytes(body[:most]), keep_alive=False)
+            body = self._chunks.received if self._chunks is not None else bytearray()
+        return Response(head.status, head.headers, bytes(body[:max_bytes]), keep_alive=False)
 
     def _read(self) -> Response | None:
         buffer = self._buffer
@@ -125,7 +124,7 @@ class ResponseReader:
         return self._end(head, bytes(buffer[: head.length]), head.length, head.keep_alive)
 
     def _end(self, head: _Head, body: bytes, used: int, keep_alive: bool) -> Response:
-        # What nobody asked for spoils the connection.
+        # Bytes after the response belong to no request, so the connection cannot be trusted.
         keep_alive = keep_alive and used == len(self._buffer)
         self._buffer = bytearray()
         self._head, self._chunks, self._interim = None, None, False
@@ -133,12 +132,12 @@ class ResponseReader:
 
 
 class _Chunks:
-    """A body in chunks."""
+    """Decoder of a chunked body."""
 
     def __init__(self) -> None:
         self.done = False
-        self._body = self.so_far = bytearray()
-        # Bytes of the present chunk that are still to come, with its line end; 0: a line is next.
+        self._body = self.received = bytearray()
+        # Bytes of the present chunk still to come, line end included; 0 if a line comes next.
         self._left = 0
         self._trailers = False
 
@@ -146,11 +145,11 @@ class _Chunks:
         return bytes(self._body)
 
     def feed(self, data: bytearray) -> int:
-        """Take what is complete; how many bytes that was."""
+        """Decode complete parts; returns the number of bytes used."""
         at = 0
         while not self.done:
             if self._left:
-                # All of the chunk that is there, but none of its line end before that is whole.
+                # All received bytes of the chunk, but its line end only as a whole.
                 take = min(self._left - 2, len(data) - at)
                 self._body += data[at : at + take]
                 at += take
@@ -189,7 +188,7 @@ class _Chunks:
 
 
 def _head_of(head: bytes) -> _Head | None:
-    """What status line and headers say; None for an interim response."""
+    """Parse status line and headers; None for an interim response."""
     first, *lines = head.decode("latin-1").split("\r\n")
     version, status = _status(first)
     headers = dict(map(_field, lines))
@@ -209,7 +208,7 @@ def _head_of(head: bytes) -> _Head | None:
 
 @lru_cache(maxsize=16)
 def _status(line: str) -> tuple[str, int]:
-    """The version and the code."""
+    """Parse a status line into version and code."""
     version, _, rest = line.partition(" ")
     code = rest[:3]
     if (
@@ -223,23 +222,23 @@ def _status(line: str) -> tuple[str, int]:
 
 @lru_cache(maxsize=256)
 def _field(line: str) -> tuple[str, str]:
-    """A header's name and value. Most lines are those of the answer before."""
+    """Split a header line into name and value. Cached, because most lines repeat."""
     name, colon, value = line.partition(":")
     name = name.lower()
     if not colon or not name or name != name.strip():
-        raise BadResponse("the answer's headers are none")
+        raise BadResponse("the answer's headers are malformed")
     return name, value.strip()
 
 
 @lru_cache(maxsize=256)
 def _measure(version: str, status: int, coding: str | None, length: str | None) -> int | None:
-    """The body's length; None for a body in chunks."""
+    """Determine the body's length; None for a chunked body."""
     if coding is not None:
         if coding.lower() != "chunked" or length is not None or version == "HTTP/1.0":
             raise BadResponse("the answer's transfer encoding is unknown")
         return 0 if status in _NO_BODY else None
     if length is not None and not (length.isascii() and length.isdigit() and len(length) <= 18):
-        raise BadResponse("the answer's length is no number")
+        raise BadResponse("the answer's length is not a number")
     if status in _NO_BODY:
         return 0
     if length is None:

@@ -13,8 +13,7 @@ from ddbload.aws import boto_clients as module
 from ddbload.aws import failures
 from ddbload.aws.boto_clients import BotoClients
 from ddbload.aws.http_client.connection import Endpoint
-from ddbload.aws.http_client.event_loop import HttpLoop
-from ddbload.aws.http_client.exchange import Timeouts
+from ddbload.aws.http_client.event_loop import HttpLoop, Timeouts
 from ddbload.aws.signing.credentials import SigningCredentials, has_proxy
 from ddbload.aws.signing.sigv4 import GetSigner, encoded_path, encoded_query
 from ddbload.errors import AwsConfiguration, SourceNotFound

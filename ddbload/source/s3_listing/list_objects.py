@@ -1,4 +1,4 @@
-"""What a bucket has under a prefix."""
+"""Listings of S3 objects and folders under a prefix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 REQUESTS = 16
-"""Pages asked for at once."""
+"""Concurrent requests for pages."""
 
 
 def list_objects(
@@ -30,20 +30,20 @@ def list_objects(
     requests: int = REQUESTS,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[ListedObject]:
-    """All objects whose keys begin with `prefix`, in the order of their keys' UTF-8 bytes.
+    """List the objects whose keys begin with `prefix`, sorted by the keys' UTF-8 bytes.
 
-    `after`: only keys beyond this one. With an `signer` (`Clients.s3_signer(bucket)`) by
-    requests of one's own, up to `requests` of them under way; without one by `client`, page by
-    page. Bounded memory, however many there are. Close the iterator if it is not read to its end.
+    `after` skips keys up to and including this one. With a `signer` (`Clients.s3_signer`), up to
+    `requests` concurrent requests are sent; without one, `client` lists page by page. Memory is
+    bounded. Close the generator if it is not read to its end.
 
-    Raises `SourceNotFound` (no such bucket), `SourceUnreadable` (a store that lists otherwise than
-    S3), `AccessDenied`, `AwsConfiguration` (a bucket of another region), `RequestRefused`, and
-    `ServiceUnavailable` after several tries.
+    Raises `SourceNotFound` (no such bucket), `SourceUnreadable` (an S3-compatible store lists in
+    another order), `AccessDenied`, `AwsConfiguration` (a bucket in another region),
+    `RequestRefused`, and `ServiceUnavailable` after several attempts.
     """
     if signer is None:
-        pages = _by_client(client, bucket, prefix, after, "", retry_policy)
+        pages = _pages_by_client(client, bucket, prefix, after, "", retry_policy)
     else:
-        pages = _by_requests(signer, bucket, prefix, after, "", requests, retry_policy)
+        pages = _pages_by_signer(signer, bucket, prefix, after, "", requests, retry_policy)
     try:
         for page in pages:
             yield from page.objects
@@ -61,11 +61,11 @@ def list_level(
     after: str | None = None,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[ListedObject | ListedFolder]:
-    """Objects and folders right under a prefix, in the order of their names. As `list_objects`."""
+    """List the objects and folders directly under a prefix, by name; see `list_objects`."""
     if signer is None:
-        pages = _by_client(client, bucket, prefix, after, delimiter, retry_policy)
+        pages = _pages_by_client(client, bucket, prefix, after, delimiter, retry_policy)
     else:
-        pages = _by_requests(signer, bucket, prefix, after, delimiter, 2, retry_policy)
+        pages = _pages_by_signer(signer, bucket, prefix, after, delimiter, 2, retry_policy)
     try:
         for page in pages:
             found: list[ListedObject | ListedFolder] = [*page.objects, *page.folders]
@@ -74,7 +74,7 @@ def list_level(
         pages.close()
 
 
-def _by_requests(
+def _pages_by_signer(
     signer: S3Signer,
     bucket: str,
     prefix: str,
@@ -83,23 +83,23 @@ def _by_requests(
     requests: int,
     retry_policy: RetryPolicy,
 ) -> Generator[ListPage]:
-    # One more than is asked for: the next page may be asked for while one still comes.
-    requesting = S3RequestLoop(signer, max(2, requests), retry_policy)
+    # At least two: the next page is requested while the present one is being received.
+    loop = S3RequestLoop(signer, max(2, requests), retry_policy)
     try:
-        walk = ParallelListing(
-            requesting,
+        listing = ParallelListing(
+            loop,
             bucket,
             prefix,
             after=after,
             delimiter=delimiter,
             divides=requests > 2,
         )
-        yield from walk.pages()
+        yield from listing.pages()
     finally:
-        requesting.close()
+        loop.close()
 
 
-def _by_client(
+def _pages_by_client(
     client: S3Client,
     bucket: str,
     prefix: str,
@@ -117,10 +117,10 @@ def _by_client(
         page: Any = call_with_retries(
             lambda: client.list_objects_v2(**asked),
             f"listing {where}",
-            expected=lambda meant: no_bucket(meant, where),
+            expected=lambda failure: no_bucket(failure, where),
             policy=retry_policy,
         )
-        objects = [_listed(each) for each in page.get("Contents", ())]
+        objects = [_listed_object(each) for each in page.get("Contents", ())]
         folders = [ListedFolder(each["Prefix"]) for each in page.get("CommonPrefixes", ())]
         token = page.get("NextContinuationToken") if page.get("IsTruncated") else None
         yield ListPage(objects, folders, token)
@@ -129,7 +129,7 @@ def _by_client(
         asked["ContinuationToken"] = token
 
 
-def _listed(each: Any) -> ListedObject:
+def _listed_object(each: Any) -> ListedObject:
     modified = each.get("LastModified")
     return ListedObject(
         each["Key"],

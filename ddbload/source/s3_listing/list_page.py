@@ -1,7 +1,7 @@
-"""What a page of a listing says. No I/O.
+"""Parser of ListObjectsV2 responses. No I/O.
 
-The rules are those of "ListObjectsV2" in the S3 API Reference. S3's own pages are read by a
-regular expression that must fit every entry whole; whatever looks otherwise, by an XML parser.
+The rules are those of "ListObjectsV2" in the S3 API Reference. Pages as S3 writes them are parsed
+by a regular expression, which must match every entry as a whole. Others go through an XML parser.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ class ListedObject(NamedTuple):
 
     key: str
     size: int
-    """Bytes."""
+    """Size in bytes."""
     etag: str
-    """With its quotes, as If-Match takes it."""
+    """ETag with its quotes, as If-Match needs it."""
     storage_class: str
-    """STANDARD where S3 says none."""
+    """Storage class; STANDARD if S3 does not return one."""
     modified: str
-    """As S3 wrote it: 2026-11-21T20:08:00.000Z."""
+    """Time of the last change as S3 writes it, for example 2026-11-21T20:08:00.000Z."""
 
 
 class ListedFolder(NamedTuple):
-    """What keys up to a delimiter have in common."""
+    """A common prefix of keys, up to a delimiter."""
 
     prefix: str
-    """With the delimiter."""
+    """Common prefix, the delimiter included."""
 
 
 class ListPage(NamedTuple):
-    """What one answer lists."""
+    """Content of one response."""
 
     objects: list[ListedObject]
     folders: list[ListedFolder]
     token: str | None
-    """Asks for the next page; None where this is the last."""
+    """Continuation token for the next page; None on the last page."""
 
 
 class BadPage(ValueError):
-    """An answer that is no page of a listing."""
+    """A response is not a page of a listing."""
 
 
 _TOKEN = re.compile(r"<NextContinuationToken>([^<]*)</NextContinuationToken>")
@@ -57,42 +57,42 @@ _ENTRY = re.compile(
     r"<Size>([0-9]+)</Size>(?:<StorageClass>([^<]*)</StorageClass>)?</Contents>"
 )
 _ENCODED = "<EncodingType>url</EncodingType>"
-# What only a parser reads right: comments and the like, line ends in text, other references.
+# Comments, CDATA, carriage returns and folders are left to the XML parser.
 _UNUSUAL = ("<!", "\r", "<CommonPrefixes")
 _REFERENCE = re.compile(r"&(?!amp;|lt;|gt;|apos;)")
 _END = "</ListBucketResult>"
 _STANDARD = "STANDARD"
 
 
-def token_of(part: Response) -> str | None:
-    """The next page's token, where an answer's beginning has it already."""
-    found = _TOKEN_BYTES.search(part.body)
-    # A reference in it is the parser's business, and no token of S3's has one.
+def token_of(partial: Response) -> str | None:
+    """Find the continuation token in the beginning of a response; None if it is not there."""
+    found = _TOKEN_BYTES.search(partial.body)
+    # S3's tokens have no XML references; one of another store is left to the XML parser.
     if found is None or b"&" in found[1] or not found[1].isascii():
         return None
     return found[1].decode("ascii")
 
 
 def read_page(body: bytes) -> ListPage:
-    """Read an answer. Raises `BadPage`, with nothing of the answer in it."""
+    """Parse a response. Raises `BadPage`, whose text does not quote the response."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
-        # Of another encoding, as XML may be.
-        return _parsed(body)
+        # XML may have another encoding.
+        return _parse_xml(body)
     if not text.rstrip().endswith(_END) or any(each in text for each in _UNUSUAL):
-        return _parsed(body)
+        return _parse_xml(body)
     truncated = _TRUNCATED.search(text)
     text = text.replace("&quot;", '"')
     has_references = "&" in text
     if has_references and _REFERENCE.search(text):
-        return _parsed(body)
+        return _parse_xml(body)
     found = _ENTRY.findall(text)
     if truncated is None or len(found) != text.count("<Contents"):
-        return _parsed(body)
+        return _parse_xml(body)
     token = _TOKEN.search(text)
     if (truncated[1] == "true") != (token is not None):
-        return _parsed(body)
+        return _parse_xml(body)
     is_encoded = _ENCODED in text
     if has_references or is_encoded:
         objects = [
@@ -113,8 +113,8 @@ def read_page(body: bytes) -> ListPage:
     return ListPage(objects, [], None if token is None else _text(token[1], is_encoded=False))
 
 
-def ascends(objects: list[ListedObject]) -> bool:
-    """Whether keys are in the order of their UTF-8 bytes, which is that of their characters."""
+def is_sorted(objects: list[ListedObject]) -> bool:
+    """Tell whether keys ascend by UTF-8 bytes, which is the order of their code points."""
     keys = [each[0] for each in objects]
     return all(map(lt, keys, keys[1:]))
 
@@ -123,28 +123,28 @@ def _text(text: str, is_encoded: bool) -> str:
     if "&" in text:
         text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&apos;", "'")
         text = text.replace("&amp;", "&")
-    return _decoded(text) if is_encoded else text
+    return _url_decode(text) if is_encoded else text
 
 
-def _decoded(key: str) -> str:
-    # As botocore does: a blank may be written as plus, and a plus never is itself.
+def _url_decode(key: str) -> str:
+    # As in botocore: a plus stands for a space, never for itself.
     if "%" not in key and "+" not in key:
         return key
     try:
         return unquote_plus(key, errors="strict")
     except UnicodeDecodeError:
-        raise BadPage("a key is no UTF-8") from None
+        raise BadPage("a key is not UTF-8") from None
 
 
-def _parsed(body: bytes) -> ListPage:
+def _parse_xml(body: bytes) -> ListPage:
     from xml.etree import ElementTree as ET
 
     try:
-        root = ET.fromstring(body)  # noqa: S314 - from the endpoint that is to be trusted with data
+        root = ET.fromstring(body)  # noqa: S314 - the endpoint is trusted
     except (ET.ParseError, ValueError, LookupError):
-        raise BadPage("the answer is no XML") from None
+        raise BadPage("the answer is not XML") from None
     if _name(root) != "ListBucketResult":
-        raise BadPage("the answer is no listing")
+        raise BadPage("the answer is not a listing")
     said: dict[str, str] = {}
     contents: list[dict[str, str]] = []
     prefixes: list[dict[str, str]] = []
@@ -164,7 +164,7 @@ def _parsed(body: bytes) -> ListPage:
     try:
         objects = [
             ListedObject(
-                _decoded(each["Key"]) if is_encoded else each["Key"],
+                _url_decode(each["Key"]) if is_encoded else each["Key"],
                 int(each["Size"]),
                 each.get("ETag", ""),
                 each.get("StorageClass") or _STANDARD,
@@ -173,13 +173,15 @@ def _parsed(body: bytes) -> ListPage:
             for each in contents
         ]
         folders = [
-            ListedFolder(_decoded(each["Prefix"]) if is_encoded else each["Prefix"])
+            ListedFolder(_url_decode(each["Prefix"]) if is_encoded else each["Prefix"])
             for each in prefixes
         ]
     except KeyError:
         raise BadPage("an entry of the listing has no key or no size") from None
     except ValueError as error:
-        raise BadPage(str(error) if isinstance(error, BadPage) else "a size is no number") from None
+        raise BadPage(
+            str(error) if isinstance(error, BadPage) else "a size is not a number"
+        ) from None
     return ListPage(objects, folders, token if is_truncated else None)
 
 
@@ -188,5 +190,5 @@ def _fields(element: Any) -> dict[str, str]:
 
 
 def _name(element: Any) -> str:
-    """Without its namespace."""
+    """Return an element's name without its namespace."""
     return str(element.tag).rpartition("}")[2]

@@ -26,11 +26,11 @@ from ddbload.source.s3_listing.list_page import (
     BadPage,
     ListedObject,
     ListPage,
-    ascends,
+    is_sorted,
     read_page,
     token_of,
 )
-from ddbload.source.s3_requests import S3Request, broken
+from ddbload.source.s3_requests import S3Request, failure_of_content
 
 if TYPE_CHECKING:
     from ddbload.aws.signing.s3_signer import S3Signer
@@ -65,7 +65,7 @@ class PageSink(Protocol):
     def wait(self) -> tuple[list[tuple[S3Request, Any]], list[tuple[S3Request, Response]]]:
         """What came."""
 
-    def again(self, job: S3Request, meant: AwsFailure) -> None:
+    def retry(self, job: S3Request, meant: AwsFailure) -> None:
         """Send one once more."""
 
 
@@ -112,7 +112,7 @@ class PageRequest(S3Request):
 
     __slots__ = ("number", "part", "query", "where")
 
-    glances: ClassVar[bool] = True
+    peeks: ClassVar[bool] = True
 
     def __init__(self, part: _KeyRange, query: Mapping[str, str], where: str) -> None:
         super().__init__()
@@ -132,9 +132,9 @@ class PageRequest(S3Request):
         """No bucket."""
         return no_bucket(meant, self.where)
 
-    def glance(self, part: Response) -> str | None:
+    def peek(self, partial: Response) -> str | None:
         """The next page's token."""
-        return token_of(part)
+        return token_of(partial)
 
 
 def no_bucket(meant: AwsFailure, where: str) -> Exception | None:
@@ -270,8 +270,8 @@ class ParallelListing:
     # Taking
 
     def _take(self) -> None:
-        glimpses, answers = self._asker.wait()
-        for job, token in glimpses:
+        peeked, answers = self._asker.wait()
+        for job, token in peeked:
             part = job.part  # type: ignore[attr-defined]
             if part.until is None and job.number == part.asked:  # type: ignore[attr-defined]
                 part.token = token
@@ -281,7 +281,7 @@ class ParallelListing:
             try:
                 page = read_page(answer.body)
             except BadPage as error:
-                self._asker.again(job, broken(error))
+                self._asker.retry(job, failure_of_content(error))
                 continue
             if job.number == part.asked:
                 part.token = page.token
@@ -327,7 +327,7 @@ class ParallelListing:
         Not all that speaks S3's language knows of beginning after a key, or lists in order.
         """
         start = part.last or part.after
-        is_ordered = ascends(objects)
+        is_ordered = is_sorted(objects)
         if is_ordered and (start is None or objects[0].key > start):
             return True
         if is_ordered and not part.taken and not self._ignores_after:

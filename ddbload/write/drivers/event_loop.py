@@ -7,8 +7,7 @@ from functools import partial
 
 from ddbload.aws import boto_clients
 from ddbload.aws.failures import failure_of_response
-from ddbload.aws.http_client.event_loop import HttpLoop
-from ddbload.aws.http_client.exchange import RequestLost, Timeouts
+from ddbload.aws.http_client.event_loop import HttpLoop, RequestLost, Timeouts
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
 from ddbload.write.drivers.driver import Job

@@ -296,23 +296,23 @@ def test_bounds(monkeypatch):
 
 def test_what_has_come_of_an_answer_can_be_seen():
     reader = ResponseReader()
-    assert reader.part() is None
+    assert reader.partial_response() is None
     reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n")
-    assert reader.part() is None
+    assert reader.partial_response() is None
     reader.feed(b"\r\nab")
-    part = reader.part()
-    assert part is not None
-    assert (part.status, part.headers["content-length"], part.body) == (200, "5", b"ab")
-    assert reader.part(1).body == b"a"
+    partial = reader.partial_response()
+    assert partial is not None
+    assert (partial.status, partial.headers["content-length"], partial.body) == (200, "5", b"ab")
+    assert reader.partial_response(1).body == b"a"
     assert reader.feed(b"cde").body == b"abcde"
-    assert reader.part() is None
+    assert reader.partial_response() is None
 
 
 def test_what_has_come_in_chunks_can_be_seen():
     reader = ResponseReader()
     reader.feed(b"HTTP/1.1 206 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-    assert reader.part().body == b""
+    assert reader.partial_response().body == b""
     reader.feed(b"3\r\nabc\r\n4\r\nde")
-    part = reader.part()
-    assert (part.status, part.body) == (206, b"abcde")
+    partial = reader.partial_response()
+    assert (partial.status, partial.body) == (206, b"abcde")
     assert reader.feed(b"fg\r\n0\r\n\r\n").body == b"abcdefg"

@@ -69,13 +69,13 @@ class Lister:
         self._under_way.append(job)
         self.at_once = max(self.at_once, len(self._under_way))
 
-    def again(self, job: S3Request, meant: AwsFailure) -> None:
-        raise AssertionError(meant)
+    def retry(self, job: S3Request, failure: AwsFailure) -> None:
+        raise AssertionError(failure)
 
     def wait(self) -> tuple[list[tuple[S3Request, Any]], list[tuple[S3Request, Response]]]:
         assert self._under_way, "nothing is asked for, so nothing will come"
         self.rounds += 1
-        glimpses, answers = [], []
+        peeked, answers = [], []
         count = len(self._under_way)
         for job in self.rng.sample(
             self._under_way, count if self.is_prompt else self.rng.randint(1, count)
@@ -85,11 +85,11 @@ class Lister:
             is_glimpse = not self.is_prompt and self.rng.random() < 0.5
             if token is not None and is_glimpse:
                 # Again and again, as where a page is lost and sent anew.
-                glimpses.append((job, token))
+                peeked.append((job, token))
                 continue
             self._under_way.remove(job)
             answers.append((job, Response(200, {}, body, keep_alive=True)))
-        return glimpses, answers
+        return peeked, answers
 
     def page(self, query: Any) -> tuple[bytes, str | None]:
         assert query["list-type"] == "2"

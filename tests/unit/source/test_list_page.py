@@ -15,7 +15,7 @@ from ddbload.source.s3_listing.list_page import (
     BadPage,
     ListedFolder,
     ListedObject,
-    ascends,
+    is_sorted,
     read_page,
     token_of,
 )
@@ -45,7 +45,7 @@ def quick(monkeypatch) -> None:
     def refuse(_: bytes) -> None:
         raise AssertionError("the parser was asked")
 
-    monkeypatch.setattr(module, "_parsed", refuse)
+    monkeypatch.setattr(module, "_parse_xml", refuse)
 
 
 CHECKSUMS = (
@@ -127,19 +127,19 @@ def test_a_token_of_a_last_page_means_nothing():
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"", "no XML"),
-        (b"<html>", "no XML"),
-        (b"\xff\xfe\xff", "no XML"),
-        (answer(entry("k"))[:-9], "no XML"),
-        (answer(entry("a&#1;")), "no XML"),
-        (answer(entry("a&nbsp;")), "no XML"),
-        (b"<Error><Code>InternalError</Code></Error>", "no listing"),
+        (b"", "not XML"),
+        (b"<html>", "not XML"),
+        (b"\xff\xfe\xff", "not XML"),
+        (answer(entry("k"))[:-9], "not XML"),
+        (answer(entry("a&#1;")), "not XML"),
+        (answer(entry("a&nbsp;")), "not XML"),
+        (b"<Error><Code>InternalError</Code></Error>", "not a listing"),
         (answer(entry("k"), truncated="true"), "how to go on"),
         (answer("<Contents><Key>k</Key></Contents>"), "no key or no size"),
         (answer("<Contents><Size>7</Size></Contents>"), "no key or no size"),
-        (answer("<Contents><Key>k</Key><Size>x</Size></Contents>"), "no number"),
-        (answer("<EncodingType>url</EncodingType>", entry("%FF")), "no UTF-8"),
-        (answer("<EncodingType>url</EncodingType>", entry("%FF", more="<x/>")), "no UTF-8"),
+        (answer("<Contents><Key>k</Key><Size>x</Size></Contents>"), "not a number"),
+        (answer("<EncodingType>url</EncodingType>", entry("%FF")), "not UTF-8"),
+        (answer("<EncodingType>url</EncodingType>", entry("%FF", more="<x/>")), "not UTF-8"),
     ],
 )
 def test_what_is_no_page(body, said):
@@ -156,7 +156,7 @@ def test_any_key_comes_through(keys, is_encoded, is_quick):
     told = "<EncodingType>url</EncodingType>" if is_encoded else ""
     body = answer(told, *map(entry, written), "" if is_quick else "<!-- slowly -->")
     assert [each.key for each in read_page(body).objects] == keys
-    assert module._parsed(body) == read_page(body)
+    assert module._parse_xml(body) == read_page(body)
 
 
 def part(body: bytes) -> Response:
@@ -177,7 +177,7 @@ def test_the_order_is_that_of_utf_8():
     keys = ["a", "b", "z", "é", "퟿", "\ue000", "￼", "\U0001f600"]
     assert sorted(keys, key=str.encode) == sorted(keys) == keys
     objects = [ListedObject(key, 1, "", "", "") for key in keys]
-    assert ascends(objects)
-    assert ascends([])
-    assert not ascends(objects[::-1])
-    assert not ascends([objects[0], objects[0]])
+    assert is_sorted(objects)
+    assert is_sorted([])
+    assert not is_sorted(objects[::-1])
+    assert not is_sorted([objects[0], objects[0]])

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from ddbload.aws.http_client.exchange import RequestLost
+from ddbload.aws.http_client.event_loop import RequestLost
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
 from ddbload.write.drivers.event_loop import RawTransport
