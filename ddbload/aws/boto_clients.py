@@ -1,6 +1,6 @@
-"""Make botocore clients in one way: no retries inside, and timeouts that fit a deadline.
+"""botocore clients without retries, and with time-outs that fit a deadline.
 
-boto3's clients are the same ones and take longer to import.
+ddbload repeats calls itself. botocore is used directly because boto3 takes longer to import.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 5
 READ_SECONDS = 15
-"""An answer that takes longer is taken for lost. A deadline leaves at least this much."""
+"""Read time-out. A step's deadline leaves at least this much time."""
 
 
 @dataclass(frozen=True, slots=True)
 class AwsSettings:
-    """What flags say; botocore's own chain supplies the rest. Plain data: workers get it."""
+    """AWS options of the command line; botocore's configuration chain supplies the rest."""
 
     profile: str | None = None
     region: str | None = None
@@ -35,7 +35,7 @@ class AwsSettings:
 
 
 class BotoClients:
-    """The clients of one process, made when they are first asked for, and thread-safe."""
+    """botocore clients of one process, made at first use and safe for threads."""
 
     def __init__(self, settings: AwsSettings | None = None, connections: int = 16) -> None:
         self._settings = settings or AwsSettings()
@@ -48,7 +48,7 @@ class BotoClients:
 
     @property
     def dynamodb(self) -> DynamoDBClient:
-        """DynamoDB, its responses' checksums checked. Raises `AwsConfiguration`."""
+        """Client of DynamoDB that checks responses' checksums. Raises `AwsConfiguration`."""
         if self._dynamodb is None:
             client: DynamoDBClient = self._make("dynamodb")
             client.meta.events.register("before-parse.dynamodb", failures.check_crc32)
@@ -57,27 +57,27 @@ class BotoClients:
 
     @property
     def s3(self) -> S3Client:
-        """S3. Raises `AwsConfiguration`."""
+        """Client of S3. Raises `AwsConfiguration`."""
         if self._s3 is None:
             self._s3 = self._make("s3")
         return self._s3
 
     @property
     def stepfunctions(self) -> SFNClient:
-        """Step Functions. Raises `AwsConfiguration`."""
+        """Client of Step Functions. Raises `AwsConfiguration`."""
         if self._stepfunctions is None:
             self._stepfunctions = self._make("stepfunctions")
         return self._stepfunctions
 
     @property
     def cloudformation(self) -> CloudFormationClient:
-        """CloudFormation. Raises `AwsConfiguration`."""
+        """Client of CloudFormation. Raises `AwsConfiguration`."""
         if self._cloudformation is None:
             self._cloudformation = self._make("cloudformation")
         return self._cloudformation
 
     def session(self, *, anew: bool = False) -> Session:
-        """botocore's session, which all clients share. `anew`: one that finds what is there now."""
+        """Return the session that clients share; with `anew`, make one with new credentials."""
         if self._session is None or anew:
             from botocore.session import get_session
 
@@ -88,7 +88,7 @@ class BotoClients:
         return self._session
 
     def renew(self) -> None:
-        """Have the next DynamoDB client look for credentials anew."""
+        """Load the credentials again for the next DynamoDB client."""
         self.session(anew=True)
         self._dynamodb = None
 
@@ -102,18 +102,18 @@ class BotoClients:
             read_timeout=READ_SECONDS,
             max_pool_connections=self._connections,
             tcp_keepalive=True,
-            # Items are checked before they get here, by stricter rules.
+            # Items were validated before, by stricter rules.
             parameter_validation=service != "dynamodb",
             user_agent_extra=f"ddbload/{__version__}",
         )
         settings = self._settings
-        # botocore knows AWS_DEFAULT_REGION only; the AWS CLI and Lambda say AWS_REGION.
+        # botocore reads only AWS_DEFAULT_REGION, while the AWS CLI and Lambda use AWS_REGION.
         region = settings.region or os.environ.get("AWS_REGION") or None
         try:
             client: Any = self.session().create_client(
                 service, region, config=config, endpoint_url=settings.endpoint_url
             )
-            # botocore would notice either with the first request only.
+            # botocore would report these only with the first request.
             endpoint = urlsplit(client.meta.endpoint_url)
             if endpoint.scheme not in ("http", "https") or endpoint.port == 0:
                 raise ValueError(f"Invalid endpoint: {client.meta.endpoint_url}")

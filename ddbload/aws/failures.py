@@ -1,4 +1,4 @@
-"""What a failed AWS call means: try again, slow down, give up on the row, or on the run."""
+"""Classification of failed AWS calls: retry, slow down, reject the row, or end the run."""
 
 from __future__ import annotations
 
@@ -27,56 +27,56 @@ if TYPE_CHECKING:
 
 
 class FailureKind(Enum):
-    """What to do about a failed call."""
+    """Kind of a failure, which decides what to do about it."""
 
     THROTTLED = "throttled"
-    """Refused for want of capacity: slow down and try again."""
+    """Not enough capacity: slow down and try again."""
     UNSURE = "unsure"
-    """No answer, or none to be trusted: it may have been done. Try again."""
+    """No response, or a damaged one, so the call may have been carried out: try again."""
     CONDITION = "condition"
-    """The request's condition does not hold of the item that is there."""
+    """The request's condition does not hold for the item in the table."""
     INVALID = "invalid"
-    """The request's content is refused: the same content will be refused again."""
+    """The request's content is invalid, and will be refused again."""
     FATAL = "fatal"
-    """Nothing that the caller sends will pass."""
+    """Any request of this caller will be refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class AwsFailure:
-    """A failure's kind, AWS's code for it, and the text for people."""
+    """A failed AWS call: its kind, AWS's error code and message."""
 
     kind: FailureKind
     code: str
     text: str
     status: int = 0
-    """HTTP status, 0 when there was no answer."""
+    """HTTP status; 0 without a response."""
     request_id: str = ""
-    """AWS's own, for its support."""
+    """AWS's request id, which AWS support asks for."""
     reasons: tuple[str, ...] = ()
     """DynamoDB's ThrottlingReasons, such as TableWriteKeyRangeThroughputExceeded."""
     item: Mapping[str, Any] | None = field(default=None, repr=False)
-    """The item that is there, where a condition does not hold and DynamoDB shows it."""
+    """The item in the table if a condition does not hold and DynamoDB returns it."""
 
     @property
     def is_known(self) -> bool:
-        """Whether its code is one that this module knows, and so its text AWS's."""
+        """Whether the error code is known to this module, so that the text is AWS's."""
         return not self.status or self.code in _KNOWN
 
 
 class ChecksumMismatch(Exception):
-    """A response body is not the one that DynamoDB signed for with x-amz-crc32."""
+    """A response body does not match DynamoDB's x-amz-crc32 header."""
 
 
 class LengthMissing(Exception):
-    """An answer does not say where its body ends: it may have been cut short."""
+    """A response gives no length of its body, so it may have been cut short."""
 
 
-_UNFIT = (
+_INVALID_HEADER = (
     "the access key, the session token, the region or the endpoint has a line end or another"
     " control character in it; write it without"
 )
+# Form of AWS's error codes.
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9.]{2,99}")
-"""How AWS's codes look."""
 _DAMAGED = "the response's checksum does not match its body"
 _THROTTLES = {
     "ProvisionedThroughputExceededException",
@@ -90,7 +90,7 @@ _THROTTLES = {
     "BandwidthLimitExceeded",
     "ReplicatedWriteConflictException",
 }
-_AGAIN = {
+_RETRYABLE = {
     "ConditionalRequestConflict",
     "InternalError",
     "InternalFailure",
@@ -129,11 +129,11 @@ _CREDENTIALS = {
     "TokenRefreshRequired",
     "UnrecognizedClientException",
 }
+# By name, because the older botocore of Lambda's runtime lacks the newest of these classes.
 _SESSIONS = ("SSOError", "LoginError", "NoAuthTokenError")
-"""By name: the botocore of Lambda's runtime is older than ours, and lacks the newest of them."""
 _KNOWN = {
     *_THROTTLES,
-    *_AGAIN,
+    *_RETRYABLE,
     *_INVALID,
     *_CREDENTIALS,
     _CONDITION,
@@ -149,9 +149,9 @@ OUTDATED = {
     "TokenRefreshRequired",
     "UnrecognizedClientException",
 }
-"""Codes for credentials in whose place there may be newer ones."""
+"""Error codes of expired credentials, which may have been replaced by newer ones."""
 CLOCK = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"}
-"""Codes for signatures that are wrong, or of the wrong time."""
+"""Error codes of wrong signatures, or of signatures with a wrong time."""
 
 
 _FIELD = re.compile(r"<(Code|Message|Region)>([^<]*)</\1>")
@@ -162,21 +162,21 @@ _MOVED = {
     "PermanentRedirect",
     "TemporaryRedirect",
 }
-"""Codes for a bucket that is in another region, or asked for by another's signature."""
+"""Error codes for a bucket in another region, or a signature for another region."""
+# Error responses are short; anything longer is not searched.
 _ERROR_BYTES = 65536
-"""Errors are short."""
 _ENTITIES = {"&quot;": '"', "&apos;": "'"}
 
 
 def classify_failure(error: Exception) -> AwsFailure | None:
-    """What a failed call means; None for exceptions that AWS calls do not raise."""
-    # Here, as below: who takes no exceptions of botocore need not wait for it.
+    """Classify an exception of an AWS call; None for exceptions of other origin."""
+    # Imported here, because callers that do not use botocore need not wait for it.
     from botocore import exceptions as aws
     from botocore.parsers import ResponseParserError
     from urllib3.exceptions import HTTPError
 
     if isinstance(error, aws.ClientError):
-        return _of_answer(error)
+        return _failure_of_client_error(error)
     if isinstance(error, aws.NoCredentialsError | aws.PartialCredentialsError):
         return AwsFailure(FailureKind.FATAL, "NoCredentials", "no AWS credentials were found")
     if isinstance(error, aws.CredentialRetrievalError | aws.TokenRetrievalError):
@@ -184,7 +184,7 @@ def classify_failure(error: Exception) -> AwsFailure | None:
             FailureKind.FATAL, "NoCredentials", "AWS credentials could not be fetched"
         )
     if isinstance(error, tuple(getattr(aws, name) for name in _SESSIONS if hasattr(aws, name))):
-        # Its text says which session ended, and which command begins a new one.
+        # The text says which session has expired, and which command begins a new one.
         return AwsFailure(FailureKind.FATAL, "NoCredentials", _first_line(error))
     transport = (
         aws.ChecksumError,
@@ -198,43 +198,44 @@ def classify_failure(error: Exception) -> AwsFailure | None:
         LengthMissing,
         ConnectionError,
         TimeoutError,
-        # botocore names what fails before a body, and not all that fails in its middle.
+        # botocore does not wrap all errors in the middle of a body.
         ssl.SSLError,
         HTTPError,
     )
-    if isinstance(error, aws.HTTPClientError) and _is_unfit(error.kwargs.get("error")):
-        return AwsFailure(FailureKind.FATAL, "InvalidHeader", _UNFIT)
+    if isinstance(error, aws.HTTPClientError) and _is_invalid_header(error.kwargs.get("error")):
+        return AwsFailure(FailureKind.FATAL, "InvalidHeader", _INVALID_HEADER)
     if isinstance(error, transport):
         return AwsFailure(FailureKind.UNSURE, type(error).__name__, _first_line(error))
     if isinstance(error, aws.ParamValidationError):
-        # Its text quotes the parameters.
+        # Its text quotes the parameters, which hold row data.
         return AwsFailure(FailureKind.FATAL, "ParamValidationError", "botocore refuses the request")
     if isinstance(error, aws.BotoCoreError):
         return AwsFailure(FailureKind.FATAL, type(error).__name__, _first_line(error))
     return None
 
 
-def _of_answer(error: ClientError) -> AwsFailure:
+def _failure_of_client_error(error: ClientError) -> AwsFailure:
     answer: Any = error.response
     code = str(answer.get("Error", {}).get("Code") or "")
     text = str(answer.get("Error", {}).get("Message") or code)
-    told = answer.get("ResponseMetadata", {})
-    status, request_id = int(told.get("HTTPStatusCode") or 0), str(told.get("RequestId") or "")
+    metadata = answer.get("ResponseMetadata", {})
+    status = int(metadata.get("HTTPStatusCode") or 0)
+    request_id = str(metadata.get("RequestId") or "")
     if not _CODE.fullmatch(code):
-        # An answer that is not AWS's, of which botocore makes a text all the same.
+        # Not a response of AWS, of which botocore makes an error text all the same.
         code, text = str(status), f"HTTP status {status}"
     return _with_item(failure_of_code(code, text, status, request_id, _reasons(answer)), answer)
 
 
 def failure_of_response(response: Response) -> AwsFailure | None:
-    """What an answer of DynamoDB's means; None for one that is to be read.
+    """Classify a response of DynamoDB; None for a success.
 
-    Its errors are JSON: `{"__type": "namespace#Code", "message": "..."}`. Whatever lies between
-    may say something else, which is not repeated: then the status alone tells.
+    DynamoDB's errors are JSON: `{"__type": "namespace#Code", "message": "..."}`. A proxy may send
+    something else. That is not quoted, and the status alone decides.
     """
     headers, status = response.headers, response.status
     request_id = headers.get("x-amzn-requestid", "")
-    if not _is_sound(headers, response.body):
+    if not _has_valid_checksum(headers, response.body):
         return AwsFailure(FailureKind.UNSURE, "ChecksumMismatch", _DAMAGED, status, request_id)
     if status == 200:
         return None
@@ -245,7 +246,7 @@ def failure_of_response(response: Response) -> AwsFailure | None:
     if not isinstance(answer, dict):
         answer = {}
     kind = answer.get("__type")
-    # As in "com.amazonaws.dynamodb.v20120810#ThrottlingException", or with an address behind it.
+    # For example "com.amazonaws.dynamodb.v20120810#ThrottlingException", maybe with ":http://…".
     code = kind.partition(":")[0].rpartition("#")[2] if isinstance(kind, str) else ""
     text = answer.get("message") or answer.get("Message")
     if not _CODE.fullmatch(code):
@@ -255,28 +256,28 @@ def failure_of_response(response: Response) -> AwsFailure | None:
 
 
 def failure_of_s3_response(response: Response) -> AwsFailure | None:
-    """What an answer means; None for one that is to be read.
+    """Classify a response of S3; None for a success.
 
-    S3's errors are XML. Whatever lies between may say something else: then the status tells.
+    S3's errors are XML. A proxy may send something else; then the status alone decides.
     """
     status = response.status
     if status in (200, 206):
         return None
-    said = _said(response)
-    code, text = said.get("Code", ""), unescape(said.get("Message", ""), _ENTITIES)
+    fields = _error_fields(response)
+    code, text = fields.get("Code", ""), unescape(fields.get("Message", ""), _ENTITIES)
     if not _CODE.fullmatch(code):
         code, text = str(status), f"HTTP status {status}"
     return failure_of_code(code, text or code, status, response.headers.get("x-amz-request-id", ""))
 
 
 def redirected_region(response: Response, bucket: str, region: str) -> AwsConfiguration | None:
-    """The named error for a bucket that is in another region than `region`; None for any other."""
+    """Return the named error if a response says the bucket is in another region, else None."""
     if response.status < 300:
         return None
-    said = _said(response)
-    there = response.headers.get("x-amz-bucket-region") or said.get("Region", "")
+    fields = _error_fields(response)
+    there = response.headers.get("x-amz-bucket-region") or fields.get("Region", "")
     is_elsewhere = bool(_REGION.fullmatch(there)) and there != region
-    if response.status not in (301, 307) and not (said.get("Code") in _MOVED and is_elsewhere):
+    if response.status not in (301, 307) and not (fields.get("Code") in _MOVED and is_elsewhere):
         return None
     if not is_elsewhere:
         return AwsConfiguration(
@@ -289,17 +290,17 @@ def redirected_region(response: Response, bucket: str, region: str) -> AwsConfig
     )
 
 
-def _said(response: Response) -> dict[str, str]:
+def _error_fields(response: Response) -> dict[str, str]:
     return dict(_FIELD.findall(response.body[:_ERROR_BYTES].decode("utf-8", "replace")))
 
 
 def failure_of_code(
     code: str, text: str, status: int, request_id: str = "", reasons: tuple[str, ...] = ()
 ) -> AwsFailure:
-    """What AWS's code for a failure means, or, where nobody knows that, its HTTP status."""
+    """Classify a failure by AWS's error code, or by the HTTP status if the code is unknown."""
     if code in _THROTTLES or status == 429:
         kind = FailureKind.THROTTLED
-    elif code in _AGAIN or status >= 500 or status == 408:
+    elif code in _RETRYABLE or status >= 500 or status == 408:
         kind = FailureKind.UNSURE
     elif code == _CONDITION:
         kind = FailureKind.CONDITION
@@ -310,13 +311,13 @@ def failure_of_code(
     return AwsFailure(kind, code, text, status, request_id, reasons)
 
 
-def _with_item(meant: AwsFailure, answer: Mapping[str, Any]) -> AwsFailure:
-    item = answer.get("Item") if meant.kind is FailureKind.CONDITION else None
-    return replace(meant, item=item) if isinstance(item, Mapping) else meant
+def _with_item(failure: AwsFailure, answer: Mapping[str, Any]) -> AwsFailure:
+    item = answer.get("Item") if failure.kind is FailureKind.CONDITION else None
+    return replace(failure, item=item) if isinstance(item, Mapping) else failure
 
 
 def _reasons(answer: Mapping[str, Any]) -> tuple[str, ...]:
-    # The name begins with either letter: exceptions of DynamoDB differ in it.
+    # DynamoDB's exceptions differ in the first letter's case.
     listed = answer.get("ThrottlingReasons") or answer.get("throttlingReasons")
     found = (each.get("reason") for each in _dicts(listed))
     return tuple(reason for reason in found if isinstance(reason, str))
@@ -326,25 +327,29 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def to_ddbload_error(meant: AwsFailure, doing: str) -> DdbloadError:
-    """The named error for a call that is given up. `doing`: "reading s3://b/k", for people."""
-    said = f"{doing}: {meant.code}: {meant.text}"
-    if meant.request_id:
-        said += f" [request {meant.request_id}]"
-    if meant.kind in (FailureKind.THROTTLED, FailureKind.UNSURE):
+def to_ddbload_error(failure: AwsFailure, doing: str) -> DdbloadError:
+    """Make the named error of a failed call. `doing`: the operation, as in "reading s3://b/k"."""
+    said = f"{doing}: {failure.code}: {failure.text}"
+    if failure.request_id:
+        said += f" [request {failure.request_id}]"
+    if failure.kind in (FailureKind.THROTTLED, FailureKind.UNSURE):
         return ServiceUnavailable(
             f"{said} (tried several times; try again later, or check the endpoint and region)"
         )
-    if meant.code in _CREDENTIALS or meant.code == "NoCredentials" or meant.status in (401, 403):
+    if (
+        failure.code in _CREDENTIALS
+        or failure.code == "NoCredentials"
+        or failure.status in (401, 403)
+    ):
         hint = "check the credentials (aws sts get-caller-identity) and their permissions"
-        if meant.code in CLOCK:
+        if failure.code in CLOCK:
             hint = "check this machine's clock and the secret key"
         return AccessDenied(f"{said}; {hint}")
     return RequestRefused(said)
 
 
 def configuration_error(error: Exception) -> AwsConfiguration:
-    """The named error for settings that botocore cannot use."""
+    """Make the named error for settings that botocore cannot use."""
     from botocore.exceptions import NoRegionError
 
     hint = ""
@@ -354,16 +359,19 @@ def configuration_error(error: Exception) -> AwsConfiguration:
 
 
 def check_crc32(response_dict: dict[str, Any], **_: object) -> None:
-    """A `before-parse` handler: raises `ChecksumMismatch` for a body that came damaged."""
+    """Raise `ChecksumMismatch` for a damaged body, as a `before-parse` handler of botocore."""
     body = response_dict.get("body")
-    if isinstance(body, bytes) and not _is_sound(response_dict.get("headers") or {}, body):
+    if isinstance(body, bytes) and not _has_valid_checksum(
+        response_dict.get("headers") or {}, body
+    ):
         raise ChecksumMismatch(_DAMAGED)
 
 
 def check_length(response_dict: dict[str, Any], operation_model: Any, **_: object) -> None:
-    """A `before-parse` handler: raises `LengthMissing` for a body that ends with its connection.
+    """Raise `LengthMissing` for a body without a length, as a `before-parse` handler of botocore.
 
-    botocore takes any such for whole. AWS sends none, and ddbload's own requests refuse it, too.
+    botocore would accept a body that ends with its connection even if it was cut short. AWS does
+    not send such bodies, and ddbload's HTTP client refuses them, too.
     """
     headers = response_dict.get("headers") or {}
     if "content-length" in headers or "transfer-encoding" in headers:
@@ -376,13 +384,13 @@ def check_length(response_dict: dict[str, Any], operation_model: Any, **_: objec
     raise LengthMissing("the answer does not say how long it is, so it may have been cut short")
 
 
-def _is_sound(headers: Mapping[str, str], body: bytes) -> bool:
+def _has_valid_checksum(headers: Mapping[str, str], body: bytes) -> bool:
     wanted = headers.get("x-amz-crc32")
     return wanted is None or str(zlib.crc32(body)) == str(wanted).strip()
 
 
-def _is_unfit(error: object) -> bool:
-    """Whether a request was not sent for what is in it: the words of that would tell secrets."""
+def _is_invalid_header(error: object) -> bool:
+    """Tell whether a header was invalid; the error's text would quote it, maybe a secret."""
     return isinstance(error, ValueError) and not isinstance(error, OSError)
 
 

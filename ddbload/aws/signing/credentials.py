@@ -1,6 +1,6 @@
-"""Who signs requests of one's own: the credentials of now, the clock of AWS, whom to trust.
+"""Current credentials, AWS's clock and trusted certificates, for requests that ddbload signs.
 
-One thread uses it. Looking credentials up may ask the network, and blocks while it does.
+To be used by one thread. Loading credentials may call the network, and blocks meanwhile.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ddbload.aws.signing.sigv4 import Credentials
 from ddbload.errors import AccessDenied, AwsConfiguration
 
 LOOK_SECONDS = 1.0
-"""How often credentials are asked for at most: whether they are near their end is botocore's."""
+"""Shortest time between two reads of the credentials; botocore refreshes them before they end."""
 RENEWALS = 5
 RENEWALS_SECONDS = 60.0
-"""So many times in this time may a refused signature be made anew; more would go on for ever."""
+"""Limit: at most `RENEWALS` refused signatures are made anew in this time, to prevent a loop."""
+# AWS allows a clock to differ by five minutes, so a smaller skew is not why it refuses.
 _OFF_SECONDS = 240.0
-"""A clock that differs by less is not why AWS refuses a signature; it allows five minutes."""
+# AWS's messages about a wrong time begin like this; two times follow.
 _LATE = ("Signature expired: ", "Signature not yet current: ")
-"""How AWS's words begin where it is the time that is wrong; two times follow."""
 
 
 class SigningCredentials:
-    """Knows the credentials of now and the clock of AWS, for requests to one endpoint."""
+    """Current credentials and the offset of AWS's clock, for requests to one endpoint."""
 
     def __init__(
         self,
@@ -43,21 +43,21 @@ class SigningCredentials:
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`doing`: "signing requests to S3", for people. Raises `AccessDenied`."""
+        """Load the credentials. `doing` begins error messages. Raises `AccessDenied`."""
         self._clients, self._clock, self._monotonic = clients, clock, monotonic
         self._doing = doing
         self.endpoint = endpoint
         self.generation = 0
-        """Grows when a request that is signed now is signed otherwise than those before."""
+        """Number that grows when the credentials or the clock's offset change."""
         self._skew = 0.0
         self._renewals: deque[float] = deque()
         self._session = clients.session()
-        self._source = self._look_for_source()
-        self._looked_at = monotonic()
+        self._source = self._find_source()
+        self._read_at = monotonic()
         self._credentials = self._frozen(self._source)
 
     def tls(self) -> ssl.SSLContext | None:
-        """Whom to trust, for https: botocore's authorities, or those of `AWS_CA_BUNDLE`.
+        """Make a TLS context that trusts botocore's CA bundle or `AWS_CA_BUNDLE`; None for http.
 
         Raises `AwsConfiguration`.
         """
@@ -65,12 +65,12 @@ class SigningCredentials:
             return None
         from botocore.httpsession import get_cert_path
 
-        told = self._session.get_config_variable("ca_bundle")
-        if told is None:
-            told = os.environ.get("REQUESTS_CA_BUNDLE")
-        path = str(get_cert_path(True) if told is None else told)
+        bundle = self._session.get_config_variable("ca_bundle")
+        if bundle is None:
+            bundle = os.environ.get("REQUESTS_CA_BUNDLE")
+        path = str(get_cert_path(True) if bundle is None else bundle)
         try:
-            if os.path.isdir(path):  # noqa: PTH112 - an empty path is none, and not "."
+            if os.path.isdir(path):  # noqa: PTH112 - Path("") would be "."
                 context = ssl.create_default_context(capath=path)
             else:
                 context = ssl.create_default_context(cafile=path or "no path")
@@ -82,23 +82,23 @@ class SigningCredentials:
         context.set_alpn_protocols(["http/1.1"])
         return context
 
-    def _look_in_time(self) -> None:
-        """Ask for the credentials, unless that was done a moment ago."""
+    def _refresh(self) -> None:
+        """Read the credentials again, unless that was done a moment ago."""
         now = self._monotonic()
-        if now - self._looked_at >= LOOK_SECONDS:
-            self._looked_at = now
-            self._look()
+        if now - self._read_at >= LOOK_SECONDS:
+            self._read_at = now
+            self._read_credentials()
 
     def _now(self) -> float:
-        """AWS's time: seconds of epoch."""
+        """Read AWS's time in seconds since 1970."""
         return self._clock() + self._skew
 
-    def may_pass(self, meant: AwsFailure, headers: Mapping[str, str], generation: int) -> bool:
-        """Whether a request that AWS refused so may pass when it is signed anew.
+    def may_pass(self, failure: AwsFailure, headers: Mapping[str, str], generation: int) -> bool:
+        """Tell whether a refused request may pass with a new signature, and prepare for it.
 
-        `headers`: the answer's. `generation`: that of this when the request was signed.
+        `headers`: of the response. `generation`: the one that the request was signed with.
         """
-        if meant.code not in OUTDATED and meant.code not in CLOCK:
+        if failure.code not in OUTDATED and failure.code not in CLOCK:
             return False
         if generation != self.generation:
             return True
@@ -108,44 +108,44 @@ class SigningCredentials:
         if len(self._renewals) >= RENEWALS:
             return False
         self._renewals.append(now)
-        if meant.code in OUTDATED:
-            return self._look_anew()
-        return self._set_clock(meant, headers)
+        if failure.code in OUTDATED:
+            return self._load_credentials()
+        return self._set_clock(failure, headers)
 
     # Credentials
 
-    def _look(self) -> None:
+    def _read_credentials(self) -> None:
         try:
             credentials = self._frozen(self._source)
         except AccessDenied:
-            # They are renewed long before they end, and may be renewed with the next try. AWS
-            # says when they have ended.
+            # botocore refreshes credentials long before they expire, so the next refresh may work.
+            # If they do expire, AWS refuses the signature.
             return
-        self._take(credentials)
+        self._replace(credentials)
 
-    def _look_anew(self) -> bool:
+    def _load_credentials(self) -> bool:
         try:
             self._session = self._clients.session(anew=True)
-            source = self._look_for_source()
+            source = self._find_source()
             credentials = self._frozen(source)
         except (AccessDenied, AwsConfiguration):
             return False
         self._source = source
-        self._looked_at = self._monotonic()
-        return self._take(credentials)
+        self._read_at = self._monotonic()
+        return self._replace(credentials)
 
-    def _take(self, credentials: Credentials) -> bool:
-        """Whether they are others."""
+    def _replace(self, credentials: Credentials) -> bool:
+        """Use these credentials from now on; false if they are the present ones."""
         if credentials == self._credentials:
             return False
         self._credentials = credentials
         self.generation += 1
         return True
 
-    def _look_for_source(self) -> Any:
+    def _find_source(self) -> Any:
         try:
             source = self._session.get_credentials()
-        except Exception as error:  # noqa: BLE001 - providers raise what they like
+        except Exception as error:  # noqa: BLE001 - providers raise any exception
             raise self._refusal(error) from None
         if source is None:
             raise AccessDenied(
@@ -156,23 +156,23 @@ class SigningCredentials:
 
     # The clock
 
-    def _set_clock(self, meant: AwsFailure, headers: Mapping[str, str]) -> bool:
+    def _set_clock(self, failure: AwsFailure, headers: Mapping[str, str]) -> bool:
         try:
-            told = parsedate_to_datetime(headers["date"]).timestamp()
+            server_time = parsedate_to_datetime(headers["date"]).timestamp()
         except (KeyError, ValueError, TypeError, OverflowError):
             return False
-        skew = told - self._clock()
+        skew = server_time - self._clock()
         off = abs(skew - self._skew)
-        is_late = meant.code != "InvalidSignatureException" or meant.text.startswith(_LATE)
+        is_late = failure.code != "InvalidSignatureException" or failure.text.startswith(_LATE)
         if off < 1.0 or not (is_late or off >= _OFF_SECONDS):
-            # A right clock and a late signature: this process was stopped in between.
+            # The clock is right but the signature was late: the process was suspended in between.
             return is_late
         self._skew = skew
         self.generation += 1
         return True
 
     def _frozen(self, source: Any) -> Credentials:
-        """The credentials of now. Raises `AccessDenied`."""
+        """Copy the current credentials. Raises `AccessDenied`."""
         try:
             frozen = source.get_frozen_credentials()
         except Exception as error:  # noqa: BLE001 - as above
@@ -180,23 +180,23 @@ class SigningCredentials:
         return Credentials(frozen.access_key, frozen.secret_key, frozen.token or None)
 
     def _refusal(self, error: Exception) -> AccessDenied:
-        """Providers raise what they like, with secrets in it maybe; botocore's own tell none."""
+        """Make the error of failed credentials; only botocore's texts are free of secrets."""
         from botocore.exceptions import BotoCoreError
 
-        meant = failures.classify_failure(error)
-        if meant is not None and meant.code == "NoCredentials":
-            said = meant.text
+        failure = failures.classify_failure(error)
+        if failure is not None and failure.code == "NoCredentials":
+            reason = failure.text
         elif isinstance(error, BotoCoreError):
-            said = f"AWS credentials could not be fetched: {str(error).splitlines()[0]}"
+            reason = f"AWS credentials could not be fetched: {str(error).splitlines()[0]}"
         else:
-            said = f"AWS credentials could not be fetched ({type(error).__name__})"
+            reason = f"AWS credentials could not be fetched ({type(error).__name__})"
         return AccessDenied(
-            f"{self._doing}: {said}; check the credentials (aws sts get-caller-identity)"
+            f"{self._doing}: {reason}; check the credentials (aws sts get-caller-identity)"
         )
 
 
 def has_proxy(url: str) -> bool:
-    """Whether botocore would go to this URL by a proxy."""
+    """Tell whether botocore would use a proxy for this URL."""
     from botocore.httpsession import ProxyConfiguration
     from botocore.utils import get_environ_proxies
 

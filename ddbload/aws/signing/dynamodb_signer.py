@@ -1,4 +1,4 @@
-"""Where requests to DynamoDB go, and who signs them: all as botocore would have it."""
+"""Signer of requests to DynamoDB, with endpoint and region as botocore chooses them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class DynamoDBSigner(SigningCredentials):
-    """Signs requests with the credentials of now, by the clock of AWS."""
+    """Signer of requests to DynamoDB, with current credentials and AWS's clock."""
 
     def __init__(
         self,
@@ -30,15 +30,15 @@ class DynamoDBSigner(SigningCredentials):
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises `AwsConfiguration` and `AccessDenied`."""
-        endpoint = _endpoint(*_where(clients.dynamodb))
+        """Find the endpoint. Raises `AwsConfiguration` and `AccessDenied`."""
+        endpoint = _endpoint(*_url_and_region(clients.dynamodb))
         doing = "signing requests to DynamoDB"
         super().__init__(clients, endpoint, doing, clock=clock, monotonic=monotonic)
         self._signers: dict[str, RequestSigner] = {}
 
     def request(self, operation: str, body: bytes) -> bytes:
-        """A whole request. `operation`: `BatchWriteItem`. Raises `AwsConfiguration`."""
-        self._look_in_time()
+        """Sign a request of an operation such as `BatchWriteItem`. Raises `AwsConfiguration`."""
+        self._refresh()
         signer = self._signers.get(operation)
         if signer is None:
             signer = self._signers[operation] = self._signer(operation)
@@ -57,21 +57,22 @@ class DynamoDBSigner(SigningCredentials):
         )
 
 
-def _where(client: DynamoDBClient) -> tuple[str, str]:
-    """The URL and the region that botocore itself would send a request to, and sign it for.
+def _url_and_region(client: DynamoDBClient) -> tuple[str, str]:
+    """Find the URL that botocore would send a request to, and the region it would sign it for.
 
-    It knows that for each request only: the account's own endpoint, FIPS and dual-stack ones.
+    botocore decides that for each request, because of account-based, FIPS and dual-stack
+    endpoints. So a request is made, and stopped before it is sent.
     """
     from botocore.exceptions import BotoCoreError
 
     found: list[Any] = []
 
-    def instead_of_sending(params: Mapping[str, Any], **_: object) -> tuple[Any, dict[str, Any]]:
+    def capture(params: Mapping[str, Any], **_: object) -> tuple[Any, dict[str, Any]]:
         found.append(params)
         return SimpleNamespace(status_code=200, headers={}), {}
 
-    # What such a hook returns is taken for the answer.
-    hook: Any = instead_of_sending
+    # botocore takes the return value of a before-call handler for the response.
+    hook: Any = capture
     event = "before-call.dynamodb.BatchWriteItem"
     client.meta.events.register_first(event, hook)
     try:
@@ -98,9 +99,9 @@ def _endpoint(url: str, region: str) -> Endpoint:
 
 
 def _refuse_proxy(url: str) -> None:
-    """A proxy's own address may hold a password, so it is not told."""
     if not has_proxy(url):
         return
+    # The proxy's address is not shown, because it may contain a password.
     parts = urlsplit(url)
     raise AwsConfiguration(
         f"AWS settings: a proxy is set for {parts.hostname} ({parts.scheme.upper()}_PROXY), and"

@@ -1,4 +1,4 @@
-"""Where requests for a bucket go, and who signs them: all as botocore would have it."""
+"""Signer of requests to a bucket, with endpoint and region as botocore chooses them."""
 
 from __future__ import annotations
 
@@ -22,56 +22,56 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 FIRST_BYTE_SECONDS = 10.0
-"""An answer that has not begun by then is taken for lost."""
+"""Time-out for the first byte of a response."""
 
 
 class BucketAddress(NamedTuple):
-    """Where a bucket's requests go."""
+    """Address that a bucket's requests are sent to."""
 
     endpoint: Endpoint
     path: str
-    """What stands before an object's key, encoded: `/`, or `/bucket/` at endpoints of one's own."""
+    """Encoded path before an object's key: `/`, or `/bucket/` with a custom endpoint."""
     service: str
-    """For which they are signed: s3, or s3-outposts."""
+    """Service name in the signature: s3 or s3-outposts."""
 
 
 class S3Signer(SigningCredentials):
-    """Signs requests for one bucket with the credentials of now, by the clock of AWS.
+    """Signer of requests to one bucket, with current credentials and AWS's clock.
 
-    One thread uses it. There is none (see `s3_identity`) where only botocore knows the way.
+    To be used by one thread. Made by `s3_signer_for`.
     """
 
     def __init__(
         self,
         clients: BotoClients,
         bucket: str,
-        place: BucketAddress,
+        address: BucketAddress,
         *,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises `AccessDenied` and `AwsConfiguration`."""
+        """Load the credentials. Raises `AccessDenied` and `AwsConfiguration`."""
         doing = "signing requests to S3"
-        super().__init__(clients, place.endpoint, doing, clock=clock, monotonic=monotonic)
+        super().__init__(clients, address.endpoint, doing, clock=clock, monotonic=monotonic)
         self.bucket = bucket
-        self._path = place.path
-        endpoint = place.endpoint
+        self._path = address.path
+        endpoint = address.endpoint
         self._signer = GetSigner(
-            service=place.service, region=endpoint.region, host=endpoint.authority
+            service=address.service, region=endpoint.region, host=endpoint.authority
         )
 
     def connect(self, connections: int) -> HttpLoop:
-        """Where requests are sent. The caller closes it. Raises `AwsConfiguration`."""
-        most = float(module.READ_SECONDS)
+        """Make an event loop, which the caller closes. Raises `AwsConfiguration`."""
+        limit = float(module.READ_SECONDS)
         timeouts = Timeouts(
-            connect=module.CONNECT_SECONDS, first_byte=min(FIRST_BYTE_SECONDS, most), whole=most
+            connect=module.CONNECT_SECONDS, first_byte=min(FIRST_BYTE_SECONDS, limit), whole=limit
         )
         return HttpLoop(self.endpoint, connections, self.tls(), timeouts=timeouts)
 
     def get(
         self, key: str, headers: Mapping[str, str], version_id: str | None = None
     ) -> tuple[bytes, int]:
-        """The whole request for an object, signed now; and how it is signed, for `may_pass`.
+        """Sign a GET of an object; returns the request and its generation, see `may_pass`.
 
         `headers`: `if-match` and `range`, in this order. Raises `AwsConfiguration`.
         """
@@ -79,52 +79,55 @@ class S3Signer(SigningCredentials):
         return self._request(self._path + encoded_path(key), query, headers)
 
     def list(self, query: Mapping[str, str]) -> tuple[bytes, int]:
-        """The same for a page of a listing."""
+        """Sign a request for a page of a listing; returns as `get`."""
         path = self._path if self._path == "/" else self._path.removesuffix("/")
         return self._request(path, encoded_query(query), {})
 
     def _request(self, path: str, query: str, headers: Mapping[str, str]) -> tuple[bytes, int]:
-        self._look_in_time()
+        self._refresh()
         request = self._signer.request(path, query, headers, self._credentials, self._now())
         return request, self.generation
 
 
 def s3_signer_for(clients: BotoClients, bucket: str) -> S3Signer | None:
-    """Who signs requests for a bucket.
+    """Make a signer of requests to a bucket; None where only botocore can reach it.
 
-    None where only botocore knows how: behind a proxy, for directory buckets (S3 Express), for
-    multi-region access points, and without a signature. Raises `AccessDenied`, `AwsConfiguration`,
-    and `SourceNotFound` for what cannot be a bucket's name.
+    That is behind a proxy, for directory buckets (S3 Express), for multi-region access points, and
+    without signatures. Raises `AccessDenied`, `AwsConfiguration`, and `SourceNotFound` for an
+    invalid bucket name.
     """
-    place = _bucket_address(clients.s3, bucket)
-    return None if place is None else S3Signer(clients, bucket, place)
+    address = _bucket_address(clients.s3, bucket)
+    return None if address is None else S3Signer(clients, bucket, address)
 
 
 def _bucket_address(client: S3Client, bucket: str) -> BucketAddress | None:
-    """Where botocore itself would send a request, and for what it would sign it.
+    """Find the address that botocore would use for a bucket; None if it is not supported.
 
-    It knows that for each bucket only: virtual hosts, access points, FIPS and dual-stack endpoints.
+    botocore decides that for each bucket, because of virtual hosts, access points, FIPS and
+    dual-stack endpoints. So a request is made, and stopped before it is sent.
     """
     from botocore.exceptions import BotoCoreError, ParamValidationError
 
     found: list[Any] = []
     here = get_ident()
 
-    def instead_of_sending(params: Mapping[str, Any], **_: object) -> Any:
+    def capture(params: Mapping[str, Any], **_: object) -> Any:
         if get_ident() != here:
-            # Somebody else's request, who uses the same client meanwhile.
+            # Another thread's request with the same client.
             return None
         found.append(params)
         return SimpleNamespace(status_code=200, headers={}), {}
 
-    # What such a hook returns is taken for the answer.
-    hook: Any = instead_of_sending
+    # botocore takes the return value of a before-call handler for the response.
+    hook: Any = capture
     event = "before-call.s3.GetObject"
     client.meta.events.register_first(event, hook)
     try:
         client.get_object(Bucket=bucket, Key="k")
     except ParamValidationError:
-        raise SourceNotFound(f"s3://{bucket}: no such bucket; that is no bucket's name") from None
+        raise SourceNotFound(
+            f"s3://{bucket}: no such bucket; the name is not valid for a bucket"
+        ) from None
     except BotoCoreError as error:
         raise failures.configuration_error(error) from None
     finally:

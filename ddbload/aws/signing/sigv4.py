@@ -1,8 +1,8 @@
-"""AWS Signature Version 4, for requests that differ in nothing but their body, or in what they get.
+"""AWS Signature Version 4 for many similar requests.
 
-The rules are those of "AWS Signature Version 4 for API requests" in the IAM User Guide. What a
-second's requests have in common (headers, scope, the signing key's own hashing) is worked out
-once a second: then a request costs three short hashes and that of its body.
+The rules are those of "AWS Signature Version 4 for API requests" in the IAM User Guide. The
+headers, scope and signing key that all requests of one second share are computed once a second. A
+request then costs three short hashes and the hash of its body.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from urllib.parse import quote
 from ddbload import __version__
 from ddbload.errors import AwsConfiguration
 
+# Block size of SHA-256, to which HMAC pads its key.
 _BLOCK_BYTES = 64
-"""SHA-256's block, by which HMAC pads its key."""
 UNSIGNED = frozenset(
     {
         "baggage",
@@ -38,18 +38,18 @@ UNSIGNED = frozenset(
         "x-amzn-trace-id",
     }
 )
-"""Headers that whatever lies between may change: as in botocore, they are sent and not signed."""
-_OWN = frozenset(
+"""Headers that proxies may change: sent but not signed, as in botocore."""
+_RESERVED = frozenset(
     {"authorization", "content-length", "date", "host", "x-amz-date", "x-amz-security-token"}
 )
 _NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
-# CR and LF would begin another header; the rest of them has no place in one either.
+# CR and LF would begin another header; other control characters are not allowed in one.
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What signs. `token`: of temporary credentials, empty or None for others."""
+    """AWS credentials; `token` is the session token of temporary ones, empty or None otherwise."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -57,12 +57,12 @@ class Credentials:
 
 
 class SigningKey:
-    """What signs the requests of one second."""
+    """Signing key for the requests of one second."""
 
     __slots__ = ("_inner", "_outer", "credential", "stamp")
 
     def __init__(self, credentials: Credentials, second: int, region: str, service: str) -> None:
-        """`second`: of epoch."""
+        """Derive the key. `second`: seconds since 1970."""
         self.stamp = stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
         date = stamp[:8]
         scope = f"{date}/{region}/{service}/aws4_request"
@@ -76,7 +76,7 @@ class SigningKey:
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
 
     def signature(self, canonical: str) -> str:
-        """`canonical`: the SHA-256 of the canonical request, in hexadecimal."""
+        """Sign a canonical request, given its SHA-256 in hexadecimal."""
         inner = self._inner.copy()
         inner.update(canonical.encode())
         outer = self._outer.copy()
@@ -85,16 +85,18 @@ class SigningKey:
 
 
 class RequestSigner:
-    """Makes the heads of `POST /` requests of one service. One thread uses it at a time."""
+    """Signer of `POST /` requests to one service. To be used by one thread at a time."""
 
     def __init__(self, *, service: str, region: str, host: str, headers: Mapping[str, str]) -> None:
-        """`host` as in the URL, with its port unless that is the scheme's own. `headers`: those
-        that all requests have (in lower case) besides the ones of this module. Raises ValueError
-        for a name that is none or is this module's own, and `AwsConfiguration` as `head` does.
+        """Set the parts that all requests share.
+
+        `host`: as in the URL, with its port unless it is the scheme's default. `headers`: further
+        headers, with lower-case names. Raises ValueError for an invalid or reserved name, and
+        `AwsConfiguration` for an invalid value.
         """
         for name in headers:
-            if not _NAME.fullmatch(name) or name in _OWN:
-                raise ValueError(f"no header to give: {name!r}")
+            if not _NAME.fullmatch(name) or name in _RESERVED:
+                raise ValueError(f"not an allowed header name: {name!r}")
         for value in (service, region, host, *headers.values()):
             check_value(value)
         self._service, self._region, self._host = service, region, host
@@ -106,9 +108,9 @@ class RequestSigner:
         self._head = ""
 
     def head(self, body: bytes, credentials: Credentials, now: float) -> bytes:
-        """Request line and headers, with the blank line that ends them. `now`: seconds of epoch.
+        """Make request line and headers, up to the blank line. `now`: seconds since 1970.
 
-        Raises `AwsConfiguration` where a value would end its header, and so begin another.
+        Raises `AwsConfiguration` for credentials that are not valid in a header.
         """
         second, key = int(now), self._key
         if key is None or second != self._second or credentials is not self._credentials:
@@ -126,7 +128,7 @@ class RequestSigner:
         check_value(credentials.access_key)
         check_value(credentials.token or "")
         signed = sorted(name for name in headers if name not in UNSIGNED)
-        # Runs of blanks count as one in what is signed.
+        # The canonical form has single spaces.
         lines = "".join(f"{name}:{' '.join(headers[name].split())}\n" for name in signed)
         names = ";".join(signed)
         self._canonical = hashlib.sha256(f"POST\n/\n\n{lines}\n{names}\n".encode())
@@ -143,8 +145,8 @@ class RequestSigner:
 
 
 def check_value(value: str) -> None:
-    """Raise `AwsConfiguration` for what would end its header."""
-    # The value itself may be a secret.
+    """Raise `AwsConfiguration` for a header value with a control character."""
+    # The message must not quote the value, which may be a secret.
     if _CONTROL.search(value):
         raise AwsConfiguration(
             "AWS settings: the access key, the session token, the region or the endpoint has a"
@@ -152,28 +154,29 @@ def check_value(value: str) -> None:
         )
 
 
-_NOTHING = hashlib.sha256(b"").hexdigest()
-"""The hash of no body."""
+# Hash of an empty body.
+_EMPTY_HASH = hashlib.sha256(b"").hexdigest()
 
 
 def encoded_path(path: str) -> str:
-    """As it stands in a URL. S3's own: nothing but a slash stays that would need an escape."""
+    """Encode a path for a URL by S3's rules: slashes stay unescaped."""
     return quote(path, safe="/~-._", errors="strict")
 
 
 def encoded_query(query: Mapping[str, str]) -> str:
-    """As it stands in a URL, in the order in which it is signed."""
+    """Encode a query for a URL, sorted as it is signed."""
     pairs = ((quote(name, safe="~-._"), quote(value, safe="~-._")) for name, value in query.items())
     return "&".join(f"{name}={value}" for name, value in sorted(pairs))
 
 
 class GetSigner:
-    """Makes `GET` requests of one service in one region. One thread uses it at a time."""
+    """Signer of `GET` requests to one host. To be used by one thread at a time."""
 
     def __init__(self, *, service: str, region: str, host: str) -> None:
-        """`host` as in the URL, with its port unless that is the scheme's own.
+        """Set the parts that all requests share.
 
-        Raises `AwsConfiguration` for what would end its header.
+        `host`: as in the URL, with its port unless it is the scheme's default. Raises
+        `AwsConfiguration` for an invalid value.
         """
         for value in (service, region, host):
             check_value(value)
@@ -181,7 +184,7 @@ class GetSigner:
         self._second: int | None = None
         self._credentials: Credentials | None = None
         self._key: SigningKey | None = None
-        # Headers of all requests of this second: as they are sent, and as they are signed.
+        # Headers of all requests of this second, as sent and as signed.
         self._sent = ""
         self._signed: dict[str, str] = {}
 
@@ -193,20 +196,20 @@ class GetSigner:
         credentials: Credentials,
         now: float,
     ) -> bytes:
-        """The whole request. `path` and `query`: encoded. `headers`: more of them, in lower case,
-        in the order of their names, all before `x-amz`. `now`: seconds of epoch.
+        """Sign a request. `path` and `query` are encoded. `now`: seconds since 1970.
 
-        Raises `AwsConfiguration` where a value would end its header, and so begin another.
+        `headers`: further headers with lower-case names, sorted, between `host` and `x-amz`.
+        Raises `AwsConfiguration` for credentials that are not valid in a header.
         """
         second, key = int(now), self._key
         if key is None or second != self._second or credentials is not self._credentials:
             key = self._begin_second(second, credentials)
         more = "".join(f"{name}:{' '.join(value.split())}\n" for name, value in headers.items())
         names = "".join(f"{name};" for name in headers)
-        # "host" comes before "if-match" and "range", and those before all of "x-amz".
+        # Sorted by name: "host", then "if-match" and "range", then all of "x-amz".
         canonical = (
             f"GET\n{path}\n{query}\nhost:{self._host}\n{more}{self._signed['lines']}\n"
-            f"host;{names}{self._signed['names']}\n{_NOTHING}"
+            f"host;{names}{self._signed['names']}\n{_EMPTY_HASH}"
         )
         signature = key.signature(hashlib.sha256(canonical.encode()).hexdigest())
         sent = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -221,7 +224,7 @@ class GetSigner:
         key = SigningKey(credentials, second, self._region, self._service)
         check_value(credentials.access_key)
         check_value(credentials.token or "")
-        headers = {"x-amz-content-sha256": _NOTHING, "x-amz-date": key.stamp}
+        headers = {"x-amz-content-sha256": _EMPTY_HASH, "x-amz-date": key.stamp}
         if credentials.token:
             headers["x-amz-security-token"] = credentials.token
         self._signed = {
