@@ -1,9 +1,8 @@
-"""Every failure ddbload names.
+"""All named errors of ddbload.
 
-The class name is the error's name everywhere: in the state machine's Retry and Catch, in
-the ledger, in `--json` and on the terminal. `exit_code` is what the command line ends with;
-`permanent` says that trying again with the same input cannot help. A message says what was
-wrong, where, and what to do; it never carries row data.
+The class name is the name of the error everywhere: in the state machine's Retry and Catch, in the
+ledger, in `--json` and on the terminal. A message says what is wrong, where, and what to do. It
+never holds row data.
 """
 
 from __future__ import annotations
@@ -12,27 +11,31 @@ from pathlib import PurePath
 from typing import ClassVar, Self
 
 TAKE_UP = "take the run up again (ddbload resume; or ddbload import with the same --run-id)"
-"""What to do, in many messages."""
+"""Advice that ends many messages."""
 
 
 class DdbloadError(Exception):
     """Base of all named errors."""
 
     exit_code: ClassVar[int] = 1
+    """Exit code of the command line."""
     permanent: ClassVar[bool] = True
+    """A retry with the same input fails again, so the state machine does not retry."""
+    raised_by_tasks: ClassVar[bool] = True
+    """A task of the state machine can fail with the error; otherwise only the command line."""
     chunk_local: ClassVar[bool] = False
-    """Whether it says something of one chunk only, so that its siblings may well go on."""
+    """Only one chunk is affected, and the other chunks of the run may succeed."""
     resumable: ClassVar[bool] = True
     """Resuming the run may help, once the cause is removed."""
 
     @property
     def name(self) -> str:
-        """The error's name, as the state machine spells it."""
+        """Name of the error, as in the state machine."""
         return type(self).__name__
 
     @property
     def message(self) -> str:
-        """What happened, for people."""
+        """Message for users."""
         return str(self)
 
 
@@ -40,17 +43,18 @@ class DdbloadError(Exception):
 
 
 class InvalidPayload(DdbloadError):
-    """The execution input, or an option, is not what the contract says."""
+    """The execution's input or an option is invalid."""
 
 
 class InvalidUsage(DdbloadError):
-    """The command line was used wrongly."""
+    """The command line has invalid options or arguments."""
 
     exit_code = 2
+    raised_by_tasks = False
 
 
 class BucketNotAllowed(DdbloadError):
-    """The deployment may not read this bucket, or this place."""
+    """The deployment may not read this bucket or prefix."""
 
 
 class TableNotAllowed(DdbloadError):
@@ -61,65 +65,59 @@ class TableNotAllowed(DdbloadError):
 
 
 class SourceNotFound(DdbloadError):
-    """No such file, object or object version."""
+    """The file, object or object version does not exist."""
 
 
 class SourceUnreadable(DdbloadError):
-    """The source exists and cannot be read: permission, a folder, a device."""
+    """The source exists but cannot be read: no permission, a folder, or a device."""
 
 
 class SourceChanged(DdbloadError):
     """The source is no longer the version that preflight pinned."""
 
 
-class SourceUnavailable(DdbloadError):
-    """Reading failed again and again; a later try may succeed."""
-
-    permanent = False
-
-
 class UnsupportedFormat(DdbloadError):
-    """The bytes are of a kind that this format or encoding cannot be."""
+    """The bytes do not have the declared format or encoding."""
 
 
 class DamagedCompression(DdbloadError):
-    """gzip or Zstandard data are damaged, cut short, or followed by something else."""
+    """The gzip or Zstandard data is damaged, truncated, or followed by other data."""
 
 
 class ExpansionTooLarge(DdbloadError):
-    """Compressed data expand to more than max_expansion times their size, as bombs do."""
+    """Compressed data expands to more than max_expansion times its size."""
 
 
 class ExtraMissing(DdbloadError):
-    """A format needs a package that is an extra, and that is not installed."""
+    """A format needs an optional package that is not installed."""
 
 
 class DamagedParquet(DdbloadError):
-    """A Parquet file cannot be read: damaged, cut short or encrypted."""
+    """A Parquet file is damaged, truncated or encrypted."""
 
 
 class DamagedExport(DdbloadError):
-    """A DynamoDB table export lacks a file, or has one that is not what was exported."""
+    """A DynamoDB table export lacks a file or contains a changed one."""
 
 
 class BadManifest(DdbloadError):
-    """A manifest file is of none of the forms that are known, or names nothing."""
+    """A manifest file has an unknown form or lists no object."""
 
 
 class BadHeader(DdbloadError):
-    """The header row cannot be read: bad quoting or bad encoding."""
+    """The header row has bad quoting or bad encoding."""
 
 
 class HeaderMismatch(DdbloadError):
-    """One of several objects has other columns than the first."""
+    """One of several objects has different columns from the first."""
 
 
 class DuplicateColumn(DdbloadError):
-    """Two columns share a name; one of them would be lost."""
+    """Two columns have the same name, so one would be lost."""
 
 
 class EmptyColumnName(DdbloadError):
-    """A column has no name; DynamoDB attributes need one."""
+    """A column has no name, which DynamoDB attributes need."""
 
 
 class ColumnNameTooLong(DdbloadError):
@@ -131,7 +129,7 @@ class UnknownColumn(DdbloadError):
 
 
 class RowTooLong(DdbloadError):
-    """A row exceeds max_row_bytes: most often an unbalanced quote."""
+    """A row exceeds max_row_bytes, most often because of an unbalanced quote."""
 
     chunk_local = True
 
@@ -141,7 +139,7 @@ class UnterminatedQuote(DdbloadError):
 
 
 class SplitMismatch(DdbloadError):
-    """A chunk's last byte is not the end of a row: the cut is not to be trusted."""
+    """The last byte of a chunk is not the end of a row, so the split is wrong."""
 
     chunk_local = True
 
@@ -152,22 +150,22 @@ class SplitMismatch(DdbloadError):
 class TableNotFound(DdbloadError):
     """DynamoDB has no such table here."""
 
-    # A table of the same name that is made later is another one.
+    # A table that is created later under the same name is a different table.
     resumable = False
 
 
 class TableNotActive(DdbloadError):
-    """The table exists and does not take writes now."""
+    """The table exists but does not accept writes now."""
 
 
 class TableReplaced(DdbloadError):
-    """The table was deleted and made again under its name while a run wrote to it."""
+    """The table was deleted and created again during the run."""
 
     resumable = False
 
 
 class KeyColumnMissing(DdbloadError):
-    """The table's key attribute is no column of the file."""
+    """The file has no column for a key attribute of the table."""
 
 
 class KeyTypeMismatch(DdbloadError):
@@ -175,14 +173,14 @@ class KeyTypeMismatch(DdbloadError):
 
 
 class UnsupportedKeyType(DdbloadError):
-    """The table's key is of a type that text cannot give."""
+    """A key of the table has a type that cannot be made from text."""
 
 
 # AWS.
 
 
 class AccessDenied(DdbloadError):
-    """Credentials are missing, expired or not allowed to do this."""
+    """Credentials are missing, expired or not authorized."""
 
 
 class AwsConfiguration(DdbloadError):
@@ -190,13 +188,13 @@ class AwsConfiguration(DdbloadError):
 
 
 class ServiceUnavailable(DdbloadError):
-    """An AWS endpoint cannot be reached or keeps failing; a later try may succeed."""
+    """An AWS endpoint is unreachable or keeps failing; a later attempt may succeed."""
 
     permanent = False
 
 
 class RequestRefused(DdbloadError):
-    """AWS refused a request for a reason that repeating it cannot change."""
+    """AWS refused a request, and would refuse it again."""
 
 
 # The run.
@@ -217,7 +215,7 @@ class NothingWritten(DdbloadError):
 
     @classmethod
     def of(cls, rows: int, hint: str) -> Self:
-        """The error of a run of so many rows. `hint`: where to see why."""
+        """Make the error of a run with `rows` rows. `hint`: where to find the reasons."""
         said = "the only row was" if rows == 1 else f"all {rows:,} rows were"
         return cls(
             f"{said} rejected, so nothing was written: {hint}; most often the delimiter, a type or"
@@ -226,7 +224,7 @@ class NothingWritten(DdbloadError):
 
 
 class ConservationViolated(DdbloadError):
-    """read is not written + rejected + superseded + skipped: the counts are not to be trusted."""
+    """The row counts are wrong: read is not written + rejected + superseded + skipped."""
 
 
 class IncompleteRun(DdbloadError):
@@ -234,57 +232,73 @@ class IncompleteRun(DdbloadError):
 
 
 class LedgerDamaged(DdbloadError):
-    """An object of the ledger is not what ddbload wrote."""
+    """An object of the ledger was not written by ddbload."""
 
 
 class LedgerUnwritable(DdbloadError):
-    """The ledger cannot be written: its disk is full, or permission is missing."""
+    """The ledger cannot be written: the disk is full, or permission is missing."""
 
 
 class RunNotFound(DdbloadError):
-    """The ledger knows no such run."""
+    """The ledger does not have the run."""
 
 
 class RunMismatch(DdbloadError):
-    """The run id belongs to a run with another source, table or reading of it."""
+    """The run id belongs to a run with another source, table or format."""
 
 
 class RunUnderWay(DdbloadError):
-    """Another process works on the run now."""
+    """Another process is working on the run."""
+
+    raised_by_tasks = False
 
 
 class ExecutionExists(DdbloadError):
     """An execution of this name was started before; Step Functions keeps names for 90 days."""
 
+    # on_upload, which is not a task, catches it.
+    raised_by_tasks = False
+
 
 class StackNotFound(DdbloadError):
-    """CloudFormation has no such stack here, or it is none of ddbload's."""
+    """CloudFormation has no such stack, or ddbload did not deploy it."""
+
+    raised_by_tasks = False
 
 
 class WorkerDied(DdbloadError):
-    """A worker process ended without an answer."""
+    """A worker process ended without a result."""
 
     permanent = False
+    raised_by_tasks = False
 
 
 class RejectsNotKept(DdbloadError):
-    """The rejects cannot be written where they are wanted. The ledger has them."""
+    """The rejects file cannot be written; the ledger has the rejects."""
+
+    raised_by_tasks = False
 
 
 class BadRetryFile(DdbloadError):
-    """A file of mended rejects has a line that is no reject, or whose row is not exactly one."""
+    """A file of corrected rejects has a line that is not a reject with exactly one row."""
+
+    raised_by_tasks = False
 
 
 class OutputUnwritable(DdbloadError):
-    """What was converted cannot be written where it is wanted."""
+    """The output of a conversion cannot be written."""
+
+    raised_by_tasks = False
 
 
 class DemoUnavailable(DdbloadError):
-    """The demo lacks a part of its set-up."""
+    """The demo needs software that is not installed."""
+
+    raised_by_tasks = False
 
 
 class UnexpectedError(DdbloadError):
-    """A fault of ddbload itself."""
+    """A bug in ddbload."""
 
     chunk_local = True
 
@@ -294,16 +308,17 @@ class Interrupted(DdbloadError):
 
     exit_code = 130
     permanent = False
+    raised_by_tasks = False
 
 
 def is_resumable(name: str) -> bool:
-    """Tell whether resuming may help a run that failed with the error of this name."""
+    """Return true if resuming may help a run that failed with the named error."""
     kind = globals().get(name)
     return not (isinstance(kind, type) and issubclass(kind, DdbloadError)) or kind.resumable
 
 
 def unexpected(error: Exception, doing: str) -> UnexpectedError:
-    """A fault of ours: its kind and its place, and not its text, which may hold row data."""
+    """Make the error of a bug: its type and place, without its text, which may hold row data."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

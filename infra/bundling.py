@@ -22,8 +22,11 @@ from importlib.metadata import (
 from modulefinder import ModuleFinder
 from pathlib import Path
 
-from infra.checkout import REQUIREMENTS, ROOT
+from infra import ROOT
 from infra.errors import DistributionDamaged, DistributionMissing, DistributionNotPure
+
+REQUIREMENTS = ROOT / "lambdas" / "requirements.txt"
+"""Pinned distributions that the functions need besides boto3."""
 
 _COMPILED = (".so", ".pyd", ".dylib", ".dll")
 _METADATA = re.compile(r"METADATA|WHEEL|LICEN[CS]E.*|NOTICE.*|licenses/.+")

@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from infra.checkout import DEFINITION, STATE_MACHINE_PAGE
+from infra import DEFINITION, ROOT
+
+STATE_MACHINE_PAGE = ROOT / "docs" / "state-machine.md"
 
 _SHAPES = {"Choice": ("{", "}"), "Succeed": ("([", "])"), "Fail": ("([", "])")}
 _EQUALS = ("NumericEquals", "StringEquals")

@@ -1,34 +1,27 @@
-"""The knobs in cdk.json's context, read strictly before anything is made of them.
+"""The deployment's settings: the knobs in cdk.json's context, read strictly.
 
-No CDK here: a knob is JSON from cdk.json, or text from `cdk -c name=value`.
+A knob is JSON from cdk.json, or text from `cdk -c name=value`. This module does not import CDK.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from infra import mapped
+from ddbload.contracts.json_reader import MAX_WHOLE
+from ddbload.contracts.upload_rule import UploadRule
+from ddbload.errors import DdbloadError
 from infra.errors import (
     AmbiguousUpload,
     BucketNotListed,
+    InvalidSetting,
     TableElsewhere,
     TableNotListed,
     UnknownSetting,
-)
-from infra.mapped_columns import columns
-from infra.mapped_source import source
-from infra.values import (
-    decoded,
-    matching,
-    one_of,
-    refuse_others,
-    true_or_false,
-    whole,
-    wrong,
 )
 
 FUNCTIONS = ("preflight", "import_chunk", "report", "on_upload")
@@ -38,10 +31,10 @@ LOG_RETENTION_DAYS = (
     *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731),
     *(1096, 1827, 2192, 2557, 2922, 3288, 3653),
 )
-"""The only numbers that CloudWatch Logs takes."""
+"""Retention periods that CloudWatch Logs allows."""
 MEMORY_MB = range(128, 10241)
 TIMEOUT_SECONDS = range(2, 901)
-"""Lambda's limit, and so below the tasks' TimeoutSeconds in the state machine."""
+"""Up to Lambda's limit, which is below TimeoutSeconds of the state machine's tasks."""
 
 _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}", re.ASCII)
 _TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
@@ -50,91 +43,68 @@ _LAYER = re.compile(
     r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:layer:[A-Za-z0-9_-]+:[0-9]+", re.ASCII
 )
 MOST_LAYERS = 5
-"""Lambda's limit."""
+"""Lambda's limit for the layers of a function."""
 _DEFAULT_MEMORY = {"preflight": 1769, "import_chunk": 1769, "report": 1769, "on_upload": 512}
-"""1,769 MB is where Lambda gives one whole core."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upload:
-    """What becomes of objects whose key begins with `prefix`."""
-
-    prefix: str
-    table: str
-    bucket: str | None = None
-    """None is the stack's own inbox."""
-    types: Mapping[str, str] = field(default_factory=dict)
-    source: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    infer_types: bool = False
-    mapping: Mapping[str, Any] = field(default_factory=dict)
-    nulls: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self, bucket: str) -> dict[str, Any]:
-        """As on_upload reads it, with what was left out left out."""
-        optional = ("types", "source", "options", "mapping", "nulls")
-        given = {name: dict(value) for name in optional if (value := getattr(self, name))}
-        inferred = {"infer_types": True} if self.infer_types else {}
-        return {"bucket": bucket, "prefix": self.prefix, "table": self.table, **given, **inferred}
+"""Lambda gives one full vCPU at 1,769 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Every knob. The defaults are cdk.json's, which a test holds to."""
+    """All knobs. A test keeps the defaults equal to those of cdk.json."""
 
     stack_name: str = "ddbload"
     source_buckets: tuple[str, ...] = ()
-    """Names of buckets besides the inbox that may be read."""
+    """Names of buckets that may be read, besides the inbox."""
     tables: tuple[str, ...] = ()
-    """Names of tables that may be written. They exist already."""
-    uploads: tuple[Upload, ...] = ()
+    """Names of existing tables that may be written."""
+    uploads: tuple[UploadRule, ...] = ()
     layers: tuple[str, ...] = ()
-    """ARNs of layers' versions, with what Parquet and Zstandard are read with."""
+    """ARNs of layer versions with the packages for Parquet and Zstandard."""
     runtime: str = "python3.13"
     architecture: str = "arm64"
     memory_mb: Mapping[str, int] = field(default_factory=lambda: dict(_DEFAULT_MEMORY))
     timeout_seconds: int = 900
-    """Of preflight and import_chunk, which go on in a further invocation."""
+    """Timeout of preflight and import_chunk, which continue in another invocation."""
     reserve_seconds: int = 30
-    """How long before its timeout such a function stops, to hand on its cursor."""
+    """Seconds before its timeout at which such a function stops and hands on its cursor."""
     log_retention_days: int = 30
     log_key: bool = False
-    """Encrypt log groups with a KMS key of the stack, in place of CloudWatch Logs' own."""
+    """Encrypt log groups with a KMS key of the stack instead of CloudWatch Logs' key."""
     retain_runs_days: int = 90
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Settings:
-        """Read the app's whole context, in which others have keys too.
+        """Read the app's context, in which CDK and other apps have keys, too.
 
-        Raises an error of `infra.errors` for the first knob that is wrong.
+        Raises an error of `infra.errors` for the first wrong knob.
         """
         _refuse_misspelt(context)
         given = {name: context[name] for name in _KNOBS if context.get(name) is not None}
         tables = tuple(_tables(given.get("tables", ())))
         buckets = tuple(_buckets(given.get("source_buckets", ())))
-        timeout = whole("timeout_seconds", given.get("timeout_seconds", 900), TIMEOUT_SECONDS)
+        timeout = _whole("timeout_seconds", given.get("timeout_seconds", 900), TIMEOUT_SECONDS)
         return cls(
-            stack_name=matching("stack_name", given.get("stack_name", "ddbload"), _STACK_NAME),
+            stack_name=_matching("stack_name", given.get("stack_name", "ddbload"), _STACK_NAME),
             source_buckets=buckets,
             tables=tables,
             uploads=_uploads(given.get("uploads", ()), tables, buckets),
             layers=tuple(_layers(given.get("layers", ()))),
-            runtime=one_of("runtime", given.get("runtime", "python3.13"), RUNTIMES),
-            architecture=one_of("architecture", given.get("architecture", "arm64"), ARCHITECTURES),
+            runtime=_one_of("runtime", given.get("runtime", "python3.13"), RUNTIMES),
+            architecture=_one_of("architecture", given.get("architecture", "arm64"), ARCHITECTURES),
             memory_mb=_memory(given.get("memory_mb", {})),
             timeout_seconds=timeout,
-            reserve_seconds=whole(
+            reserve_seconds=_whole(
                 "reserve_seconds", given.get("reserve_seconds", 30), range(1, timeout)
             ),
             log_retention_days=int(
-                one_of(
+                _one_of(
                     "log_retention_days",
                     str(given.get("log_retention_days", 30)),
                     [str(days) for days in LOG_RETENTION_DAYS],
                 )
             ),
-            log_key=true_or_false("log_key", given.get("log_key", False)),
-            retain_runs_days=whole(
+            log_key=_true_or_false("log_key", given.get("log_key", False)),
+            retain_runs_days=_whole(
                 "retain_runs_days", given.get("retain_runs_days", 90), range(1, 36501)
             ),
         )
@@ -144,9 +114,9 @@ _KNOBS = tuple(each.name for each in fields(Settings))
 
 
 def _refuse_misspelt(context: Mapping[str, Any]) -> None:
-    """`-c table=books` would deploy something that may write nothing.
+    """Raise `UnknownSetting` for a misspelt knob, such as `-c table=books`.
 
-    Keys that resemble no knob are other tools' and, in ~/.cdk.json, other apps'.
+    Other unknown keys belong to other tools or, in ~/.cdk.json, to other apps.
     """
     for key in context:
         if key in _KNOBS or ":" in key or "/" in key:
@@ -156,11 +126,11 @@ def _refuse_misspelt(context: Mapping[str, Any]) -> None:
 
 
 def _texts(where: str, value: object) -> list[str]:
-    """A list of texts, or comma separated text; each of them once."""
+    """Read a list of texts, or text separated by commas; drop duplicates."""
     if isinstance(value, str):
         value = [each.strip() for each in value.split(",") if each.strip()]
     if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
-        raise wrong(where, value, "a list of names, or names separated by commas")
+        raise _wrong(where, value, "a list of names, or names separated by commas")
     return list(dict.fromkeys(value))
 
 
@@ -176,7 +146,7 @@ def _table(where: str, name: object) -> str:
             " supported. Name a table of the account and region that you deploy to,"
             f" like '{name.rpartition('/')[2]}'"
         )
-    return matching(where, name, _TABLE)
+    return _matching(where, name, _TABLE)
 
 
 def _buckets(value: object) -> Iterable[str]:
@@ -186,46 +156,46 @@ def _buckets(value: object) -> Iterable[str]:
 
 def _bucket(where: str, name: object) -> str:
     if not isinstance(name, str) or not _BUCKET.fullmatch(name):
-        raise wrong(where, name, "a bucket's name, without s3://, arn: or a prefix")
+        raise _wrong(where, name, "a bucket's name, without s3://, arn: or a prefix")
     return name
 
 
 def _layers(value: object) -> Iterable[str]:
     names = _texts("layers", value)
     if len(names) > MOST_LAYERS:
-        raise wrong("layers", value, f"at most {MOST_LAYERS}, which is Lambda's limit")
+        raise _wrong("layers", value, f"at most {MOST_LAYERS}, which is Lambda's limit")
     for name in names:
         if not _LAYER.fullmatch(name):
-            raise wrong(
+            raise _wrong(
                 "layers", name, "the ARN of a layer's version, arn:aws:lambda:...:layer:NAME:1"
             )
         yield name
 
 
 def _memory(value: object) -> dict[str, int]:
-    """One number for all functions, or an object with some of them."""
-    value = decoded("memory_mb", value)
+    """Read one number for all functions, or an object with numbers for some."""
+    value = _decoded("memory_mb", value)
     if not isinstance(value, Mapping):
-        return dict.fromkeys(FUNCTIONS, whole("memory_mb", value, MEMORY_MB))
+        return dict.fromkeys(FUNCTIONS, _whole("memory_mb", value, MEMORY_MB))
     for name in value:
-        one_of("memory_mb", name, FUNCTIONS)
+        _one_of("memory_mb", name, FUNCTIONS)
     return {
-        name: whole(f"memory_mb.{name}", value.get(name, _DEFAULT_MEMORY[name]), MEMORY_MB)
+        name: _whole(f"memory_mb.{name}", value.get(name, _DEFAULT_MEMORY[name]), MEMORY_MB)
         for name in FUNCTIONS
     }
 
 
 def _uploads(
     value: object, tables: tuple[str, ...], buckets: tuple[str, ...]
-) -> tuple[Upload, ...]:
-    value = decoded("uploads", value)
+) -> tuple[UploadRule, ...]:
+    value = _decoded("uploads", value)
     if not isinstance(value, list | tuple):
-        raise wrong("uploads", value, 'a list like [{"prefix": "books/", "table": "books"}]')
+        raise _wrong("uploads", value, 'a list like [{"prefix": "books/", "table": "books"}]')
     found: dict[tuple[str | None, str], str] = {}
     uploads = []
     for number, each in enumerate(value):
         where = f"uploads[{number}]"
-        upload = _upload(where, each)
+        upload = _upload_rule(where, each)
         if upload.table not in tables:
             raise TableNotListed(
                 f"{where} goes to the table '{upload.table}', which is not in tables: add it there"
@@ -245,23 +215,79 @@ def _uploads(
     return tuple(uploads)
 
 
-def _upload(where: str, value: object) -> Upload:
-    names = [each.name for each in fields(Upload)]
-    if not isinstance(value, Mapping):
-        raise wrong(where, value, f"an object with {', '.join(names)}")
-    refuse_others(where, value, names)
-    prefix = value.get("prefix")
-    if not isinstance(prefix, str) or "*" in prefix:
-        raise wrong(f"{where}.prefix", prefix, "plain text that keys begin with ('' for all)")
-    bucket = value.get("bucket")
-    return Upload(
-        prefix=prefix,
-        table=_table(f"{where}.table", value.get("table")),
-        bucket=None if bucket is None else _bucket(f"{where}.bucket", bucket),
-        types=mapped.types(f"{where}.types", value.get("types")),
-        source=source(f"{where}.source", value.get("source")),
-        options=mapped.options(f"{where}.options", value.get("options")),
-        infer_types=mapped.infer_types(f"{where}.infer_types", value.get("infer_types")),
-        mapping=columns(f"{where}.mapping", value.get("mapping")),
-        nulls=mapped.nulls(f"{where}.nulls", value.get("nulls")),
-    )
+def _upload_rule(where: str, value: object) -> UploadRule:
+    """Read a rule as the function will read it, and check it as each of its runs would."""
+    try:
+        rule = UploadRule.from_json(_with_whole_numbers(value), where)
+        _table(f"{where}.table", rule.table)
+        if rule.bucket is not None:
+            _bucket(f"{where}.bucket", rule.bucket)
+        rule.check(where)
+    except DdbloadError as error:
+        named = error.message if where in error.message else f"{where}: {error.message}"
+        raise InvalidSetting(f"{named}: {_where_to_set('uploads')}") from None
+    return rule
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    """Restore whole numbers: JavaScript, through which the context comes, has only floats."""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_WHOLE:
+        return int(value)
+    if isinstance(value, Mapping):
+        return {name: _with_whole_numbers(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_whole_numbers(each) for each in value]
+    return value
+
+
+def _where_to_set(knob: str) -> str:
+    return f"set it in cdk.json's context, or with -c {knob}=..."
+
+
+def _wrong(where: str, value: object, wanted: str) -> InvalidSetting:
+    """Make the error for a value that a knob does not allow."""
+    shown = json.dumps(value, default=str)
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    knob = where.partition("[")[0].partition(".")[0]
+    return InvalidSetting(f"{where} is {shown}, and must be {wanted}: {_where_to_set(knob)}")
+
+
+def _matching(where: str, value: object, pattern: re.Pattern[str]) -> str:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise _wrong(where, value, f"text like {pattern.pattern}")
+    return value
+
+
+def _one_of(where: str, value: object, choices: Collection[str]) -> str:
+    if value not in choices:
+        raise _wrong(where, value, f"one of {', '.join(choices)}")
+    return str(value)
+
+
+def _whole(where: str, value: object, allowed: range) -> int:
+    """Read a whole number, or its digits: `-c` gives text."""
+    number = _with_whole_numbers(value)
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value, re.ASCII):
+        number = int(value)
+    if not isinstance(number, int) or isinstance(number, bool) or number not in allowed:
+        raise _wrong(where, value, f"a whole number from {allowed.start} to {allowed.stop - 1}")
+    return number
+
+
+def _true_or_false(where: str, value: object) -> bool:
+    """Read a boolean, or its name: `-c` gives text."""
+    if isinstance(value, bool):
+        return value
+    if value in ("true", "false"):
+        return value == "true"
+    raise _wrong(where, value, "true or false")
+
+
+def _decoded(where: str, value: object) -> object:
+    """Decode JSON text, as `-c` gives it; return other values unchanged."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value or "[]")
+    except ValueError as error:
+        raise InvalidSetting(f"{where} is no JSON ({error}): quote it for your shell") from None

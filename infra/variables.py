@@ -1,14 +1,15 @@
-"""What the functions' environment says, and whether it fits where AWS keeps it.
+"""Environment variables of the functions, and checks that settings fit AWS's limits.
 
-Pure: names that only the deployment knows are handed in, as CDK's tokens or as something as long.
+Names that are only known at deployment are parameters: CDK tokens, or texts of the same length.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
-from ddbload.contracts.environment import (
+from ddbload.contracts.upload_rule import (
     RESERVE_SECONDS,
     SOURCE_BUCKETS,
     STATE_MACHINE,
@@ -16,12 +17,12 @@ from ddbload.contracts.environment import (
     UPLOADS,
     WORK_BUCKET,
 )
-from infra import policies
 from infra.errors import TooManySettings
+from infra.permissions import check_policy_sizes
 from infra.settings import Settings
 
 ENVIRONMENT_BYTES = 4096
-"""Lambda's limit for all variables of a function, names and values."""
+"""Lambda's limit for the names and values of a function's environment variables."""
 PATTERN_CHARACTERS = 2048
 """EventBridge's limit for a rule's event pattern."""
 
@@ -30,7 +31,7 @@ _MACHINE = f"arn:aws:states:ap-southeast-1:123456789012:stateMachine:{'s' * 80}"
 
 
 def for_all(settings: Settings, *, work: str, inbox: str) -> dict[str, str]:
-    """What every function has."""
+    """Return the variables of every function."""
     return {
         WORK_BUCKET: work,
         SOURCE_BUCKETS: ",".join([inbox, *settings.source_buckets]),
@@ -41,27 +42,25 @@ def for_all(settings: Settings, *, work: str, inbox: str) -> dict[str, str]:
 
 
 def for_stopping_early(settings: Settings) -> dict[str, str]:
-    """What those have besides that go on in a further invocation."""
+    """Return the additional variables of functions that continue in another invocation."""
     return {RESERVE_SECONDS: str(settings.reserve_seconds)}
 
 
 def for_uploads(*, machine: str, mappings: str) -> dict[str, str]:
-    """What on_upload has besides: the mappings as JSON."""
+    """Return the additional variables of on_upload. `mappings`: the rules as JSON."""
     return {STATE_MACHINE: machine, UPLOADS: mappings}
 
 
 def mappings(settings: Settings, inbox: str) -> list[dict[str, Any]]:
-    """The mappings as on_upload reads them.
-
-    One that names no bucket is for the inbox, and for no other bucket's uploads.
-    """
+    """Return the upload rules as on_upload reads them: a rule without a bucket is the inbox's."""
     return [
-        each.to_json(inbox if each.bucket is None else each.bucket) for each in settings.uploads
+        (replace(each, bucket=inbox) if each.bucket is None else each).to_json()
+        for each in settings.uploads
     ]
 
 
 def patterns(settings: Settings, inbox: str) -> dict[str | None, dict[str, Any]]:
-    """An event pattern for each bucket whose uploads are mapped; the inbox's has no name here."""
+    """Return an event pattern for each bucket with upload rules; the inbox's key is None."""
     prefixes: dict[str | None, list[str]] = {}
     for each in settings.uploads:
         prefixes.setdefault(each.bucket, []).append(each.prefix)
@@ -79,13 +78,13 @@ def _pattern(bucket: str, prefixes: list[str]) -> dict[str, Any]:
 
 
 def check(settings: Settings) -> None:
-    """Raises `TooManySettings`, where otherwise a deployment would fail half way."""
+    """Raise `TooManySettings` for settings with which a deployment would fail half way."""
     variables = {
         **for_all(settings, work=_BUCKET, inbox=_BUCKET),
         **for_uploads(machine=_MACHINE, mappings=_compact(mappings(settings, _BUCKET))),
     }
     _fits("the environment of on_upload", len(_compact(variables).encode()), ENVIRONMENT_BYTES)
-    policies.check(settings)
+    check_policy_sizes(settings)
     for bucket, pattern in patterns(settings, _BUCKET).items():
         what = f"the event pattern for uploads to {bucket or 'the inbox'}"
         _fits(what, len(_compact(pattern)), PATTERN_CHARACTERS)

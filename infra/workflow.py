@@ -9,7 +9,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from infra.checkout import DEFINITION
+from infra import DEFINITION
 from infra.functions import Functions
 from infra.permissions import allow, objects
 from infra.storage import MAP_RUNS

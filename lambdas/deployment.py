@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from ddbload.aws.clients import Clients
-from ddbload.contracts.environment import (
+from ddbload.contracts.payload import MAX_CONCURRENCY
+from ddbload.contracts.upload_rule import (
     RESERVE_SECONDS,
     SOURCE_BUCKETS,
     STATE_MACHINE,
     TABLES,
     UPLOADS,
     WORK_BUCKET,
+    UploadRule,
 )
-from ddbload.contracts.payload import MAX_CONCURRENCY
 from ddbload.errors import AwsConfiguration, DdbloadError
 from ddbload.ledger.store import BucketStore
 from ddbload.pipeline.context import AccessPolicy, Context, LedgerContext
 
 if TYPE_CHECKING:
     from ddbload.pipeline.executions import Executions
-    from ddbload.pipeline.on_upload import UploadRule
 
 DEFAULT_RESERVE_SECONDS = 30.0
 """Seconds before its timeout at which a function stops, to await answers and write the ledger."""
@@ -54,7 +54,10 @@ class Deployment:
                 ),
                 reserve_seconds=float(environment.get(RESERVE_SECONDS, DEFAULT_RESERVE_SECONDS)),
                 state_machine=environment.get(STATE_MACHINE),
-                uploads=_upload_rules(environment[UPLOADS]) if UPLOADS in environment else (),
+                uploads=tuple(
+                    UploadRule.from_json(rule)
+                    for rule in json.loads(environment.get(UPLOADS, "[]"))
+                ),
             )
         except KeyError as missing:
             raise AwsConfiguration(f"the environment variable {missing} is not set") from None
@@ -90,12 +93,6 @@ class Deployment:
     def _deadline(self, remaining_seconds: float) -> float:
         # By the clock of contexts.
         return time.monotonic() + remaining_seconds - self.reserve_seconds
-
-
-def _upload_rules(text: str) -> tuple[UploadRule, ...]:
-    from ddbload.pipeline.on_upload import UploadRule
-
-    return tuple(UploadRule.from_json(rule) for rule in json.loads(text))
 
 
 def _names(text: str) -> frozenset[str]:

@@ -171,13 +171,18 @@ class JsonObjectReader:
         value = self.raw(name)
         if value is None:
             return {}
-        if not isinstance(value, Mapping) or not all(isinstance(v, str) for v in value.values()):
+        if not isinstance(value, Mapping):
             raise self.wrong(name, value, "an object of strings")
+        for key, each in value.items():
+            if not isinstance(each, str):
+                raise self.wrong(f"{name}.{key}", each, "a string")
         return {self._utf8(name, key): each for key, each in value.items()}
 
-    def mapping(self, name: str) -> dict[str, Any]:
+    def mapping(self, name: str, default: dict[str, Any] | None = None) -> dict[str, Any]:
         """Read an object whose fields are not checked."""
-        value = self.required(name)
+        value = self.required(name) if default is None else self.raw(name)
+        if value is None:
+            return dict(default or {})
         if not isinstance(value, Mapping):
             raise self.wrong(name, value, "an object")
         return dict(value)

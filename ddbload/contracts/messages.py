@@ -100,7 +100,9 @@ def _field_reader(each: Field[Any], hint: Any, written_by_users: bool) -> FieldR
             return JsonObjectReader.texts, (name, absent)
         return _read_messages, (name, kinds[0])
     if get_origin(hint) is Mapping:
-        return (JsonObjectReader.text_map if kinds[1] is str else JsonObjectReader.mapping), (name,)
+        if kinds[1] is str:
+            return JsonObjectReader.text_map, (name,)
+        return JsonObjectReader.mapping, (name, absent)
     if isinstance(hint, type) and issubclass(hint, Message):
         return _read_message, (name, hint, absent)
     return _plain_reader(name, hint, absent, rule)

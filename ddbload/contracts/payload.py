@@ -167,6 +167,8 @@ class Source(Message):
 
 
 _PLACES = ("bucket", "key", "prefix", "glob", "path", "manifest")
+LOCATION_FIELDS = (*_PLACES, "version_id", "etag")
+"""Fields that say where a source is; all others say how to read it."""
 _IN_BUCKET = ("key", "prefix", "glob")
 
 

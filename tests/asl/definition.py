@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from infra.checkout import DEFINITION
+from infra import DEFINITION
 
 TEXT = DEFINITION.read_text("utf-8")
 MACHINE: dict[str, Any] = json.loads(TEXT)

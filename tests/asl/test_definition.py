@@ -11,7 +11,7 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts import results
-from infra.checkout import DEFINITION, ROOT
+from infra import DEFINITION, ROOT
 from tests.asl.definition import CHILD, MACHINE, TEXT, states, successors, tasks
 from tests.infra.template import Template
 
@@ -95,13 +95,14 @@ def test_task_timeout_exceeds_the_functions(template: Template, name: str):
 
 
 def permanent() -> set[str]:
-    """Return the names of errors that a retry cannot fix, from ddbload/errors.py."""
+    """Return the names of tasks' errors that a retry cannot fix, from ddbload/errors.py."""
     return {
         name
         for name, error in inspect.getmembers(errors, inspect.isclass)
         if issubclass(error, errors.DdbloadError)
         and error is not errors.DdbloadError
         and error.permanent
+        and error.raised_by_tasks
     }
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from infra.checkout import STATE_MACHINE_PAGE
-from infra.diagram import page
+from infra.diagram import STATE_MACHINE_PAGE, page
 from tests.asl.definition import MACHINE, states
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from infra import bundling
-from infra.checkout import REQUIREMENTS, ROOT
+from infra import ROOT, bundling
+from infra.bundling import REQUIREMENTS
 from infra.errors import DistributionDamaged, DistributionMissing, DistributionNotPure
 
 MODULES = ("preflight", "import_chunk", "report", "on_upload")
@@ -80,21 +80,18 @@ def test_it_has_ddbload_and_the_handlers_and_not_the_command_line(asset: Path):
         "lambdas",
         "typing_extensions.py",
     }
-    assert (asset / "ddbload" / "pipeline" / "preflight.py").is_file()
-    assert not (asset / "ddbload" / "cli").exists()
-    assert not (asset / "ddbload" / "__main__.py").exists()
+    assert (asset / "ddbload" / "pipeline" / "preflight" / "preflight.py").is_file()
+    for name in ("cli", "convert", "plan", "runs", "__main__.py"):
+        assert not (asset / "ddbload" / name).exists(), name
     for module in MODULES:
         assert (asset / "lambdas" / f"{module}.py").is_file()
 
 
 def test_it_has_what_is_imported_later_and_nothing_that_is_not(asset: Path):
-    pipeline, source = asset / "ddbload" / "pipeline", asset / "ddbload" / "source"
-    there = {path.name for path in (pipeline / "plan").iterdir()}
-    # Of a plan, what mode `plan` needs.
-    assert {"chunk.py", "measure.py"} < there
-    assert not there & {"plan.py", "price.py", "survey.py"}
-    assert not (pipeline / "convert.py").exists()
-    assert (source / "parquet_values.py").is_file()
+    ddbload = asset / "ddbload"
+    # Mode `plan` and Parquet files are imported by a run that needs them.
+    assert (ddbload / "pipeline" / "importing" / "plan_mode.py").is_file()
+    assert (ddbload / "source" / "parquet" / "parquet_values.py").is_file()
     imported = {
         name
         for path in (*asset.glob("ddbload/**/*.py"), *asset.glob("lambdas/*.py"))

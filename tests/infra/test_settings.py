@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -11,15 +11,11 @@ import pytest
 from ddbload.contracts import payload as messages
 from ddbload.contracts.column_mapping import check_column_names, column_changes
 from ddbload.contracts.dialect import check_dialect
+from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import DdbloadError
-from ddbload.pipeline.on_upload import Upload as Uploaded
-from ddbload.pipeline.on_upload import UploadRule
-from infra.checkout import ROOT
+from infra import ROOT
 from infra.errors import DeploymentError, InvalidSetting
-from infra.mapped import NULL_FIELDS, NULL_POLICIES, OPTION_FIELDS, TYPES
-from infra.mapped_columns import COLUMN_FIELDS
-from infra.mapped_source import SOURCE_FIELDS
-from infra.settings import FUNCTIONS, Settings, Upload
+from infra.settings import FUNCTIONS, Settings
 
 BOOKS = {"prefix": "books/", "table": "books"}
 CDK_JSON = json.loads((ROOT / "cdk.json").read_text("utf-8"))
@@ -44,19 +40,6 @@ def test_cdk_json_reaches_out_to_nobody():
     assert CDK_JSON["notices"] is False
     assert CDK_JSON["versionReporting"] is False
     assert CDK_JSON["context"]["cli-telemetry"] is False
-
-
-def test_what_an_upload_may_say_is_what_the_contracts_read():
-    where = {"bucket", "key", "version_id", "etag", "prefix", "glob", "path", "manifest"}
-    assert set(SOURCE_FIELDS) == names_of(messages.Source) - where
-    assert set(OPTION_FIELDS) == names_of(messages.Options)
-    assert set(COLUMN_FIELDS) == names_of(messages.ColumnMapping)
-    assert set(NULL_FIELDS) == names_of(messages.NullHandling)
-    assert messages.TYPES == TYPES
-    assert messages.NULL_POLICIES == NULL_POLICIES
-    # What a rule says besides where uploads come from is what a payload says besides its source.
-    assert names_of(Upload) == names_of(UploadRule)
-    assert names_of(Upload) - {"prefix", "bucket"} == names_of(messages.Payload) - {"run"}
 
 
 def names_of(message: type) -> set[str]:
@@ -123,10 +106,12 @@ LAYER = "arn:aws:lambda:eu-west-1:123456789012:layer:formats:3"
 
 
 def test_every_field_of_a_mapping_is_tried():
-    assert set(SAID["source"]) == set(SOURCE_FIELDS)
-    assert set(SAID["options"]) == set(OPTION_FIELDS)
-    assert set(SAID["mapping"]) == set(COLUMN_FIELDS)
-    assert set(SAID["nulls"]) == set(NULL_FIELDS)
+    assert set(SAID["source"]) == names_of(messages.Source) - set(messages.LOCATION_FIELDS)
+    assert set(SAID["options"]) == names_of(messages.Options)
+    assert set(SAID["mapping"]) == names_of(messages.ColumnMapping)
+    assert set(SAID["nulls"]) == names_of(messages.NullHandling)
+    # A rule has the fields of a payload and those that select uploads.
+    assert names_of(UploadRule) - {"prefix", "bucket"} == names_of(messages.Payload) - {"run"}
 
 
 def accepted(upload: dict[str, Any]) -> bool:
@@ -143,7 +128,7 @@ def taken(upload: dict[str, Any]) -> bool:
         rule = UploadRule.from_json(upload)
         # Of an export, only this starts a run.
         key = "a.csv" if rule.source.get("format") != "dynamodb-export" else "manifest-summary.json"
-        uploaded = Uploaded(bucket="inbox", key=f"books/{key}", version_id=None, etag="e")
+        uploaded = Upload(bucket="inbox", key=f"books/{key}", version_id=None, etag="e")
         payload = messages.Payload.from_json(rule.payload(uploaded))
         check_dialect(payload.source)
         check_column_names(payload.source.columns or ())
@@ -244,12 +229,12 @@ def test_all_that_an_upload_says_reaches_its_runs():
         "nulls": {"policy": "null"},
     }
     (upload,) = settings(tables="books", uploads=[{**BOOKS, **said}]).uploads
-    written = json.loads(json.dumps(upload.to_json("inbox")))
+    written = json.loads(json.dumps(replace(upload, bucket="inbox").to_json()))
     assert written == {**BOOKS, "bucket": "inbox", **said}
     assert json.dumps(written["source"]["skip_lines"]) == "2"
     assert UploadRule.from_json(written).to_json() == written
     (upload,) = settings(tables="books", uploads=[BOOKS]).uploads
-    assert upload.to_json("inbox") == {**BOOKS, "bucket": "inbox"}
+    assert upload.to_json() == BOOKS
 
 
 def test_options_come_through_javascript_and_stay_whole():
@@ -293,7 +278,7 @@ def test_options_come_through_javascript_and_stay_whole():
         ({"stack_name": "loader-2"}, {"stack_name": "loader-2"}),
         (
             {"tables": "books", "uploads": json.dumps([BOOKS])},
-            {"tables": ("books",), "uploads": (Upload(prefix="books/", table="books"),)},
+            {"tables": ("books",), "uploads": (UploadRule("books/", "books"),)},
         ),
         # null in cdk.json is as if it were not there.
         ({"tables": None}, {"tables": ()}),
@@ -357,10 +342,10 @@ def test_wrong_knobs(context: dict[str, Any], error: str, says: str):
 @pytest.mark.parametrize(
     ("upload", "error", "says"),
     [
-        ("books", "InvalidSetting", "uploads[1] is"),
-        ({"table": "books"}, "InvalidSetting", "uploads[1].prefix is null"),
+        ("books", "InvalidSetting", "'uploads[1]' must be a JSON object"),
+        ({"table": "books"}, "InvalidSetting", "'uploads[1].prefix' must be plain text"),
         ({**BOOKS, "prefix": "x*"}, "InvalidSetting", "plain text"),
-        ({"prefix": "x"}, "InvalidSetting", "uploads[1].table is null"),
+        ({"prefix": "x"}, "InvalidSetting", "'uploads[1].table' is missing"),
         ({**BOOKS, "prefix": "x", "table": "songs"}, "TableNotListed", "not in tables"),
         (
             {"prefix": "x", "table": "arn:aws:dynamodb:eu-west-1:1:table/books"},
@@ -370,20 +355,32 @@ def test_wrong_knobs(context: dict[str, Any], error: str, says: str):
         ({**BOOKS, "bucket": "other"}, "BucketNotListed", "not in source_buckets"),
         ({**BOOKS, "bucket": "s3://other"}, "InvalidSetting", "uploads[1].bucket"),
         (BOOKS, "AmbiguousUpload", "uploads[1] and uploads[0]"),
-        ({**BOOKS, "prefx": "x"}, "InvalidSetting", "a field 'prefx'"),
-        ({**BOOKS, "prefix": "x", "options": {"worker": 2}}, "InvalidSetting", "'worker'"),
-        ({**BOOKS, "prefix": "x", "source": {"key": "x"}}, "InvalidSetting", "'key'"),
-        ({**BOOKS, "prefix": "x", "types": {"year": 1}}, "InvalidSetting", "types.year is 1"),
+        ({**BOOKS, "prefx": "x"}, "InvalidSetting", "unknown field 'uploads[1].prefx'"),
+        (
+            {**BOOKS, "prefix": "x", "options": {"worker": 2}},
+            "InvalidSetting",
+            "unknown field 'uploads[1].options.worker'",
+        ),
+        (
+            {**BOOKS, "prefix": "x", "source": {"key": "x"}},
+            "InvalidSetting",
+            "unknown field 'uploads[1].source.key'",
+        ),
+        (
+            {**BOOKS, "prefix": "x", "types": {"year": 1}},
+            "InvalidSetting",
+            "'uploads[1].types.year' must be a string, not 1",
+        ),
         ({**BOOKS, "prefix": "x", "types": {"x": "Q"}}, "InvalidSetting", "one of S, N, BOOL"),
         (
             {**BOOKS, "prefix": "x", "options": {"workers": "x"}},
             "InvalidSetting",
-            'uploads[1].options.workers is "x"',
+            "'uploads[1].options.workers' must be a whole number from 1 to 10000",
         ),
         (
             {**BOOKS, "prefix": "x", "source": {"delimiter": ":\n"}},
             "InvalidSetting",
-            "uploads[1].source.delimiter is",
+            "uploads[1]: 'source.delimiter' cannot contain a line end",
         ),
         ({**BOOKS, "prefix": "x", "types": ["year"]}, "InvalidSetting", "an object"),
     ],

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from infra.checkout import DEFINITION
+from infra import DEFINITION
 from tests.infra.synthesis import Synthesized
 
 SNAPSHOT = Path(__file__).with_name("template.json")

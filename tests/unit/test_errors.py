@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
+
+import pytest
 
 from ddbload import errors
 
@@ -15,16 +18,16 @@ NAMED = [
 ]
 
 
-def test_each_error_is_in_the_docs():
+def test_each_error_is_documented():
     page = PAGE.read_text()
     assert [error.__name__ for error in NAMED if f"`{error.__name__}`" not in page] == []
 
 
-def test_exit_status():
+def test_exit_codes_of_all_errors():
     assert {error.exit_code for error in NAMED} == {1, 2, 130}
 
 
-def test_an_unexpected_error_tells_its_place_and_not_its_text():
+def test_unexpected_error_shows_its_place_without_its_text():
     try:
         raise ValueError("secret cell")
     except ValueError as error:
@@ -34,7 +37,7 @@ def test_an_unexpected_error_tells_its_place_and_not_its_text():
     assert "secret" not in named.message
 
 
-def test_what_taking_a_run_up_again_cannot_help():
+def test_resuming_cannot_help_after_some_errors():
     names = [name for name, kind in vars(errors).items() if isinstance(kind, type)]
     assert {name for name in names if not errors.is_resumable(name)} == {
         "NothingWritten",
@@ -44,3 +47,34 @@ def test_what_taking_a_run_up_again_cannot_help():
     # Of errors that are AWS's nothing is known.
     assert errors.is_resumable("Lambda.Unknown")
     assert errors.is_resumable("TAKE_UP")
+
+
+COMMAND_LINE = ("cli", "convert", "plan", "runs")
+"""Packages of ddbload that the deployed functions do not have."""
+ON_UPLOAD = {"pipeline/executions.py", "pipeline/on_upload.py"}
+"""Modules that meet an error in the function on_upload, which is no task of the state machine."""
+
+
+def modules_that_name(error: type[errors.DdbloadError]) -> set[str]:
+    """Return the modules that mention an error, outside the command line and on_upload."""
+    root = Path(errors.__file__).parent
+    return {
+        name
+        for path in root.rglob("*.py")
+        if (name := path.relative_to(root).as_posix()).partition("/")[0] not in COMMAND_LINE
+        and name not in {"errors.py", *ON_UPLOAD}
+        and re.search(rf"\b{error.__name__}\b", path.read_text("utf-8"))
+    }
+
+
+@pytest.mark.parametrize("error", [error for error in NAMED if not error.raised_by_tasks])
+def test_error_of_the_command_line_is_not_raised_by_tasks(error):
+    # Preflight can be stopped by users, who run it on the command line only.
+    expected = {"pipeline/preflight/chunker.py"} if error is errors.Interrupted else set()
+    assert modules_that_name(error) == expected
+
+
+@pytest.mark.parametrize("error", [error for error in NAMED if error.raised_by_tasks])
+def test_error_of_a_task_is_raised_outside_the_command_line(error):
+    # `unexpected` makes this one.
+    assert modules_that_name(error) or error is errors.UnexpectedError

@@ -282,7 +282,7 @@ def _use_environment(environment: Mapping[str, str]) -> None:
 
 def _upload(path: Path, there: Deployed) -> str:
     """Upload the file to the inbox; return the id of the run that the upload starts."""
-    from ddbload.pipeline.on_upload import Upload
+    from ddbload.contracts.upload_rule import Upload
 
     # A file name may be any bytes, an object key is UTF-8.
     name = os.fsencode(path.name).decode("utf-8", "replace")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts import environment as deployed
+from ddbload.contracts import upload_rule as deployed
 from ddbload.errors import AwsConfiguration, InvalidPayload, TableNotFound, UnexpectedError
 from ddbload.ledger.store import BucketStore
 from ddbload.pipeline.context import AccessPolicy

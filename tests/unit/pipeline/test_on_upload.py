@@ -10,6 +10,7 @@ import pytest
 from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.states import PreflightTask
+from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import InvalidPayload, ServiceUnavailable
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.on_upload import (
@@ -18,8 +19,6 @@ from ddbload.pipeline.on_upload import (
     OF_AN_EXPORT,
     STARTED,
     STARTED_BEFORE,
-    Upload,
-    UploadRule,
     on_upload,
 )
 from ddbload.pipeline.preflight.preflight import preflight

@@ -23,8 +23,8 @@ from ddbload.errors import (
     DuplicateColumn,
     ExpansionTooLarge,
     ExtraMissing,
+    ServiceUnavailable,
     SourceChanged,
-    SourceUnavailable,
     UnsupportedFormat,
 )
 from ddbload.source.parquet import parquet_lines as reading
@@ -402,14 +402,14 @@ def test_a_read_that_fails_keeps_its_name(reads):
 
         def stream(self, start, end, piece_bytes):
             if not self.left:
-                raise SourceUnavailable("no more")
+                raise ServiceUnavailable("no more")
             self.left -= 1
             return super().stream(start, end, piece_bytes)
 
     # The start, the end, and then each 64 KiB.
     data = packed(pa.table({"x": [random.Random(n).randbytes(900) for n in range(900)]}))
     source = Failing(data)
-    with pytest.raises(SourceUnavailable, match="no more"):
+    with pytest.raises(ServiceUnavailable, match="no more"):
         list(ParquetLines(source).stream(0, None, 4096))
 
 

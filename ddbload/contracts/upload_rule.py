@@ -1,0 +1,189 @@
+"""The contract between a deployment and its functions: environment variables and upload rules."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from ddbload.contracts.json_reader import JsonObjectReader
+from ddbload.contracts.messages import JsonRule, Message
+from ddbload.contracts.payload import (
+    AUTO,
+    DYNAMODB_EXPORT,
+    EXPORT_FILES,
+    EXPORT_STARTED,
+    EXPORT_SUMMARY,
+    LOCATION_FIELDS,
+    Payload,
+)
+from ddbload.errors import InvalidPayload
+
+WORK_BUCKET = "DDBLOAD_WORK_BUCKET"
+"""Environment variable: the bucket of the ledger, which is below runs/."""
+SOURCE_BUCKETS = "DDBLOAD_SOURCE_BUCKETS"
+"""Environment variable: names of the buckets that may be read, separated by commas."""
+TABLES = "DDBLOAD_TABLES"
+"""Environment variable: names of the tables that may be written, separated by commas."""
+RESERVE_SECONDS = "DDBLOAD_RESERVE_SECONDS"
+"""Environment variable: seconds before its timeout at which a function hands on its cursor."""
+STATE_MACHINE = "DDBLOAD_STATE_MACHINE"
+"""Environment variable: ARN of the state machine that uploads start."""
+UPLOADS = "DDBLOAD_UPLOADS"
+"""Environment variable: a JSON list of `UploadRule`."""
+
+UPLOAD_RUN_PREFIX = "upload-"
+"""Beginning of the id of every run that an upload starts."""
+
+_EXPORT_FOLDER = re.compile(r"(?:^|/)AWSDynamoDB/[^/]+/")
+"""Part of the key of each object of a table export: manifests, data, and an empty `_started`."""
+_EXPORT_MANIFESTS = (*(EXPORT_SUMMARY, EXPORT_FILES, "manifest-summary.md5", "manifest-files.md5"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """An uploaded object version."""
+
+    bucket: str
+    key: str
+    version_id: str | None
+    etag: str
+    sequencer: str | None = None
+    """Differs between uploads to one key, and is the same in each delivery of one event."""
+
+    @classmethod
+    def of(cls, event: object) -> Upload:
+        """Read EventBridge's `Object Created` event, whose keys are not URL-encoded.
+
+        Unknown fields are allowed: the event belongs to AWS. Raises `InvalidPayload`.
+        """
+        detail = JsonObjectReader(event, "event").nested("detail")
+        uploaded, bucket = detail.nested("object"), detail.nested("bucket")
+        return cls(
+            bucket=bucket.text("name"),
+            key=uploaded.text("key"),
+            version_id=uploaded.optional_text("version-id"),
+            etag=uploaded.text("etag"),
+            sequencer=uploaded.optional_text("sequencer"),
+        )
+
+    @property
+    def run(self) -> str:
+        """Id of the run, and name of its first execution; equal for equal object versions."""
+        # Without versioning the sequencer tells versions apart, so that an old file which is
+        # uploaded again is loaded again.
+        is_versioned = self.version_id not in (None, "null")
+        version = (self.version_id if is_versioned else self.sequencer) or ""
+        identity = f"{self.bucket}\n{self.key}\n{version}\n{self.etag}"
+        return UPLOAD_RUN_PREFIX + hashlib.sha256(identity.encode()).hexdigest()[:40]
+
+
+def _read_prefix(f: JsonObjectReader) -> str:
+    prefix = f.raw("prefix")
+    if not isinstance(prefix, str) or "*" in prefix:
+        raise f.wrong("prefix", prefix, "plain text that keys begin with ('' for all)")
+    return prefix
+
+
+@dataclass(frozen=True, slots=True)
+class UploadRule(Message):
+    """The table that uploads with a prefix are loaded into, and how they are read."""
+
+    PATH = "upload"
+    WRITTEN_BY_USERS = True
+
+    prefix: Annotated[str, JsonRule(read=_read_prefix)]
+    table: str
+    bucket: str | None = None
+    """None in a deployment's settings: its inbox. None in a function: any bucket."""
+    types: Mapping[str, Any] = field(default_factory=dict)
+    source: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    infer_types: bool = False
+    mapping: Mapping[str, Any] = field(default_factory=dict)
+    nulls: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the rule as JSON, without the fields that it leaves out."""
+        optional = ("types", "source", "options", "mapping", "nulls")
+        given = {name: dict(value) for name in optional if (value := getattr(self, name))}
+        inferred = {"infer_types": True} if self.infer_types else {}
+        bucket = {} if self.bucket is None else {"bucket": self.bucket}
+        return {**bucket, "prefix": self.prefix, "table": self.table, **given, **inferred}
+
+    def check(self, path: str) -> None:
+        """Raise the error that each run of the rule would fail with. `path`: the rule's place.
+
+        A deployment checks its rules; the function that reads them again need not.
+        """
+        # Imported here, since the function would only load them.
+        from ddbload.contracts.column_mapping import check_column_names, column_changes
+        from ddbload.contracts.dialect import check_dialect
+
+        for name in LOCATION_FIELDS:
+            if name in self.source:
+                raise InvalidPayload(
+                    f"unknown field '{path}.source.{name}': the uploaded object has it; remove it"
+                )
+        upload = Upload(bucket="bucket", key="key", version_id=None, etag="etag")
+        payload = Payload.from_json(self._payload(upload, self._format), path)
+        check_dialect(payload.source)
+        check_column_names(payload.source.columns or ())
+        column_changes(payload.mapping)
+
+    def covers(self, upload: Upload) -> bool:
+        """Return true if the upload has the rule's bucket and prefix."""
+        return self.bucket in (None, upload.bucket) and upload.key.startswith(self.prefix)
+
+    def payload(self, upload: Upload) -> dict[str, Any] | None:
+        """Return the payload of the run for an upload; None if the upload starts no run."""
+        file_format = self._format_of(upload.key)
+        return None if file_format is None else self._payload(upload, file_format)
+
+    def _payload(self, upload: Upload, file_format: str) -> dict[str, Any]:
+        # A null field counts as missing, except that a null `quote` means no quotes.
+        given = {name: v for name, v in self.source.items() if v is not None or name == "quote"}
+        source = {
+            "encoding": AUTO,
+            **given,
+            "format": file_format,
+            "bucket": upload.bucket,
+            "key": upload.key,
+            "version_id": upload.version_id,
+            "etag": upload.etag,
+        }
+        return {
+            "run": {"id": upload.run},
+            "source": source,
+            "target": {"table": self.table},
+            "types": self.types,
+            "infer_types": self.infer_types,
+            "mapping": self.mapping,
+            "nulls": self.nulls,
+            "options": self.options,
+        }
+
+    @property
+    def _format(self) -> Any:
+        given = self.source.get("format")
+        return AUTO if given is None else given
+
+    def _format_of(self, key: str) -> str | None:
+        """Return the format of an upload; None if the upload starts no run.
+
+        A table export is many objects and one source. DynamoDB writes its summary last, so the
+        summary starts the run. A rule with another format loads each data file by itself.
+        """
+        file_format: str = self._format
+        name = posixpath.basename(key)
+        in_export_folder = _EXPORT_FOLDER.search(key) is not None
+        if file_format not in (AUTO, DYNAMODB_EXPORT):
+            is_control = in_export_folder and name in (*_EXPORT_MANIFESTS, EXPORT_STARTED)
+            return None if is_control else file_format
+        # A copied export may be in any folder; then its manifests identify it.
+        if file_format == DYNAMODB_EXPORT or in_export_folder or name in _EXPORT_MANIFESTS:
+            return DYNAMODB_EXPORT if name == EXPORT_SUMMARY else None
+        return file_format
