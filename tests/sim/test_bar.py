@@ -34,7 +34,7 @@ def used(flow: Flow, first: float, last: float) -> float:
 
 
 @pytest.mark.parametrize(("workers", "last"), [(1, LAST), (4, 9)])
-def test_capacity_used_and_rows_returned(workers, last):
+def test_workers_use_the_capacity_and_few_rows_are_returned(workers, last):
     flow = run(workers, 2, 60.0 * last)
     share = used(flow, 60 * FIRST, 60 * last)
     worst = min(used(flow, second, second + 60) for second in range(60 * FIRST, 60 * last, 60))
@@ -47,7 +47,7 @@ def test_capacity_used_and_rows_returned(workers, last):
 
 
 @pytest.mark.parametrize("workers", [4, 10])
-def test_workers_that_begin_one_after_the_other(workers):
+def test_workers_share_the_capacity_when_started_one_by_one(workers):
     """Without the burst, so that the table is short from the first second on."""
     starts = [7.0 * place for place in range(workers)]
     flow = run(workers, 1, 300.0, capacity=Capacity(saved=0.0), starts=starts)
@@ -61,7 +61,7 @@ def test_workers_that_begin_one_after_the_other(workers):
 @pytest.mark.parametrize("units", [1, 3])
 @pytest.mark.parametrize("index_units", [0, 1])
 @pytest.mark.parametrize("latency", [0.005, 0.2])
-def test_every_ten_seconds_of_a_budget(max_wcu, units, index_units, latency):
+def test_budget_is_kept_in_every_ten_seconds(max_wcu, units, index_units, latency):
     """`max_wcu` against every window that begins at a tenth of a second after the first ten."""
     writer = Ours(32, random.Random(1), max_wcu)
     table = Table(Capacity(partitions=8, on_demand=8000.0, index_units=index_units))
@@ -76,7 +76,7 @@ def test_every_ten_seconds_of_a_budget(max_wcu, units, index_units, latency):
     assert max(windows) <= 1.05
 
 
-def test_half_an_hour_at_90_per_cent_rejection_abandons_nothing():
+def test_import_completes_after_half_an_hour_of_90_per_cent_rejection():
     half_an_hour = 1800.0
     rows = 60_000
     writer = Ours(16, random.Random(1))

@@ -29,18 +29,18 @@ def used(run: Flow, first: int, last: int) -> float:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_sorted_rows_use_the_capacity_and_few_come_back(seed):
+def test_sorted_rows_use_the_capacity_and_few_are_returned(seed):
     run = flow(seed=seed).run(300.0)
     assert used(run, 60, 300) >= 0.9 * ON_DEMAND
     assert run.total(1).returned_share <= 0.02
 
 
-def test_a_plain_writer_does_worse():
+def test_plain_writer_has_more_rows_returned():
     run = flow(writer=Plain(16, random.Random(1))).run(60.0)
     assert run.total().returned_share > 0.3
 
 
-def test_a_burst_that_is_used_up_is_noticed_at_once():
+def test_rate_falls_at_once_when_the_burst_is_used_up():
     run = flow(Capacity(burst_seconds=20.0)).run(120.0)
     # It is used at twenty times the lasting rate until then.
     assert used(run, 0, 2) >= 9 * ON_DEMAND
@@ -52,7 +52,7 @@ def test_a_burst_that_is_used_up_is_noticed_at_once():
 
 @pytest.mark.parametrize("max_wcu", [400.0, 3000.0])
 @pytest.mark.parametrize("index_units", [0, 2])
-def test_the_budget_is_kept_to_in_every_ten_seconds(max_wcu, index_units):
+def test_budget_is_kept_in_every_ten_seconds_of_a_minute(max_wcu, index_units):
     capacity = Capacity(index_units=index_units)
     run = flow(capacity, max_wcu=max_wcu).run(60.0)
     accepted = run.table.usage.accepted
@@ -62,7 +62,7 @@ def test_the_budget_is_kept_to_in_every_ten_seconds(max_wcu, index_units):
 
 
 @pytest.mark.parametrize("provisioned", [5.0, 60.0, 1000.0])
-def test_a_small_provisioned_table_is_used_too(provisioned):
+def test_small_provisioned_table_is_used_fully(provisioned):
     capacity = Capacity(partitions=1, provisioned=provisioned, saved=0.0)
     run = flow(capacity).run(300.0)
     assert used(run, 100, 300) >= 0.9 * provisioned
@@ -70,7 +70,7 @@ def test_a_small_provisioned_table_is_used_too(provisioned):
 
 
 @pytest.mark.parametrize("provisioned", [1.0, 5.0])
-def test_the_slowest_table_gets_on_within_an_invocation(provisioned):
+def test_slowest_table_makes_progress_within_an_invocation(provisioned):
     capacity = Capacity(partitions=1, provisioned=provisioned, saved=0.0)
     run = flow(capacity).run(840.0)
     written = sum(run.table.usage.accepted)
@@ -79,7 +79,7 @@ def test_the_slowest_table_gets_on_within_an_invocation(provisioned):
     assert run.writer.scheduler.outcomes.frontier >= written - 500 > 0
 
 
-def test_an_outage_of_ten_seconds_costs_less_than_a_minute():
+def test_rate_recovers_within_a_minute_after_an_outage():
     def refuses(now: float) -> float:
         return 1.0 if 60.0 <= now < 70.0 else 0.0
 
@@ -91,7 +91,7 @@ def test_an_outage_of_ten_seconds_costs_less_than_a_minute():
 
 
 @pytest.mark.parametrize("tells", [True, False])
-def test_a_hot_key_slows_itself_alone(tells):
+def test_hot_key_does_not_slow_other_keys(tells):
     capacity = Capacity(burst_seconds=30.0, saved=0.0, splits=False)
     load = Load(hot_share=0.2)
     run = flow(capacity, load, tells_key_ranges=tells).run(90.0)
@@ -101,7 +101,7 @@ def test_a_hot_key_slows_itself_alone(tells):
     assert run.total(1).returned_share <= 0.06
 
 
-def test_time_goes_on_and_every_row_goes_once():
+def test_every_row_is_written_once_at_an_idle_table():
     run = flow(Capacity(), Load(rows=20_000)).run(math.inf)
     counts = run.writer.scheduler.outcomes.counts
     assert counts.read == counts.written == 20_000

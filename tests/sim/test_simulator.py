@@ -21,7 +21,7 @@ PARTS = 10
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_seeds(part):
+def test_seeds_pass(part):
     failed = [(seed, words) for seed in range(part, SEEDS, PARTS) if (words := failure(seed))]
     assert failed == [], "python -m tests.sim --replay SEED"
 
@@ -32,13 +32,13 @@ def trace(seed: int) -> list[str]:
     return lines
 
 
-def test_a_seed_is_the_same_run_always():
+def test_seed_always_gives_the_same_run():
     long = [trace(seed) for seed in range(20)]
     assert long == [trace(seed) for seed in range(20)]
     assert len({tuple(lines) for lines in long}) > 15
 
 
-def test_everything_that_can_go_wrong_goes_wrong():
+def test_seeds_cover_every_fault_code_and_ending():
     happened: Counter[str] = Counter()
     for seed in range(200):
         happened += Simulation(world_of(seed)).run().happened
@@ -47,7 +47,7 @@ def test_everything_that_can_go_wrong_goes_wrong():
     assert min(happened.values()) >= 5, happened
 
 
-def test_these_are_all_throttle_codes_that_are_known():
+def test_scenario_has_all_known_throttle_codes():
     assert set(WORDS) == failures._THROTTLES
 
 
@@ -56,7 +56,7 @@ def caught() -> set[str]:
     return {words for seed in range(40) if (words := failure(seed))}
 
 
-def test_rows_that_came_back_and_are_forgotten_are_found(monkeypatch):
+def test_simulation_detects_forgotten_returned_rows(monkeypatch):
     real = Scheduler.answered
 
     def answered(self, batch, answer, now):
@@ -69,7 +69,7 @@ def test_rows_that_came_back_and_are_forgotten_are_found(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [Unsure, Throttled])
-def test_requests_that_were_not_answered_and_count_as_written_are_found(monkeypatch, kind):
+def test_simulation_detects_unwritten_rows_counted_as_written(monkeypatch, kind):
     real = Scheduler.answered
 
     def answered(self, batch, answer, now):
@@ -79,17 +79,17 @@ def test_requests_that_were_not_answered_and_count_as_written_are_found(monkeypa
     assert any("instead of" in words for words in caught())
 
 
-def test_two_writes_of_one_key_under_way_are_found(monkeypatch):
+def test_simulation_detects_two_writes_of_one_key_in_flight(monkeypatch):
     monkeypatch.setattr(KeyOrdering, "add", lambda _self, _row: True)
     assert caught()
 
 
-def test_a_row_that_is_never_sent_again_is_found(monkeypatch):
+def test_simulation_detects_rows_never_retried(monkeypatch):
     monkeypatch.setattr(Scheduler, "_retry", lambda *_: None)
     assert any("waits for nothing" in words for words in caught())
 
 
-def test_a_row_that_counts_otherwise_is_found(monkeypatch):
+def test_simulation_detects_wrong_counts(monkeypatch):
     real = Scheduler._settle
 
     def settle(self, row, outcome):
@@ -99,17 +99,17 @@ def test_a_row_that_counts_otherwise_is_found(monkeypatch):
     assert any("instead of" in words for words in caught())
 
 
-def test_a_later_row_that_another_invocation_overwrites_is_found(monkeypatch):
+def test_simulation_detects_overwritten_later_rows(monkeypatch):
     monkeypatch.setattr(Simulation, "_holds", lambda *_: True)
     assert any("holds row" in words for words in caught())
 
 
-def test_a_later_row_that_is_inserted_first_is_found(monkeypatch):
+def test_simulation_detects_a_later_row_inserted_first(monkeypatch):
     monkeypatch.setattr(unsettled_rows, "FirstWinsOrdering", KeyOrdering)
     assert caught()
 
 
-def test_a_condition_that_did_not_hold_and_counts_as_written_is_found(monkeypatch):
+def test_simulation_detects_failed_conditions_counted_as_written(monkeypatch):
     real = Scheduler.answered
 
     def answered(self, batch, answer, now):
@@ -121,7 +121,7 @@ def test_a_condition_that_did_not_hold_and_counts_as_written_is_found(monkeypatc
     assert any("instead of" in words for words in caught())
 
 
-def test_a_wrong_item_is_found():
+def test_simulation_detects_wrong_and_missing_items():
     run = Simulation(next(world for seed in range(99) if (world := world_of(seed)).rows == 300))
     run.run()
     key = next(iter(run.items))

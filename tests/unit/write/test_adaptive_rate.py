@@ -40,7 +40,7 @@ def limited(units_per_second: float) -> AdaptiveRate:
     return rate
 
 
-def test_there_is_no_limit_at_first():
+def test_rate_is_unlimited_before_the_first_return():
     rate = AdaptiveRate()
     told(rate, 0.0, 60.0, 0.0, 50_000.0)
     assert rate.units_per_second == math.inf
@@ -48,45 +48,45 @@ def test_there_is_no_limit_at_first():
     assert rate.request_units() == math.inf
 
 
-def test_the_first_return_sets_it_to_what_was_taken():
+def test_rate_starts_at_the_taken_units_after_the_first_return():
     rate = AdaptiveRate()
     told(rate, 0.0, PERIOD, 0.2, 5000.0)
     assert rate.units_per_second == pytest.approx(4000.0)
 
 
-def test_one_return_among_few_says_nothing_yet():
+def test_rate_stays_unlimited_when_few_units_were_sent():
     rate = AdaptiveRate()
     rate.answered(10, 9, 0.0, 0.005)
     assert rate.units_per_second == math.inf
 
 
-def test_where_most_comes_back_it_is_lowered_at_once():
+def test_rate_falls_at_once_when_most_units_are_returned():
     rate = AdaptiveRate()
     rate.answered(EARLY_CUT_UNITS, EARLY_CUT_UNITS, 0.0, 0.05)
     assert rate.units_per_second == pytest.approx(EARLY_CUT_UNITS / 0.1 / 2)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.4])
-def test_it_is_lowered_by_the_share_that_came_back(share):
+def test_rate_falls_by_the_returned_share(share):
     rate = limited(1000.0)
     told(rate, PERIOD, PERIOD, share)
     # And raised as ever.
     assert rate.units_per_second == pytest.approx(1000 * (1 - share) * (1 + RISE_PER_SECOND))
 
 
-def test_it_is_never_more_than_halved_at_a_time():
+def test_rate_never_falls_below_half_in_one_change():
     rate = limited(1000.0)
     rate.answered(EARLY_CUT_UNITS, EARLY_CUT_UNITS, PERIOD, PERIOD + 0.01)
     assert rate.units_per_second >= 500.0
 
 
-def test_it_never_stops_trying():
+def test_rate_keeps_its_minimum_when_everything_is_returned():
     rate = limited(1000.0)
     told(rate, PERIOD, 1000.0, 1.0)
     assert MIN_UNITS_PER_SECOND <= rate.units_per_second <= 1.1 * MIN_UNITS_PER_SECOND
 
 
-def test_quiet_seconds_raise_it_slowly_at_first_and_faster_later():
+def test_rate_rises_faster_the_longer_nothing_is_returned():
     rate = limited(1000.0)
     now, found = PERIOD, [1000.0]
     for _ in range(100):
@@ -98,7 +98,7 @@ def test_quiet_seconds_raise_it_slowly_at_first_and_faster_later():
     assert 0.024 < steps[-1] <= 0.0301
 
 
-def test_it_is_soon_where_it_was_before_a_breakdown():
+def test_rate_recovers_soon_after_an_outage():
     rate = limited(1000.0)
     now = told(rate, PERIOD, 60.0, 0.0)
     before = rate.units_per_second
@@ -111,20 +111,20 @@ def test_it_is_soon_where_it_was_before_a_breakdown():
     assert rate.units_per_second >= 0.75 * before
 
 
-def test_what_is_not_used_is_not_raised():
+def test_rate_does_not_rise_when_requests_do_not_use_it():
     rate = limited(1000.0)
     told(rate, PERIOD, 100.0, 0.0, units=100.0)
     assert rate.units_per_second == 1000.0
 
 
-def test_what_was_sent_before_a_change_says_nothing():
+def test_rate_ignores_requests_sent_before_its_last_change():
     rate = limited(1000.0)
     for _ in range(100):
         rate.answered(25, 25, PERIOD - 0.01, PERIOD + 0.1)
     assert rate.units_per_second == 1000.0
 
 
-def test_requests_are_paid_for():
+def test_rate_delays_requests_after_its_burst_is_used():
     rate = limited(1000.0)
     assert rate.ready_at(PERIOD) == PERIOD
     rate.charge(25)
@@ -138,7 +138,7 @@ def test_requests_are_paid_for():
     assert rate.ready_at(100.0) > 100.0
 
 
-def test_few_units_are_gathered_before_it_is_lowered():
+def test_rate_waits_for_enough_evidence_when_few_units_are_sent():
     rate = AdaptiveRate(0.0, 10.0)
     # One of ten, every second.
     for now in (1.0, 2.0):
@@ -148,20 +148,20 @@ def test_few_units_are_gathered_before_it_is_lowered():
     assert 8.5 <= rate.units_per_second <= 9.2
 
 
-def test_a_row_alone_does_not_lower_it():
+def test_rate_ignores_a_single_returned_row():
     rate = limited(1000.0)
     rate.answered(1, 1, PERIOD + 1, PERIOD + 2)
     assert rate.units_per_second == pytest.approx(1000.0)
 
 
-def test_where_nearly_all_of_few_units_come_back_it_is_lowered_at_once():
+def test_rate_falls_at_once_when_most_of_few_units_are_returned():
     rate = AdaptiveRate(0.0, 10.0)
     rate.answered(2, 2, 0.2, 0.3)
     rate.answered(3, 2, 0.7, 0.8)
     assert rate.units_per_second <= 6.0
 
 
-def test_no_rate_is_left_as_it_is_for_long():
+def test_rate_is_decided_within_seconds_with_little_evidence():
     rate = limited(1000.0)
     for second in range(1, 7):
         rate.answered(1, int(second == 1), PERIOD + second - 0.1, PERIOD + second)
@@ -169,20 +169,20 @@ def test_no_rate_is_left_as_it_is_for_long():
 
 
 @pytest.mark.parametrize("units", [24, 1000])
-def test_what_comes_back_by_accident_is_no_limit(units):
+def test_rate_stays_unlimited_when_few_of_many_units_are_returned(units):
     rate = AdaptiveRate()
     told(rate, 0.0, 0.9, 0.0, units)
     rate.answered(units / 10, units / 200, 0.9, 1.0)
     assert rate.units_per_second == math.inf
 
 
-def test_little_that_comes_back_while_little_is_sent_lowers_it_little():
+def test_rate_falls_little_when_little_is_sent_and_returned():
     rate = limited(1000.0)
     told(rate, PERIOD, PERIOD, 0.02, units=100.0)
     assert rate.units_per_second == pytest.approx(960.0)
 
 
-def test_a_pause_is_no_slowness():
+def test_rate_ignores_pauses_between_requests():
     rate = AdaptiveRate()
     # Nothing to send for an hour, then a burst of which half comes back.
     rate.answered(2000, 1000, 3600.0, 3600.5)
@@ -193,7 +193,7 @@ def test_a_pause_is_no_slowness():
     assert rate.units_per_second >= 999.0
 
 
-def test_it_rises_as_fast_as_it_is_told_to():
+def test_rate_rises_by_the_given_share():
     slow, fast = AdaptiveRate(0.0, 1000.0), AdaptiveRate(0.0, 1000.0, rise=10 * RISE_PER_SECOND)
     for rate in (slow, fast):
         told(rate, 0.0, PERIOD, 0.0)

@@ -83,14 +83,14 @@ def put(**item: Any) -> dict[str, Any]:
 # What goes well
 
 
-def test_items_are_put(dynamodb):
+def test_batch_request_puts_items(dynamodb):
     answer = send(dynamodb, made(3, text={"S": "x"}))
     assert answer == Accepted([], 3.0)
     stored = [{"id": {"S": "a"}, "sort": {"N": n}, "text": {"S": "x"}} for n in "123"]
     assert dynamodb.items(TABLE) == stored
 
 
-def test_a_request_is_one_table_and_asks_for_its_use(dynamodb):
+def test_batch_request_names_one_table_and_asks_for_consumed_capacity(dynamodb):
     items = made(25)
     send(dynamodb, items)
     assert dynamodb.calls[-1].params == {
@@ -99,11 +99,11 @@ def test_a_request_is_one_table_and_asks_for_its_use(dynamodb):
     }
 
 
-def test_units_are_those_of_the_answer(dynamodb):
+def test_answer_carries_the_consumed_units(dynamodb):
     assert send(dynamodb, made(2, text={"S": "x" * 5000})) == Accepted([], 10.0)
 
 
-def test_what_is_deleted_stands_among_what_is_put(dynamodb):
+def test_batch_request_mixes_puts_and_deletions(dynamodb):
     first, second, third = made(3)
     dynamodb.put_item(TableName=TABLE, Item=first)
     items = [Deletion(first), second, third]
@@ -114,7 +114,7 @@ def test_what_is_deleted_stands_among_what_is_put(dynamodb):
     assert dynamodb.items(TABLE) == []
 
 
-def test_a_deletion_that_comes_back_is_no_put(dynamodb):
+def test_answer_is_unsure_when_a_put_returns_for_a_deletion(dynamodb):
     answer = send(dynamodb, [Deletion(made(1)[0])], returned(put(**made(1)[0])))
     assert isinstance(answer, Unsure)
 
@@ -123,7 +123,7 @@ def test_a_deletion_that_comes_back_is_no_put(dynamodb):
 
 
 @pytest.mark.parametrize("spell", [None, as_stored, scientific])
-def test_all_that_comes_back_is_known_however_it_is_spelt(dynamodb, spell):
+def test_unprocessed_items_match_all_rows_in_any_number_notation(dynamodb, spell):
     answer = send(dynamodb, made(10), nothing_processed(spell))
     assert isinstance(answer, Accepted)
     assert sorted(answer.unprocessed) == list(range(10))
@@ -132,7 +132,7 @@ def test_all_that_comes_back_is_known_however_it_is_spelt(dynamodb, spell):
 
 
 @pytest.mark.parametrize("spell", [None, as_stored, scientific])
-def test_what_comes_back_is_known_by_its_place(dynamodb, spell):
+def test_unprocessed_items_match_their_rows_in_any_number_notation(dynamodb, spell):
     answer = send(dynamodb, made(10), processed_first(7, spell))
     assert isinstance(answer, Accepted)
     assert sorted(answer.unprocessed) == [7, 8, 9]
@@ -140,7 +140,7 @@ def test_what_comes_back_is_known_by_its_place(dynamodb, spell):
     assert len(dynamodb.items(TABLE)) == 7
 
 
-def test_numbers_are_compared_to_their_last_digit(dynamodb):
+def test_unprocessed_items_match_38_digit_number_keys(dynamodb):
     digits = "1234567890123456789012345678901234567"
     items = [{"id": {"S": "a"}, "sort": {"N": digits + last}} for last in "123"]
     answer = send(dynamodb, items, processed_first(2))
@@ -148,7 +148,7 @@ def test_numbers_are_compared_to_their_last_digit(dynamodb):
     assert list(answer.unprocessed) == [2]
 
 
-def test_text_that_looks_like_a_number_is_none(dynamodb):
+def test_unprocessed_items_match_text_keys_by_their_characters(dynamodb):
     dynamodb.create_table(
         TableName="texts",
         KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
@@ -162,7 +162,7 @@ def test_text_that_looks_like_a_number_is_none(dynamodb):
     assert list(answer.unprocessed) == [1]
 
 
-def test_binary_keys_are_known(dynamodb):
+def test_unprocessed_items_match_binary_keys(dynamodb):
     dynamodb.create_table(
         TableName="binaries",
         KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
@@ -177,7 +177,7 @@ def test_binary_keys_are_known(dynamodb):
     assert dynamodb.items("binaries") == [{"id": {"B": b"\x00"}}]
 
 
-def test_what_is_deleted_by_a_binary_key_is_not_put(dynamodb):
+def test_batch_request_deletes_by_a_binary_key(dynamodb):
     dynamodb.create_table(
         TableName="binaries",
         KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
@@ -190,7 +190,7 @@ def test_what_is_deleted_by_a_binary_key_is_not_put(dynamodb):
     assert dynamodb.items("binaries") == [{"id": {"B": b"\xff"}}]
 
 
-def test_binary_is_bytes_however_deep_it_stands(dynamodb):
+def test_binary_values_are_sent_as_bytes_at_any_depth(dynamodb):
     nested = {"M": {"a": {"L": [{"B": "/w=="}, {"BS": ["AA==", "AQ=="]}, {"S": "AA=="}]}}}
     assert isinstance(send(dynamodb, made(1, nested=nested)), Accepted)
     (item,) = dynamodb.items(TABLE)
@@ -200,7 +200,7 @@ def test_binary_is_bytes_however_deep_it_stands(dynamodb):
 
 
 @pytest.mark.parametrize(("there", "outcome"), [("/w==", RowOutcome.IDENTICAL), ("/g==", SKIPPED)])
-def test_binary_that_is_there_is_compared(dynamodb, there, outcome):
+def test_existing_item_is_compared_by_its_binary_values(dynamodb, there, outcome):
     items = made(1, data={"B": there})
     condition = write_condition(INSERT, "id", None)
     assert condition is not None
@@ -211,21 +211,21 @@ def test_binary_that_is_there_is_compared(dynamodb, there, outcome):
     assert answer.outcome is outcome
 
 
-def test_items_that_come_back_twice_are_the_same_places(dynamodb):
+def test_unprocessed_items_returned_twice_match_one_row(dynamodb):
     item = made(1)[0]
     answer = send(dynamodb, made(3), returned(put(**item), put(**item)))
     assert isinstance(answer, Accepted)
     assert set(answer.unprocessed) == {0}
 
 
-def test_only_the_key_says_what_came_back(dynamodb):
+def test_unprocessed_items_match_by_key_alone(dynamodb):
     answer = send(dynamodb, made(3), returned(put(id={"S": "a"}, sort={"N": "2"}, other={"S": ""})))
     assert isinstance(answer, Accepted)
     assert list(answer.unprocessed) == [1]
 
 
 @pytest.mark.parametrize("empty", [{}, {TABLE: []}])
-def test_nothing_comes_back_in_more_than_one_way(dynamodb, empty):
+def test_answer_is_accepted_when_unprocessed_items_are_empty(dynamodb, empty):
     assert send(dynamodb, made(3), rewritten(UnprocessedItems=empty)) == Accepted([], 3.0)
 
 
@@ -233,11 +233,11 @@ def test_nothing_comes_back_in_more_than_one_way(dynamodb, empty):
 
 
 @pytest.mark.parametrize("landed", [True, False])
-def test_an_answer_that_says_nothing_is_not_believed(dynamodb, landed):
+def test_answer_is_unsure_when_the_body_is_empty(dynamodb, landed):
     assert isinstance(send(dynamodb, made(), empty_answer(landed)), Unsure)
 
 
-def test_items_for_another_table_are_not_believed(dynamodb):
+def test_answer_is_unsure_when_items_return_for_another_table(dynamodb):
     assert isinstance(send(dynamodb, made(), other_table("other")), Unsure)
 
 
@@ -281,13 +281,13 @@ def test_items_for_another_table_are_not_believed(dynamodb):
         pytest.param(rewritten(UnprocessedItems="no"), id="text"),
     ],
 )
-def test_answers_that_cannot_be_true_are_not_believed(dynamodb, fault):
+def test_answer_is_unsure_when_it_contradicts_the_request(dynamodb, fault):
     assert isinstance(send(dynamodb, made(), fault), Unsure)
     assert len(dynamodb.items(TABLE)) == 3
 
 
 @pytest.mark.parametrize("body", [None, [], "text", 7])
-def test_bodies_that_are_no_objects_are_not_believed(body):
+def test_answer_is_unsure_when_the_body_is_not_an_object(body):
     class Client:
         def batch_write_item(self, **_: Any) -> Any:
             return body
@@ -315,12 +315,12 @@ def test_bodies_that_are_no_objects_are_not_believed(body):
         ([{"CapacityUnits": 3.5}, {"CapacityUnits": 1.0}], 4.5),
     ],
 )
-def test_units_are_counted_where_they_are_said(dynamodb, told, units):
+def test_consumed_units_ignore_malformed_entries(dynamodb, told, units):
     answer = send(dynamodb, made(), rewritten(ConsumedCapacity=told))
     assert answer == Accepted([], units)
 
 
-def test_units_need_not_be_said(dynamodb):
+def test_consumed_units_are_zero_when_not_reported(dynamodb):
     fault = Fault(rewrite=lambda _: {"UnprocessedItems": {}})
     assert send(dynamodb, made(), fault) == Accepted([], 0.0)
 
@@ -329,7 +329,7 @@ def test_units_need_not_be_said(dynamodb):
 
 
 @pytest.mark.parametrize("code", THROTTLES)
-def test_throttles(dynamodb, code):
+def test_answer_is_throttled_for_each_throttle_code(dynamodb, code):
     assert send(dynamodb, made(), fails(code)) == Throttled(code)
     assert dynamodb.items(TABLE) == []
 
@@ -346,7 +346,7 @@ def test_throttles(dynamodb, code):
         (["KeyRange"], False),
     ],
 )
-def test_a_throttle_is_of_keys_where_all_its_reasons_are(dynamodb, code, names, key_range):
+def test_answer_names_a_key_range_when_all_reasons_do(dynamodb, code, names, key_range):
     reasons = [(name, "arn:aws:dynamodb:us-east-1:1:table/any") for name in names]
     assert send(dynamodb, made(), fails(code, *reasons)) == Throttled(code, key_range)
 
@@ -366,7 +366,7 @@ def test_a_throttle_is_of_keys_where_all_its_reasons_are(dynamodb, code, names, 
     ],
     ids=lambda raised: getattr(raised, "code", type(raised).__name__),
 )
-def test_lost_answers_are_not_known(dynamodb, raised, landed):
+def test_answer_is_unsure_when_the_response_is_lost(dynamodb, raised, landed):
     answer = send(dynamodb, made(), Fault(raises=raised, landed=landed))
     assert isinstance(answer, Unsure)
     assert len(dynamodb.items(TABLE)) == 3 * landed
@@ -383,13 +383,13 @@ def test_lost_answers_are_not_known(dynamodb, raised, landed):
         pytest.param(made(1, text={"S": "\ud800"}), "Unicode", id="half a surrogate pair"),
     ],
 )
-def test_content_that_is_refused(dynamodb, items, says):
+def test_answer_is_refused_for_invalid_content(dynamodb, items, says):
     answer = send(dynamodb, items)
     assert isinstance(answer, Refused)
     assert says in answer.message
 
 
-def test_a_request_that_is_too_large_is_refused_for_its_content(dynamodb):
+def test_answer_is_refused_when_the_request_is_too_large(dynamodb):
     # Its rows can go in smaller requests.
     items = [item | {"text": {"S": "x" * 400_000}} for item in made(25)]
     items = [item | {"more": {"S": "\x00" * 50_000}} for item in items]
@@ -405,7 +405,7 @@ def test_a_request_that_is_too_large_is_refused_for_its_content(dynamodb):
         "InvalidSignatureException",
     ],
 )
-def test_what_no_request_will_pass(dynamodb, code):
+def test_answer_is_fatal_when_permission_is_denied(dynamodb, code):
     answer = send(dynamodb, made(), fails(code))
     assert isinstance(answer, Fatal)
     assert isinstance(answer.error, AccessDenied)
@@ -413,14 +413,14 @@ def test_what_no_request_will_pass(dynamodb, code):
     assert TABLE in answer.error.message
 
 
-def test_a_table_that_is_gone(dynamodb):
+def test_answer_is_fatal_when_the_table_is_gone(dynamodb):
     answer = send(dynamodb, made(), table="gone")
     assert isinstance(answer, Fatal)
     assert isinstance(answer.error, TableNotFound)
     assert "gone" in answer.error.message
 
 
-def test_a_refusal_of_an_unknown_kind_ends_the_run(dynamodb):
+def test_answer_is_fatal_without_the_text_of_an_unknown_error(dynamodb):
     unknown = ClientError(
         {
             "Error": {"Code": "NewException", "Message": 'new: {"id": {"S": "a"}}'},
@@ -436,7 +436,7 @@ def test_a_refusal_of_an_unknown_kind_ends_the_run(dynamodb):
 
 
 @pytest.mark.parametrize("raised", [RuntimeError("ours"), MemoryError(), KeyboardInterrupt()])
-def test_what_is_no_failed_call_is_raised(dynamodb, raised):
+def test_transport_raises_errors_that_are_not_failed_calls(dynamodb, raised):
     with pytest.raises(type(raised)):
         send(dynamodb, made(), Fault(raises=raised))
 
@@ -471,21 +471,21 @@ def test_what_is_no_failed_call_is_raised(dynamodb, raised):
         b'{"unprocessedItems": {}}',
     ],
 )
-def test_bodies_that_do_not_say_what_was_written(canned, body):
+def test_answer_is_unsure_when_the_body_is_malformed(canned, body):
     client, answers = canned
     answers.say(body)
     assert isinstance(BotoTransport(client, BatchRequests(TABLE, KEYS)).send(made()), Unsure)
     assert len(answers.requests) == 1
 
 
-def test_a_damaged_body_is_not_believed(canned):
+def test_answer_is_unsure_when_the_checksum_does_not_match(canned):
     client, answers = canned
     answers.say(b'{"UnprocessedItems": {}}', crc32=1)
     answer = BotoTransport(client, BatchRequests(TABLE, KEYS)).send(made())
     assert answer == Unsure("ChecksumMismatch")
 
 
-def test_a_sound_body_is_believed(canned):
+def test_answer_is_accepted_when_the_body_is_sound(canned):
     client, answers = canned
     answers.say(b'{"UnprocessedItems": {}, "ConsumedCapacity": [{"CapacityUnits": 3.0}]}')
     assert BotoTransport(client, BatchRequests(TABLE, KEYS)).send(made()) == Accepted([], 3.0)
@@ -494,7 +494,7 @@ def test_a_sound_body_is_believed(canned):
 @pytest.mark.parametrize(
     "told", ["[null]", "[{}]", "null", '[{"CapacityUnits": null}]', '[{"CapacityUnits": NaN}]']
 )
-def test_a_body_that_says_its_units_oddly_is_believed(canned, told):
+def test_answer_is_accepted_when_its_units_are_malformed(canned, told):
     client, answers = canned
     answers.say(f'{{"UnprocessedItems": {{}}, "ConsumedCapacity": {told}}}'.encode())
     assert BotoTransport(client, BatchRequests(TABLE, KEYS)).send(made()) == Accepted([], 0.0)
@@ -502,7 +502,7 @@ def test_a_body_that_says_its_units_oddly_is_believed(canned, told):
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 @pytest.mark.parametrize("body", [b"", b"<html></html>", b"{}", b"null", b"[]"])
-def test_gateways_that_fail(canned, status, body):
+def test_answer_is_unsure_when_a_gateway_fails(canned, status, body):
     client, answers = canned
     answers.say(body, status)
     assert isinstance(BotoTransport(client, BatchRequests(TABLE, KEYS)).send(made()), Unsure)

@@ -58,7 +58,7 @@ def send(dynamodb: FakeDynamoDB, options: Options, item: Item, *faults: Fault) -
     return answer
 
 
-def test_each_mode_has_its_requests():
+def test_requests_for_chooses_by_mode():
     kinds = {
         mode: type(requests_for(Options(mode=mode, position_attribute=name), TABLE))
         for mode, name in (("put", None), ("insert", None), ("last-wins", "at"), ("delete", None))
@@ -80,51 +80,51 @@ def test_each_mode_has_its_requests():
 # insert
 
 
-def test_nothing_is_there(dynamodb):
+def test_insert_writes_a_row_when_no_item_exists(dynamodb):
     assert send(dynamodb, INSERT, made(x="1.0")) == Accepted((), 1.0)
     assert dynamodb.items("table") == [made(x="1")]
 
 
 @pytest.mark.parametrize("spelt", ["1", "1.0", "10E-1", "+1"])
-def test_an_identical_item_is_told_apart(dynamodb, spelt):
+def test_insert_detects_an_identical_item_in_any_number_notation(dynamodb, spelt):
     there(dynamodb, made(x="1"))
     assert send(dynamodb, INSERT, made(x=spelt)) == Accepted((), 1.0, RowOutcome.IDENTICAL)
 
 
-def test_an_identical_item_is_what_the_run_takes_it_for(dynamodb):
+def test_insert_uses_the_given_outcome_for_an_identical_item(dynamodb):
     there(dynamodb, made(x="1"))
     writer = BotoTransport(dynamodb, requests_for(INSERT, TABLE, RowOutcome.WRITTEN))
     assert writer.send([made(x="1")]) == Accepted((), 1.0, RowOutcome.WRITTEN)
 
 
 @pytest.mark.parametrize("other", [made(), made(x="2"), made(x="1", y="1"), at(EARLY)])
-def test_another_item_stays(dynamodb, other):
+def test_insert_keeps_a_different_item(dynamodb, other):
     there(dynamodb, other)
     assert send(dynamodb, INSERT, made(x="1")) == Accepted((), 1.0, RowOutcome.SKIPPED)
     assert dynamodb.items("table") == [other]
 
 
-def test_an_item_of_nothing_but_its_key(dynamodb):
+def test_insert_detects_an_identical_item_of_key_attributes_only(dynamodb):
     assert send(dynamodb, INSERT, made()) == Accepted((), 1.0)
     assert send(dynamodb, INSERT, made()) == Accepted((), 1.0, RowOutcome.IDENTICAL)
 
 
 @pytest.mark.parametrize("lost", [read_timeout(), error("InternalServerError")])
-def test_a_write_whose_answer_was_lost_finds_an_identical_item(dynamodb, lost):
+def test_insert_finds_its_own_item_after_a_lost_answer(dynamodb, lost):
     answer = send(dynamodb, INSERT, made(x="1"), Fault(raises=lost, landed=True))
     assert isinstance(answer, Unsure)
     assert not answer.refused
     assert send(dynamodb, INSERT, made(x="1")) == Accepted((), 1.0, RowOutcome.IDENTICAL)
 
 
-def test_an_item_that_is_not_shown_is_another(dynamodb):
+def test_insert_reports_unseen_when_the_existing_item_is_not_returned(dynamodb):
     # Emulators do not show it.
     refused = ServiceError("ConditionalCheckFailedException", 400)
     answer = send(dynamodb, INSERT, made(x="1"), Fault(raises=refused))
     assert answer == Accepted((), 1.0, RowOutcome.UNSEEN)
 
 
-def test_units_are_those_of_the_larger_item(dynamodb):
+def test_insert_counts_the_units_of_the_larger_item(dynamodb):
     there(dynamodb, {**made(), "big": {"S": "x" * 5000}})
     assert send(dynamodb, INSERT, made()) == Accepted((), 5.0, RowOutcome.SKIPPED)
     larger = {**made(), "big": {"S": "x" * 7000}}
@@ -142,14 +142,14 @@ def test_units_are_those_of_the_larger_item(dynamodb):
         (at(LATE, x="1"), RowOutcome.SUPERSEDED),
     ],
 )
-def test_the_later_row_stays(dynamodb, before, outcome):
+def test_last_wins_keeps_the_later_row(dynamodb, before, outcome):
     there(dynamodb, before)
     row = at(EARLY, x="2")
     assert send(dynamodb, LAST_WINS, row) == Accepted((), 1.0, outcome)
     assert dynamodb.items("table") == [row if outcome is RowOutcome.WRITTEN else before]
 
 
-def test_a_row_finds_itself(dynamodb):
+def test_last_wins_writes_a_row_again_after_a_lost_answer(dynamodb):
     lost = Fault(raises=read_timeout(), landed=True)
     assert isinstance(send(dynamodb, LAST_WINS, at(LATE), lost), Unsure)
     assert send(dynamodb, LAST_WINS, at(LATE)) == Accepted((), 1.0)
@@ -158,7 +158,7 @@ def test_a_row_finds_itself(dynamodb):
 @pytest.mark.parametrize(
     "foreign", [{"N": "7"}, {"S": "zzz"}, {"S": LATE + "0"}, {"NULL": True}, {"L": []}]
 )
-def test_something_else_in_the_attribute_is_told_and_not_passed_over(dynamodb, foreign):
+def test_last_wins_refuses_a_row_when_the_position_is_foreign(dynamodb, foreign):
     before = {**made(), "at": foreign}
     there(dynamodb, before)
     answer = send(dynamodb, LAST_WINS, at(EARLY))
@@ -173,7 +173,7 @@ def test_something_else_in_the_attribute_is_told_and_not_passed_over(dynamodb, f
 
 @pytest.mark.parametrize("options", [INSERT, LAST_WINS])
 class TestFailures:
-    def test_throttles(self, dynamodb, options):
+    def test_answer_is_throttled_with_its_key_range(self, dynamodb, options):
         reason = ("TableWriteKeyRangeThroughputExceeded", "arn:aws:dynamodb:us-east-1:1:table/any")
         code = "ThrottlingException"
         assert send(dynamodb, options, at(EARLY), fails(code)) == Throttled(code)
@@ -183,36 +183,36 @@ class TestFailures:
         "code",
         ["InternalServerError", "TransactionConflictException", "ReplicatedWriteConflictException"],
     )
-    def test_it_is_tried_again(self, dynamodb, options, code):
+    def test_answer_allows_a_retry_after_server_errors_and_conflicts(self, dynamodb, options, code):
         failed = Fault(raises=ServiceError(code, 400 if "Conflict" in code else 500))
         answer = send(dynamodb, options, at(EARLY), failed)
         assert isinstance(answer, Unsure | Throttled)
 
-    def test_an_item_collection_that_is_full(self, dynamodb, options):
+    def test_answer_is_refused_when_the_item_collection_is_full(self, dynamodb, options):
         full = ServiceError("ItemCollectionSizeLimitExceededException", 400, "full")
         answer = send(dynamodb, options, at(EARLY), Fault(raises=full))
         assert answer == Refused("full")
 
-    def test_a_request_that_is_refused(self, dynamodb, options):
+    def test_answer_is_refused_for_invalid_content(self, dynamodb, options):
         answer = send(dynamodb, options, {**at(EARLY), "x": {"N": "one"}})
         assert isinstance(answer, Refused)
         assert answer.cause == "refused_by_dynamodb"
 
-    def test_an_answer_that_says_nothing_is_none(self, dynamodb, options):
+    def test_answer_is_unsure_when_the_body_is_empty(self, dynamodb, options):
         assert isinstance(send(dynamodb, options, at(EARLY), empty_answer()), Unsure)
 
     @pytest.mark.parametrize("said", [[], None, {"TableName": "other", "CapacityUnits": 1.0}])
-    def test_an_answer_of_something_else_is_none(self, dynamodb, options, said):
+    def test_answer_is_unsure_when_consumed_capacity_is_wrong(self, dynamodb, options, said):
         lie = Fault(rewrite=lambda answer: {**answer, "ConsumedCapacity": said})
         assert isinstance(send(dynamodb, options, at(EARLY), lie), Unsure)
 
-    def test_no_table(self, dynamodb, options):
+    def test_answer_is_fatal_when_the_table_is_gone(self, dynamodb, options):
         dynamodb.delete_table(TableName="table")
         answer = send(dynamodb, options, at(EARLY))
         assert isinstance(answer, Fatal)
         assert isinstance(answer.error, TableNotFound)
 
-    def test_no_permission(self, dynamodb, options):
+    def test_answer_is_fatal_when_permission_is_denied(self, dynamodb, options):
         answer = send(dynamodb, options, at(EARLY), fails("AccessDeniedException"))
         assert isinstance(answer, Fatal)
         assert isinstance(answer.error, AccessDenied)
@@ -221,7 +221,7 @@ class TestFailures:
 # delete
 
 
-def test_items_are_deleted(dynamodb):
+def test_delete_removes_items_by_key(dynamodb):
     there(dynamodb, made(x="1"))
     key = {"id": {"S": "a"}}
     answer = BotoTransport(dynamodb, requests_for(DELETE, TABLE)).send([key, {"id": {"S": "b"}}])
@@ -233,14 +233,14 @@ def test_items_are_deleted(dynamodb):
     }
 
 
-def test_what_is_not_deleted_is_known_by_its_key(dynamodb):
+def test_delete_matches_unprocessed_keys(dynamodb):
     dynamodb.faults.add("batch_write_item", Fault(unprocessed=lambda position, _: position == 1))
     keys = [{"id": {"S": text}} for text in "abc"]
     answer = BotoTransport(dynamodb, requests_for(DELETE, TABLE)).send(keys)
     assert answer == Accepted([1], 2.0)
 
 
-def test_a_put_that_comes_back_for_a_deletion_is_none_of_ours(dynamodb):
+def test_delete_is_unsure_when_a_put_is_returned(dynamodb):
     put = {"PutRequest": {"Item": {"id": {"S": "a"}}}}
     lie = Fault(rewrite=lambda answer: {**answer, "UnprocessedItems": {"table": [put]}})
     dynamodb.faults.add("batch_write_item", lie)

@@ -37,7 +37,7 @@ def always(answer: Answer):
     return lambda _items: answer
 
 
-def test_every_engine_has_its_driver():
+def test_engines_make_their_drivers():
     made = {name: engine.driver(2) for name, engine in ENGINES.items()}
     assert {name: type(driver) for name, driver in made.items()} == {
         "sync": SyncDriver,
@@ -49,7 +49,7 @@ def test_every_engine_has_its_driver():
 
 
 @pytest.mark.parametrize("count", [0, 1, 25, 26, 1000, 5000])
-def test_all_rows_are_written(driver, count):
+def test_driver_writes_all_rows(driver, count):
     rows, table = Rows(*range(count)), Table()
     driver.run(rows.job(table))
     assert table.items == {row: row for row in range(count)}
@@ -58,7 +58,7 @@ def test_all_rows_are_written(driver, count):
     assert len(table.sent) == -(-count // 25)
 
 
-def test_of_equal_keys_the_last_stays(driver):
+def test_driver_keeps_the_last_row_of_each_key(driver):
     rows, table = Rows(*[row % 7 for row in range(5000)]), Table()
     driver.run(rows.job(table))
     assert table.items == {row % 7: row for row in range(4993, 5000)}
@@ -66,7 +66,7 @@ def test_of_equal_keys_the_last_stays(driver):
     assert rows.counts.conserved
 
 
-def test_what_is_not_written_is_sent_again(driver, hurried):
+def test_driver_retries_rows_that_were_not_written(driver, hurried):
     table = Table(
         always(Accepted([0, 3])),
         always(Throttled("ThrottlingException")),
@@ -79,14 +79,14 @@ def test_what_is_not_written_is_sent_again(driver, hurried):
     assert rows.counts == RowCounts(read=200, written=200)
 
 
-def test_a_refused_row_is_found(driver):
+def test_driver_rejects_a_refused_row(driver):
     rows, table = Rows(*range(100)), Table(otherwise=at_row(13, always(Refused("13"))))
     driver.run(rows.job(table))
     assert table.items.keys() == set(range(100)) - {13}
     assert rows.counts == RowCounts(read=100, written=99, rejected=1)
 
 
-def test_a_fatal_answer_ends_the_run(driver):
+def test_driver_stops_after_a_fatal_answer(driver):
     error = TableNotFound("gone")
     rows, table = Rows(*range(100_000)), Table(otherwise=at_row(30, always(Fatal(error))))
     driver.run(rows.job(table))
@@ -101,7 +101,7 @@ class ExpectedError(BaseException):
 
 
 @pytest.mark.parametrize("error", [ValueError("inside"), ExpectedError("inside")])
-def test_an_exception_of_the_transport_is_raised(driver, error):
+def test_driver_raises_an_exception_of_the_transport(driver, error):
     def fail(_items):
         raise error
 
@@ -113,7 +113,7 @@ def test_an_exception_of_the_transport_is_raised(driver, error):
     assert rows.counts.conserved
 
 
-def test_an_exception_in_making_items_is_raised(driver):
+def test_driver_raises_an_exception_of_the_item_builder(driver):
     rows = Rows(*range(1000))
     job = rows.job(Table())
     object.__setattr__(job, "items", lambda handles: [{}[handle] for handle in handles])
@@ -121,7 +121,7 @@ def test_an_exception_in_making_items_is_raised(driver):
         driver.run(job)
 
 
-def test_a_driver_runs_another_job_after_an_exception(driver):
+def test_driver_runs_another_job_after_an_exception(driver):
     def fail(_items):
         raise ValueError("inside")
 
@@ -133,14 +133,14 @@ def test_a_driver_runs_another_job_after_an_exception(driver):
     assert sum(map(len, table.sent)) == 1000
 
 
-def test_a_driver_runs_jobs_one_after_the_other(driver):
+def test_driver_runs_jobs_one_after_the_other(driver):
     for count in (10, 0, 300):
         rows, table = Rows(*range(count)), Table()
         driver.run(rows.job(table))
         assert table.items.keys() == set(range(count))
 
 
-def test_a_stop_leaves_nothing_under_way(driver):
+def test_driver_awaits_requests_in_flight_when_stopped(driver):
     rows, table = Rows(*range(10_000)), Table()
     driver.run(rows.job(table, should_stop=lambda: len(table.sent) >= 5))
     assert table.at_once == 0
@@ -151,7 +151,7 @@ def test_a_stop_leaves_nothing_under_way(driver):
     assert rows.counts.read == rows.counts.written <= len(written)
 
 
-def test_the_deadline_ends_the_run(driver):
+def test_driver_stops_at_the_deadline(driver):
     clock = Clock()
 
     def slow(_items):
@@ -164,7 +164,7 @@ def test_the_deadline_ends_the_run(driver):
     assert rows.counts.written == rows.counts.read == 25 * len(table.sent)
 
 
-def test_the_sync_driver_sleeps_as_long_as_the_scheduler_says():
+def test_sync_driver_sleeps_until_the_scheduler_is_ready():
     clock = Clock()
     rows, table = Rows("a"), Table(*[always(Throttled("ThrottlingException"))] * 12)
     driver = SyncDriver()
@@ -176,7 +176,7 @@ def test_the_sync_driver_sleeps_as_long_as_the_scheduler_says():
     assert min(clock.slept) > 0
 
 
-def test_the_sync_driver_stops_in_the_middle_of_a_wait():
+def test_sync_driver_stops_during_a_wait():
     clock = Clock()
     rows, table = Rows("a"), Table(otherwise=always(Throttled("ThrottlingException")))
     job = rows.job(table, clock=clock, sleep=clock.sleep, should_stop=lambda: clock.now > 1.0)
@@ -185,7 +185,7 @@ def test_the_sync_driver_stops_in_the_middle_of_a_wait():
     assert rows.counts == RowCounts()
 
 
-def test_the_sync_driver_keeps_to_a_budget():
+def test_sync_driver_keeps_to_the_budget():
     clock = Clock()
     rows, table = Rows(*range(1000), max_wcu=100.0), Table()
     SyncDriver().run(rows.job(table, clock=clock, sleep=clock.sleep))

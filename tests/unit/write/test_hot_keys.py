@@ -36,37 +36,37 @@ def heated(keys: str = "h", beside: str = "abcd", **given) -> tuple[HotKeys, flo
     return hot, now
 
 
-def test_a_key_that_comes_back_while_others_pass_is_hot():
+def test_key_is_hot_when_it_alone_is_returned_for_long():
     hot, _ = heated()
     assert list(hot.by_key) == ["h"]
     assert hot.by_key["h"].rate.units_per_second <= PARTITION_RATE
 
 
-def test_where_the_others_come_back_too_it_is_not_for_the_key():
+def test_key_is_not_hot_when_other_keys_are_returned_too():
     hot = HotKeys()
     for tenth in range(1000):
         told(hot, "hhabcd", "habc", tenth / 100)
     assert not hot.by_key
 
 
-def test_a_key_alone_is_hot_only_where_the_service_says_so():
+def test_key_without_others_is_hot_only_with_a_key_range_reason():
     assert not heated(beside="")[0].by_key
     assert list(heated(beside="", key_range=True)[0].by_key) == ["h"]
 
 
-def test_a_moment_is_not_enough():
+def test_key_is_not_hot_when_returned_for_a_moment():
     hot = HotKeys()
     for tenth in range(SUSPECT_UNITS * 2):
         told(hot, "habcd", "h", 10 + tenth * PERIOD / SUSPECT_UNITS / 4)
     assert not hot.by_key
 
 
-def test_what_a_hot_key_explains_is_not_the_tables_fault():
+def test_hot_key_explains_its_returned_units():
     hot, now = heated()
     assert told(hot, "hhab", "ha", now) == 2
 
 
-def test_a_key_at_its_slowest_explains_nothing():
+def test_hot_key_at_its_minimum_rate_explains_nothing():
     hot, now = heated()
     for _ in range(100):
         now += PERIOD
@@ -76,12 +76,12 @@ def test_a_key_at_its_slowest_explains_nothing():
     assert told(hot, "hab", "h", now) == 0
 
 
-def test_no_more_than_some_are_hot():
+def test_hot_keys_are_limited_in_number():
     hot, _ = heated("hijklmno", "abcdefgpqrstuvw")
     assert len(hot.by_key) == MAX_HOT_KEYS
 
 
-def test_its_rows_go_at_its_own_rate():
+def test_hot_key_rows_are_sent_at_the_rate_of_the_key():
     hot, now = heated()
     made = rows(*"h" * 60)
     for row in made:
@@ -101,7 +101,7 @@ def test_its_rows_go_at_its_own_rate():
     assert hot.ready_at(now) == float("inf")
 
 
-def test_its_rate_rises_soon():
+def test_hot_key_rate_rises_when_nothing_is_returned():
     hot, now = heated()
     before = hot.by_key["h"].rate.units_per_second
     for _ in range(int(20 * before / 25)):
@@ -110,13 +110,13 @@ def test_its_rate_rises_soon():
     assert hot.by_key["h"].rate.units_per_second > 1.3 * before
 
 
-def test_it_is_forgotten_when_it_is_quiet():
+def test_hot_key_is_forgotten_when_no_row_has_it():
     hot, now = heated()
     told(hot, "ab", "a", now + FORGET_SECONDS + 1)
     assert not hot.by_key
 
 
-def test_it_is_not_forgotten_while_rows_of_it_wait():
+def test_hot_key_is_kept_while_its_rows_wait():
     hot, now = heated()
     (row,) = rows("h")
     hot.queue_of(row).push(row)
@@ -124,7 +124,7 @@ def test_it_is_not_forgotten_while_rows_of_it_wait():
     assert hot.take(now + FORGET_SECONDS + 1, 25) == [row]
 
 
-def test_the_scheduler_lets_other_keys_pass():
+def test_scheduler_sends_other_keys_while_a_hot_key_waits():
     by_hand = ByHand()
     scheduler = by_hand.scheduler
     scheduler._rows.hot_keys.by_key |= heated()[0].by_key
@@ -140,7 +140,7 @@ def test_the_scheduler_lets_other_keys_pass():
     assert by_hand.counts.written == 50
 
 
-def test_rows_that_were_told_of_before_their_key_became_hot_wait_too():
+def test_scheduler_delays_rows_offered_before_their_key_was_hot():
     by_hand = ByHand()
     scheduler = by_hand.scheduler
     by_hand.offer_all(*[("h", place) for place in range(25)], *[("c", at) for at in range(25)])

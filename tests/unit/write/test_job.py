@@ -12,13 +12,13 @@ from ddbload.write.scheduler.scheduler import Scheduler
 from tests.unit.write.transports import Clock, Rows, Table
 
 
-def test_a_step_feeds_the_scheduler_and_asks_it():
+def test_step_feeds_rows_and_returns_a_batch():
     rows = Rows("a", "b")
     assert rows.job(Table()).step() == Batch(0, (0, 1))
     assert rows.told == 2
 
 
-def test_a_step_feeds_no_more_than_there_is_room_for():
+def test_step_feeds_no_more_rows_than_there_is_room_for():
     rows = Rows(*range(3 * Scheduler.READY_ROWS))
     job = rows.job(Table())
     job.step()
@@ -29,7 +29,7 @@ def test_a_step_feeds_no_more_than_there_is_room_for():
     assert rows.told == 2 * Scheduler.READY_ROWS
 
 
-def test_the_end_of_the_rows_closes_the_scheduler():
+def test_step_closes_the_scheduler_at_the_end_of_the_rows():
     job = Rows("a").job(Table())
     batch = job.step()
     assert isinstance(batch, Batch)
@@ -38,18 +38,18 @@ def test_the_end_of_the_rows_closes_the_scheduler():
     assert job.step() == Finished()
 
 
-def test_no_rows_at_all_are_finished_at_once():
+def test_step_finishes_at_once_without_rows():
     assert Rows().job(Table()).step() == Finished()
 
 
-def test_nothing_is_fed_when_it_is_to_stop():
+def test_step_feeds_nothing_when_stopped():
     rows = Rows("a")
     assert rows.job(Table(), should_stop=lambda: True).step() == Finished()
     assert rows.told == 0
     assert rows.counts == RowCounts()
 
 
-def test_whether_to_stop_is_asked_at_each_step():
+def test_step_checks_for_a_stop_each_time():
     stop = threading.Event()
     job = Rows(*range(100)).job(Table(), should_stop=stop.is_set)
     assert isinstance(job.step(), Batch)
@@ -59,7 +59,7 @@ def test_whether_to_stop_is_asked_at_each_step():
 
 
 @pytest.mark.parametrize("how", ["asked", "deadline"])
-def test_a_stretch_of_rows_that_are_not_sent_can_be_stopped(how):
+def test_step_stops_within_a_stretch_of_rejects(how):
     """A chunk of nothing but rejects has no request to wait for, and so no other step."""
     clock = Clock()
     rows = Rows(deadline=10.0)
@@ -106,7 +106,7 @@ def slowly(rows: Rows, seconds: float, most: int, **more: Any) -> Job:
     )
 
 
-def test_one_request_goes_where_reading_took_all_the_time():
+def test_step_sends_one_request_when_reading_took_all_the_time():
     rows = Rows(*range(100), deadline=10.0)
     job = slowly(rows, 11.0, 3)
     batch = job.step()
@@ -117,7 +117,7 @@ def test_one_request_goes_where_reading_took_all_the_time():
     assert rows.counts == RowCounts(read=3, written=3)
 
 
-def test_the_time_is_looked_at_after_feeding():
+def test_step_checks_the_deadline_after_feeding():
     # Reading takes time as well: a deadline that passes meanwhile counts.
     rows = Rows(*range(100), deadline=10.0)
     job = slowly(rows, 6.0, 25)
@@ -128,14 +128,14 @@ def test_the_time_is_looked_at_after_feeding():
     assert (rows.told, rows.counts) == (50, RowCounts(read=25, written=25))
 
 
-def test_nothing_goes_late_when_it_is_to_stop():
+def test_step_sends_nothing_late_when_stopped():
     rows = Rows(*range(100), deadline=10.0)
     job = slowly(rows, 11.0, 3, should_stop=lambda: bool(rows.told))
     assert job.step() == Finished()
     assert (rows.told, rows.counts) == (3, RowCounts())
 
 
-def test_nothing_goes_late_beyond_the_budget():
+def test_step_sends_nothing_late_beyond_the_budget():
     rows = Rows(*range(100), deadline=10.0, max_wcu=0.001)
     job = slowly(rows, 11.0, 3)
     rows.scheduler._pacing.send(1000.0, 0.0)
@@ -143,21 +143,21 @@ def test_nothing_goes_late_beyond_the_budget():
     assert rows.scheduler.waited_for_capacity
 
 
-def test_a_full_request_waits_for_no_more_rows():
+def test_step_sends_a_full_request_before_feeding_more():
     rows = Rows(*range(200))
     job = slowly(rows, 1.0, 30)
     assert job.step() == Batch(0, tuple(range(25)))
     assert rows.told == 30
 
 
-def test_rows_are_gathered_until_a_request_is_full():
+def test_step_feeds_until_a_request_is_full():
     rows = Rows(*range(200))
     job = slowly(rows, 1.0, 10)
     assert job.step() == Batch(0, tuple(range(25)))
     assert rows.told == 30
 
 
-def test_an_error_of_the_source_is_raised():
+def test_step_raises_an_error_of_the_source():
     def feed(_room: int) -> bool:
         raise OSError("gone")
 
@@ -167,7 +167,7 @@ def test_an_error_of_the_source_is_raised():
         job.step()
 
 
-def test_a_job_keeps_real_time_unless_told_otherwise():
+def test_job_uses_real_time_by_default():
     rows = Rows()
     job = Job(rows.scheduler, rows.feed, rows.items, rows.body, Table())
     first = job.clock()

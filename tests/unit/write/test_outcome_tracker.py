@@ -14,17 +14,17 @@ def settlement(rows: int) -> OutcomeTracker:
     return made
 
 
-def test_nothing_is_known_at_first():
+def test_tracker_is_empty_at_first():
     made = OutcomeTracker()
     assert (made.known, made.frontier, made.ahead, made.counts) == (0, 0, 0, RowCounts())
 
 
-def test_rows_are_numbered_in_order():
+def test_tracker_numbers_rows_in_order():
     made = settlement(5)
     assert (made.known, made.frontier, made.ahead, made.counts) == (5, 0, 5, RowCounts())
 
 
-def test_the_frontier_is_the_first_row_that_is_not_settled():
+def test_frontier_is_the_first_unsettled_row():
     made = settlement(4)
     made.settle(1, RowOutcome.WRITTEN)
     made.settle(3, RowOutcome.WRITTEN)
@@ -35,7 +35,7 @@ def test_the_frontier_is_the_first_row_that_is_not_settled():
     assert (made.frontier, made.ahead) == (4, 0)
 
 
-def test_only_rows_before_the_frontier_count():
+def test_counts_include_only_rows_before_the_frontier():
     made = settlement(3)
     made.settle(1, RowOutcome.REJECTED)
     assert made.counts == RowCounts()
@@ -43,7 +43,7 @@ def test_only_rows_before_the_frontier_count():
     assert made.counts == RowCounts(read=2, written=1, rejected=1)
 
 
-def test_every_outcome_has_its_count():
+def test_counts_separate_the_outcomes():
     made = settlement(10)
     outcomes = [RowOutcome.WRITTEN] * 4 + [RowOutcome.REJECTED] * 3 + [RowOutcome.SUPERSEDED] * 2
     for handle, outcome in enumerate([*outcomes, RowOutcome.SKIPPED]):
@@ -53,7 +53,7 @@ def test_every_outcome_has_its_count():
 
 
 @pytest.mark.parametrize("others", [0, 1])
-def test_a_row_is_settled_once(others):
+def test_settle_raises_for_a_settled_row(others):
     made = settlement(2)
     made.settle(others, RowOutcome.WRITTEN)
     with pytest.raises(AssertionError, match=f"row {others} is already settled"):
@@ -74,7 +74,7 @@ def check(made: OutcomeTracker, settled: dict[int, RowOutcome]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_order_gives_the_same_counts(seed):
+def test_counts_do_not_depend_on_the_order_of_settling(seed):
     # More rows than are dropped at a time, and never more than so many ahead.
     rng = random.Random(seed)
     made = OutcomeTracker()
@@ -97,7 +97,7 @@ def test_any_order_gives_the_same_counts(seed):
     assert len(made._outcomes) < 5000
 
 
-def test_a_row_that_is_forgotten_is_not_settled_again():
+def test_settle_raises_for_a_row_that_was_dropped():
     made = settlement(5000)
     for handle in range(4996):
         made.settle(handle, RowOutcome.WRITTEN)
@@ -110,7 +110,7 @@ def test_a_row_that_is_forgotten_is_not_settled_again():
 
 
 @pytest.mark.parametrize("handles", [range(0, 9, 3), [0, 3, 6], range(5, 10), range(0)])
-def test_rows_that_are_settled_at_once(handles):
+def test_settle_all_equals_settling_each_row(handles):
     one, other = settlement(10), settlement(10)
     one.settle_all(handles, RowOutcome.SKIPPED)
     for handle in handles:
@@ -124,7 +124,7 @@ def test_rows_that_are_settled_at_once(handles):
             one.settle_all(handles, RowOutcome.WRITTEN)
 
 
-def test_rows_of_which_one_is_settled_cannot_be():
+def test_settle_all_raises_when_one_row_is_settled():
     made = settlement(10)
     made.settle(6, RowOutcome.WRITTEN)
     with pytest.raises(AssertionError, match="already settled"):

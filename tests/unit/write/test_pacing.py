@@ -23,11 +23,11 @@ def wait(made: CongestionBackoff, now: float) -> float:
     return round((made.until - now) / BASE_SECONDS, 6)
 
 
-def test_there_is_no_wait_at_first():
+def test_backoff_does_not_wait_at_first():
     assert calm().until == 0.0
 
 
-def test_trouble_after_trouble_doubles_the_wait():
+def test_backoff_doubles_with_each_failure():
     made = calm()
     now = 0.0
     for raised in range(1, 8):
@@ -36,14 +36,14 @@ def test_trouble_after_trouble_doubles_the_wait():
         now = made.until
 
 
-def test_requests_under_way_together_raise_it_once():
+def test_backoff_rises_once_for_requests_in_flight_together():
     made = calm()
     for _ in range(16):
         made.failed(0.0, 1.0)
     assert wait(made, 1.0) == 2
 
 
-def test_a_request_sent_after_the_trouble_raises_it_again():
+def test_backoff_rises_again_for_a_request_sent_after_the_failure():
     made = calm()
     made.failed(0.0, 1.0)
     made.failed(0.5, 1.0)
@@ -51,7 +51,7 @@ def test_a_request_sent_after_the_trouble_raises_it_again():
     assert wait(made, 1.0) == 4
 
 
-def test_each_request_that_passes_lowers_it():
+def test_backoff_falls_with_each_request_that_passes():
     made = calm()
     for now in range(5):
         made.failed(now, now)
@@ -61,7 +61,7 @@ def test_each_request_that_passes_lowers_it():
     assert wait(made, 100.0) == 2**3
 
 
-def test_it_does_not_sink_below_nothing():
+def test_backoff_level_stays_at_zero_when_requests_pass():
     made = calm()
     for _ in range(5):
         made.passed(0.0)
@@ -69,7 +69,7 @@ def test_it_does_not_sink_below_nothing():
     assert wait(made, 0.0) == 2
 
 
-def test_it_has_a_ceiling():
+def test_backoff_level_has_a_maximum():
     made = calm()
     for now in range(100):
         made.failed(now, now)
@@ -80,7 +80,7 @@ def test_it_has_a_ceiling():
     assert wait(made, 1000.0) == 2
 
 
-def test_a_wait_is_not_made_shorter():
+def test_backoff_never_shortens_a_wait():
     made = CongestionBackoff(random.Random(1))
     ends = []
     for _ in range(100):
@@ -90,7 +90,7 @@ def test_a_wait_is_not_made_shorter():
     assert ends[0] < ends[-1] <= 1.0 + 2 * BASE_SECONDS
 
 
-def test_waits_are_jittered():
+def test_backoff_jitters_its_waits():
     made = [CongestionBackoff(random.Random(seed)) for seed in range(100)]
     for each in made:
         each.failed(0.0, 0.0)
@@ -99,14 +99,14 @@ def test_waits_are_jittered():
     assert waits[-1] > BASE_SECONDS * 3 / 2
 
 
-def test_a_budget_starts_empty_and_open():
+def test_budget_allows_the_first_request_at_once():
     budget = WcuBudget(100.0, 5.0)
     assert budget.ready_at(5.0) == 5.0
     assert budget.charge(10) == 10
     assert budget.ready_at(5.0) == 5.1
 
 
-def test_a_debt_is_paid_off_in_time():
+def test_budget_delays_requests_until_the_overdraft_is_refilled():
     budget = WcuBudget(100.0, 0.0)
     budget.charge(50)
     assert budget.ready_at(0.25) == 0.5
@@ -114,7 +114,7 @@ def test_a_debt_is_paid_off_in_time():
     assert budget.ready_at(0.75) == 0.75
 
 
-def test_what_is_saved_is_bounded():
+def test_budget_saves_a_bounded_burst():
     budget = WcuBudget(100.0, 0.0)
     budget.ready_at(1000.0)
     budget.charge(round(100 * BURST_SECONDS))
@@ -123,19 +123,19 @@ def test_what_is_saved_is_bounded():
     assert budget.ready_at(1000.0) == 1000.01
 
 
-def test_a_refund_takes_back_what_was_paid():
+def test_refund_restores_the_charge():
     budget = WcuBudget(100.0, 0.0)
     budget.refund(budget.charge(50))
     assert budget.ready_at(0.0) == 0.0
 
 
-def test_the_difference_to_what_was_used_is_paid():
+def test_settle_charges_units_beyond_the_estimate():
     budget = WcuBudget(100.0, 0.0)
     budget.settle(budget.charge(10), 10, 10, 30.0)
     assert budget.ready_at(0.0) == 0.3
 
 
-def test_what_comes_back_unwritten_is_paid_back():
+def test_settle_refunds_unwritten_units():
     budget = WcuBudget(100.0, 0.0)
     budget.settle(budget.charge(10), 10, 4, 4.0)
     assert budget.ready_at(0.0) == 0.04
@@ -143,13 +143,13 @@ def test_what_comes_back_unwritten_is_paid_back():
     assert budget.ready_at(0.0) == 0.04
 
 
-def test_where_the_use_is_not_said_the_estimate_stands():
+def test_settle_keeps_the_estimate_when_consumption_is_not_reported():
     budget = WcuBudget(100.0, 0.0)
     budget.settle(budget.charge(10), 10, 5, 0.0)
     assert budget.ready_at(0.0) == 0.05
 
 
-def test_a_steady_factor_is_learned():
+def test_budget_learns_a_steady_factor():
     budget = WcuBudget(100.0, 0.0)
     for _ in range(50):
         budget.settle(budget.charge(10), 10, 10, 40.0)
@@ -157,7 +157,7 @@ def test_a_steady_factor_is_learned():
     assert round(budget.request_units(), 2) == 100 * BURST_SECONDS / 4
 
 
-def test_an_estimate_never_sinks_below_the_rows_own_size():
+def test_budget_never_estimates_less_than_the_size_of_the_rows():
     budget = WcuBudget(100.0, 0.0)
     for _ in range(50):
         budget.settle(budget.charge(10), 10, 10, 0.001)

@@ -32,29 +32,29 @@ def answer(wire: RawTransport, returned: list[str], sent: str, units: float = 2.
     return wire.answer(Response(200, {}, body, True), 0, lambda: [item(key) for key in sent])
 
 
-def test_the_same_answer_to_other_rows_returns_other_places(wire):
+def test_answer_matches_unprocessed_items_to_the_rows_sent(wire):
     assert answer(wire, ["b"], "ab") == Accepted([1], 2.0)
     assert answer(wire, ["b"], "ba") == Accepted([0], 2.0)
     assert isinstance(answer(wire, ["b"], "ac"), Unsure)
 
 
-def test_an_answer_that_is_known_again_is_the_same(wire):
+def test_answer_is_the_same_when_cached(wire):
     for _ in range(3):
         assert answer(wire, [], "ab") == Accepted([], 2.0)
         assert answer(wire, [], "abc", 3.0) == Accepted([], 3.0)
 
 
-def test_not_every_answer_is_kept(wire):
+def test_answer_cache_is_bounded(wire):
     for units in range(1000):
         assert answer(wire, [], "ab", float(units)) == Accepted([], float(units))
     assert len(wire._cached_answers) <= 100
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b"1", b"\xff", b"[" * 100_000])
-def test_what_is_no_answer_is_none(wire, body):
+def test_answer_is_unsure_when_the_body_is_malformed(wire, body):
     found = wire.answer(Response(200, {}, body, True), 0, list)
     assert isinstance(found, Unsure)
 
 
-def test_what_is_lost_is_not_known(wire):
+def test_answer_is_unsure_when_the_request_is_lost(wire):
     assert wire.answer(RequestLost("ReadTimeout"), 0, list) == Unsure("ReadTimeout")

@@ -34,7 +34,7 @@ def after(answer: Answer, rows: int = 10) -> ByHand:
         Accepted(range(10)),
     ],
 )
-def test_trouble_holds_all_requests_back(answer):
+def test_all_requests_wait_after_a_failed_request(answer):
     by_hand = after(answer)
     step = by_hand.step()
     assert isinstance(step, Wait)
@@ -44,14 +44,14 @@ def test_trouble_holds_all_requests_back(answer):
 
 
 @pytest.mark.parametrize("answer", [Accepted(), Accepted(range(9)), Accepted([9])])
-def test_rows_that_come_back_hold_no_others_back(answer):
+def test_other_rows_do_not_wait_when_some_are_returned(answer):
     by_hand = after(answer)
     batch = by_hand.step()
     assert isinstance(batch, Batch)
     assert batch.handles == tuple(range(10, 35))
 
 
-def test_a_refusal_of_content_holds_nothing_back():
+def test_no_request_waits_after_invalid_content():
     assert isinstance(after(Refused("bad")).step(), Batch)
 
 
@@ -74,12 +74,12 @@ def longest_wait(answers: list[Answer]) -> float:
 THROTTLED = Throttled("ThrottlingException")
 
 
-def test_trouble_after_trouble_waits_longer():
+def test_waits_double_with_each_throttled_request():
     waits = [longest_wait([THROTTLED] * times) for times in (1, 2, 3, 4)]
     assert [round(wait, 1) for wait in waits] == [0.1, 0.2, 0.4, 0.8]
 
 
-def test_requests_that_pass_shorten_the_next_wait():
+def test_waits_shorten_when_requests_pass():
     # Rows that came back go first, so that as many requests have to pass.
     waits = [longest_wait([THROTTLED] * 3 + [Accepted()] * passed) for passed in (1, 2)]
     assert waits == [0.0, 0.0]
@@ -87,6 +87,6 @@ def test_requests_that_pass_shorten_the_next_wait():
     assert round(again, 1) == 0.2
 
 
-def test_a_few_rows_that_come_back_are_no_trouble_and_no_calm():
+def test_waits_stay_the_same_when_few_rows_are_returned():
     again = longest_wait([*[THROTTLED] * 2, Accepted([0]), THROTTLED])
     assert round(again, 1) == 0.4

@@ -74,7 +74,7 @@ def shares(uses: list[Use], max_wcu: float) -> list[float]:
 @pytest.mark.parametrize("max_wcu", [5, 25, 100, 1000])
 @pytest.mark.parametrize("row_bytes", [100, 1500])
 @pytest.mark.parametrize("factor", [1.0, 3.0])
-def test_the_budget_is_used_and_kept_to(max_wcu, row_bytes, factor):
+def test_budget_is_used_and_never_exceeded(max_wcu, row_bytes, factor):
     found = shares(used(max_wcu, row_bytes=row_bytes, factor=factor), max_wcu)
     assert min(found) >= 0.9
     # A row cannot be cut up: one more of it may fall into a window.
@@ -83,20 +83,20 @@ def test_the_budget_is_used_and_kept_to(max_wcu, row_bytes, factor):
 
 
 @pytest.mark.parametrize("factor", [2.0, 6.0])
-def test_what_indexes_use_is_learned(factor):
+def test_budget_includes_the_units_of_indexes(factor):
     # Slow answers: without an estimate that fits, debts are made and waited off.
     found = shares(used(100, factor=factor, latency=0.3), 100)
     assert min(found) >= 0.9
     assert max(found) <= 1.05
 
 
-def test_the_first_seconds_keep_to_the_budget_as_well():
+def test_budget_is_not_exceeded_in_the_first_seconds():
     uses = used(1000)
     for end in (0.5, 1.0, 2.0, 5.0):
         assert sum(units for at, units in uses if at < end) <= 1000 * end + 25
 
 
-def test_capacity_that_was_not_used_is_not_saved_up():
+def test_budget_does_not_save_unused_capacity():
     by_time = used(1000, answer=late_start(throttled_requests=20))
     start = by_time[0][0]
     for end in (0.5, 1.0, 2.0, 5.0):
@@ -112,13 +112,13 @@ def late_start(throttled_requests: int) -> Callable[[int, float], Answer]:
     return answer
 
 
-def test_answers_that_do_not_say_what_they_used_count_by_size():
+def test_budget_counts_row_sizes_when_consumption_is_not_reported():
     found = shares(used(1000, answer=lambda _rows, _units: Accepted()), 1000)
     assert min(found) >= 0.9
     assert max(found) <= 1.05
 
 
-def test_lost_answers_count_as_used():
+def test_budget_counts_requests_without_an_answer():
     # Every second write lands, and its answer is lost.
     flip = itertools.cycle([True, False])
 
@@ -128,7 +128,7 @@ def test_lost_answers_count_as_used():
     assert max(shares(used(1000, answer=answer), 1000)) <= 1.05
 
 
-def test_refused_requests_cost_nothing():
+def test_budget_refunds_throttled_requests():
     # Of the first eight every fourth is throttled: the budget goes to the other three. (Were it
     # so for ever, the rate would be lowered, and rightly so.)
     turn = itertools.chain([True, True, True, False] * 2, itertools.repeat(True))
@@ -141,6 +141,6 @@ def test_refused_requests_cost_nothing():
     assert max(found) <= 1.05
 
 
-def test_without_a_budget_only_the_answers_are_waited_for():
+def test_requests_wait_only_for_answers_without_a_budget():
     uses = used(math.inf, seconds=5.0)
     assert sum(units for _, units in uses) > 20_000

@@ -18,27 +18,27 @@ NOT_WRITTEN = [
 ]
 
 
-def test_different_keys_go_together_in_order():
+def test_batch_holds_different_keys_in_order():
     by_hand = ByHand()
     by_hand.offer("a", "b", "c")
     assert by_hand.finish() == [(0, 1, 2)]
     assert by_hand.counts == RowCounts(read=3, written=3)
 
 
-def test_the_later_of_two_queued_rows_is_sent():
+def test_later_row_replaces_a_queued_row():
     by_hand = ByHand()
     by_hand.offer("a", "b", "a")
     assert by_hand.finish() == [(2, 1)]
     assert by_hand.counts == RowCounts(read=3, written=2, superseded=1)
 
 
-def test_a_later_row_goes_when_the_earlier_one_would_have_gone():
+def test_later_row_takes_the_queue_position_of_the_earlier():
     by_hand = ByHand()
     by_hand.offer("a", *range(100), "a")
     assert by_hand.batch().handles[0] == 101
 
 
-def test_a_row_that_waited_for_an_answer_goes_in_its_turn():
+def test_waiting_row_is_sent_in_its_turn_after_the_answer():
     by_hand = ByHand()
     by_hand.offer("a", *range(24), "a", *range(100, 200))
     by_hand.offer("a")
@@ -50,7 +50,7 @@ def test_a_row_that_waited_for_an_answer_goes_in_its_turn():
     assert by_hand.scheduler.outcomes.frontier == last + 1
 
 
-def test_a_row_that_others_wait_for_goes_first():
+def test_replacing_row_is_sent_before_unique_keys_offered_later():
     """It stands in for the first of them, so the frontier waits for it."""
     by_hand = ByHand()
     by_hand.offer("a", *range(100, 150))
@@ -58,7 +58,7 @@ def test_a_row_that_others_wait_for_goes_first():
     assert by_hand.batch().handles == (101, *range(1, 25))
 
 
-def test_rows_of_different_keys_are_dealt_out_in_turn():
+def test_unique_keys_are_dealt_out_to_batches_in_turn():
     by_hand = ByHand(concurrency=4)
     by_hand.offer_all(*object_keys(100))
     batches = [by_hand.batch(), by_hand.batch()]
@@ -72,7 +72,7 @@ def test_rows_of_different_keys_are_dealt_out_in_turn():
     assert by_hand.scheduler.outcomes.frontier == 2
 
 
-def test_few_are_dealt_out_until_some_are_written():
+def test_unique_keys_are_dealt_out_in_small_groups_at_first():
     by_hand = ByHand(concurrency=2)
     by_hand.offer_all(*object_keys(300))
     batches = [by_hand.batch(), by_hand.batch()]
@@ -87,7 +87,7 @@ def test_few_are_dealt_out_until_some_are_written():
     assert list(by_hand.batch().handles) == list(range(300, 600, 12))
 
 
-def test_a_later_row_of_a_key_that_is_under_way_waits_however_it_is_offered():
+def test_later_row_waits_for_a_unique_key_in_flight():
     by_hand = ByHand()
     by_hand.offer_all("a", "b", "c")
     batch = by_hand.batch()
@@ -98,7 +98,7 @@ def test_a_later_row_of_a_key_that_is_under_way_waits_however_it_is_offered():
     assert list(by_hand.batch().handles) == [3]
 
 
-def test_only_rows_of_a_key_that_is_known_go_one_by_one():
+def test_unique_keys_stay_batched_beside_repeated_keys():
     by_hand = ByHand()
     by_hand.offer_all("a", "b", "c")
     by_hand.offer_all("b", "d", "e", "d")
@@ -107,7 +107,7 @@ def test_only_rows_of_a_key_that_is_known_go_one_by_one():
     assert by_hand.counts.superseded == 2
 
 
-def test_rows_are_cut_to_what_a_budget_lets_go():
+def test_batches_are_cut_to_the_budget():
     by_hand = ByHand(max_wcu=50.0)
     by_hand.offer_all(*object_keys(30), units=[3] * 30)
     sent = by_hand.finish()
@@ -116,27 +116,27 @@ def test_rows_are_cut_to_what_a_budget_lets_go():
     assert sorted(map(len, sent)) == [3, 3] + [4] * 6
 
 
-def test_no_request_is_left_with_a_row_or_two():
+def test_batches_are_cut_into_equal_shares():
     by_hand = ByHand(max_wcu=60.0)
     by_hand.offer_all(*object_keys(25))
     assert [len(handles) for handles in by_hand.finish()] == [13, 12]
 
 
-def test_a_single_row_does_not_go_before_those_that_wait_longer():
+def test_single_row_waits_behind_older_unique_keys():
     by_hand = ByHand()
     by_hand.offer_all(*object_keys(25))
     by_hand.offer(object())
     assert [handles[0] for handles in by_hand.finish()] == [0, 25]
 
 
-def test_many_queued_rows_of_one_key_are_one_write():
+def test_queued_rows_of_one_key_are_written_once():
     by_hand = ByHand()
     by_hand.offer(*["a"] * 1000)
     assert by_hand.finish() == [(999,)]
     assert by_hand.counts == RowCounts(read=1000, written=1, superseded=999)
 
 
-def test_a_row_waits_for_the_answer_to_an_earlier_one():
+def test_row_waits_for_the_answer_to_an_earlier_one():
     by_hand = ByHand()
     by_hand.offer("a")
     first = by_hand.batch()
@@ -147,7 +147,7 @@ def test_a_row_waits_for_the_answer_to_an_earlier_one():
     assert by_hand.counts == RowCounts(read=2, written=2)
 
 
-def test_of_the_rows_that_wait_for_an_answer_the_last_is_sent():
+def test_last_waiting_row_is_sent_after_the_answer():
     by_hand = ByHand()
     by_hand.offer("a")
     first = by_hand.batch()
@@ -157,7 +157,7 @@ def test_of_the_rows_that_wait_for_an_answer_the_last_is_sent():
     assert by_hand.counts == RowCounts(read=4, written=2, superseded=2)
 
 
-def test_other_keys_do_not_wait():
+def test_other_keys_are_sent_while_one_waits():
     by_hand = ByHand()
     by_hand.offer("a")
     first = by_hand.batch()
@@ -171,7 +171,7 @@ def test_other_keys_do_not_wait():
 
 
 @pytest.mark.parametrize("answer", NOT_WRITTEN)
-def test_what_is_not_written_is_sent_again(answer):
+def test_row_is_sent_again_when_not_written(answer):
     by_hand = ByHand()
     by_hand.offer("a")
     by_hand.answer(by_hand.batch(), answer)
@@ -181,7 +181,7 @@ def test_what_is_not_written_is_sent_again(answer):
 
 
 @pytest.mark.parametrize("answer", NOT_WRITTEN)
-def test_a_row_that_waits_takes_the_place_of_one_that_comes_back(answer):
+def test_waiting_row_replaces_a_returned_row(answer):
     by_hand = ByHand()
     by_hand.offer("a")
     first = by_hand.batch()
@@ -192,7 +192,7 @@ def test_a_row_that_waits_takes_the_place_of_one_that_comes_back(answer):
 
 
 @pytest.mark.parametrize("answer", NOT_WRITTEN)
-def test_a_new_row_takes_the_place_of_one_that_came_back(answer):
+def test_new_row_replaces_a_returned_row(answer):
     by_hand = ByHand()
     by_hand.offer("a")
     by_hand.answer(by_hand.batch(), answer)
@@ -201,7 +201,7 @@ def test_a_new_row_takes_the_place_of_one_that_came_back(answer):
     assert by_hand.counts == RowCounts(read=3, written=1, superseded=2)
 
 
-def test_a_superseded_row_is_settled_when_the_later_one_is_written():
+def test_superseded_row_is_settled_when_the_later_is_written():
     by_hand = ByHand()
     by_hand.offer("a", "a")
     batch = by_hand.batch()
@@ -215,7 +215,7 @@ def test_a_superseded_row_is_settled_when_the_later_one_is_written():
     assert sorted(by_hand.released) == [0, 1]
 
 
-def test_a_superseded_row_does_not_wait_for_the_rows_between():
+def test_superseded_row_does_not_wait_for_rows_in_between():
     by_hand = ByHand()
     by_hand.offer("a", *range(25), "a")
     first, rest = by_hand.batch(), by_hand.batch()
@@ -226,7 +226,7 @@ def test_a_superseded_row_does_not_wait_for_the_rows_between():
     assert by_hand.counts == RowCounts(read=27, written=26, superseded=1)
 
 
-def test_nothing_is_settled_by_an_answer_that_ends_the_run():
+def test_fatal_answer_settles_nothing():
     by_hand = ByHand()
     by_hand.offer("a", "a", "b")
     by_hand.answer(by_hand.batch(), Fatal(TableNotFound("gone")))
@@ -234,7 +234,7 @@ def test_nothing_is_settled_by_an_answer_that_ends_the_run():
     assert by_hand.released == []
 
 
-def test_places_that_come_back_twice_count_once():
+def test_row_returned_twice_counts_once():
     by_hand = ByHand()
     by_hand.offer("a", "b")
     by_hand.answer(by_hand.batch(), Accepted([1, 1, 1]))
@@ -260,7 +260,7 @@ def returned_often(by_hand: ByHand) -> float:
     return due
 
 
-def test_a_key_that_comes_back_again_and_again_waits_alone(unhurried):
+def test_returned_key_waits_without_delaying_others(unhurried):
     by_hand = ByHand()
     due = returned_often(by_hand)
     by_hand.offer("cold")
@@ -269,7 +269,7 @@ def test_a_key_that_comes_back_again_and_again_waits_alone(unhurried):
     assert by_hand.now == due
 
 
-def test_a_new_row_of_such_a_key_waits_as_long(unhurried):
+def test_new_row_inherits_the_back_off_of_its_key(unhurried):
     by_hand = ByHand()
     due = returned_often(by_hand)
     by_hand.offer("hot", "hot", "cold")
@@ -278,7 +278,7 @@ def test_a_new_row_of_such_a_key_waits_as_long(unhurried):
     assert by_hand.now == due
 
 
-def test_the_back_off_of_a_key_goes_on_with_its_next_row(unhurried):
+def test_back_off_continues_with_the_next_row_of_the_key(unhurried):
     waits = []
     for has_next in (False, True):
         by_hand = ByHand()
@@ -292,7 +292,7 @@ def test_the_back_off_of_a_key_goes_on_with_its_next_row(unhurried):
     assert waits[0] == waits[1] > 0.1
 
 
-def test_the_order_of_a_key_is_kept_through_every_wait():
+def test_order_of_a_key_is_kept_through_returns_and_refusals():
     # 0 gives way to 1, which is sent; 2 gives way to 3, which waits; 1 comes back; 3 is bad.
     by_hand = ByHand()
     by_hand.offer("a", "a")

@@ -27,13 +27,13 @@ MEGABYTE = 1024 * 1024
 # Batches
 
 
-def test_the_limits_are_the_services_own():
+def test_limits_match_dynamodb():
     assert MAX_BATCH_ROWS == 25
     assert 8 * MEGABYTE < MAX_BATCH_BYTES < 16 * MEGABYTE
 
 
 @pytest.mark.parametrize("rows", [1, 24, 25, 26, 50, 51])
-def test_a_batch_has_up_to_25_rows(rows):
+def test_batch_has_up_to_25_rows(rows):
     by_hand = ByHand()
     by_hand.offer(*object_keys(rows))
     sent = by_hand.finish()
@@ -41,7 +41,7 @@ def test_a_batch_has_up_to_25_rows(rows):
     assert [handle for batch in sent for handle in batch] == list(range(rows))
 
 
-def test_superseded_rows_do_not_fill_a_batch():
+def test_batch_excludes_superseded_rows():
     by_hand = ByHand()
     keys = object_keys(25)
     by_hand.offer(*keys, *keys)
@@ -58,7 +58,7 @@ def test_superseded_rows_do_not_fill_a_batch():
         pytest.param([20, 1], [(0,), (1,)], id="too large alone, and sent all the same"),
     ],
 )
-def test_a_batch_has_up_to_15_megabytes(sizes, batches):
+def test_batch_has_up_to_15_megabytes(sizes, batches):
     by_hand = ByHand()
     for size in sizes:
         by_hand.offer(object(), wire_bytes=size * MEGABYTE)
@@ -71,7 +71,7 @@ def test_batches_are_numbered():
     assert [by_hand.batch().number for _ in range(3)] == [0, 1, 2]
 
 
-def test_as_many_requests_as_allowed_are_under_way():
+def test_requests_in_flight_are_limited_by_concurrency():
     by_hand = ByHand(concurrency=3)
     by_hand.offer(*object_keys(100))
     batches = [by_hand.batch() for _ in range(3)]
@@ -84,11 +84,11 @@ def test_as_many_requests_as_allowed_are_under_way():
 # Rows that are known
 
 
-def test_a_new_scheduler_has_room():
+def test_room_is_available_at_first():
     assert ByHand().scheduler.room() == Scheduler.READY_ROWS
 
 
-def test_rows_are_asked_for_while_few_are_ready():
+def test_room_is_available_while_few_rows_are_ready():
     by_hand = ByHand()
     by_hand.offer(*object_keys(Scheduler.READY_ROWS - 1))
     assert by_hand.scheduler.room() > 0
@@ -98,7 +98,7 @@ def test_rows_are_asked_for_while_few_are_ready():
     assert by_hand.scheduler.room() > 0
 
 
-def test_at_most_20_000_rows_are_known_ahead_of_the_first_unsettled_one():
+def test_room_ends_20_000_rows_beyond_the_frontier():
     by_hand = ByHand()
     by_hand.offer("stuck")
     stuck = by_hand.batch()
@@ -114,7 +114,7 @@ def test_at_most_20_000_rows_are_known_ahead_of_the_first_unsettled_one():
     assert by_hand.scheduler.room() == Scheduler.READY_ROWS
 
 
-def test_rejects_count_as_rows_that_are_known():
+def test_room_counts_rejects_beyond_the_frontier():
     by_hand = ByHand()
     by_hand.offer("stuck")
     by_hand.batch()
@@ -123,7 +123,7 @@ def test_rejects_count_as_rows_that_are_known():
     assert by_hand.scheduler.outcomes.ahead == Scheduler.MAX_AHEAD
 
 
-def test_rows_of_one_key_count_as_rows_that_are_known():
+def test_room_counts_rows_of_one_key_beyond_the_frontier():
     by_hand = ByHand()
     by_hand.offer("a")
     first = by_hand.batch()
@@ -134,7 +134,7 @@ def test_rows_of_one_key_count_as_rows_that_are_known():
     assert by_hand.finish() == [(Scheduler.MAX_AHEAD - 1,)]
 
 
-def test_no_more_rows_are_asked_for_while_many_bytes_are_held():
+def test_room_ends_when_many_bytes_are_held():
     by_hand = ByHand(concurrency=1)
     half = Scheduler.MAX_HELD_BYTES // 2
     by_hand.offer(object(), wire_bytes=half)
@@ -149,7 +149,7 @@ def test_no_more_rows_are_asked_for_while_many_bytes_are_held():
     assert by_hand.scheduler.room() > 0
 
 
-def test_bytes_of_superseded_rows_are_held_until_they_are_settled():
+def test_room_counts_bytes_of_superseded_rows_until_settled():
     by_hand = ByHand()
     half = Scheduler.MAX_HELD_BYTES // 2
     by_hand.offer("a", "a", wire_bytes=half)
@@ -159,13 +159,13 @@ def test_bytes_of_superseded_rows_are_held_until_they_are_settled():
     assert by_hand.scheduler.room() > 0
 
 
-def test_there_is_no_room_after_the_end():
+def test_room_is_zero_after_close():
     by_hand = ByHand()
     by_hand.scheduler.close()
     assert by_hand.scheduler.room() == 0
 
 
-def test_there_is_no_room_after_a_stop():
+def test_room_is_zero_after_a_stop():
     by_hand = ByHand()
     by_hand.scheduler.stop()
     assert by_hand.scheduler.room() == 0
@@ -174,7 +174,7 @@ def test_there_is_no_room_after_a_stop():
 # The end
 
 
-def test_nothing_at_all_is_finished_when_it_is_closed():
+def test_scheduler_without_rows_finishes_when_closed():
     by_hand = ByHand()
     assert by_hand.step() == Wait(None)
     by_hand.scheduler.close()
@@ -182,7 +182,7 @@ def test_nothing_at_all_is_finished_when_it_is_closed():
     assert by_hand.counts == RowCounts()
 
 
-def test_rejects_alone_need_no_request():
+def test_scheduler_sends_nothing_for_rejects():
     by_hand = ByHand()
     assert [by_hand.reject() for _ in range(3)] == [0, 1, 2]
     by_hand.scheduler.close()
@@ -191,7 +191,7 @@ def test_rejects_alone_need_no_request():
     assert by_hand.released == []
 
 
-def test_it_is_not_finished_before_the_last_answer():
+def test_scheduler_waits_for_the_last_answer():
     by_hand = ByHand()
     by_hand.offer("a")
     by_hand.scheduler.close()
@@ -201,7 +201,7 @@ def test_it_is_not_finished_before_the_last_answer():
     assert by_hand.step() == Finished()
 
 
-def test_nothing_is_sent_after_a_stop():
+def test_scheduler_sends_nothing_after_a_stop():
     by_hand = ByHand(concurrency=1)
     by_hand.offer(*object_keys(50))
     batch = by_hand.batch()
@@ -212,7 +212,7 @@ def test_nothing_is_sent_after_a_stop():
     assert by_hand.counts == RowCounts(read=25, written=25)
 
 
-def test_what_comes_back_after_a_stop_is_not_settled():
+def test_scheduler_leaves_rows_returned_after_a_stop_unsettled():
     by_hand = ByHand()
     by_hand.offer("a", "b", "c")
     batch = by_hand.batch()
@@ -223,7 +223,7 @@ def test_what_comes_back_after_a_stop_is_not_settled():
     assert sorted(by_hand.released) == [0, 2]
 
 
-def test_nothing_is_sent_from_the_deadline_on():
+def test_scheduler_sends_nothing_from_the_deadline_on():
     by_hand = ByHand(deadline=10.0)
     by_hand.offer(*object_keys(100))
     early = by_hand.batch()
@@ -239,7 +239,7 @@ def test_nothing_is_sent_from_the_deadline_on():
     assert by_hand.counts == RowCounts(read=50, written=50)
 
 
-def test_counts_at_the_deadline_end_at_the_first_unsettled_row():
+def test_counts_end_at_the_first_unsettled_row_at_the_deadline():
     by_hand = ByHand(deadline=10.0)
     by_hand.offer(*object_keys(30))
     by_hand.reject()
@@ -253,7 +253,7 @@ def test_counts_at_the_deadline_end_at_the_first_unsettled_row():
     assert by_hand.scheduler.outcomes.ahead == 11
 
 
-def test_a_superseded_row_is_not_settled_at_the_deadline():
+def test_superseded_row_stays_unsettled_at_the_deadline():
     by_hand = ByHand(deadline=10.0)
     by_hand.offer("a", "a")
     by_hand.accept(by_hand.batch(), 1)
@@ -263,7 +263,7 @@ def test_a_superseded_row_is_not_settled_at_the_deadline():
 
 
 @pytest.mark.parametrize("answer", [Accepted([0]), Throttled("x"), Unsure("x")])
-def test_no_wait_is_longer_than_to_the_deadline(answer):
+def test_wait_ends_at_the_deadline(answer):
     by_hand = ByHand(deadline=1e-6)
     by_hand.offer("a")
     by_hand.answer(by_hand.batch(), answer)
@@ -272,7 +272,7 @@ def test_no_wait_is_longer_than_to_the_deadline(answer):
     assert by_hand.step() == Finished()
 
 
-def test_a_fatal_answer_stops_everything():
+def test_fatal_answer_stops_the_scheduler():
     by_hand = ByHand()
     by_hand.offer(*object_keys(75))
     first, second = by_hand.batch(), by_hand.batch()
@@ -286,7 +286,7 @@ def test_a_fatal_answer_stops_everything():
     assert by_hand.counts == RowCounts()
 
 
-def test_what_is_written_beside_a_fatal_answer_counts():
+def test_written_rows_count_beside_a_fatal_answer():
     by_hand = ByHand()
     by_hand.offer(*object_keys(50))
     first, second = by_hand.batch(), by_hand.batch()
@@ -299,7 +299,7 @@ def test_what_is_written_beside_a_fatal_answer_counts():
 # What it took
 
 
-def test_requests_throttles_retries_and_units_are_counted():
+def test_stats_count_requests_throttles_retries_and_units():
     by_hand = ByHand()
     by_hand.offer(*object_keys(2))
     by_hand.answer(by_hand.batch(), Throttled("ThrottlingException"))
@@ -315,7 +315,7 @@ def test_requests_throttles_retries_and_units_are_counted():
     assert by_hand.scheduler.stats == expected
 
 
-def test_a_row_that_was_never_sent_is_no_retry():
+def test_stats_count_no_retry_for_a_replacing_row():
     by_hand = ByHand()
     by_hand.offer("a")
     batch = by_hand.batch()
@@ -325,7 +325,7 @@ def test_a_row_that_was_never_sent_is_no_retry():
     assert by_hand.scheduler.stats.retries == 0
 
 
-def test_a_row_that_is_sent_after_all_is_a_retry_where_it_was_sent():
+def test_stats_count_a_retry_for_a_row_sent_before():
     by_hand = ByHand()
     by_hand.offer("a")
     batch = by_hand.batch()
@@ -336,7 +336,7 @@ def test_a_row_that_is_sent_after_all_is_a_retry_where_it_was_sent():
     assert by_hand.scheduler.stats.retries == 1
 
 
-def test_rows_that_are_done_leave_no_circles_behind():
+def test_settled_rows_leave_no_reference_cycles():
     """Python's collector looks for them rarely while rows pass."""
     by_hand = ByHand()
     gc.collect()
@@ -354,7 +354,7 @@ def test_rows_that_are_done_leave_no_circles_behind():
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_rows_that_are_written_are_held_no_longer(monkeypatch, alone):
+def test_written_rows_free_their_bytes(monkeypatch, alone):
     monkeypatch.setattr("ddbload.write.scheduler.scheduler.Scheduler.MAX_HELD_BYTES", 25 * SMALL)
     by_hand = ByHand()
     for _ in range(3):

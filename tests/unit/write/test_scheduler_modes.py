@@ -32,7 +32,7 @@ def first_wins() -> ByHand:
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_a_request_carries_one_row(together):
+def test_request_carries_one_row(together):
     by_hand = one_by_one()
     keys = object_keys(60)
     if together:
@@ -44,7 +44,7 @@ def test_a_request_carries_one_row(together):
     assert by_hand.scheduler.stats.requests == 60
 
 
-def test_as_many_requests_are_under_way_as_may_be():
+def test_requests_in_flight_are_limited_by_concurrency():
     by_hand = one_by_one(concurrency=3)
     by_hand.offer_all(*object_keys(10))
     batches = [by_hand.batch() for _ in range(3)]
@@ -52,14 +52,14 @@ def test_as_many_requests_are_under_way_as_may_be():
     assert by_hand.idle()
 
 
-def test_neighbours_in_the_source_do_not_go_one_after_the_other():
+def test_neighbouring_rows_are_not_sent_one_after_the_other():
     by_hand = one_by_one(concurrency=100)
     by_hand.offer_all(*object_keys(500))
     sent = [by_hand.batch().handles[0] for _ in range(25)]
     assert sent == list(range(0, 500, 20))
 
 
-def test_fewer_rows_than_a_full_batch_go_in_their_order():
+def test_rows_keep_their_order_when_fewer_than_a_batch():
     by_hand = one_by_one()
     by_hand.offer_all(*object_keys(5))
     assert [list(handles) for handles in by_hand.finish()] == [[row] for row in range(5)]
@@ -73,7 +73,7 @@ def test_fewer_rows_than_a_full_batch_go_in_their_order():
         (SUPERSEDED, RowCounts(read=2, written=1, superseded=1)),
     ],
 )
-def test_a_row_is_settled_by_what_became_of_it(together, answer, counts):
+def test_row_is_settled_with_the_outcome_of_the_answer(together, answer, counts):
     by_hand = one_by_one()
     keys = object_keys(2)
     if together:
@@ -87,7 +87,7 @@ def test_a_row_is_settled_by_what_became_of_it(together, answer, counts):
 
 
 @pytest.mark.parametrize("lost", LOST)
-def test_what_a_row_comes_to_counts_when_it_is_known(lost):
+def test_row_is_settled_by_the_answer_to_its_retry(lost):
     by_hand = one_by_one()
     by_hand.offer_all("a")
     by_hand.answer(by_hand.batch(), lost)
@@ -99,7 +99,7 @@ def test_what_a_row_comes_to_counts_when_it_is_known(lost):
 # Last wins
 
 
-def test_a_row_that_a_later_file_keeps_out_takes_those_it_stood_in_for_with_it():
+def test_superseded_answer_settles_the_rows_it_replaced():
     by_hand = one_by_one()
     by_hand.offer("a", "a", "a")
     batch = by_hand.batch()
@@ -109,7 +109,7 @@ def test_a_row_that_a_later_file_keeps_out_takes_those_it_stood_in_for_with_it()
     assert by_hand.counts == RowCounts(read=3, superseded=3)
 
 
-def test_a_row_goes_although_an_earlier_one_of_its_key_was_kept_out():
+def test_row_is_sent_after_an_earlier_one_was_superseded():
     by_hand = one_by_one()
     by_hand.offer("a")
     batch = by_hand.batch()
@@ -123,7 +123,7 @@ def test_a_row_goes_although_an_earlier_one_of_its_key_was_kept_out():
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_rows_of_a_key_go_one_after_the_other_in_order(together):
+def test_first_wins_sends_rows_of_a_key_in_order(together):
     by_hand = first_wins()
     if together:
         by_hand.offer_all("a", "a", "b", "a")
@@ -145,7 +145,7 @@ def test_rows_of_a_key_go_one_after_the_other_in_order(together):
 
 @pytest.mark.parametrize("lost", LOST)
 @pytest.mark.parametrize("together", [True, False])
-def test_no_later_row_takes_the_place_of_one_that_comes_back(lost, together):
+def test_first_wins_keeps_a_returned_row_first(lost, together):
     by_hand = first_wins()
     if together:
         by_hand.offer_all("a")
@@ -158,7 +158,7 @@ def test_no_later_row_takes_the_place_of_one_that_comes_back(lost, together):
     assert [list(handles) for handles in by_hand.finish()] == [[0], [1], [2]]
 
 
-def test_no_later_row_takes_the_place_of_one_that_waits_to_be_sent():
+def test_first_wins_keeps_a_queued_row_first():
     by_hand = first_wins()
     by_hand.offer_all("a", "b")
     by_hand.offer("a")
@@ -169,7 +169,7 @@ def test_no_later_row_takes_the_place_of_one_that_waits_to_be_sent():
     assert [row for row in sent if row in (1, 4)] == [1, 4]
 
 
-def test_where_the_first_is_refused_the_next_one_may_win():
+def test_first_wins_sends_the_next_row_after_a_refusal():
     by_hand = first_wins()
     by_hand.offer("a", "a", "a")
     refusal = Refused("not this one", "its_cause")
@@ -183,7 +183,7 @@ def test_where_the_first_is_refused_the_next_one_may_win():
     assert by_hand.scheduler.refused == {0: refusal}
 
 
-def test_a_deadline_leaves_waiting_rows_unsettled():
+def test_first_wins_leaves_waiting_rows_unsettled_at_the_deadline():
     by_hand = one_by_one(first_wins=True, deadline=1.0)
     by_hand.offer("a", "a")
     batch = by_hand.batch()
@@ -194,7 +194,7 @@ def test_a_deadline_leaves_waiting_rows_unsettled():
     assert by_hand.frontier == 1
 
 
-def test_thousands_of_rows_of_one_key():
+def test_first_wins_handles_thousands_of_rows_of_one_key():
     by_hand = first_wins()
     by_hand.offer(*["a"] * 3000)
     by_hand.accept(by_hand.batch())
@@ -212,7 +212,7 @@ UNSURE = Unsure("no answer")
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_an_identical_item_is_not_the_row_s(together):
+def test_identical_item_counts_as_skipped_after_one_request(together):
     by_hand = first_wins()
     if together:
         by_hand.offer_all("a")
@@ -227,7 +227,7 @@ def test_an_identical_item_is_not_the_row_s(together):
 
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("between", [[], [Throttled("x")], [UNSURE]])
-def test_after_a_request_without_an_answer_it_is(together, between):
+def test_identical_item_counts_as_written_after_a_lost_answer(together, between):
     by_hand = first_wins()
     if together:
         by_hand.offer_all("a")
@@ -241,7 +241,7 @@ def test_after_a_request_without_an_answer_it_is(together, between):
 
 
 @pytest.mark.parametrize("refusal", [Throttled("x"), Unsure("ExpiredToken", refused=True)])
-def test_after_a_refusal_it_is_not(refusal):
+def test_identical_item_counts_as_skipped_after_a_refused_request(refusal):
     by_hand = first_wins()
     by_hand.offer_all("a")
     by_hand.answer(by_hand.batch(), refusal)
@@ -250,7 +250,7 @@ def test_after_a_refusal_it_is_not(refusal):
     assert by_hand.counts == RowCounts(read=1, skipped=1)
 
 
-def test_another_item_is_never_the_row_s():
+def test_different_item_counts_as_skipped_after_a_lost_answer():
     by_hand = first_wins()
     by_hand.offer_all("a")
     by_hand.answer(by_hand.batch(), UNSURE)
@@ -261,7 +261,7 @@ def test_another_item_is_never_the_row_s():
 
 
 @pytest.mark.parametrize("answers", [[IDENTICAL], [Throttled("x"), IDENTICAL]])
-def test_a_request_that_went_twice_may_have_put_it(answers):
+def test_identical_item_counts_as_written_after_a_resent_request(answers):
     by_hand = first_wins()
     by_hand.offer_all("a")
     for number, answer in enumerate(answers):
@@ -275,7 +275,7 @@ def test_a_request_that_went_twice_may_have_put_it(answers):
 
 @pytest.mark.parametrize("first", [Accepted((), 1.0), SKIPPED, IDENTICAL])
 @pytest.mark.parametrize("lost", [[], [UNSURE]])
-def test_a_row_after_another_of_its_key_put_nothing(first, lost):
+def test_identical_item_counts_as_skipped_after_an_earlier_row_of_the_key(first, lost):
     by_hand = first_wins()
     by_hand.offer_all("a", "a")
     for answer in [first, *lost, IDENTICAL]:
@@ -287,7 +287,7 @@ def test_a_row_after_another_of_its_key_put_nothing(first, lost):
     assert by_hand.scheduler.identical == ([0] if first is IDENTICAL else [])
 
 
-def test_a_row_after_one_that_was_refused_may_have_put_it():
+def test_identical_item_counts_as_written_after_a_refused_row_of_the_key():
     by_hand = first_wins()
     by_hand.offer_all("a", "a")
     for answer in [Refused("not this one"), UNSURE, IDENTICAL]:
@@ -308,7 +308,7 @@ def test_a_row_after_one_that_was_refused_may_have_put_it():
         ([Fatal(TableNotFound("gone"), unsure=True), IDENTICAL, IDENTICAL, IDENTICAL], 0),
     ],
 )
-def test_the_last_row_that_may_have_been_put(answers, last):
+def test_last_possible_write_is_the_last_row_that_may_be_written(answers, last):
     by_hand = first_wins()
     by_hand.offer_all(*"abcd")
     batches = [by_hand.batch() for _ in range(4)]

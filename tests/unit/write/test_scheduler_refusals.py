@@ -39,7 +39,7 @@ def finish(by_hand: ByHand, *invalid: int) -> list[tuple[int, ...]]:
     return sent
 
 
-def test_a_row_that_is_refused_alone_is_rejected():
+def test_single_refused_row_is_rejected():
     by_hand = ByHand()
     by_hand.offer("a")
     assert finish(by_hand, 0) == [(0,)]
@@ -48,7 +48,7 @@ def test_a_row_that_is_refused_alone_is_rejected():
 
 
 @pytest.mark.parametrize("bad", range(MAX_BATCH_ROWS))
-def test_one_bad_row_is_found(bad):
+def test_invalid_row_is_found_by_halving(bad):
     by_hand = ByHand()
     by_hand.offer(*object_keys(MAX_BATCH_ROWS))
     sent = finish(by_hand, bad)
@@ -58,7 +58,7 @@ def test_one_bad_row_is_found(bad):
     assert len(sent) <= 11
 
 
-def test_every_row_of_a_batch_may_be_bad():
+def test_invalid_rows_are_found_when_all_are_invalid():
     by_hand = ByHand()
     by_hand.offer(*object_keys(MAX_BATCH_ROWS))
     finish(by_hand, *range(MAX_BATCH_ROWS))
@@ -66,7 +66,7 @@ def test_every_row_of_a_batch_may_be_bad():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_several_bad_rows_among_many_are_found(seed):
+def test_invalid_rows_are_found_among_many(seed):
     by_hand = ByHand()
     by_hand.offer(*object_keys(200))
     bad = random.Random(seed).sample(range(200), 7)
@@ -75,7 +75,7 @@ def test_several_bad_rows_among_many_are_found(seed):
     assert sorted(by_hand.scheduler.refused) == sorted(bad)
 
 
-def test_a_bad_row_does_not_hold_others_up():
+def test_halves_are_sent_at_once_after_a_refusal():
     by_hand = ByHand(concurrency=3)
     by_hand.offer(*object_keys(75))
     first, second, third = by_hand.batch(), by_hand.batch(), by_hand.batch()
@@ -89,7 +89,7 @@ def test_a_bad_row_does_not_hold_others_up():
     ]
 
 
-def test_refusals_call_for_no_back_off():
+def test_refusals_cause_no_back_off():
     by_hand = ByHand()
     by_hand.offer(*object_keys(100))
     finish(by_hand, 3, 50)
@@ -97,7 +97,7 @@ def test_refusals_call_for_no_back_off():
 
 
 @pytest.mark.parametrize("answer", [Throttled("ThrottlingException"), Unsure("no answer")])
-def test_a_bad_row_is_found_although_its_halves_come_back(answer):
+def test_invalid_row_is_found_when_its_halves_are_returned(answer):
     by_hand = ByHand()
     by_hand.offer(*object_keys(MAX_BATCH_ROWS))
     by_hand.answer(by_hand.batch(), REFUSED)
@@ -107,28 +107,28 @@ def test_a_bad_row_is_found_although_its_halves_come_back(answer):
     assert by_hand.counts == RowCounts(read=25, written=24, rejected=1)
 
 
-def test_the_row_that_was_superseded_by_a_bad_one_is_sent_after_all():
+def test_superseded_row_is_sent_when_the_later_is_refused():
     by_hand = ByHand()
     by_hand.offer("a", "a")
     assert finish(by_hand, 1) == [(1,), (0,)]
     assert by_hand.counts == RowCounts(read=2, written=1, rejected=1)
 
 
-def test_the_last_good_row_of_a_key_is_the_one_that_stays():
+def test_last_valid_row_of_a_key_is_written():
     by_hand = ByHand()
     by_hand.offer(*"aaaaa")
     assert finish(by_hand, 2, 3, 4) == [(4,), (3,), (2,), (1,)]
     assert by_hand.counts == RowCounts(read=5, written=1, rejected=3, superseded=1)
 
 
-def test_where_all_rows_of_a_key_are_bad_all_are_rejected():
+def test_all_rows_of_a_key_are_rejected_when_all_are_refused():
     by_hand = ByHand()
     by_hand.offer(*"aaa")
     assert finish(by_hand, 0, 1, 2) == [(2,), (1,), (0,)]
     assert by_hand.counts == RowCounts(read=3, rejected=3)
 
 
-def test_a_row_that_waits_for_a_bad_one_is_sent():
+def test_waiting_row_is_sent_when_the_earlier_is_refused():
     by_hand = ByHand()
     by_hand.offer("a")
     batch = by_hand.batch()
@@ -138,7 +138,7 @@ def test_a_row_that_waits_for_a_bad_one_is_sent():
     assert by_hand.counts == RowCounts(read=2, written=1, rejected=1)
 
 
-def test_a_row_that_waits_for_a_bad_one_supersedes_what_that_one_did():
+def test_waiting_row_inherits_the_superseded_rows_of_a_refused_one():
     by_hand = ByHand()
     by_hand.offer("a", "a")
     batch = by_hand.batch()
@@ -150,7 +150,7 @@ def test_a_row_that_waits_for_a_bad_one_supersedes_what_that_one_did():
     assert by_hand.counts == RowCounts(read=4, written=1, rejected=2, superseded=1)
 
 
-def test_a_row_that_waits_takes_its_place_in_the_halves():
+def test_waiting_row_replaces_the_earlier_in_the_halves():
     by_hand = ByHand()
     by_hand.offer("a", "b")
     batch = by_hand.batch()
@@ -160,7 +160,7 @@ def test_a_row_that_waits_takes_its_place_in_the_halves():
     assert by_hand.counts == RowCounts(read=3, written=1, rejected=1, superseded=1)
 
 
-def test_a_superseded_bad_row_is_never_looked_for():
+def test_superseded_invalid_row_is_never_sent_again():
     by_hand = ByHand()
     by_hand.offer("a", "b")
     by_hand.answer(by_hand.batch(), REFUSED)
@@ -169,7 +169,7 @@ def test_a_superseded_bad_row_is_never_looked_for():
     assert by_hand.counts == RowCounts(read=3, written=2, superseded=1)
 
 
-def test_a_row_queued_again_after_a_refusal_can_be_superseded_again():
+def test_row_queued_after_a_refusal_can_be_superseded_again():
     by_hand = ByHand()
     by_hand.offer("a", "a")
     by_hand.answer(by_hand.batch(), REFUSED)
@@ -178,7 +178,7 @@ def test_a_row_queued_again_after_a_refusal_can_be_superseded_again():
     assert by_hand.counts == RowCounts(read=3, written=1, rejected=1, superseded=1)
 
 
-def test_a_part_with_larger_rows_in_it_keeps_to_the_limit():
+def test_half_with_larger_rows_keeps_to_the_byte_limit():
     by_hand = ByHand()
     keys = object_keys(MAX_BATCH_ROWS)
     by_hand.offer(*keys)
@@ -191,7 +191,7 @@ def test_a_part_with_larger_rows_in_it_keeps_to_the_limit():
     assert by_hand.counts == RowCounts(read=50, written=25, superseded=25)
 
 
-def test_the_message_is_that_of_the_row_alone():
+def test_refusal_message_is_that_of_the_single_row():
     by_hand = ByHand()
     by_hand.offer("a", "b")
     by_hand.answer(by_hand.batch(), Refused("one of them"))
@@ -201,7 +201,7 @@ def test_the_message_is_that_of_the_row_alone():
     assert by_hand.scheduler.refused == {0: Refused("this one")}
 
 
-def test_a_refused_row_is_known_as_refused_when_it_is_released():
+def test_refusal_is_recorded_before_the_row_is_released():
     seen = []
     by_hand = ByHand()
     by_hand.scheduler._on_release = lambda handles: seen.extend(
@@ -212,7 +212,7 @@ def test_a_refused_row_is_known_as_refused_when_it_is_released():
     assert seen == [(0, REFUSED)]
 
 
-def test_a_stop_between_two_halves_leaves_the_rest_unsettled():
+def test_stop_between_halves_leaves_the_rest_unsettled():
     by_hand = ByHand()
     by_hand.offer("a", "b")
     by_hand.answer(by_hand.batch(), REFUSED)
@@ -224,7 +224,7 @@ def test_a_stop_between_two_halves_leaves_the_rest_unsettled():
     assert by_hand.counts == RowCounts(read=1, written=1)
 
 
-def test_parts_are_batches_like_others():
+def test_halves_respect_the_concurrency():
     by_hand = ByHand(concurrency=1)
     by_hand.offer("a", "b")
     by_hand.answer(by_hand.batch(), REFUSED)

@@ -42,7 +42,7 @@ def written(bad: str | None, *, concurrency: int, latency: float, seconds: float
 
 @pytest.mark.parametrize(("concurrency", "latency"), [(1, 1.0), (1, 0.05), (4, 1.0), (16, 0.2)])
 @pytest.mark.parametrize("bad", ["k0", "k13", "k1000"])
-def test_a_row_that_never_passes_slows_no_others(concurrency, latency, bad):
+def test_row_that_is_always_returned_slows_no_others(concurrency, latency, bad):
     free = written(None, concurrency=concurrency, latency=latency, seconds=20.0)
     beside = written(bad, concurrency=concurrency, latency=latency, seconds=20.0)
     # It has requests of its own, and may hold up what runs ahead of it.
@@ -50,7 +50,7 @@ def test_a_row_that_never_passes_slows_no_others(concurrency, latency, bad):
     assert beside >= min(share * free, 19_000)
 
 
-def test_all_that_come_back_again_and_again_calm_it_all_the_same():
+def test_requests_back_off_when_all_rows_are_always_returned():
     by_hand = ByHand(concurrency=1)
     by_hand.offer_all(*range(25))
     for _ in range(STUBBORN_ATTEMPTS + 3):
@@ -65,7 +65,7 @@ def test_all_that_come_back_again_and_again_calm_it_all_the_same():
 
 
 @pytest.mark.parametrize("answer", [Throttled("ThrottlingException"), Unsure("no answer")])
-def test_so_does_a_refusal_of_the_whole_request(answer):
+def test_requests_back_off_when_always_throttled_or_lost(answer):
     by_hand = ByHand(concurrency=1)
     by_hand.offer_all(*range(25))
     requests = 0
@@ -78,7 +78,7 @@ def test_so_does_a_refusal_of_the_whole_request(answer):
 @pytest.mark.parametrize(
     ("concurrency", "latency", "max_wcu"), [(1, 0.8, 25), (1, 0.4, 50), (4, 2.0, 40)]
 )
-def test_slow_answers_do_not_keep_a_budget_from_being_used(concurrency, latency, max_wcu):
+def test_budget_is_used_when_answers_are_slow(concurrency, latency, max_wcu):
     by_hand = ByHand(concurrency=concurrency, max_wcu=max_wcu)
     flights: list[tuple[float, Batch]] = []
     count = 0

@@ -21,7 +21,7 @@ def driver():
     made.close()
 
 
-def test_requests_are_under_way_at_once(driver):
+def test_threads_driver_sends_requests_concurrently(driver):
     barrier = threading.Barrier(4)
 
     def meet(_items):
@@ -34,13 +34,13 @@ def test_requests_are_under_way_at_once(driver):
     assert len(table.threads) == 4
 
 
-def test_no_more_are_under_way_than_the_scheduler_allows(driver):
+def test_threads_driver_respects_the_concurrency(driver):
     rows, table = Rows(*range(2000), concurrency=2), Table()
     driver.run(rows.job(table))
     assert table.most_at_once <= 2
 
 
-def test_the_scheduler_is_asked_in_the_callers_thread_only(driver):
+def test_scheduler_runs_only_in_the_thread_of_the_caller(driver):
     caller = threading.get_ident()
     rows, table = Rows(*range(2000)), Table()
     asked: set[int] = set()
@@ -50,7 +50,7 @@ def test_the_scheduler_is_asked_in_the_callers_thread_only(driver):
     assert caller not in table.threads
 
 
-def test_one_slow_answer_does_not_hold_others_up(driver):
+def test_slow_answer_does_not_delay_other_requests(driver):
     others = threading.Event()
 
     def slow(_items):
@@ -67,7 +67,7 @@ def test_one_slow_answer_does_not_hold_others_up(driver):
     assert len(table.items) == 500
 
 
-def test_a_key_waits_for_its_own_answer_only(driver):
+def test_key_waits_only_for_the_answer_to_its_earlier_row(driver):
     others = threading.Event()
 
     def slow(_items):
@@ -89,7 +89,7 @@ def test_a_key_waits_for_its_own_answer_only(driver):
 
 
 @pytest.mark.parametrize("where", ["transport", "source"])
-def test_an_exception_waits_for_the_requests_that_are_under_way(driver, where):
+def test_exception_is_raised_after_requests_in_flight_end(driver, where):
     failed, ended = threading.Event(), []
 
     def slow(_items):
@@ -114,7 +114,7 @@ def test_an_exception_waits_for_the_requests_that_are_under_way(driver, where):
     assert len(ended) >= 2
 
 
-def test_closing_ends_the_threads():
+def test_close_ends_the_threads():
     before = set(threading.enumerate())
     driver = ThreadsDriver(3)
     driver.run(Rows(*range(500)).job(Table()))
@@ -122,7 +122,7 @@ def test_closing_ends_the_threads():
     assert set(threading.enumerate()) <= before
 
 
-def test_a_closed_driver_takes_no_job():
+def test_run_raises_after_close():
     driver = ThreadsDriver(3)
     driver.close()
     with pytest.raises(RuntimeError):
