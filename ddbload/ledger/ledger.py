@@ -1,9 +1,9 @@
-"""One run's ledger: `runs/<run id>/` in a store. See docs/ledger.md.
+"""Read and write the ledger of one run: `runs/<run id>/` in a store. See docs/ledger.md.
 
-`run.json` is written when everything was checked; then the manifest's parts, the manifest,
-the segments of each chunk, and at last `report.json`. A segment is written once, last, and
-never changed: whoever comes second adopts it. Segments and the manifest's parts carry the run's
-id and configuration, so that none of another run is taken for one of this.
+`run.json` is written once every check has passed; then the parts of the manifest, the manifest,
+the segments of each chunk, and finally `report.json`. A segment is written once and never
+changed: a second invocation adopts it. Segments and manifest parts carry the run's id and
+configuration, so that those of another run are refused.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ddbload.ledger.store import FolderStore, Store
 
 T = TypeVar("T")
 REJECTS_AT_ONCE = 8
-"""Objects of up to 32 MiB that are held at once: a report of thousands is not to take hours."""
+"""Objects of rejects, up to 32 MiB each, that are read concurrently and kept in memory."""
 
 
 class Ledger:
-    """Reads and writes one run's objects. Raises `LedgerDamaged` for what it cannot read."""
+    """Ledger of one run. Reading raises `LedgerDamaged` for an object that cannot be decoded."""
 
     def __init__(self, store: Store, run: str, record: RunRecord | None = None) -> None:
-        """`record`: the run's, where it is known already."""
+        """`record`: the run's, if the caller has read it."""
         self.run = run
         self._store = store
         self._root = f"runs/{run}/"
@@ -40,73 +40,72 @@ class Ledger:
     # The run.
 
     def find_record(self) -> RunRecord | None:
-        """What the run is, or None when it never began."""
-        found = self._read("run.json", RunRecord.from_json)
-        if found is None:
+        """Read the run's record; None if the run never began."""
+        record = self._read("run.json", RunRecord.from_json)
+        if record is None:
             return None
-        if found.run != self.run:
+        if record.run != self.run:
             raise LedgerDamaged(
-                f"{self._uri('run.json')} is that of run {found.run}; start a new run (another run"
+                f"{self._uri('run.json')} is that of run {record.run}; start a new run (another run"
                 " id)"
             )
-        self._known_stamp = found.stamp
-        return found
+        self._known_stamp = record.stamp
+        return record
 
     def record(self) -> RunRecord:
-        """What the run is. Raises `RunNotFound`."""
-        found = self.find_record()
-        if found is None:
+        """Read the run's record. Raises `RunNotFound`."""
+        record = self.find_record()
+        if record is None:
             where = self._store.uri("runs")
             raise RunNotFound(f"there is no run {self.run} in the ledger at {where}")
-        return found
+        return record
 
-    def begin(self, record: RunRecord) -> bool:
-        """Write what the run is, unless it began before; whether it was written.
+    def put_new_record(self, record: RunRecord) -> bool:
+        """Write the record of a new run; False if the run has one.
 
-        Of two runs that begin under one id at once, one begins: the other must not take its
-        segments for its own.
+        Of two runs that begin with the same id at the same time, only one succeeds.
         """
-        began = self._store.put_new(self._root + "run.json", _encode(record.to_json()))
-        if began:
+        written = self._store.put_new(self._root + "run.json", _encode(record.to_json()))
+        if written:
             self._known_stamp = record.stamp
-        return began
+        return written
 
     def put_record(self, record: RunRecord) -> None:
-        """Write what a run is that began before."""
+        """Replace the record of a run."""
         self._store.put(self._root + "run.json", _encode(record.to_json()))
 
     def put_execution(self, arn: str) -> None:
-        """Write which execution works on the run, the last one."""
+        """Write the ARN of the execution that works on the run."""
         self._store.put(self._root + "execution.json", _encode({"execution": arn}))
 
     def find_execution(self) -> str | None:
-        """The last execution that worked on the run; None when none of a state machine did."""
+        """Read the ARN of the last execution that worked on the run; None for a local run."""
         return self._read("execution.json", lambda value: str(value["execution"]))
 
     def put_heartbeat(self, heartbeat: Heartbeat) -> None:
-        """Write a local run's sign of life, over the one before."""
+        """Replace the heartbeat of a local run."""
         self._store.put(self._root + "progress.json", _encode(heartbeat.to_json()))
 
     def find_heartbeat(self) -> Heartbeat | None:
-        """The last sign of life of a local run. A damaged one is none: it proves nothing."""
+        """Read the last heartbeat of a local run; None if missing or damaged."""
         try:
             return self._read("progress.json", Heartbeat.from_json)
         except LedgerDamaged:
             return None
 
-    # Of several objects.
+    # Sources of several objects.
 
     def put_listing(self, name: str, page: int, objects: Sequence[Mapping[str, Any]]) -> None:
-        """Write which objects there are: a page of them, each pinned.
+        """Write a page of a listing: pinned objects, in order.
 
-        `name`: of the listing. Each invocation that lists has one of its own, for the record
-        that counts must go with the listing that it was made of.
+        Each invocation that lists chooses a new `name`, so that a record always refers to the
+        listing that it was made from.
         """
         value = {"run": self.run, "objects": list(objects)}
         self._store.put(self._root + _page_name(name, page), _encode(value))
 
     def listing(self, name: str, page: int) -> list[dict[str, Any]]:
-        """A page of the objects of a listing. Raises `LedgerDamaged`."""
+        """Read a page of a listing. Raises `LedgerDamaged`."""
         path = _page_name(name, page)
 
         def decode(value: Any) -> list[dict[str, Any]]:
@@ -114,96 +113,96 @@ class Ledger:
                 self._require_own(path, value.get("run") == self.run)
                 value = value["objects"]
             else:
-                # So version 1 has them.
+                # A page of version 1 is a bare list.
                 self._require_own(path, not self._stamp)
             return [dict(each) for each in value]
 
-        found = self._read(path, decode)
-        if found is None:
+        objects = self._read(path, decode)
+        if objects is None:
             raise LedgerDamaged(f"{self._uri(path)} is missing; start a new run")
-        return found
+        return objects
 
-    def put_parts(self, chunk: Chunk, parts: Sequence[ObjectSlice]) -> None:
-        """Write which objects a chunk reads. The same range has always the same."""
-        value: Any = [part.to_json() for part in parts]
+    def put_slices(self, chunk: Chunk, slices: Sequence[ObjectSlice]) -> None:
+        """Write the slices of objects that a chunk reads; equal for equal byte ranges."""
+        value: Any = [each.to_json() for each in slices]
         if self._stamp:
             value = {"parts": value, **self._stamp}
-        self._store.put(self._root + _parts_name(chunk), _encode(value))
+        self._store.put(self._root + _slices_name(chunk), _encode(value))
 
-    def parts(self, chunk: Chunk) -> list[ObjectSlice]:
-        """The objects that a chunk reads. Raises `LedgerDamaged`."""
-        name = _parts_name(chunk)
+    def slices(self, chunk: Chunk) -> list[ObjectSlice]:
+        """Read the slices of objects that a chunk reads. Raises `LedgerDamaged`."""
+        name = _slices_name(chunk)
 
-        def decode(said: Any) -> list[ObjectSlice]:
-            return [ObjectSlice.from_json(each) for each in said]
+        def decode(values: Any) -> list[ObjectSlice]:
+            return [ObjectSlice.from_json(each) for each in values]
 
-        # In version 1 they are a list, and carry nothing.
-        owned = self._owned(name, lambda said: decode(said["parts"]))
-        found = self._read(name, owned if self._stamp else decode)
-        if not found:
+        # In version 1 they are a bare list without a stamp.
+        owned = self._owned(name, lambda value: decode(value["parts"]))
+        slices = self._read(name, owned if self._stamp else decode)
+        if not slices:
             raise LedgerDamaged(f"{self._uri(name)} is missing or empty; start a new run")
-        return found
+        return slices
 
     # The manifest.
 
-    def find_part(self, byte: int) -> ManifestPart | None:
-        """The part of the manifest that begins at a byte."""
+    def find_manifest_part(self, byte: int) -> ManifestPart | None:
+        """Read the part of the manifest that begins at a byte; None if missing."""
 
-        def decode(said: dict[str, Any]) -> ManifestPart:
-            cursor = said["cursor"]
+        def decode(value: dict[str, Any]) -> ManifestPart:
+            cursor = value["cursor"]
             return ManifestPart(
-                _chunks(said["chunks"]),
+                _chunks(value["chunks"]),
                 None if cursor is None else PreflightCursor.from_json(cursor),
             )
 
-        name = _part_name(byte)
+        name = _manifest_part_name(byte)
         return self._read(name, self._owned(name, decode))
 
-    def part_before(self, byte: int) -> ManifestPart | None:
-        """The last part of the manifest that begins before a byte."""
+    def manifest_part_before(self, byte: int) -> ManifestPart | None:
+        """Read the last part of the manifest that begins before a byte."""
         start = self._start_before("manifest/", byte)
-        return None if start is None else self.find_part(start)
+        return None if start is None else self.find_manifest_part(start)
 
-    def put_part(self, byte: int, part: ManifestPart) -> ManifestPart:
-        """Write a part, unless there is one: the part that counts."""
+    def put_manifest_part(self, byte: int, part: ManifestPart) -> ManifestPart:
+        """Write a part of the manifest unless there is one, and return the part that counts."""
         value = {
             "chunks": [chunk.to_json() for chunk in part.chunks],
             "cursor": None if part.cursor is None else part.cursor.to_json(),
             **self._stamp,
         }
-        if self._store.put_new(self._root + _part_name(byte), _encode(value)):
+        if self._store.put_new(self._root + _manifest_part_name(byte), _encode(value)):
             return part
-        return self.find_part(byte) or part
+        return self.find_manifest_part(byte) or part
 
     def put_manifest(self, chunks: Sequence[Chunk]) -> None:
-        """Write the whole manifest: a JSON array, which a distributed Map reads."""
+        """Write the whole manifest, as the JSON array that a distributed Map reads."""
         self._store.put(
             self._root + "manifest.json", _encode([chunk.to_json() for chunk in chunks])
         )
 
     def find_manifest(self) -> tuple[Chunk, ...] | None:
-        """All chunks in order, or None when preflight is not done."""
+        """Read all chunks in order; None if preflight has not finished."""
         return self._read("manifest.json", _chunks)
 
     @property
     def manifest_name(self) -> str:
-        """The manifest's name in the store."""
+        """Name of the manifest in the store."""
         return self._root + "manifest.json"
 
     # Segments.
 
     def find_segment(self, chunk: int, start: int) -> Segment | None:
-        """The segment of a chunk that begins at a byte."""
+        """Read the segment of a chunk that begins at a byte; None if missing."""
         name = _segment_name(chunk, start)
         return self._read(name, self._segment_named(self._root + name))
 
     def segment_before(self, chunk: int, byte: int) -> Segment | None:
-        """The last segment of a chunk that begins before a byte."""
+        """Read the last segment of a chunk that begins before a byte."""
         start = self._start_before(_segments_of(chunk), byte)
         return None if start is None else self.find_segment(chunk, start)
 
     def put_segment(self, segment: Segment) -> Segment:
-        """Write a segment, unless there is one: the segment that counts."""
+        """Write a segment unless there is one, and return the segment that counts."""
         name = _segment_name(segment.chunk, segment.start.byte)
         value = {**segment.to_json(), **self._stamp}
         if self._store.put_new(self._root + name, _encode(value)):
@@ -211,22 +210,22 @@ class Ledger:
         return self.find_segment(segment.chunk, segment.start.byte) or segment
 
     def segment_names(self) -> list[str]:
-        """The names of all segments of the run."""
+        """List the names of all segments of the run."""
         return self._store.names(self._root + "chunks/")
 
     def segments(self, names: Sequence[str] | None = None) -> list[Segment]:
-        """The segments of these names, or all of the run."""
-        found = self.segment_names() if names is None else names
-        return self._read_each(found, self._segment_named)
+        """Read the segments of these names, or all segments of the run."""
+        names = self.segment_names() if names is None else names
+        return self._read_each(names, self._segment_named)
 
     # Attempts, in mode `insert`.
 
     def put_attempt(self, chunk: int, name: str) -> None:
-        """Write what an invocation may have put: the name says it (`ddbload.ledger.attempts`)."""
+        """Write an empty object whose name says which rows were sent (`ledger.attempts`)."""
         self._store.put(f"{self._root}{_attempts_of(chunk)}{self._mark}-{name}", b"")
 
     def attempt_names(self, chunk: int) -> list[str]:
-        """The names that the invocations of a chunk have given."""
+        """List the names that the invocations of a chunk wrote by `put_attempt`."""
         folder = self._root + _attempts_of(chunk)
         names = self._store.names(folder)
         own = f"{folder}{self._mark}-"
@@ -236,16 +235,16 @@ class Ledger:
 
     @property
     def _mark(self) -> str:
-        """The run's stamp, for names."""
+        """Hash of the run's stamp, which begins the names of attempts."""
         return hashlib.sha256(json.dumps(self._stamp, sort_keys=True).encode()).hexdigest()[:16]
 
     # Rejects.
 
     def put_rejects(self, chunk: int, start: int, end: int, lines: Sequence[bytes]) -> str:
-        """Write the rejects of a segment; their name.
+        """Write the rejects of a segment, and return their name.
 
-        The same rows give the same content, but for what DynamoDB refused: that may differ
-        from one invocation to the other, and then each keeps its own.
+        The same rows have the same rejects, except those that DynamoDB refused: if these differ
+        between two invocations, each keeps a file.
         """
         data = b"".join(lines)
         name = f"rejects/{chunk:05d}/{start}-{end}.jsonl"
@@ -258,21 +257,21 @@ class Ledger:
         return name
 
     def rejects(self, segments: Sequence[Segment]) -> Iterator[bytes]:
-        """The rejects of these segments, one JSON line after the other.
+        """Read the rejects of these segments as lines of JSON.
 
-        Raises `LedgerDamaged` where there are not as many as a segment counted.
+        Raises `LedgerDamaged` if there are not as many as a segment counted.
         """
         for first in range(0, len(segments), REJECTS_AT_ONCE):
-            some = segments[first : first + REJECTS_AT_ONCE]
-            names = [self._root + each.rejects for each in some if each.rejects is not None]
-            found = iter(self._store.get_all(names) if names else ())
-            for segment in some:
-                yield from self._reject_lines(segment, found)
+            group = segments[first : first + REJECTS_AT_ONCE]
+            names = [self._root + each.rejects for each in group if each.rejects is not None]
+            contents = iter(self._store.get_all(names) if names else ())
+            for segment in group:
+                yield from self._reject_lines(segment, contents)
 
-    def _reject_lines(self, segment: Segment, found: Iterator[bytes | None]) -> list[bytes]:
+    def _reject_lines(self, segment: Segment, contents: Iterator[bytes | None]) -> list[bytes]:
         lines: list[bytes] = []
         if segment.rejects is not None:
-            data = next(found)
+            data = next(contents)
             if data is None:
                 raise LedgerDamaged(f"{self._uri(segment.rejects)} is missing")
             lines = data.splitlines(keepends=True)
@@ -291,33 +290,39 @@ class Ledger:
 
     @property
     def rejects_uri(self) -> str:
-        """Where the rejects lie."""
+        """URI of the folder of rejects."""
         return self._uri("rejects/")
 
     # The end.
 
     def put_failure(self, failure: Failure) -> None:
-        """Leave word why a chunk failed. It counts while the chunk is not imported."""
+        """Write why a chunk failed; Report ignores it once the chunk is imported."""
         self._store.put(
             f"{self._root}failures/{failure.chunk:05d}.json", _encode(failure.to_json())
         )
 
     def failures(self) -> list[Failure]:
-        """What failed chunks left word of, in the chunks' order."""
+        """Read the failures of chunks, in the order of the chunks."""
         names = self._store.names(self._root + "failures/")
         return self._read_each(names, lambda _: Failure.from_json)
 
     def put_report(self, report: Report) -> str:
-        """Write the report; where it lies."""
+        """Write the report, and return its URI."""
         self._store.put(self._root + "report.json", _encode(report.to_json()))
         return self._uri("report.json")
 
     def find_report(self) -> Report | None:
-        """The last report, if the run came to one."""
-        return self._read("report.json", Report.from_json)
+        """Read the last report; None if missing or damaged.
+
+        A damaged report is no error: the segments prove the run.
+        """
+        try:
+            return self._read("report.json", Report.from_json)
+        except LedgerDamaged:
+            return None
 
     def _start_before(self, folder: str, byte: int) -> int | None:
-        """Find the last byte before another that an object of a folder is named by."""
+        """Find the greatest number below `byte` that names an object of a folder."""
         names = self._store.names(self._root + folder)
         stems = (name.rpartition("/")[2].removesuffix(".json") for name in names)
         starts = (int(stem) for stem in stems if stem.isdecimal())
@@ -331,15 +336,17 @@ class Ledger:
 
     def _owned(self, name: str, decode: Callable[[dict[str, Any]], T]) -> Callable[[Any], T]:
         """Make a decoder of objects that carry the run's stamp. It raises `LedgerDamaged`."""
-        # Looked up here and not while decoding: what keeps it from being read is no damage.
+        # Read before decoding: an error of the store is not a damaged object.
         stamp = self._stamp
 
         def decode_own(value: Any) -> T:
-            said = dict(value)
-            carried = {each: said.pop(each) for each in ("run", "configuration") if each in said}
-            found = decode(said)
+            fields = dict(value)
+            carried = {
+                each: fields.pop(each) for each in ("run", "configuration") if each in fields
+            }
+            decoded = decode(fields)
             self._require_own(name, carried == stamp)
-            return found
+            return decoded
 
         return decode_own
 
@@ -351,10 +358,10 @@ class Ledger:
             )
 
     def _segment_named(self, name: str) -> Callable[[Any], Segment]:
-        """Make a decoder of the segment of this name, and no other that was put in its place."""
+        """Make a decoder of a segment that also checks that its name fits its content."""
 
-        def decode(said: dict[str, Any]) -> Segment:
-            segment = Segment.from_json(said)
+        def decode(value: dict[str, Any]) -> Segment:
+            segment = Segment.from_json(value)
             if not name.endswith("/" + _segment_name(segment.chunk, segment.start.byte)):
                 raise ValueError(name)
             return segment
@@ -389,20 +396,11 @@ class Ledger:
             ) from None
 
 
-def in_order(chunk: Chunk, segments: dict[tuple[int, int], Segment]) -> list[Segment]:
-    """A chunk's segments, each beginning where the one before ends.
-
-    `segments` by chunk and start. What is not linked to the chunk's first byte counts nothing.
-    """
-    chain: list[Segment] = []
-    position = chunk.start
-    while position < chunk.end:
-        segment = segments.get((chunk.chunk, position))
-        if segment is None or not position < segment.end.byte <= chunk.end:
-            break
-        chain.append(segment)
-        position = segment.end.byte
-    return chain
+@contextmanager
+def temporary_ledger() -> Iterator[Ledger]:
+    """Make a ledger for a plan or a conversion, deleted afterwards."""
+    with tempfile.TemporaryDirectory(prefix="ddbload-") as folder:
+        yield Ledger(FolderStore(Path(folder)), "scratch")
 
 
 def _chunks(value: Any) -> tuple[Chunk, ...]:
@@ -411,7 +409,7 @@ def _chunks(value: Any) -> tuple[Chunk, ...]:
     return tuple(Chunk.from_json(each) for each in value)
 
 
-def _part_name(byte: int) -> str:
+def _manifest_part_name(byte: int) -> str:
     return f"manifest/{byte}.json"
 
 
@@ -419,7 +417,7 @@ def _page_name(listing: str, page: int) -> str:
     return f"listing/{listing}/{page:05d}.json"
 
 
-def _parts_name(chunk: Chunk) -> str:
+def _slices_name(chunk: Chunk) -> str:
     return f"parts/{chunk.start}-{chunk.end}.json"
 
 
@@ -437,18 +435,3 @@ def _attempts_of(chunk: int) -> str:
 
 def _encode(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
-
-
-def last_report(ledger: Ledger) -> Report | None:
-    """What the last attempt came to. A damaged report is none: the ledger proves the run."""
-    try:
-        return ledger.find_report()
-    except LedgerDamaged:
-        return None
-
-
-@contextmanager
-def temporary_ledger() -> Iterator[Ledger]:
-    """A ledger in a temporary folder."""
-    with tempfile.TemporaryDirectory(prefix="ddbload-") as folder:
-        yield Ledger(FolderStore(Path(folder)), "scratch")

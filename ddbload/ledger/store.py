@@ -1,4 +1,4 @@
-"""Where a ledger is kept: a folder on this machine, or a prefix in S3."""
+"""Stores that keep a ledger: a local folder, or a prefix in S3."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ if TYPE_CHECKING:
 
 
 READERS = 16
-"""Objects that are read from S3 at once."""
+"""Objects that are read from S3 concurrently."""
 
 
 class Store(Protocol):
-    """Named byte strings. Names are relative paths with slashes."""
+    """Store of byte strings by name. Names are relative paths with slashes."""
 
     def get(self, name: str) -> bytes | None:
-        """The content, or None when there is none."""
+        """Read an object; None if it does not exist."""
 
     def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
-        """The content of each, in order."""
+        """Read objects, in order."""
 
     def put(self, name: str, data: bytes) -> None:
-        """Write, over what there is. Readers see the old or the new content, whole."""
+        """Write or replace an object. Readers see either the old or the new content."""
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Write unless the name is taken; whether it was written. Of two at once, one wins."""
+        """Write an object unless it exists; True if written. Of two concurrent writes one wins."""
 
     def names(self, prefix: str) -> list[str]:
-        """All names that begin with `prefix`, sorted."""
+        """List all names that begin with `prefix`, sorted."""
 
     def uri(self, name: str) -> str:
-        """Where people find it."""
+        """Return the path or s3:// URI of an object."""
 
 
 class FolderStore:
-    """A folder. It is made when something is first written.
+    """Store in a local folder, which is created by the first write.
 
-    What was written when `put` or `put_new` returns is on the disk, and outlasts a loss of power.
-    Raises `LedgerUnwritable` for what cannot be written, `LedgerDamaged` for what cannot be read.
+    When `put` or `put_new` returns, the file is on the disk and survives a loss of power. Raises
+    `LedgerUnwritable` for a failed write, and `LedgerDamaged` for a failed read.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def get(self, name: str) -> bytes | None:
-        """The file's content."""
+        """Read a file."""
         try:
             return (self._root / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
@@ -64,11 +64,11 @@ class FolderStore:
             raise self._damaged(name, error) from None
 
     def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
-        """One after the other: a disk is not faster for being asked twice at once."""
+        """Read files one after the other: a disk does not gain from concurrent reads."""
         return map(self.get, names)
 
     def put(self, name: str, data: bytes) -> None:
-        """Write beside it, then rename."""
+        """Write a temporary file, then rename it."""
         temporary = self._write_beside(name, data)
         try:
             temporary.replace(self._root / name)
@@ -78,7 +78,7 @@ class FolderStore:
             raise self._unwritable(name, error) from None
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Write beside it, then link: that fails where the name is taken."""
+        """Write a temporary file, then link it: linking fails if the name exists."""
         temporary = self._write_beside(name, data)
         try:
             os.link(temporary, self._root / name)
@@ -93,17 +93,17 @@ class FolderStore:
             _remove(temporary)
 
     def names(self, prefix: str) -> list[str]:
-        """Names of files, temporary ones left out."""
+        """List the names of files, without temporary ones."""
         folder = self._root / prefix.rpartition("/")[0]
-        found = (
+        names = (
             path.relative_to(self._root).as_posix()
             for path in folder.rglob("*")
             if not path.name.startswith(".") and path.is_file()
         )
-        return sorted(name for name in found if name.startswith(prefix))
+        return sorted(name for name in names if name.startswith(prefix))
 
     def uri(self, name: str) -> str:
-        """The absolute path."""
+        """Return the absolute path."""
         return str((self._root / name).absolute())
 
     def _write_beside(self, name: str, data: bytes) -> Path:
@@ -123,7 +123,7 @@ class FolderStore:
             raise self._unwritable(name, error) from None
 
     def _sync_folder(self, name: str) -> None:
-        """Have a name that was just given outlast a loss of power."""
+        """Sync the folder of a file, so that its name survives a loss of power."""
         try:
             _sync((self._root / name).parent)
         except OSError as error:
@@ -134,7 +134,7 @@ class FolderStore:
 
     def _unwritable(self, name: str, error: OSError) -> LedgerDamaged | LedgerUnwritable:
         if isinstance(error, IsADirectoryError | NotADirectoryError | FileExistsError):
-            # Something else has the name.
+            # A folder has the file's name, or the reverse.
             return self._damaged(name, error)
         return LedgerUnwritable(
             f"the ledger cannot be written at {self.uri(name)}: {error.strerror}; make room or mend"
@@ -143,7 +143,7 @@ class FolderStore:
 
 
 class BucketStore:
-    """A prefix of an S3 bucket."""
+    """Store below a prefix of an S3 bucket."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class BucketStore:
         self._retry_policy = retry_policy
 
     def get(self, name: str) -> bytes | None:
-        """The object's content."""
+        """Read an object."""
 
         def read() -> bytes | None:
             answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
@@ -170,18 +170,21 @@ class BucketStore:
 
         try:
             return call_with_retries(
-                read, f"reading {self.uri(name)}", policy=self._retry_policy, expected=self._absent
+                read,
+                f"reading {self.uri(name)}",
+                policy=self._retry_policy,
+                expected=self._not_found,
             )
-        except _AbsentError:
+        except _NotFoundError:
             return None
 
     def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
-        """Several at once: a ledger of 20,000 segments must not take 20,000 round trips."""
+        """Read objects concurrently: 20,000 segments must not take 20,000 round trips."""
         with ThreadPoolExecutor(READERS) as pool:
             yield from pool.map(self.get, names)
 
     def put(self, name: str, data: bytes) -> None:
-        """Write, over what there is."""
+        """Write or replace an object."""
         call_with_retries(
             lambda: self._client.put_object(
                 Bucket=self._bucket, Key=self._prefix + name, Body=data
@@ -193,8 +196,8 @@ class BucketStore:
     def put_new(self, name: str, data: bytes) -> bool:
         """Write with If-None-Match.
 
-        An answer that was lost and is asked for again says that the name is taken, so what
-        is there is compared.
+        If the answer to a successful write is lost, the retry finds the name taken: then the
+        content decides.
         """
         tries = 0
 
@@ -208,14 +211,17 @@ class BucketStore:
 
         try:
             return call_with_retries(
-                write, f"writing {self.uri(name)}", policy=self._retry_policy, expected=self._taken
+                write,
+                f"writing {self.uri(name)}",
+                policy=self._retry_policy,
+                expected=self._name_taken,
             )
-        except _TakenError:
+        except _NameTakenError:
             return tries > 1 and self.get(name) == data
 
     def names(self, prefix: str) -> list[str]:
-        """Keys under the store's prefix, without it."""
-        found: list[str] = []
+        """List keys below the store's prefix, which is removed from them."""
+        names: list[str] = []
         token: Any = {}
 
         def read() -> Any:
@@ -225,35 +231,35 @@ class BucketStore:
 
         while True:
             page = call_with_retries(read, f"listing {self.uri(prefix)}", policy=self._retry_policy)
-            found += [each["Key"][len(self._prefix) :] for each in page.get("Contents", ())]
+            names += [each["Key"][len(self._prefix) :] for each in page.get("Contents", ())]
             if not page.get("IsTruncated"):
-                return sorted(found)
+                return sorted(names)
             token = {"ContinuationToken": page["NextContinuationToken"]}
 
     def uri(self, name: str) -> str:
-        """The s3:// URI."""
+        """Return the s3:// URI."""
         return f"s3://{self._bucket}/{self._prefix}{name}"
 
-    def _absent(self, meant: AwsFailure) -> Exception | None:
-        if meant.code == "NoSuchBucket":
+    def _not_found(self, failure: AwsFailure) -> Exception | None:
+        if failure.code == "NoSuchBucket":
             return SourceNotFound(f"the ledger's bucket {self._bucket} does not exist")
-        return _AbsentError() if meant.code in ("NoSuchKey", "404") else None
+        return _NotFoundError() if failure.code in ("NoSuchKey", "404") else None
 
     @staticmethod
-    def _taken(meant: AwsFailure) -> Exception | None:
-        return _TakenError() if meant.status == 412 else None
+    def _name_taken(failure: AwsFailure) -> Exception | None:
+        return _NameTakenError() if failure.status == 412 else None
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it, so that they outlast a loss of power."""
+    """Create a folder and its parents, so that they survive a loss of power."""
     missing = []
-    above = folder
-    while not above.is_dir() and above != above.parent:
-        missing.append(above)
-        above = above.parent
+    parent = folder
+    while not parent.is_dir() and parent != parent.parent:
+        missing.append(parent)
+        parent = parent.parent
     folder.mkdir(parents=True, exist_ok=True)
-    for made in missing:
-        _sync(made.parent)
+    for created in missing:
+        _sync(created.parent)
 
 
 def _sync(folder: Path) -> None:
@@ -269,9 +275,9 @@ def _remove(temporary: Path) -> None:
         temporary.unlink()
 
 
-class _AbsentError(Exception):
+class _NotFoundError(Exception):
     pass
 
 
-class _TakenError(Exception):
+class _NameTakenError(Exception):
     pass

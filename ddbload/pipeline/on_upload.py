@@ -8,7 +8,7 @@ from typing import Any
 from ddbload.contracts.results import DONE
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import ExecutionExists
-from ddbload.ledger.ledger import Ledger, last_report
+from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.executions import Executions
 
@@ -48,6 +48,6 @@ def on_upload(
 
 
 def _outcome(ledger: Ledger) -> str:
-    report = last_report(ledger)
+    report = ledger.find_report()
     loaded = report is not None and report.status in DONE
     return LOADED_BEFORE if loaded else STARTED_BEFORE

@@ -35,7 +35,7 @@ from ddbload.errors import (
     RunNotFound,
     TooManyRejects,
 )
-from ddbload.ledger.ledger import Ledger, in_order, last_report
+from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.table_description import require_same_table
 
@@ -96,7 +96,7 @@ def current_report(run: str, context: LedgerContext) -> Report:
     """What the ledger says of a run now, in the words of its last report. Writes nothing."""
     ledger = context.ledger(run)
     record = ledger.record()
-    last = last_report(ledger)
+    last = ledger.find_report()
     found = reconcile(record, ledger, context.now() - record.created if last is None else 0.0)
     found = _with_rejects_checked(found, ledger)
     if last is None:
@@ -150,7 +150,7 @@ def _checked(record: RunRecord, ledger: Ledger, context: LedgerContext) -> Repor
 
 def done_before(ledger: Ledger) -> Report | None:
     """The report of a run that is done, where the ledger still proves it. Writes nothing."""
-    last = last_report(ledger)
+    last = ledger.find_report()
     if last is None or last.status not in DONE:
         return None
     found = _with_rejects_checked(reconcile(ledger.record(), ledger, last.seconds), ledger)
@@ -229,7 +229,23 @@ def counted_segments(ledger: Ledger) -> list[Segment]:
 def chunk_segments(ledger: Ledger, chunks: Sequence[Chunk]) -> list[list[Segment]]:
     """For each chunk, its segments in order: those that count."""
     segments = {(each.chunk, each.start.byte): each for each in ledger.segments()}
-    return [in_order(chunk, segments) for chunk in chunks]
+    return [_linked_segments(chunk, segments) for chunk in chunks]
+
+
+def _linked_segments(chunk: Chunk, segments: dict[tuple[int, int], Segment]) -> list[Segment]:
+    """Chain a chunk's segments: each begins where the one before ends; others do not count.
+
+    `segments`: by chunk and start byte.
+    """
+    chain: list[Segment] = []
+    position = chunk.start
+    while position < chunk.end:
+        segment = segments.get((chunk.chunk, position))
+        if segment is None or not position < segment.end.byte <= chunk.end:
+            break
+        chain.append(segment)
+        position = segment.end.byte
+    return chain
 
 
 def _status(error: Failure | None, rows: RowCounts) -> str:

@@ -15,7 +15,7 @@ from typing import Self
 from ddbload.contracts.results import DONE, INTERRUPTED, Heartbeat, Report, RowCounts
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError
-from ddbload.ledger.ledger import Ledger, last_report
+from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.report import as_last_told, reconcile
 
@@ -162,7 +162,7 @@ def run_state(record: RunRecord, context: Context) -> RunState:
     # The heartbeat is read first: if the run ends meanwhile, its report is seen below.
     heartbeat = ledger.find_heartbeat()
     now = context.now()
-    last = last_report(ledger)
+    last = ledger.find_report()
     found = reconcile(record, ledger, now - record.created)
     if heartbeat is not None and is_alive(heartbeat, now):
         if heartbeat.rows.read >= found.rows.read:

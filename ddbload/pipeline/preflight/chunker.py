@@ -151,7 +151,7 @@ class Chunker:
         chunk = Chunk(self._number, start.byte, end.byte, start.line)
         if self._record.objects is not None:
             parts = self._parts if part is None else [*self._parts, part]
-            self._ledger.put_parts(chunk, parts)
+            self._ledger.put_slices(chunk, parts)
         self._chunks.append(chunk)
         self._number += 1
         self._start, self._first = end, self._now

@@ -45,15 +45,15 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
     else:
         ledger = context.ledger(check_run_id(task.run))
         record, cursor = ledger.record(), task.cursor
-        before = ledger.part_before(cursor.byte)
+        before = ledger.manifest_part_before(cursor.byte)
         if before is None or before.cursor != cursor:
             raise InvalidPayload(
                 f"the cursor, byte {cursor.byte}, line {cursor.line}, is not where an earlier"
                 " invocation of preflight stopped: no row may begin there"
             )
-    part = ledger.find_part(cursor.byte)
+    part = ledger.find_manifest_part(cursor.byte)
     if part is None:
-        part = ledger.put_part(cursor.byte, Chunker(record, ledger, context).run(cursor))
+        part = ledger.put_manifest_part(cursor.byte, Chunker(record, ledger, context).run(cursor))
     chunks = cursor.chunk + len(part.chunks)
     if part.cursor is None:
         record = _join(record, ledger)
@@ -77,7 +77,7 @@ def _joined(record: RunRecord, ledger: Ledger) -> list[Chunk]:
     """The chunks of all the manifest's parts."""
     chunks: list[Chunk] = []
     byte = record.data_start.byte
-    while (part := ledger.find_part(byte)) is not None:
+    while (part := ledger.find_manifest_part(byte)) is not None:
         chunks += part.chunks
         if part.cursor is None:
             break

@@ -68,7 +68,7 @@ def create_or_load_run(run: str, payload: Payload, ledger: Ledger, context: Cont
     """
     earlier = ledger.find_record()
     record = prepare_run(run, payload, ledger, context, earlier).record
-    if earlier is None and ledger.begin(record):
+    if earlier is None and ledger.put_new_record(record):
         return record
     existing = ledger.record()
     _check_same_configuration(existing, record)

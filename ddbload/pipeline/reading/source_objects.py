@@ -159,7 +159,7 @@ def _chunk_slices(
     record: RunRecord, chunk: Chunk, start: Cursor, ledger: Ledger
 ) -> list[ObjectSlice]:
     if record.objects is not None:
-        return [each for each in ledger.parts(chunk) if each.end > start.byte]
+        return [each for each in ledger.slices(chunk) if each.end > start.byte]
     assert record.size is not None, "preflight wrote the size"  # noqa: S101
     first = record.data_start
     size = record.size - first.byte

@@ -234,7 +234,7 @@ def test_chunks_longer_than_an_invocation_are_cut_short(seconds):
 def test_a_result_says_where_to_go_on():
     world = ticking(ROWS, 10)
     first = world.preflight_step(context=world.context(0.5))
-    chunks = world.ledger.find_part(5).chunks
+    chunks = world.ledger.find_manifest_part(5).chunks
     last = chunks[-1]
     assert first.cursor == PreflightCursor(last.end, first.cursor.line, last.chunk + 1)
     assert first.chunks == len(chunks)

@@ -398,7 +398,7 @@ def test_an_unknown_field_is_named(world, name):
     inner = inner[0] if isinstance(inner, list) else inner
     inner["more"] = 1
     world.write_json(name, value)
-    read = world.report if name != "manifest/5.json" else lambda: world.ledger.find_part(5)
+    read = world.report if name != "manifest/5.json" else lambda: world.ledger.find_manifest_part(5)
     with pytest.raises(errors.LedgerDamaged):
         read()
 

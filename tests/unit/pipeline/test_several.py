@@ -145,7 +145,7 @@ def test_small_objects_share_chunks_and_large_ones_are_cut(monkeypatch):
     world = Many(files=small | large, options={"chunk_bytes": 2000})
     world.run()
     chunks = world.manifest
-    parts = [world.ledger.parts(chunk) for chunk in chunks]
+    parts = [world.ledger.slices(chunk) for chunk in chunks]
     assert [len(each) for each in parts[:4]] == [30, 30, 30, 10]
     assert all(len(each) == 1 for each in parts[4:])
     assert len(chunks) == 8

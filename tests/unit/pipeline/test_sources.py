@@ -290,7 +290,7 @@ def test_small_parquet_files_are_read_whole_to_be_listed_and_to_be_cut():
     world.preflight()
     # The first one is looked at before.
     assert asked.count("get_object") <= 2 * 20 + 5
-    assert len(world.ledger.parts(world.manifest[0])) == 20
+    assert len(world.ledger.slices(world.manifest[0])) == 20
 
 
 def test_parquet_continued_within_a_row_group():

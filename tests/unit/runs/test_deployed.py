@@ -9,7 +9,6 @@ import pytest
 from ddbload.contracts.results import Failure
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import InvalidPayload, RunNotFound, SourceNotFound
-from ddbload.ledger.ledger import last_report
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import current_report
 from tests.unit.pipeline.machine import caught, execute, report
@@ -40,7 +39,7 @@ def test_a_whole_run(world):
     assert outcome["chunks"] == outcome["chunks_done"] == len(world.manifest) > 3
     assert len(world.items) == ROWS
     assert world.ledger.find_execution() == f"arn:of:{RUN}"
-    assert last_report(world.ledger).status == "SUCCEEDED"
+    assert world.ledger.find_report().status == "SUCCEEDED"
 
 
 @pytest.mark.parametrize("data", [b"", b"id,n\n", b"\xef\xbb\xbf"])
@@ -75,7 +74,7 @@ def test_a_scan_that_fails_is_told_by_the_report(world):
     world = World(b'id,n\na,1\nb,"never closed\n')
     outcome = execute(world, world.payload, RUN)
     assert outcome["error"]["name"] == "UnterminatedQuote"
-    assert last_report(world.ledger).error.name == "UnterminatedQuote"
+    assert world.ledger.find_report().error.name == "UnterminatedQuote"
     assert current_report(RUN, world.context()).error.name == "UnterminatedQuote"
 
 
@@ -108,7 +107,7 @@ def test_what_was_caught_when_all_was_imported_is_reported_too(world):
     error = {"Error": "States.ResultWriterFailed", "Cause": "words"}
     outcome = report(world, {**result.to_json(), "error": error})
     assert (outcome["status"], outcome["rows"]["written"]) == ("FAILED", ROWS)
-    assert last_report(world.ledger).error.name == "ResultWriterFailed"
+    assert world.ledger.find_report().error.name == "ResultWriterFailed"
     assert execute(world, {"run": {"resume_of": RUN}}, "again")["status"] == "SUCCEEDED"
 
 
@@ -132,7 +131,7 @@ def test_a_chunk_s_own_error_is_worth_more_than_the_map_s(world):
 
 def test_what_preflight_failed_of_is_told_and_no_chunk_s_failure_of_an_earlier_execution(world):
     execute(world, world.payload, RUN, lost=frozenset({1}), killed={2: "Lambda.Unknown"})
-    assert last_report(world.ledger).error.name == "Lambda.Unknown"
+    assert world.ledger.find_report().error.name == "Lambda.Unknown"
     outcome = execute(world, {**named(world), "types": {}}, "again")
     assert (outcome["status"], outcome["error"]["name"]) == ("FAILED", "RunMismatch")
     assert "began with another types" in outcome["error"]["message"]
@@ -230,7 +229,7 @@ def test_resume_reads_the_version_that_the_run_began_with(world):
     world.overwrite(FILE.replace(b"k0", b"q0"))
     outcome = execute(world, {"run": {"resume_of": RUN}}, "again")
     assert (outcome["run"], outcome["error"]["name"]) == (RUN, "SourceChanged")
-    assert last_report(world.ledger).error.name == "SourceChanged"
+    assert world.ledger.find_report().error.name == "SourceChanged"
 
 
 def test_resume_of_a_versioned_object_that_was_overwritten():
