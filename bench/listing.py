@@ -39,20 +39,20 @@ SETTINGS = {
 }
 
 
-def list_with_ddbload(requests: int) -> Iterator[str]:
+def list_with_ddbload() -> Iterator[str]:
     """List keys with `ddbload.source.s3_listing.list_objects`."""
     from ddbload.aws.clients import Clients
     from ddbload.source.s3_listing.list_objects import list_objects
 
     clients = Clients()
     signer = clients.s3_signer(BUCKET)
-    found = list_objects(clients.s3, BUCKET, PREFIX, signer=signer, requests=requests)
+    found = list_objects(clients.s3, BUCKET, PREFIX, signer=signer)
     yield ""
     for each in found:
         yield each.key
 
 
-def list_with_paginator(_: int) -> Iterator[str]:
+def list_with_paginator() -> Iterator[str]:
     """List keys with boto3's paginator."""
     import boto3
 
@@ -64,16 +64,14 @@ def list_with_paginator(_: int) -> Iterator[str]:
 
 
 VARIANTS = {
-    "boto3 paginator": (list_with_paginator, 1),
-    "ddbload, page by page": (list_with_ddbload, 1),
-    "ddbload": (list_with_ddbload, 16),
+    "boto3 paginator": list_with_paginator,
+    "ddbload": list_with_ddbload,
 }
 
 
 def measure_listing(name: str) -> dict[str, Any]:
     """Measure one listing in this process."""
-    variant, requests = VARIANTS[name]
-    keys = variant(requests)
+    keys = VARIANTS[name]()
     next(keys)
     digest = hashlib.sha256()
     count = 0

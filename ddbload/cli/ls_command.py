@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LINES_PER_WRITE = 1000
 
 
-@click.command("ls", cls=GroupedCommand, short_help="List objects in S3, in parallel.")
+@click.command("ls", cls=GroupedCommand, short_help="List objects in S3.")
 @click.argument("place")
 @input_option(
     "--folders",
@@ -30,14 +30,6 @@ _LINES_PER_WRITE = 1000
     help="List one level: objects and folders directly under PLACE; folders end with /.",
 )
 @input_option("--after", metavar="KEY", help="List only keys that sort after KEY.")
-@input_option(
-    "--requests",
-    metavar="N",
-    type=click.IntRange(1, 256),
-    default=16,
-    show_default=True,
-    help="List requests in flight.",
-)
 @output_option(
     "--long", "-l", "is_long", is_flag=True, help="Show size, time and storage class as well."
 )
@@ -54,7 +46,6 @@ def ls_command(
     folders: bool,
     after: str | None,
     only_count: bool,
-    requests: int,
     as_json: bool,
     aws: AwsSettings,
 ) -> int:
@@ -64,7 +55,7 @@ def ls_command(
     match characters except /, ** matches any characters, [..] one of those listed.
     """
     bucket, name = _parse_place(place)
-    found = _list(bucket, name, folders, after, requests, aws)
+    found = _list(bucket, name, folders, after, aws)
     try:
         if only_count:
             click.echo(_count(found, as_json))
@@ -85,7 +76,7 @@ def _parse_place(place: str) -> tuple[str, str]:
 
 
 def _list(
-    bucket: str, name: str, folders: bool, after: str | None, requests: int, aws: AwsSettings
+    bucket: str, name: str, folders: bool, after: str | None, aws: AwsSettings
 ) -> Generator[ListedObject | ListedFolder]:
     from ddbload.aws.clients import Clients
     from ddbload.source.catalogs.globs import Glob, has_wildcards
@@ -102,9 +93,7 @@ def _list(
         yield from list_level(clients.s3, bucket, name, signer=signer)
         return
     prefix = name if glob is None else glob.prefix
-    objects = list_objects(
-        clients.s3, bucket, prefix, signer=signer, after=after, requests=requests
-    )
+    objects = list_objects(clients.s3, bucket, prefix, signer=signer, after=after)
     try:
         if glob is None:
             yield from objects

@@ -1,4 +1,4 @@
-"""A store that lists, for who asks in any order and is answered in any."""
+"""A fake `S3RequestLoop` that responses requests for pages of a listing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import quote_plus
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.http_client.http1 import Response
-from ddbload.source.s3_listing.parallel_listing import PageRequest
+from ddbload.source.s3_listing.list_objects import PageRequest
 from ddbload.source.s3_requests import S3Request
 
 ENTRY = (
@@ -20,7 +20,7 @@ ENTRY = (
 
 
 def page_of(keys: Iterable[str], token: str | None = None, more: str = "") -> bytes:
-    """A page as S3 writes it; the size of each object is that of its key."""
+    """Write a page as S3 does; an object's size is the length of its key."""
     entries = "".join(ENTRY.format(quote_plus(key, safe="/"), "e", len(key)) for key in keys)
     told = "" if token is None else f"<NextContinuationToken>{token}</NextContinuationToken>"
     return (
@@ -32,10 +32,10 @@ def page_of(keys: Iterable[str], token: str | None = None, more: str = "") -> by
 
 
 class Lister:
-    """Its keys, in pages of `size`. Answers come in a random order, some tokens before them.
+    """Request loop over a store with `keys`, in pages of `size`.
 
-    `ignores_after`: it knows of no start-after. `order`: how it sorts.
-    `is_prompt`: all answers come together, so that `rounds` is how often somebody waited.
+    Responses come in a random order, some continuation tokens before their pages, and some twice.
+    `ignores_after`: the store ignores start-after. `order`: its sort key.
     """
 
     def __init__(
@@ -44,52 +44,46 @@ class Lister:
         *,
         seed: int = 0,
         size: int = 3,
-        connections: int = 6,
+        connections: int = 2,
         ignores_after: bool = False,
         order: Any = None,
-        is_prompt: bool = False,
     ) -> None:
         self.keys = sorted(set(keys), key=order or str.encode)
         self.rng = random.Random(seed)
         self.size, self.connections = size, connections
         self.ignores_after = ignores_after
         self.order = order
-        self.asked: list[dict[str, str]] = []
-        self.at_once = self.rounds = 0
-        self.is_prompt = is_prompt
-        self._under_way: list[S3Request] = []
+        self.queries: list[dict[str, str]] = []
+        self.max_in_flight = 0
+        self._in_flight: list[S3Request] = []
 
     def free(self) -> int:
-        return self.connections - len(self._under_way)
+        return self.connections - len(self._in_flight)
 
-    def send(self, job: S3Request) -> None:
+    def send(self, request: S3Request) -> None:
         assert self.free() > 0
-        assert isinstance(job, PageRequest)
-        self.asked.append(dict(job.query))
-        self._under_way.append(job)
-        self.at_once = max(self.at_once, len(self._under_way))
+        assert isinstance(request, PageRequest)
+        self.queries.append(dict(request.query))
+        self._in_flight.append(request)
+        self.max_in_flight = max(self.max_in_flight, len(self._in_flight))
 
-    def retry(self, job: S3Request, failure: AwsFailure) -> None:
+    def retry(self, request: S3Request, failure: AwsFailure) -> None:
         raise AssertionError(failure)
 
     def wait(self) -> tuple[list[tuple[S3Request, Any]], list[tuple[S3Request, Response]]]:
-        assert self._under_way, "nothing is asked for, so nothing will come"
-        self.rounds += 1
-        peeked, answers = [], []
-        count = len(self._under_way)
-        for job in self.rng.sample(
-            self._under_way, count if self.is_prompt else self.rng.randint(1, count)
-        ):
-            assert isinstance(job, PageRequest)
-            body, token = self.page(job.query)
-            is_glimpse = not self.is_prompt and self.rng.random() < 0.5
-            if token is not None and is_glimpse:
-                # Again and again, as where a page is lost and sent anew.
-                peeked.append((job, token))
+        assert self._in_flight, "no request is in flight"
+        peeked, responses = [], []
+        count = len(self._in_flight)
+        for request in self.rng.sample(self._in_flight, self.rng.randint(1, count)):
+            assert isinstance(request, PageRequest)
+            body, token = self.page(request.query)
+            if token is not None and self.rng.random() < 0.5:
+                # Maybe more than once, as after a lost response.
+                peeked.append((request, token))
                 continue
-            self._under_way.remove(job)
-            answers.append((job, Response(200, {}, body, keep_alive=True)))
-        return peeked, answers
+            self._in_flight.remove(request)
+            responses.append((request, Response(200, {}, body, keep_alive=True)))
+        return peeked, responses
 
     def page(self, query: Any) -> tuple[bytes, str | None]:
         assert query["list-type"] == "2"

@@ -15,7 +15,6 @@ from ddbload.source.s3_listing.list_page import (
     BadPage,
     ListedFolder,
     ListedObject,
-    is_sorted,
     read_page,
     token_of,
 )
@@ -171,13 +170,3 @@ def test_a_token_is_seen_before_its_page_is_whole():
     assert token_of(part(body[: end - 1])) is None
     assert token_of(part(body.replace(b"+", b"&amp;"))) is None
     assert token_of(part(body.replace(b"+", "é".encode()))) is None
-
-
-def test_the_order_is_that_of_utf_8():
-    keys = ["a", "b", "z", "é", "퟿", "\ue000", "￼", "\U0001f600"]
-    assert sorted(keys, key=str.encode) == sorted(keys) == keys
-    objects = [ListedObject(key, 1, "", "", "") for key in keys]
-    assert is_sorted(objects)
-    assert is_sorted([])
-    assert not is_sorted(objects[::-1])
-    assert not is_sorted([objects[0], objects[0]])

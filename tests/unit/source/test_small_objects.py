@@ -103,3 +103,17 @@ def test_a_listing_through_a_client(s3):
     assert {(each.size, each.storage_class) for each in found} == {(1, "STANDARD")}
     assert all(len(each.modified) == len("2026-11-21T20:08:00.000Z") for each in found)
     assert [each.key for each in list_objects(s3, "many", "in/", after=keys[2050])] == keys[2051:]
+
+
+def test_list_objects_skips_keys_that_a_store_returns_despite_start_after(s3):
+    class IgnoringStartAfter:
+        def list_objects_v2(self, StartAfter: str, **parameters: Any) -> Any:  # noqa: N803
+            assert StartAfter == "05"
+            return s3.list_objects_v2(**parameters)
+
+    client: Any = IgnoringStartAfter()
+    keys = [each.key for each in list_objects(s3, "b")]
+    assert "05" in keys
+    assert [each.key for each in list_objects(client, "b", after="05")] == [
+        key for key in keys if key > "05"
+    ]
