@@ -50,7 +50,7 @@ def page(plan: Value) -> RenderableType:
     if plan["price"]:
         parts += _section("Price", _price(plan["price"]))
     if plan["time"] and plan["time"]["prewarm"]:
-        parts += _section("More capacity first", _prewarm(plan["time"]))
+        parts += _section("Raise capacity first", _prewarm(plan["time"]))
     if plan["warnings"]:
         texts = [each["message"] for each in plan["warnings"]]
         parts += _section("Before you begin", _list(texts, "yellow"))
@@ -76,7 +76,7 @@ def _verdict(plan: Value) -> Text:
         return Text(f"would fail: {plan['error']['name']}", style)
     total = f"about {rows['total']:,}" if rows["estimated"] else f"{rows['total']:,}"
     if rows["rejected"]:
-        of = f"{rows['read']:,} rows" + (" that were read" if rows["estimated"] else "")
+        of = f"{rows['read']:,} rows" + (" read" if rows["estimated"] else "")
         return Text(f"{rows['rejected']:,} of {of} would be rejected", style)
     return Text(f"all of {total} rows can be loaded", style)
 
@@ -115,10 +115,10 @@ def _source(source: Value) -> str:
     if source["objects"] and source["objects"] > 1:
         said.append(f"{source['objects']:,} objects")
     if source["chunks"]:
-        one = "one chunk, since it cannot be split" if not source["splits"] else "one chunk"
+        one = "one chunk (cannot be split)" if not source["splits"] else "one chunk"
         said.append(one if source["chunks"] == 1 else f"{source['chunks']:,} chunks")
     if not source["complete"] and source["bytes"]:
-        said.append(f"{_bytes(source['bytes_read'])} were read")
+        said.append(f"{_bytes(source['bytes_read'])} read")
     return ", ".join(said)
 
 
@@ -138,19 +138,18 @@ def _dialect(dialect: Value) -> str:
 
 def _keys(keys: Value, sampled: str) -> str:
     about = "" if keys["exact"] else "about "
-    said = f"{', '.join(keys['attributes'])}: {about}{keys['distinct']:,} different{sampled}"
+    said = f"{', '.join(keys['attributes'])}: {about}{keys['distinct']:,} distinct{sampled}"
     if keys["repeated"]:
-        said += f"; keys that come more than once: {about}{keys['repeated']:,}, with"
-        said += f" {about}{keys['extra_rows']:,} rows too many"
+        said += f" in {keys['rows']:,} rows; keys with several rows: {about}{keys['repeated']:,}"
     else:
-        said += ", none twice" if keys["exact"] else ", none seen twice"
+        said += ", no duplicates" if keys["exact"] else ", no duplicates seen"
     if not keys["exact"]:
-        said += f" (an estimate, give or take {2 * keys['error']:.1%})"
+        said += f" (estimate, ±{2 * keys['error']:.1%})"
     if keys["sorted"] != "no":
         said += f"; {keys['sorted']}"
     hottest = keys["hottest"]
     if hottest is not None and hottest["share"] >= 0.001:
-        said += f"; the most frequent has {hottest['share']:.1%} of the rows"
+        said += f"; the largest partition key has {hottest['share']:.1%} of the rows"
     return said
 
 
@@ -257,10 +256,10 @@ def _price(price: Value) -> RenderableType:
         table.add_row(line["service"], _dollars(line["dollars"]), line["how"])
     paid = " (provisioned capacity is paid for anyway)" if price["billing"] == "provisioned" else ""
     table.add_row(
-        Text("together", "bold"),
+        Text("total", "bold"),
         Text(_dollars(price["total"]), "bold"),
         f"{price['region']}'s list prices of {price['prices_of']}{paid}; then"
-        f" {_dollars(price['storage_month'])} a month for storage",
+        f" {_dollars(price['storage_month'])} per month for storage",
     )
     return table
 

@@ -1,4 +1,4 @@
-"""What somebody should know before an import begins."""
+"""Warnings of a plan: risks of an import that its user should know in advance."""
 
 from __future__ import annotations
 
@@ -10,15 +10,22 @@ from typing import Any
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import DELETE, PUT
 from ddbload.plan import hot_partitions, price
-from ddbload.plan.capacity import HOT_TABLE, LONG_SECONDS, Limit, hot_index, of_capacity
+from ddbload.plan.capacity import (
+    HOT_TABLE,
+    LONG_SECONDS,
+    Limit,
+    hot_index_limit,
+    slowest_capacity_limit,
+)
 from ddbload.plan.survey import Survey
 from ddbload.plan.table_facts import TableFacts
 
-TOGETHER = 0.5
+ADJACENT_SHARE = 0.5
+"""Share of rows that follow one of the same partition key, above which a plan warns."""
 COLLECTION_BYTES = 10 * 1024**3
-"""Of all items of one partition key, where there is a local index."""
+"""DynamoDB's limit for all items of a partition key in a table with a local index."""
 MILLISECONDS = 1e11
-"""No time in seconds is as late as this for the next 3,000 years."""
+"""Smallest number taken for milliseconds; as seconds it is 3,000 years away."""
 _PERMISSIONS = {
     "recovery": "dynamodb:DescribeContinuousBackups",
     "time_to_live": "dynamodb:DescribeTimeToLive",
@@ -27,21 +34,21 @@ _PERMISSIONS = {
 
 @dataclass(frozen=True, slots=True)
 class PlanWarning:
-    """A warning."""
+    """Warning of a plan."""
 
     code: str
-    """For programs: docs/plan.md lists them."""
+    """Stable name; docs/plan.md lists them all."""
     message: str
 
     def to_json(self) -> dict[str, Any]:
-        """An entry of a plan's `warnings`."""
+        """Return the entry of a plan's `warnings`."""
         return {"code": self.code, "message": self.message}
 
 
-def warnings_of(
+def list_warnings(
     record: RunRecord, facts: TableFacts, survey: Survey, limits: Sequence[Limit], now: float
 ) -> list[PlanWarning]:
-    """All of them, the gravest first."""
+    """List all warnings, the most serious first."""
     return [
         *_table(record, facts, survey),
         *_capacity(facts, limits),
@@ -58,7 +65,7 @@ def _table(record: RunRecord, facts: TableFacts, survey: Survey) -> Iterator[Pla
         gigabytes = (facts.bytes or 0) / 1e9
         yield PlanWarning(
             "recovery_off",
-            "point-in-time recovery is off, so nothing brings the table back as it is now. To"
+            "point-in-time recovery is off, so the table's present state cannot be restored. To"
             f" turn it on: aws dynamodb update-continuous-backups --table-name {name}"
             " --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"
             f" (${price.RECOVERY_GB_MONTH:.2f} a GB and month; the table has {gigabytes:,.1f} GB)",
@@ -68,37 +75,39 @@ def _table(record: RunRecord, facts: TableFacts, survey: Survey) -> Iterator[Pla
         yield PlanWarning(
             "table_not_empty",
             f"the table has about {facts.items:,} items (DynamoDB counts every six hours), and a"
-            f" row {what} the item of the same key; what that costs depends on both",
+            f" row {what} the item with the same key; the price depends on the larger of both",
         )
     if facts.stream is not None:
         yield PlanWarning(
             "stream_on",
-            f"the table has a stream ({facts.stream}): whatever reads it, such as a function,"
-            f" gets {survey.sizes.count:,} changes as fast as they are written",
+            f"the table has a stream ({facts.stream}): its readers, such as a function, get"
+            f" {survey.sizes.count:,} changes as fast as they are written",
         )
     if facts.replicas:
         yield PlanWarning(
             "global_table",
-            f"the table is replicated to {', '.join(facts.replicas)}: each write is billed there,"
-            " too, and the price has it; their capacity must suffice as well",
+            f"the table is replicated to {', '.join(facts.replicas)}: each write is billed there"
+            " as well, which the price includes; their capacity must suffice, too",
         )
     if facts.region != price.REGION:
         yield PlanWarning(
             "other_region",
-            f"the table is in {facts.region}, and the prices are those of {price.REGION}",
+            f"the table is in {facts.region}, but prices are those of {price.REGION}",
         )
 
 
 def _capacity(facts: TableFacts, limits: Sequence[Limit]) -> Iterator[PlanWarning]:
-    slowest = of_capacity(limits)
+    slowest = slowest_capacity_limit(limits)
     if slowest is None or facts.on_demand or slowest.seconds <= LONG_SECONDS:
         return
-    minutes = f"{slowest.seconds / 60:,.0f} minutes" if math.isfinite(slowest.seconds) else "ever"
+    duration = (
+        f"for {slowest.seconds / 60:,.0f} minutes" if math.isfinite(slowest.seconds) else "forever"
+    )
     yield PlanWarning(
         "provisioned_low",
         f"{slowest.per_second:,.0f} write capacity units are provisioned for the {slowest.what}:"
-        f" the import takes {minutes} of all of them, and leaves none for others; raise"
-        " the capacity first, or hold the import back with --max-wcu",
+        f" the import uses all of them {duration}, and leaves none for others; raise the"
+        " capacity first, or limit the import with --max-wcu",
     )
 
 
@@ -108,34 +117,35 @@ def _keys(record: RunRecord, survey: Survey, limits: Sequence[Limit]) -> Iterato
         about = "" if keys.exact else "about "
         yield PlanWarning(
             "duplicate_keys",
-            f"keys that come more than once: {about}{keys.repeated:,}, with"
-            f" {about}{keys.extra_rows:,} rows too many. Of each one row stays, and not surely the"
-            " last: --mode last-wins sees to that",
+            f"keys with several rows: {about}{keys.repeated:,} ({keys.rows:,} rows,"
+            f" {about}{keys.distinct:,} distinct keys). One row of each key stays, and not"
+            " necessarily the last one: --mode last-wins keeps the last",
         )
-    told = _hot(survey.hot, HOT_TABLE, limits)
-    if told is not None and len(table.keys) > 1:
+    share = _limiting_share(survey.hot, HOT_TABLE, limits)
+    if share is not None and len(table.keys) > 1:
         yield PlanWarning(
             "hot_key",
-            f"one partition key ({table.keys[0].name}) has {told:.0%} of the rows, and takes"
-            " 1,000 write units a second at most",
+            f"one partition key ({table.keys[0].name}) has {share:.0%} of the rows, and"
+            " accepts at most 1,000 write units a second",
         )
     if (
-        survey.order.together > TOGETHER
+        survey.order.adjacent_share > ADJACENT_SHARE
         and survey.rows >= hot_partitions.FEW_ROWS
         and len(table.keys) > 1
     ):
         yield PlanWarning(
             "keys_together",
-            f"rows of one partition key stand together ({survey.order.together:.0%} follow one of"
-            " the same): at any time few partitions are written; shuffled rows load faster",
+            f"rows of the same partition key are adjacent ({survey.order.adjacent_share:.0%} follow"
+            " one of the same key), so few partitions are written at a time; shuffled rows load"
+            " faster",
         )
     local = [each for each in survey.indexes if not each.index.is_global]
     hottest = survey.hottest
     if local and hottest and hottest.share * survey.sizes.bytes > COLLECTION_BYTES / 2:
         yield PlanWarning(
             "large_collection",
-            "the table has a local index, so all items of one partition key together may have"
-            " 10 GB, and the largest comes near that",
+            "the table has a local index, which limits all items of a partition key to 10 GB in"
+            " total, and the largest partition key comes close",
         )
 
 
@@ -145,34 +155,36 @@ def _indexes(record: RunRecord, survey: Survey, limits: Sequence[Limit]) -> Iter
     known = survey.types.keys()
     for each in survey.indexes:
         name, missing = each.index.name, [key for key in each.index.keys if key not in known]
-        if known and missing and not survey.members.more:
+        if known and missing and not survey.documents.truncated:
             yield PlanWarning(
                 "index_without_column",
-                f"index {name} gets none of the rows: there is no attribute {missing[0]!r}",
+                f"index {name} gets no entries: the rows have no attribute {missing[0]!r}",
             )
             continue
         absent = survey.sizes.count - each.sizes.count
         if absent:
             yield PlanWarning(
                 "index_lacks_rows",
-                f"index {name} gets {each.sizes.count:,} of {survey.sizes.count:,} rows: the"
-                " others lack a part of its key",
+                f"index {name} gets entries for {each.sizes.count:,} of {survey.sizes.count:,}"
+                " rows: the others lack an attribute of its key",
             )
-        told = _hot(each.hot, hot_index(each.index), limits)
-        if told is not None and each.index.is_global:
+        share = _limiting_share(each.hot, hot_index_limit(each.index), limits)
+        if share is not None and each.index.is_global:
             partition = ", ".join(each.index.partition)
             yield PlanWarning(
                 "hot_index_key",
-                f"in index {name} one partition key ({partition}) has {told:.0%} of the rows: it"
-                " takes 1,000 write units a second at most, and holds up writing the table",
+                f"in index {name} one partition key ({partition}) has {share:.0%} of the rows: it"
+                " accepts at most 1,000 write units a second, and slows writes to the table",
             )
 
 
-def _hot(keys: hot_partitions.HeavyHitters, what: str, limits: Sequence[Limit]) -> float | None:
-    """The share of the hottest key, where that holds up more than capacity does."""
+def _limiting_share(
+    keys: hot_partitions.HeavyHitters, what: str, limits: Sequence[Limit]
+) -> float | None:
+    """Return the hottest key's share of the rows if it limits the speed more than capacity."""
     hottest = keys.hottest()
     limit = next((each for each in limits if each.what == what), None)
-    slowest = of_capacity(limits)
+    slowest = slowest_capacity_limit(limits)
     if hottest is None or limit is None or (slowest and slowest.seconds >= limit.seconds):
         return None
     return hottest.share
@@ -190,21 +202,22 @@ def _time_to_live(
     if kind not in ("N", "epoch"):
         yield PlanWarning(
             "time_to_live_type",
-            f"items expire by {name!r}, which must be a number of seconds, and is {kind} here: they"
-            f" will not expire; declare its type ({name}=epoch reads dates and milliseconds, too)",
+            f"items expire by {name!r}, which must be a number of seconds, but is {kind} here, so"
+            f" they will not expire; declare its type ({name}=epoch also reads dates and"
+            " milliseconds)",
         )
         return
     low, high = survey.range_of(name)
     if kind == "N" and high >= MILLISECONDS:
         yield PlanWarning(
             "time_to_live_milliseconds",
-            f"items expire by {name!r}, which looks like milliseconds: they will not expire for"
-            f" thousands of years; declare {name}=epoch",
+            f"items expire by {name!r}, which looks like milliseconds, so they will not expire"
+            f" for thousands of years; declare {name}=epoch",
         )
     elif low < now:
         yield PlanWarning(
             "time_to_live_past",
-            f"items expire by {name!r}, and some are in the past: DynamoDB deletes them soon after"
+            f"items expire by {name!r}, and some have expired: DynamoDB deletes them soon after"
             " they are written",
         )
     else:
@@ -215,6 +228,6 @@ def _unknown(facts: TableFacts) -> Iterator[PlanWarning]:
     for what in facts.unknown:
         yield PlanWarning(
             f"{what}_unknown",
-            f"{'point-in-time recovery' if what == 'recovery' else 'time to live'}: on or off"
-            f" could not be asked ({_PERMISSIONS[what]})",
+            f"{'point-in-time recovery' if what == 'recovery' else 'time to live'}: unknown,"
+            f" because {_PERMISSIONS[what]} failed",
         )

@@ -1,4 +1,4 @@
-"""How long writing takes at a table's present capacity, and how to give it more first."""
+"""Estimate the time of an import from a table's capacity, and suggest more capacity."""
 
 from __future__ import annotations
 
@@ -13,44 +13,43 @@ from ddbload.pipeline.reading.measure import TableIndex
 from ddbload.plan import price
 from ddbload.plan.table_facts import TableFacts
 
-NEW_TABLE = 4000
-"""Write units a second that an on-demand table takes from its first second on."""
-QUOTA = 40_000
-"""Write units a second that an account's tables may have each, unless the quota was raised."""
-PARTITION = 1000
-"""Write units a second of one partition key value."""
+NEW_TABLE_RATE = 4000
+"""Write units a second that a new on-demand table accepts."""
+TABLE_QUOTA = 40_000
+"""Write units a second of a table, by AWS's default quota."""
+PARTITION_RATE = 1000
+"""Write units a second that one partition key accepts."""
 LONG_SECONDS = 300.0
-"""A shorter import needs no other capacity."""
+"""Seconds up to which an import needs no more capacity."""
 GOAL_SECONDS = 300.0
-"""How long it is to take with more."""
-
+"""Seconds that an import should take with more capacity."""
 
 HOT_TABLE = "one partition key of the table"
 
 
-def hot_index(index: TableIndex) -> str:
-    """The name of the limit that an index's hottest partition key is."""
+def hot_index_limit(index: TableIndex) -> str:
+    """Name the limit of an index's hottest partition key."""
     return f"one partition key of index {index.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Something that holds writing up."""
+    """Limit of the write speed."""
 
     what: str
     units: float
-    """Of write units, that have to go through it."""
+    """Write units that it limits."""
     per_second: float
     how: str
-    """Where the rate is from."""
+    """Origin of the rate, for the plan."""
 
     @property
     def seconds(self) -> float:
-        """How long that takes by itself."""
+        """Seconds that the write units take under this limit alone."""
         return self.units / self.per_second if self.per_second else math.inf
 
     def to_json(self) -> dict[str, Any]:
-        """An entry of a plan's `time.limits`."""
+        """Return the entry of a plan's `time.limits`."""
         return {
             "what": self.what,
             "units": round(self.units),
@@ -60,8 +59,8 @@ class Limit:
         }
 
 
-def of_capacity(limits: Sequence[Limit]) -> Limit | None:
-    """The slowest of those that more capacity would mend; None where there are none."""
+def slowest_capacity_limit(limits: Sequence[Limit]) -> Limit | None:
+    """Return the slowest limit that more capacity would raise, if any."""
     return next(
         (each for each in limits if each.what == "table" or each.what.startswith("index ")), None
     )
@@ -69,37 +68,37 @@ def of_capacity(limits: Sequence[Limit]) -> Limit | None:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is to be written."""
+    """Write units of an import."""
 
     rows: int
     table_units: int
-    """The table's own, those of its local indexes included."""
+    """Write units of the table, including its local indexes."""
     index_units: tuple[tuple[TableIndex, int], ...]
-    """Of each global index."""
+    """Write units of each global index."""
     hot: tuple[tuple[str, float], ...] = ()
-    """Where one partition key takes more than its share: what of, and its write units."""
+    """Limits by hot partition keys: name and write units of each."""
 
     @property
     def units(self) -> int:
-        """All together, in one region."""
+        """Total write units in one region."""
         return self.table_units + sum(units for _, units in self.index_units)
 
 
 @dataclass(frozen=True, slots=True)
 class Prewarm:
-    """More capacity before the import."""
+    """Suggestion to raise the capacity before the import."""
 
     write_units: int
     command: str
     dollars: float
     dollars_how: str
     seconds: float
-    """How long the import takes then."""
+    """Seconds that the import takes with it."""
     back: str | None = None
-    """The command that takes it back."""
+    """Command that restores the capacity after the import."""
 
     def to_json(self) -> dict[str, Any]:
-        """A plan's `time.prewarm`."""
+        """Return a plan's `time.prewarm`."""
         return {
             "write_units_per_second": self.write_units,
             "command": self.command,
@@ -110,10 +109,10 @@ class Prewarm:
         }
 
 
-def limits_of(
+def rank_limits(
     facts: TableFacts, load: Load, *, max_wcu: float | None = None, workers: int = 1
 ) -> list[Limit]:
-    """All that holds writing up, the slowest first."""
+    """List all limits of the write speed, the slowest first."""
     rate, how = _rate(
         facts, facts.write_capacity, facts.warm_writes, facts.most_writes, "the table"
     )
@@ -124,12 +123,12 @@ def limits_of(
         )
         limits.append(Limit(f"index {index.name}", units, rate, how))
     limits += [
-        Limit(what, units, PARTITION, "what any partition key takes")
+        Limit(what, units, PARTITION_RATE, "the maximum of any partition key")
         for what, units in load.hot
-        if units > PARTITION
+        if units > PARTITION_RATE
     ]
     if max_wcu is not None:
-        limits.append(Limit("max_wcu", load.units, max_wcu, "the limit that was asked for"))
+        limits.append(Limit("max_wcu", load.units, max_wcu, "set by --max-wcu"))
     rows_a_second = 1e6 / price.CPU_SECONDS * workers
     units_a_row = load.units / load.rows if load.rows else 1.0
     limits.append(
@@ -137,7 +136,7 @@ def limits_of(
             "processors",
             load.units,
             max(1.0, rows_a_second * units_a_row),
-            f"{workers} of them, {price.CPU_SECONDS} s for a million rows",
+            f"{workers} workers, {price.CPU_SECONDS} s of CPU per million rows",
         )
     )
     return sorted(limits, key=lambda limit: -limit.seconds)
@@ -147,28 +146,28 @@ def _rate(
     facts: TableFacts, provisioned: int | None, warm: int | None, most: int | None, what: str
 ) -> tuple[float, str]:
     if not facts.on_demand:
-        return float(provisioned or 0), f"what {what} has provisioned"
+        return float(provisioned or 0), f"provisioned for {what}"
     rate, how = (
-        (float(warm), f"what {what} is warm for")
+        (float(warm), f"warm throughput of {what}")
         if warm is not None
-        else (float(NEW_TABLE), "assumed: what a new on-demand table takes")
+        else (float(NEW_TABLE_RATE), "assumed, as for a new on-demand table")
     )
     if most is not None and most < rate:
-        return float(most), f"the limit that {what} is set to"
+        return float(most), f"on-demand maximum of {what}"
     return rate, how
 
 
-def prewarm(facts: TableFacts, load: Load, limits: Sequence[Limit]) -> Prewarm | None:
-    """How to make a long import shorter; None where that is not worth it, or not possible."""
+def suggest_prewarm(facts: TableFacts, load: Load, limits: Sequence[Limit]) -> Prewarm | None:
+    """Suggest more capacity for a long import; None if it would not help, or is not possible."""
     if not limits or limits[0].seconds <= LONG_SECONDS:
         return None
     if limits[0].what != "table" and not limits[0].what.startswith("index "):
         return None
     largest = max([load.table_units, *(units for _, units in load.index_units)])
     step = 1000 if facts.on_demand else 100
-    wanted = min(QUOTA, -(-math.ceil(largest / GOAL_SECONDS) // step) * step)
-    made = _warm(facts, load, wanted) if facts.on_demand else _provision(facts, load, wanted)
-    if made is None:
+    wanted = min(TABLE_QUOTA, -(-math.ceil(largest / GOAL_SECONDS) // step) * step)
+    change = _warm(facts, load, wanted) if facts.on_demand else _provision(facts, load, wanted)
+    if change is None:
         return None
     others = [
         limit for limit in limits if limit.what != "table" and not limit.what.startswith("index ")
@@ -176,20 +175,21 @@ def prewarm(facts: TableFacts, load: Load, limits: Sequence[Limit]) -> Prewarm |
     seconds = max([largest / wanted, *(limit.seconds for limit in others)])
     if seconds > 0.8 * limits[0].seconds:
         return None
-    return Prewarm(wanted, made[0], made[1], made[2], seconds, made[3])
+    return Prewarm(wanted, *change[:3], seconds, change[3])
 
 
-Made = tuple[str, float, str, str | None]
+CapacityChange = tuple[str, float, str, str | None]
+"""Command, dollars, their calculation, and the command that reverts the change."""
 
 
-def _warm(facts: TableFacts, load: Load, wanted: int) -> Made | None:
+def _warm(facts: TableFacts, load: Load, wanted: int) -> CapacityChange | None:
     if facts.most_writes is not None and facts.most_writes < wanted:
         return None
-    table_now = facts.warm_writes or NEW_TABLE
+    table_now = facts.warm_writes or NEW_TABLE_RATE
     more = max(0, wanted - table_now)
     updates = []
     for index, units in load.index_units:
-        now = index.warm_writes or NEW_TABLE
+        now = index.warm_writes or NEW_TABLE_RATE
         if units and now < wanted:
             more += wanted - now
             warm = {"WriteUnitsPerSecond": wanted}
@@ -201,13 +201,11 @@ def _warm(facts: TableFacts, load: Load, wanted: int) -> Made | None:
         command += ["--global-secondary-index-updates", json.dumps(updates)]
     regions = len(facts.replicas) + 1
     times = f" x {regions} regions" if regions > 1 else ""
-    how = (
-        f"{more:,} write units more{times} x ${price.WARM_UNIT:.5f}, once; it cannot be taken back"
-    )
+    how = f"{more:,} more write units{times} x ${price.WARM_UNIT:.5f}, once; it cannot be reverted"
     return shlex.join(command), more * regions * price.WARM_UNIT, how, None
 
 
-def _provision(facts: TableFacts, load: Load, wanted: int) -> Made | None:
+def _provision(facts: TableFacts, load: Load, wanted: int) -> CapacityChange | None:
     now = facts.write_capacity or 0
     reads = facts.read_capacity or 1
     before: list[dict[str, Any]] = []
@@ -235,7 +233,7 @@ def _provision(facts: TableFacts, load: Load, wanted: int) -> Made | None:
     regions = len(facts.replicas) + 1
     hour = price.CAPACITY_HOUR_IA if facts.infrequent else price.CAPACITY_HOUR
     times = f" x {regions} regions" if regions > 1 else ""
-    how = f"{more:,} write capacity units more{times} x ${hour:.5f} for each hour that it stays"
+    how = f"{more:,} more write capacity units{times} x ${hour:.5f} an hour"
     return shlex.join(command), more * regions * hour, how, shlex.join(back)
 
 

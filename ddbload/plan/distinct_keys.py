@@ -1,9 +1,9 @@
-"""How many keys come more than once. Exact up to so many rows, then a sample of the keys.
+"""Count distinct and repeated keys: exactly up to `EXACT_ROWS` rows, then from a sample of keys.
 
-A key is known by 64 bits of its BLAKE2b hash: of five million keys two would have to be taken for
-one with a chance of one in a million. When there are too many, only those are kept whose hash
-ends in zeros ("adaptive sampling", Flajolet 1990): each key is kept or left out with all its
-rows, so that what is counted of those that are kept holds for all, scaled.
+Keys are compared by 64 bits of their BLAKE2b hash. Among five million keys, the chance that two
+different ones have the same hash is one in a million. With more rows only keys whose hash ends in
+zeros are counted ("adaptive sampling", Flajolet 1990). A key is counted with all its rows or not at
+all, so that the counts can be scaled.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from hashlib import blake2b
 from math import sqrt
 
 EXACT_ROWS = 5_000_000
-_PARTS = 256
-"""By the first byte of the hash: what is sorted at a time stays small."""
+_BUCKETS = 256
+"""Buckets by the first byte of the hash, so that each count takes little memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class DistinctKeys:
-    """What is known of the keys of all rows that have one."""
+    """Counts of the keys of all rows with a key."""
 
     rows: int
     distinct: int
     repeated: int
-    """Keys that come more than once."""
+    """Keys with several rows."""
     extra_rows: int
-    """Rows whose key came before: so many fewer items than rows there are."""
+    """Rows with the key of an earlier row; rows minus items."""
     most: int
-    """Rows of the key that comes most often, of those that were counted."""
+    """Rows of the most frequent key among those counted."""
     exact: bool
     error: float
-    """Relative standard error of `distinct`; 0 where it is exact."""
+    """Relative standard error of `distinct`; 0 if exact."""
 
 
 class KeyCounter:
-    """Counts keys in bounded memory: eight bytes a row, up to `exact_rows` of them."""
+    """Counter of keys in bounded memory: eight bytes a row, for up to `exact_rows` rows."""
 
     def __init__(self, exact_rows: int = EXACT_ROWS) -> None:
         self._most = exact_rows
         self._rows = 0
         self._bits = 0
         self._kept = 0
-        self._fresh = [array("Q") for _ in range(_PARTS)]
-        self._hashes = [array("Q") for _ in range(_PARTS)]
-        self._counts = [array("I") for _ in range(_PARTS)]
+        self._fresh = [array("Q") for _ in range(_BUCKETS)]
+        self._hashes = [array("Q") for _ in range(_BUCKETS)]
+        self._counts = [array("I") for _ in range(_BUCKETS)]
 
     def add(self, keys: Iterable[bytes]) -> None:
-        """Count keys; equal ones are equal bytes."""
+        """Count keys, given as bytes."""
         hashes = array("Q", b"".join([blake2b(key, digest_size=8).digest() for key in keys]))
         self._rows += len(hashes)
         mask = (1 << self._bits) - 1
@@ -65,10 +65,10 @@ class KeyCounter:
                 self._bits += 1
 
     def keys(self) -> DistinctKeys:
-        """What was found."""
+        """Return the counts so far."""
         distinct = repeated = kept = most = 0
-        for part in range(_PARTS):
-            counts = self._counted(part).values()
+        for bucket in range(_BUCKETS):
+            counts = self._counted(bucket).values()
             distinct += len(counts)
             kept += sum(counts)
             repeated += len(counts) - list(counts).count(1)
@@ -76,7 +76,7 @@ class KeyCounter:
         scale = 1 << self._bits
         found, error = distinct * scale, 1 / sqrt(max(1, distinct))
         if 10 * (kept - distinct) < distinct:
-            # Few come twice: how many is better known than how many keys there are.
+            # With few repeated keys, rows minus repetitions is the better estimate.
             found = self._rows - (kept - distinct) * scale
             error = sqrt(kept - distinct) * scale / max(1, found)
         found = min(self._rows, found)
@@ -90,18 +90,18 @@ class KeyCounter:
             error=error if self._bits else 0.0,
         )
 
-    def _counted(self, part: int) -> Counter[int]:
+    def _counted(self, bucket: int) -> Counter[int]:
         mask = (1 << self._bits) - 1
-        known = Counter(dict(zip(self._hashes[part], self._counts[part], strict=True)))
-        known.update(self._fresh[part])
+        known = Counter(dict(zip(self._hashes[bucket], self._counts[bucket], strict=True)))
+        known.update(self._fresh[bucket])
         if mask:
             known = Counter({each: count for each, count in known.items() if not each & mask})
         return known
 
     def _compact(self) -> None:
-        for part in range(_PARTS):
-            known = self._counted(part)
-            self._fresh[part] = array("Q")
-            self._hashes[part] = array("Q", known.keys())
-            self._counts[part] = array("I", known.values())
+        for bucket in range(_BUCKETS):
+            known = self._counted(bucket)
+            self._fresh[bucket] = array("Q")
+            self._hashes[bucket] = array("Q", known.keys())
+            self._counts[bucket] = array("I", known.values())
         self._kept = sum(map(len, self._hashes))

@@ -1,4 +1,4 @@
-"""What all rows come to: keys, sizes, write units, time, price, warnings, as a plan tells them."""
+"""Compute a plan's figures: keys, item sizes, write units, time, price and warnings."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.plan import price
-from ddbload.plan.advice import PlanWarning, warnings_of
-from ddbload.plan.capacity import HOT_TABLE, Load, Prewarm, hot_index, limits_of, prewarm
+from ddbload.plan.advice import PlanWarning, list_warnings
+from ddbload.plan.capacity import (
+    HOT_TABLE,
+    Load,
+    Prewarm,
+    hot_index_limit,
+    rank_limits,
+    suggest_prewarm,
+)
 from ddbload.plan.survey import Survey
 from ddbload.plan.table_facts import TableFacts
 from ddbload.source.s3_object import RANGE_BYTES
@@ -26,19 +33,25 @@ def figures(
     complete: bool,
     now: float,
 ) -> dict[str, Any]:
-    """The fields of a plan that need all three.
+    """Return the fields of a plan that need record, table and survey.
 
-    `scale`: all rows for each that was read. `now`: seconds since the epoch.
+    Args:
+        record: Record of the source.
+        facts: The table.
+        survey: Statistics of the rows read.
+        scale: All rows divided by the rows read.
+        complete: True if all rows were read.
+        now: Seconds since the epoch.
     """
     load = _load(survey, scale)
     options = record.payload.options
-    workers = min(DEFAULT_WORKERS, max(1, chunks_of(record)))
-    limits = limits_of(facts, load, max_wcu=options.max_wcu, workers=workers)
+    workers = min(DEFAULT_WORKERS, max(1, estimate_chunks(record)))
+    limits = rank_limits(facts, load, max_wcu=options.max_wcu, workers=workers)
     seconds = limits[0].seconds if load.units else 0.0
-    better = prewarm(facts, load, limits)
-    warned = warnings_of(record, facts, survey, limits, now)
+    better = suggest_prewarm(facts, load, limits)
+    warnings = list_warnings(record, facts, survey, limits, now)
     if not complete:
-        warned.append(_sampled(scale))
+        warnings.append(_sample_warning(scale))
     return {
         "keys": _keys(record, survey),
         "items": _items(survey, scale),
@@ -63,18 +76,18 @@ def figures(
             "prewarm": None if better is None else better.to_json(),
         },
         "price": _price(record, facts, survey, load, seconds, workers, scale, better),
-        "warnings": [each.to_json() for each in warned],
+        "warnings": [each.to_json() for each in warnings],
     }
 
 
-def splits(record: RunRecord) -> bool:
-    """Whether an object is cut into byte ranges: not what is compressed, or of wide characters."""
+def is_split(record: RunRecord) -> bool:
+    """Tell whether the source is split into byte ranges; compressed and UTF-16 text is not."""
     return record.size is not None
 
 
-def chunks_of(record: RunRecord) -> int:
-    """How many chunks its import has; of several objects about."""
-    if record.objects is None and not splits(record):
+def estimate_chunks(record: RunRecord) -> int:
+    """Estimate the number of chunks; for a single object it is exact."""
+    if record.objects is None and not is_split(record):
         return 1
     return -(-(expected_bytes(record) - record.data_start.byte) // record.chunk_bytes)
 
@@ -82,22 +95,23 @@ def chunks_of(record: RunRecord) -> int:
 def _load(survey: Survey, scale: float) -> Load:
     local = sum(each.sizes.units for each in survey.indexes if not each.index.is_global)
     units = (survey.sizes.units + survey.deletions + local) * scale
-    across = [each for each in survey.indexes if each.index.is_global]
-    hot = [(HOT_TABLE, survey.hot.standing_out * units)]
+    global_indexes = [each for each in survey.indexes if each.index.is_global]
+    hot = [(HOT_TABLE, survey.hot.hot_share * units)]
     hot += [
-        (hot_index(each.index), each.hot.standing_out * each.sizes.units * scale) for each in across
+        (hot_index_limit(each.index), each.hot.hot_share * each.sizes.units * scale)
+        for each in global_indexes
     ]
     return Load(
         rows=round((survey.sizes.count + survey.deletions) * scale),
         table_units=round(units),
-        index_units=tuple((each.index, round(each.sizes.units * scale)) for each in across),
+        index_units=tuple((each.index, round(each.sizes.units * scale)) for each in global_indexes),
         hot=tuple(hot),
     )
 
 
 def _keys(record: RunRecord, survey: Survey) -> dict[str, Any]:
     keys, hottest = survey.keys, survey.hottest
-    stands_out = hottest is not None and hottest.rows > 1
+    repeats = hottest is not None and hottest.rows > 1
     return {
         "attributes": [key.name for key in record.table.keys],
         "rows": keys.rows,
@@ -107,14 +121,14 @@ def _keys(record: RunRecord, survey: Survey) -> dict[str, Any]:
         "exact": keys.exact,
         "error": round(keys.error, 6),
         "sorted": survey.order.sorted,
-        "together": round(survey.order.together, 4),
+        "together": round(survey.order.adjacent_share, 4),
         "partitions": survey.hot.distinct,
         "hottest": {
             "share": round(hottest.share, 6),
             "rows": hottest.rows,
             "error": round(hottest.error, 6),
         }
-        if hottest is not None and stands_out
+        if hottest is not None and repeats
         else None,
         "indexes": [
             {
@@ -156,21 +170,21 @@ def _price(
     better: Prewarm | None,
 ) -> dict[str, Any]:
     replicas, infrequent = len(facts.replicas), facts.infrequent
-    lasts = seconds if math.isfinite(seconds) else 0.0
+    duration = seconds if math.isfinite(seconds) else 0.0
     on_demand = price.writes(load.units, replicas=replicas, infrequent=infrequent)
-    own = on_demand
+    table = on_demand
     if not facts.on_demand:
         provisioned = (facts.write_capacity or 0) + sum(
             index.write_capacity or 0 for index in facts.indexes
         )
-        own = price.capacity(provisioned, lasts, replicas=replicas, infrequent=infrequent)
+        table = price.capacity(provisioned, duration, replicas=replicas, infrequent=infrequent)
     lines = [
-        own,
+        table,
         *price.Workload(
             expected_bytes(record),
-            max(1, chunks_of(record)),
+            max(1, estimate_chunks(record)),
             workers,
-            lasts,
+            duration,
             record.objects or 1,
         ).lines(),
     ]
@@ -182,9 +196,11 @@ def _price(
     entries = sum(
         each.sizes.bytes + price.INDEX_OVERHEAD * each.sizes.count for each in survey.indexes
     )
-    held = (survey.sizes.bytes + price.INDEX_OVERHEAD * survey.sizes.count + entries) * scale
+    stored_bytes = (
+        survey.sizes.bytes + price.INDEX_OVERHEAD * survey.sizes.count + entries
+    ) * scale
     if record.payload.options.mode == DELETE:
-        held = 0.0
+        stored_bytes = 0.0
     return {
         "currency": "USD",
         "region": price.REGION,
@@ -196,10 +212,10 @@ def _price(
         ],
         "services": {line.service: _dollars(line.dollars) for line in lines},
         "total": _dollars(sum(line.dollars for line in lines)),
-        "by_import": _dollars(own.dollars + reads),
+        "by_import": _dollars(table.dollars + reads),
         "if_on_demand": _dollars(on_demand.dollars),
         "prewarm": None if better is None else _dollars(better.dollars),
-        "storage_month": _dollars(held / 1e9 * stored * (replicas + 1)),
+        "storage_month": _dollars(stored_bytes / 1e9 * stored * (replicas + 1)),
     }
 
 
@@ -209,13 +225,13 @@ def _dollars(amount: float) -> float:
 
 def _assumed(mode: str) -> str:
     if mode == DELETE:
-        return "each deletes an item of up to 1 KB; larger ones, and their index entries, cost more"
-    return "each row is written once, as a new item; replacing one costs the larger of both"
+        return "assuming items of up to 1 KB; deleting larger items and index entries costs more"
+    return "assuming new items; replacing an item costs the larger of both"
 
 
-def _sampled(scale: float) -> PlanWarning:
+def _sample_warning(scale: float) -> PlanWarning:
     return PlanWarning(
         "sample",
-        f"not all rows were read: the figures for all are those of the first, times {scale:,.1f};"
-        " keys that come twice, rejects and errors further on are not known",
+        f"only the first rows were read: totals are theirs times {scale:,.1f}; duplicate keys,"
+        " rejects and errors in later rows are unknown",
     )

@@ -1,4 +1,4 @@
-"""Which partition keys take most of the writes, and whether rows of one stand together."""
+"""Find partition keys with many rows, and measure the order of rows by partition key."""
 
 from __future__ import annotations
 
@@ -9,76 +9,77 @@ from itertools import pairwise
 from typing import Any
 
 CAPACITY = 4096
+"""Partition keys that `HeavyHitters` counts."""
 FEW_ROWS = 1000
-"""With fewer rows nothing gets hot."""
-SHARE = 0.05
-"""A partition key with more of the rows than this stands out."""
+"""Rows below which no partition key counts as hot."""
+HOT_SHARE = 0.05
+"""Share of the rows above which a partition key counts as hot."""
 
 
 @dataclass(frozen=True, slots=True)
 class HotPartition:
-    """The partition key with the most rows."""
+    """Partition key with the most rows."""
 
     key: Hashable
     rows: int
     share: float
-    """Of all rows; of the truth it is short by `error` at most."""
+    """Share of all rows, at most `error` too small."""
     error: float
 
 
 class HeavyHitters:
-    """Counts partition keys by weight; with many of them, only the frequent ones survive.
+    """Counter of the most frequent partition keys, in bounded memory.
 
-    Misra and Gries' summary, in the mergeable form of Agarwal and others (2012): what a count is
-    short of the truth is at most the rows counted, divided by `capacity`.
+    This is the summary of Misra and Gries in the mergeable form of Agarwal et al. (2012): a count
+    is at most `rows / capacity` too small.
     """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self.rows = 0
         self._capacity = capacity
         self._counts: Counter[Hashable] = Counter()
-        self._short = 0
+        self._deficit = 0
 
     def add(self, counted: Counter[Hashable]) -> None:
-        """Take the counts of a block."""
+        """Add the counts of a block."""
         self.rows += counted.total()
         self._counts.update(counted)
         if len(self._counts) > 2 * self._capacity:
             kept = self._counts.most_common(self._capacity + 1)
             less = kept.pop()[1]
-            self._short += less
+            self._deficit += less
             self._counts = Counter({key: count - less for key, count in kept if count > less})
 
     @property
     def distinct(self) -> int | None:
-        """How many there are, where all could be counted."""
-        return None if self._short else len(self._counts)
+        """Number of distinct partition keys; None if there are too many to count."""
+        return None if self._deficit else len(self._counts)
 
     def hottest(self) -> HotPartition | None:
-        """The one with the most; None where there are none, or where they are all rare."""
+        """Return the partition key with the most rows; None if all are rare."""
         if not self._counts:
             return None
         ((key, count),) = self._counts.most_common(1)
-        return HotPartition(key, count, count / self.rows, self._short / self.rows)
+        return HotPartition(key, count, count / self.rows, self._deficit / self.rows)
 
     @property
-    def standing_out(self) -> float:
-        """The share of the hottest one, where that is much of many rows; else 0."""
+    def hot_share(self) -> float:
+        """Share of the hottest partition key if it counts as hot, else 0."""
         hottest = self.hottest()
-        if hottest is None or self.rows < FEW_ROWS or hottest.share <= SHARE:
+        if hottest is None or self.rows < FEW_ROWS or hottest.share <= HOT_SHARE:
             return 0.0
         return hottest.share
 
 
 class KeyOrder:
-    """Whether the rows' partition keys rise or fall, and how many equal ones stand together."""
+    """Order of the rows by partition key: sorted or not, and adjacent rows of the same key."""
 
     def __init__(self) -> None:
         self.pairs = self.rising = self.falling = self.equal = 0
         self._last: list[Any] = []
 
     def add(self, keys: Sequence[Any]) -> None:
-        """Take the keys of a block, texts or numbers, in the file's order."""
+        """Add the partition keys of a block, strings or numbers, in the order of the file."""
         if not keys:
             return
         chain = [*self._last, *keys]
@@ -108,6 +109,6 @@ class KeyOrder:
         return "no"
 
     @property
-    def together(self) -> float:
-        """The share of rows that have the partition key of the row before."""
+    def adjacent_share(self) -> float:
+        """Share of rows that have the partition key of the row before."""
         return self.equal / self.pairs if self.pairs else 0.0

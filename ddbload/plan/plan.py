@@ -1,4 +1,4 @@
-"""Everything an import would meet, found out without writing anything (see docs/plan.md)."""
+"""Make a plan: check a source as an import does, and estimate its cost (see docs/plan.md)."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from ddbload.pipeline.reading.row_batches import iter_row_batches
 from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
 from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.pipeline.table_description import describe_table_with_response
-from ddbload.plan.column_profile import ColumnProfile
-from ddbload.plan.figures import chunks_of, figures, splits
-from ddbload.plan.survey import MOST_COLUMNS, Survey
-from ddbload.plan.table_facts import TableFacts, ask_more, facts_of
+from ddbload.plan.attribute_profiles import ColumnProfile
+from ddbload.plan.figures import estimate_chunks, figures, is_split
+from ddbload.plan.survey import MAX_PROFILES, Survey
+from ddbload.plan.table_facts import TableFacts, read_other_settings, table_facts
 
 PIECE_BYTES = 256 * 1024
-"""How much is read together: enough for speed, little enough for memory."""
+"""Bytes read at a time: a compromise of speed and memory."""
 
 FINE, REJECTS, FAILS = "FINE", "REJECTS", "FAILS"
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """How much is to be read: rows from the first on, or a share of the bytes."""
+    """Part of the source to read: a number of rows, or a share of the bytes."""
 
     rows: int | None = None
     share: float | None = None
@@ -49,31 +49,31 @@ class Sample:
 
 @dataclass(slots=True)
 class Plan:
-    """What was found, as far as it could be."""
+    """Plan of an import, as far as it could be made."""
 
     payload: Payload
     record: RunRecord | None = None
     facts: TableFacts | None = None
     survey: Survey | None = None
-    resolved: DetectedFormat | None = None
-    """How the source is read, and how sure that is."""
+    detected: DetectedFormat | None = None
+    """Detected format of the source, with its certainty."""
     size: int | None = None
     complete: bool = False
-    """Whether all rows were read."""
+    """True if all rows were read."""
     error: Failure | None = None
-    """What the import would fail of."""
+    """Error that the import would fail with."""
     now: float = 0.0
 
     @property
     def status(self) -> str:
-        """FINE, REJECTS or FAILS."""
+        """Status: FINE, REJECTS or FAILS."""
         if self.error is not None:
             return FAILS
         return REJECTS if self.survey is not None and self.survey.rejected else FINE
 
     @property
     def scale(self) -> float:
-        """All rows for each that was read, about."""
+        """Estimate of all rows divided by the rows read."""
         record, survey = self.record, self.survey
         if self.complete or survey is None or record is None or not survey.bytes:
             return 1.0
@@ -83,9 +83,9 @@ class Plan:
         return max(1.0, (record.size - record.data_start.byte) / survey.bytes)
 
     def to_json(self) -> dict[str, Any]:
-        """The plan's object. Parts that could not be found out are null, or empty lists.
+        """Return the plan as JSON; parts that are unknown are null or empty lists.
 
-        Of rows that an error ends before their end no costs are told: they would mean nothing.
+        There are no costs if an error stopped reading, because they would cover only some rows.
         """
         value: dict[str, Any] = {
             "status": self.status,
@@ -129,14 +129,14 @@ class Plan:
             if self.survey is None or record is None
             else record.data_start.byte + self.survey.bytes,
             "complete": self.complete,
-            "splits": None if record is None else record.objects is not None or splits(record),
-            "chunks": None if record is None else chunks_of(record),
+            "splits": None if record is None else record.objects is not None or is_split(record),
+            "chunks": None if record is None else estimate_chunks(record),
         }
 
     def _dialect(self) -> dict[str, Any] | None:
         if self.record is None:
             return None
-        source, found = self.record.payload.source, self.resolved
+        source, found = self.record.payload.source, self.detected
         guessed = found is not None and found.why is not None
         value: dict[str, Any] = {
             "format": source.format,
@@ -147,7 +147,7 @@ class Plan:
             "header": source.header,
         }
         if not source.delimited:
-            # Lines of JSON have none of these.
+            # JSON has no dialect.
             value = {**dict.fromkeys(value), "format": source.format}
         return {
             **value,
@@ -155,7 +155,7 @@ class Plan:
             "encoding": source.encoding,
             "compression": source.compression,
             "sure": found.sure if found is not None and guessed else 1.0,
-            "why": found.why if found is not None and guessed else "as it was asked for",
+            "why": found.why if found is not None and guessed else "as given",
         }
 
     def _rows(self) -> dict[str, Any]:
@@ -186,15 +186,17 @@ class Plan:
 
         if not record.columns:
             return [
-                {**column(name, member.type, None), **member.to_json(survey.sizes.count)}
-                for name, member in survey.members.known.items()
+                {**column(name, profile.type, None), **profile.to_json(survey.sizes.count)}
+                for name, profile in survey.documents.attributes.items()
             ]
         layout = survey.layout
-        looked = survey.evidence or dict.fromkeys(layout.attributes[:MOST_COLUMNS], ColumnProfile())
+        profiles = survey.columns or dict.fromkeys(
+            layout.attributes[:MAX_PROFILES], ColumnProfile()
+        )
         return [
             {
                 **column(name, kind, record.columns[origin] if isinstance(origin, int) else None),
-                **(looked[name].to_json() if name in looked else {}),
+                **(profiles[name].to_json() if name in profiles else {}),
             }
             for name, kind, origin in zip(
                 layout.attributes, record.types, layout.origins, strict=True
@@ -209,11 +211,19 @@ def make_plan(
     sample: Sample | None = None,
     watch: Callable[[int, int, int], None] = lambda _read, _size, _rows: None,
 ) -> Plan:
-    """Read and check everything; write nothing.
+    """Check a source as an import does, without writing, and estimate the import.
 
-    What the import would fail of is in the plan's `error`, with all that was found before.
-    `watch` is told of bytes read, of how many, and of rows. Raises `InvalidPayload`, and
-    `Interrupted` when it was stopped.
+    An error that the import would fail with becomes the plan's `error`.
+
+    Args:
+        payload: Input of the run.
+        context: Clients, access policy and clock.
+        sample: Part of the source to read; by default all of it.
+        watch: Called with bytes read, bytes in all, and rows read.
+
+    Raises:
+        InvalidPayload: If the payload is not valid.
+        Interrupted: If the context asks to stop.
     """
     asked = Payload.from_json(payload)
     plan = Plan(asked, now=context.now())
@@ -231,7 +241,7 @@ def make_plan(
         raise
     except DdbloadError as error:
         plan.error = Failure(error.name, error.message)
-    except Exception as error:  # noqa: BLE001 - its text may hold row data: its place may not
+    except Exception as error:  # noqa: BLE001 - its text may quote row data: only its place is kept
         named = unexpected(error, "planning")
         plan.error = Failure(named.name, named.message)
     return plan
@@ -248,16 +258,16 @@ def _read_all_rows(
     table, answer = describe_table_with_response(
         client, asked.table, retry_policy=context.retry_policy
     )
-    facts = facts_of(table, answer, client.meta.region_name)
-    more = ask_more(client, asked.table)
+    facts = table_facts(table, answer, client.meta.region_name)
+    other = read_other_settings(client, asked.table)
     plan.facts = replace(
         facts,
-        recovery=more.recovery,
-        time_to_live=more.time_to_live,
-        unknown=tuple(more.unknown),
+        recovery=other.recovery,
+        time_to_live=other.time_to_live,
+        unknown=tuple(other.unknown),
     )
     prepared = prepare_run("plan", asked, ledger, context, table=table)
-    plan.record, plan.resolved = prepared.record, prepared.detected
+    plan.record, plan.detected = prepared.record, prepared.detected
     record = prepared.record
     plan.size = expected_bytes(record)
     survey = Survey(record, plan.facts.indexes, expires=plan.facts.time_to_live)
@@ -269,39 +279,39 @@ def _read_all_rows(
     def must_end() -> bool:
         nonlocal ended
         if context.should_stop():
-            raise Interrupted("stopped while reading; nothing was written")
+            raise Interrupted("stopped while reading the source")
         enough = survey.rows >= rows_enough or survey.kept >= bytes_enough
         if enough and record.size is None:
-            # Of what is compressed, as much as tells how it expands; or the little that is left.
+            # Of a compressed source, read on until its expansion is known.
             enough = survey.expansion is not None and survey.kept < expected_bytes(record)
         ended = enough or context.must_end()
         return ended
 
-    # A file without any row has no columns to read by.
+    # A delimited file without rows has no columns.
     if record.columns or not record.payload.source.delimited:
-        for walked in iter_row_batches(
+        for batch in iter_row_batches(
             RunReader(record), ledger, context, piece_bytes=PIECE_BYTES, must_end=must_end
         ):
-            survey.add(walked)
+            survey.add(batch)
             watch(survey.kept, plan.size, survey.rows)
     plan.complete = not ended
     if plan.complete and 0 < survey.rows == survey.rejected:
         raise NothingWritten(
-            "every row would be rejected, so nothing would be written; most often the delimiter, a"
-            " type or the key's column is not the file's"
+            "every row would be rejected, so nothing would be written; usually the delimiter, a"
+            " type or the key's column does not fit the file"
         )
     limit = record.payload.options.max_rejects
     if survey.rejected > limit:
         raise TooManyRejects(
-            f"{survey.rejected:,} rows would be rejected, and {limit:,} may be (max_rejects): mend"
-            " the file, or allow more (--max-rejects)"
+            f"{survey.rejected:,} rows would be rejected, and max_rejects is {limit:,}: correct the"
+            " file, or allow more (--max-rejects)"
         )
 
 
 def _sample_first_rows(plan: Plan, ledger: Ledger, context: Context) -> None:
-    """See what the source's first rows are like, where it does not fit the table, or there is none.
+    """Add a survey of the source's first rows to a plan whose preflight failed.
 
-    That may well tell why.
+    If the source does not fit the table, or the table is missing, the rows may show why.
     """
     bare = replace(plan.payload, types={}, mapping=ColumnMapping(), options=Options())
     prepared = prepare_run("plan", bare, ledger, context, table=NO_TABLE)
@@ -310,7 +320,7 @@ def _sample_first_rows(plan: Plan, ledger: Ledger, context: Context) -> None:
     if record.columns or not record.payload.source.delimited:
         rows = iter_row_batches(RunReader(record), ledger, context, piece_bytes=PIECE_BYTES)
         with closing(rows):
-            for walked in islice(rows, 1):
-                survey.add(walked)
-    plan.record, plan.resolved, plan.survey = record, prepared.detected, survey
+            for batch in islice(rows, 1):
+                survey.add(batch)
+    plan.record, plan.detected, plan.survey = record, prepared.detected, survey
     plan.size = expected_bytes(record)

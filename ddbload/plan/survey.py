@@ -1,4 +1,4 @@
-"""Statistics of all rows of a source. Pure: what is read is given, and nothing is written."""
+"""Survey of a source: statistics of all its rows, gathered without I/O."""
 
 from __future__ import annotations
 
@@ -12,32 +12,31 @@ from typing import Any
 from ddbload.contracts.run_record import RunRecord
 from ddbload.pipeline.reading.measure import Measure, Measured, SizeHistogram, TableIndex
 from ddbload.pipeline.reading.row_batches import RowBatch
-from ddbload.plan.column_profile import ColumnProfile
+from ddbload.plan.attribute_profiles import ColumnProfile, DocumentProfile
 from ddbload.plan.distinct_keys import EXACT_ROWS, DistinctKeys, KeyCounter
-from ddbload.plan.document_profile import DocumentProfile
 from ddbload.plan.hot_partitions import HeavyHitters, HotPartition, KeyOrder
 from ddbload.rows.reject_lines import Defect
 
-MOST_COLUMNS = 10_000
-"""Columns whose texts are looked at: what is known of one takes a kilobyte."""
-MOST_KINDS = 1000
-"""Kinds of rejects, by cause and column, that are told apart."""
+MAX_PROFILES = 10_000
+"""Maximum columns to profile; each profile takes about a kilobyte."""
+MAX_REJECT_KINDS = 1000
+"""Maximum kinds of rejects, by cause and column, to count."""
 
 
 @dataclass(slots=True)
-class Rejected:
-    """Rows that are rejected for one cause in one column."""
+class RejectKind:
+    """Rows rejected for one cause in one column."""
 
     cause: str
     column: str | None
     rows: int
     first: Mapping[str, Any]
-    """Where the first of them begins: line, byte, and the object where there are several."""
+    """Position of the first such row: line, byte, and the object if there are several."""
     detail: str
-    """What is wrong with that one."""
+    """Detail of the first such row."""
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of a plan's `rejects`."""
+        """Return the entry of a plan's `rejects`."""
         return {
             "cause": self.cause,
             "column": self.column,
@@ -49,7 +48,7 @@ class Rejected:
 
 @dataclass(slots=True)
 class IndexSurvey:
-    """What the rows put into one index."""
+    """Statistics of the entries in an index."""
 
     index: TableIndex
     sizes: SizeHistogram
@@ -57,7 +56,7 @@ class IndexSurvey:
 
 
 class Survey:
-    """Takes rows as they are read, and knows in bounded memory what they come to."""
+    """Statistics of the rows read so far, in bounded memory."""
 
     def __init__(
         self,
@@ -67,43 +66,43 @@ class Survey:
         expires: str | None = None,
         exact_rows: int = EXACT_ROWS,
     ) -> None:
-        """`expires`: the attribute that items expire by."""
+        """Gather statistics for a table with these indexes; items expire by `expires`."""
         self.rows = 0
         self.rejected = 0
         self.bytes = 0
         self.kept = 0
-        """How far reading is, in bytes of the source as it is kept."""
+        """Bytes read of the source, before decompression."""
         self.expansion: float | None = None
-        """Bytes of rows for each that is kept; None before that is known."""
+        """Bytes of rows per byte of the compressed source; None until known."""
         self.sizes = SizeHistogram()
         self.hot = HeavyHitters()
         self.order = KeyOrder()
         self.indexes = [IndexSurvey(index, SizeHistogram(), HeavyHitters()) for index in indexes]
         self.deletions = 0
-        """Rows that delete an item: changes of an export."""
-        self.evidence: dict[str, ColumnProfile] = {}
-        """Of delimited text's attributes."""
-        self.members = DocumentProfile(expires)
-        """Of documents' attributes."""
+        """Rows of an incremental export that delete an item."""
+        self.columns: dict[str, ColumnProfile] = {}
+        """Profiles of the columns of delimited text, by attribute."""
+        self.documents = DocumentProfile(expires)
+        """Profiles of the attributes of documents."""
         self._record = record
         self._measure = Measure.of(record, indexes)
         self.layout = self._measure.layout
-        self._census = KeyCounter(exact_rows)
+        self._key_counter = KeyCounter(exact_rows)
         keys = record.table.keys
         self._keyed = bool(keys)
         self._numeric = self._keyed and keys[0].type == "N"
         self._single = len(keys) == 1
-        self._rejects: dict[tuple[str, str | None], Rejected] = {}
+        self._rejects: dict[tuple[str, str | None], RejectKind] = {}
 
-    def add(self, walked: RowBatch) -> None:
-        """Take rows."""
-        measured = self._measure.measure(walked)
-        self.rows += walked.count
-        if walked.kept > self.kept > 0:
-            # What was read before is used up, or nothing more would have been read.
+    def add(self, batch: RowBatch) -> None:
+        """Add a batch of rows."""
+        measured = self._measure.measure(batch)
+        self.rows += batch.count
+        if batch.kept > self.kept > 0:
+            # More was read only after all earlier bytes had become rows.
             self.expansion = self.bytes / self.kept
-        self.bytes += walked.bytes
-        self.kept = walked.kept
+        self.bytes += batch.bytes
+        self.kept = batch.kept
         self._add_keys(measured.keys)
         self.sizes.add(measured.sizes)
         for each, entries, partitions in zip(
@@ -112,85 +111,85 @@ class Survey:
             each.sizes.add([size for size in entries if size] if 0 in entries else entries)
             each.hot.add(Counter(partitions))
         for row, defect in measured.rejected:
-            self._reject(walked, row, defect)
+            self._reject(batch, row, defect)
         self.deletions += measured.deletions
-        self._look(measured)
+        self._add_profiles(measured)
 
     @property
     def keys(self) -> DistinctKeys:
-        """What is known of the keys."""
-        return self._census.keys()
+        """Counts of the keys."""
+        return self._key_counter.keys()
 
     @property
-    def rejects(self) -> list[Rejected]:
-        """Rows that are none, by cause and column: the most frequent first."""
+    def rejects(self) -> list[RejectKind]:
+        """Kinds of rejects, the most frequent first."""
         return sorted(
             self._rejects.values(), key=lambda each: (-each.rows, each.cause, each.column or "")
         )
 
     @property
     def hottest(self) -> HotPartition | None:
-        """The partition key with the most rows."""
+        """Partition key with the most rows."""
         return self.hot.hottest()
 
     def _add_keys(self, keys: Sequence[tuple[Hashable, ...]]) -> None:
         if not keys or not self._keyed:
             return
         partitions = [key[0] for key in keys]
-        self._census.add(_as_bytes(keys, single=self._single))
+        self._key_counter.add(_as_bytes(keys, single=self._single))
         self.hot.add(Counter(partitions))
         texts = [str(each) for each in partitions]
         self.order.add(_numbers(texts) if self._numeric else texts)
 
-    def _reject(self, walked: RowBatch, row: int, defect: Defect) -> None:
+    def _reject(self, batch: RowBatch, row: int, defect: Defect) -> None:
         self.rejected += 1
-        column = walked.column_of(defect)
+        column = batch.column_of(defect)
         known = self._rejects.get((defect.cause, column))
         if known is not None:
             known.rows += 1
-        elif len(self._rejects) < MOST_KINDS:
-            told = json.loads(walked.reject_line(row, defect))
-            at = {name: told[name] for name in ("source", "line", "byte") if name in told}
-            self._rejects[defect.cause, column] = Rejected(
+        elif len(self._rejects) < MAX_REJECT_KINDS:
+            line = json.loads(batch.reject_line(row, defect))
+            at = {name: line[name] for name in ("source", "line", "byte") if name in line}
+            self._rejects[defect.cause, column] = RejectKind(
                 defect.cause, column, 1, at, defect.detail
             )
 
-    def _look(self, measured: Measured) -> None:
+    def _add_profiles(self, measured: Measured) -> None:
         columns = measured.cells
         if columns is None:
-            self.members.add(measured.items)
+            self.documents.add(measured.items)
             return
-        looked_at = islice(zip(self.layout.attributes, columns.cells, strict=True), MOST_COLUMNS)
-        for name, column in looked_at:
-            self.evidence.setdefault(name, ColumnProfile()).add(column)
+        profiled = islice(zip(self.layout.attributes, columns.cells, strict=True), MAX_PROFILES)
+        for name, column in profiled:
+            self.columns.setdefault(name, ColumnProfile()).add(column)
 
     @property
     def types(self) -> dict[str, str]:
-        """The type of each attribute; of documents' the most frequent."""
-        if self.evidence:
+        """Type of each attribute; for documents, its most frequent type."""
+        if self.columns:
             return dict(zip(self.layout.attributes, self._record.types, strict=True))
-        return {name: member.type for name, member in self.members.known.items()}
+        return {name: profile.type for name, profile in self.documents.attributes.items()}
 
     def range_of(self, name: str) -> tuple[float, float]:
-        """The least and the greatest number of an attribute, where its values are such."""
-        found = self.evidence.get(name) or self.members.known.get(name) or ColumnProfile()
+        """Return the smallest and largest number of an attribute, if it has whole numbers."""
+        found = self.columns.get(name) or self.documents.attributes.get(name) or ColumnProfile()
         return found.range
 
 
 def _as_bytes(keys: Sequence[tuple[Hashable, ...]], *, single: bool) -> list[bytes]:
-    """Each key as bytes that are no other's. Texts are octets, or they are numbers."""
+    """Encode each key as unambiguous bytes; its values are strings of octets or numbers."""
     if single:
         return [str(key[0]).encode() for key in keys]
     return [f"{len(str(one))} {one} {other}".encode() for one, other in keys]
 
 
 def _numbers(identities: Sequence[str]) -> list[str | float]:
-    """Numbers' identities as numbers, near enough to be compared with their neighbours."""
+    """Convert canonical numbers to floats, which are precise enough to compare neighbours."""
     return [float(each) if "E" not in each else _fraction(each) for each in identities]
 
 
 def _fraction(identity: str) -> float:
-    # The point stands after the first digit, and is not written.
+    # In the canonical form the decimal point after the first digit is left out.
     digits, _, power = identity.partition("E")
     sign, digits = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
     return float(f"{sign}{digits[0]}.{digits[1:] or '0'}E{power}")

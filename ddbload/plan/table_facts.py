@@ -1,7 +1,7 @@
-"""What AWS tells of a table that matters to who writes it.
+"""Read a table's settings that matter for an import: capacity, indexes, streams, backups.
 
-Only DescribeTable has to be allowed. What else cannot be asked (a permission that is not there, an
-emulator that lacks it) is unknown, and no failure.
+Only DescribeTable is required. A setting that cannot be read, because a permission is missing or an
+emulator lacks the call, is unknown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STANDARD_IA = "STANDARD_INFREQUENT_ACCESS"
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """A table as it is now. None: unknown."""
+    """Settings of a table; None means unknown."""
 
     table: Table
     region: str
@@ -34,33 +34,33 @@ class TableFacts:
     """Provisioned write units a second."""
     read_capacity: int | None
     warm_writes: int | None
-    """Write units a second that it takes at once."""
+    """Warm throughput: write units a second that it accepts at once."""
     most_writes: int | None
-    """Write units a second that an on-demand table is limited to."""
+    """Maximum write units a second of an on-demand table."""
     table_class: str
     items: int | None
-    """As of some hours ago: DynamoDB counts every six."""
+    """Number of items; DynamoDB updates it every six hours."""
     bytes: int | None
     indexes: tuple[TableIndex, ...]
     stream: str | None
-    """What its stream shows of a change; None: it has no stream."""
+    """View type of its stream; None without a stream."""
     replicas: tuple[str, ...]
-    """Other regions that it is replicated to."""
+    """Other regions of a global table."""
     deletion_protection: bool
     recovery: bool | None
-    """Whether it can be restored to a point in time (PITR)."""
+    """True if point-in-time recovery is on."""
     time_to_live: str | None
-    """The attribute that says when an item expires; None: there is none, or it is unknown."""
+    """Attribute that items expire by; None without one, or if unknown."""
     unknown: tuple[str, ...] = ()
-    """Names of what could not be asked: `recovery`, `time_to_live`."""
+    """Settings that could not be read: `recovery`, `time_to_live`."""
 
     @property
     def infrequent(self) -> bool:
-        """Whether its table class is Standard-IA."""
+        """True if its table class is Standard-IA."""
         return self.table_class == STANDARD_IA
 
     def to_json(self) -> dict[str, Any]:
-        """A plan's `table`."""
+        """Return a plan's `table`."""
         roles = ("partition", "sort")
         return {
             "name": self.table.name,
@@ -86,8 +86,8 @@ class TableFacts:
         }
 
 
-def facts_of(table: Table, described: Mapping[str, Any], region: str) -> TableFacts:
-    """What DescribeTable tells. `described`: its answer's `Table`."""
+def table_facts(table: Table, described: Mapping[str, Any], region: str) -> TableFacts:
+    """Extract the settings from `described`, the `Table` of a DescribeTable response."""
     billing = described.get("BillingModeSummary", {}).get("BillingMode")
     provisioned = described.get("ProvisionedThroughput", {})
     capacity = int(provisioned.get("WriteCapacityUnits") or 0)
@@ -104,7 +104,7 @@ def facts_of(table: Table, described: Mapping[str, Any], region: str) -> TableFa
         table_class=described.get("TableClassSummary", {}).get("TableClass") or "STANDARD",
         items=described.get("ItemCount"),
         bytes=described.get("TableSizeBytes"),
-        indexes=indexes_of(table, described, on_demand=on_demand),
+        indexes=table_indexes(table, described, on_demand=on_demand),
         stream=stream.get("StreamViewType") if stream.get("StreamEnabled") else None,
         replicas=tuple(
             str(each["RegionName"])
@@ -119,47 +119,47 @@ def facts_of(table: Table, described: Mapping[str, Any], region: str) -> TableFa
 
 
 @dataclass(slots=True)
-class Asked:
-    """What was asked beside DescribeTable."""
+class OtherSettings:
+    """Settings that DescribeTable does not return."""
 
     recovery: bool | None = None
     time_to_live: str | None = None
     unknown: list[str] = field(default_factory=list)
 
 
-def ask_more(client: DynamoDBClient, name: str) -> Asked:
-    """Point-in-time recovery, and time to live. Each is asked once, and raises nothing."""
-    asked = Asked()
+def read_other_settings(client: DynamoDBClient, name: str) -> OtherSettings:
+    """Read point-in-time recovery and time to live, once each; errors make them unknown."""
+    found = OtherSettings()
 
     def recovery() -> None:
         answer: Any = client.describe_continuous_backups(TableName=name)
         described = answer["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
-        asked.recovery = described.get("PointInTimeRecoveryStatus") == "ENABLED"
+        found.recovery = described.get("PointInTimeRecoveryStatus") == "ENABLED"
 
     def time_to_live() -> None:
         answer: Any = client.describe_time_to_live(TableName=name)
         described = answer["TimeToLiveDescription"]
         if described.get("TimeToLiveStatus") in ("ENABLED", "ENABLING"):
-            asked.time_to_live = described.get("AttributeName")
+            found.time_to_live = described.get("AttributeName")
 
-    _try("recovery", recovery, asked)
-    _try("time_to_live", time_to_live, asked)
-    return asked
+    _try("recovery", recovery, found)
+    _try("time_to_live", time_to_live, found)
+    return found
 
 
-def _try(what: str, ask: Callable[[], None], asked: Asked) -> None:
+def _try(what: str, read: Callable[[], None], found: OtherSettings) -> None:
     try:
-        call_with_retries(ask, f"asking for {what}", policy=RetryPolicy(attempts=1))
+        call_with_retries(read, f"reading {what}", policy=RetryPolicy(attempts=1))
     except Interrupted:
         raise
     except (DdbloadError, AttributeError, LookupError, TypeError, ValueError):
-        asked.unknown.append(what)
+        found.unknown.append(what)
 
 
-def indexes_of(
+def table_indexes(
     table: Table, described: Mapping[str, Any], *, on_demand: bool
 ) -> tuple[TableIndex, ...]:
-    """The table's secondary indexes, global ones first."""
+    """List the table's secondary indexes, global ones first."""
     keys = [key.name for key in table.keys]
     found: list[TableIndex] = []
     for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
@@ -200,7 +200,7 @@ def _warm(described: Mapping[str, Any]) -> int | None:
 
 def _most(described: Mapping[str, Any]) -> int | None:
     found = (described.get("OnDemandThroughput") or {}).get("MaxWriteRequestUnits")
-    # -1: no limit of its own.
+    # -1 means no limit.
     return int(found) if found and int(found) > 0 else None
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from ddbload.contracts.payload import DEFAULT_CHUNK_BYTES, DEFAULT_WORKERS
 from ddbload.plan.price import (
+    CHUNK_TRANSITIONS,
     CPU_SECONDS,
-    OF_A_CHUNK,
-    OF_THE_MACHINE,
-    SCANNED,
+    RUN_TRANSITIONS,
+    SCAN_BYTES_PER_SECOND,
     PriceLine,
     Workload,
     writes,
@@ -100,10 +100,10 @@ old and the new one. Rejected rows need no write units.
   {TABLE_RATE // DEFAULT_WORKERS:,} rows per second.
 - A million narrow rows take at most {CPU_SECONDS} seconds of one processor (measured with `make bench` on the
   development machine; Lambda's processors differ). At these rates the processor is not the limit.
-- Preflight reads {SCANNED / 1e6:.0f} MB per second. The source is read twice: by preflight, to find row
+- Preflight reads {SCAN_BYTES_PER_SECOND / 1e6:.0f} MB per second. The source is read twice: by preflight, to find row
   ends, and by the import.
-- A chunk makes {OF_A_CHUNK} state transitions (children are standard executions), a run
-  {OF_THE_MACHINE} more. Retries add to that.
+- A chunk makes {CHUNK_TRANSITIONS} state transitions (children are standard executions), a run
+  {RUN_TRANSITIONS} more. Retries add to that.
 - The run is followed with `ddbload start`: one LIST request per second for each 1,000 chunks.
 - The run is not resumed: `resume` invokes the function once more for each chunk, finished ones included.
 

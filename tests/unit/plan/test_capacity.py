@@ -12,22 +12,22 @@ from botocore.validate import ParamValidator
 
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.pipeline.reading.measure import TableIndex
-from ddbload.plan.capacity import HOT_TABLE, Load, limits_of, prewarm
-from ddbload.plan.table_facts import TableFacts, facts_of
+from ddbload.plan.capacity import HOT_TABLE, Load, rank_limits, suggest_prewarm
+from ddbload.plan.table_facts import TableFacts, table_facts
 
 TABLE = Table("t.1", "id", (KeyAttribute("id", "S", 2048),))
 MODEL = botocore.session.get_session().get_service_model("dynamodb")
 
 
 def on_demand(**described: Any) -> TableFacts:
-    return facts_of(
+    return table_facts(
         TABLE, {"BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"}, **described}, "us-east-1"
     )
 
 
 def provisioned(writes: int, **described: Any) -> TableFacts:
     given = {"ReadCapacityUnits": 3, "WriteCapacityUnits": writes}
-    return facts_of(TABLE, {"ProvisionedThroughput": given, **described}, "us-east-1")
+    return table_facts(TABLE, {"ProvisionedThroughput": given, **described}, "us-east-1")
 
 
 def index(name: str = "idx", **more: Any) -> TableIndex:
@@ -60,13 +60,13 @@ def parameters(command: str) -> dict[str, Any]:
     [
         (on_demand(), 4000, "assumed"),
         (on_demand(WarmThroughput={"WriteUnitsPerSecond": 10_000}), 10_000, "warm"),
-        (on_demand(OnDemandThroughput={"MaxWriteRequestUnits": 50}), 50, "limit"),
+        (on_demand(OnDemandThroughput={"MaxWriteRequestUnits": 50}), 50, "maximum"),
         (on_demand(OnDemandThroughput={"MaxWriteRequestUnits": 5000}), 4000, "assumed"),
         (provisioned(250), 250, "provisioned"),
     ],
 )
 def test_the_table_is_the_limit(facts, rate, how):
-    (first, *_) = limits_of(facts, load(1_000_000))
+    (first, *_) = rank_limits(facts, load(1_000_000))
     assert (first.what, first.per_second) == ("table", rate)
     assert first.seconds == 1_000_000 / rate
     assert how in first.how
@@ -75,20 +75,20 @@ def test_the_table_is_the_limit(facts, rate, how):
 def test_whatever_is_slowest_is_the_limit():
     slow = index(write_capacity=10)
     facts = provisioned(1000)
-    assert limits_of(facts, load(5000, (slow, 5000)))[0].what == "index idx"
-    assert limits_of(facts, load(5000, (slow, 10)))[0].what == "table"
-    assert limits_of(on_demand(), load(10**6, hot=9e5))[0].what == HOT_TABLE
-    assert limits_of(on_demand(), load(10**6), max_wcu=10)[0].what == "max_wcu"
+    assert rank_limits(facts, load(5000, (slow, 5000)))[0].what == "index idx"
+    assert rank_limits(facts, load(5000, (slow, 10)))[0].what == "table"
+    assert rank_limits(on_demand(), load(10**6, hot=9e5))[0].what == HOT_TABLE
+    assert rank_limits(on_demand(), load(10**6), max_wcu=10)[0].what == "max_wcu"
     fast = on_demand(WarmThroughput={"WriteUnitsPerSecond": 10**9})
-    assert limits_of(fast, load(10**9))[0].what == "processors"
-    stuck = limits_of(provisioned(9), load(10, (index(write_capacity=0), 10)))[0]
+    assert rank_limits(fast, load(10**9))[0].what == "processors"
+    stuck = rank_limits(provisioned(9), load(10, (index(write_capacity=0), 10)))[0]
     assert (stuck.what, stuck.to_json()["seconds"]) == ("index idx", None)
 
 
 def test_warming_an_on_demand_table():
     facts = on_demand()
     wanted = load(6_000_000, (index(), 6_000_000), (index("warm", warm_writes=30_000), 9))
-    better = prewarm(facts, wanted, limits_of(facts, wanted))
+    better = suggest_prewarm(facts, wanted, rank_limits(facts, wanted))
     given = parameters(better.command)
     assert given["WarmThroughput"] == {"WriteUnitsPerSecond": 20_000}
     assert given["GlobalSecondaryIndexUpdates"] == [
@@ -101,13 +101,13 @@ def test_warming_an_on_demand_table():
 def test_each_region_is_warmed():
     facts = on_demand(Replicas=[{"RegionName": "eu-west-1"}])
     wanted = load(6_000_000)
-    assert prewarm(facts, wanted, limits_of(facts, wanted)).dollars == pytest.approx(20.8)
+    assert suggest_prewarm(facts, wanted, rank_limits(facts, wanted)).dollars == pytest.approx(20.8)
 
 
 def test_raising_a_provisioned_table_and_taking_it_back():
     facts = provisioned(5)
     wanted = load(60_000, (index(write_capacity=6, read_capacity=2), 60_000))
-    better = prewarm(facts, wanted, limits_of(facts, wanted))
+    better = suggest_prewarm(facts, wanted, rank_limits(facts, wanted))
     assert parameters(better.command) == {
         "TableName": "t.1",
         "ProvisionedThroughput": {"ReadCapacityUnits": 3, "WriteCapacityUnits": 200},
@@ -138,10 +138,10 @@ def test_raising_a_provisioned_table_and_taking_it_back():
     ],
 )
 def test_where_it_would_not_help(facts, wanted):
-    assert prewarm(facts, wanted, limits_of(facts, wanted)) is None
+    assert suggest_prewarm(facts, wanted, rank_limits(facts, wanted)) is None
 
 
 def test_the_quota_is_not_exceeded():
     facts, wanted = on_demand(), load(10**9)
-    better = prewarm(facts, wanted, limits_of(facts, wanted))
+    better = suggest_prewarm(facts, wanted, rank_limits(facts, wanted))
     assert (better.write_units, better.seconds) == (40_000, 25_000)

@@ -90,7 +90,7 @@ def test_a_hot_key_is_short_by_what_is_said_at_most(keys, capacity):
 def test_what_stands_out(rows, hot, share):
     keys = HeavyHitters()
     keys.add(Counter(["hot"] * hot + [str(n) for n in range(rows - hot)]))
-    assert keys.standing_out == pytest.approx(share)
+    assert keys.hot_share == pytest.approx(share)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_order(keys, told, together, block):
     for start in range(0, len(keys), block):
         order.add(keys[start : start + block])
     assert order.sorted == told
-    assert order.together == pytest.approx(together)
+    assert order.adjacent_share == pytest.approx(together)
 
 
 @given(st.lists(st.integers(1, 9000), min_size=1), st.floats(0.01, 1.0))

@@ -14,7 +14,7 @@ from ddbload.pipeline.reading.measure import Measure, Measured
 from ddbload.pipeline.reading.row_batches import iter_row_batches
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.pipeline.table_description import describe_table_with_response
-from ddbload.plan.table_facts import indexes_of
+from ddbload.plan.table_facts import table_indexes
 from tests.fakes.dynamodb_values import item_size
 from tests.unit.pipeline.world import TABLE, World
 
@@ -90,7 +90,7 @@ def measured(world: World, *, by_item: bool) -> list[Measured]:
     ledger = context.ledger("plan")
     table, answer = describe_table_with_response(world.dynamodb, TABLE)
     record = prepare_run("plan", payload, ledger, context, table=table).record
-    indexes = indexes_of(table, answer, on_demand=True)
+    indexes = table_indexes(table, answer, on_demand=True)
     measure = Measure.of(record, indexes)
     if by_item:
         measure._by_column = False

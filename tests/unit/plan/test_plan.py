@@ -111,7 +111,7 @@ def test_a_delimiter_that_is_given_is_no_guess():
     assert plan["status"] == "FINE"
     read = plan["dialect"]
     assert (read["format"], read["delimiter"]) == ("csv", "^")
-    assert (read["sure"], read["why"]) == (1.0, "as it was asked for")
+    assert (read["sure"], read["why"]) == (1.0, "as given")
 
 
 @pytest.mark.parametrize("data", [b'{"id": "1"}\n', b'{"id": {"S": "1"}}\n'])
@@ -215,7 +215,7 @@ def test_documents():
     assert plan["keys"]["distinct"] == len(world.items) == 2
     assert plan["dialect"]["delimiter"] is None
     columns = {each["name"]: each for each in plan["columns"]}
-    assert columns["n"]["notes"] == ["not of one type: N 1, S 1"]
+    assert columns["n"]["notes"] == ["mixed types: N 1, S 1"]
     assert columns["tags"]["type"] == "L"
     assert columns["id"]["key"] == "partition"
     put = [
@@ -284,7 +284,7 @@ def test_the_mode_that_deletes():
     assert plan["rows"]["rejected"] == report.rows.rejected == 1
     assert plan["write_units"]["total"] == report.work.consumed_wcu == 2
     assert plan["price"]["storage_month"] == 0
-    assert "deletes" in plan["write_units"]["assumed"]
+    assert "deleting" in plan["write_units"]["assumed"]
 
 
 def test_types_that_are_inferred_are_those_of_the_import():
@@ -294,7 +294,7 @@ def test_types_that_are_inferred_are_those_of_the_import():
 
 
 def test_of_very_many_columns_the_first_are_looked_at(monkeypatch):
-    monkeypatch.setattr(survey, "MOST_COLUMNS", 2)
+    monkeypatch.setattr(survey, "MAX_PROFILES", 2)
     columns = plan_of(World((HEAD + GOOD).encode()))["columns"]
     assert [("examples" in each) for each in columns] == [True, True, False, False]
 

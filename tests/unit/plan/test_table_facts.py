@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from ddbload.contracts.run_record import KeyAttribute, Table
-from ddbload.plan.table_facts import ask_more, facts_of
+from ddbload.plan.table_facts import read_other_settings, table_facts
 
 TABLE = Table("t", "id", (KeyAttribute("id", "S", 2048),))
 
@@ -60,7 +60,7 @@ def time_to_live(**described: str) -> dict[str, Any]:
     ],
 )
 def test_what_is_known(answers, found):
-    asked = ask_more(Client(*answers), "t")
+    asked = read_other_settings(Client(*answers), "t")
     assert (asked.recovery, asked.time_to_live, asked.unknown) == (*found, [])
 
 
@@ -76,15 +76,15 @@ def test_what_is_known(answers, found):
     ],
 )
 def test_what_cannot_be_asked_is_unknown(trouble):
-    asked = ask_more(Client(trouble, trouble), "t")
+    asked = read_other_settings(Client(trouble, trouble), "t")
     assert (asked.recovery, asked.time_to_live) == (None, None)
     assert asked.unknown == ["recovery", "time_to_live"]
-    asked = ask_more(Client(trouble, time_to_live(TimeToLiveStatus="DISABLED")), "t")
+    asked = read_other_settings(Client(trouble, time_to_live(TimeToLiveStatus="DISABLED")), "t")
     assert asked.unknown == ["recovery"]
 
 
 def test_a_table_on_demand():
-    facts = facts_of(
+    facts = table_facts(
         TABLE,
         {
             "BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"},
@@ -115,7 +115,7 @@ def test_a_provisioned_table_with_indexes():
         {"AttributeName": "hour", "KeyType": "HASH"},
         {"AttributeName": "at", "KeyType": "RANGE"},
     ]
-    facts = facts_of(
+    facts = table_facts(
         TABLE,
         {
             "ProvisionedThroughput": {"ReadCapacityUnits": 3, "WriteCapacityUnits": 7},
