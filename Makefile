@@ -179,6 +179,10 @@ bench-start: setup ## Measure the CPU time that functions and commands need to s
 bench-scan: setup ## Measure how fast row ends are found, beside csv.reader
 	$(BIN)/python -m bench.scan $(ARGS)
 
+.PHONY: bench-json
+bench-json: setup ## Measure the CPU time of importing JSON, by shape (ARGS="--checkouts .,../other")
+	$(BIN)/python -m bench.json_encoders $(ARGS)
+
 .PHONY: bench-listing
 bench-listing: setup ## Measure how fast a prefix is listed, beside boto3's paginator
 	$(BIN)/python -m bench.listing $(ARGS)
