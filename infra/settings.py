@@ -13,7 +13,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ddbload.contracts.json_reader import MAX_WHOLE
-from ddbload.contracts.upload_rule import UploadRule
+from ddbload.contracts.upload_rule import (
+    DEFAULT_MEMORY_MB,
+    DEFAULT_RESERVE_SECONDS,
+    DEFAULT_TIMEOUT_SECONDS,
+    UploadRule,
+)
 from ddbload.errors import DdbloadError
 from infra.errors import (
     AmbiguousUpload,
@@ -44,8 +49,7 @@ _LAYER = re.compile(
 )
 MOST_LAYERS = 5
 """Lambda's limit for the layers of a function."""
-_DEFAULT_MEMORY = {"preflight": 1769, "import_chunk": 1769, "report": 1769, "on_upload": 512}
-"""Lambda gives one full vCPU at 1,769 MB."""
+_DEFAULT_MEMORY = {**dict.fromkeys(FUNCTIONS, DEFAULT_MEMORY_MB), "on_upload": 512}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +67,9 @@ class Settings:
     runtime: str = "python3.13"
     architecture: str = "arm64"
     memory_mb: Mapping[str, int] = field(default_factory=lambda: dict(_DEFAULT_MEMORY))
-    timeout_seconds: int = 900
+    timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
     """Timeout of preflight and import_chunk, which continue in another invocation."""
-    reserve_seconds: int = 30
+    reserve_seconds: int = DEFAULT_RESERVE_SECONDS
     """Seconds before its timeout at which such a function stops and hands on its cursor."""
     log_retention_days: int = 30
     log_key: bool = False
@@ -82,7 +86,11 @@ class Settings:
         given = {name: context[name] for name in _KNOBS if context.get(name) is not None}
         tables = tuple(_tables(given.get("tables", ())))
         buckets = tuple(_buckets(given.get("source_buckets", ())))
-        timeout = _whole("timeout_seconds", given.get("timeout_seconds", 900), TIMEOUT_SECONDS)
+        timeout = _whole(
+            "timeout_seconds",
+            given.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS),
+            TIMEOUT_SECONDS,
+        )
         return cls(
             stack_name=_matching("stack_name", given.get("stack_name", "ddbload"), _STACK_NAME),
             source_buckets=buckets,
@@ -94,7 +102,9 @@ class Settings:
             memory_mb=_memory(given.get("memory_mb", {})),
             timeout_seconds=timeout,
             reserve_seconds=_whole(
-                "reserve_seconds", given.get("reserve_seconds", 30), range(1, timeout)
+                "reserve_seconds",
+                given.get("reserve_seconds", DEFAULT_RESERVE_SECONDS),
+                range(1, timeout),
             ),
             log_retention_days=int(
                 _one_of(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from ddbload.aws.clients import Clients
 from ddbload.contracts.payload import MAX_CONCURRENCY
 from ddbload.contracts.upload_rule import (
+    DEFAULT_RESERVE_SECONDS,
     RESERVE_SECONDS,
     SOURCE_BUCKETS,
     STATE_MACHINE,
@@ -25,9 +26,6 @@ from ddbload.pipeline.context import AccessPolicy, Context, LedgerContext
 
 if TYPE_CHECKING:
     from ddbload.pipeline.executions import Executions
-
-DEFAULT_RESERVE_SECONDS = 30.0
-"""Seconds before its timeout at which a function stops, to await answers and write the ledger."""
 
 
 @dataclass(frozen=True, slots=True)

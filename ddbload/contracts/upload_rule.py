@@ -35,6 +35,13 @@ STATE_MACHINE = "DDBLOAD_STATE_MACHINE"
 UPLOADS = "DDBLOAD_UPLOADS"
 """Environment variable: a JSON list of `UploadRule`."""
 
+DEFAULT_MEMORY_MB = 1769
+"""Memory of a step's function, with which Lambda gives it one full vCPU."""
+DEFAULT_TIMEOUT_SECONDS = 900
+"""Timeout of a function that imports; Lambda's limit."""
+DEFAULT_RESERVE_SECONDS = 30
+"""Seconds before its timeout at which a function stops, to await answers and write the ledger."""
+
 UPLOAD_RUN_PREFIX = "upload-"
 """Beginning of the id of every run that an upload starts."""
 

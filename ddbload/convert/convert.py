@@ -154,7 +154,7 @@ class OutputOptions:
     out: str
     """`-`, a file, a folder (an existing one, or with a slash at the end), or s3://bucket/prefix/."""
     compression: str | None
-    """One of `sinks.COMPRESSIONS`; by default that of the file name, and gzip for parts."""
+    """One of `COMPRESSIONS`; by default that of the file name, and gzip for parts."""
     part_bytes: int
     seed: int
 

@@ -13,7 +13,6 @@ from typing import IO, Any, Protocol
 
 from ddbload.errors import ExtraMissing, OutputUnwritable
 
-COMPRESSIONS = ("gzip", "zstd", "none")
 SUFFIXES = {"gzip": ".gz", "zstd": ".zst", "none": ""}
 INCOMPLETE = b'{"incomplete": '
 """Last line of a stream whose conversion failed. It is not JSON, so that readers notice."""

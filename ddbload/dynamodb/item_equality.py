@@ -1,4 +1,4 @@
-"""Attributes as DynamoDB shows them: whether they are the same, and how large. Pure."""
+"""Comparison of items that DynamoDB returns, and conversion for boto3 clients."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from collections.abc import Mapping
 from decimal import Decimal, DecimalException
 from typing import Any
 
+from ddbload.dynamodb.attribute_values import item_size
+from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
+from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.dynamodb.write_modes import Deletion
 
-_UNIT_BYTES = 1024
 _MAY_HOLD_BINARY = frozenset({"B", "BS", "L", "M"})
 
 
 def same_item(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether DynamoDB would store them alike: numbers by value, sets without an order."""
+    """Return true if two items are equal: numbers by value, sets in any order."""
     return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
 
 
 def same(one: Any, other: Any) -> bool:
-    """The same of two values, each with its type. What is no value is like no other."""
+    """Return true if two attribute values are equal; a malformed one equals no other."""
     try:
         ((kind, first),) = one.items()
         ((other_kind, second),) = other.items()
@@ -43,28 +45,16 @@ def same(one: Any, other: Any) -> bool:
 
 
 def write_units(item: Mapping[str, Any]) -> float:
-    """Write units of an item, about: what is billed for a write that its condition forbids."""
-    size = sum(len(name.encode()) + _size(value) for name, value in item.items())
-    return float(max(1, -(-size // _UNIT_BYTES)))
-
-
-def _size(value: Any) -> int:
-    if isinstance(value, str):
-        return len(value.encode(errors="replace"))
-    if isinstance(value, bytes | bytearray):
-        return len(value)
-    if isinstance(value, Mapping):
-        if value.keys() == {"N"}:
-            return len(str(value["N"])) // 2 + 2
-        # The type's name, or that of an attribute within a map: about as long as what is counted.
-        return sum(1 + _size(each) for each in value.values())
-    if isinstance(value, list | tuple | set | frozenset):
-        return sum(1 + _size(each) for each in value)
-    return 1
+    """Return the write units that a failed condition on an item costs; 1 if it is malformed."""
+    try:
+        size = item_size(item)
+    except (AttributeError, BadValue, TypeError, ValueError):
+        size = 0
+    return float(max(1, -(-size // WRITE_UNIT_BYTES)))
 
 
 def to_client(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An item of DynamoDB's JSON as a boto3 client wants it: binary as bytes, and not as base64."""
+    """Convert an item for a boto3 client, which takes binary as bytes instead of base64."""
     if _MAY_HOLD_BINARY.isdisjoint(kind for value in item.values() for kind in value):
         return item
     made = {name: _with_bytes(value) for name, value in item.items()}
@@ -72,7 +62,7 @@ def to_client(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def of_client(answer: Any) -> Any:
-    """What a boto3 client gave, as DynamoDB's JSON: binary as base64."""
+    """Convert a boto3 client's answer to DynamoDB JSON, with binary as base64."""
     match answer:
         case bytes() | bytearray():
             return b64encode(answer).decode()

@@ -1,20 +1,22 @@
-"""Attribute values as DynamoDB takes them: checked, and measured.
-
-A value is that of DynamoDB's JSON, `{"N": "1"}`, binary as base64. The rules are those of
-"Supported data types and naming rules in Amazon DynamoDB" and "DynamoDB item sizes and formats".
-"""
+"""Limits of DynamoDB, from "Service, account, and table quotas" and "DynamoDB item sizes"."""
 
 from __future__ import annotations
 
 MAX_DEPTH = 32
-"""Levels of a value: the lists and maps that something stands in, and that itself."""
-"""Lists and maps that a value may stand in, one within the other."""
+"""Maximum nesting depth, the innermost value included."""
 MAX_NAME_BYTES = 64 * 1024 - 1
-"""UTF-8 of an attribute's name."""
+"""Largest attribute name, in UTF-8."""
 MAX_ITEM_BYTES = 400 * 1024
-"""DynamoDB's limit: UTF-8 bytes of attribute names and values."""
+"""Largest item: UTF-8 bytes of attribute names, and sizes of values."""
+MAX_KEY_BYTES = {"HASH": 2048, "RANGE": 1024}
+"""Largest partition key and largest sort key, by KeyType."""
 MAX_DIGITS = 38
+"""Significant digits of a number."""
 MIN_EXPONENT, MAX_EXPONENT = -130, 125
+"""Range of a number's decimal exponent."""
+WRITE_UNIT_BYTES = 1024
+"""Bytes that one write unit covers."""
 MAX_BATCH_ROWS = 25
+"""Most items of a BatchWriteItem request."""
 MAX_BATCH_BYTES = 15 * 1024 * 1024
-"""DynamoDB's limit is 16 MB a request; the rest is for the envelope."""
+"""Largest sum of items in a request. DynamoDB allows 16 MB, its envelope included."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
 from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.dynamodb.limits import MAX_KEY_BYTES
 from ddbload.errors import (
     AccessDenied,
     ServiceUnavailable,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-_KEY_BYTES = {"HASH": 2048, "RANGE": 1024}
 
 
 def describe_table(
@@ -160,7 +160,7 @@ def _keys(
     ordered = sorted(schema, key=lambda each: each["KeyType"] != "HASH")
     return tuple(
         KeyAttribute(
-            each["AttributeName"], types[each["AttributeName"]], _KEY_BYTES[each["KeyType"]]
+            each["AttributeName"], types[each["AttributeName"]], MAX_KEY_BYTES[each["KeyType"]]
         )
         for each in ordered
     )

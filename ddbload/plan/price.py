@@ -9,6 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ddbload.contracts.upload_rule import (
+    DEFAULT_MEMORY_MB,
+    DEFAULT_RESERVE_SECONDS,
+    DEFAULT_TIMEOUT_SECONDS,
+)
 from ddbload.source.s3_object import RANGE_BYTES
 
 REGION = "us-east-1"
@@ -53,10 +58,7 @@ RUN_TRANSITIONS = 8
 """State transitions of a run without its chunks, including a second Preflight."""
 CHUNK_TRANSITIONS = 4
 """State transitions of a chunk's child execution, including its start."""
-# Defaults of cdk.json.
-MEMORY_MB = 1769
-TIMEOUT_SECONDS = 900
-RESERVE_SECONDS = 30
+_INVOCATION_SECONDS = DEFAULT_TIMEOUT_SECONDS - DEFAULT_RESERVE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +87,12 @@ class Workload:
     def segments(self) -> int:
         """ImportChunk invocations; a chunk needs several if it takes longer than the timeout."""
         per_chunk = self.seconds * self.workers / max(1, self.chunks)
-        return self.chunks * max(1, math.ceil(per_chunk / (TIMEOUT_SECONDS - RESERVE_SECONDS)))
+        return self.chunks * max(1, math.ceil(per_chunk / _INVOCATION_SECONDS))
 
     @property
     def preflights(self) -> int:
         """Preflight invocations."""
-        return max(
-            1, math.ceil(self.bytes / SCAN_BYTES_PER_SECOND / (TIMEOUT_SECONDS - RESERVE_SECONDS))
-        )
+        return max(1, math.ceil(self.bytes / SCAN_BYTES_PER_SECOND / _INVOCATION_SECONDS))
 
     @property
     def function_seconds(self) -> float:
@@ -106,7 +106,7 @@ class Workload:
     @property
     def gb_seconds(self) -> float:
         """GB-seconds that Lambda bills."""
-        return self.function_seconds * MEMORY_MB / 1024
+        return self.function_seconds * DEFAULT_MEMORY_MB / 1024
 
     @property
     def invocations(self) -> int:

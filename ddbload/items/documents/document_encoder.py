@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.write_modes import position
 from ddbload.items.documents.attribute_templates import AttributeTemplate, string_template
 from ddbload.items.documents.ddb_json_columns import DynamoDBJsonColumns
@@ -99,7 +100,7 @@ class _RowCollector:
             self._puts[row], self._keys[row] = "", ()
             return
         self._puts[row], self._keys[row] = batch_request(built), built.key
-        units = max(1, -(-built.size // 1024))
+        units = max(1, -(-built.size // WRITE_UNIT_BYTES))
         if units > 1 and self._units is None:
             self._units = [1] * self._count
         if self._units is not None:

@@ -16,7 +16,7 @@ from json.encoder import encode_basestring as quoted
 
 from ddbload.contracts.payload import NULL, OMIT
 from ddbload.contracts.run_record import Table
-from ddbload.dynamodb.limits import MAX_ITEM_BYTES
+from ddbload.dynamodb.limits import MAX_ITEM_BYTES, WRITE_UNIT_BYTES
 from ddbload.items.encode.column_encoders import (
     CELL_ENCODERS,
     PLAIN_LENGTH,
@@ -192,7 +192,7 @@ class BatchEncoder:
         if longest is None:
             longest = sum(max(map(len, column), default=0) for column in columns.cells)
         longest += sum(max(each, default=0) for each in extra)
-        if longest + self._names_bytes <= 1024 or not columns.cells:
+        if longest + self._names_bytes <= WRITE_UNIT_BYTES or not columns.cells:
             return None
         sizes = list(map(len, map("".join, zip(*columns.cells, strict=True))))
         if extra:
@@ -203,7 +203,7 @@ class BatchEncoder:
         most_text = MAX_ITEM_BYTES - self._names_bytes
         if longest > most_text:
             odd.update(place for place, size in enumerate(sizes) if size > most_text)
-        return [-(-(size + self._names_bytes) // 1024) for size in sizes]
+        return [-(-(size + self._names_bytes) // WRITE_UNIT_BYTES) for size in sizes]
 
 
 def _fill_empty(column: Sequence[str], odd: set[int]) -> Sequence[str]:

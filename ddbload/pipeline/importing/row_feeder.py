@@ -210,7 +210,7 @@ class RowFeeder:
                 scheduler.reject(handle)
                 self._reject(handle, built)
             elif built.wire_bytes <= MAX_ROW_BYTES:
-                group.add(handle, built.key, -(-built.size // 1024))
+                group.add(handle, built.key, -(-built.size // limits.WRITE_UNIT_BYTES))
             else:
                 group.offer()
                 scheduler.offer(handle, built.key, built.size, built.wire_bytes)

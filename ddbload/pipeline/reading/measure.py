@@ -10,10 +10,11 @@ from typing import Any, Self
 from ddbload.contracts.payload import OMIT
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.attribute_values import Attributes, value_size
+from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.scalar_text import parse_number
 from ddbload.dynamodb.write_modes import INSERT, PLAN, PUT
 from ddbload.items.encode.request_json import item_of_request
-from ddbload.items.item_builder import Item
+from ddbload.items.item_builder import SIMPLE_TYPES, Item
 from ddbload.items.item_layout import ItemLayout, item_layout
 from ddbload.pipeline.reading.row_batches import RowBatch
 from ddbload.rows.columns import Columns, to_octets
@@ -21,7 +22,6 @@ from ddbload.rows.reject_lines import Defect
 
 FINE = 4096
 """Sizes up to this are counted by the byte, larger ones by the KB."""
-UNIT = 1024
 
 
 class SizeHistogram:
@@ -44,7 +44,10 @@ class SizeHistogram:
         self.largest = max(self.largest, high)
         self.smallest = low if self.smallest is None else min(low, self.smallest)
         if high > FINE:
-            sizes = [size if size <= FINE else -(-size // UNIT) * UNIT for size in sizes]
+            sizes = [
+                size if size <= FINE else -(-size // WRITE_UNIT_BYTES) * WRITE_UNIT_BYTES
+                for size in sizes
+            ]
         self._counts.update(sizes)
 
     def quantile(self, share: float) -> int:
@@ -60,17 +63,20 @@ class SizeHistogram:
         """How many items take one unit, two, three to four, five to eight, and so on."""
         counts: dict[int, int] = {}
         for size, count in self._counts.items():
-            units = max(1, -(-size // UNIT))
+            units = max(1, -(-size // WRITE_UNIT_BYTES))
             up_to = 1 << (units - 1).bit_length()
             counts[up_to] = counts.get(up_to, 0) + count
-        return [{"up_to_bytes": up_to * UNIT, "items": counts[up_to]} for up_to in sorted(counts)]
+        return [
+            {"up_to_bytes": up_to * WRITE_UNIT_BYTES, "items": counts[up_to]}
+            for up_to in sorted(counts)
+        ]
 
 
 def units_of(sizes: Sequence[int], largest: int | None = None) -> int:
     """Write units of items of these sizes; of size 0 there is none."""
     if largest is None:
         largest = max(sizes, default=0)
-    if largest <= UNIT:
+    if largest <= WRITE_UNIT_BYTES:
         return len(sizes) - sizes.count(0)
     return sum([(size + 1023) >> 10 for size in sizes])
 
@@ -102,7 +108,6 @@ class TableIndex:
         return (*self.partition, *self.sort)
 
 
-_PLAIN_TYPES = frozenset({"S", "N", "BOOL"})
 MOST_REMEMBERED = 100_000
 """Sizes of numbers and names that are kept."""
 _DELETION = '{"DeleteRequest"'
@@ -148,7 +153,7 @@ class Measure:
         self._types = list(types)
         self._indexes = list(indexes)
         self._names = [len(name.encode()) for name in names]
-        plain = mode in (PUT, INSERT, PLAN) and nulls == OMIT and set(types) <= _PLAIN_TYPES
+        plain = mode in (PUT, INSERT, PLAN) and nulls == OMIT and set(types) <= SIMPLE_TYPES
         self._by_column = plain
         self._number_sizes: dict[str, int] = {}
         self._name_sizes: dict[str, int] = {}

@@ -154,7 +154,9 @@ class Scheduler:
 
     def offer(self, handle: int, key: Hashable, item_bytes: int, json_bytes: int) -> None:
         """Add a row. `item_bytes`: its size as DynamoDB counts it; `json_bytes`: of its JSON."""
-        self._rows.add(QueuedRow(handle, key, -(-item_bytes // 1024), json_bytes))
+        self._rows.add(
+            QueuedRow(handle, key, -(-item_bytes // limits.WRITE_UNIT_BYTES), json_bytes)
+        )
 
     def offer_all(
         self,

@@ -79,9 +79,14 @@ def test_an_attribute_more_is_another_item():
         ({"id": {"S": "a"}}, 1.0),
         ({"id": {"S": "a" * 1020}}, 1.0),
         ({"id": {"S": "é" * 600}}, 2.0),
-        ({"id": {"B": b"a" * 3000}}, 3.0),
+        ({"id": {"B": "YWFh" * 1000}}, 3.0),
         ({"id": {"S": "a"}, "m": {"M": {"x": {"L": [{"S": "a" * 2500}, {"NULL": True}]}}}}, 3.0),
         ({"id": {"N": "1" * 38}, "s": {"SS": ["a" * 1000, "b" * 1000, "c" * 1000]}}, 3.0),
+        ({}, 1.0),
+        ({"id": {"N": "one"}}, 1.0),
+        ({"id": "a"}, 1.0),
+        ({"id": {"S": 1}}, 1.0),
+        ({"id": {"S": "a", "N": "1"}}, 1.0),
     ],
 )
 def test_about_how_many_units_a_failed_condition_takes(item, units):
