@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ddbload.contracts.json_reader import MAX_WHOLE
+from ddbload.contracts.messages import MAX_WHOLE
 from ddbload.contracts.upload_rule import (
     DEFAULT_MEMORY_MB,
     DEFAULT_RESERVE_SECONDS,

@@ -38,7 +38,7 @@ from ddbload.cli.output import (
 from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import max_rejects_option, source_options
 from ddbload.cli.run_result import print_detected, source_format
-from ddbload.contracts.json_reader import is_text
+from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import FAILED, SUCCEEDED, SUCCEEDED_WITH_REJECTS, Failure, RowCounts
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept

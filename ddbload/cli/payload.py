@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from ddbload.contracts.json_reader import is_text
+from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import AUTO, DELIMITERS, TSV, TYPES, Payload
 from ddbload.errors import InvalidPayload, InvalidUsage
 

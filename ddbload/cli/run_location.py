@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ddbload.contracts.json_reader import is_text
+from ddbload.contracts.messages import is_text
 from ddbload.errors import DdbloadError, InvalidUsage, LedgerDamaged, RunNotFound
 
 if TYPE_CHECKING:

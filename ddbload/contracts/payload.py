@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
-from ddbload.contracts.json_reader import JsonObjectReader
-from ddbload.contracts.messages import JsonRule, Message
+from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.dynamodb.write_modes import LAST_WINS, MODES, PUT
 from ddbload.errors import InvalidPayload, TableNotAllowed
 

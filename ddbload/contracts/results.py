@@ -6,8 +6,7 @@ import json
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, Self
 
-from ddbload.contracts.json_reader import JsonObjectReader
-from ddbload.contracts.messages import JsonRule, Message
+from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.run_record import Cursor
 
 STATUSES = SUCCEEDED, SUCCEEDED_WITH_REJECTS, FAILED, INTERRUPTED, CANCELLED = (

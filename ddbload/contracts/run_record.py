@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
-from ddbload.contracts.json_reader import JsonObjectReader
-from ddbload.contracts.messages import JsonRule, LineNumber, Message
+from ddbload.contracts.messages import JsonObjectReader, JsonRule, LineNumber, Message
 from ddbload.contracts.payload import Options, Payload, check_run_id, refuse_force
 from ddbload.dynamodb.write_modes import INSERT
 from ddbload.errors import InvalidPayload

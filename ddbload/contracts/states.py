@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ddbload.contracts.chunks import Chunk, PreflightCursor
-from ddbload.contracts.json_reader import JsonObjectReader
-from ddbload.contracts.messages import JsonRule, Message
+from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.run_record import Cursor

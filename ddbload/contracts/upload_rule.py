@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from ddbload.contracts.json_reader import JsonObjectReader
-from ddbload.contracts.messages import JsonRule, Message
+from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.payload import (
     AUTO,
     DYNAMODB_EXPORT,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts.json_reader import JsonObjectReader, is_text, json_type_name
+from ddbload.contracts.messages import JsonObjectReader, is_text, json_type_name
 from ddbload.errors import InvalidPayload
 
 
