@@ -59,7 +59,7 @@ class AwsFailure:
 
     @property
     def is_known(self) -> bool:
-        """Whether the error code is known to this module, so that the text is AWS's."""
+        """True if the error code is known to this module, so that the text is AWS's."""
         return not self.status or self.code in _KNOWN
 
 

@@ -1,1 +1,1 @@
-"""Where bytes come from: local files, standard input, S3 objects. Each pinned to one version."""
+"""Byte sources: local files, standard input and S3 objects, each pinned to one version."""

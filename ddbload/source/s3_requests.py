@@ -26,7 +26,7 @@ class S3Request(ABC):
     __slots__ = ("failures", "generation")
 
     peeks: ClassVar[bool] = False
-    """Whether `peek` is to be called."""
+    """True if `peek` is to be called."""
 
     def __init__(self) -> None:
         self.failures = 0
@@ -59,7 +59,7 @@ class S3RequestLoop:
     """Sender of `S3Request`s to one bucket, which repeats failed ones after a pause."""
 
     def __init__(self, signer: S3Signer, connections: int, retry_policy: RetryPolicy) -> None:
-        """Raises `AwsConfiguration`."""
+        """Make the event loop. Raises `AwsConfiguration`."""
         self._signer, self._retry_policy = signer, retry_policy
         self._loop = signer.connect(connections)
         # Heap of requests to repeat: time, a number that breaks ties, request.

@@ -16,7 +16,7 @@ MESSAGE_TOO_LARGE = "Item size has exceeded the maximum allowed size"
 # Batches
 
 
-def test_a_batch_writes_and_deletes(dynamodb, make_table):
+def test_batch_writes_and_deletes_items(dynamodb, make_table):
     table = make_table()
     answer = write(dynamodb, table, put(pk=s("a"), x=n("1")), put(pk=s("b")))
     assert answer["UnprocessedItems"] == {}
@@ -25,23 +25,23 @@ def test_a_batch_writes_and_deletes(dynamodb, make_table):
     assert everything(dynamodb, table) == [{"pk": s("a"), "y": n("2")}]
 
 
-def test_a_batch_of_two_tables(dynamodb, make_table):
+def test_batch_may_have_two_tables(dynamodb, make_table):
     one, two = make_table(), make_table()
     dynamodb.batch_write_item(RequestItems={one: [put(pk=s("a"))], two: [put(pk=s("a"))]})
     assert everything(dynamodb, one) == everything(dynamodb, two) == [{"pk": s("a")}]
 
 
-def test_25_in_a_batch(dynamodb, make_table):
+def test_batch_takes_25_requests(dynamodb, make_table):
     table = make_table()
     write(dynamodb, table, *(put(pk=s(str(i))) for i in range(25)))
     assert len(everything(dynamodb, table)) == 25
 
 
-def test_26_in_a_batch(dynamodb, make_table):
+def test_batch_refuses_26_requests(dynamodb, make_table):
     refused(dynamodb, make_table(), *(put(pk=s(str(i))) for i in range(26)))
 
 
-def test_none_in_a_batch(dynamodb, make_table):
+def test_batch_refuses_no_requests(dynamodb, make_table):
     with pytest.raises(ParamValidationError):  # botocore itself, before it sends anything
         write(dynamodb, make_table())
     with pytest.raises(ClientError) as raised:
@@ -49,7 +49,7 @@ def test_none_in_a_batch(dynamodb, make_table):
     assert raised.value.response["Error"]["Code"] == "ValidationException"
 
 
-def test_an_invalid_item_spoils_its_batch(dynamodb, make_table):
+def test_batch_is_refused_with_an_invalid_item(dynamodb, make_table):
     assert refused(dynamodb, make_table(), put(pk=s("a")), put(x=s("no key"))) == MESSAGE_SCHEMA
 
 
@@ -61,25 +61,25 @@ def test_an_invalid_item_spoils_its_batch(dynamodb, make_table):
         (delete(pk=s("a")), delete(pk=s("a"))),
     ],
 )
-def test_a_key_twice_in_a_batch(dynamodb, make_table, pair):
+def test_batch_refuses_a_repeated_key(dynamodb, make_table, pair):
     table = make_table()
     assert refused(dynamodb, table, put(pk=s("b")), *pair) == MESSAGE_DUPLICATES
 
 
 @pytest.mark.parametrize("text", ["1.0", "1e0", "10E-1", "0.1e1", "01", "1.", "100000e-5"])
-def test_numbers_of_one_value_are_one_key(dynamodb, make_table, text):
+def test_batch_takes_equal_numbers_for_one_key(dynamodb, make_table, text):
     table = make_table("N")
     assert refused(dynamodb, table, put(pk=n("1")), put(pk=n(text))) == MESSAGE_DUPLICATES
 
 
-def test_strings_are_keys_by_their_characters(dynamodb, make_table):
+def test_batch_compares_string_keys_by_characters(dynamodb, make_table):
     table = make_table()
     texts = ["1", "1.0", "caf\u00e9", "cafe\u0301", "A", "a", " a", "a "]
     write(dynamodb, table, *(put(pk=s(text)) for text in texts))
     assert len(everything(dynamodb, table)) == len(texts)
 
 
-def test_one_partition_many_sort_keys(dynamodb, make_table):
+def test_batch_takes_many_sort_keys_of_a_partition(dynamodb, make_table):
     table = make_table("S", "N")
     write(dynamodb, table, put(pk=s("a"), sk=n("1")), put(pk=s("a"), sk=n("2")))
     assert len(everything(dynamodb, table)) == 2
@@ -87,7 +87,7 @@ def test_one_partition_many_sort_keys(dynamodb, make_table):
     assert message == MESSAGE_DUPLICATES
 
 
-def test_16_mb_in_a_request(dynamodb, make_table):
+def test_batch_refuses_more_than_16_mb(dynamodb, make_table):
     # A control character is six bytes in JSON and one in an item: 25 legal items are 17 MB.
     requests = [put(pk=s(str(i)), x=s("\x01" * 120_000)) for i in range(25)]
     with pytest.raises(ClientError) as raised:
@@ -95,7 +95,7 @@ def test_16_mb_in_a_request(dynamodb, make_table):
     assert raised.value.response["ResponseMetadata"]["HTTPStatusCode"] == 413
 
 
-def test_an_unknown_table(dynamodb):
+def test_batch_refuses_an_unknown_table(dynamodb):
     for call in (
         lambda: write(dynamodb, "no-such-table", put(pk=s("a"))),
         lambda: dynamodb.put_item(TableName="no-such-table", Item={"pk": s("a")}),
@@ -110,21 +110,21 @@ def test_an_unknown_table(dynamodb):
 # Sizes
 
 
-def test_an_item_of_400_kb(dynamodb, make_table):
+def test_item_may_have_400_kb(dynamodb, make_table):
     table = make_table()
     write(dynamodb, table, {"PutRequest": {"Item": of_size(400 * KB)}})
     dynamodb.put_item(TableName=table, Item=of_size(400 * KB, "b"))
     assert len(everything(dynamodb, table)) == 2
 
 
-def test_an_item_of_400_kb_and_one_byte(dynamodb, make_table):
+def test_item_above_400_kb_is_refused(dynamodb, make_table):
     table, item = make_table(), of_size(400 * KB + 1)
     assert refused(dynamodb, table, {"PutRequest": {"Item": item}}) == MESSAGE_TOO_LARGE
     with pytest.raises(ClientError, match=MESSAGE_TOO_LARGE):
         dynamodb.put_item(TableName=table, Item=item)
 
 
-def test_binary_counts_its_bytes(dynamodb, make_table):
+def test_binary_size_counts_decoded_bytes(dynamodb, make_table):
     table = make_table()
     body = b"\xff" * (400 * KB - 4)
     write(dynamodb, table, put(pk=s("a"), x={"B": body}))
@@ -134,7 +134,7 @@ def test_binary_counts_its_bytes(dynamodb, make_table):
 
 
 @pytest.mark.parametrize(("size", "accepted"), [(2048, True), (2049, False)])
-def test_partition_keys_of_2048_bytes(dynamodb, make_table, size, accepted):
+def test_partition_key_may_have_2048_bytes(dynamodb, make_table, size, accepted):
     table, request = make_table(), put(pk=s("x" * size))
     if accepted:
         write(dynamodb, table, request)
@@ -143,7 +143,7 @@ def test_partition_keys_of_2048_bytes(dynamodb, make_table, size, accepted):
 
 
 @pytest.mark.parametrize(("size", "accepted"), [(1024, True), (1025, False)])
-def test_sort_keys_of_1024_bytes(dynamodb, make_table, size, accepted):
+def test_sort_key_may_have_1024_bytes(dynamodb, make_table, size, accepted):
     table, request = make_table("S", "B"), put(pk=s("a"), sk={"B": b"x" * size})
     if accepted:
         write(dynamodb, table, request)
@@ -181,7 +181,7 @@ NINES = "9" * 38
         (f"-{NINES[0]}.{NINES[1:]}E+125", "-" + NINES + "0" * 88),
     ],
 )
-def test_numbers_are_kept_in_one_spelling(dynamodb, make_table, text, kept):
+def test_numbers_are_stored_in_one_spelling(dynamodb, make_table, text, kept):
     table = make_table("N")
     write(dynamodb, table, put(pk=n(text), x=n(text), y={"NS": [text]}))
     assert everything(dynamodb, table) == [{"pk": n(kept), "x": n(kept), "y": {"NS": [kept]}}]
@@ -210,7 +210,7 @@ def test_numbers_are_kept_in_one_spelling(dynamodb, make_table, text, kept):
     ],
 )
 @pytest.mark.parametrize("place", ["key", "attribute", "set", "nested"])
-def test_numbers_that_are_none(dynamodb, make_table, text, message, place):
+def test_invalid_numbers_are_refused(dynamodb, make_table, text, message, place):
     table = make_table("N")
     request = {
         "key": put(pk=n(text)),
@@ -224,7 +224,7 @@ def test_numbers_that_are_none(dynamodb, make_table, text, message, place):
 # Other values
 
 
-def test_values_come_back_as_they_were(dynamodb, make_table):
+def test_values_are_stored_exactly(dynamodb, make_table):
     table = make_table()
     item = {
         "pk": s("a"),
@@ -245,7 +245,7 @@ def test_values_come_back_as_they_were(dynamodb, make_table):
 
 
 @pytest.mark.parametrize("kind", ["SS", "NS", "BS"])
-def test_sets(dynamodb, make_table, kind):
+def test_sets_are_stored(dynamodb, make_table, kind):
     table = make_table()
     members = [b"1", b"2"] if kind == "BS" else ["1", "2"]
     write(dynamodb, table, put(pk=s("a"), x={kind: members}))
@@ -257,7 +257,7 @@ def test_sets(dynamodb, make_table, kind):
     )
 
 
-def test_values_that_are_none(dynamodb, make_table):
+def test_invalid_values_are_refused(dynamodb, make_table):
     table = make_table()
     refused(dynamodb, table, put(pk=s("a"), x={}))
     refused(dynamodb, table, put(pk=s("a"), x={"NULL": False}))
@@ -268,7 +268,7 @@ def test_values_that_are_none(dynamodb, make_table):
 
 
 @pytest.mark.parametrize("value", [{"S": ""}, {"B": b""}])
-def test_keys_are_not_empty(dynamodb, make_table, value):
+def test_empty_keys_are_refused(dynamodb, make_table, value):
     (kind,) = value
     table = make_table(kind)
     assert "empty" in refused(dynamodb, table, put(pk=value))
@@ -290,12 +290,12 @@ def test_keys_are_not_empty(dynamodb, make_table, value):
         delete(pk=s("a"), sk=n("1"), x=s("more")),
     ],
 )
-def test_keys_match_the_schema(dynamodb, make_table, request_):
+def test_keys_must_match_the_schema(dynamodb, make_table, request_):
     assert refused(dynamodb, make_table("S", "N"), request_) == MESSAGE_SCHEMA
 
 
 @pytest.mark.parametrize("kind", ["global", "local"])
-def test_index_keys_match_their_type(dynamodb, make_table, kind):
+def test_index_keys_must_match_their_type(dynamodb, make_table, kind):
     range_key = [{"AttributeName": "year", "KeyType": "RANGE"}]
     hash_key = "isbn" if kind == "global" else "pk"
     index = {
@@ -319,7 +319,7 @@ def test_index_keys_match_their_type(dynamodb, make_table, kind):
     write(dynamodb, table, put(pk=s("a"), sk=s("b"), year=n("1999"), isbn=s("i")))
 
 
-def test_what_put_item_says_of_keys(dynamodb, make_table):
+def test_put_item_refuses_invalid_keys(dynamodb, make_table):
     table = make_table()
     for item, message in (
         ({"x": s("a")}, "Missing the key pk in the item"),

@@ -15,7 +15,7 @@ MESSAGE_SCHEMA = "The provided key element does not match the schema"
 # Single items
 
 
-def test_get_item(dynamodb, make_table):
+def test_get_item_returns_the_item(dynamodb, make_table):
     table = make_table("N")
     write(dynamodb, table, put(pk=n("1"), x=s("y")))
     found = dynamodb.get_item(TableName=table, Key={"pk": n("1.0")}, ConsistentRead=True)
@@ -34,7 +34,7 @@ def put_if(dynamodb, table: str, item: dict[str, Any], condition: str, **more: A
     return True
 
 
-def test_a_put_that_must_be_the_first(dynamodb, make_table):
+def test_conditional_put_writes_only_a_new_item(dynamodb, make_table):
     table, condition = make_table(), "attribute_not_exists(#pk)"
     names = {"ExpressionAttributeNames": {"#pk": "pk"}}
     assert put_if(dynamodb, table, {"pk": s("a"), "x": n("1")}, condition, **names)
@@ -44,7 +44,7 @@ def test_a_put_that_must_be_the_first(dynamodb, make_table):
 
 
 @pytest.mark.parametrize("kind", ["N", "S", "B"])
-def test_a_put_that_must_be_the_last(dynamodb, make_table, kind):
+def test_conditional_put_writes_only_a_later_position(dynamodb, make_table, kind):
     table = make_table()
     one, two, ten = (b"1", b"2", b"3") if kind == "B" else ("1", "2", "3" if kind == "S" else "10")
 
@@ -77,7 +77,7 @@ def test_a_put_that_must_be_the_last(dynamodb, make_table, kind):
         ("pk <= :one", False),
     ],
 )
-def test_conditions(dynamodb, make_table, condition, holds):
+def test_conditions_are_evaluated(dynamodb, make_table, condition, holds):
     table = make_table()
     item = {"pk": s("a"), "x": n("1")}
     write(dynamodb, table, {"PutRequest": {"Item": item}})
@@ -98,7 +98,7 @@ def test_conditions(dynamodb, make_table, condition, holds):
         ("x = :x", {"ExpressionAttributeValues": {":y": {"N": "1"}}}),
     ],
 )
-def test_conditions_that_are_none(dynamodb, make_table, condition, more):
+def test_invalid_conditions_are_refused(dynamodb, make_table, condition, more):
     with pytest.raises(ClientError) as raised:
         put_if(dynamodb, make_table(), {"pk": s("a")}, condition, **more)
     assert raised.value.response["Error"]["Code"] == "ValidationException"
@@ -108,7 +108,7 @@ def test_conditions_that_are_none(dynamodb, make_table, condition, more):
 
 
 @pytest.mark.parametrize(("size", "units"), [(10, 1), (1024, 1), (1025, 2), (2049, 3)])
-def test_consumed_capacity(dynamodb, make_table, size, units):
+def test_consumed_capacity_is_returned(dynamodb, make_table, size, units):
     table = make_table()
     requests = [{"PutRequest": {"Item": of_size(size, pk)}} for pk in "ab"]
     answer = write(dynamodb, table, *requests, ReturnConsumedCapacity="TOTAL")
@@ -118,7 +118,7 @@ def test_consumed_capacity(dynamodb, make_table, size, units):
     assert answer["ConsumedCapacity"] == {"TableName": table, "CapacityUnits": float(units)}
 
 
-def test_an_overwrite_costs_the_larger(dynamodb, make_table):
+def test_overwrite_costs_the_larger_item(dynamodb, make_table):
     table = make_table()
     write(dynamodb, table, {"PutRequest": {"Item": of_size(3000)}})
     for request, units in ((put(pk=s("a")), 3.0), (delete(pk=s("a")), 1.0)):
@@ -131,7 +131,7 @@ def test_an_overwrite_costs_the_larger(dynamodb, make_table):
 
 
 @pytest.mark.parametrize("keys", [("N",), ("S", "N")])
-def test_scans_come_in_pages(dynamodb, make_table, keys):
+def test_scan_returns_pages(dynamodb, make_table, keys):
     table = make_table(*keys)
     if len(keys) == 1:
         requests = [put(pk=n(str(i))) for i in range(10)]
@@ -156,7 +156,7 @@ def test_scans_come_in_pages(dynamodb, make_table, keys):
     assert sorted((i for page in pages for i in page["Items"]), key=repr) == sorted(found, key=repr)
 
 
-def test_scans_can_count(dynamodb, make_table):
+def test_scan_returns_a_count(dynamodb, make_table):
     table = make_table()
     write(dynamodb, table, *(put(pk=s(str(i))) for i in range(5)))
     page = dynamodb.scan(TableName=table, Select="COUNT")
@@ -164,7 +164,7 @@ def test_scans_can_count(dynamodb, make_table):
     assert "Items" not in page
 
 
-def test_describe_table(dynamodb, make_table):
+def test_describe_table_returns_the_schema(dynamodb, make_table):
     table = make_table("S", "N")
     described = dynamodb.describe_table(TableName=table)["Table"]
     assert described["TableName"] == table
@@ -182,7 +182,7 @@ def test_describe_table(dynamodb, make_table):
     assert described["TableId"] == dynamodb.describe_table(TableName=table)["Table"]["TableId"]
 
 
-def test_a_table_is_made_once(dynamodb, make_table):
+def test_table_name_is_unique(dynamodb, make_table):
     definition = {
         "TableName": make_table(),
         "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],

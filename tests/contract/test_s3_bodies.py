@@ -105,7 +105,7 @@ def outcome(s3: Any, piece: int | None) -> tuple[bytes, type[Exception] | None]:
     ],
 )
 @pytest.mark.parametrize("piece", [None, 10, 30])
-def test_broken_bodies(end, fault, whole, in_pieces, piece):
+def test_broken_body_raises(end, fault, whole, in_pieces, piece):
     with breaking_s3(end) as real:
         expected = outcome(real, piece)
     assert outcome(fake_s3(fault), piece) == expected

@@ -29,7 +29,7 @@ def status(response: dict[str, Any]) -> int:
     return response["ResponseMetadata"]["HTTPStatusCode"]
 
 
-def test_what_was_put_is_got(s3, bucket):
+def test_get_returns_what_was_put(s3, bucket):
     assert put(s3, bucket)["ETag"] == f'"{hashlib.md5(TEN).hexdigest()}"'  # noqa: S324
     response = get(s3, bucket)
     assert response["Body"].read() == TEN
@@ -43,19 +43,19 @@ def test_what_was_put_is_got(s3, bucket):
     ("body", "data"),
     [(b"", b""), (b"x", b"x"), (bytearray(b"xy"), b"xy"), ("é", "é".encode())],
 )
-def test_bodies_of_every_kind(s3, bucket, body, data):
+def test_put_takes_bodies_of_every_kind(s3, bucket, body, data):
     put(s3, bucket, body=body)
     assert get(s3, bucket)["Body"].read() == data
 
 
-def test_a_file_is_read_from_where_it_stands(s3, bucket):
+def test_put_reads_a_file_from_its_position(s3, bucket):
     file = io.BytesIO(TEN)
     file.seek(4)
     put(s3, bucket, body=file)
     assert get(s3, bucket)["Body"].read() == b"456789"
 
 
-def test_head(s3, bucket):
+def test_head_returns_size_and_etag(s3, bucket):
     put(s3, bucket, ContentType="text/csv", Metadata={"a": "b"})
     head, got = s3.head_object(Bucket=bucket, Key="key"), get(s3, bucket)
     assert head["ContentLength"] == 10
@@ -80,7 +80,7 @@ def test_head(s3, bucket):
         ("bytes=-99", TEN, "bytes 0-9/10"),
     ],
 )
-def test_ranges(s3, bucket, header, data, content_range):
+def test_get_returns_ranges(s3, bucket, header, data, content_range):
     put(s3, bucket)
     response = get(s3, bucket, Range=header)
     assert response["Body"].read() == data
@@ -90,14 +90,14 @@ def test_ranges(s3, bucket, header, data, content_range):
 
 
 @pytest.mark.parametrize("header", ["bytes=", "bytes=a-b"])
-def test_a_range_that_is_none_gives_everything(s3, bucket, header):
+def test_get_ignores_an_invalid_range(s3, bucket, header):
     put(s3, bucket)
     response = get(s3, bucket, Range=header)
     assert (response["Body"].read(), status(response)) == (TEN, 200)
 
 
 @pytest.mark.parametrize("header", ["bytes=10-", "bytes=10-20", "bytes=99-100"])
-def test_a_range_behind_the_end(s3, bucket, header):
+def test_get_refuses_a_range_behind_the_end(s3, bucket, header):
     put(s3, bucket)
     with pytest.raises(ClientError) as raised:
         get(s3, bucket, Range=header)
@@ -106,7 +106,7 @@ def test_a_range_behind_the_end(s3, bucket, header):
     assert status(raised.value.response) == 416
 
 
-def test_no_range_fits_an_empty_object(s3, bucket):
+def test_get_refuses_any_range_of_an_empty_object(s3, bucket):
     put(s3, bucket, body=b"")
     assert refused(s3.get_object, Bucket=bucket, Key="key", Range="bytes=0-") == (
         "InvalidRange",
@@ -114,7 +114,7 @@ def test_no_range_fits_an_empty_object(s3, bucket):
     )
 
 
-def test_bodies_are_read_in_pieces(s3, bucket):
+def test_body_is_read_in_pieces(s3, bucket):
     put(s3, bucket)
     body = get(s3, bucket)["Body"]
     assert (body.read(4), body.read(0), body.read(4), body.read(4)) == (
@@ -128,14 +128,14 @@ def test_bodies_are_read_in_pieces(s3, bucket):
     assert list(get(s3, bucket, Range="bytes=2-5")["Body"].iter_chunks(3)) == [b"234", b"5"]
 
 
-def test_a_body_can_be_closed_early(s3, bucket):
+def test_body_can_be_closed_early(s3, bucket):
     put(s3, bucket)
     body = get(s3, bucket)["Body"]
     body.read(1)
     body.close()
 
 
-def test_if_match(s3, bucket):
+def test_get_checks_if_match(s3, bucket):
     etag = put(s3, bucket)["ETag"]
     assert get(s3, bucket, IfMatch=etag)["Body"].read() == TEN
     assert get(s3, bucket, IfMatch=etag, Range="bytes=1-2")["Body"].read() == b"12"
@@ -147,7 +147,7 @@ def test_if_match(s3, bucket):
     assert refused(s3.head_object, Bucket=bucket, Key="key", IfMatch=etag) == ("412", 412)
 
 
-def test_if_none_match_puts_once(s3, bucket):
+def test_put_checks_if_none_match(s3, bucket):
     put(s3, bucket, IfNoneMatch="*")
     assert refused(s3.put_object, Bucket=bucket, Key="key", Body=b"b", IfNoneMatch="*") == (
         "PreconditionFailed",
@@ -159,7 +159,7 @@ def test_if_none_match_puts_once(s3, bucket):
     assert get(s3, bucket)["Body"].read() == b"again"
 
 
-def test_what_is_not_there(s3, bucket):
+def test_missing_object_is_reported(s3, bucket):
     assert refused(s3.get_object, Bucket=bucket, Key="none") == ("NoSuchKey", 404)
     assert refused(s3.head_object, Bucket=bucket, Key="none") == ("404", 404)
     assert refused(s3.get_object, Bucket="no-bucket", Key="k") == ("NoSuchBucket", 404)
@@ -167,7 +167,7 @@ def test_what_is_not_there(s3, bucket):
     assert refused(s3.list_objects_v2, Bucket="no-bucket") == ("NoSuchBucket", 404)
 
 
-def test_errors_have_the_classes_of_the_client(s3, bucket):
+def test_errors_are_classes_of_the_client(s3, bucket):
     with pytest.raises(s3.exceptions.NoSuchKey):
         get(s3, bucket)
     with pytest.raises(s3.exceptions.NoSuchBucket):
@@ -178,7 +178,7 @@ def test_errors_have_the_classes_of_the_client(s3, bucket):
         s3.get_object(Bucket=bucket, Key="k", Ranges="bytes=0-")
 
 
-def test_versions(s3, versioned):
+def test_versions_can_be_read(s3, versioned):
     first = put(s3, versioned, body=b"first")
     second = put(s3, versioned, body=b"second")
     assert first["VersionId"] != second["VersionId"]
@@ -190,7 +190,7 @@ def test_versions(s3, versioned):
     assert (head["ETag"], head["ContentLength"]) == (first["ETag"], 5)
 
 
-def test_a_deleted_key_keeps_its_versions(s3, versioned):
+def test_deleted_key_keeps_its_versions(s3, versioned):
     version = put(s3, versioned)["VersionId"]
     marker = s3.delete_object(Bucket=versioned, Key="key")
     assert marker["DeleteMarker"] is True
@@ -204,14 +204,14 @@ def test_a_deleted_key_keeps_its_versions(s3, versioned):
     assert (code, status_code) == ("NoSuchVersion", 404)
 
 
-def test_deleting_is_quiet(s3, bucket):
+def test_delete_of_a_missing_key_succeeds(s3, bucket):
     put(s3, bucket)
     assert status(s3.delete_object(Bucket=bucket, Key="key")) == 204
     assert status(s3.delete_object(Bucket=bucket, Key="key")) == 204
     assert refused(s3.get_object, Bucket=bucket, Key="key") == ("NoSuchKey", 404)
 
 
-def test_listings_are_in_order(s3, bucket):
+def test_listing_is_sorted(s3, bucket):
     # By UTF-8 bytes: upper case before lower, U+FF5E before U+1F600.
     keys = ["B", "a", "a!", "a/b", "aa", "\uff5e", "\U0001f600"]
     for key in reversed(keys):
@@ -223,7 +223,7 @@ def test_listings_are_in_order(s3, bucket):
     assert "NextContinuationToken" not in response
 
 
-def test_listings_come_in_pages(s3, bucket):
+def test_listing_has_pages(s3, bucket):
     keys = [f"p/{i}" for i in range(7)]
     for key in [*keys, "other", "p"]:
         put(s3, bucket, key=key)
@@ -242,20 +242,20 @@ def test_listings_come_in_pages(s3, bucket):
     assert [entry["Key"] for page in pages for entry in page["Contents"]] == keys
 
 
-def test_a_last_page_may_be_full(s3, bucket):
+def test_last_page_may_be_full(s3, bucket):
     for key in "ab":
         put(s3, bucket, key=key)
     assert s3.list_objects_v2(Bucket=bucket, MaxKeys=2)["IsTruncated"] is False
 
 
-def test_listings_start_after(s3, bucket):
+def test_listing_starts_after_a_key(s3, bucket):
     for key in "abc":
         put(s3, bucket, key=key)
     response = s3.list_objects_v2(Bucket=bucket, StartAfter="a")
     assert [entry["Key"] for entry in response["Contents"]] == ["b", "c"]
 
 
-def test_folders_are_listed_once(s3, bucket):
+def test_listing_groups_folders(s3, bucket):
     for key in ("p/a", "p/b/1", "p/b/2", "p/b/c/3", "p/c", "p/d/4", "q/e"):
         put(s3, bucket, key=key)
     response = s3.list_objects_v2(Bucket=bucket, Prefix="p/", Delimiter="/")
@@ -276,7 +276,7 @@ def test_folders_are_listed_once(s3, bucket):
     assert found == ["p/a", "p/b/", "p/c", "p/d/"]
 
 
-def test_an_empty_listing_has_no_contents(s3, bucket):
+def test_empty_listing_has_no_contents(s3, bucket):
     response = s3.list_objects_v2(Bucket=bucket, Prefix="none/")
     assert "Contents" not in response
     assert (response["IsTruncated"], response["KeyCount"]) == (False, 0)

@@ -111,7 +111,7 @@ def read(source: ByteSource, start: int, end: int, piece_bytes: int) -> bytes:
 @pytest.mark.parametrize(
     ("start", "end"), [(0, 1024), (0, 1), (1023, 1024), (99, 101), (100, 200), (5, 5), (1024, 1024)]
 )
-def test_a_range_comes_whole_and_once(place, start, end, piece_bytes):
+def test_stream_returns_exactly_the_range(place, start, end, piece_bytes):
     place.put(DATA)
     source = place.open()
     assert source.size == 1024
@@ -119,7 +119,7 @@ def test_a_range_comes_whole_and_once(place, start, end, piece_bytes):
     source.close()
 
 
-def test_an_empty_source_has_no_bytes(place):
+def test_empty_source_has_no_bytes(place):
     place.put(b"")
     source = place.open()
     assert source.size == 0
@@ -127,7 +127,7 @@ def test_an_empty_source_has_no_bytes(place):
     source.close()
 
 
-def test_what_is_pinned_opens_again_after_a_trip_through_json(place):
+def test_pinned_version_opens_after_json(place):
     place.put(DATA)
     first = place.open()
     again = place.reopen(json.loads(json.dumps(dict(first.pinned))))
@@ -140,7 +140,7 @@ def test_what_is_pinned_opens_again_after_a_trip_through_json(place):
 
 
 @pytest.mark.parametrize("data", [DATA[::-1], DATA + b"x", DATA[:-1], b""])
-def test_another_content_is_not_read_for_the_pinned_one(place, data):
+def test_other_content_is_not_read_for_the_pinned_version(place, data):
     place.put(DATA)
     source = place.open()
     pinned = source.pinned
@@ -152,7 +152,7 @@ def test_another_content_is_not_read_for_the_pinned_one(place, data):
     source.close()
 
 
-def test_a_source_that_is_gone_is_named(place):
+def test_removed_source_is_reported(place):
     place.put(DATA)
     source = place.open()
     pinned = source.pinned
@@ -166,7 +166,7 @@ def test_a_source_that_is_gone_is_named(place):
 
 @pytest.mark.parametrize("data", [DATA[::-1], DATA * 2, DATA[:500], b""])
 @pytest.mark.parametrize("after", [1, 5, 50])
-def test_a_change_while_reading_gives_no_mixture(place, data, after):
+def test_change_while_reading_gives_no_mixture(place, data, after):
     place.put(DATA)
     source = place.open()
     stream = source.stream(0, 1024, 10)
@@ -178,7 +178,7 @@ def test_a_change_while_reading_gives_no_mixture(place, data, after):
     source.close()
 
 
-def test_a_version_stays_what_it_is(versioned):
+def test_pinned_object_version_stays_readable(versioned):
     versioned.put(DATA)
     source = versioned.open()
     versioned.put(b"another")
@@ -201,7 +201,7 @@ def s3(request) -> Iterator[Any]:
             yield request.getfixturevalue("moto_s3")
 
 
-def test_an_older_version_can_be_asked_for(s3):
+def test_older_version_can_be_opened(s3):
     s3.create_bucket(Bucket="bucket")
     s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration={"Status": "Enabled"})
     old = s3.put_object(Bucket="bucket", Key="k", Body=b"old")["VersionId"]
@@ -213,7 +213,7 @@ def test_an_older_version_can_be_asked_for(s3):
 
 
 @pytest.mark.parametrize("quoted", [True, False])
-def test_an_etag_can_be_asked_for(s3, quoted):
+def test_etag_can_be_required(s3, quoted):
     s3.create_bucket(Bucket="bucket")
     etag = s3.put_object(Bucket="bucket", Key="k", Body=b"old")["ETag"]
     etag = etag if quoted else etag.strip('"')
@@ -226,14 +226,14 @@ def test_an_etag_can_be_asked_for(s3, quoted):
 @pytest.mark.parametrize(
     ("bucket", "key"), [("nowhere", "k"), ("bucket", "nothing"), ("bucket", "k/")]
 )
-def test_what_is_not_there_is_named(s3, bucket, key):
+def test_missing_source_is_reported(s3, bucket, key):
     s3.create_bucket(Bucket="bucket")
     s3.put_object(Bucket="bucket", Key="k", Body=b"x")
     with pytest.raises(SourceNotFound, match=f"s3://{bucket}/{key}: no such object"):
         open_s3(s3, bucket, key)
 
 
-def test_a_deleted_or_unknown_version_is_named(s3):
+def test_deleted_or_unknown_version_is_reported(s3):
     s3.create_bucket(Bucket="bucket")
     s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration={"Status": "Enabled"})
     first = s3.put_object(Bucket="bucket", Key="k", Body=b"x")["VersionId"]

@@ -39,7 +39,7 @@ def executions(request) -> Iterator[Executions]:
         yield Executions(client, machine, sleep=lambda _: None)
 
 
-def test_what_was_started_runs(executions):
+def test_started_execution_runs(executions):
     arn = executions.start("run-1", PAYLOAD)
     assert arn == executions.named("run-1")
     found = executions.describe(arn)
@@ -49,12 +49,12 @@ def test_what_was_started_runs(executions):
     assert found.seconds >= 0
 
 
-def test_another_payload_under_the_same_name_is_refused(executions):
+def test_another_payload_with_the_same_name_is_refused(executions):
     executions.start("run-1", PAYLOAD)
     with pytest.raises(ExecutionExists, match="run-1"):
         executions.start("run-1", {})
 
 
-def test_what_was_never_started_is_not_there(executions):
+def test_unknown_execution_is_not_found(executions):
     with pytest.raises(RunNotFound):
         executions.describe(executions.named("run-2"))

@@ -58,19 +58,19 @@ def store(request, tmp_path) -> Iterator[Store]:
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"\0\xff\r\n", b"x" * 200_000])
-def test_what_was_put_is_got(store, data):
+def test_get_returns_what_was_put(store, data):
     store.put(NAME, data)
     assert store.get(NAME) == data
 
 
-def test_what_was_never_put_is_none(store):
+def test_get_returns_none_for_a_missing_name(store):
     assert store.get(NAME) is None
     store.put(NAME, b"a")
     assert store.get("runs/r/chunks/00000/1.json") is None
     assert store.get(f"{NAME}/x") is None
 
 
-def test_put_writes_over_what_there_is(store):
+def test_put_replaces_content(store):
     store.put(NAME, b"a longer first content")
     store.put(NAME, b"b")
     assert store.get(NAME) == b"b"
@@ -82,18 +82,18 @@ def test_put_new_writes_once(store):
     assert store.get(NAME) == b"first"
 
 
-def test_put_new_of_the_same_content_is_not_new_either(store):
+def test_put_new_with_the_same_content_is_not_new(store):
     assert store.put_new(NAME, b"same")
     assert not store.put_new(NAME, b"same")
 
 
-def test_put_new_does_not_write_over_what_was_put(store):
+def test_put_new_does_not_replace_content(store):
     store.put(NAME, b"first")
     assert not store.put_new(NAME, b"second")
     assert store.get(NAME) == b"first"
 
 
-def test_names_are_sorted_and_those_of_the_prefix(store):
+def test_names_are_sorted_and_have_the_prefix(store):
     names = ["runs/r/b.json", "runs/r/a/2.json", "runs/r/a/10.json", "runs/rr/c.json", "other"]
     for name in names:
         store.put(name, b"x")
@@ -104,18 +104,18 @@ def test_names_are_sorted_and_those_of_the_prefix(store):
     assert store.names("runs/x/") == []
 
 
-def test_an_empty_store_has_no_names(store):
+def test_empty_store_has_no_names(store):
     assert store.names("") == []
     assert store.names("runs/r/chunks/") == []
 
 
-def test_the_uri_tells_names_apart(store):
+def test_uri_differs_by_name(store):
     uris = {store.uri(name) for name in ("runs/r/a", "runs/r/b", "runs/s/a")}
     assert len(uris) == 3
     assert all("runs/" in uri for uri in uris)
 
 
-def test_many_are_got_in_the_order_asked_for(store):
+def test_get_all_keeps_the_requested_order(store):
     names = [f"runs/r/{number}" for number in range(40)]
     for name in names[::2]:
         store.put(name, name.encode())
@@ -125,7 +125,7 @@ def test_many_are_got_in_the_order_asked_for(store):
 
 
 @pytest.mark.parametrize("kind", ["folder", "fake"])
-def test_of_many_at_once_one_wins(kind, tmp_path):
+def test_put_new_has_one_winner_among_many(kind, tmp_path):
     store = FolderStore(tmp_path) if kind == "folder" else bucket_store(FakeS3())
     count = 8
     for number in range(20):
@@ -156,7 +156,7 @@ def folder(tmp_path) -> FolderStore:
     return FolderStore(tmp_path / "ledger")
 
 
-def test_readers_see_old_or_new_content_whole(folder):
+def test_reader_sees_old_or_new_content(folder):
     contents = [b"a" * 300_000, b"b" * 300_000]
     folder.put(NAME, contents[0])
     done = threading.Event()
@@ -177,7 +177,7 @@ def test_readers_see_old_or_new_content_whole(folder):
 
 
 @pytest.mark.parametrize("new", [True, False])
-def test_a_name_appears_with_its_whole_content(folder, monkeypatch, new):
+def test_name_appears_with_its_whole_content(folder, monkeypatch, new):
     seen = []
 
     def look(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -194,7 +194,7 @@ def test_a_name_appears_with_its_whole_content(folder, monkeypatch, new):
     assert folder.get(NAME) == b"whole"
 
 
-def test_nothing_but_the_named_files_is_left(folder, tmp_path):
+def test_folder_store_leaves_no_other_files(folder, tmp_path):
     folder.put(NAME, b"a")
     folder.put(NAME, b"b")
     folder.put_new(NAME, b"c")
@@ -204,7 +204,7 @@ def test_nothing_but_the_named_files_is_left(folder, tmp_path):
 
 
 @pytest.mark.parametrize("new", [True, False])
-def test_a_full_disk_is_named_and_leaves_nothing(folder, tmp_path, monkeypatch, new):
+def test_full_disk_is_reported_and_leaves_no_file(folder, tmp_path, monkeypatch, new):
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     class Full:
@@ -232,7 +232,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(folder, tmp_path, monkeypatch, 
 @pytest.mark.parametrize("new", [True, False])
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EPERM])
 @pytest.mark.parametrize("call", ["mkdir", "link", "replace", "fsync"])
-def test_a_ledger_that_may_not_be_written_is_no_damage(folder, monkeypatch, call, code, new):
+def test_read_only_folder_is_not_damage(folder, monkeypatch, call, code, new):
     def refuse(*_: object, **__: object) -> None:
         raise OSError(code, os.strerror(code))
 
@@ -244,7 +244,7 @@ def test_a_ledger_that_may_not_be_written_is_no_damage(folder, monkeypatch, call
 
 
 @pytest.mark.parametrize("new", [True, False])
-def test_what_is_written_outlasts_a_loss_of_power(folder, tmp_path, monkeypatch, new):
+def test_folder_store_survives_a_loss_of_power(folder, tmp_path, monkeypatch, new):
     """Its bytes are on the disk before it has its name; then the name is, and all folders."""
     events: list[tuple[str, str]] = []
     sync = os.fsync
@@ -276,7 +276,7 @@ def test_what_is_written_outlasts_a_loss_of_power(folder, tmp_path, monkeypatch,
     assert ("sync", str(target.parent)) in events[given:]
 
 
-def test_a_folder_in_a_files_place_is_named(folder, tmp_path):
+def test_folder_in_place_of_a_file_is_reported(folder, tmp_path):
     (tmp_path / "ledger" / NAME).mkdir(parents=True)
     with pytest.raises(LedgerDamaged, match="17"):
         folder.get(NAME)
@@ -285,7 +285,7 @@ def test_a_folder_in_a_files_place_is_named(folder, tmp_path):
     assert not folder.put_new(NAME, b"x")
 
 
-def test_a_file_in_a_folders_place_is_named(tmp_path):
+def test_file_in_place_of_a_folder_is_reported(tmp_path):
     (tmp_path / "ledger").write_text("not a folder")
     store = FolderStore(tmp_path / "ledger")
     assert store.get(NAME) is None
@@ -307,7 +307,7 @@ def s3() -> FakeS3:
     ("prefix", "key"),
     [("", "runs/r"), ("/", "runs/r"), ("work", "work/runs/r"), ("/a/b/", "a/b/runs/r")],
 )
-def test_names_lie_under_the_prefix(s3, prefix, key):
+def test_bucket_store_writes_under_its_prefix(s3, prefix, key):
     store = bucket_store(s3, prefix)
     store.put("runs/r", b"x")
     assert s3.get_object(Bucket="bucket", Key=key)["Body"].read() == b"x"
@@ -315,14 +315,14 @@ def test_names_lie_under_the_prefix(s3, prefix, key):
     assert store.uri("runs/r") == f"s3://bucket/{key}"
 
 
-def test_names_outside_the_prefix_are_others(s3):
+def test_bucket_store_ignores_names_outside_its_prefix(s3):
     store = bucket_store(s3, "work")
     s3.put_object(Bucket="bucket", Key="works/runs/r", Body=b"x")
     s3.put_object(Bucket="bucket", Key="runs/r", Body=b"x")
     assert store.names("") == []
 
 
-def test_names_come_in_pages(s3):
+def test_bucket_store_reads_all_pages_of_names(s3):
     store = bucket_store(s3)
     names = sorted(f"chunks/{number}" for number in range(2001))
     for name in names:
@@ -333,7 +333,7 @@ def test_names_come_in_pages(s3):
 @pytest.mark.parametrize(
     "fault", [ends_after(3), ends_after(0), ends_silently_after(3), resets_after(2), slow_down()]
 )
-def test_a_broken_read_is_done_again(s3, fault):
+def test_bucket_store_repeats_a_broken_read(s3, fault):
     store = bucket_store(s3)
     store.put(NAME, b"content")
     s3.faults.add("get_object", fault, times=2)
@@ -343,14 +343,14 @@ def test_a_broken_read_is_done_again(s3, fault):
 
 @pytest.mark.parametrize("lost", [read_timeout(), connection_closed()])
 @pytest.mark.parametrize("landed", [True, False])
-def test_a_lost_answer_does_not_hide_who_wrote(s3, lost, landed):
+def test_bucket_store_recognises_its_write_after_a_lost_response(s3, lost, landed):
     store = bucket_store(s3)
     s3.faults.add("put_object", Fault(raises=lost, landed=landed))
     assert store.put_new(NAME, b"mine")
     assert store.get(NAME) == b"mine"
 
 
-def test_a_lost_answer_does_not_claim_what_another_wrote(s3):
+def test_bucket_store_does_not_claim_anothers_write_after_a_lost_response(s3):
     store = bucket_store(s3)
     other = bucket_store(s3)
     s3.faults.add(
@@ -360,7 +360,7 @@ def test_a_lost_answer_does_not_claim_what_another_wrote(s3):
     assert store.get(NAME) == b"theirs"
 
 
-def test_a_conflict_of_conditional_writes_is_tried_again(s3):
+def test_bucket_store_repeats_after_a_write_conflict(s3):
     store = bucket_store(s3)
     conflict = ServiceError("ConditionalRequestConflict", 409, "try again")
     s3.faults.add("put_object", Fault(raises=conflict))
@@ -376,7 +376,7 @@ def test_a_conflict_of_conditional_writes_is_tried_again(s3):
         ("list_objects_v2", lambda store: store.names("")),
     ],
 )
-def test_what_keeps_failing_is_named(s3, operation, act):
+def test_bucket_store_reports_a_permanent_failure(s3, operation, act):
     store = bucket_store(s3)
     s3.faults.add(operation, internal_error(), times=20)
     with pytest.raises(ServiceUnavailable, match="InternalError"):
@@ -388,7 +388,7 @@ def test_what_keeps_failing_is_named(s3, operation, act):
         act(store)
 
 
-def test_a_missing_bucket_is_named(s3):
+def test_bucket_store_reports_a_missing_bucket(s3):
     store = BucketStore(s3, "nowhere")
     with pytest.raises(SourceNotFound, match="nowhere"):
         store.get(NAME)

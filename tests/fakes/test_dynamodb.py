@@ -77,7 +77,7 @@ def test_items_are_measured_in_utf8(extra, accepted):
             write(dynamodb, request)
 
 
-def test_lists_and_maps_count_three_and_one_a_member():
+def test_lists_and_maps_count_three_bytes_and_one_for_each_member():
     size = {"L": [{"S": "ab"}, {"M": {"k": {"BOOL": True}, "n": {"N": "-12.5"}}}]}
     # id=a: 3; x: 1; the list: 3 + (1+2) + (1 + 3 + (1+1+1) + (1+1+4))
     expected = 3 + 1 + 3 + 3 + 1 + 3 + 3 + 6
@@ -90,7 +90,7 @@ def test_lists_and_maps_count_three_and_one_a_member():
     assert answer["ConsumedCapacity"][0]["CapacityUnits"] == 2
 
 
-def test_26_over_two_tables():
+def test_batch_refuses_26_requests_over_two_tables():
     dynamodb = make()
     dynamodb.create_table(
         TableName="other",
@@ -118,14 +118,14 @@ def test_26_over_two_tables():
         {"x": {"N": "1\n"}},
     ],
 )
-def test_other_items_that_are_none(item):
+def test_invalid_items_are_refused(item):
     dynamodb = make()
     with pytest.raises(ClientError):
         write(dynamodb, put("a", **item))
     assert dynamodb.writes == []
 
 
-def test_nesting():
+def test_nesting_is_limited():
     dynamodb = make()
     value: dict[str, Any] = {"S": "x"}
     for _ in range(31):
@@ -135,13 +135,13 @@ def test_nesting():
         write(dynamodb, put("a", x={"L": [value]}))
 
 
-def test_a_plus_is_a_sign():
+def test_number_may_have_a_plus_sign():
     dynamodb = make("N")
     write(dynamodb, put("+5", "N"))
     assert keys(dynamodb) == {"5"}
 
 
-def test_empty_index_keys():
+def test_empty_index_keys_are_refused():
     index = {
         "IndexName": "by-x",
         "KeySchema": [{"AttributeName": "x", "KeyType": "HASH"}],
@@ -155,7 +155,7 @@ def test_empty_index_keys():
         assert raised.value.response["Error"]["Code"] == "ValidationException"
 
 
-def test_index_capacity():
+def test_index_capacity_is_counted():
     index = {
         "IndexName": "by-x",
         "KeySchema": [{"AttributeName": "x", "KeyType": "HASH"}],
@@ -184,7 +184,7 @@ def test_index_capacity():
 # Faults
 
 
-def test_some_items_come_back():
+def test_unprocessed_items_are_returned():
     dynamodb = make()
     requests = [put(str(i)) for i in range(4)]
     dynamodb.faults.add("batch_write_item", processed_first(1), nothing_processed())
@@ -200,7 +200,7 @@ def test_some_items_come_back():
 @pytest.mark.parametrize(
     ("spell", "text"), [(None, "1.50"), (as_stored, "1.5"), (scientific, "15E-1")]
 )
-def test_numbers_may_come_back_in_another_spelling(spell, text):
+def test_unprocessed_numbers_may_be_respelled(spell, text):
     dynamodb = make("N")
     dynamodb.faults.add("batch_write_item", nothing_processed(spell))
     request = put("1.50", "N", x={"L": [{"N": "1.50"}]}, y={"S": "1.50"}, z={"NS": ["1.50"]})
@@ -209,7 +209,7 @@ def test_numbers_may_come_back_in_another_spelling(spell, text):
 
 
 @pytest.mark.parametrize("code", ERRORS)
-def test_errors(code):
+def test_errors_have_botocores_classes(code):
     dynamodb = make()
     dynamodb.faults.add("batch_write_item", fails(code))
     with pytest.raises(ClientError) as raised:
@@ -220,7 +220,7 @@ def test_errors(code):
     assert keys(dynamodb) == set()
 
 
-def test_throttles_carry_their_reasons():
+def test_throttles_have_reasons():
     dynamodb = make()
     reason = ("TableWriteProvisionedThroughputExceeded", "arn:aws:dynamodb:::table/table")
     code = "ProvisionedThroughputExceededException"
@@ -234,7 +234,7 @@ def test_throttles_carry_their_reasons():
 
 @pytest.mark.parametrize("operation", ["batch_write_item", "put_item"])
 @pytest.mark.parametrize("landed", [False, True])
-def test_a_network_that_fails(operation, landed):
+def test_network_failure_raises(operation, landed):
     dynamodb = make()
     params = {
         "batch_write_item": {"RequestItems": {TABLE: [put("a")]}},
@@ -249,14 +249,14 @@ def test_a_network_that_fails(operation, landed):
 
 
 @pytest.mark.parametrize("landed", [False, True])
-def test_an_answer_that_says_nothing(landed):
+def test_empty_response_is_returned(landed):
     dynamodb = make()
     dynamodb.faults.add("batch_write_item", empty_answer(landed))
     assert "UnprocessedItems" not in write(dynamodb, put("a"))
     assert keys(dynamodb) == ({"a"} if landed else set())
 
 
-def test_answers_that_lie():
+def test_false_responses_are_returned():
     dynamodb = make()
     dynamodb.faults.add("batch_write_item", never_sent(TABLE, put("ghost")), other_table("other"))
     assert write(dynamodb, put("a"))["UnprocessedItems"] == {TABLE: [put("ghost")]}
@@ -265,14 +265,14 @@ def test_answers_that_lie():
     assert keys(dynamodb) == {"a"}
 
 
-def test_a_bad_request_is_refused_whatever_the_fault():
+def test_bad_request_is_refused_despite_a_fault():
     dynamodb = make()
     dynamodb.faults.add("batch_write_item", fails("ThrottlingException"))
     with pytest.raises(ClientError, match="duplicates"):
         write(dynamodb, put("a"), put("a"))
 
 
-def test_a_failed_condition_can_show_the_item():
+def test_failed_condition_returns_the_item():
     dynamodb = make()
     dynamodb.put_item(TableName=TABLE, Item={"id": {"S": "a"}, "x": {"N": "1.0"}})
     with pytest.raises(dynamodb.exceptions.ConditionalCheckFailedException) as raised:
@@ -288,7 +288,7 @@ def test_a_failed_condition_can_show_the_item():
 # What it records
 
 
-def test_it_records_calls_and_writes():
+def test_calls_and_writes_are_recorded():
     dynamodb = make("N")
     requests = [put("1.0", "N"), {"DeleteRequest": {"Key": {"id": {"N": "2"}}}}]
     write(dynamodb, *requests)
@@ -302,7 +302,7 @@ def test_it_records_calls_and_writes():
 
 
 @pytest.mark.parametrize(("second", "overlaps"), [("1.0", 1), ("2", 0)])
-def test_overlapping_writes_are_seen(second, overlaps):
+def test_overlapping_writes_are_detected(second, overlaps):
     dynamodb = make("N")
     both = threading.Barrier(2, timeout=10)
     dynamodb.faults.add("batch_write_item", Fault(delay=1.0), times=2)
@@ -317,7 +317,7 @@ def test_overlapping_writes_are_seen(second, overlaps):
         assert {overlap.first, overlap.second} == {1, 2}
 
 
-def test_one_write_after_another_is_no_overlap():
+def test_successive_writes_do_not_overlap():
     dynamodb = make(latency=0.001)
     dynamodb.faults.add("batch_write_item", Fault(raises=read_timeout()))
     with pytest.raises(ReadTimeoutError):

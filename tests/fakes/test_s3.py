@@ -34,20 +34,20 @@ def s3() -> FakeS3:
     return made
 
 
-def test_a_malformed_range_is_ignored(s3):
+def test_malformed_range_is_ignored(s3):
     for header in ("5-", "5-7", "bytes 5-7", "rows=1-2", "bytes=7-5", "bytes=1-2,4-5"):
         response = s3.get_object(Bucket="b", Key="k", Range=header)
         assert response["Body"].read() == TEN
         assert response["ResponseMetadata"]["HTTPStatusCode"] == 200
 
 
-def test_head_has_a_status_and_no_code(s3):
+def test_head_error_has_a_status_and_no_code(s3):
     with pytest.raises(ClientError) as raised:
         s3.head_object(Bucket="no-bucket", Key="k")
     assert raised.value.response["Error"]["Code"] == "404"
 
 
-def test_unknown_parameters_are_no_silent_no_ops(s3):
+def test_unknown_parameters_are_refused(s3):
     with pytest.raises(TypeError, match="PartNumber"):
         s3.get_object(Bucket="b", Key="k", PartNumber=1)
 
@@ -62,7 +62,7 @@ def test_unknown_parameters_are_no_silent_no_ops(s3):
     ],
 )
 @pytest.mark.parametrize("landed", [False, True])
-def test_answers_that_fail(s3, fault, error, code, landed):
+def test_failing_responses_raise(s3, fault, error, code, landed):
     s3.faults.add("put_object", None, Fault(raises=fault.raises, landed=landed))
     s3.put_object(Bucket="b", Key="other", Body=b"")
     with pytest.raises(error) as raised:
@@ -83,7 +83,7 @@ def test_answers_that_fail(s3, fault, error, code, landed):
         (Fault(cut_after=4, cut_with=ConnectionResetError()), ConnectionResetError),
     ],
 )
-def test_bodies_that_break(s3, max_read, fault, error):
+def test_broken_body_raises(s3, max_read, fault, error):
     s3.max_read = max_read
     s3.faults.add("get_object", fault)
     body = s3.get_object(Bucket="b", Key="k", Range="bytes=1-8")["Body"]
@@ -94,20 +94,20 @@ def test_bodies_that_break(s3, max_read, fault, error):
     assert s3.get_object(Bucket="b", Key="k")["Body"].read() == TEN
 
 
-def test_a_body_that_ends_silently(s3):
+def test_truncated_body_ends_silently(s3):
     s3.faults.add("get_object", ends_silently_after(4))
     response = s3.get_object(Bucket="b", Key="k")
     assert (response["ContentLength"], response["Body"].read()) == (10, b"0123")
 
 
-def test_short_reads(s3):
+def test_short_reads_return_fewer_bytes(s3):
     s3.max_read = 3
     body = s3.get_object(Bucket="b", Key="k")["Body"]
     assert [body.read(8) for _ in range(5)] == [b"012", b"345", b"678", b"9", b""]
     assert s3.get_object(Bucket="b", Key="k")["Body"].read() == TEN
 
 
-def test_a_server_that_ignores_ranges(s3):
+def test_ignored_range_returns_the_whole_object(s3):
     s3.faults.add("get_object", Fault(ignore_range=True))
     response = s3.get_object(Bucket="b", Key="k", Range="bytes=5-6")
     assert response["Body"].read() == TEN
@@ -115,7 +115,7 @@ def test_a_server_that_ignores_ranges(s3):
     assert "ContentRange" not in response
 
 
-def test_an_object_overwritten_between_two_calls(s3):
+def test_object_is_overwritten_between_two_calls(s3):
     etag = s3.head_object(Bucket="b", Key="k")["ETag"]
     overwrite = Fault(before=lambda: s3.put_object(Bucket="b", Key="k", Body=b"new"))
     s3.faults.add("get_object", None, overwrite)
@@ -124,14 +124,14 @@ def test_an_object_overwritten_between_two_calls(s3):
         s3.get_object(Bucket="b", Key="k", IfMatch=etag)
 
 
-def test_faults_by_decision(s3):
+def test_faults_are_decided_by_call(s3):
     s3.faults.decide = lambda _operation, params: slow_down() if params["Key"] == "k" else None
     s3.put_object(Bucket="b", Key="other", Body=b"")
     with pytest.raises(ClientError, match="SlowDown"):
         s3.get_object(Bucket="b", Key="k")
 
 
-def test_leaked_bodies_are_seen(s3):
+def test_open_bodies_are_detected(s3):
     for close in (False, True):
         body = s3.get_object(Bucket="b", Key="k")["Body"]
         body.read(2)

@@ -23,14 +23,14 @@ from tests.faults.request_helpers import KEYS, TABLE, ask, batch, client_of, fai
 # Answers that DynamoDB gives
 
 
-def test_unprocessed_all(server, client):
+def test_unprocessed_all_returns_every_item(server, client):
     fail(server, "unprocessed_all")
     answer = client.batch_write_item(**batch())
     assert answer["UnprocessedItems"] == {TABLE: batch()["RequestItems"][TABLE][::-1]}
     assert written(server) == []
 
 
-def test_unprocessed_some(server, client):
+def test_unprocessed_some_returns_a_part(server, client):
     fail(server, "unprocessed_some")
     answer = client.batch_write_item(**batch(*"abcd", n={"N": "1.0"}))
     back = [r["PutRequest"]["Item"] for r in answer["UnprocessedItems"][TABLE]]
@@ -39,7 +39,7 @@ def test_unprocessed_some(server, client):
 
 
 @pytest.mark.parametrize("code", THROTTLES)
-def test_throttles(server, connection, client, code):
+def test_throttles_have_their_error_codes(server, connection, client, code):
     fail(server, code, code)
     response = ask(connection)
     answer = json.loads(response.read())
@@ -58,7 +58,7 @@ def test_throttles(server, connection, client, code):
 @pytest.mark.parametrize(
     ("code", "status"), [("InternalServerError", 500), ("ServiceUnavailable", 503)]
 )
-def test_failures_of_the_service(server, connection, client, code, status):
+def test_service_failures_have_their_statuses(server, connection, client, code, status):
     fail(server, code, code)
     response = ask(connection)
     assert response.status == status
@@ -70,7 +70,7 @@ def test_failures_of_the_service(server, connection, client, code, status):
 
 
 @pytest.mark.parametrize("code", FATAL)
-def test_fatal_errors(server, client, code):
+def test_fatal_errors_have_their_error_codes(server, client, code):
     fail(server, code)
     with pytest.raises(ClientError) as raised:
         client.batch_write_item(**batch())
@@ -83,7 +83,7 @@ def test_fatal_errors(server, client, code):
 
 
 @pytest.mark.parametrize(("fault", "keys"), [("reset_before", []), ("reset_landed", KEYS)])
-def test_resets(server, connection, client, fault, keys):
+def test_reset_ends_the_connection(server, connection, client, fault, keys):
     fail(server, fault, fault, None)
     with pytest.raises((ConnectionResetError, BrokenPipeError)) as raised:
         ask(connection)
@@ -97,14 +97,14 @@ def test_resets(server, connection, client, fault, keys):
     assert ask(connection).status == 200
 
 
-def test_a_reset_comes_before_a_large_body_is_read(server, connection):
+def test_reset_comes_before_a_large_body_is_read(server, connection):
     fail(server, "reset_before")
     with pytest.raises((ConnectionResetError, BrokenPipeError)):
         ask(connection, b" " * (8 << 20))
     assert server.requests[0].fault == "reset_before"
 
 
-def test_reset_mid_response(server, connection):
+def test_reset_mid_response_ends_the_connection_in_the_body(server, connection):
     fail(server, "reset_mid_response")
     with pytest.raises((ConnectionResetError, http.client.IncompleteRead)):
         ask(connection).read()
@@ -112,7 +112,7 @@ def test_reset_mid_response(server, connection):
 
 
 @pytest.mark.parametrize(("fault", "keys"), [("closed", []), ("closed_landed", KEYS)])
-def test_closed_without_an_answer(server, connection, client, fault, keys):
+def test_closed_connection_has_no_response(server, connection, client, fault, keys):
     fail(server, fault, fault)
     with pytest.raises(http.client.RemoteDisconnected):
         ask(connection)
@@ -121,7 +121,7 @@ def test_closed_without_an_answer(server, connection, client, fault, keys):
     assert written(server) == keys
 
 
-def test_truncated(server, connection):
+def test_truncated_response_is_shorter_than_its_length(server, connection):
     fail(server, "truncated")
     response = ask(connection)
     announced = int(response.headers["Content-Length"])
@@ -134,7 +134,7 @@ def test_truncated(server, connection):
 # Answers that are none
 
 
-def test_wrong_crc(server, connection):
+def test_wrong_crc_does_not_match_the_body(server, connection):
     fail(server, "wrong_crc")
     response = ask(connection)
     body = response.read()
@@ -154,7 +154,9 @@ def test_wrong_crc(server, connection):
         ("braces_200", 200, "application/x-amz-json-1.0", b"{}"),
     ],
 )
-def test_no_answer_with_a_status(server, connection, fault, status, content_type, body, landed):
+def test_response_without_content_has_only_a_status(
+    server, connection, fault, status, content_type, body, landed
+):
     fail(server, fault + "_landed" * landed)
     response = ask(connection)
     got = response.read()
@@ -169,7 +171,7 @@ def test_no_answer_with_a_status(server, connection, fault, status, content_type
 # Answers in another form
 
 
-def test_slow_drip(server, connection):
+def test_slow_drip_sends_byte_by_byte(server, connection):
     fail(server, "slow_drip")
     start = time.monotonic()
     response = ask(connection)
@@ -178,7 +180,7 @@ def test_slow_drip(server, connection):
     assert written(server) == KEYS
 
 
-def test_connection_close(server, connection):
+def test_connection_close_is_announced(server, connection):
     fail(server, "connection_close")
     response = ask(connection)
     assert response.headers["Connection"] == "close"
@@ -187,7 +189,7 @@ def test_connection_close(server, connection):
     assert server.connections == 2
 
 
-def test_closes_after(server, connection):
+def test_connection_closes_after_the_response(server, connection):
     fail(server, "closes_after")
     response = ask(connection)
     assert response.headers["Connection"] is None
@@ -197,7 +199,7 @@ def test_closes_after(server, connection):
         ask(connection)
 
 
-def test_chunked(server, connection):
+def test_chunked_response_is_whole(server, connection):
     fail(server, "chunked")
     response = ask(connection)
     assert response.headers["Transfer-Encoding"] == "chunked"
@@ -209,7 +211,7 @@ def test_chunked(server, connection):
     assert server.connections == 1
 
 
-def test_interim_100(server):
+def test_interim_response_comes_before_the_final_one(server):
     fail(server, "interim_100")
     body = json.dumps(batch()).encode()
     head = (
@@ -225,7 +227,7 @@ def test_interim_100(server):
 
 
 @pytest.mark.parametrize(("fault", "keys"), [("stall", []), ("stall_landed", KEYS)])
-def test_stalls(server, connection, fault, keys):
+def test_stalled_response_does_not_end(server, connection, fault, keys):
     fail(server, fault, fault)
     impatient = client_of(server.port, read_timeout=0.1)
     with pytest.raises(ReadTimeoutError):
@@ -235,7 +237,7 @@ def test_stalls(server, connection, fault, keys):
     assert written(server) == keys
 
 
-def test_late(server, connection):
+def test_late_response_comes_after_the_time_out(server, connection):
     fail(server, "late")
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(ask, connection)
@@ -245,7 +247,7 @@ def test_late(server, connection):
     assert written(server) == KEYS
 
 
-def test_a_write_beside_a_late_one_is_seen(server, connection):
+def test_write_during_a_late_write_is_seen(server, connection):
     fail(server, "late", None)
     impatient = client_of(server.port, read_timeout=0.1)
     with pytest.raises(ReadTimeoutError):
@@ -257,7 +259,7 @@ def test_a_write_beside_a_late_one_is_seen(server, connection):
 # Lies
 
 
-def test_never_sent(server, client):
+def test_never_sent_request_is_not_written(server, client):
     fail(server, "never_sent")
     answer = client.batch_write_item(**batch(n={"N": "1"}))
     (back,) = answer["UnprocessedItems"][TABLE]
@@ -265,7 +267,7 @@ def test_never_sent(server, client):
     assert written(server) == KEYS
 
 
-def test_other_table(server, client):
+def test_other_table_is_described(server, client):
     fail(server, "other_table")
     answer = client.batch_write_item(**batch())
     assert list(answer["UnprocessedItems"]) == [TABLE + "-other"]
@@ -274,7 +276,7 @@ def test_other_table(server, client):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_every_call_is_answered_or_broken_in_time(server, fault):
+def test_each_call_is_answered_or_broken_in_time(server, fault):
     fail(server, fault)
     client = client_of(server.port, read_timeout=5)
     start = time.monotonic()
@@ -289,5 +291,5 @@ def test_every_call_is_answered_or_broken_in_time(server, fault):
     assert written(server) == KEYS
 
 
-def test_every_fault_is_in_one_group():
+def test_each_fault_is_in_one_group():
     assert len(FAULTS) == len(SURVIVABLE) + len(FATAL) + len(LIES)

@@ -50,7 +50,7 @@ def says(answer: bytes, *, announced: bool) -> Any:
 
 
 @pytest.mark.parametrize("announced", [True, False])
-def test_an_object_whose_end_nobody_tells(wire, announced):
+def test_object_without_length_is_refused(wire, announced):
     with Scripted(says(HEAD + b"\r\n1,a\n2", announced=announced), tls=wire) as server:
         client = clients(server).s3
         with pytest.raises(ServiceUnavailable, match="LengthMissing: the answer does not say"):
@@ -64,7 +64,7 @@ def test_an_object_whose_end_nobody_tells(wire, announced):
 
 
 @pytest.mark.parametrize("announced", [True, False])
-def test_a_batch_whose_answer_is_cut_before_its_body(wire, announced):
+def test_batch_response_without_body_is_refused(wire, announced):
     """Nothing is what botocore reads as an answer without unprocessed items."""
     items = {"table": [{"PutRequest": {"Item": {"id": {"S": "a"}}}}]}
     with Scripted(says(HEAD + b"\r\n", announced=announced), tls=wire) as server:

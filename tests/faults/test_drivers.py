@@ -173,7 +173,7 @@ def assert_complete(loaded: Loaded) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("fault", [*SURVIVABLE, *LIES])
-def test_a_fault_alone(server, load, engine, fault):
+def test_driver_writes_all_rows_with_one_fault(server, load, engine, fault):
     server.faults.add("BatchWriteItem", fault, None, fault, fault)
     loaded = load(engine, range(150))
     assert_complete(loaded)
@@ -183,7 +183,7 @@ def test_a_fault_alone(server, load, engine, fault):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("fault", FATAL)
-def test_a_fatal_fault(server, load, engine, fault):
+def test_driver_stops_with_a_fatal_fault(server, load, engine, fault):
     server.faults.add("BatchWriteItem", None, None)
     # Always, for a signature that came too late would pass when it is made anew.
     server.fail_at_random(1, [fault], 1.0)
@@ -202,7 +202,7 @@ def test_a_fatal_fault(server, load, engine, fault):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_all_faults_mixed(server, load, engine, seed):
+def test_driver_writes_all_rows_with_mixed_faults(server, load, engine, seed):
     server.fail_at_random(seed, [*SURVIVABLE, *LIES], 0.3)
     loaded = load(engine, range(2500), seed=seed)
     assert_complete(loaded)
@@ -212,7 +212,7 @@ def test_all_faults_mixed(server, load, engine, seed):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("keys", [1, 10, 60])
-def test_all_faults_mixed_with_equal_keys(server, load, engine, keys):
+def test_driver_keeps_key_order_with_mixed_faults(server, load, engine, keys):
     server.fail_at_random(keys, [*SURVIVABLE, *LIES], 0.3)
     rng = random.Random(keys)
     loaded = load(engine, [rng.randrange(keys) for _ in range(1500)])
@@ -220,7 +220,7 @@ def test_all_faults_mixed_with_equal_keys(server, load, engine, keys):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_table_that_takes_little(server, load, engine):
+def test_driver_adapts_to_a_slow_table(server, load, engine):
     server.fail_at_random(5, ["unprocessed_some", "unprocessed_all", "ThrottlingException"], 0.6)
     loaded = load(engine, range(400))
     assert_complete(loaded)
@@ -248,7 +248,7 @@ def _settle(server: FaultServer) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("fault", ["stall", "stall_landed", "late"])
-def test_answers_that_do_not_come_in_time(server, impatient, engine, fault):
+def test_driver_writes_all_rows_with_late_responses(server, impatient, engine, fault):
     server.faults.add("BatchWriteItem", fault, None, fault)
     loaded = _load(server, impatient, engine, list(range(150)))
     assert_complete(loaded)
@@ -263,7 +263,7 @@ def test_answers_that_do_not_come_in_time(server, impatient, engine, fault):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_nobody_answers(server, load, engine):
+def test_driver_ends_at_the_deadline_without_responses(server, load, engine):
     server.fail_at_random(1, ["reset_before"], 1.0)
     clock = Clock()
     loaded = load(engine, range(100), deadline=0.3, clock=clock, sleep=clock.sleep)
@@ -273,7 +273,7 @@ def test_nobody_answers(server, load, engine):
     assert len(loaded.faults) > 5
 
 
-def test_nobody_listens(server):
+def test_driver_ends_at_the_deadline_without_a_server(server):
     with FaultServer() as gone:
         port = gone.port
     settings = AwsSettings(region="us-east-1", endpoint_url=f"http://127.0.0.1:{port}")

@@ -117,7 +117,7 @@ def _import(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_each_fault_in_turn(server, imported, engine):
+def test_import_succeeds_with_each_fault(server, imported, engine):
     for fault in (*SURVIVABLE, *LIES):
         server.faults.add("BatchWriteItem", None, fault)
     found = imported(engine, 2500)
@@ -127,7 +127,7 @@ def test_each_fault_in_turn(server, imported, engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_answers_that_come_too_late(server, imported, engine, monkeypatch):
+def test_import_succeeds_with_late_responses(server, imported, engine, monkeypatch):
     monkeypatch.setattr(server, "stall_seconds", 0.5)
     monkeypatch.setattr(clients_module, "READ_SECONDS", 0.2)
     server.faults.add("BatchWriteItem", "stall", None, "stall_landed", None, "late")
@@ -142,7 +142,7 @@ def test_answers_that_come_too_late(server, imported, engine, monkeypatch):
 # Who signs, and by which clock
 
 
-def test_credentials_that_are_renewed_meanwhile(server, imported, monkeypatch, tmp_path):
+def test_import_succeeds_with_renewed_credentials(server, imported, monkeypatch, tmp_path):
     """Nobody is refused: they are renewed before they end, and those of old go on for a while."""
     program = tmp_path / "renew.py"
     program.write_text(RENEWING.format(count=str(tmp_path / "count")))
@@ -182,7 +182,7 @@ class Signatures:
         return True
 
 
-def test_credentials_that_end_meanwhile(server, imported, monkeypatch, tmp_path):
+def test_import_reports_expired_credentials(server, imported, monkeypatch, tmp_path):
     """Somebody logs in anew: the shared file has others from then on."""
     for name in CREDENTIALS:
         monkeypatch.delenv(name)
@@ -208,7 +208,7 @@ def test_credentials_that_end_meanwhile(server, imported, monkeypatch, tmp_path)
 
 
 @pytest.mark.parametrize("ahead", [3600.0, -3600.0])
-def test_a_wrong_clock_is_mended_by_the_asynchronous_engine(server, imported, monkeypatch, ahead):
+def test_async_engine_corrects_a_wrong_clock(server, imported, monkeypatch, ahead):
     real = server.dynamodb.describe_table
 
     def right_until_the_table_is_known(**params: Any) -> Any:
@@ -221,7 +221,7 @@ def test_a_wrong_clock_is_mended_by_the_asynchronous_engine(server, imported, mo
 
 
 @pytest.mark.parametrize("engine", ["sync", "threads"])
-def test_a_wrong_clock_is_named(server, imported, monkeypatch, engine):
+def test_wrong_clock_is_reported(server, imported, monkeypatch, engine):
     real = server.dynamodb.describe_table
 
     def right_until_the_table_is_known(**params: Any) -> Any:

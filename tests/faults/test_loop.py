@@ -59,7 +59,7 @@ NOT_WRITTEN = {"reset_before", "closed", "stall"}
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS))
-def test_a_fault_of_a_new_connection_is_one_outcome(fault_server, wire, fault):
+def test_fault_of_a_new_connection_gives_one_outcome(fault_server, wire, fault):
     fail(fault_server, fault)
     with looping(fault_server.port, tls=wire[1]) as loop:
         found = outcome(loop, body_of("a"))
@@ -77,7 +77,7 @@ def test_a_fault_of_a_new_connection_is_one_outcome(fault_server, wire, fault):
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS))
-def test_a_fault_of_a_reused_connection_is_one_outcome(fault_server, wire, fault):
+def test_fault_of_a_reused_connection_gives_one_outcome(fault_server, wire, fault):
     fail(fault_server, None, fault)
     with looping(fault_server.port, tls=wire[1]) as loop:
         assert said(loop, body_of("a")) == 200
@@ -88,7 +88,7 @@ def test_a_fault_of_a_reused_connection_is_one_outcome(fault_server, wire, fault
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_faults_at_random(fault_server, wire, seed):
+def test_random_faults_give_one_outcome_each(fault_server, wire, seed):
     fault_server.fail_at_random(seed, FAULTS, 0.5)
     sent, got = 0, 0
     with looping(fault_server.port, 6, tls=wire[1], timeouts=Timeouts(first_byte=5)) as loop:
@@ -115,7 +115,7 @@ def test_faults_at_random(fault_server, wire, seed):
         ("slow_drip", Timeouts(whole=0.1), "ReadTimeout"),
     ],
 )
-def test_answers_that_are_late(fault_server, wire, fault, timeouts, reason):
+def test_late_response_is_lost(fault_server, wire, fault, timeouts, reason):
     fail(fault_server, fault)
     with looping(fault_server.port, tls=wire[1], timeouts=timeouts) as loop:
         assert said(loop, body_of("a")) == reason
@@ -125,7 +125,7 @@ def test_answers_that_are_late(fault_server, wire, fault, timeouts, reason):
 # Connections
 
 
-def test_connections_are_kept(fault_server, wire):
+def test_connections_are_reused(fault_server, wire):
     with looping(fault_server.port, 3, tls=wire[1]) as loop:
         for _ in range(5):
             for token in range(3):
@@ -138,7 +138,7 @@ def test_connections_are_kept(fault_server, wire):
     assert fault_server.connections == 3
 
 
-def test_large_requests_and_answers(wire):
+def test_large_requests_and_responses_are_transferred(wire):
     big = b"x" * 5_000_000
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n"
     server = Scripted(answers(2, head + big), tls=wire[0])
@@ -157,7 +157,7 @@ def until_none_is_idle(loop: HttpLoop) -> None:
         assert loop.wait(0.05) == []
 
 
-def test_a_connection_that_ends_while_idle_is_noticed(wire):
+def test_connection_closed_while_idle_is_dropped(wire):
     server = Scripted(answers(1), tls=wire[0])
     with server, looping(server.port, tls=wire[1]) as loop:
         assert said(loop) == 200
@@ -165,7 +165,7 @@ def test_a_connection_that_ends_while_idle_is_noticed(wire):
         assert said(loop) == 200
 
 
-def test_what_is_said_unasked_ends_a_connection(wire):
+def test_unexpected_data_end_a_connection(wire):
     def script(server: Scripted, connection: Any) -> None:
         server.read(connection)
         connection.sendall(OK)
@@ -188,7 +188,7 @@ def until_readable(loop: HttpLoop) -> None:
     assert poll.poll(10_000)
 
 
-def test_a_doubled_answer_is_not_that_to_the_next_request(wire):
+def test_repeated_response_is_not_taken_for_the_next(wire):
     """What is there already cannot be an answer to what is sent only now."""
     go_on = threading.Event()
 
@@ -223,14 +223,14 @@ def numbered(*names: str) -> Any:
     return run
 
 
-def test_an_answer_that_comes_late_for_the_second_time(wire):
+def test_late_repeated_response_is_not_taken_for_the_next(wire):
     server = Scripted(numbered("a", "b", "b"), numbered("c"), tls=wire[0])
     with server, looping(server.port, tls=wire[1]) as loop:
         assert [said(loop) for _ in range(4)] == [200, 200, "BadResponse", 200]
     assert server.accepted == 2
 
 
-def test_who_numbers_nothing_is_believed(wire):
+def test_server_without_request_ids_is_believed(wire):
     """As there is only one name, it says nothing."""
     server = Scripted(numbered("0", "0", "0", "0"), tls=wire[0])
     with server, looping(server.port, tls=wire[1]) as loop:
@@ -238,7 +238,7 @@ def test_who_numbers_nothing_is_believed(wire):
     assert server.accepted == 1
 
 
-def test_an_old_connection_is_not_used(wire):
+def test_old_idle_connection_is_not_reused(wire):
     clock = Clock()
     server = Scripted(answers(), tls=wire[0])
     with server, looping(server.port, tls=wire[1], clock=clock) as loop:
@@ -254,7 +254,7 @@ def test_an_old_connection_is_not_used(wire):
 
 
 @pytest.mark.parametrize("ends", ["closed", "reset"])
-def test_what_an_ended_connection_did_not_carry_is_sent_once_more(wire, ends):
+def test_request_is_sent_again_when_a_reused_connection_broke(wire, ends):
     def script(server: Scripted, connection: Any) -> None:
         answers(1)(server, connection)
         server.read(connection)
@@ -268,7 +268,7 @@ def test_what_an_ended_connection_did_not_carry_is_sent_once_more(wire, ends):
     assert [each[-6:] for each in server.requests[1:]] == [b"second", b"second"]
 
 
-def test_an_answer_says_whether_its_request_went_twice():
+def test_response_says_whether_its_request_was_resent():
     def script(server: Scripted, connection: Any) -> None:
         answers(1)(server, connection)
         server.read(connection)
@@ -282,7 +282,7 @@ def test_an_answer_says_whether_its_request_went_twice():
     assert answered == [False, True, False]
 
 
-def test_an_end_that_is_noticed_only_when_sending(wire):
+def test_connection_end_noticed_while_sending_is_resent(wire):
     go_on = threading.Event()
 
     def script(server: Scripted, connection: Any) -> None:
@@ -302,7 +302,7 @@ def test_an_end_that_is_noticed_only_when_sending(wire):
     assert len(server.requests) == 2
 
 
-def test_it_is_sent_once_more_only(wire):
+def test_request_is_resent_only_once(wire):
     def ends(server: Scripted, connection: Any) -> None:
         server.read(connection)
 
@@ -318,7 +318,7 @@ def test_it_is_sent_once_more_only(wire):
 
 
 @pytest.mark.parametrize("some", [b"H", OK[:-1], b"HTTP/1.1 100 Continue\r\n\r\n", b"garbage"])
-def test_it_is_not_sent_again_when_some_of_an_answer_came(wire, some):
+def test_request_is_not_resent_after_part_of_a_response(wire, some):
     def script(server: Scripted, connection: Any) -> None:
         answers(1)(server, connection)
         server.read(connection)
@@ -331,7 +331,7 @@ def test_it_is_not_sent_again_when_some_of_an_answer_came(wire, some):
     assert len(server.requests) == 2
 
 
-def test_it_is_not_sent_again_when_its_answer_is_late(wire):
+def test_request_is_not_resent_after_a_time_out(wire):
     def script(server: Scripted, connection: Any) -> None:
         answers(1)(server, connection)
         reads_and_is_silent(server, connection)
@@ -347,7 +347,7 @@ def test_it_is_not_sent_again_when_its_answer_is_late(wire):
 # While a request is being sent
 
 
-def test_an_answer_may_come_before_the_request_has_gone(wire):
+def test_response_may_come_before_the_request_is_sent(wire):
     def script(server: Scripted, connection: Any) -> None:
         connection.recv(100)
         connection.sendall(OK.replace(b"200 OK", b"413 Too Large"))
@@ -360,14 +360,14 @@ def test_an_answer_may_come_before_the_request_has_gone(wire):
     assert server.accepted == 2
 
 
-def test_who_takes_nothing(wire):
+def test_server_that_reads_nothing_times_out(wire):
     server = Scripted(silent, tls=wire[0])
     timeouts = Timeouts(stall=0.2)
     with server, looping(server.port, tls=wire[1], timeouts=timeouts) as loop:
         assert said(loop, b"x" * 32_000_000) == "SendTimeout"
 
 
-def test_a_slow_taker_is_no_stall(wire):
+def test_slow_reading_server_is_no_stall(wire):
     def script(server: Scripted, connection: Any) -> None:
         server.read(connection, pause=0.01 if wire[0] is None else 0.001)
         connection.sendall(OK)
@@ -417,13 +417,13 @@ def mute_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def test_nobody_listens():
+def test_missing_server_is_reported():
     with looping(refused_port()) as loop:
         assert said(loop) == "ConnectionRefused"
         assert loop.free() == 4
 
 
-def test_the_next_address_is_tried(wire):
+def test_next_address_is_tried_after_a_failure(wire):
     server = Scripted(answers(1), tls=wire[0])
     refused = refused_port()
     with server:
@@ -436,7 +436,7 @@ def test_the_next_address_is_tried(wire):
                 assert said(loop) == 200
 
 
-def test_an_address_that_is_silent_leaves_time_for_the_next(mute_port):
+def test_silent_address_leaves_time_for_the_next(mute_port):
     server = Scripted(answers())
     with server:
         look_up = at_ports(mute_port, server.port)
@@ -445,14 +445,14 @@ def test_an_address_that_is_silent_leaves_time_for_the_next(mute_port):
             assert said(loop) == 200
 
 
-def test_no_address_answers(mute_port):
+def test_failure_of_all_addresses_is_reported(mute_port):
     look_up = at_ports(mute_port, mute_port)
     timeouts = Timeouts(connect=0.2)
     with looping(1, host="localhost", look_up=look_up, timeouts=timeouts) as loop:
         assert said(loop) == "ConnectTimeout"
 
 
-def test_a_handshake_that_does_not_end(certificate):
+def test_unfinished_handshake_times_out(certificate):
     server = Scripted(silent)
     timeouts = Timeouts(connect=0.2)
     with server, looping(server.port, tls=certificate.client(), timeouts=timeouts) as loop:
@@ -463,13 +463,13 @@ def no_such_name(*_: Any, **__: Any) -> Any:
     raise socket.gaierror(socket.EAI_NONAME, "no such name")
 
 
-def test_a_name_that_nobody_knows():
+def test_unknown_host_name_is_reported():
     with looping(1, host="nobody.invalid", look_up=no_such_name) as loop:
         assert said(loop) == "NameNotResolved"
         assert said(loop) == "NameNotResolved"
 
 
-def test_a_look_up_that_takes_long():
+def test_slow_look_up_does_not_block():
     go_on = threading.Event()
     server = Scripted(answers())
 
@@ -492,7 +492,7 @@ def test_a_look_up_that_takes_long():
     assert len(server.requests) == 1
 
 
-def test_a_look_up_that_outlasts_the_loop():
+def test_look_up_may_outlast_the_loop():
     go_on = threading.Event()
 
     def look_up(*_: Any, **__: Any) -> Any:
@@ -507,7 +507,7 @@ def test_a_look_up_that_outlasts_the_loop():
     thread.join()
 
 
-def test_addresses_of_old_are_better_than_none():
+def test_earlier_addresses_are_used_when_a_look_up_fails():
     server = Scripted(answers(1))
     clock = Clock()
     with server:
@@ -526,7 +526,7 @@ def test_addresses_of_old_are_better_than_none():
 # Certificates
 
 
-def test_a_certificate_that_nobody_vouches_for(certificate, tmp_path):
+def test_untrusted_certificate_is_refused(certificate, tmp_path):
     other = make(tmp_path, "127.0.0.1")
     server = Scripted(answers(), tls=certificate.server())
     with server, looping(server.port, tls=other.client()) as loop:
@@ -538,7 +538,7 @@ def test_a_certificate_that_nobody_vouches_for(certificate, tmp_path):
 @pytest.mark.parametrize(
     ("hosts", "days"), [(["other.example"], 1), (["127.0.0.2"], 1), (["127.0.0.1"], -1)]
 )
-def test_a_certificate_for_another_host_or_time(tmp_path, hosts, days):
+def test_certificate_of_another_host_or_time_is_refused(tmp_path, hosts, days):
     wrong = make(tmp_path, *hosts, days=days)
     server = Scripted(answers(), tls=wrong.server())
     with server, looping(server.port, tls=wrong.client()) as loop:
@@ -546,13 +546,13 @@ def test_a_certificate_for_another_host_or_time(tmp_path, hosts, days):
     assert server.requests == []
 
 
-def test_a_server_without_tls(certificate):
+def test_server_without_tls_is_reported(certificate):
     server = Scripted(lambda _, connection: connection.sendall(b"HTTP/1.1 400 No\r\n\r\n"))
     with server, looping(server.port, tls=certificate.client()) as loop:
         assert said(loop) == "TLSError"
 
 
-def test_a_host_name_is_checked(certificate):
+def test_host_name_of_the_certificate_is_checked(certificate):
     server = Scripted(answers(), tls=certificate.server())
     with server:
         look_up = at_ports(server.port)
@@ -562,7 +562,7 @@ def test_a_host_name_is_checked(certificate):
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_scheme_fits_its_context(certificate, scheme):
+def test_scheme_must_fit_its_tls_context(certificate, scheme):
     tls = certificate.client() if scheme == "http" else None
     with pytest.raises(ValueError, match="TLS"):
         HttpLoop(Endpoint(scheme, "127.0.0.1", 1, "us-east-1"), 1, tls)
@@ -580,7 +580,7 @@ LENGTHLESS = b"HTTP/1.1 200 OK\r\n\r\n{}"
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
     ],
 )
-def test_an_end_that_tls_did_not_announce_is_no_end_of_an_answer(certificate, cut):
+def test_connection_end_without_tls_close_is_a_loss(certificate, cut):
     """Some builds of Python have OpenSSL take it for one that was announced."""
 
     def script(server: Scripted, connection: Any) -> None:
@@ -599,7 +599,7 @@ def test_an_end_that_tls_did_not_announce_is_no_end_of_an_answer(certificate, cu
                 assert said(loop) in ("ConnectionClosed", "BadResponse")
 
 
-def test_an_answer_may_not_end_with_its_connection(wire):
+def test_response_without_length_is_refused(wire):
     def script(server: Scripted, connection: Any) -> None:
         server.read(connection)
         connection.sendall(LENGTHLESS)
@@ -614,7 +614,7 @@ def test_an_answer_may_not_end_with_its_connection(wire):
 # Time
 
 
-def test_what_has_come_is_not_late(wire):
+def test_received_response_is_not_late(wire):
     """This process may have been stopped, or busy with something else."""
     clock = Clock()
     server = Scripted(answers(), tls=wire[0])
@@ -630,7 +630,7 @@ def test_what_has_come_is_not_late(wire):
         assert isinstance(found, Response)
 
 
-def test_waiting_is_sleeping(wire, monkeypatch):
+def test_wait_sleeps_without_events(wire, monkeypatch):
     server = Scripted(reads_and_is_silent, tls=wire[0])
     with server, looping(server.port, tls=wire[1]) as loop:
         loop.send(0, request())
@@ -650,13 +650,13 @@ def test_waiting_is_sleeping(wire, monkeypatch):
         assert times <= 3
 
 
-def test_waiting_for_nothing_ends():
+def test_wait_ends_without_requests():
     with looping(1) as loop:
         assert loop.wait(0.05) == []
         assert loop.wait(0) == []
 
 
-def test_closing_under_way_leaves_nothing(wire):
+def test_close_with_requests_in_flight_leaves_no_sockets(wire):
     server = Scripted(silent, tls=wire[0])
     with server, looping(server.port, tls=wire[1]) as loop:
         for token in range(4):

@@ -126,7 +126,7 @@ def first(*keys: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("mode", ["insert", "last-wins", "delete"])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_alone(server, world, mode, fault):
+def test_mode_writes_exactly_with_one_fault(server, world, mode, fault):
     it = world(file(*range(ROWS)), mode)
     for operation in ["PutItem"] if mode in ("insert", "last-wins") else ["BatchWriteItem"]:
         server.faults.add(operation, fault, None, fault)
@@ -138,7 +138,7 @@ def test_a_fault_alone(server, world, mode, fault):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_all_faults_mixed_with_equal_keys(server, world, mode):
+def test_mode_keeps_key_order_with_mixed_faults(server, world, mode):
     rng = random.Random(7)
     keys = [rng.randrange(40) for _ in range(300)]
     it = world(file(*keys), mode)
@@ -170,7 +170,7 @@ def _begins(data: bytes) -> list[int]:
 
 
 @pytest.mark.parametrize("mode", ["insert", "last-wins"])
-def test_many_chunks_in_the_wrong_order(server, world, mode):
+def test_last_wins_is_right_with_chunks_in_any_order(server, world, mode):
     rng = random.Random(9)
     keys = [rng.randrange(20) for _ in range(120)]
     it = world(file(*keys), mode, chunk_bytes=100)
@@ -193,7 +193,7 @@ def test_many_chunks_in_the_wrong_order(server, world, mode):
         assert report.rows == RowCounts(read=120, written=len(table), skipped=120 - len(table))
 
 
-def test_insert_overwrites_nothing(server, world):
+def test_insert_overwrites_no_item(server, world):
     it = world(file(*range(ROWS)), "insert")
     for key in range(0, ROWS, 2):
         there(it, key, str(key) if key % 4 else "theirs")
@@ -209,7 +209,7 @@ def test_insert_overwrites_nothing(server, world):
     assert 0 < report.identical <= there_already
 
 
-def test_without_faults_insert_skips_all_that_is_there(world):
+def test_insert_skips_existing_items_without_faults(world):
     it = world(file(*range(ROWS)), "insert")
     for key in range(ROWS):
         there(it, key, str(key))
@@ -219,7 +219,7 @@ def test_without_faults_insert_skips_all_that_is_there(world):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_fails_insert_counts_what_it_put(server, world, seed):
+def test_insert_counts_its_items_with_any_fault(server, world, seed):
     it = world(file(*range(ROWS)), "insert")
     server.fail_at_random(seed, FAULTS, 0.4, OPERATIONS)
     report = it.run()
@@ -227,7 +227,7 @@ def test_whatever_fails_insert_counts_what_it_put(server, world, seed):
     assert report.rows == RowCounts(read=ROWS, written=ROWS)
 
 
-def test_something_else_in_the_position_attribute(world):
+def test_foreign_position_attribute_is_rejected(world):
     it = world(file(1, 2, 3), "last-wins")
     there(it, 2, "theirs", **{AT: {"N": "1"}})
     report = it.run()
@@ -236,7 +236,7 @@ def test_something_else_in_the_position_attribute(world):
     assert stored(it) == {"k1": "0", "k2": "theirs", "k3": "2"}
 
 
-def test_a_run_taken_up_by_another_engine(server, made):
+def test_run_resumes_with_another_engine(server, made):
     """The same item, to the last byte, whoever sends it."""
     items = []
     for engine in ENGINES:

@@ -48,7 +48,7 @@ def meant(answer: Response) -> AwsFailure:
     return found
 
 
-def test_what_is_sent_is_written(server, loop, identity):
+def test_raw_request_writes_items(server, loop, identity):
     answer = ask(loop, identity, "a", "b")
     assert failure_of_response(answer) is None
     assert json.loads(answer.body)["UnprocessedItems"] == {}
@@ -56,7 +56,7 @@ def test_what_is_sent_is_written(server, loop, identity):
 
 
 @pytest.mark.parametrize("code", sorted(THROTTLES))
-def test_throttles_tell_their_reasons(server, loop, identity, code):
+def test_throttle_reasons_are_read(server, loop, identity, code):
     fail(server, code)
     found = meant(ask(loop, identity, "a"))
     assert (found.kind, found.code) == (FailureKind.THROTTLED, code)
@@ -65,7 +65,7 @@ def test_throttles_tell_their_reasons(server, loop, identity, code):
 
 
 @pytest.mark.parametrize("code", sorted(set(FATAL) - {"InvalidSignatureException"}))
-def test_what_no_retry_helps_against(server, loop, identity, code):
+def test_permanent_failure_ends_the_run(server, loop, identity, code):
     fail(server, code)
     answer = ask(loop, identity, "a")
     found = meant(answer)
@@ -82,13 +82,13 @@ def test_what_no_retry_helps_against(server, loop, identity, code):
         ("ServiceUnavailable", "ServiceUnavailable"),
     ],
 )
-def test_what_may_have_been_done(server, loop, identity, fault, code):
+def test_lost_response_is_unsure(server, loop, identity, fault, code):
     fail(server, fault)
     found = meant(ask(loop, identity, "a"))
     assert (found.kind, found.code) == (FailureKind.UNSURE, code)
 
 
-def test_a_signature_that_came_too_late_may_pass_a_few_times(server, loop, identity):
+def test_late_signature_is_renewed_a_few_times(server, loop, identity):
     server.fail_at_random(1, ["InvalidSignatureException"], 1.0)
     passed = []
     for _ in range(10):
@@ -97,7 +97,7 @@ def test_a_signature_that_came_too_late_may_pass_a_few_times(server, loop, ident
     assert passed == [True] * RENEWALS + [False] * (10 - RENEWALS)
 
 
-def test_newer_credentials_go_on(server, loop, identity, monkeypatch):
+def test_newer_credentials_continue_the_run(server, loop, identity, monkeypatch):
     fail(server, "ExpiredTokenException", "ExpiredTokenException", None)
     generation = identity.generation
     refused = ask(loop, identity, "a")

@@ -88,12 +88,12 @@ def keys(clients: Clients, prefix: str = "in/", **how: Any) -> list[str]:
     return [each.key for each in found]
 
 
-def test_objects_come_whole_and_in_order(bucket, clients):
+def test_read_objects_returns_whole_objects_in_order(bucket, clients):
     for concurrency in (1, 2, 7, 64):
         assert read(clients, bucket.pinned(), concurrency=concurrency) == list(OBJECTS.values())
 
 
-def test_threads_read_the_same(bucket, clients):
+def test_read_objects_by_threads_returns_the_same(bucket, clients):
     assert read(clients, bucket.pinned(), signers=None) == list(OBJECTS.values())
 
 
@@ -104,7 +104,7 @@ def test_threads_read_the_same(bucket, clients):
         *((fault, "threads") for fault in ("slow_down", "short", "reset")),
     ],
 )
-def test_what_passes_is_tried_again(bucket, clients, fault, way):
+def test_read_objects_repeats_after_a_transient_fault(bucket, clients, fault, way):
     asked: set[str] = set()
 
     def once(target: str) -> str | None:
@@ -120,7 +120,7 @@ def test_what_passes_is_tried_again(bucket, clients, fault, way):
 
 
 @pytest.mark.parametrize("fault", ["short", "reset", "chunked_short"])
-def test_a_body_that_breaks_off_goes_on_where_it_stopped(bucket, clients, fault):
+def test_read_objects_continues_a_broken_body(bucket, clients, fault):
     data = bytes(range(250)) * 40
     bucket.objects = {"k": data}
     bucket.faults.extend([fault, fault])
@@ -130,7 +130,7 @@ def test_a_body_that_breaks_off_goes_on_where_it_stopped(bucket, clients, fault)
     assert all(headers["if-match"] for _, headers in bucket.targets)
 
 
-def test_a_body_that_stalls_goes_on(bucket, clients, monkeypatch):
+def test_read_objects_continues_a_stalled_body(bucket, clients, monkeypatch):
     monkeypatch.setattr(clients_module, "READ_SECONDS", 0.2)
     bucket.objects = {"k": b"0123456789"}
     bucket.faults.append("stall")
@@ -138,7 +138,7 @@ def test_a_body_that_stalls_goes_on(bucket, clients, monkeypatch):
     assert bucket.targets[-1][1]["range"] == "bytes=5-9"
 
 
-def test_large_objects_are_read_in_ranges(bucket, clients, monkeypatch):
+def test_read_objects_splits_large_objects_into_ranges(bucket, clients, monkeypatch):
     monkeypatch.setattr(small_objects, "RANGE_BYTES", 700)
     faults = ["ignores_range", "more", "ignores_range_short", "short", "reset", "no_if_match"]
 
@@ -152,7 +152,7 @@ def test_large_objects_are_read_in_ranges(bucket, clients, monkeypatch):
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 500, 5000])
-def test_no_more_is_held_than_was_said(bucket, clients, ahead):
+def test_read_objects_holds_no_more_than_its_limit(bucket, clients, ahead):
     read_ahead = []
 
     def watched() -> Iterator[dict[str, Any]]:
@@ -175,7 +175,7 @@ def test_no_more_is_held_than_was_said(bucket, clients, ahead):
             assert begun
 
 
-def test_it_is_read_lazily_and_left_at_once(bucket, clients):
+def test_read_objects_is_lazy_and_can_be_closed(bucket, clients):
     taken = []
 
     def endless() -> Iterator[dict[str, Any]]:
@@ -191,7 +191,7 @@ def test_it_is_read_lazily_and_left_at_once(bucket, clients):
 
 @pytest.mark.parametrize("way", ["async", "threads"])
 @pytest.mark.parametrize("change", ["overwritten", "gone", "no_if_match", "longer"])
-def test_another_version_is_not_read(bucket, clients, change, way):
+def test_read_objects_refuses_another_version(bucket, clients, change, way):
     pinned = bucket.pinned()
     match change:
         case "overwritten":
@@ -211,14 +211,14 @@ def test_another_version_is_not_read(bucket, clients, change, way):
 @pytest.mark.parametrize(
     "fault", [fault for fault in PASSING if fault not in ("short", "reset", "chunked_short")]
 )
-def test_what_does_not_pass_is_given_up(bucket, clients, fault):
+def test_read_objects_gives_up_after_all_attempts(bucket, clients, fault):
     """Bodies that break off are left out: each try brings more of them."""
     bucket.decide = lambda target: fault if "07" in target else None
     with pytest.raises(ServiceUnavailable, match=r"reading s3://bucket/in/07.csv from byte \d+"):
         read(clients, bucket.pinned())
 
 
-def test_nobody_waits_once_it_is_to_end(bucket, clients):
+def test_read_objects_does_not_wait_after_give_up(bucket, clients):
     bucket.decide = lambda _: "slow_down"
     with pytest.raises(ServiceUnavailable):
         read(
@@ -235,7 +235,7 @@ def test_nobody_waits_once_it_is_to_end(bucket, clients):
         ("malformed", AwsConfiguration, "give --region eu-west-1"),
     ],
 )
-def test_refusals_are_named(bucket, clients, fault, error, said):
+def test_refused_requests_are_reported(bucket, clients, fault, error, said):
     bucket.decide = lambda _: fault
     with pytest.raises(error, match=said):
         read(clients, bucket.pinned())
@@ -243,20 +243,20 @@ def test_refusals_are_named(bucket, clients, fault, error, said):
         keys(clients)
 
 
-def test_what_is_archived(bucket, clients):
+def test_archived_objects_are_reported(bucket, clients):
     bucket.decide = lambda _: "archived"
     for signers in (clients.s3_signer, None):
         with pytest.raises(SourceUnreadable, match=r"in/.*csv: the object is archived; restore"):
             read(clients, bucket.pinned(), signers=signers)
 
 
-def test_a_clock_that_is_wrong_is_set(bucket, clients):
+def test_wrong_clock_is_corrected(bucket, clients):
     bucket.ahead = 3600.0
     assert read(clients, bucket.pinned()) == list(OBJECTS.values())
     assert keys(clients) == sorted(OBJECTS)
 
 
-def test_credentials_that_end_are_replaced(bucket, clients, monkeypatch):
+def test_expired_credentials_are_replaced(bucket, clients, monkeypatch):
     # Who looks for newer ones is of no more use to other tests.
     clients = Clients(clients._settings)
     monkeypatch.setattr(credentials, "LOOK_SECONDS", 0.0)
@@ -297,7 +297,7 @@ def test_requests_are_signed_when_they_are_sent(bucket, clients, monkeypatch):
 # Listings
 
 
-def test_listings_come_in_order(bucket, clients):
+def test_list_objects_returns_keys_in_order(bucket, clients):
     for page in (1, 3, 25, 26):
         bucket.page = page
         assert keys(clients) == sorted(OBJECTS)
@@ -307,7 +307,7 @@ def test_listings_come_in_order(bucket, clients):
 
 
 @pytest.mark.parametrize("fault", [*PASSING, "chunked"])
-def test_pages_that_pass_are_asked_for_again(bucket, clients, fault):
+def test_list_objects_repeats_a_page_after_a_transient_fault(bucket, clients, fault):
     asked: set[str] = set()
 
     def once(target: str) -> str | None:
@@ -320,7 +320,7 @@ def test_pages_that_pass_are_asked_for_again(bucket, clients, fault):
     assert keys(clients) == sorted(OBJECTS)
 
 
-def test_the_next_page_is_asked_for_before_this_one_is_whole(bucket, clients):
+def test_list_objects_requests_the_next_page_before_this_one_is_whole(bucket, clients):
     bucket.page = 5
     pages = -(-len(OBJECTS) // bucket.page)
     bucket.faults.extend(["trickle"] * (pages - 1))
@@ -329,7 +329,7 @@ def test_the_next_page_is_asked_for_before_this_one_is_whole(bucket, clients):
     assert len(bucket.targets) == pages
 
 
-def test_a_page_that_is_lost_when_the_next_is_asked_for(bucket, clients):
+def test_list_objects_repeats_a_lost_page_once(bucket, clients):
     """Its token comes once more, and asks for nothing any more."""
     bucket.page = 2
     times = iter(["trickle_and_reset", "trickle_slowly"])
@@ -344,19 +344,19 @@ def test_a_page_that_is_lost_when_the_next_is_asked_for(bucket, clients):
 
 
 @pytest.mark.parametrize("fault", ["slow_down", "garbage"])
-def test_pages_that_do_not_pass(bucket, clients, fault):
+def test_list_objects_reports_a_permanent_fault(bucket, clients, fault):
     bucket.decide = lambda _: fault
     with pytest.raises(ServiceUnavailable, match=r"listing s3://bucket/in/:"):
         keys(clients)
 
 
-def test_a_bucket_that_is_not_there(bucket, clients):
+def test_list_objects_reports_a_missing_bucket(bucket, clients):
     bucket.decide = lambda _: "no_bucket"
     with pytest.raises(SourceNotFound, match=r"^s3://bucket: no such bucket$"):
         keys(clients)
 
 
-def test_ways_agree(bucket, clients):
+def test_list_objects_agrees_with_botocore(bucket, clients):
     own = keys(clients)
     by_client = [each.key for each in list_objects(clients.s3, BUCKET, "in/")]
     assert own == by_client
@@ -364,13 +364,13 @@ def test_ways_agree(bucket, clients):
     assert [each[0] for each in level] == own
 
 
-def test_a_listing_that_is_left_closes_its_connections(bucket, clients):
+def test_list_objects_closes_connections_when_closed(bucket, clients):
     found = list_objects(clients.s3, BUCKET, "in/", signer=clients.s3_signer(BUCKET))
     assert next(found).key == "in/00.csv"
     found.close()
 
 
-def test_any_error_has_a_name(bucket, clients):
+def test_every_failure_has_a_named_error(bucket, clients):
     bucket.decide = lambda _: "denied"
     with pytest.raises(DdbloadError):
         read(clients, bucket.pinned())

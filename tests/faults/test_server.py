@@ -29,7 +29,7 @@ from tests.faults.server import FaultServer
 # Without faults
 
 
-def test_an_answer(server, connection):
+def test_server_answers_a_request(server, connection):
     response = ask(connection)
     body = response.read()
     assert response.status == 200
@@ -41,14 +41,14 @@ def test_an_answer(server, connection):
     assert written(server) == KEYS
 
 
-def test_connections_are_kept(server, connection):
+def test_server_keeps_connections(server, connection):
     for _ in range(3):
         ask(connection).read()
     assert server.connections == 1
     assert [r.connection for r in server.requests] == [1, 1, 1]
 
 
-def test_botocore_sees_a_table(client, server):
+def test_server_looks_like_a_table_to_botocore(client, server):
     client.put_item(TableName=TABLE, Item={"id": {"S": "é"}, "b": {"B": b"\x00\xff"}})
     found = client.get_item(TableName=TABLE, Key={"id": {"S": "é"}})
     assert found["Item"] == {"id": {"S": "é"}, "b": {"B": b"\x00\xff"}}
@@ -79,7 +79,7 @@ def test_botocore_sees_a_table(client, server):
     ],
 )
 @pytest.mark.parametrize("fault", [None, "html_200", "unprocessed_all"])
-def test_bad_requests_are_refused(server, connection, body, operation, code, fault):
+def test_server_refuses_bad_requests(server, connection, body, operation, code, fault):
     fail(server, fault)
     response = ask(connection, body, operation)
     answer = json.loads(response.read())
@@ -89,18 +89,18 @@ def test_bad_requests_are_refused(server, connection, body, operation, code, fau
     assert written(server) == []
 
 
-def test_unsigned_requests_are_refused(connection):
+def test_server_refuses_unsigned_requests(connection):
     response = ask(connection, Authorization="")
     assert response.status == 400
     assert b"MissingAuthenticationTokenException" in response.read()
 
 
-def test_too_large_a_request(connection):
+def test_server_refuses_too_large_a_request(connection):
     response = ask(connection, b" " * (16 * 1024 * 1024 + 1))
     assert (response.status, response.read()) == (413, b"")
 
 
-def test_binary_is_base64_on_the_wire(server, connection):
+def test_server_expects_binary_in_base64(server, connection):
     text = base64.b64encode(b"\x00\xff").decode()
     fail(server, "unprocessed_all")
     response = ask(connection, batch("a", b={"B": text}))
@@ -108,7 +108,7 @@ def test_binary_is_base64_on_the_wire(server, connection):
     assert back["PutRequest"]["Item"]["b"] == {"B": text}
 
 
-def test_faults_are_for_batches_only(server, client):
+def test_faults_apply_to_batches_only(server, client):
     server.fail_at_random(1, ["InternalServerError"], 1.0)
     client.put_item(TableName=TABLE, Item={"id": {"S": "a"}})
     with pytest.raises(client.exceptions.InternalServerError):
@@ -122,7 +122,7 @@ def test_faults_are_for_batches_only(server, client):
 # Chance, the command, the whole catalogue
 
 
-def test_chance_is_seeded():
+def test_fault_probability_is_seeded():
     def draws(seed: int, rate: float = 0.5) -> list[str | None]:
         chance = Chance(seed, ["closed", "html_502"], rate)
         return [chance("BatchWriteItem", {}) for _ in range(200)]
@@ -135,7 +135,7 @@ def test_chance_is_seeded():
         Chance(1, ["nonsense"], 0.5)
 
 
-def test_the_block_ends_while_calls_are_under_way():
+def test_server_ends_while_calls_are_in_flight():
     with FaultServer(stall_seconds=60) as server, ThreadPoolExecutor(4) as pool:
         server.faults.add("BatchWriteItem", "stall", "late", "slow_drip")
         client = client_of(server.port, read_timeout=30)
@@ -149,7 +149,7 @@ def test_the_block_ends_while_calls_are_under_way():
         assert time.monotonic() - start < 5
 
 
-def test_the_command():
+def test_command_serves_a_table():
     command = [sys.executable, "-m", "tests.faults.server", "--seed", "7"]
     command += ["--faults", "unprocessed_all,html_502", "--rate", "1"]
     with subprocess.Popen(
@@ -169,7 +169,7 @@ def test_the_command():
         assert process.returncode == 0
 
 
-def test_the_command_knows_its_faults():
+def test_command_lists_its_faults():
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.server", "--faults", "nonsense"],
         capture_output=True,

@@ -36,7 +36,7 @@ def send(port: int, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_loop_survives(seed):
+def test_event_loop_survives_the_fault(seed):
     with FaultServer(drip_seconds=0.02, stall_seconds=0.02) as server:
         server.dynamodb.create_table(**DEFINITION)
         server.fail_at_random(seed, SURVIVABLE, 0.9)

@@ -93,7 +93,7 @@ class Connection:
         self._receive_wants_write = False
         self._tls, self._server_name = tls, server_name
         self.is_open = False
-        """Whether requests may be sent."""
+        """True once requests may be sent."""
         self.answered: str | None = None
         """Request id of the last response, stored by the event loop."""
         self.watched = 0
@@ -128,12 +128,12 @@ class Connection:
 
     @property
     def is_sending(self) -> bool:
-        """Whether part of the request is still to be sent."""
+        """True if part of the request is still to be sent."""
         return self._rest is not None
 
     @property
     def begun(self) -> bool:
-        """Whether the first bytes of a response were received."""
+        """True if the first bytes of a response were received."""
         return self._reader.begun
 
     def partial_response(self, max_bytes: int | None = None) -> Response | None:

@@ -104,7 +104,7 @@ class HttpLoop:
         timeouts: Timeouts | None = None,
         look_up: LookUp | None = None,
     ) -> None:
-        """`connections`: most connections, each with one request in flight. `tls`: for https."""
+        """Open no connection yet. `connections`: limit, each with one request in flight."""
         if (endpoint.scheme == "https") != (tls is not None):
             raise ValueError("https needs a TLS context, and http must have none")
         self._host, self._tls = endpoint.host, tls

@@ -33,9 +33,9 @@ class Response(NamedTuple):
     """Values by lower-case name; of repeated headers the last value."""
     body: bytes
     keep_alive: bool
-    """Whether the connection may be reused."""
+    """True if the connection may be reused."""
     resent: bool = False
-    """Whether the request was sent twice, because the first connection broke."""
+    """True if the request was sent twice, because the first connection broke."""
 
 
 class _Head(NamedTuple):
@@ -62,7 +62,7 @@ class ResponseReader:
 
     @property
     def begun(self) -> bool:
-        """Whether the first bytes of a response were received."""
+        """True if the first bytes of a response were received."""
         return bool(self._buffer) or self._head is not None or self._interim
 
     def feed(self, data: bytes) -> Response | None:

@@ -38,7 +38,7 @@ class ManifestEntry:
     location: str
     """Path or s3:// URI."""
     optional: bool = False
-    """Whether the file may be missing: the manifest says `"mandatory": false`."""
+    """True if the file may be missing: the manifest says `"mandatory": false`."""
     size: int | None = None
     """Bytes; None if the manifest does not say."""
 

@@ -47,7 +47,7 @@ class DecodedSource:
 
     @property
     def plain(self) -> bool:
-        """Whether the bytes are the file's, so that a range can be read without those before it."""
+        """True if the bytes are the file's, so that a range can be read without those before it."""
         return self._compression == "none" and self._encoding is None
 
     @property

@@ -56,7 +56,7 @@ class SeekableSource(io.RawIOBase):
     def __init__(self, inner: ByteSource) -> None:
         super().__init__()
         self.failure: DdbloadError | None = None
-        """Error of the last failed read, which pyarrow may have replaced by its own."""
+        """Error of the last failed read, which pyarrow may have wrapped."""
         self._inner = inner
         self._position = 0
         self._block_bytes = _MIN_BLOCK_BYTES

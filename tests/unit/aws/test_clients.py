@@ -39,7 +39,7 @@ def config_file(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_nothing_is_retried_by_botocore(service, monkeypatch):
+def test_botocore_does_not_retry(service, monkeypatch):
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "7")
     monkeypatch.setenv("AWS_RETRY_MODE", "adaptive")
     config = getattr(Clients(), service).meta.config
@@ -47,7 +47,7 @@ def test_nothing_is_retried_by_botocore(service, monkeypatch):
 
 
 @pytest.mark.parametrize("status", [400, 500, 503])
-def test_an_error_is_one_request(monkeypatch, status):
+def test_error_response_costs_one_request(monkeypatch, status):
     client, canned = canned_dynamodb(monkeypatch)
     for _ in range(9):
         canned.say(b'{"__type": "x#ThrottlingException", "message": "slow"}', status)
@@ -64,16 +64,16 @@ def test_timeouts_fit_a_deadline(service):
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_there_is_a_connection_for_each_request_under_way(service):
+def test_pool_has_a_connection_for_each_concurrent_request(service):
     assert getattr(Clients(connections=77), service).meta.config.max_pool_connections == 77
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_it_says_who_asks(service):
+def test_user_agent_names_ddbload(service):
     assert getattr(Clients(), service).meta.config.user_agent_extra == f"ddbload/{__version__}"
 
 
-def test_items_are_not_checked_twice(monkeypatch):
+def test_items_are_not_validated_by_botocore(monkeypatch):
     client, canned = canned_dynamodb(monkeypatch)
     canned.say(b"{}")
     client.batch_write_item(RequestItems={"table": [{"PutRequest": {"Item": {"id": {"N": 5}}}}]})
@@ -83,20 +83,20 @@ def test_items_are_not_checked_twice(monkeypatch):
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_client_is_made_once(service):
+def test_client_is_made_once(service):
     clients = Clients()
     assert getattr(clients, service) is getattr(clients, service)
 
 
 @pytest.mark.parametrize("operation", ["describe_table", "delete_table"])
-def test_dynamodbs_checksums_are_checked(monkeypatch, operation):
+def test_dynamodb_checksum_is_checked(monkeypatch, operation):
     client, canned = canned_dynamodb(monkeypatch)
     canned.say(b"{}", crc32=1)
     with pytest.raises(ChecksumMismatch):
         getattr(client, operation)(TableName="table")
 
 
-def test_checksums_of_errors_are_checked(monkeypatch):
+def test_checksum_of_an_error_is_checked(monkeypatch):
     client, canned = canned_dynamodb(monkeypatch)
     canned.say(b'{"__type": "x#ResourceNotFoundException"}', 400, crc32=1)
     with pytest.raises(ChecksumMismatch):
@@ -111,7 +111,7 @@ def canned_s3() -> tuple[Any, Canned]:
 
 
 @pytest.mark.parametrize("status", [200, 206, 400, 503])
-def test_an_answer_that_does_not_say_its_length_is_not_taken_for_whole(status):
+def test_response_without_length_is_refused(status):
     client, canned = canned_s3()
     canned.answers.append((status, {"Content-Type": "text/plain"}, b"body"))
     with pytest.raises(LengthMissing):
@@ -121,7 +121,7 @@ def test_an_answer_that_does_not_say_its_length_is_not_taken_for_whole(status):
         assert client.get_object(Bucket="bucket", Key="key")["Body"].read() == b"body"
 
 
-def test_an_answer_without_a_body_need_not_say_its_length():
+def test_response_without_body_needs_no_length():
     client, canned = canned_s3()
     canned.answers.append((200, {}, b""))
     client.head_object(Bucket="bucket", Key="key")
@@ -138,7 +138,7 @@ def test_an_answer_without_a_body_need_not_say_its_length():
         ("cloudformation", "list_stacks"),
     ],
 )
-def test_every_client_looks_at_lengths(service, operation):
+def test_every_client_checks_lengths(service, operation):
     client = getattr(Clients(AwsSettings(endpoint_url=ENDPOINT)), service)
     canned = Canned(deque([(200, {}, b"")]))
     client.meta.events.register("before-send", canned.on_request)
@@ -149,42 +149,42 @@ def test_every_client_looks_at_lengths(service, operation):
 # Which settings count
 
 
-def test_the_region_comes_from_the_environment():
+def test_region_is_read_from_the_environment():
     assert Clients().dynamodb.meta.region_name == "eu-central-1"
 
 
-def test_the_older_name_of_the_region_counts(monkeypatch):
+def test_region_is_read_from_aws_default_region(monkeypatch):
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-2")
     assert Clients().dynamodb.meta.region_name == "eu-west-2"
 
 
-def test_the_newer_name_counts_more(monkeypatch):
+def test_aws_region_overrides_aws_default_region(monkeypatch):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-2")
     assert Clients().dynamodb.meta.region_name == "eu-central-1"
 
 
-def test_an_empty_region_is_none(monkeypatch):
+def test_empty_region_is_ignored(monkeypatch):
     monkeypatch.setenv("AWS_REGION", "")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-2")
     assert Clients().dynamodb.meta.region_name == "eu-west-2"
 
 
-def test_flags_count_more_than_the_environment(monkeypatch):
+def test_options_override_the_environment(monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://environment.invalid")
     settings = AwsSettings(region="us-west-2", endpoint_url="http://flag.invalid")
     meta = Clients(settings).dynamodb.meta
     assert (meta.region_name, meta.endpoint_url) == ("us-west-2", "http://flag.invalid")
 
 
-def test_the_profile_counts(monkeypatch, config_file):
+def test_profile_is_used(monkeypatch, config_file):
     monkeypatch.delenv("AWS_REGION")
     config_file("[profile mine]\nregion = ap-south-1\nendpoint_url = http://profile.invalid\n")
     meta = Clients(AwsSettings(profile="mine")).dynamodb.meta
     assert (meta.region_name, meta.endpoint_url) == ("ap-south-1", "http://profile.invalid")
 
 
-def test_each_service_has_its_endpoint(monkeypatch):
+def test_each_service_uses_its_endpoint(monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://dynamodb.invalid:8000")
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "https://s3.invalid:9000")
     clients = Clients()
@@ -203,7 +203,7 @@ def refusal(service: str, settings: AwsSettings | None = None) -> str:
     return raised.value.message
 
 
-def test_no_region(monkeypatch):
+def test_missing_region_is_reported(monkeypatch):
     monkeypatch.delenv("AWS_REGION")
     message = refusal("dynamodb")
     assert "region" in message
@@ -211,17 +211,17 @@ def test_no_region(monkeypatch):
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_an_unknown_profile(service):
+def test_unknown_profile_is_reported(service):
     assert "(nobody)" in refusal(service, AwsSettings(profile="nobody"))
 
 
-def test_an_unknown_profile_in_the_environment(monkeypatch):
+def test_unknown_profile_in_the_environment_is_reported(monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     assert "(nobody)" in refusal("dynamodb")
 
 
 @pytest.mark.parametrize("region", ["eu west 1", "us-east-1/", "eu_west_1"])
-def test_a_region_that_is_none(region):
+def test_invalid_region_is_reported(region):
     assert region in refusal("dynamodb", AwsSettings(region=region))
 
 
@@ -241,17 +241,17 @@ def test_a_region_that_is_none(region):
         "ftp://localhost:8000",
     ],
 )
-def test_a_bad_endpoint(url):
+def test_invalid_endpoint_is_reported(url):
     refusal("dynamodb", AwsSettings(endpoint_url=url))
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_bad_endpoint_in_the_environment(monkeypatch, service):
+def test_invalid_endpoint_in_the_environment_is_reported(monkeypatch, service):
     monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service.upper()}", "http://localhost:99999")
     refusal(service)
 
 
-def test_half_of_the_credentials(monkeypatch):
+def test_incomplete_credentials_are_reported(monkeypatch):
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     assert "AWS_SECRET_ACCESS_KEY" in refusal("dynamodb")
 
@@ -264,25 +264,25 @@ def test_half_of_the_credentials(monkeypatch):
         pytest.param("[default]\ns3 =\n  addressing_style = bogus\n", id="a bad nested value"),
     ],
 )
-def test_a_bad_configuration_file(config_file, text):
+def test_invalid_config_file_is_reported(config_file, text):
     config_file(text)
     refusal("s3")
 
 
-def test_a_role_without_its_source(monkeypatch, config_file):
+def test_role_without_source_is_reported(monkeypatch, config_file):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     config_file("[profile mine]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = gone\n")
     assert '"gone"' in refusal("dynamodb", AwsSettings(profile="mine"))
 
 
-def test_no_credentials_are_no_matter_before_the_first_request(monkeypatch):
+def test_missing_credentials_are_reported_with_the_first_request(monkeypatch):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     assert Clients().dynamodb.meta.region_name == "eu-central-1"
 
 
-def test_a_request_that_is_refused_can_be_made_again(monkeypatch):
+def test_client_can_be_used_after_a_refused_request(monkeypatch):
     client, canned = canned_dynamodb(monkeypatch)
     assert isinstance(canned, Canned)
     canned.say(b'{"__type": "x#ResourceNotFoundException", "message": "gone"}', 400)

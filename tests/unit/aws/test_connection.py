@@ -82,7 +82,7 @@ def connection(sock) -> Connection:
     return made
 
 
-def test_a_request_and_its_answer(sock, connection):
+def test_connection_sends_a_request_and_reads_its_response(sock, connection):
     connection.send(b"request")
     assert sock.sent == [b"request"]
     assert (connection.is_sending, connection.left, connection.begun) == (False, 0, False)
@@ -97,7 +97,7 @@ def test_a_request_and_its_answer(sock, connection):
 
 
 @pytest.mark.parametrize("blocks", [BlockingIOError(), WANT_WRITE])
-def test_what_does_not_go_now_goes_later(sock, connection, blocks):
+def test_rest_of_a_request_is_sent_when_the_socket_is_writable(sock, connection, blocks):
     sock.sends.extend([3, blocks])
     connection.send(b"request")
     assert (connection.is_sending, connection.left, connection.wants) == (True, 4, BOTH)
@@ -109,7 +109,7 @@ def test_what_does_not_go_now_goes_later(sock, connection, blocks):
     assert b"".join(sock.sent) == b"request"
 
 
-def test_sending_may_wait_for_what_is_to_be_read(sock, connection):
+def test_tls_send_waits_for_readable_socket(sock, connection):
     sock.sends.append(WANT_READ)
     connection.send(b"request")
     assert (connection.left, connection.wants) == (7, EVENT_READ)
@@ -123,7 +123,7 @@ def test_sending_may_wait_for_what_is_to_be_read(sock, connection):
     assert b"".join(sock.sent) == b"request"
 
 
-def test_reading_may_wait_for_what_is_to_be_written(sock, connection):
+def test_tls_receive_waits_for_writable_socket(sock, connection):
     connection.send(b"request")
     sock.receives.append(WANT_WRITE)
     assert connection.on_ready() is None
@@ -133,7 +133,7 @@ def test_reading_may_wait_for_what_is_to_be_written(sock, connection):
     assert connection.wants == EVENT_READ
 
 
-def test_large_requests_go_by_the_piece(sock, connection):
+def test_large_request_is_sent_in_pieces(sock, connection):
     """TLS must be given again exactly what it could not take."""
     big = bytes(200_000)
     sock.sends.extend([module._PIECE_BYTES, WANT_WRITE])
@@ -144,7 +144,7 @@ def test_large_requests_go_by_the_piece(sock, connection):
     assert max(map(len, sock.sent)) == module._PIECE_BYTES
 
 
-def test_an_answer_that_came_before_the_request_could_go(sock, connection):
+def test_early_response_is_read_when_sending_fails(sock, connection):
     sock.sends.append(BlockingIOError())
     connection.send(b"request")
     sock.receives.extend([BlockingIOError(), OK])
@@ -153,7 +153,7 @@ def test_an_answer_that_came_before_the_request_could_go(sock, connection):
     assert connection.is_sending
 
 
-def test_a_request_that_cannot_go(sock, connection):
+def test_failed_send_is_reported(sock, connection):
     sock.sends.append(BlockingIOError())
     connection.send(b"request")
     sock.sends.append(PIPE)
@@ -164,7 +164,7 @@ def test_a_request_that_cannot_go(sock, connection):
 
 @pytest.mark.parametrize("size", [10, 100_000])
 @pytest.mark.parametrize("error", [PIPE, RESET])
-def test_a_request_that_cannot_even_begin(sock, connection, size, error):
+def test_failed_first_send_is_reported(sock, connection, size, error):
     sock.sends.append(error)
     with pytest.raises(ConnectionBroken) as raised:
         connection.send(bytes(size))
@@ -184,7 +184,7 @@ def test_a_request_that_cannot_even_begin(sock, connection, size, error):
         (b"garbage", "BadResponse"),
     ],
 )
-def test_ends_have_names(sock, connection, said, reason):
+def test_lost_connection_has_a_named_reason(sock, connection, said, reason):
     connection.send(b"request")
     sock.receives.append(said)
     with pytest.raises(ConnectionBroken) as raised:
@@ -193,13 +193,13 @@ def test_ends_have_names(sock, connection, said, reason):
 
 
 @pytest.mark.parametrize("quiet", [BlockingIOError(), WANT_READ])
-def test_an_idle_connection_that_says_nothing_stays(sock, connection, quiet):
+def test_idle_connection_is_quiet_without_data(sock, connection, quiet):
     sock.receives.append(quiet)
     assert connection.is_quiet()
 
 
 @pytest.mark.parametrize("said", [b"", b"x", RESET, ssl.SSLEOFError(8, "x")])
-def test_an_idle_connection_that_says_something_is_of_no_use(sock, connection, said):
+def test_idle_connection_is_not_quiet_with_data(sock, connection, said):
     sock.receives.append(said)
     assert not connection.is_quiet()
 
@@ -213,7 +213,7 @@ def test_an_idle_connection_that_says_something_is_of_no_use(sock, connection, s
     ],
 )
 @pytest.mark.parametrize("at_once", [True, False])
-def test_connecting_fails(sock, code, reason, at_once):
+def test_failed_connect_is_reported(sock, code, reason, at_once):
     if at_once:
         sock.connects = code
         with pytest.raises(ConnectionBroken) as raised:
@@ -227,7 +227,7 @@ def test_connecting_fails(sock, code, reason, at_once):
     assert raised.value.reason == reason
 
 
-def test_no_more_sockets(monkeypatch):
+def test_exhausted_sockets_are_reported(monkeypatch):
     def refuse(*_: Any) -> Any:
         raise OSError(errno.EMFILE, "x")
 

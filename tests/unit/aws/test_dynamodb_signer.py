@@ -125,7 +125,7 @@ def world(monkeypatch) -> World:
         ("https://HOST.example", Endpoint("https", "host.example", 443, "eu-central-1"), None),
     ],
 )
-def test_the_endpoint_is_botocores(url, endpoint, authority):
+def test_endpoint_is_the_one_of_botocore(url, endpoint, authority):
     identity = DynamoDBSigner(Clients(AwsSettings(endpoint_url=url)))
     assert identity.endpoint == endpoint
     assert identity.endpoint.authority == (authority or endpoint.host)
@@ -153,7 +153,7 @@ def scope(authorization: str) -> str:
         {"AWS_ACCOUNT_ID_ENDPOINT_MODE": "required"},
     ],
 )
-def test_requests_go_where_botocore_sends_its_own(monkeypatch, region, variables):
+def test_request_goes_to_the_same_url_as_botocores(monkeypatch, region, variables):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     clients = Clients(AwsSettings(region=region))
@@ -177,7 +177,7 @@ def test_requests_go_where_botocore_sends_its_own(monkeypatch, region, variables
     assert sent == [(url, scope(headers["authorization"]))]
 
 
-def test_a_path_is_refused():
+def test_endpoint_with_a_path_is_refused():
     with pytest.raises(AwsConfiguration, match="--engine threads"):
         DynamoDBSigner(Clients(AwsSettings(endpoint_url="http://localhost:8000/path")))
 
@@ -197,7 +197,7 @@ def test_a_path_is_refused():
         ("https", {"HTTPS_PROXY": ""}, False),
     ],
 )
-def test_proxies_are_left_to_the_other_engines(monkeypatch, scheme, variables, is_refused):
+def test_proxy_is_refused(monkeypatch, scheme, variables, is_refused):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     clients = Clients(AwsSettings(endpoint_url=f"{scheme}://canned.invalid:8000"))
@@ -225,11 +225,11 @@ def https() -> DynamoDBSigner:
     return DynamoDBSigner(Clients(AwsSettings(endpoint_url="https://canned.invalid")))
 
 
-def test_no_tls_for_http():
+def test_http_endpoint_has_no_tls_context():
     assert DynamoDBSigner(Clients(AwsSettings(endpoint_url="http://canned.invalid"))).tls() is None
 
 
-def test_certificates_and_names_are_checked():
+def test_tls_context_checks_certificates_and_names():
     context = https().tls()
     assert context is not None
     assert context.verify_mode is ssl.CERT_REQUIRED
@@ -238,14 +238,14 @@ def test_certificates_and_names_are_checked():
 
 
 @pytest.mark.parametrize("variable", ["AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"])
-def test_a_bundle_of_ones_own(monkeypatch, bundle, variable):
+def test_ca_bundle_is_read_from_the_environment(monkeypatch, bundle, variable):
     monkeypatch.setenv(variable, str(bundle))
     context = https().tls()
     assert context is not None
     assert len(context.get_ca_certs()) == 1
 
 
-def test_a_bundle_in_the_configuration(monkeypatch, bundle, tmp_path):
+def test_ca_bundle_is_read_from_the_configuration(monkeypatch, bundle, tmp_path):
     config = tmp_path / "config"
     config.write_text(f"[profile mine]\nca_bundle = {bundle}\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
@@ -259,7 +259,7 @@ def test_a_bundle_in_the_configuration(monkeypatch, bundle, tmp_path):
     assert len(context.get_ca_certs()) == 1
 
 
-def test_a_folder_of_authorities(monkeypatch, bundle):
+def test_ca_bundle_may_be_a_folder(monkeypatch, bundle):
     monkeypatch.setenv("AWS_CA_BUNDLE", str(bundle.parent))
     context = https().tls()
     assert context is not None
@@ -268,7 +268,7 @@ def test_a_folder_of_authorities(monkeypatch, bundle):
 
 
 @pytest.mark.parametrize("kind", ["missing", "garbage"])
-def test_a_bundle_that_is_none(monkeypatch, tmp_path, kind):
+def test_invalid_ca_bundle_is_reported(monkeypatch, tmp_path, kind):
     path = tmp_path / "bundle.pem"
     if kind == "garbage":
         path.write_text("secret")
@@ -283,7 +283,7 @@ def test_a_bundle_that_is_none(monkeypatch, tmp_path, kind):
 
 
 @pytest.mark.parametrize("missing", ["none", "half"])
-def test_no_credentials(monkeypatch, missing):
+def test_missing_credentials_are_reported(monkeypatch, missing):
     clients = Clients()
     assert clients.dynamodb
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
@@ -294,13 +294,13 @@ def test_no_credentials(monkeypatch, missing):
         DynamoDBSigner(clients)
 
 
-def test_a_token_is_sent(monkeypatch):
+def test_session_token_is_sent(monkeypatch):
     monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
     headers = parsed(DynamoDBSigner(Clients()).request("BatchWriteItem", b""))
     assert headers["x-amz-security-token"] == "token"
 
 
-def test_credentials_are_looked_up_once_a_second(world):
+def test_credentials_are_read_once_a_second(world):
     looks = world.looks
     for now in (0.0, 0.5, 0.99, 1.0, 1.5, 1.9, 2.0):
         world.monotonic.now = now
@@ -308,7 +308,7 @@ def test_credentials_are_looked_up_once_a_second(world):
     assert world.looks == looks + 2
 
 
-def test_refreshed_credentials_sign(world):
+def test_refreshed_credentials_sign_the_next_request(world):
     assert world.signed()[0] == "first"
     world.found = world.credentials("second")
     assert world.signed()[0] == "first"
@@ -317,7 +317,7 @@ def test_refreshed_credentials_sign(world):
     assert world.identity.generation == 1
 
 
-def test_a_refresh_that_fails_may_succeed_later(world):
+def test_failed_refresh_is_repeated_later(world):
     world.found = CredentialRetrievalError(provider="x", error_msg="secret")
     for _ in range(3):
         world.monotonic.now += 1
@@ -335,7 +335,7 @@ def test_a_refresh_that_fails_may_succeed_later(world):
         (RuntimeError("secret"), "RuntimeError"),
     ],
 )
-def test_credentials_that_cannot_be_fetched(monkeypatch, error, says):
+def test_unavailable_credentials_are_reported(monkeypatch, error, says):
     world = World(monkeypatch)
     world.found = error
     with pytest.raises(AccessDenied) as raised:
@@ -345,14 +345,14 @@ def test_credentials_that_cannot_be_fetched(monkeypatch, error, says):
 
 
 @pytest.mark.parametrize("code", ["ExpiredTokenException", "UnrecognizedClientException"])
-def test_credentials_that_ended_are_looked_for_anew(world, code):
+def test_expired_credentials_are_loaded_again(world, code):
     world.found = world.credentials("second", "token")
     assert world.may_pass(code)
     assert world.sessions == 2
     assert world.signed()[0] == "second"
 
 
-def test_the_same_credentials_do_not_pass_either(world):
+def test_unchanged_credentials_do_not_pass(world):
     assert not world.may_pass("ExpiredTokenException")
     world.found = None
     assert not world.may_pass("ExpiredTokenException")
@@ -361,7 +361,7 @@ def test_the_same_credentials_do_not_pass_either(world):
     assert world.signed()[0] == "first"
 
 
-def test_requests_signed_before_the_change_may_pass_now(world):
+def test_request_signed_before_the_change_may_pass(world):
     world.found = world.credentials("second")
     assert world.may_pass("ExpiredTokenException", generation=0)
     sessions = world.sessions
@@ -370,7 +370,7 @@ def test_requests_signed_before_the_change_may_pass_now(world):
     assert not world.may_pass("ExpiredTokenException", generation=1)
 
 
-def test_not_for_ever(world):
+def test_renewals_are_limited(world):
     passed = 0
     for number in range(20):
         world.found = world.credentials(f"key {number}")
@@ -381,7 +381,7 @@ def test_not_for_ever(world):
     assert world.may_pass("ExpiredTokenException")
 
 
-def test_a_file_that_somebody_writes_anew(monkeypatch, tmp_path):
+def test_credentials_file_is_read_again_after_a_refusal(monkeypatch, tmp_path):
     for name in CREDENTIALS:
         monkeypatch.delenv(name)
     shared = tmp_path / "credentials"
@@ -400,7 +400,7 @@ def test_a_file_that_somebody_writes_anew(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ValidationException", "Unknown"])
-def test_other_refusals_stand(world, code):
+def test_other_refusals_are_final(world, code):
     world.found = world.credentials("second")
     assert not world.may_pass(code, ahead=1000)
     assert not world.may_pass(code, generation=-1)
@@ -423,7 +423,7 @@ EXPIRED = "Signature expired: 20261121T000000Z is now earlier than 20261121T0005
     ],
 )
 @pytest.mark.parametrize("ahead", [3600, -3600, 86_400 * 400])
-def test_a_wrong_clock_is_set(world, code, text, ahead):
+def test_wrong_clock_is_corrected(world, code, text, ahead):
     before = world.signed()[1]
     assert world.may_pass(code, text, ahead=ahead)
     after = world.signed()[1]
@@ -433,13 +433,13 @@ def test_a_wrong_clock_is_set(world, code, text, ahead):
     assert world.may_pass(code, text, generation=0)
 
 
-def test_a_right_clock_and_a_wrong_secret(world):
+def test_correct_clock_with_wrong_secret_does_not_pass(world):
     assert not world.may_pass("InvalidSignatureException", "does not match", ahead=100)
     assert not world.may_pass("InvalidSignatureException", "does not match", ahead=0)
     assert world.identity.generation == 0
 
 
-def test_a_request_that_was_signed_long_before_it_was_sent(world):
+def test_request_sent_long_after_signing_may_pass(world):
     assert world.may_pass("InvalidSignatureException", EXPIRED, ahead=0.2)
     assert world.identity.generation == 0
     for _ in range(module.RENEWALS):
@@ -447,7 +447,7 @@ def test_a_request_that_was_signed_long_before_it_was_sent(world):
     assert not last
 
 
-def test_an_answer_that_does_not_tell_the_time(world):
+def test_response_without_date_does_not_pass(world):
     assert not world.may_pass("RequestTimeTooSkewed")
     for told in ("", "yesterday", "Sat, 99 Nov 2026 00:00:00 GMT"):
         refused = AwsFailure(FailureKind.FATAL, "RequestTimeTooSkewed", "words", 400)

@@ -113,14 +113,14 @@ def told(code: str, status: int) -> tuple[str, str]:
     ("kind", "code", "status"),
     [(kind, *case) for kind, cases in CODES.items() for case in cases],
 )
-def test_codes_and_statuses(kind, code, status):
+def test_failure_kind_follows_from_code_and_status(kind, code, status):
     assert meant(answered(code, status)) == AwsFailure(kind, *told(code, status), status)
 
 
 @pytest.mark.parametrize(
     "response", [{}, {"Error": {}}, {"Error": {"Code": None, "Message": None}}]
 )
-def test_an_answer_without_words(response):
+def test_error_without_message_has_its_code(response):
     assert meant(aws.ClientError(response, "Operation")) == AwsFailure(
         FailureKind.FATAL, "0", "HTTP status 0"
     )
@@ -130,7 +130,7 @@ PAGE = '<html>blocked: {"id": {"S": "secret"}}</html>'
 
 
 @pytest.mark.parametrize("code", ["403", "<html>", "an error", "", "1x"])
-def test_what_is_not_aws_s_is_not_repeated(code):
+def test_foreign_response_is_not_quoted(code):
     error = answered(code, 403, PAGE)
     own = failure_of_response(response({"__type": code, "message": PAGE}, 403))
     for found in (meant(error), own):
@@ -138,7 +138,7 @@ def test_what_is_not_aws_s_is_not_repeated(code):
         assert "secret" not in to_ddbload_error(found, "writing").message
 
 
-def test_a_header_that_cannot_be_sent_is_not_told():
+def test_invalid_header_is_not_quoted():
     inner = ValueError("Invalid header value b'SECRET\\r'")
     found = meant(aws.HTTPClientError(error=inner))
     assert found.kind is FailureKind.FATAL
@@ -146,7 +146,7 @@ def test_a_header_that_cannot_be_sent_is_not_told():
     assert "line end" in found.text
 
 
-def test_a_modelled_error_is_one_like_others():
+def test_modelled_error_is_classified_like_others():
     class Modelled(aws.ClientError):
         pass
 
@@ -154,7 +154,7 @@ def test_a_modelled_error_is_one_like_others():
     assert meant(error).kind is FailureKind.THROTTLED
 
 
-def test_what_exceptions_of_botocore_tell_besides():
+def test_client_error_keeps_request_id_and_reasons():
     error = answered("ThrottlingException")
     error.response["ResponseMetadata"]["RequestId"] = "ABC"
     error.response["throttlingReasons"] = [{"reason": "One"}, {"reason": "Two"}]  # type: ignore[typeddict-unknown-key]
@@ -176,7 +176,7 @@ def response(body: Any, status: int = 400, **headers: str) -> Response:
     ("kind", "code", "status"),
     [(kind, *case) for kind, cases in CODES.items() for case in cases if case[1] >= 300],
 )
-def test_own_answers_mean_what_botocores_do(kind, code, status):
+def test_raw_response_is_classified_like_botocores_error(kind, code, status):
     body = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "words"}
     found = failure_of_response(response(body, status))
     assert found == AwsFailure(kind, *told(code, status), status, "ABC")
@@ -195,7 +195,7 @@ def test_own_answers_mean_what_botocores_do(kind, code, status):
         (["ThrottlingException"], "400"),
     ],
 )
-def test_codes_are_found_however_they_are_spelt(spelt, code):
+def test_error_code_is_found_in_any_spelling(spelt, code):
     found = failure_of_response(response({"__type": spelt, "Message": "words"}))
     assert found is not None
     assert (found.code, found.text) == told(code, 400)
@@ -220,13 +220,13 @@ def test_codes_are_found_however_they_are_spelt(spelt, code):
     ("status", "kind"),
     [(502, FailureKind.UNSURE), (429, FailureKind.THROTTLED), (403, FailureKind.FATAL)],
 )
-def test_answers_that_are_not_dynamodbs(body, status, kind):
+def test_response_not_from_dynamodb_is_classified_by_status(body, status, kind):
     found = failure_of_response(response(body, status))
     assert found == AwsFailure(kind, str(status), f"HTTP status {status}", status, "ABC")
 
 
 @pytest.mark.parametrize("name", ["ThrottlingReasons", "throttlingReasons"])
-def test_reasons_of_a_throttle(name):
+def test_throttling_reasons_are_read(name):
     listed = [{"reason": "TableWriteKeyRangeThroughputExceeded", "resource": "arn"}, 5, {}]
     found = failure_of_response(response({"__type": "x#ThrottlingException", name: listed}))
     assert found is not None
@@ -234,20 +234,20 @@ def test_reasons_of_a_throttle(name):
 
 
 @pytest.mark.parametrize("listed", [None, 5, "text", {}, [None], [{"reason": 5}], {"reason": "x"}])
-def test_reasons_that_are_none(listed):
+def test_malformed_throttling_reasons_are_ignored(listed):
     body = {"__type": "x#ThrottlingException", "ThrottlingReasons": listed}
     found = failure_of_response(response(body))
     assert found is not None
     assert found.reasons == ()
 
 
-def test_a_good_answer_means_nothing():
+def test_success_is_not_a_failure():
     assert failure_of_response(response(b'{"UnprocessedItems": {}}', 200)) is None
     assert failure_of_response(Response(200, {}, b"", True)) is None
 
 
 @pytest.mark.parametrize("status", [200, 400, 502])
-def test_a_damaged_answer_is_not_believed(status):
+def test_response_with_wrong_checksum_is_unsure(status):
     damaged = response({"__type": "x#AccessDeniedException"}, status, **{"x-amz-crc32": "1"})
     found = failure_of_response(damaged)
     assert found is not None
@@ -282,19 +282,19 @@ LOST = [
 
 
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
-def test_lost_answers(error):
+def test_lost_response_is_unsure(error):
     found = meant(error)
     assert (found.kind, found.code, found.status) == (FailureKind.UNSURE, type(error).__name__, 0)
     assert found.text == str(error).splitlines()[0]
 
 
 @pytest.mark.parametrize("error", [ssl.SSLError(1, "bad record"), HTTPError("no pool")])
-def test_what_fails_in_the_middle_of_a_body(error):
+def test_error_in_the_middle_of_a_body_is_unsure(error):
     """botocore names what its own requests fail of, and not what reading on fails of."""
     assert meant(error).kind is FailureKind.UNSURE
 
 
-def test_an_older_botocore_has_fewer_names():
+def test_older_botocore_lacks_some_session_errors():
     """Lambda's runtime brings its own. What a name is asked for that is not there must not fail."""
     script = """
 from botocore import exceptions
@@ -310,13 +310,13 @@ print(classify_failure(TimeoutError("x")).kind.value)
     assert done.stdout == "unsure\n"
 
 
-def test_only_the_first_line_of_a_parsers_words_is_kept():
+def test_parser_error_keeps_only_its_first_line():
     # What follows is the body.
     error = ResponseParserError("Unable to parse response, invalid XML received:\nb'<secret>'")
     assert meant(error).text == "Unable to parse response, invalid XML received:"
 
 
-def test_a_failure_without_words_has_its_name():
+def test_error_without_text_has_its_class_name():
     assert meant(TimeoutError()).text == "TimeoutError"
 
 
@@ -337,25 +337,25 @@ def test_a_failure_without_words_has_its_name():
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_credentials(error):
+def test_missing_credentials_are_fatal(error):
     found = meant(error)
     assert (found.kind, found.code) == (FailureKind.FATAL, "NoCredentials")
     assert "secret" not in found.text
     assert isinstance(to_ddbload_error(found, "reading"), AccessDenied)
 
 
-def test_an_ended_sso_session_says_how_to_begin_another():
+def test_expired_sso_session_says_how_to_log_in():
     assert "aws sso login" in meant(aws.UnauthorizedSSOTokenError()).text
 
 
-def test_parameters_are_not_quoted():
+def test_validation_error_does_not_quote_parameters():
     error = aws.ParamValidationError(report="Invalid type for parameter Item.secret")
     found = meant(error)
     assert (found.kind, found.code) == (FailureKind.FATAL, "ParamValidationError")
     assert "secret" not in found.text
 
 
-def test_other_errors_of_botocore_end_the_run():
+def test_other_botocore_errors_are_fatal():
     found = meant(aws.UnknownServiceError(service_name="x", known_service_names=["y"]))
     assert (found.kind, found.code) == (FailureKind.FATAL, "UnknownServiceError")
 
@@ -363,7 +363,7 @@ def test_other_errors_of_botocore_end_the_run():
 @pytest.mark.parametrize(
     "error", [ValueError("x"), KeyError("x"), OSError("x"), RuntimeError("x"), MemoryError()]
 )
-def test_other_errors_mean_nothing(error):
+def test_other_exceptions_are_not_classified(error):
     assert classify_failure(error) is None
 
 
@@ -386,14 +386,14 @@ def test_other_errors_mean_nothing(error):
         ("Unheard", 400, RequestRefused),
     ],
 )
-def test_names(code, status, name):
+def test_failure_becomes_a_named_error(code, status, name):
     error = to_ddbload_error(meant(answered(code, status, "its words")), "reading s3://b/k")
     assert type(error) is name
     words = "HTTP status 403" if code == "403" else "its words"
     assert error.message.startswith(f"reading s3://b/k: {code}: {words}")
 
 
-def test_only_what_may_pass_later_is_not_permanent():
+def test_only_transient_failures_are_not_permanent():
     assert not to_ddbload_error(meant(unreachable()), "x").permanent
     assert not to_ddbload_error(meant(answered("ThrottlingException")), "x").permanent
     assert to_ddbload_error(meant(answered("AccessDeniedException")), "x").permanent
@@ -403,17 +403,17 @@ def test_only_what_may_pass_later_is_not_permanent():
 @pytest.mark.parametrize(
     "code", ["InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"]
 )
-def test_a_wrong_clock_is_thought_of(code):
+def test_clock_error_mentions_the_clock(code):
     assert "clock" in to_ddbload_error(meant(answered(code)), "x").message
 
 
-def test_missing_permissions_are_thought_of():
+def test_access_error_mentions_permissions():
     message = to_ddbload_error(meant(answered("AccessDeniedException")), "x").message
     assert "clock" not in message
     assert "permissions" in message
 
 
-def test_a_missing_region_says_what_to_set():
+def test_missing_region_says_which_option_to_set():
     error = configuration_error(aws.NoRegionError())
     assert type(error) is AwsConfiguration
     assert "You must specify a region" in error.message
@@ -441,11 +441,11 @@ def check(headers: dict[str, str] | None, body: Any) -> None:
         ({"x-amz-crc32": "1"}, iter([b"{}"])),
     ],
 )
-def test_sound_bodies(headers, body):
+def test_valid_checksum_is_accepted(headers, body):
     check(headers, body)
 
 
 @pytest.mark.parametrize("told", ["2745614146", "", "none", "-1", "2745614147.0"])
-def test_damaged_bodies(told):
+def test_wrong_checksum_is_refused(told):
     with pytest.raises(ChecksumMismatch):
         check({"x-amz-crc32": told}, b"{}")

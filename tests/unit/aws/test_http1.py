@@ -56,7 +56,7 @@ def bad(data: bytes) -> None:
 # Whole responses
 
 
-def test_a_usual_answer():
+def test_reader_parses_a_response_in_one_piece():
     data = OK + b"Content-Type: application/x-amz-json-1.0\r\nx-amz-crc32: 1\r\n"
     response = whole(data + b"Content-Length: 2\r\n\r\n{}")
     assert response == Response(
@@ -107,12 +107,12 @@ def test_a_usual_answer():
         ),
     ],
 )
-def test_whole_responses(data, body, keep_alive):
+def test_reader_parses_whole_responses(data, body, keep_alive):
     response = whole(data)
     assert (response.body, response.keep_alive) == (body, keep_alive)
 
 
-def test_an_interim_response_is_some_of_an_answer():
+def test_reader_has_begun_after_an_interim_response():
     reader = ResponseReader()
     assert reader.feed(b"HTTP/1.1 100 Continue\r\n\r\n") is None
     assert reader.begun
@@ -120,7 +120,7 @@ def test_an_interim_response_is_some_of_an_answer():
         reader.eof()
 
 
-def test_nothing_is_no_response():
+def test_reader_refuses_an_early_end():
     ResponseReader().eof()
     assert not ResponseReader().begun
 
@@ -128,7 +128,7 @@ def test_nothing_is_no_response():
 @pytest.mark.parametrize("status", [b"200 OK", b"206 Partial Content", b"400 No", b"503 Wait"])
 @pytest.mark.parametrize("version", [b"HTTP/1.1 ", b"HTTP/1.0 "])
 @pytest.mark.parametrize("more", [b"", b"Connection: close\r\n", b"Server: x\r\n"])
-def test_an_answer_without_a_length_is_refused_before_its_end(version, status, more):
+def test_reader_refuses_a_response_without_length(version, status, more):
     """An end of its connection that nobody announced, as in TLS, could pass for its own."""
     head = version + status + b"\r\n" + more + b"\r\n"
     for data in (head, head + b"{}"):
@@ -137,7 +137,7 @@ def test_an_answer_without_a_length_is_refused_before_its_end(version, status, m
             reader.feed(data)
 
 
-def test_a_reader_takes_one_response_after_the_other():
+def test_reader_parses_one_response_after_the_other():
     reader = ResponseReader()
     for body in (b"a", b"", b"bcd"):
         for coding in (b"Content-Length: %d\r\n\r\n%s", b"Transfer-Encoding: chunked\r\n\r\n"):
@@ -160,7 +160,7 @@ def test_a_reader_takes_one_response_after_the_other():
     ],
 )
 @pytest.mark.parametrize("cut", [0, 10])
-def test_what_comes_unasked_ends_the_connection(data, cut):
+def test_reader_ends_keep_alive_after_unexpected_bytes(data, cut):
     reader = ResponseReader()
     if cut:
         reader.feed(data[:cut])
@@ -196,7 +196,7 @@ def responses(draw) -> bytes:
 
 
 @given(responses(), st.lists(st.integers(0, 400), max_size=12))
-def test_any_cut_gives_the_same_response(data, cuts):
+def test_reader_parses_the_same_response_from_any_pieces(data, cuts):
     expected = read(data)
     assert expected is not None
     places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
@@ -205,14 +205,14 @@ def test_any_cut_gives_the_same_response(data, cuts):
 
 
 @given(responses(), st.data())
-def test_half_a_response_is_none(whole_response, data):
+def test_reader_waits_for_the_rest_of_a_response(whole_response, data):
     end = data.draw(st.integers(1, len(whole_response) - 1))
     with pytest.raises(BadResponse):
         cut(whole_response[:end])
 
 
 @given(st.binary(max_size=100))
-def test_garbage_is_no_response(data):
+def test_reader_refuses_garbage(data):
     bad(b"\0" + data)
 
 
@@ -271,11 +271,11 @@ def test_garbage_is_no_response(data):
         OK[:-4],
     ],
 )
-def test_what_is_no_whole_response(data):
+def test_reader_refuses_malformed_responses(data):
     bad(data)
 
 
-def test_bounds(monkeypatch):
+def test_reader_limits_head_and_body(monkeypatch):
     monkeypatch.setattr(http1, "MAX_BODY_BYTES", 100)
     monkeypatch.setattr(http1, "MAX_HEAD_BYTES", 100)
     monkeypatch.setattr(http1, "_MAX_CHUNK_LINE_BYTES", 50)
@@ -294,7 +294,7 @@ def test_bounds(monkeypatch):
     bad(chunked + b"0\r\n" + b"x" * 51 + b"\r\n\r\n")
 
 
-def test_what_has_come_of_an_answer_can_be_seen():
+def test_partial_response_has_the_received_body():
     reader = ResponseReader()
     assert reader.partial_response() is None
     reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n")
@@ -308,7 +308,7 @@ def test_what_has_come_of_an_answer_can_be_seen():
     assert reader.partial_response() is None
 
 
-def test_what_has_come_in_chunks_can_be_seen():
+def test_partial_response_has_the_received_chunks():
     reader = ResponseReader()
     reader.feed(b"HTTP/1.1 206 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
     assert reader.partial_response().body == b""

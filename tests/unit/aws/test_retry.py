@@ -32,33 +32,33 @@ def slept() -> list[float]:
     return []
 
 
-def test_what_works_is_called_once(slept):
+def test_call_is_made_once_when_it_succeeds(slept):
     operation = Operation()
     assert call_with_retries(operation, "x", policy=RetryPolicy(sleep=slept.append)) == "done"
     assert (operation.calls, slept) == (1, [])
 
 
 @pytest.mark.parametrize("error", [THROTTLED, answered("", 503), read_timeout(), TimeoutError()])
-def test_what_may_pass_later_is_called_again(slept, error):
+def test_call_is_repeated_after_a_transient_failure(slept, error):
     operation = Operation(error, error)
     assert call_with_retries(operation, "x", policy=RetryPolicy(sleep=slept.append)) == "done"
     assert (operation.calls, len(slept)) == (3, 2)
 
 
 @pytest.mark.parametrize("attempts", [1, 2, ATTEMPTS])
-def test_it_is_given_up_in_the_end(slept, attempts):
+def test_call_is_given_up_after_all_attempts(slept, attempts):
     operation = Operation(*[THROTTLED] * 20)
     with pytest.raises(ServiceUnavailable, match="reading it: ThrottlingException: words"):
         call_with_retries(operation, "reading it", policy=RetryPolicy(attempts, slept.append))
     assert (operation.calls, len(slept)) == (attempts, attempts - 1)
 
 
-def test_the_last_attempt_counts(slept):
+def test_call_may_succeed_at_the_last_attempt(slept):
     operation = Operation(*[THROTTLED] * (ATTEMPTS - 1))
     assert call_with_retries(operation, "x", policy=RetryPolicy(sleep=slept.append)) == "done"
 
 
-def test_waits_grow_and_are_jittered(slept):
+def test_pauses_grow_to_a_cap(slept):
     class Longest(random.Random):
         def uniform(self, low: float, high: float) -> float:
             assert low == 0.0
@@ -71,7 +71,7 @@ def test_waits_grow_and_are_jittered(slept):
     assert slept == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
 
 
-def test_jitter_comes_from_the_generator_that_is_given():
+def test_pauses_come_from_the_given_generator():
     waits: list[list[float]] = []
     for seed in (1, 1, 2):
         slept: list[float] = []
@@ -92,14 +92,14 @@ def test_jitter_comes_from_the_generator_that_is_given():
         (answered("NoSuchKey", 404), RequestRefused),
     ],
 )
-def test_what_cannot_pass_is_called_once(slept, error, name):
+def test_call_is_not_repeated_after_a_permanent_failure(slept, error, name):
     operation = Operation(error)
     with pytest.raises(name):
         call_with_retries(operation, "x", policy=RetryPolicy(sleep=slept.append))
     assert (operation.calls, slept) == (1, [])
 
 
-def test_what_is_expected_has_its_own_error(slept):
+def test_expected_failure_raises_its_own_error(slept):
     operation = Operation(answered("NoSuchKey", 404))
     with pytest.raises(SourceNotFound, match="NoSuchKey, 404"):
         call_with_retries(
@@ -111,7 +111,7 @@ def test_what_is_expected_has_its_own_error(slept):
     assert slept == []
 
 
-def test_what_is_expected_is_asked_first(slept):
+def test_expected_failure_is_not_repeated(slept):
     # Also of what would be called again otherwise.
     with pytest.raises(SourceNotFound):
         call_with_retries(
@@ -122,7 +122,7 @@ def test_what_is_expected_is_asked_first(slept):
         )
 
 
-def test_what_is_not_expected_is_named(slept):
+def test_unexpected_failure_raises_its_named_error(slept):
     with pytest.raises(AccessDenied):
         call_with_retries(
             Operation(answered("AccessDenied", 403)),
@@ -133,7 +133,7 @@ def test_what_is_not_expected_is_named(slept):
 
 
 @pytest.mark.parametrize("error", [ValueError("ours"), KeyboardInterrupt()])
-def test_what_is_no_failed_call_is_raised_as_it_is(slept, error):
+def test_other_exception_is_raised_unchanged(slept, error):
     operation = Operation(error)
     with pytest.raises(type(error)) as raised:
         call_with_retries(operation, "x", policy=RetryPolicy(sleep=slept.append))
@@ -141,7 +141,7 @@ def test_what_is_no_failed_call_is_raised_as_it_is(slept, error):
     assert (operation.calls, slept) == (1, [])
 
 
-def test_named_errors_hide_what_led_to_them():
+def test_named_error_hides_its_cause():
     # A traceback with botocore's own error would show what the message leaves out.
     with pytest.raises(RequestRefused) as raised:
         call_with_retries(Operation(answered("ValidationException")), "x")

@@ -51,7 +51,7 @@ POINT = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine"
         ("bucket", "https://store.example/s3/", "store.example", 443, "/s3/bucket/in/a%20b"),
     ],
 )
-def test_requests_go_where_botocore_sends_them(known, bucket, endpoint, host, port, path):
+def test_request_goes_to_the_same_url_as_botocores(known, bucket, endpoint, host, port, path):
     identity = of(bucket, known, endpoint)
     assert identity is not None
     scheme = "http" if port == 9000 else "https"
@@ -67,7 +67,7 @@ def test_requests_go_where_botocore_sends_them(known, bucket, endpoint, host, po
     assert request.startswith(f"GET {there}?list-type=2&prefix=a%2F HTTP/1.1\r\n".encode())
 
 
-def test_an_access_point_is_asked_in_its_own_region(known, monkeypatch):
+def test_access_point_request_is_signed_for_its_region(known, monkeypatch):
     monkeypatch.setenv("AWS_S3_USE_ARN_REGION", "true")
     clients = Clients(AwsSettings())
     identity = s3_signer_for(clients, POINT)
@@ -76,7 +76,7 @@ def test_an_access_point_is_asked_in_its_own_region(known, monkeypatch):
     assert identity.endpoint.region == "eu-west-1"
 
 
-def test_what_only_botocore_knows_is_left_to_it(known, monkeypatch):
+def test_unsupported_buckets_are_left_to_botocore(known, monkeypatch):
     assert of("b--euc1-az1--x-s3", known, None) is None
     monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy.example:3128")
     assert of("bucket", known, None) is None
@@ -84,12 +84,12 @@ def test_what_only_botocore_knows_is_left_to_it(known, monkeypatch):
     assert of("bucket", known, None) is not None
 
 
-def test_what_is_no_bucket(known):
+def test_invalid_bucket_name_is_reported(known):
     with pytest.raises(SourceNotFound, match="s3://no bucket!: no such bucket"):
         of("no bucket!", known, None)
 
 
-def test_settings_that_are_none(monkeypatch):
+def test_invalid_settings_are_reported(monkeypatch):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     with pytest.raises(AccessDenied, match="signing requests to S3: no AWS credentials"):
         s3_signer_for(Clients(AwsSettings()), "bucket")
@@ -122,13 +122,13 @@ def error(code: str, message: str = "", more: str = "") -> str:
         (answer(400, error("a b c")), FailureKind.FATAL, "400", "HTTP status 400"),
     ],
 )
-def test_what_answers_mean(response, kind, code, text):
+def test_s3_response_is_classified(response, kind, code, text):
     meant = failure_of_s3_response(response)
     assert meant is not None
     assert (meant.kind, meant.code, meant.text, meant.status) == (kind, code, text, response.status)
 
 
-def test_answers_that_are_to_be_read():
+def test_successful_s3_response_is_not_a_failure():
     assert failure_of_s3_response(answer(200)) is None
     assert failure_of_s3_response(answer(206)) is None
     meant = failure_of_s3_response(answer(403, x_amz_request_id="R1"))
@@ -159,7 +159,7 @@ REGION = "<Region>eu-west-1</Region>"
         (answer(200, REGION, x_amz_bucket_region="eu-west-1"), None),
     ],
 )
-def test_buckets_of_other_regions(response, said):
+def test_redirect_names_the_buckets_region(response, said):
     found = redirected_region(response, "b", "us-east-1")
     assert (found is None) == (said is None)
     if found is not None:
@@ -167,7 +167,7 @@ def test_buckets_of_other_regions(response, said):
         assert "bucket b " in found.message
 
 
-def test_others_who_use_the_client_meanwhile_get_their_answers(monkeypatch):
+def test_signer_does_not_capture_other_threads_requests(monkeypatch):
     clients = Clients(AwsSettings(endpoint_url="http://canned.invalid:8000"))
     canned = Canned()
     clients.s3.meta.events.register("before-send.s3", canned.on_request)

@@ -75,7 +75,7 @@ def agree(
     "headers",
     [{}, {"if-match": '"e"'}, {"if-match": '"a  b"', "range": "bytes=0-9"}, {"range": "bytes=5-"}],
 )
-def test_objects(credentials, path, headers):
+def test_object_request_has_botocores_signature(credentials, path, headers):
     agree(signer(), path, {}, headers, credentials)
 
 
@@ -89,7 +89,7 @@ def test_objects(credentials, path, headers):
         {"delimiter": "/", "continuation-token": "1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM="},
     ],
 )
-def test_queries(credentials, query):
+def test_listing_request_has_botocores_signature(credentials, query):
     agree(signer(), "/bucket", query, {}, credentials)
 
 
@@ -97,11 +97,11 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
 @given(TEXT, st.dictionaries(TEXT.filter(bool), TEXT, max_size=4), st.floats(0, 4e9))
-def test_any_key_and_query(key, query, now):
+def test_any_key_and_query_has_botocores_signature(key, query, now):
     agree(signer(), f"/{key}", query, {"if-match": '"e"'}, TEMPORARY, now)
 
 
-def test_a_signer_keeps_up_with_time_and_credentials():
+def test_signer_follows_time_and_credentials():
     own = signer()
     for now in (NOW, NOW + 0.5, NOW + 1, NOW + 86_400, NOW):
         for credentials in (PLAIN, TEMPORARY, Credentials("AKIAEXAMPLE", "another")):
@@ -109,12 +109,12 @@ def test_a_signer_keeps_up_with_time_and_credentials():
 
 
 @pytest.mark.parametrize("where", ["service", "region", "host"])
-def test_settings_that_would_begin_another_header(where):
+def test_line_end_in_a_setting_is_refused(where):
     with pytest.raises(AwsConfiguration, match="control character"):
         signer(**{where: "a\r\nx: y"})
 
 
 @pytest.mark.parametrize("bad", [Credentials("a\nb", "s"), Credentials("a", "s", "t\r\nx: y")])
-def test_credentials_that_would_begin_another_header(bad):
+def test_line_end_in_credentials_is_refused(bad):
     with pytest.raises(AwsConfiguration, match="control character"):
         signer().request("/k", "", {}, bad, NOW)

@@ -74,16 +74,16 @@ def agree(
 
 @pytest.mark.parametrize("credentials", [PLAIN, TEMPORARY], ids=["plain", "temporary"])
 @pytest.mark.parametrize("body", [b"", b"{}", b"x" * 3_000_000], ids=len)
-def test_signatures_are_botocores(body, credentials):
+def test_signature_equals_botocores(body, credentials):
     sent = agree(signer(), body, credentials, NOW)
     assert ("x-amz-security-token" in sent) == (credentials is TEMPORARY)
 
 
-def test_an_empty_token_is_none():
+def test_empty_token_is_not_sent():
     assert "x-amz-security-token" not in agree(signer(), b"{}", Credentials("A", "s", ""), NOW)
 
 
-def test_one_signer_for_many_requests():
+def test_signer_serves_many_requests():
     own = signer()
     for second in (0, 0.9, 1, 61, 60, 86_400 - NOW % 86_400, 86_400):
         for body in (b"a", b"b"):
@@ -91,7 +91,7 @@ def test_one_signer_for_many_requests():
                 agree(own, body, credentials, NOW + second)
 
 
-def test_midnight_begins_another_day():
+def test_signature_changes_at_midnight():
     own = signer()
     midnight = 1_795_305_600
     before = agree(own, b"", PLAIN, midnight - 0.001)
@@ -112,29 +112,29 @@ def test_midnight_begins_another_day():
         ("https://vpce-1.dynamodb.us-east-1.vpce.amazonaws.com", None),
     ],
 )
-def test_hosts(url, host):
+def test_signature_equals_botocores_for_any_host(url, host):
     host = host or url.removeprefix("https://")
     assert agree(signer(host), b"{}", PLAIN, NOW, url=url)["host"] == host
 
 
 @pytest.mark.parametrize("region", ["us-gov-west-1", "eu-central-1", "cn-north-1", "local", "%s"])
-def test_regions(region):
+def test_signature_equals_botocores_for_any_region(region):
     agree(signer(region=region), b"{}", TEMPORARY, NOW, region=region)
 
 
 @pytest.mark.parametrize("value", ["a  b", "  a \t b  ", "%", "%s %d %%", "", " ", "é  ü", "a\t"])
-def test_values(value):
+def test_signature_equals_botocores_for_any_header_value(value):
     """Runs of blanks are one blank in what is signed; they are sent as they are."""
     headers = {**HEADERS, "x-odd": value}
     assert agree(signer(headers=headers), b"{}", PLAIN, NOW, headers=headers)["x-odd"] == value
 
 
 @pytest.mark.parametrize("text", ["100%", "%s", "%(a)s", "a%db%%c"])
-def test_percent_signs_are_nothing_special(text):
+def test_percent_sign_in_a_header_is_kept(text):
     agree(signer(), b"%s", Credentials(text, text, text), NOW)
 
 
-def test_what_is_not_signed_is_sent():
+def test_unsigned_header_is_sent():
     headers = {**HEADERS, **dict.fromkeys(UNSIGNED, "any")}
     sent = agree(signer(headers=headers), b"{}", PLAIN, NOW, headers=headers)
     assert sent["user-agent"] == "any"
@@ -154,7 +154,7 @@ _NAMES = st.from_regex(r"x-[a-z0-9-]{1,20}", fullmatch=True).filter(
     st.from_regex(r"[a-z]{2}-[a-z]{4,9}-[0-9]", fullmatch=True),
     st.dictionaries(_NAMES, _TEXT, max_size=4),
 )
-def test_signatures_are_botocores_for_whatever_it_can_sign(requests, region, more):
+def test_signature_equals_botocores_for_any_sendable_request(requests, region, more):
     headers = {**HEADERS, **more}
     own = signer(region=region, headers=headers)
     for body, credentials, now in requests:
@@ -165,7 +165,7 @@ def test_signatures_are_botocores_for_whatever_it_can_sign(requests, region, mor
 
 
 @pytest.mark.parametrize("end", ["\r", "\n", "\r\nx-amz-date: 1", "\0", "\x0b", "\x1c", "\x7f"])
-def test_line_ends_are_refused(end):
+def test_line_end_in_a_header_is_refused(end):
     bad = f"secret{end}"
     for credentials in (Credentials(bad, "s"), Credentials("a", "s", bad)):
         with pytest.raises(AwsConfiguration) as raised:
@@ -176,16 +176,16 @@ def test_line_ends_are_refused(end):
             signer(**made)
 
 
-def test_a_secret_may_have_any_character():
+def test_line_end_in_the_secret_key_is_allowed():
     agree(signer(), b"", Credentials("a", "s\r\n"), NOW)
 
 
 @pytest.mark.parametrize("name", ["Host", "host", "date", "", "x y", "x:y", "x\r\n", "é", "X-A"])
-def test_names_that_are_none(name):
+def test_reserved_header_name_is_refused(name):
     with pytest.raises(ValueError, match="not an allowed header"):
         signer(headers={name: "x"})
 
 
-def test_secrets_are_not_shown():
+def test_repr_of_credentials_hides_secrets():
     shown = repr(Credentials("AKIA", "secret", "token"))
     assert shown == "Credentials(access_key='AKIA')"

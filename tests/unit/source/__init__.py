@@ -1,1 +1,1 @@
-"""Where bytes come from: files, objects, standard input."""
+"""Tests of byte sources."""

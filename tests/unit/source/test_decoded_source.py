@@ -83,7 +83,7 @@ NAMES = {"gzip": "gzip", "zstd": "Zstandard"}
 
 @pytest.mark.parametrize("most", [1, 3, 1000, 10**9])
 @pytest.mark.parametrize("kind", PACKED)
-def test_the_whole_comes_back(kind, most):
+def test_stream_returns_the_whole_content(kind, most):
     source = DecodedSource(Bytes(PACKED[kind], most), compression=kind)
     assert read(source) == ROWS
     assert source.plain == (kind == "none")
@@ -95,25 +95,25 @@ def test_the_whole_comes_back(kind, most):
 )
 @pytest.mark.parametrize("piece_bytes", [1, 4096, 10**6])
 @pytest.mark.parametrize("kind", PACKED)
-def test_a_range_comes_whole_and_once(kind, start, end, piece_bytes):
+def test_stream_returns_exactly_the_range(kind, start, end, piece_bytes):
     source = DecodedSource(Bytes(PACKED[kind]), compression=kind)
     assert read(source, start, end, piece_bytes) == ROWS[start:end]
 
 
-def test_a_plain_range_is_read_by_itself():
+def test_plain_range_is_read_without_what_is_before_it():
     inner = Bytes(ROWS)
     assert read(DecodedSource(inner), 1000, 1010) == ROWS[1000:1010]
     assert inner.read == 10
 
 
-def test_what_comes_after_the_range_is_left_where_it_is():
+def test_stream_reads_nothing_after_the_range():
     inner = Bytes(gzip.compress(rows(50_000)))
     assert read(DecodedSource(inner, compression="gzip"), 10, 20) == ROWS[10:20]
     assert inner.read <= 64 * 1024 < inner.size
 
 
 @pytest.mark.parametrize("kind", PACKED)
-def test_more_than_there_is_is_not_made_up(kind):
+def test_stream_raises_beyond_the_end(kind):
     source = DecodedSource(Bytes(PACKED[kind]), compression=kind)
     for start, end in ((0, len(ROWS) + 1), (len(ROWS) + 1, None)):
         with pytest.raises(SourceChanged, match=f"ends at byte {len(ROWS)}"):
@@ -122,11 +122,11 @@ def test_more_than_there_is_is_not_made_up(kind):
 
 @pytest.mark.parametrize("kind", PACKED)
 @pytest.mark.parametrize("encoding", [None, "utf-16"])
-def test_no_bytes_are_no_bytes(kind, encoding):
+def test_empty_file_gives_empty_content(kind, encoding):
     assert read(DecodedSource(Bytes(b""), compression=kind, encoding=encoding)) == b""
 
 
-def test_name_version_and_end_are_the_files():
+def test_name_version_and_close_are_those_of_the_file():
     inner = Bytes(PACKED["gzip"])
     source = DecodedSource(inner, compression="gzip")
     assert (source.name, source.pinned) == ("some file", {"size": inner.size})
@@ -138,21 +138,21 @@ def test_name_version_and_end_are_the_files():
 
 
 @pytest.mark.parametrize("most", [1, 10**9])
-def test_gzip_in_several_members(most):
+def test_gzip_with_several_members_is_joined(most):
     packed = b"".join(gzip.compress(part) for part in (b"a,b\n", b"", b"1,", b"2\n" * 99_999))
     assert (
         read(DecodedSource(Bytes(packed, most), compression="gzip")) == b"a,b\n1," + b"2\n" * 99_999
     )
 
 
-def test_gzip_of_very_many_members_takes_no_time():
+def test_gzip_with_many_members_is_fast():
     packed = gzip.compress(b"1\n", mtime=0) * 20_000
     assert read(DecodedSource(Bytes(packed), compression="gzip")) == b"1\n" * 20_000
 
 
 @pytest.mark.parametrize("most", [1, 10**9])
 @pytest.mark.parametrize("after", [b"\0" * 70_000, b"\0" * 9 + gzip.compress(b"more\n", mtime=0)])
-def test_gzip_padded_with_zeros(after, most):
+def test_gzip_padding_with_zeros_is_ignored(after, most):
     packed = gzip.compress(b"1,2\n") + after
     assert read(DecodedSource(Bytes(packed, most), compression="gzip")) in (
         b"1,2\n",
@@ -163,7 +163,7 @@ def test_gzip_padded_with_zeros(after, most):
     )
 
 
-def test_gzip_with_all_that_a_header_may_hold():
+def test_gzip_header_may_have_all_fields():
     buffer = io.BytesIO()
     with gzip.GzipFile("a name", "wb", fileobj=buffer) as file:
         file.write(ROWS)
@@ -189,13 +189,13 @@ def _frames(data: bytes) -> bytes:
     ],
     ids=["checksum", "fast", "no size", "random", "repeated", "frames"],
 )
-def test_zstd_of_all_kinds(packed, most):
+def test_zstd_frames_of_all_kinds_are_decompressed(packed, most):
     reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
     source = DecodedSource(Bytes(packed, most), compression="zstd", max_expansion=None)
     assert read(source) == reader.read()
 
 
-def test_zstd_in_blocks_as_they_were_flushed():
+def test_zstd_flushed_blocks_are_decompressed():
     made = zstandard.ZstdCompressor().compressobj()
     packed = b""
     for line in ROWS[:2000].splitlines(keepends=True):
@@ -215,7 +215,7 @@ def test_zstd_in_blocks_as_they_were_flushed():
         (b"", "none"),
     ],
 )
-def test_compression_is_seen_by_the_first_bytes(start, kind):
+def test_compression_is_detected_by_the_first_bytes(start, kind):
     assert compression_of(start) == kind
 
 
@@ -223,7 +223,7 @@ def test_compression_is_seen_by_the_first_bytes(start, kind):
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
-def test_cut_anywhere_it_is_damaged(kind):
+def test_truncated_compressed_data_are_damaged(kind):
     data = ROWS[:300]
     whole = gzip.compress(data) if kind == "gzip" else zst(data, write_checksum=True)
     twice = whole * 2
@@ -237,7 +237,7 @@ def test_cut_anywhere_it_is_damaged(kind):
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
-def test_no_changed_bit_goes_unseen(kind):
+def test_changed_bit_in_compressed_data_is_damage(kind):
     data = ROWS[:2000]
     whole = gzip.compress(data, mtime=0) if kind == "gzip" else zst(data, write_checksum=True)
     # What of gzip's header means nothing to the data: time, flags of the compressor, system.
@@ -261,19 +261,19 @@ def test_no_changed_bit_goes_unseen(kind):
         *((after, "zstd") for after in (b"x", b"\0", ROWS, gzip.compress(b"a", mtime=0))),
     ],
 )
-def test_something_else_after_the_end_is_damage(after, kind):
+def test_trailing_bytes_after_compressed_data_are_damage(after, kind):
     with pytest.raises(DamagedCompression, match=f"after the end of the {NAMES[kind]} data"):
         read(DecodedSource(Bytes(PACKED[kind] + after), compression=kind))
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 @pytest.mark.parametrize("data", [b"a,b\n1,2\n", b"PK\3\4......", bytes(100)])
-def test_what_is_not_compressed_is_named(data, kind):
+def test_uncompressed_data_are_reported(data, kind):
     with pytest.raises(DamagedCompression, match=r"not (gzip|Zstandard) data"):
         read(DecodedSource(Bytes(data), compression=kind))
 
 
-def test_a_dictionary_that_is_not_there_is_named():
+def test_missing_zstd_dictionary_is_reported():
     samples = [f"sample {n} hello world {n * 7}".encode() for n in range(3000)]
     known = zstandard.train_dictionary(4096, samples)
     packed = zst(samples[0] * 10, dict_data=known)
@@ -281,7 +281,7 @@ def test_a_dictionary_that_is_not_there_is_named():
         read(DecodedSource(Bytes(packed), compression="zstd"))
 
 
-def test_a_window_beyond_reason_is_refused():
+def test_large_zstd_window_is_refused():
     large = zstandard.ZstdCompressionParameters(window_log=28, write_content_size=False)
     made = zstandard.ZstdCompressor(compression_params=large).compressobj()
     packed = made.compress(b"x" * 10) + made.flush()
@@ -289,13 +289,13 @@ def test_a_window_beyond_reason_is_refused():
         read(DecodedSource(Bytes(packed), compression="zstd"))
 
 
-def test_without_the_extra_the_error_says_which(monkeypatch):
+def test_missing_zstandard_package_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(ExtraMissing, match=r"ddbload\[zstd\]"):
         read(DecodedSource(Bytes(PACKED["zstd"]), compression="zstd"))
 
 
-def test_the_extra_is_loaded_only_where_it_is_used():
+def test_zstandard_package_is_imported_only_for_zstd():
     asked = "import sys, ddbload.source.decoding.decoded_source; print('zstandard' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
@@ -313,7 +313,7 @@ def _bomb(kind: str, mib: int) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
-def test_a_bomb_is_refused_early_and_never_held(kind):
+def test_bomb_is_refused_in_bounded_memory(kind):
     packed = _bomb(kind, 200)
     tracemalloc.start()
     try:
@@ -328,7 +328,7 @@ def test_a_bomb_is_refused_early_and_never_held(kind):
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
-def test_what_is_allowed_to_expand_is_not_held_either(kind):
+def test_allowed_expansion_needs_bounded_memory(kind):
     packed = _bomb(kind, 50)
     tracemalloc.start()
     try:
@@ -340,7 +340,7 @@ def test_what_is_allowed_to_expand_is_not_held_either(kind):
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
-def test_a_small_file_may_expand_as_it_likes(kind):
+def test_small_file_may_expand_without_limit(kind):
     packed = gzip.compress(bytes(MIB)) if kind == "gzip" else zst(bytes(MIB))
     assert len(read(DecodedSource(Bytes(packed), compression=kind, max_expansion=2))) == MIB
     more = gzip.compress(bytes(MIB + 1)) if kind == "gzip" else zst(bytes(MIB + 1))
@@ -348,7 +348,7 @@ def test_a_small_file_may_expand_as_it_likes(kind):
         read(DecodedSource(Bytes(more), compression=kind, max_expansion=2))
 
 
-def test_the_bound_is_where_it_is_said_to_be():
+def test_expansion_limit_is_exact():
     packed = gzip.compress(rows(100_000))
     ratio = len(rows(100_000)) / len(packed)
     assert 1 < ratio < 3
@@ -380,7 +380,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("most", [1, 5, 10**9])
 @pytest.mark.parametrize("encoding", TEXTS)
-def test_text_in_any_encoding_is_utf8(encoding, most):
+def test_text_is_converted_to_utf8(encoding, most):
     text = TEXTS[encoding] * 50
     source = DecodedSource(Bytes(text.encode(encoding), most), encoding=encoding)
     assert read(source, piece_bytes=7) == text.encode()
@@ -389,13 +389,13 @@ def test_text_in_any_encoding_is_utf8(encoding, most):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-8-sig"])
-def test_the_mark_is_left_out_once(encoding):
+def test_byte_order_mark_is_removed_once(encoding):
     data = "\ufeff\ufeffa".encode(encoding.removesuffix("-sig"))
     expected = "a" if encoding == "utf-8-sig" else "\ufeffa"
     assert read(DecodedSource(Bytes(data, 1), encoding=encoding)).decode() == expected
 
 
-def test_a_mark_is_text_wherever_else_it_stands():
+def test_byte_order_mark_inside_the_text_is_kept():
     # Right where what is decoded together begins anew, too.
     text = "a" * 32 * 1024 + "\ufeffb"
     assert (
@@ -407,13 +407,13 @@ def test_a_mark_is_text_wherever_else_it_stands():
 @pytest.mark.parametrize("order", ["le", "be"])
 @pytest.mark.parametrize("encoding", ["utf-16", "UTF32", "U16"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_without_a_mark_the_order_is_seen_by_the_zeros(mark, encoding, order, most):
+def test_byte_order_is_detected_without_a_mark(mark, encoding, order, most):
     data = f"{mark}a,b\n".encode(f"{codecs.lookup(encoding).name}-{order}")
     assert read(DecodedSource(Bytes(data, most), encoding=encoding)) == b"a,b\n"
 
 
 @pytest.mark.parametrize("encoding", [None, "utf-8", "UTF8", "U8"])
-def test_utf8_is_left_as_it_is(encoding):
+def test_utf8_is_not_converted(encoding):
     data = codecs.BOM_UTF8 + b"a,\xff\n"
     source = DecodedSource(Bytes(data), encoding=encoding)
     assert source.plain
@@ -435,7 +435,7 @@ def test_utf8_is_left_as_it_is(encoding):
         ("ascii", b"a\n\xe9\nb\n", (b"a\n", b"\nb\n")),
     ],
 )
-def test_what_is_no_text_stays_in_its_row_and_is_no_utf8(encoding, data, sound, most):
+def test_invalid_text_stays_invalid_in_its_row(encoding, data, sound, most):
     found = read(DecodedSource(Bytes(data, most), encoding=encoding))
     before, after = sound
     assert found.startswith(before)
@@ -447,7 +447,7 @@ def test_what_is_no_text_stays_in_its_row_and_is_no_utf8(encoding, data, sound, 
 
 
 @pytest.mark.parametrize("encoding", sorted({*TEXTS, "big5hkscs", "iso2022_kr", "johab"}))
-def test_the_bytes_do_not_depend_on_how_they_come(encoding):
+def test_converted_bytes_do_not_depend_on_the_pieces(encoding):
     some = random.Random(encoding)
     kinds = (range(256), range(128, 256), b"\n,a\x1b$(B~{+-")
     for _ in range(20):
@@ -458,12 +458,12 @@ def test_the_bytes_do_not_depend_on_how_they_come(encoding):
         assert len(found) == 1
 
 
-def test_an_encoding_that_cannot_go_on_is_named():
+def test_encoding_that_cannot_continue_is_reported():
     with pytest.raises(UnsupportedFormat, match="--encoding"):
         read(DecodedSource(Bytes(b"xn--\xff.\n" * 9), encoding="idna"))
 
 
-def test_compressed_and_in_utf16():
+def test_compressed_utf16_is_decoded():
     text = ROWS.decode()
     packed = gzip.compress(text.encode("utf-16"))
     source = DecodedSource(Bytes(packed), compression="gzip", encoding="utf-16")
@@ -483,5 +483,5 @@ def test_compressed_and_in_utf16():
         (b"", None),
     ],
 )
-def test_a_mark_says_the_encoding(start, encoding):
+def test_encoding_is_detected_by_the_mark(start, encoding):
     assert encoding_of(start) == encoding

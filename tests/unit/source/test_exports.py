@@ -83,7 +83,7 @@ WHERE = f"s3://exports/2020-Nov/AWSDynamoDB/{ID}/"
 
 
 @pytest.mark.parametrize("name", ["", "manifest-summary.json", "manifest-files.json"])
-def test_a_full_export(name):
+def test_full_export_is_read(name):
     export = read(WHERE, summary(), [line(key) for key in FULL_KEYS], WHERE + name)
     assert export.folder == WHERE
     assert not export.incremental
@@ -96,7 +96,7 @@ def test_a_full_export(name):
     )
 
 
-def test_an_incremental_export():
+def test_incremental_export_is_read():
     export = read(WHERE, INCREMENTAL, [line(key) for key in NEW_KEYS])
     assert export.incremental
     assert [file.location for file in export.files] == [
@@ -115,19 +115,19 @@ def test_an_incremental_export():
         ("./", "./data/asdl.json.gz", "../data/asdl.json.gz"),
     ],
 )
-def test_a_copy_is_read_by_where_its_files_lie(folder, full, new):
+def test_copied_export_is_read_relative_to_its_manifest(folder, full, new):
     for keys, expected, summed in ((FULL_KEYS, full, summary()), (NEW_KEYS, new, INCREMENTAL)):
         export = read(folder, summed, [line(key) for key in keys])
         assert export.files[0].location == expected
 
 
-def test_a_manifest_in_the_current_folder():
+def test_export_in_the_current_folder_is_read():
     found = store("", summary(), [line(key) for key in FULL_KEYS])
     export = read_export("manifest-summary.json", found.get)
     assert export.files[0].location == "data/asdl.json.gz"
 
 
-def test_keys_with_the_prefix_and_without():
+def test_manifest_keys_may_lack_the_prefix():
     # The guide's own example leaves it out.
     short = summary(manifestFilesS3Key=f"AWSDynamoDB/{ID}/manifest-files.json")
     for keys in (FULL_KEYS, [key.removeprefix("2020-Nov/") for key in FULL_KEYS]):
@@ -135,18 +135,18 @@ def test_keys_with_the_prefix_and_without():
         assert export.files[0].location == f"{WHERE}data/asdl.json.gz"
 
 
-def test_of_a_tool_that_names_its_folders_otherwise():
+def test_export_with_other_folder_names_is_read():
     other = summary(manifestFilesS3Key="dump/7/manifest-files.json")
     export = read("s3://b/dump/7/", other, [line("dump/7/data/a.gz", 8)])
     assert export.files[0].location == "s3://b/dump/7/data/a.gz"
 
 
-def test_an_empty_table():
+def test_export_of_an_empty_table_is_read():
     assert read(WHERE, summary(itemCount=0), [line(FULL_KEYS[0], 0)]).items == 0
     assert read(WHERE, summary(itemCount=0), []).files == ()
 
 
-def test_counts_may_be_left_out():
+def test_item_counts_are_optional():
     lines = [{"dataFileS3Key": key} for key in FULL_KEYS]
     export = read(WHERE, summary(itemCount=None), lines)
     assert [file.items for file in export.files] == [None, None]
@@ -182,19 +182,19 @@ def _lines(*keys, **other):
         (summary(), _lines(7), "dataFileS3Key is not text"),
     ],
 )
-def test_a_damaged_one_says_what_is_wrong(summed, lines, words):
+def test_damaged_export_is_reported(summed, lines, words):
     with pytest.raises(DamagedExport, match=words) as caught:
         read(WHERE, summed, lines)
     assert WHERE in caught.value.message
 
 
 @pytest.mark.parametrize("kind", [{"outputFormat": "ION"}, {"outputFormat": 7}])
-def test_ion_is_refused_by_name(kind):
+def test_ion_export_is_refused(kind):
     with pytest.raises(UnsupportedFormat, match="DYNAMODB_JSON"):
         read(WHERE, summary(**kind), _lines(*FULL_KEYS))
 
 
-def test_an_unknown_kind_is_refused():
+def test_unknown_export_type_is_refused():
     with pytest.raises(UnsupportedFormat, match="SIDEWAYS_EXPORT"):
         read(WHERE, summary(exportType="SIDEWAYS_EXPORT"), _lines(*FULL_KEYS))
 
@@ -227,17 +227,17 @@ def exported(data: bytes, items: int | None) -> bytes:
 
 @pytest.mark.parametrize("items", [None, 0, 1, 2])
 @pytest.mark.parametrize("data", [b'{"Item":{}}\n{"Item":{}}\n', b'{"Item":{}}\n{"Item":{}}'])
-def test_a_whole_data_file(data, items):
+def test_complete_data_file_is_accepted(data, items):
     assert exported(data, items) == data
 
 
 @pytest.mark.parametrize("data", [b'{"Item":{}}\n{"Item":{}}\n', b'{"Item":{}}\n{"Item":{}}', b""])
-def test_a_data_file_that_lost_items_is_damaged(data):
+def test_data_file_with_fewer_items_is_damaged(data):
     with pytest.raises(DamagedExport, match="3 were exported"):
         exported(data, 3)
 
 
-def test_a_part_is_not_counted():
+def test_partial_read_is_not_counted():
     file = ExportedFile(Bytes(gzip.compress(b"{}\n" * 9)), 100)
     assert b"".join(file.stream(3, 9, 100)) == b"{}\n{}\n"
     assert b"".join(file.stream(3, None, 100)) == b"{}\n" * 8

@@ -25,24 +25,24 @@ ALL = ["Z.csv", "a.csv", "a/deep/x.tsv", "a/z.csv", "b.csv", "é.csv"]
 
 
 @pytest.mark.parametrize("name", ["in", "in/", "./in", "in//"])
-def test_a_folder_is_all_its_files_by_name(folder, name):
+def test_folder_lists_all_files_by_name(folder, name):
     found = find_files(name)
     base = name.rstrip("/") + "/"
     assert found == FolderFiles([base + file for file in ALL], hidden=2, empty=[base + "empty.csv"])
 
 
-def test_a_whole_path_stays_whole(folder):
+def test_folder_paths_keep_their_prefix(folder):
     found = find_files(str(folder / "in"))
     assert found.files == [str(folder / "in" / file) for file in ALL]
 
 
-def test_the_order_is_that_of_s3(folder):
+def test_folder_order_is_s3_order(folder):
     # "a.csv" < "a/z.csv", because a dot is less than a slash: as keys, not as folders.
     assert find_files("in").files == sorted(find_files("in").files, key=str.encode)
 
 
 @pytest.mark.parametrize("name", ["in/a.csv", "in/.hidden.csv", "in/empty.csv", "nowhere", "x/y"])
-def test_one_name_is_itself(folder, name):
+def test_single_file_is_returned_unchanged(folder, name):
     assert find_files(name) == FolderFiles([name])
 
 
@@ -61,29 +61,29 @@ def test_one_name_is_itself(folder, name):
         ("./in/a*", ["./in/a.csv"]),
     ],
 )
-def test_a_pattern_is_what_matches(folder, pattern, files):
+def test_pattern_returns_matching_files(folder, pattern, files):
     assert find_files(pattern).files == files
 
 
-def test_a_pattern_counts_what_it_leaves_out(folder):
+def test_pattern_counts_files_left_out(folder):
     assert find_files("in/*.csv") == FolderFiles(
         ["in/Z.csv", "in/a.csv", "in/b.csv", "in/é.csv"], hidden=1, empty=["in/empty.csv"]
     )
 
 
-def test_a_file_with_a_wildcard_in_its_name_is_meant_by_it(folder):
+def test_file_with_a_wildcard_in_its_name_is_found(folder):
     (folder / "a[1].csv").write_text("a\n")
     (folder / "a1.csv").write_text("a\n")
     assert find_files("a[1].csv").files == ["a[1].csv"]
 
 
 @pytest.mark.parametrize("pattern", ["in/*.xml", "nowhere/*.csv", "in/a.csv/*", "*"])
-def test_nothing_is_an_error(folder, pattern):
+def test_missing_file_is_an_error(folder, pattern):
     with pytest.raises((SourceNotFound, SourceUnreadable), match=r"no file|Not a directory"):
         find_files(pattern)
 
 
-def test_a_folder_of_nothing_says_what_it_left_out(folder):
+def test_folder_without_files_reports_what_was_left_out(folder):
     (folder / "out").mkdir()
     (folder / "out/.a").touch()
     (folder / "out/b").touch()
@@ -91,20 +91,20 @@ def test_a_folder_of_nothing_says_what_it_left_out(folder):
         find_files("out")
 
 
-def test_links_are_followed(folder):
+def test_symbolic_links_are_followed(folder):
     (folder / "link").symlink_to("in/a")
     assert find_files("link").files == ["link/deep/x.tsv", "link/z.csv"]
     (folder / "in/other").symlink_to(folder / "in/a")
     assert "in/other/z.csv" in find_files("in").files
 
 
-def test_a_link_to_where_it_is_ends(folder):
+def test_symbolic_link_loop_is_reported(folder):
     (folder / "in/a/up").symlink_to("..")
     with pytest.raises(SourceUnreadable, match="leads back"):
         find_files("in")
 
 
-def test_what_cannot_be_read_is_not_left_out_silently(folder):
+def test_unreadable_entries_are_reported(folder):
     (folder / "in/broken").symlink_to("nowhere")
     with pytest.raises(SourceUnreadable, match="in/broken"):
         find_files("in")

@@ -37,7 +37,7 @@ from ddbload.source.catalogs.globs import Glob, has_wildcards
         ("plain", ["plain"], ["plains", "plai"]),
     ],
 )
-def test_what_matches(pattern, matching, others):
+def test_pattern_matches_names(pattern, matching, others):
     glob = Glob(pattern)
     assert [name for name in matching if not glob.matches(name)] == []
     assert [name for name in others if glob.matches(name)] == []
@@ -48,11 +48,11 @@ def test_what_matches(pattern, matching, others):
     ("pattern", "prefix"),
     [("in/*.csv", "in/"), ("in/a?", "in/a"), ("[ab]", ""), ("in/x", "in/x"), ("é/**", "é/")],
 )
-def test_every_name_begins_with_the_prefix(pattern, prefix):
+def test_pattern_prefix_begins_every_match(pattern, prefix):
     assert Glob(pattern).prefix == prefix
 
 
-def test_within_one_folder_it_is_fnmatch():
+def test_component_matches_like_fnmatch():
     some = random.Random(5)
     for _ in range(5000):
         pattern = "".join(some.choices("ab*?[]!-", k=some.randrange(8)))
@@ -67,17 +67,17 @@ def test_within_one_folder_it_is_fnmatch():
 
 
 @pytest.mark.parametrize("text", ["a*", "a?", "a[b]"])
-def test_wildcards_are_seen(text):
+def test_wildcards_are_detected(text):
     assert has_wildcards(text)
     assert not has_wildcards("a]b.{c}")
 
 
-def test_a_range_that_goes_backwards_is_refused():
+def test_reversed_range_is_refused():
     with pytest.raises(InvalidPayload, match="backwards"):
         Glob("a[z-a]")
 
 
-def test_many_stars_come_to_an_end():
+def test_many_stars_match_in_bounded_time():
     # Tried in all ways, this would take longer than the world is old.
     glob = Glob("in/" + "*a" * 20 + "b")
     assert not glob.matches("in/" + "a" * 1000)
@@ -97,5 +97,5 @@ def test_many_stars_come_to_an_end():
         ("in/**", "out/", False),
     ],
 )
-def test_which_folders_are_worth_a_look(pattern, folder, may):
+def test_folders_without_a_possible_match_are_skipped(pattern, folder, may):
     assert Glob(pattern).may_match_in(folder) == may

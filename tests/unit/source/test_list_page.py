@@ -54,7 +54,7 @@ CHECKSUMS = (
 
 
 @pytest.mark.usefixtures("quick")
-def test_pages_of_s3s_own_are_read_without_a_parser():
+def test_s3_page_is_parsed_without_xml_parser():
     body = answer(
         entry("in/a.csv", storage="GLACIER"),
         entry("in/b&amp;&lt;&gt;&apos;&quot;&amp;lt;c", more=CHECKSUMS),
@@ -72,7 +72,7 @@ def test_pages_of_s3s_own_are_read_without_a_parser():
 
 
 @pytest.mark.usefixtures("quick")
-def test_encoded_keys():
+def test_encoded_keys_are_decoded():
     body = answer("<EncodingType>url</EncodingType>", entry("a+%2B%0D%C3%A9%26amp%3B"))
     assert read_page(body).objects[0].key == "a +\ré&amp;"
 
@@ -87,11 +87,11 @@ def test_encoded_keys():
         ("a+%2B", "a+%2B"),
     ],
 )
-def test_what_only_a_parser_reads_right(written, key):
+def test_unusual_xml_is_left_to_the_parser(written, key):
     assert read_page(answer(entry(written))).objects[0].key == key
 
 
-def test_other_stores_write_otherwise():
+def test_pages_of_other_stores_are_parsed():
     body = answer(
         "\n  <Contents>\n    <Size> 7 </Size><Owner><ID>x</ID></Owner>\n    <Key>k</Key>\n"
         "  </Contents>\n",
@@ -106,19 +106,19 @@ def test_other_stores_write_otherwise():
     )
 
 
-def test_a_page_in_another_encoding():
+def test_page_in_another_encoding_is_parsed():
     text = answer(entry("é")).decode().replace("UTF-8", "ISO-8859-1")
     assert read_page(text.encode("latin-1")).objects[0].key == "é"
 
 
 @pytest.mark.parametrize("truncated", ["", "no"])
-def test_a_page_that_does_not_say_whether_it_is_the_last_is_the_last(truncated):
+def test_page_without_truncation_flag_is_the_last(truncated):
     body = answer(entry("k"), truncated=truncated)
     assert read_page(body).token is None
     assert read_page(body.replace(b"IsTruncated", b"Other")).token is None
 
 
-def test_a_token_of_a_last_page_means_nothing():
+def test_token_of_a_last_page_is_ignored():
     body = answer("<NextContinuationToken>t</NextContinuationToken>", entry("k"))
     assert read_page(body).token is None
 
@@ -141,7 +141,7 @@ def test_a_token_of_a_last_page_means_nothing():
         (answer("<EncodingType>url</EncodingType>", entry("%FF", more="<x/>")), "not UTF-8"),
     ],
 )
-def test_what_is_no_page(body, said):
+def test_malformed_page_is_refused(body, said):
     with pytest.raises(BadPage, match=said):
         read_page(body)
 
@@ -150,7 +150,7 @@ KEYS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters
 
 
 @given(st.lists(KEYS, max_size=5), st.booleans(), st.booleans())
-def test_any_key_comes_through(keys, is_encoded, is_quick):
+def test_any_key_is_parsed_back(keys, is_encoded, is_quick):
     written = [quote_plus(key, safe="/") if is_encoded else escape(key) for key in keys]
     told = "<EncodingType>url</EncodingType>" if is_encoded else ""
     body = answer(told, *map(entry, written), "" if is_quick else "<!-- slowly -->")
@@ -162,7 +162,7 @@ def part(body: bytes) -> Response:
     return Response(200, {}, body, keep_alive=False)
 
 
-def test_a_token_is_seen_before_its_page_is_whole():
+def test_token_is_found_before_the_page_is_whole():
     token = b"<NextContinuationToken>1/a+=</NextContinuationToken>"
     body = answer("", truncated="true").replace(b"<Name>", token + b"<Name>")
     end = body.index(token) + len(token)

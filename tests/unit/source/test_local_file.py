@@ -33,7 +33,7 @@ def read(file: LocalFile, start: int = 0, end: int = 1024, piece_bytes: int = 10
     return b"".join(file.stream(start, end, piece_bytes))
 
 
-def test_its_name_is_as_it_was_given(path, monkeypatch):
+def test_name_is_the_given_path(path, monkeypatch):
     monkeypatch.chdir(path.parent)
     file = open_local("a file.csv")
     assert file.name == "a file.csv"
@@ -41,7 +41,7 @@ def test_its_name_is_as_it_was_given(path, monkeypatch):
     file.close()
 
 
-def test_a_file_replaced_by_rename_stays_open_as_it_was(path, file):
+def test_file_replaced_by_rename_stays_readable(path, file):
     other = path.with_name("other")
     other.write_bytes(DATA[::-1])
     os.utime(other, ns=(0, 10**9))
@@ -51,12 +51,12 @@ def test_a_file_replaced_by_rename_stays_open_as_it_was(path, file):
         open_local(str(path), file.pinned)
 
 
-def test_a_file_removed_stays_open_as_it_was(path, file):
+def test_removed_file_stays_readable(path, file):
     path.unlink()
     assert read(file) == DATA
 
 
-def test_a_file_cut_short_while_read_is_changed(path, file):
+def test_truncated_file_is_changed(path, file):
     stream = file.stream(0, 1024, 100)
     assert next(stream) == DATA[:100]
     os.truncate(path, 50)
@@ -65,7 +65,7 @@ def test_a_file_cut_short_while_read_is_changed(path, file):
         next(stream)
 
 
-def test_the_same_size_and_another_time_is_changed(path, file):
+def test_file_with_another_mtime_is_changed(path, file):
     path.write_bytes(DATA[::-1])
     os.utime(path, ns=(0, 10**9 + 1))
     with pytest.raises(SourceChanged):
@@ -85,7 +85,7 @@ def edit_in_place(path: Path, data: bytes) -> None:
     assert path.stat().st_mtime_ns == status.st_mtime_ns
 
 
-def test_an_edit_in_place_is_noticed_whatever_its_time_says(path, file):
+def test_edit_in_place_with_restored_mtime_is_noticed(path, file):
     stream = file.stream(0, len(DATA), 100)
     assert next(stream) == DATA[:100]
     edit_in_place(path, DATA[::-1])
@@ -95,7 +95,7 @@ def test_an_edit_in_place_is_noticed_whatever_its_time_says(path, file):
         open_local(str(path), file.pinned)
 
 
-def test_a_second_name_hides_no_edit(path, file):
+def test_hard_link_does_not_hide_an_edit(path, file):
     stream = file.stream(0, len(DATA), 100)
     assert next(stream) == DATA[:100]
     os.link(path, path.with_name("second"))
@@ -105,7 +105,7 @@ def test_a_second_name_hides_no_edit(path, file):
         next(stream)
 
 
-def test_what_an_earlier_version_pinned_is_opened(path, file):
+def test_version_pinned_without_ctime_is_opened(path, file):
     pinned = {name: value for name, value in file.pinned.items() if name != "ctime_ns"}
     edit_in_place(path, DATA)
     with closing(open_local(str(path), pinned)) as again:
@@ -114,7 +114,7 @@ def test_what_an_earlier_version_pinned_is_opened(path, file):
         open_local(str(path), {**pinned, "size": 1})
 
 
-def test_a_change_between_reading_and_checking_is_noticed(path, file, monkeypatch):
+def test_change_between_read_and_check_is_noticed(path, file, monkeypatch):
     real = os.pread
 
     def change_after(*args: int) -> bytes:
@@ -127,13 +127,13 @@ def test_a_change_between_reading_and_checking_is_noticed(path, file, monkeypatc
         next(file.stream(0, 1024, 100))
 
 
-def test_short_reads_are_no_end(file, monkeypatch):
+def test_short_reads_are_continued(file, monkeypatch):
     real = os.pread
     monkeypatch.setattr(os, "pread", lambda fd, count, at: real(fd, min(count, 3), at))
     assert read(file) == DATA
 
 
-def test_an_input_error_is_named(file, monkeypatch):
+def test_input_error_is_reported(file, monkeypatch):
     def fail(*_: int) -> bytes:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
@@ -154,20 +154,20 @@ def test_an_input_error_is_named(file, monkeypatch):
         (".", SourceUnreadable, "is a folder"),
     ],
 )
-def test_what_cannot_be_opened_is_named(path, monkeypatch, name, error, words):
+def test_unopenable_path_is_reported(path, monkeypatch, name, error, words):
     monkeypatch.chdir(path.parent)
     with pytest.raises(error, match=words):
         open_local(name)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_named(path):
+def test_unreadable_file_is_reported(path):
     path.chmod(0)
     with pytest.raises(SourceUnreadable, match="Permission denied"):
         open_local(str(path))
 
 
-def test_a_refused_open_is_named(path, monkeypatch):
+def test_failed_open_is_reported(path, monkeypatch):
     def refuse(*_: object) -> int:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
@@ -177,21 +177,21 @@ def test_a_refused_open_is_named(path, monkeypatch):
 
 
 @pytest.mark.timeout(20)
-def test_a_pipe_that_nobody_writes_to_is_named_and_not_waited_for(tmp_path):
+def test_pipe_is_refused_without_blocking(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(SourceUnreadable, match="is not a regular file"):
         open_local(str(pipe))
 
 
-def test_a_device_is_named():
+def test_device_is_refused():
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)  # noqa: PTH116
     with pytest.raises(SourceUnreadable, match="is not a regular file"):
         open_local(os.devnull)
 
 
 @pytest.mark.parametrize("pinned", [None, {"size": 1}])
-def test_a_refused_file_is_not_left_open(path, monkeypatch, pinned):
+def test_refused_file_is_closed(path, monkeypatch, pinned):
     closed, real = [], os.close
     monkeypatch.setattr(os, "close", lambda fd: (closed.append(fd), real(fd)))
     refused = path.parent if pinned is None else path

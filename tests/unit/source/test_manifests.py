@@ -16,7 +16,7 @@ def places(data: bytes | str, place: str = HERE) -> list[str]:
     return [entry.location for entry in read_manifest(data, place)]
 
 
-def test_redshifts():
+def test_redshift_manifest_is_read():
     # As its UNLOAD writes them, and its COPY documents them.
     data = {
         "entries": [
@@ -46,7 +46,7 @@ def test_redshifts():
         (' \n [ "x.csv" ] ', ["lists/x.csv"]),
     ],
 )
-def test_lists(data, expected):
+def test_lists_of_names_are_read(data, expected):
     assert places(data) == expected
 
 
@@ -61,7 +61,7 @@ def test_names_are_relative_to_the_manifest():
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "./x", "../x"])
-def test_a_manifest_in_s3_names_no_file_of_a_machine(name):
+def test_manifest_in_s3_may_not_name_local_files(name):
     with pytest.raises(BadManifest, match="entry 2 is a file of some machine"):
         places(f"x\n{name}", THERE)
 
@@ -95,7 +95,7 @@ def test_a_manifest_in_s3_names_no_file_of_a_machine(name):
         (b"\x1f\x8b\x08\0", "not text in UTF-8"),
     ],
 )
-def test_what_is_no_manifest_says_why(data, words):
+def test_malformed_manifest_is_reported(data, words):
     with pytest.raises(BadManifest, match=words) as caught:
         read_manifest(data, HERE)
     assert caught.value.message.startswith(HERE)

@@ -153,7 +153,7 @@ def _iso(kind: pa.DataType, value: int) -> dict:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_values_of_each_kind(name):
+def test_values_of_each_type_are_encoded(name):
     kind, given, expected = KINDS[name]
     expected = expected or [_iso(kind, value) for value in given]
     array = pa.array([*given, None], kind)
@@ -167,7 +167,7 @@ def test_values_of_each_kind(name):
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
-def test_floats_come_back_as_they_were(kind):
+def test_floats_are_encoded_exactly(kind):
     some = random.Random(1)
     given = [some.uniform(-1, 1) * 10.0 ** some.randrange(-30, 30) for _ in range(2000)]
     array = pa.array([*given, 5e-324, 1.7976931348623157e308, 0.0, -0.0, 0.1, 1.0], kind)
@@ -177,11 +177,11 @@ def test_floats_come_back_as_they_were(kind):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_what_dynamodb_has_no_number_for_stands_as_it_is(value):
+def test_numbers_beyond_dynamodb_are_kept(value):
     assert items(pa.array([1.5, value])) == [{"N": "1.5"}, {"N": str(value)}]
 
 
-def test_text_that_is_no_utf8_stands_as_it_is():
+def test_invalid_utf8_is_kept():
     raw = pa.array([b"a\xff", None, b"b"])
     column = pa.Array.from_buffers(pa.string(), 3, raw.buffers())
     lines = read(packed(pa.table({"x": column}))).splitlines()
@@ -207,11 +207,11 @@ def test_uuids_are_texts():
     assert found == [*({"S": str(one)} for one in given), NULL]
 
 
-def test_a_column_of_nothing():
+def test_null_column_is_encoded():
     assert items(pa.nulls(2)) == [NULL, NULL]
 
 
-def test_a_row_is_an_item():
+def test_row_becomes_an_item():
     table = pa.table({"b": [1, 2], "%s\n": ["x", None], "a": [[True], []]})
     lines = read(packed(table)).splitlines()
     assert lines[0] == b'{"Item":{"b":{"N":"1"},"%s\\n":{"S":"x"},"a":{"L":[{"BOOL":true}]}}}'
@@ -221,12 +221,12 @@ def test_a_row_is_an_item():
 @pytest.mark.parametrize(
     "kind", [pa.map_(pa.list_(pa.int8()), pa.int8()), pa.month_day_nano_interval()]
 )
-def test_a_kind_that_dynamodb_cannot_have_is_named(kind):
+def test_unsupported_type_is_reported(kind):
     with pytest.raises(NotImplementedError):
         values(pa.array([[([1], 2)]] if pa.types.is_map(kind) else [(1, 2, 3)], kind))
 
 
-def test_in_a_file_it_is_an_unsupported_format():
+def test_unsupported_type_in_a_file_is_unsupported_format():
     data = packed(pa.table({"x": pa.array([[([1], 2)]], pa.map_(pa.list_(pa.int8()), pa.int8()))}))
     with pytest.raises(UnsupportedFormat, match="row group 0"):
         read(data)
@@ -260,13 +260,13 @@ LINES = expected_lines(1000)
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "lz4", "brotli"])
-def test_however_it_is_compressed(compression):
+def test_all_compressions_are_read(compression):
     assert read(packed(table(), compression=compression)) == LINES
 
 
 @pytest.mark.parametrize("options", [{}, {"row_group_size": 1}, {"row_group_size": 300}])
 @pytest.mark.parametrize("batch", [1, 7, 4096])
-def test_the_bytes_do_not_depend_on_how_they_are_read(options, batch, monkeypatch):
+def test_lines_do_not_depend_on_piece_size(options, batch, monkeypatch):
     monkeypatch.setattr(reading, "_BATCH_ROWS", batch)
     assert read(packed(table(50), **options), piece_bytes=11) == expected_lines(50)
 
@@ -274,17 +274,17 @@ def test_the_bytes_do_not_depend_on_how_they_are_read(options, batch, monkeypatc
 @pytest.mark.parametrize(
     ("start", "end"), [(0, 1), (5, 5), (100, 20_000), (30_000, None), (len(LINES), None)]
 )
-def test_a_range_comes_whole_and_once(start, end):
+def test_stream_returns_exactly_the_range(start, end):
     data = packed(table(), row_group_size=300)
     assert read(data, start, end, 999) == LINES[start:end]
 
 
-def test_more_than_there_is_is_not_made_up():
+def test_stream_raises_beyond_the_end():
     with pytest.raises(SourceChanged, match=f"ends at byte {len(LINES)}"):
         read(packed(table()), 0, len(LINES) + 1)
 
 
-def test_row_groups_stand_by_themselves():
+def test_row_groups_are_read_independently():
     data = packed(table(), row_group_size=300)
     source = ParquetLines(Bytes(data))
     assert (source.groups, source.rows, source.columns) == (4, 1000, ("id", "name", "raw"))
@@ -295,7 +295,7 @@ def test_row_groups_stand_by_themselves():
 
 
 @pytest.mark.parametrize("least", [1, 5000, 10**9])
-def test_portions_are_all_row_groups_once(least):
+def test_row_group_ranges_cover_each_row_group_once(least):
     data = packed(table(), row_group_size=100)
     source = ParquetLines(Bytes(data))
     portions = list(source.row_group_ranges(least))
@@ -309,11 +309,11 @@ def test_portions_are_all_row_groups_once(least):
     assert before == [100 * first for first, _, _ in portions]
 
 
-def test_a_file_without_rows_has_one_portion_or_none():
+def test_file_without_rows_has_at_most_one_range():
     assert len(list(ParquetLines(Bytes(packed(table(0)))).row_group_ranges())) <= 1
 
 
-def test_the_end_of_a_file_is_read_once_for_each_version():
+def test_footer_is_read_once_for_each_version():
     class Versions(Bytes):
         def __init__(self, data, etag):
             super().__init__(data)
@@ -330,19 +330,19 @@ def test_the_end_of_a_file_is_read_once_for_each_version():
 
 
 @pytest.mark.parametrize("rows", [0, 3])
-def test_files_of_no_rows_and_of_no_columns(rows):
+def test_files_without_rows_or_columns_are_read(rows):
     assert read(packed(table(0))) == b""
     empty = pa.table({"x": list(range(rows))}).select([])
     assert read(packed(empty)) in (b"", b'{"Item":{}}\n' * rows)
 
 
-def test_two_columns_of_one_name_are_refused():
+def test_duplicate_column_names_are_refused():
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
     with pytest.raises(DuplicateColumn, match="'x'"):
         read(packed(twice))
 
 
-def test_many_columns():
+def test_many_columns_are_read():
     wide = pa.table({f"c{n}": [n, None] for n in range(500)})
     found = [json.loads(line)["Item"] for line in read(packed(wide)).splitlines()]
     assert found == [{f"c{n}": {"N": str(n)} for n in range(500)}, dict.fromkeys(found[0], NULL)]
@@ -354,24 +354,24 @@ def test_many_columns():
 @pytest.mark.parametrize(
     "data", [b"", b"PAR1", b"PAR1PAR1", b"PAR1\0\0\0\0PAR1", b"a,b\n1,2\n", bytes(100)]
 )
-def test_what_is_no_parquet_is_named(data):
+def test_file_that_is_not_parquet_is_reported(data):
     with pytest.raises(DamagedParquet, match="some file"):
         read(data)
 
 
-def test_within_gzip_it_is_refused_by_name():
+def test_parquet_within_gzip_is_refused():
     with pytest.raises(UnsupportedFormat, match="within gzip: decompress it"):
         read(gzip.compress(packed(table(1))))
 
 
-def test_cut_anywhere_it_is_damaged():
+def test_truncated_file_is_damaged():
     data = packed(table(20))
     for length in range(0, len(data), 7):
         with pytest.raises(DamagedParquet):
             read(data[:length])
 
 
-def test_no_changed_bit_goes_unseen():
+def test_changed_bit_is_damage():
     data = packed(table(50), write_page_checksum=True, compression="none")
     pages = parquet.read_metadata(io.BytesIO(data)).row_group(0).total_byte_size
     some = random.Random(2)
@@ -387,7 +387,7 @@ def test_no_changed_bit_goes_unseen():
     assert damaged > 100
 
 
-def test_what_is_in_a_file_is_not_in_the_message():
+def test_error_message_does_not_quote_the_content():
     data = bytearray(packed(pa.table({"x": ["secret"] * 50}), write_page_checksum=True))
     data[30] ^= 255
     with pytest.raises(DamagedParquet) as caught:
@@ -396,7 +396,7 @@ def test_what_is_in_a_file_is_not_in_the_message():
 
 
 @pytest.mark.parametrize("reads", [0, 1, 2])
-def test_a_read_that_fails_keeps_its_name(reads):
+def test_failed_read_keeps_its_error(reads):
     class Failing(Bytes):
         left = reads
 
@@ -413,7 +413,7 @@ def test_a_read_that_fails_keeps_its_name(reads):
         list(ParquetLines(source).stream(0, None, 4096))
 
 
-def test_a_bomb_is_refused():
+def test_bomb_is_refused():
     zeros = pa.table({"x": pa.nulls(500_000, pa.int64()).fill_null(0)})
     data = packed(zeros, compression="zstd", use_dictionary=False)
     assert 200 * len(data) < 4_000_000
@@ -425,13 +425,13 @@ def test_a_bomb_is_refused():
     assert read(packed(zeros)).count(b"\n") == 500_000
 
 
-def test_without_the_extra_the_error_says_which(monkeypatch):
+def test_missing_pyarrow_package_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ExtraMissing, match=r"ddbload\[parquet\]"):
         ParquetLines(Bytes(b"PAR1"))
 
 
-def test_the_extra_is_loaded_only_where_it_is_used():
+def test_pyarrow_package_is_imported_only_for_parquet():
     asked = "import sys, ddbload.source.parquet.parquet_lines; print('pyarrow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
@@ -440,7 +440,7 @@ def test_the_extra_is_loaded_only_where_it_is_used():
 # Reading here and there.
 
 
-def test_random_access_is_that_of_a_file():
+def test_seekable_source_reads_like_a_file():
     some = random.Random(4)
     data = some.randbytes(300_000)
     file = SeekableSource(Bytes(data))
@@ -454,7 +454,7 @@ def test_random_access_is_that_of_a_file():
         assert file.tell() == other.tell()
 
 
-def test_what_is_read_by_turns_is_read_once():
+def test_seekable_source_reads_each_block_once():
     data = bytes(4 * 1024 * 1024)
     inner = Bytes(data)
     file = SeekableSource(inner)
@@ -466,7 +466,7 @@ def test_what_is_read_by_turns_is_read_once():
     assert inner.read <= 2 * len(data)
 
 
-def test_what_is_held_is_bounded():
+def test_seekable_source_cache_is_bounded():
     inner = Bytes(bytes(64 * 1024 * 1024))
     file = SeekableSource(inner)
     file.set_reader_count(1)

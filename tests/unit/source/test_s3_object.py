@@ -83,7 +83,7 @@ def read(source: S3Object, start: int = 0, end: int = 512, piece_bytes: int = 30
     return b"".join(source.stream(start, end, piece_bytes))
 
 
-def test_every_read_is_bounded_and_conditional(bucket):
+def test_get_has_a_bounded_range_and_if_match(bucket):
     source = bucket.open()
     assert read(source, 20, 350) == DATA[20:350]
     etag = source.pinned["etag"]
@@ -97,7 +97,7 @@ def test_every_read_is_bounded_and_conditional(bucket):
     assert bucket.slept == []
 
 
-def test_every_read_names_the_version(bucket):
+def test_get_names_the_version(bucket):
     bucket.s3.put_bucket_versioning(Bucket="b", VersioningConfiguration={"Status": "Enabled"})
     bucket.put(DATA)
     source = bucket.open()
@@ -107,7 +107,7 @@ def test_every_read_names_the_version(bucket):
     assert {get["VersionId"] for get in bucket.gets()} == {version}
 
 
-def test_an_object_from_before_versioning_has_a_version_too(bucket):
+def test_object_older_than_versioning_has_a_version(bucket):
     bucket.s3.put_bucket_versioning(Bucket="b", VersioningConfiguration={"Status": "Enabled"})
     source = bucket.open()
     assert source.pinned["version_id"] == "null"
@@ -116,7 +116,7 @@ def test_an_object_from_before_versioning_has_a_version_too(bucket):
 
 
 @pytest.mark.parametrize("most", [1, 3, 29, 31])
-def test_a_short_read_is_no_end(most):
+def test_short_read_is_continued(most):
     bucket = Bucket(max_read=most)
     assert read(bucket.open()) == DATA
     assert len(bucket.gets()) == 6
@@ -124,7 +124,7 @@ def test_a_short_read_is_no_end(most):
 
 @pytest.mark.parametrize("broken", BREAKS)
 @pytest.mark.parametrize("after", [0, 1, 29, 30, 31, 99])
-def test_a_broken_body_goes_on_where_it_broke(bucket, broken, after):
+def test_broken_body_is_continued_where_it_broke(bucket, broken, after):
     bucket.s3.faults.add("get_object", None, broken(after), None, broken(after))
     assert read(bucket.open()) == DATA
     assert not bucket.s3.faults.left()
@@ -132,7 +132,7 @@ def test_a_broken_body_goes_on_where_it_broke(bucket, broken, after):
     assert len(bucket.slept) == 2
 
 
-def test_after_a_break_only_what_is_missing_is_asked_for(bucket):
+def test_continued_read_requests_only_missing_bytes(bucket):
     bucket.s3.faults.add("get_object", ends_silently_after(60))
     read(bucket.open(), 0, 100)
     assert [get["Range"] for get in bucket.gets()] == ["bytes=0-99", "bytes=60-99"]
@@ -144,7 +144,7 @@ def test_after_a_break_only_what_is_missing_is_asked_for(bucket):
     st.integers(0, 512),
     st.integers(1, 120),
 )
-def test_every_byte_comes_exactly_once(breaks, start, end, piece_bytes):
+def test_each_byte_is_returned_exactly_once(breaks, start, end, piece_bytes):
     bucket = Bucket()
     for place, broken in enumerate(breaks):
         fault = None if broken is None else broken[0](broken[1])
@@ -157,7 +157,7 @@ def test_every_byte_comes_exactly_once(breaks, start, end, piece_bytes):
 
 
 @pytest.mark.parametrize("fault", AGAIN)
-def test_what_may_pass_is_tried_again(bucket, fault):
+def test_transient_failure_is_repeated(bucket, fault):
     source = bucket.open()
     bucket.s3.faults.add("get_object", fault, times=5)
     assert read(source) == DATA
@@ -165,7 +165,7 @@ def test_what_may_pass_is_tried_again(bucket, fault):
 
 
 @pytest.mark.parametrize("fault", [*AGAIN, ends_after(0), Fault(ignore_range=True)])
-def test_what_never_passes_is_named(bucket, fault):
+def test_permanent_failure_is_reported(bucket, fault):
     source = bucket.open()
     bucket.s3.faults.add("get_object", None, *[fault] * 20)
     stream = source.stream(0, 512, 100)
@@ -175,12 +175,12 @@ def test_what_never_passes_is_named(bucket, fault):
     assert len(bucket.gets()) == 1 + ATTEMPTS
 
 
-def test_progress_is_a_new_beginning(bucket):
+def test_progress_resets_the_failure_count(bucket):
     bucket.s3.faults.add("get_object", *[ends_silently_after(1)] * 400)
     assert read(bucket.open(), 0, 400) == DATA[:400]
 
 
-def test_waits_grow_and_vary(bucket):
+def test_pauses_grow_and_vary(bucket):
     source = bucket.open()
     bucket.s3.faults.add("get_object", slow_down(), times=20)
     with pytest.raises(ServiceUnavailable):
@@ -192,7 +192,7 @@ def test_waits_grow_and_vary(bucket):
 
 
 @pytest.mark.parametrize("fault", AGAIN)
-def test_opening_is_tried_again_too(bucket, fault):
+def test_opening_is_repeated_after_a_failure(bucket, fault):
     bucket.s3.faults.add("head_object", fault, times=5)
     assert bucket.open().size == 512
     bucket.s3.faults.add("head_object", fault, times=6)
@@ -201,7 +201,7 @@ def test_opening_is_tried_again_too(bucket, fault):
 
 
 @pytest.mark.parametrize("status", [403, 401])
-def test_what_is_not_allowed_is_not_tried_again(bucket, status):
+def test_denied_read_is_not_repeated(bucket, status):
     denied = Fault(raises=ServiceError("AccessDenied", status, "Access Denied"))
     source = bucket.open()
     bucket.s3.faults.add("get_object", denied)
@@ -213,7 +213,7 @@ def test_what_is_not_allowed_is_not_tried_again(bucket, status):
     assert bucket.slept == []
 
 
-def test_what_s3_refuses_otherwise_is_named(bucket):
+def test_refused_request_is_reported(bucket):
     source = bucket.open()
     moved = Fault(raises=ServiceError("PermanentRedirect", 301, "another endpoint"))
     bucket.s3.faults.add("get_object", moved)
@@ -221,7 +221,7 @@ def test_what_s3_refuses_otherwise_is_named(bucket):
         read(source)
 
 
-def test_a_version_id_that_s3_cannot_read_is_named(bucket):
+def test_unreadable_version_id_is_reported(bucket):
     bad = Fault(raises=ServiceError("400", 400, "Bad Request"))
     bucket.s3.faults.add("head_object", bad)
     with pytest.raises(SourceNotFound, match="refuses version nonsense"):
@@ -231,7 +231,7 @@ def test_a_version_id_that_s3_cannot_read_is_named(bucket):
 # Servers that do not keep to what was asked.
 
 
-def test_a_server_that_ignores_range_is_believed_for_the_whole_object(monkeypatch):
+def test_whole_object_is_accepted_from_a_server_without_ranges(monkeypatch):
     monkeypatch.setattr(s3_module, "RANGE_BYTES", 1000)
     bucket = Bucket()
     bucket.s3.faults.add("get_object", Fault(ignore_range=True))
@@ -239,7 +239,7 @@ def test_a_server_that_ignores_range_is_believed_for_the_whole_object(monkeypatc
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 100), (100, 200), (1, 512)])
-def test_a_server_that_ignores_range_is_not_believed_for_a_part(monkeypatch, start, end):
+def test_part_is_refused_from_a_server_without_ranges(monkeypatch, start, end):
     monkeypatch.setattr(s3_module, "RANGE_BYTES", 1000)
     bucket = Bucket()
     source = bucket.open()
@@ -268,7 +268,7 @@ class Changed:
 
 
 @pytest.mark.parametrize("given", ["bytes 1-100/512", "bytes 0-98/512", "bytes 0-99", "0-99/512"])
-def test_another_range_is_not_believed(bucket, given):
+def test_another_range_is_refused(bucket, given):
     client = Changed(bucket.s3, answer=lambda answer: answer | {"ContentRange": given})
     with pytest.raises(ServiceUnavailable, match="not the range"):
         read(bucket.open(client))
@@ -281,7 +281,7 @@ def test_another_size_is_a_change(bucket):
 
 
 @pytest.mark.parametrize("range_bytes", [100, 1000])
-def test_another_etag_is_a_change_where_if_match_is_ignored(monkeypatch, range_bytes):
+def test_another_etag_is_a_change_without_if_match(monkeypatch, range_bytes):
     monkeypatch.setattr(s3_module, "RANGE_BYTES", range_bytes)
     bucket = Bucket()
     client = Changed(bucket.s3, lambda params: {k: v for k, v in params.items() if k != "IfMatch"})
@@ -297,7 +297,7 @@ def test_another_etag_is_a_change_where_if_match_is_ignored(monkeypatch, range_b
 
 @pytest.mark.parametrize("data", [DATA[::-1], DATA + b"x", DATA[:50], b""])
 @pytest.mark.parametrize("number", [0, 1, 5])
-def test_overwritten_between_two_reads_is_a_change(bucket, data, number):
+def test_overwrite_between_reads_is_a_change(bucket, data, number):
     bucket.s3.faults.add("get_object", *[None] * number, Fault(before=lambda: bucket.put(data)))
     found: list[bytes] = []
     with pytest.raises(SourceChanged, match="overwritten"):
@@ -305,7 +305,7 @@ def test_overwritten_between_two_reads_is_a_change(bucket, data, number):
     assert b"".join(found) == DATA[: number * 100]
 
 
-def test_overwritten_within_a_body_does_not_touch_the_body(bucket):
+def test_overwrite_within_a_body_does_not_affect_the_body(bucket):
     stream = bucket.open().stream(0, 200, 30)
     found = [next(stream)]
     bucket.put(DATA[::-1])
@@ -315,7 +315,7 @@ def test_overwritten_within_a_body_does_not_touch_the_body(bucket):
 
 
 @pytest.mark.parametrize("versioned", [True, False])
-def test_deleted_is_a_change(bucket, versioned):
+def test_deletion_is_a_change(bucket, versioned):
     version = {}
     if versioned:
         bucket.s3.put_bucket_versioning(Bucket="b", VersioningConfiguration={"Status": "Enabled"})
@@ -330,7 +330,7 @@ def test_deleted_is_a_change(bucket, versioned):
 
 
 @pytest.mark.parametrize("code", ["NoSuchKey", "NoSuchVersion", "NoSuchBucket", "MethodNotAllowed"])
-def test_every_way_to_be_gone_is_a_change(bucket, code):
+def test_each_error_code_of_a_missing_object_is_a_change(bucket, code):
     source = bucket.open()
     bucket.s3.faults.add("get_object", Fault(raises=ServiceError(code, 404)))
     with pytest.raises(SourceChanged, match="gone"):
@@ -340,7 +340,7 @@ def test_every_way_to_be_gone_is_a_change(bucket, code):
 @pytest.mark.parametrize(
     ("code", "status"), [("PreconditionFailed", 412), ("InvalidRange", 416), ("", 412), ("", 416)]
 )
-def test_every_way_to_be_overwritten_is_a_change(bucket, code, status):
+def test_each_error_code_of_an_overwritten_object_is_a_change(bucket, code, status):
     source = bucket.open()
     bucket.s3.faults.add("get_object", Fault(raises=ServiceError(code, status)))
     with pytest.raises(SourceChanged, match="overwritten"):
@@ -350,7 +350,7 @@ def test_every_way_to_be_overwritten_is_a_change(bucket, code, status):
 # Connections.
 
 
-def test_a_reader_that_stops_early_leaves_no_body_open(bucket):
+def test_abandoned_reader_closes_its_body(bucket):
     stream = bucket.open().stream(0, 512, 30)
     next(stream)
     stream.close()
@@ -358,13 +358,13 @@ def test_a_reader_that_stops_early_leaves_no_body_open(bucket):
 
 
 @pytest.mark.parametrize("fault", [None, Fault(ignore_range=True), ends_after(10)])
-def test_no_body_is_left_open(bucket, fault):
+def test_all_bodies_are_closed(bucket, fault):
     bucket.s3.faults.add("get_object", fault, None)
     read(bucket.open())
     assert not bucket.s3.open_bodies()
 
 
-def test_what_nobody_knows_is_not_hidden(bucket):
+def test_unknown_exception_is_not_hidden(bucket):
     source = bucket.open()
     bucket.s3.faults.add("get_object", Fault(raises=RuntimeError("a fault of ours")))
     with pytest.raises(RuntimeError, match="a fault of ours"):
@@ -382,7 +382,7 @@ def test_what_nobody_knows_is_not_hidden(bucket):
         ({"StorageClass": "STANDARD_IA"}, False),
     ],
 )
-def test_an_archived_object_is_named(told, archived):
+def test_archived_object_is_reported(told, archived):
     """S3 says only that reading it is forbidden."""
 
     class Heads:

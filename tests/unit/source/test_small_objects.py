@@ -40,7 +40,7 @@ def read(s3: Any, wanted: Any, **how: Any) -> list[tuple[int, bytes]]:
 
 @pytest.mark.parametrize("concurrency", [1, 3, 64])
 @pytest.mark.parametrize("ahead", [0, 10, 10**6])
-def test_objects_come_in_order(s3, concurrency, ahead):
+def test_objects_are_returned_in_order(s3, concurrency, ahead):
     wanted = pinned(s3, "b", "other", "b")
     found = read(s3, wanted, concurrency=concurrency, max_bytes_ahead=ahead)
     bodies = [b"%s%d" % (bucket, n) * n for bucket in (b"b", b"other", b"b") for n in range(20)]
@@ -48,13 +48,13 @@ def test_objects_come_in_order(s3, concurrency, ahead):
     assert not s3.open_bodies()
 
 
-def test_breaks_are_mended(s3):
+def test_broken_bodies_are_continued(s3):
     s3.faults.add("get_object", ends_after(3), None, resets_after(9), slow_down(), times=8)
     assert [data for _, data in read(s3, pinned(s3))] == [b"b%d" % n * n for n in range(20)]
     assert s3.faults.left() == {}
 
 
-def test_errors_have_names(s3):
+def test_errors_are_named(s3):
     wanted = pinned(s3)
     s3.put_object(Bucket="b", Key="07", Body=b"new")
     with pytest.raises(SourceChanged, match="s3://b/07 was overwritten"):
@@ -66,7 +66,7 @@ def test_errors_have_names(s3):
         list(list_objects(s3, "no"))
 
 
-def test_no_more_is_read_than_is_wanted(s3):
+def test_objects_are_read_lazily(s3):
     taken = 0
 
     def endless() -> Iterator[Any]:
@@ -85,7 +85,7 @@ def test_no_more_is_read_than_is_wanted(s3):
     assert threading.active_count() == before
 
 
-def test_one_level_through_a_client(s3):
+def test_list_level_through_a_client_returns_folders(s3):
     for key in ("in/a", "in/b/1", "in/b/2", "in/c", "in/d/e/f"):
         s3.put_object(Bucket="b", Key=key, Body=b"x")
     found = [each[0] for each in list_level(s3, "b", "in/")]
@@ -93,7 +93,7 @@ def test_one_level_through_a_client(s3):
     assert [each[0] for each in list_level(s3, "b", "in")] == ["in/"]
 
 
-def test_a_listing_through_a_client(s3):
+def test_list_objects_through_a_client_returns_all_pages(s3):
     s3.create_bucket(Bucket="many")
     keys = [f"in/{number:04d}" for number in range(2100)]
     for key in [*keys, "other"]:

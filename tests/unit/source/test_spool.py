@@ -33,30 +33,30 @@ class Failing(io.BytesIO):
 
 
 @pytest.mark.parametrize("data", [b"", b"id\n1\n", bytes(range(256)) * 10_000])
-def test_a_spooled_stream_is_a_file(data):
+def test_spooled_stream_is_a_file(data):
     path = spool_to_disk(io.BytesIO(data))
     file = open_local(path)
     assert b"".join(file.stream(0, file.size, 2**20)) == data
     file.close()
 
 
-def test_two_spools_are_two_files():
+def test_two_spools_make_two_files():
     assert spool_to_disk(io.BytesIO(b"a")) != spool_to_disk(io.BytesIO(b"b"))
 
 
-def test_a_broken_stream_is_named_and_leaves_nothing(folder):
+def test_broken_stream_is_reported_and_leaves_no_file(folder):
     with pytest.raises(SourceUnreadable, match="standard input: Input/output error"):
         spool_to_disk(Failing(b"some", OSError(errno.EIO, os.strerror(errno.EIO))))
     assert list(folder.iterdir()) == []
 
 
-def test_an_interrupted_spool_leaves_nothing(folder):
+def test_interrupted_spool_leaves_no_file(folder):
     with pytest.raises(KeyboardInterrupt):
         spool_to_disk(Failing(b"some", KeyboardInterrupt()))
     assert list(folder.iterdir()) == []
 
 
-def test_no_room_for_a_file_is_named(monkeypatch):
+def test_full_disk_is_reported(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
     with pytest.raises(SourceUnreadable, match="standard input"):
         spool_to_disk(io.BytesIO(b"x"))
