@@ -2,10 +2,10 @@
 
     python -m bench.table [--rows 4000000] [--file FILE] [--seed 1] [--json FILE]
 
-The table (tests/sim/table.py) is on demand: 4 partitions, 4,000 write units per second. No request
-is sent and no row is encoded: only the use of the table's capacity is measured. Time is virtual,
-so a seed gives the same figures on every machine. The rows are those of `bench.shapes`'s `ngrams`,
-or those of a tab-separated file whose first column is the partition key.
+The table (tests/sim/simulated_table.py) is on demand: 4 partitions, 4,000 write units per second.
+No request is sent and no row is encoded: only the use of the table's capacity is measured. Time is
+virtual, so a seed gives the same figures on every machine. The rows are those of `ngrams` in
+`bench.shapes`, or those of a tab-separated file whose first column is the partition key.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from tests.sim.flow import Flow
-from tests.sim.table import Capacity, Table
-from tests.sim.writers import Load, Ours, Plain, Writer
+from tests.sim.simulated_table import Capacity, SimulatedTable
+from tests.sim.throughput import ThroughputRun
+from tests.sim.writers import Load, PlainBatchWriter, SchedulerWriter, Writer
 
 CONCURRENCY = 16
 WRITERS: dict[str, Callable[[random.Random], Writer]] = {
-    "ddbload": lambda rng: Ours(CONCURRENCY, rng),
-    "plain batch writer, 16 threads": lambda rng: Plain(CONCURRENCY, rng),
-    "plain batch writer, 1 thread": lambda rng: Plain(1, rng),
+    "ddbload": lambda rng: SchedulerWriter(CONCURRENCY, rng),
+    "plain batch writer, 16 threads": lambda rng: PlainBatchWriter(CONCURRENCY, rng),
+    "plain batch writer, 1 thread": lambda rng: PlainBatchWriter(1, rng),
 }
 TABLES = {
     "as DynamoDB: 300 s of burst": Capacity(),
@@ -60,7 +60,9 @@ def measure(writer: str, table: str, load: Load, seed: int) -> dict[str, Any]:
     """Load all rows into one table with one writer."""
     started = time.process_time()
     made = WRITERS[writer](random.Random(seed))
-    flow = Flow([made], Table(TABLES[table], salt=seed), load, seed=seed).run(LIMIT_SECONDS)
+    flow = ThroughputRun([made], SimulatedTable(TABLES[table], salt=seed), load, seed=seed).run(
+        LIMIT_SECONDS
+    )
     whole, steady = flow.total(), flow.now - 60 * STEADY_MINUTE
     accepted = sum(flow.table.usage.accepted[60 * STEADY_MINUTE : int(flow.now)])
     return {

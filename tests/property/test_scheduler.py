@@ -1,4 +1,4 @@
-"""Laws of the scheduler, whatever the table answers: see tests/unit/write/simulated.py."""
+"""Laws of the scheduler at the faulty table of tests/unit/write/scheduler_simulation.py."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.write.pacing.adaptive_rate import MIN_UNITS_PER_SECOND
-from tests.unit.write.simulated import FAULTS, MAX_LATENCY, Simulation, World
+from tests.unit.write.scheduler_simulation import FAULTS, MAX_LATENCY, Scenario, SchedulerSimulation
 
 LONGEST_BACK_OFF = 20.0
 SPLITS = 5
 """Halvings from 25 rows to one."""
 
 
-def worlds(**settled: Any) -> st.SearchStrategy[Simulation]:
+def worlds(**settled: Any) -> st.SearchStrategy[SchedulerSimulation]:
     """Runs that have ended, in worlds of all kinds but for what is settled."""
     shares = st.sampled_from([0.0, 0.05, 0.3, 1.0])
     drawn: dict[str, st.SearchStrategy[Any]] = {
@@ -41,7 +41,9 @@ def worlds(**settled: Any) -> st.SearchStrategy[Simulation]:
     if settled.pop("to_the_end", False):
         ending = {}
     strategies = drawn | ending | {name: st.just(value) for name, value in settled.items()}
-    return st.builds(World, **strategies).map(lambda world: Simulation(world).run())
+    return st.builds(Scenario, **strategies).map(
+        lambda scenario: SchedulerSimulation(scenario).run()
+    )
 
 
 @given(worlds())

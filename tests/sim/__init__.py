@@ -1,1 +1,1 @@
-"""A simulated DynamoDB and network behind the scheduler's interface, in virtual time."""
+"""Simulations of DynamoDB and the network in virtual time, driven by the real scheduler."""

@@ -1,6 +1,6 @@
 """Run the simulation for many seeds: python -m tests.sim SEEDS [--first N] [--replay SEED].
 
-Prints the seeds that fail, and how to see each of them step by step. Exit 1 where any fails.
+Print each seed that fails and the command that replays it. Exit with 1 if any seed fails.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import argparse
 import sys
 import time
 
-from tests.sim.run import Simulation
-from tests.sim.world import world_of
+from tests.sim.import_simulation import ImportSimulation
+from tests.sim.scenario import scenario_for
 
 
 def failure(seed: int) -> str | None:
-    """What goes wrong with a seed."""
+    """Run a seed; return its error, or None if it passes."""
     try:
-        Simulation(world_of(seed)).run()
-    except Exception as error:  # noqa: BLE001 - whatever a seed brings up is a finding
+        ImportSimulation(scenario_for(seed)).run()
+    except Exception as error:  # noqa: BLE001 - any error of a seed is a finding
         return f"{type(error).__name__}: {error}"
     return None
 
@@ -29,16 +29,16 @@ def main() -> int:
     parser.add_argument("--replay", type=int, metavar="SEED")
     args = parser.parse_args()
     if args.replay is not None:
-        world = world_of(args.replay)
-        print(world)
-        Simulation(world, log=print).run()
+        scenario = scenario_for(args.replay)
+        print(scenario)
+        ImportSimulation(scenario, log=print).run()
         return 0
     failed, started = 0, time.monotonic()
     for seed in range(args.first, args.first + args.seeds):
-        words = failure(seed)
-        if words is not None:
+        error = failure(seed)
+        if error is not None:
             failed += 1
-            print(f"seed {seed}: {words}; python -m tests.sim --replay {seed}", flush=True)
+            print(f"seed {seed}: {error}; python -m tests.sim --replay {seed}", flush=True)
         if (seed + 1) % 10_000 == 0:
             seconds = time.monotonic() - started
             print(f"{seed + 1} done, {failed} failed, {seconds:.0f} s", file=sys.stderr)

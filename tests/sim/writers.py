@@ -1,4 +1,4 @@
-"""What writes rows into the simulated table: our scheduler, and what is written otherwise."""
+"""Writers of rows to the simulated table: the scheduler, and plain batch writers to compare."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, 
 from ddbload.write.scheduler.scheduler import Scheduler
 
 HOT = 0
-"""The partition key that a share of the rows may have."""
+"""Partition key of the share `hot_share` of the rows."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """The rows, in the order of the source."""
+    """Rows of a source, in order."""
 
     rows: float = math.inf
     rows_of_key: int = 200
-    """So many rows of each partition key stand next to each other."""
+    """Consecutive rows with the same partition key."""
     runs: Callable[[random.Random], Iterator[int]] | None = None
-    """Or so many, one key after the other."""
+    """Alternative to `rows_of_key`: the number of rows for one partition key after the other."""
     units: int = 1
     hot_share: float = 0.0
-    """The share of rows, all over the source, that have one and the same partition key."""
+    """Share of rows, spread over the source, that have the partition key `HOT`."""
 
 
 class Writer(Protocol):
-    """What decides which rows go when: the scheduler, or one of its rivals."""
+    """Decides which rows are sent when."""
 
     def next(self, now: float) -> Step: ...
     def answered(self, batch: Batch, answer: Answer, now: float) -> None: ...
     def feed(self, source: Source) -> None:
-        """Take what rows there is room for."""
+        """Take rows from the source while there is room."""
 
 
 class Source:
-    """Hands out rows and remembers their partition keys."""
+    """Rows of a load, with the partition keys of those taken so far."""
 
     def __init__(self, load: Load, rng: random.Random, first_key: int = 1) -> None:
-        """`first_key`: its first partition key, so that no two sources have one in common."""
+        """`first_key`: first partition key. Sources with far apart ones share no key."""
         self.load = load
         self._first_key = first_key
         self.partition_keys = array("q")
@@ -56,31 +56,31 @@ class Source:
         self._runs = None if runs is None else self._keys(runs(rng))
 
     def _keys(self, runs: Iterator[int]) -> Iterator[int]:
-        for place, length in enumerate(runs):
-            yield from repeat(self._first_key + place, length)
+        for key, length in enumerate(runs, self._first_key):
+            yield from repeat(key, length)
 
     @property
     def left(self) -> float:
         return self.load.rows - len(self.partition_keys)
 
     def take(self, count: int) -> Sequence[tuple[int, int]]:
-        """The keys of so many more rows, in order."""
+        """Take up to `count` more rows; return their keys in order."""
         load, rng = self.load, self._rng
         first = len(self.partition_keys)
-        places = range(first, first + int(min(count, self.left)))
+        rows = range(first, first + int(min(count, self.left)))
         start, each = self._first_key, load.rows_of_key
         if load.hot_share:
-            of = [HOT if rng.random() < load.hot_share else start + at // each for at in places]
+            keys = [HOT if rng.random() < load.hot_share else start + row // each for row in rows]
         elif self._runs is not None:
-            of = list(islice(self._runs, len(places)))
+            keys = list(islice(self._runs, len(rows)))
         else:
-            of = [start + at // each for at in places]
-        self.partition_keys.extend(of)
-        return list(zip(of, places, strict=True))
+            keys = [start + row // each for row in rows]
+        self.partition_keys.extend(keys)
+        return list(zip(keys, rows, strict=True))
 
 
-class Ours:
-    """The scheduler."""
+class SchedulerWriter:
+    """Writer that uses the scheduler."""
 
     def __init__(self, concurrency: int, rng: random.Random, max_wcu: float | None = None) -> None:
         self.pacing = Pacing(rng, max_wcu)
@@ -107,11 +107,11 @@ class Ours:
             )
 
 
-class Plain:
-    """A plain batch writer: each thread sends 25 rows in order, then what of them came back.
+class PlainBatchWriter:
+    """Plain batch writer: each thread sends 25 rows in order, then those that were returned.
 
-    After an answer that returned anything it waits, exponentially longer each time, with full
-    jitter; nothing is shared between threads. That is what the manuals advise.
+    A thread backs off after each answer with returned rows, exponentially and with full jitter, as
+    the DynamoDB developer guide advises. Threads share nothing.
     """
 
     def __init__(self, threads: int, rng: random.Random) -> None:
@@ -119,8 +119,8 @@ class Plain:
         self._threads = threads
         self._buffer: list[int] = []
         self._known = 0
-        self._flying: dict[int, int] = {}
-        """The tries of each request under way."""
+        self._in_flight: dict[int, int] = {}
+        """Attempts of each request in flight."""
         self._delayed: list[tuple[float, int, list[int], int]] = []
         self._number = 0
         self._closed = False
@@ -134,28 +134,28 @@ class Plain:
 
     def next(self, now: float) -> Step:
         if self._delayed and self._delayed[0][0] <= now:
-            _, _, rows, tries = heapq.heappop(self._delayed)
-            return self._send(rows, tries)
-        if len(self._flying) + len(self._delayed) < self._threads and self._buffer:
+            _, _, rows, attempts = heapq.heappop(self._delayed)
+            return self._send(rows, attempts)
+        if len(self._in_flight) + len(self._delayed) < self._threads and self._buffer:
             rows, self._buffer = self._buffer[:25], self._buffer[25:]
             return self._send(rows, 0)
         if self._delayed:
             return Wait(self._delayed[0][0])
-        return Wait(None) if self._flying else Finished()
+        return Wait(None) if self._in_flight else Finished()
 
     def answered(self, batch: Batch, answer: Answer, now: float) -> None:
-        tries = self._flying.pop(batch.number)
+        attempts = self._in_flight.pop(batch.number)
         if isinstance(answer, Accepted):
-            rows = [batch.handles[place] for place in answer.unprocessed]
-            tries = tries if len(rows) == len(batch.handles) else 0
+            rows = [batch.handles[index] for index in answer.unprocessed]
+            attempts = attempts if len(rows) == len(batch.handles) else 0
         else:
             rows = list(batch.handles)
         if rows:
-            wait = full_jitter(tries + 1, self._rng)
-            heapq.heappush(self._delayed, (now + wait, batch.number, rows, tries + 1))
+            wait = full_jitter(attempts + 1, self._rng)
+            heapq.heappush(self._delayed, (now + wait, batch.number, rows, attempts + 1))
 
-    def _send(self, rows: list[int], tries: int) -> Batch:
+    def _send(self, rows: list[int], attempts: int) -> Batch:
         batch = Batch(self._number, rows)
         self._number += 1
-        self._flying[batch.number] = tries
+        self._in_flight[batch.number] = attempts
         return batch

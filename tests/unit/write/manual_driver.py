@@ -21,7 +21,7 @@ def object_keys(count: int) -> list[Hashable]:
     return [object() for _ in range(count)]
 
 
-class ByHand:
+class ManualDriver:
     """Handles are 0, 1, 2, … in the order of the rows. Waiting moves the clock."""
 
     def __init__(

@@ -15,7 +15,7 @@ from ddbload.write.drivers.engines import ENGINES
 from ddbload.write.drivers.event_loop import EventLoopDriver
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.scheduler import Scheduler
-from tests.unit.write.transports import Clock, Rows, Table, at_row
+from tests.unit.write.fake_transports import Clock, FakeRows, FakeTable, at_row
 
 
 @pytest.fixture(params=["sync", "threads"])
@@ -27,7 +27,7 @@ def driver(request) -> Iterator[Driver]:
 
 @pytest.fixture
 def hurried(monkeypatch) -> None:
-    """Waits are what the scheduler says; here they need not be sat out."""
+    """Waits are what the scheduler respond; here they need not be sat out."""
     monkeypatch.setattr("ddbload.write.scheduler.unsettled_rows.full_jitter", lambda *_: 0.0)
     monkeypatch.setattr("ddbload.write.pacing.pacing.full_jitter", lambda *_: 0.0)
     monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.EARLY_CUT_UNITS", math.inf)
@@ -50,7 +50,7 @@ def test_engines_make_their_drivers():
 
 @pytest.mark.parametrize("count", [0, 1, 25, 26, 1000, 5000])
 def test_driver_writes_all_rows(driver, count):
-    rows, table = Rows(*range(count)), Table()
+    rows, table = FakeRows(*range(count)), FakeTable()
     driver.run(rows.job(table))
     assert table.items == {row: row for row in range(count)}
     assert rows.counts == RowCounts(read=count, written=count)
@@ -59,7 +59,7 @@ def test_driver_writes_all_rows(driver, count):
 
 
 def test_driver_keeps_the_last_row_of_each_key(driver):
-    rows, table = Rows(*[row % 7 for row in range(5000)]), Table()
+    rows, table = FakeRows(*[row % 7 for row in range(5000)]), FakeTable()
     driver.run(rows.job(table))
     assert table.items == {row % 7: row for row in range(4993, 5000)}
     assert rows.counts.read == 5000
@@ -67,20 +67,20 @@ def test_driver_keeps_the_last_row_of_each_key(driver):
 
 
 def test_driver_retries_rows_that_were_not_written(driver, hurried):
-    table = Table(
+    table = FakeTable(
         always(Accepted([0, 3])),
         always(Throttled("ThrottlingException")),
         always(Unsure("no answer")),
         always(Accepted(range(25))),
     )
-    rows = Rows(*range(200))
+    rows = FakeRows(*range(200))
     driver.run(rows.job(table))
     assert table.items == {row: row for row in range(200)}
     assert rows.counts == RowCounts(read=200, written=200)
 
 
 def test_driver_rejects_a_refused_row(driver):
-    rows, table = Rows(*range(100)), Table(otherwise=at_row(13, always(Refused("13"))))
+    rows, table = FakeRows(*range(100)), FakeTable(otherwise=at_row(13, always(Refused("13"))))
     driver.run(rows.job(table))
     assert table.items.keys() == set(range(100)) - {13}
     assert rows.counts == RowCounts(read=100, written=99, rejected=1)
@@ -88,7 +88,7 @@ def test_driver_rejects_a_refused_row(driver):
 
 def test_driver_stops_after_a_fatal_answer(driver):
     error = TableNotFound("gone")
-    rows, table = Rows(*range(100_000)), Table(otherwise=at_row(30, always(Fatal(error))))
+    rows, table = FakeRows(*range(100_000)), FakeTable(otherwise=at_row(30, always(Fatal(error))))
     driver.run(rows.job(table))
     assert rows.scheduler.fatal is error
     assert len(table.sent) <= Scheduler.MAX_AHEAD // 25 + 4
@@ -105,7 +105,7 @@ def test_driver_raises_an_exception_of_the_transport(driver, error):
     def fail(_items):
         raise error
 
-    rows, table = Rows(*range(1000)), Table(otherwise=at_row(30, fail))
+    rows, table = FakeRows(*range(1000)), FakeTable(otherwise=at_row(30, fail))
     with pytest.raises(type(error), match="inside"):
         driver.run(rows.job(table))
     assert table.at_once == 0
@@ -114,8 +114,8 @@ def test_driver_raises_an_exception_of_the_transport(driver, error):
 
 
 def test_driver_raises_an_exception_of_the_item_builder(driver):
-    rows = Rows(*range(1000))
-    job = rows.job(Table())
+    rows = FakeRows(*range(1000))
+    job = rows.job(FakeTable())
     object.__setattr__(job, "items", lambda handles: [{}[handle] for handle in handles])
     with pytest.raises(KeyError):
         driver.run(job)
@@ -126,8 +126,8 @@ def test_driver_runs_another_job_after_an_exception(driver):
         raise ValueError("inside")
 
     with pytest.raises(ValueError, match="inside"):
-        driver.run(Rows(*range(1000)).job(Table(fail)))
-    rows, table = Rows(*range(1000)), Table()
+        driver.run(FakeRows(*range(1000)).job(FakeTable(fail)))
+    rows, table = FakeRows(*range(1000)), FakeTable()
     driver.run(rows.job(table))
     assert table.items == {row: row for row in range(1000)}
     assert sum(map(len, table.sent)) == 1000
@@ -135,13 +135,13 @@ def test_driver_runs_another_job_after_an_exception(driver):
 
 def test_driver_runs_jobs_one_after_the_other(driver):
     for count in (10, 0, 300):
-        rows, table = Rows(*range(count)), Table()
+        rows, table = FakeRows(*range(count)), FakeTable()
         driver.run(rows.job(table))
         assert table.items.keys() == set(range(count))
 
 
 def test_driver_awaits_requests_in_flight_when_stopped(driver):
-    rows, table = Rows(*range(10_000)), Table()
+    rows, table = FakeRows(*range(10_000)), FakeTable()
     driver.run(rows.job(table, should_stop=lambda: len(table.sent) >= 5))
     assert table.at_once == 0
     written = set(table.items.values())
@@ -158,7 +158,7 @@ def test_driver_stops_at_the_deadline(driver):
         clock.sleep(1.0)
         return Accepted()
 
-    rows, table = Rows(*range(10_000), deadline=5.0), Table(otherwise=slow)
+    rows, table = FakeRows(*range(10_000), deadline=5.0), FakeTable(otherwise=slow)
     driver.run(rows.job(table, clock=clock, sleep=clock.sleep))
     assert 5 <= len(table.sent) <= 9
     assert rows.counts.written == rows.counts.read == 25 * len(table.sent)
@@ -166,7 +166,7 @@ def test_driver_stops_at_the_deadline(driver):
 
 def test_sync_driver_sleeps_until_the_scheduler_is_ready():
     clock = Clock()
-    rows, table = Rows("a"), Table(*[always(Throttled("ThrottlingException"))] * 12)
+    rows, table = FakeRows("a"), FakeTable(*[always(Throttled("ThrottlingException"))] * 12)
     driver = SyncDriver()
     driver.run(rows.job(table, clock=clock, sleep=clock.sleep))
     assert table.items == {"a": 0}
@@ -178,7 +178,7 @@ def test_sync_driver_sleeps_until_the_scheduler_is_ready():
 
 def test_sync_driver_stops_during_a_wait():
     clock = Clock()
-    rows, table = Rows("a"), Table(otherwise=always(Throttled("ThrottlingException")))
+    rows, table = FakeRows("a"), FakeTable(otherwise=always(Throttled("ThrottlingException")))
     job = rows.job(table, clock=clock, sleep=clock.sleep, should_stop=lambda: clock.now > 1.0)
     SyncDriver().run(job)
     assert clock.now <= 1.0 + 2 * POLL_SECONDS
@@ -187,6 +187,6 @@ def test_sync_driver_stops_during_a_wait():
 
 def test_sync_driver_keeps_to_the_budget():
     clock = Clock()
-    rows, table = Rows(*range(1000), max_wcu=100.0), Table()
+    rows, table = FakeRows(*range(1000), max_wcu=100.0), FakeTable()
     SyncDriver().run(rows.job(table, clock=clock, sleep=clock.sleep))
     assert 9.5 < clock.now < 10.5

@@ -14,7 +14,7 @@ from ddbload.write.scheduler.hot_keys import (
 )
 from ddbload.write.scheduler.key_ordering import QueuedRow
 from ddbload.write.scheduler.messages import Accepted, Batch
-from tests.unit.write.manual_driver import ByHand
+from tests.unit.write.manual_driver import ManualDriver
 
 
 def rows(*keys: str) -> list[QueuedRow]:
@@ -125,28 +125,28 @@ def test_hot_key_is_kept_while_its_rows_wait():
 
 
 def test_scheduler_sends_other_keys_while_a_hot_key_waits():
-    by_hand = ByHand()
-    scheduler = by_hand.scheduler
+    driver = ManualDriver()
+    scheduler = driver.scheduler
     scheduler._rows.hot_keys.by_key |= heated()[0].by_key
-    by_hand.offer_all(*[("h", place) for place in range(25)], *[("c", at) for at in range(25)])
+    driver.offer_all(*[("h", place) for place in range(25)], *[("c", at) for at in range(25)])
     # All of the first are paid for at once, and those of the second then wait for nobody.
     scheduler._rows.hot_keys.by_key["h"].rate.charge(10**6)
-    batch = by_hand.batch()
+    batch = driver.batch()
     assert list(batch.handles) == list(range(25, 50))
-    by_hand.answer(batch, Accepted((), 25.0))
+    driver.answer(batch, Accepted((), 25.0))
     assert scheduler.outcomes.frontier == 0
     scheduler._rows.hot_keys.by_key["h"].rate.charge(-(10**6))
-    by_hand.accept(by_hand.batch())
-    assert by_hand.counts.written == 50
+    driver.accept(driver.batch())
+    assert driver.counts.written == 50
 
 
 def test_scheduler_delays_rows_offered_before_their_key_was_hot():
-    by_hand = ByHand()
-    scheduler = by_hand.scheduler
-    by_hand.offer_all(*[("h", place) for place in range(25)], *[("c", at) for at in range(25)])
+    driver = ManualDriver()
+    scheduler = driver.scheduler
+    driver.offer_all(*[("h", place) for place in range(25)], *[("c", at) for at in range(25)])
     scheduler._rows.hot_keys.by_key |= heated()[0].by_key
     scheduler._rows.hot_keys.by_key["h"].rate.charge(10**6)
     sent: list[int] = []
-    while isinstance(step := scheduler.next(by_hand.now), Batch):
+    while isinstance(step := scheduler.next(driver.now), Batch):
         sent += step.handles
     assert sorted(sent) == list(range(25, 50))

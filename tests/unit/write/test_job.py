@@ -9,18 +9,18 @@ from ddbload.contracts.results import RowCounts
 from ddbload.write.drivers.driver import Job
 from ddbload.write.scheduler.messages import Accepted, Batch, Finished, Wait
 from ddbload.write.scheduler.scheduler import Scheduler
-from tests.unit.write.transports import Clock, Rows, Table
+from tests.unit.write.fake_transports import Clock, FakeRows, FakeTable
 
 
 def test_step_feeds_rows_and_returns_a_batch():
-    rows = Rows("a", "b")
-    assert rows.job(Table()).step() == Batch(0, (0, 1))
+    rows = FakeRows("a", "b")
+    assert rows.job(FakeTable()).step() == Batch(0, (0, 1))
     assert rows.told == 2
 
 
 def test_step_feeds_no_more_rows_than_there_is_room_for():
-    rows = Rows(*range(3 * Scheduler.READY_ROWS))
-    job = rows.job(Table())
+    rows = FakeRows(*range(3 * Scheduler.READY_ROWS))
+    job = rows.job(FakeTable())
     job.step()
     assert rows.told == Scheduler.READY_ROWS
     job.step()
@@ -30,7 +30,7 @@ def test_step_feeds_no_more_rows_than_there_is_room_for():
 
 
 def test_step_closes_the_scheduler_at_the_end_of_the_rows():
-    job = Rows("a").job(Table())
+    job = FakeRows("a").job(FakeTable())
     batch = job.step()
     assert isinstance(batch, Batch)
     assert job.step() == Wait(None)
@@ -39,19 +39,19 @@ def test_step_closes_the_scheduler_at_the_end_of_the_rows():
 
 
 def test_step_finishes_at_once_without_rows():
-    assert Rows().job(Table()).step() == Finished()
+    assert FakeRows().job(FakeTable()).step() == Finished()
 
 
 def test_step_feeds_nothing_when_stopped():
-    rows = Rows("a")
-    assert rows.job(Table(), should_stop=lambda: True).step() == Finished()
+    rows = FakeRows("a")
+    assert rows.job(FakeTable(), should_stop=lambda: True).step() == Finished()
     assert rows.told == 0
     assert rows.counts == RowCounts()
 
 
 def test_step_checks_for_a_stop_each_time():
     stop = threading.Event()
-    job = Rows(*range(100)).job(Table(), should_stop=stop.is_set)
+    job = FakeRows(*range(100)).job(FakeTable(), should_stop=stop.is_set)
     assert isinstance(job.step(), Batch)
     assert isinstance(job.step(), Batch)
     stop.set()
@@ -62,7 +62,7 @@ def test_step_checks_for_a_stop_each_time():
 def test_step_stops_within_a_stretch_of_rejects(how):
     """A chunk of nothing but rejects has no request to wait for, and so no other step."""
     clock = Clock()
-    rows = Rows(deadline=10.0)
+    rows = FakeRows(deadline=10.0)
     fed = []
 
     def feed(room: int) -> bool:
@@ -77,7 +77,7 @@ def test_step_stops_within_a_stretch_of_rejects(how):
         feed,
         rows.items,
         rows.body,
-        Table(),
+        FakeTable(),
         should_stop=lambda: how == "asked" and len(fed) == 10,
         clock=clock,
         sleep=clock.sleep,
@@ -86,7 +86,7 @@ def test_step_stops_within_a_stretch_of_rejects(how):
     assert len(fed) == 10
 
 
-def slowly(rows: Rows, seconds: float, most: int, **more: Any) -> Job:
+def slowly(rows: FakeRows, seconds: float, most: int, **more: Any) -> Job:
     """Each feed takes so long, and brings so many rows at most."""
     clock = Clock()
 
@@ -99,7 +99,7 @@ def slowly(rows: Rows, seconds: float, most: int, **more: Any) -> Job:
         feed,
         rows.items,
         rows.body,
-        Table(),
+        FakeTable(),
         clock=clock,
         sleep=clock.sleep,
         **more,
@@ -107,7 +107,7 @@ def slowly(rows: Rows, seconds: float, most: int, **more: Any) -> Job:
 
 
 def test_step_sends_one_request_when_reading_took_all_the_time():
-    rows = Rows(*range(100), deadline=10.0)
+    rows = FakeRows(*range(100), deadline=10.0)
     job = slowly(rows, 11.0, 3)
     batch = job.step()
     assert batch == Batch(0, (0, 1, 2))
@@ -119,7 +119,7 @@ def test_step_sends_one_request_when_reading_took_all_the_time():
 
 def test_step_checks_the_deadline_after_feeding():
     # Reading takes time as well: a deadline that passes meanwhile counts.
-    rows = Rows(*range(100), deadline=10.0)
+    rows = FakeRows(*range(100), deadline=10.0)
     job = slowly(rows, 6.0, 25)
     batch = job.step()
     assert batch == Batch(0, tuple(range(25)))
@@ -129,14 +129,14 @@ def test_step_checks_the_deadline_after_feeding():
 
 
 def test_step_sends_nothing_late_when_stopped():
-    rows = Rows(*range(100), deadline=10.0)
+    rows = FakeRows(*range(100), deadline=10.0)
     job = slowly(rows, 11.0, 3, should_stop=lambda: bool(rows.told))
     assert job.step() == Finished()
     assert (rows.told, rows.counts) == (3, RowCounts())
 
 
 def test_step_sends_nothing_late_beyond_the_budget():
-    rows = Rows(*range(100), deadline=10.0, max_wcu=0.001)
+    rows = FakeRows(*range(100), deadline=10.0, max_wcu=0.001)
     job = slowly(rows, 11.0, 3)
     rows.scheduler._pacing.send(1000.0, 0.0)
     assert job.step() == Finished()
@@ -144,14 +144,14 @@ def test_step_sends_nothing_late_beyond_the_budget():
 
 
 def test_step_sends_a_full_request_before_feeding_more():
-    rows = Rows(*range(200))
+    rows = FakeRows(*range(200))
     job = slowly(rows, 1.0, 30)
     assert job.step() == Batch(0, tuple(range(25)))
     assert rows.told == 30
 
 
 def test_step_feeds_until_a_request_is_full():
-    rows = Rows(*range(200))
+    rows = FakeRows(*range(200))
     job = slowly(rows, 1.0, 10)
     assert job.step() == Batch(0, tuple(range(25)))
     assert rows.told == 30
@@ -161,15 +161,15 @@ def test_step_raises_an_error_of_the_source():
     def feed(_room: int) -> bool:
         raise OSError("gone")
 
-    rows = Rows("a")
-    job = Job(rows.scheduler, feed, rows.items, rows.body, Table())
+    rows = FakeRows("a")
+    job = Job(rows.scheduler, feed, rows.items, rows.body, FakeTable())
     with pytest.raises(OSError, match="gone"):
         job.step()
 
 
 def test_job_uses_real_time_by_default():
-    rows = Rows()
-    job = Job(rows.scheduler, rows.feed, rows.items, rows.body, Table())
+    rows = FakeRows()
+    job = Job(rows.scheduler, rows.feed, rows.items, rows.body, FakeTable())
     first = job.clock()
     job.sleep(0)
     assert job.clock() >= first

@@ -13,17 +13,17 @@ from ddbload.write.scheduler.messages import (
     Unsure,
     Wait,
 )
-from tests.unit.write.manual_driver import ByHand, object_keys
+from tests.unit.write.manual_driver import ManualDriver, object_keys
 
 
-def after(answer: Answer, rows: int = 10) -> ByHand:
+def after(answer: Answer, rows: int = 10) -> ManualDriver:
     """One that has sent so many rows, got this answer, and knows 25 more rows."""
-    by_hand = ByHand()
-    by_hand.offer(*object_keys(rows))
-    batch = by_hand.batch()
-    by_hand.offer(*object_keys(25))
-    by_hand.answer(batch, answer)
-    return by_hand
+    driver = ManualDriver()
+    driver.offer(*object_keys(rows))
+    batch = driver.batch()
+    driver.offer(*object_keys(25))
+    driver.answer(batch, answer)
+    return driver
 
 
 @pytest.mark.parametrize(
@@ -35,18 +35,18 @@ def after(answer: Answer, rows: int = 10) -> ByHand:
     ],
 )
 def test_all_requests_wait_after_a_failed_request(answer):
-    by_hand = after(answer)
-    step = by_hand.step()
+    driver = after(answer)
+    step = driver.step()
     assert isinstance(step, Wait)
     assert step.until is not None
-    assert by_hand.wait() <= 0.1
-    assert isinstance(by_hand.step(), Batch)
+    assert driver.wait() <= 0.1
+    assert isinstance(driver.step(), Batch)
 
 
 @pytest.mark.parametrize("answer", [Accepted(), Accepted(range(9)), Accepted([9])])
 def test_other_rows_do_not_wait_when_some_are_returned(answer):
-    by_hand = after(answer)
-    batch = by_hand.step()
+    driver = after(answer)
+    batch = driver.step()
     assert isinstance(batch, Batch)
     assert batch.handles == tuple(range(10, 35))
 
@@ -59,15 +59,15 @@ def longest_wait(answers: list[Answer]) -> float:
     """How long it waits, at most, after these answers to one request after the other."""
     longest = 0.0
     for seed in range(200):
-        by_hand = ByHand(seed=seed)
+        driver = ManualDriver(seed=seed)
         for answer in answers:
-            by_hand.offer(*object_keys(4))
-            by_hand.answer(by_hand.batch(), answer)
-        start = by_hand.now
-        by_hand.offer(object())
-        while not isinstance(by_hand.step(), Batch):
-            by_hand.wait()
-        longest = max(longest, by_hand.now - start)
+            driver.offer(*object_keys(4))
+            driver.answer(driver.batch(), answer)
+        start = driver.now
+        driver.offer(object())
+        while not isinstance(driver.step(), Batch):
+            driver.wait()
+        longest = max(longest, driver.now - start)
     return longest
 
 

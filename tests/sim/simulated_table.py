@@ -1,9 +1,9 @@
-"""A table's capacity as DynamoDB's manual describes it, in virtual time.
+"""A table's write capacity as the DynamoDB developer guide describes it, in virtual time.
 
-Partitions are told apart by the hash of the partition key and give 1,000 write units a second
-each. Up to 300 seconds of what is not used are kept for later, by each partition and by the
-table. A partition that has been hot for minutes is split. On demand a table takes twice its
-earlier peak, once that lies half an hour back; a provisioned table takes what is provisioned.
+The hash of a partition key selects a partition, and each partition takes 1,000 write units a
+second. Partitions and tables save up to 300 seconds of unused capacity as burst capacity. A
+partition that stays hot for minutes is split. An on-demand table takes twice its peak of more than
+30 minutes ago; a provisioned table takes its provisioned units.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 PARTITION_WCU = 1000.0
 BURST_SECONDS = 300.0
 HOT_SHARE = 0.9
-"""A partition is hot in a minute in which it used so much of its own rate."""
+"""Share of a partition's rate that makes it hot when used for a minute."""
 SPLIT_AFTER_MINUTES = 3
 DOUBLE_AFTER_MINUTES = 30
 _HASHES = 1 << 32
@@ -23,29 +23,29 @@ _HASHES = 1 << 32
 
 @dataclass(frozen=True)
 class Capacity:
-    """What a table is given."""
+    """Capacity settings of a table."""
 
     partitions: int = 4
     on_demand: float = 4000.0
-    """Units a second that a table on demand takes at first."""
+    """Units a second that an on-demand table takes at first."""
     provisioned: float | None = None
-    """Units a second of a provisioned table; None: on demand."""
+    """Units a second of a provisioned table; None for an on-demand table."""
     burst_seconds: float = BURST_SECONDS
     saved: float = 1.0
-    """The share of the burst that has been saved up when the run begins."""
+    """Share of the burst capacity that is saved up when the run begins."""
     splits: bool = True
     index_units: int = 0
-    """Indexes that each row's write is billed to once more."""
+    """Indexes; each adds the units of a row's write once more."""
 
 
-class Bucket:
-    """Units that flow in at a rate and are kept for so many seconds."""
+class CapacityBucket:
+    """Units that are refilled at a rate, up to the burst capacity of some seconds."""
 
     __slots__ = ("at", "ceiling", "rate", "units")
 
     def __init__(self, rate: float, burst_seconds: float, saved: float, now: float) -> None:
         self.rate = rate
-        # Less than a second's worth would refuse a burst that no real table refuses.
+        # At least one second: no real table returns the first requests of a second.
         self.ceiling = rate * max(1.0, burst_seconds)
         self.units = self.ceiling * saved
         self.at = now
@@ -57,18 +57,18 @@ class Bucket:
 
 @dataclass
 class Partition:
-    """A range of hashes: from `start` up to the next partition's."""
+    """Range of key hashes, from `start` to the start of the next partition."""
 
     start: int
-    bucket: Bucket
+    bucket: CapacityBucket
     used: float = 0.0
-    """In this minute."""
+    """Units written in the current minute."""
     hot_minutes: int = 0
 
 
 @dataclass
 class Usage:
-    """What became of units, by whole seconds of virtual time."""
+    """Accepted and returned units, by second of virtual time."""
 
     accepted: list[float] = field(default_factory=list)
     returned: list[float] = field(default_factory=list)
@@ -81,8 +81,8 @@ class Usage:
         self.returned[second] += returned
 
 
-class Table:
-    """Says which rows of a request there is capacity for. Time must not run backwards."""
+class SimulatedTable:
+    """Decides which rows of a request there is capacity for. Calls must be in order of time."""
 
     def __init__(self, capacity: Capacity | None = None, salt: int = 0) -> None:
         self.capacity = capacity = capacity or Capacity()
@@ -95,43 +95,43 @@ class Table:
         self.total = self._bucket(capacity.provisioned or capacity.on_demand)
         self._minute = 0
         self._minutes: list[float] = []
-        self._of: dict[int, Partition] = {}
+        self._partition_by_key: dict[int, Partition] = {}
 
     def take(self, partition_keys: Sequence[int], units: Sequence[int], now: float) -> list[int]:
-        """The places of the rows that there is no capacity for. The others have used theirs."""
+        """Consume capacity for rows; return the indexes of the rows that there is none for."""
         if now >= (self._minute + 1) * 60.0:
-            self._minute_passed(now)
+            self._end_minute(now)
         times = 1 + self.capacity.index_units
-        total, of = self.total, self._of
+        total, partitions = self.total, self._partition_by_key
         total.fill(now)
         returned: list[int] = []
         accepted = refused = 0
-        for place, key in enumerate(partition_keys):
-            partition = of.get(key) or self.partition_of(key)
+        for index, key in enumerate(partition_keys):
+            partition = partitions.get(key) or self.partition_of(key)
             bucket = partition.bucket
             if bucket.at != now:
                 bucket.fill(now)
-            row = units[place] * times
-            # DynamoDB looks whether there is any capacity left, not whether there is enough.
+            row = units[index] * times
+            # DynamoDB checks that any capacity is left, not that it suffices for the row.
             if bucket.units > 0 and total.units > 0:
                 bucket.units -= row
                 total.units -= row
                 partition.used += row
                 accepted += row
             else:
-                returned.append(place)
+                returned.append(index)
                 refused += row
         self.usage.add(int(now), accepted, refused)
         return returned
 
     def partition_of(self, key: int) -> Partition:
-        place = self._hash(key)
-        found = bisect.bisect_right(self.partitions, place, key=lambda each: each.start) - 1
-        self._of[key] = self.partitions[found]
+        key_hash = self._hash(key)
+        found = bisect.bisect_right(self.partitions, key_hash, key=lambda each: each.start) - 1
+        self._partition_by_key[key] = self.partitions[found]
         return self.partitions[found]
 
     def lacks_for_key(self, key: int) -> bool:
-        """Whether it is the key's partition that is used up, and not the table."""
+        """Return whether the key's partition has no capacity left although the table has."""
         return self.partition_of(key).bucket.units <= 0 < self.total.units
 
     def _hash(self, key: int) -> int:
@@ -140,10 +140,10 @@ class Table:
         mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & 0xFFFFFFFFFFFFFFFF
         return (mixed ^ mixed >> 31) >> 32
 
-    def _bucket(self, rate: float, now: float = 0.0) -> Bucket:
-        return Bucket(rate, self.capacity.burst_seconds, self.capacity.saved, now)
+    def _bucket(self, rate: float, now: float = 0.0) -> CapacityBucket:
+        return CapacityBucket(rate, self.capacity.burst_seconds, self.capacity.saved, now)
 
-    def _minute_passed(self, now: float) -> None:
+    def _end_minute(self, now: float) -> None:
         passed = int(now // 60.0) - self._minute
         self._minute += passed
         self._minutes.append(sum(partition.used for partition in self.partitions) / 60.0)
@@ -158,16 +158,16 @@ class Table:
             self._double(now)
 
     def _split(self, partition: Partition, now: float) -> None:
-        place = self.partitions.index(partition)
+        index = self.partitions.index(partition)
         ends = [each.start for each in self.partitions[1:]] + [_HASHES]
-        middle = (partition.start + ends[place]) // 2
+        middle = (partition.start + ends[index]) // 2
         bucket = partition.bucket
         bucket.fill(now)
-        half = Bucket(PARTITION_WCU, self.capacity.burst_seconds, 0.0, now)
+        half = CapacityBucket(PARTITION_WCU, self.capacity.burst_seconds, 0.0, now)
         half.units = bucket.units = bucket.units / 2
-        self.partitions.insert(place + 1, Partition(middle, half))
+        self.partitions.insert(index + 1, Partition(middle, half))
         partition.hot_minutes = 0
-        self._of.clear()
+        self._partition_by_key.clear()
 
     def _double(self, now: float) -> None:
         before = self._minutes[: max(0, len(self._minutes) - DOUBLE_AFTER_MINUTES)]

@@ -1,4 +1,4 @@
-"""What one seed means: rows, a table, a network, and what goes wrong."""
+"""Scenarios of the import simulation: rows, a table, a network, and faults, from one seed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 import random
 from dataclasses import dataclass
 
-from tests.sim.table import Capacity
+from tests.sim.simulated_table import Capacity
 
-WORDS = (
+THROTTLE_CODES = (
     "BandwidthLimitExceeded",
     "ProvisionedThroughputExceeded",
     "ProvisionedThroughputExceededException",
@@ -25,9 +25,9 @@ FAULTS = (
     "hot_key",
     "all_returned",
     "some_returned",
-    # Written, and returned as if it were not.
+    # Written, but returned as unprocessed.
     "returned_and_written",
-    # No capacity said, or nonsense of it.
+    # Written, with missing or wrong ConsumedCapacity.
     "uncounted",
     "server_error",
     "server_error_and_written",
@@ -35,7 +35,7 @@ FAULTS = (
     "reset_after",
     "time_out",
     "time_out_and_written",
-    # No answer, and it is written seconds later.
+    # No answer; written seconds later.
     "late",
     "truncated",
     "garbage",
@@ -44,43 +44,42 @@ FAULTS = (
     "skewed_clock",
 )
 ENDINGS = ("killed", "killed_before_its_segment", "doubled", "zombie", "deadline")
-"""What may become of an invocation. A zombie's request arrives after its end."""
-LANDS = {
+"""Events of an invocation. A zombie request arrives after the end of its invocation."""
+WRITTEN_WITHOUT_ANSWER = {
     "server_error_and_written",
     "reset_after",
     "time_out_and_written",
     "truncated",
     "garbage",
 }
-"""Without a word of it."""
 CREDENTIALS = {"expired_credentials", "skewed_clock"}
-"""Refused; the request that comes next is signed anew."""
-SLOW = {"time_out", "time_out_and_written", "late", "slow_drip"}
-TIME_OUT = 3.0
+"""Refused requests; the next request is signed with new credentials."""
+SLOW_FAULTS = {"time_out", "time_out_and_written", "late", "slow_drip"}
+TIMEOUT_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
-class World:
-    """Everything that a seed settles."""
+class Scenario:
+    """Everything that a seed determines."""
 
     seed: int
     rows: int
     keys: int
-    """Rows take their keys from so many; 0: each row has a key of its own."""
+    """Number of different keys; 0 gives each row a different key."""
     rows_of_key: int
-    """Rows of one partition key."""
+    """Keys with the same partition key."""
     heavy: float
-    """The share of rows of more than one write unit."""
+    """Share of rows of more than one write unit."""
     invalid: float
-    """The share of rows that the table refuses."""
+    """Share of rows that the table refuses."""
     rejects: float
-    """The share of rows that are rejected before they are sent."""
-    odd: float
-    """The share of rows that are offered one by one."""
+    """Share of rows that are rejected before they are sent."""
+    offered_singly: float
+    """Share of rows that are offered one by one."""
     faults: tuple[str, ...]
     fault_rate: float
-    storm_ends: float
-    """From then on nothing goes wrong any more."""
+    faults_end: float
+    """Second from which on there are no faults."""
     latency: float
     capacity: Capacity
     max_wcu: float | None
@@ -88,17 +87,17 @@ class World:
     batch_rows: int
     ahead: int
     invocation_seconds: float
-    """An invocation's deadline, counted from its start."""
+    """Seconds from the start of an invocation to its deadline."""
     crashes: float
-    """How likely an invocation of the storm is killed."""
+    """Probability that an invocation is killed, before `faults_end`."""
     doubled: float
-    """How likely an invocation of the storm runs twice at a time."""
+    """Probability that an invocation runs twice at the same time, before `faults_end`."""
     mode: str
-    """`put`, or one in which each row is a request with a condition: `last-wins`, `insert`."""
+    """Write mode: `put`, or `last-wins` or `insert`, which send each row with a condition."""
 
 
-def world_of(seed: int) -> World:
-    """The world of a seed: the same one always."""
+def scenario_for(seed: int) -> Scenario:
+    """Make the scenario of a seed, always the same one."""
     rng = random.Random(seed)
     pick = rng.choice
     rows = pick((0, 1, 30, 80, 80, 150, 300))
@@ -111,7 +110,7 @@ def world_of(seed: int) -> World:
         saved=pick((0.0, 1.0)),
         index_units=pick((0, 0, 2)),
     )
-    return World(
+    return Scenario(
         seed=seed,
         rows=rows,
         keys=pick((0, 0, 0, 1, 3, 10, 40)),
@@ -119,10 +118,10 @@ def world_of(seed: int) -> World:
         heavy=pick((0.0, 0.0, 0.2)),
         invalid=pick((0.0, 0.0, 0.02, 0.3)),
         rejects=pick((0.0, 0.0, 0.1)),
-        odd=pick((0.0, 0.0, 0.2, 1.0)),
+        offered_singly=pick((0.0, 0.0, 0.2, 1.0)),
         faults=tuple(rng.sample(FAULTS, rng.randrange(1, 7))),
         fault_rate=pick((0.0, 0.05, 0.3, 0.6, 1.0)),
-        storm_ends=pick((0.5, 5.0, 30.0)),
+        faults_end=pick((0.5, 5.0, 30.0)),
         latency=pick((0.001, 0.02, 0.2)),
         capacity=capacity,
         max_wcu=pick((None, None, 20.0, 500.0)),

@@ -38,7 +38,7 @@ FAULTS = (
 
 
 @dataclass(frozen=True)
-class World:
+class Scenario:
     """What rows there are, and what the table does to them."""
 
     seed: int = 0
@@ -74,19 +74,19 @@ class Row:
     rejected: bool
 
 
-class Simulation:
+class SchedulerSimulation:
     """One run. What went against the scheduler's laws is in `breaches`."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._rng = rng = random.Random(world.seed)
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._rng = rng = random.Random(scenario.seed)
         self.source = [
             Row(
-                key=rng.randrange(world.keys) if world.keys else place,
-                valid=rng.random() >= world.invalid,
-                rejected=rng.random() < world.rejects,
+                key=rng.randrange(scenario.keys) if scenario.keys else place,
+                valid=rng.random() >= scenario.invalid,
+                rejected=rng.random() < scenario.rejects,
             )
-            for place in range(world.rows)
+            for place in range(scenario.rows)
         ]
         self.table: dict[int, int] = {}
         """The row that each key holds."""
@@ -99,11 +99,11 @@ class Simulation:
         self.answers_since = 0
         """Since the table recovered."""
         self.scheduler = Scheduler(
-            concurrency=world.concurrency,
-            deadline=world.deadline,
+            concurrency=scenario.concurrency,
+            deadline=scenario.deadline,
             rng=rng,
-            pacing=Pacing(rng, world.max_wcu),
-            batch_rows=world.batch_rows,
+            pacing=Pacing(rng, scenario.max_wcu),
+            batch_rows=scenario.batch_rows,
             on_release=self.released.extend,
         )
         self._told = 0
@@ -111,14 +111,14 @@ class Simulation:
         self._sent: defaultdict[int, set[int]] = defaultdict(set)
         self._landing: list[tuple[float, tuple[int, ...]]] = []
 
-    def run(self) -> Simulation:
+    def run(self) -> SchedulerSimulation:
         """Run it to its end. Raises AssertionError where it does not come to one."""
         with (
-            mock.patch.object(limits, "MAX_BATCH_ROWS", self._world.batch_rows),
-            mock.patch.object(Scheduler, "MAX_AHEAD", self._world.ahead),
+            mock.patch.object(limits, "MAX_BATCH_ROWS", self._scenario.batch_rows),
+            mock.patch.object(Scheduler, "MAX_AHEAD", self._scenario.ahead),
         ):
             for _ in range(MAX_STEPS):
-                self._feed(self._rng.choice((0, 1, 3, self._world.rows)))
+                self._feed(self._rng.choice((0, 1, 3, self._scenario.rows)))
                 if self._flights and self._rng.random() < 0.2:
                     self._answer_one()
                 step = self.scheduler.next(self.now)
@@ -144,20 +144,20 @@ class Simulation:
 
     @property
     def recovered(self) -> bool:
-        return self.answers >= self._world.recovers_after or not self._world.faults
+        return self.answers >= self._scenario.recovers_after or not self._scenario.faults
 
     def _feed(self, most: int) -> None:
         count = min(most, self.scheduler.room(), len(self.source) - self._told)
         first = self.scheduler.reserve_handles(count)
         assert first == self._told
         self._told += count
-        if self.scheduler.outcomes.ahead > self._world.ahead:
+        if self.scheduler.outcomes.ahead > self._scenario.ahead:
             self.breaches.append("more rows are known than may be")
         together: list[int] = []
         for handle in range(first, self._told):
             if self.source[handle].rejected:
                 self.scheduler.reject(handle)
-            elif self._rng.random() < self._world.odd:
+            elif self._rng.random() < self._scenario.odd:
                 self._offer(together)
                 self.scheduler.offer(handle, self.source[handle].key, 100, 100)
                 together = []
@@ -183,10 +183,10 @@ class Simulation:
             self.breaches.append(f"{batch} holds a key twice")
         if under_way & set(keys):
             self.breaches.append(f"{batch} holds a key that is under way")
-        if not 0 < len(keys) <= self._world.batch_rows:
+        if not 0 < len(keys) <= self._scenario.batch_rows:
             self.breaches.append(f"{batch} has a wrong size")
         # Where nothing went before it, one may.
-        if self.now >= self._world.deadline and any(self._sent.values()):
+        if self.now >= self._scenario.deadline and any(self._sent.values()):
             self.breaches.append(f"{batch} goes after the deadline")
         for handle, key in zip(batch.handles, keys, strict=True):
             later = {other for other in self._sent[key] if other > handle}
@@ -197,7 +197,7 @@ class Simulation:
             self._sent[key].add(handle)
         arrival = self.now + self._rng.uniform(0, MAX_LATENCY)
         self._flights[batch.number] = (arrival, batch)
-        if len(self._flights) > self._world.concurrency:
+        if len(self._flights) > self._scenario.concurrency:
             self.breaches.append("too many requests are under way")
 
     def _wait(self, step: Wait) -> None:
@@ -227,15 +227,15 @@ class Simulation:
         else:
             self.recovered_at = self.now
         self.answers += 1
-        if self.answers == self._world.stops_after:
+        if self.answers == self._scenario.stops_after:
             self.scheduler.stop()
         self.scheduler.answered(batch, answer, self.now)
 
     def _answer(self, batch: Batch) -> Answer:
-        world, rng = self._world, self._rng
+        scenario, rng = self._scenario, self._rng
         fault = ""
-        if not self.recovered and rng.random() < world.fault_rate:
-            fault = rng.choice(world.faults)
+        if not self.recovered and rng.random() < scenario.fault_rate:
+            fault = rng.choice(scenario.faults)
         valid = all(self.source[handle].valid for handle in batch.handles)
         if fault == "throttled":
             return Throttled("ThrottlingException")

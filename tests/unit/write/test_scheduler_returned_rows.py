@@ -8,35 +8,35 @@ import pytest
 
 from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Throttled, Unsure, Wait
 from ddbload.write.scheduler.scheduler import STUBBORN_ATTEMPTS
-from tests.unit.write.manual_driver import SMALL, ByHand
+from tests.unit.write.manual_driver import SMALL, ManualDriver
 
 
 def written(bad: str | None, *, concurrency: int, latency: float, seconds: float = 60.0) -> int:
     """How many rows are written in that time, one by one taken back if its key is `bad`."""
-    by_hand = ByHand(concurrency=concurrency)
-    scheduler = by_hand.scheduler
+    driver = ManualDriver(concurrency=concurrency)
+    scheduler = driver.scheduler
     flights: list[tuple[float, Batch]] = []
     count = 0
-    while by_hand.now < seconds:
+    while driver.now < seconds:
         while scheduler.room() > 0:
             first = scheduler.reserve_handles(100)
             handles = range(first, first + 100)
             keys = [f"k{handle}" for handle in handles]
             scheduler.offer_all(handles, keys, None, SMALL)
-        step = scheduler.next(by_hand.now)
+        step = scheduler.next(driver.now)
         if isinstance(step, Batch):
-            flights.append((by_hand.now + latency, step))
+            flights.append((driver.now + latency, step))
             continue
         assert isinstance(step, Wait)
         until = math.inf if step.until is None else step.until
         if flights and flights[0][0] <= until:
-            by_hand.now, batch = flights.pop(0)
+            driver.now, batch = flights.pop(0)
             back = [place for place, handle in enumerate(batch.handles) if f"k{handle}" == bad]
             count += len(batch.handles) - len(back)
             answer: Answer = Accepted(back, 0.0)
-            scheduler.answered(batch, answer, by_hand.now)
+            scheduler.answered(batch, answer, driver.now)
         else:
-            by_hand.now = until
+            driver.now = until
     return count
 
 
@@ -51,26 +51,26 @@ def test_row_that_is_always_returned_slows_no_others(concurrency, latency, bad):
 
 
 def test_requests_back_off_when_all_rows_are_always_returned():
-    by_hand = ByHand(concurrency=1)
-    by_hand.offer_all(*range(25))
+    driver = ManualDriver(concurrency=1)
+    driver.offer_all(*range(25))
     for _ in range(STUBBORN_ATTEMPTS + 3):
-        batch = by_hand.batch()
-        by_hand.accept(batch, *batch.handles)
-    start, requests = by_hand.now, 0
-    while by_hand.now < start + 20:
-        batch = by_hand.batch()
-        by_hand.accept(batch, *batch.handles)
+        batch = driver.batch()
+        driver.accept(batch, *batch.handles)
+    start, requests = driver.now, 0
+    while driver.now < start + 20:
+        batch = driver.batch()
+        driver.accept(batch, *batch.handles)
         requests += 1
     assert requests <= 40
 
 
 @pytest.mark.parametrize("answer", [Throttled("ThrottlingException"), Unsure("no answer")])
 def test_requests_back_off_when_always_throttled_or_lost(answer):
-    by_hand = ByHand(concurrency=1)
-    by_hand.offer_all(*range(25))
+    driver = ManualDriver(concurrency=1)
+    driver.offer_all(*range(25))
     requests = 0
-    while by_hand.now < 30:
-        by_hand.answer(by_hand.batch(), answer)
+    while driver.now < 30:
+        driver.answer(driver.batch(), answer)
         requests += 1
     assert requests <= 40
 
@@ -79,21 +79,21 @@ def test_requests_back_off_when_always_throttled_or_lost(answer):
     ("concurrency", "latency", "max_wcu"), [(1, 0.8, 25), (1, 0.4, 50), (4, 2.0, 40)]
 )
 def test_budget_is_used_when_answers_are_slow(concurrency, latency, max_wcu):
-    by_hand = ByHand(concurrency=concurrency, max_wcu=max_wcu)
+    driver = ManualDriver(concurrency=concurrency, max_wcu=max_wcu)
     flights: list[tuple[float, Batch]] = []
     count = 0
-    while by_hand.now < 60:
-        while by_hand.scheduler.room() > 0:
-            by_hand.offer_all(*[object() for _ in range(100)])
-        step = by_hand.step()
+    while driver.now < 60:
+        while driver.scheduler.room() > 0:
+            driver.offer_all(*[object() for _ in range(100)])
+        step = driver.step()
         if isinstance(step, Batch):
-            flights.append((by_hand.now + latency, step))
+            flights.append((driver.now + latency, step))
             continue
         until = math.inf if step.until is None else step.until
         if flights and flights[0][0] <= until:
-            by_hand.now, batch = flights.pop(0)
+            driver.now, batch = flights.pop(0)
             count += len(batch.handles)
-            by_hand.accept(batch)
+            driver.accept(batch)
         else:
-            by_hand.now = until
+            driver.now = until
     assert 0.9 * 60 * max_wcu <= count <= 1.05 * 60 * max_wcu

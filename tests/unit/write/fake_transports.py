@@ -16,7 +16,7 @@ from ddbload.write.requests import ItemOrKey
 from ddbload.write.scheduler.messages import Accepted, Answer
 from ddbload.write.scheduler.scheduler import Scheduler
 
-Says = Callable[[Sequence[ItemOrKey]], Answer]
+Respond = Callable[[Sequence[ItemOrKey]], Answer]
 
 
 class Clock:
@@ -36,16 +36,16 @@ class Clock:
             self.now += seconds
 
 
-class Table:
+class FakeTable:
     """Accepts what is sent, but for what the first calls say, then `otherwise`. Thread-safe."""
 
-    def __init__(self, *says: Says, otherwise: Says = lambda _items: Accepted()) -> None:
+    def __init__(self, *respond: Respond, otherwise: Respond = lambda _items: Accepted()) -> None:
         self.sent: list[list[int]] = []
         self.items: dict[Hashable, int] = {}
         self.most_at_once = 0
         self.at_once = 0
         self.threads: set[int] = set()
-        self._says = list(says)
+        self._says = list(respond)
         self._otherwise = otherwise
         self._lock = threading.Lock()
 
@@ -55,9 +55,9 @@ class Table:
             self.threads.add(threading.get_ident())
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
-            says = self._says.pop(0) if self._says else self._otherwise
+            respond = self._says.pop(0) if self._says else self._otherwise
         try:
-            answer = says(items)
+            answer = respond(items)
         finally:
             with self._lock:
                 self.at_once -= 1
@@ -69,12 +69,12 @@ class Table:
         return answer
 
 
-def at_row(row: int, says: Says) -> Says:
+def at_row(row: int, respond: Respond) -> Respond:
     """What is said to the request with this row; all others are accepted."""
-    return lambda items: says(items) if any(i["row"] == row for i in items) else Accepted()
+    return lambda items: respond(items) if any(i["row"] == row for i in items) else Accepted()
 
 
-class Rows:
+class FakeRows:
     """A source of rows with these keys, and the scheduler that is told of them."""
 
     def __init__(
@@ -114,7 +114,7 @@ class Rows:
     def items(self, handles: Sequence[int]) -> list[dict[str, Any]]:
         return [{"key": self.keys[handle], "row": handle} for handle in handles]
 
-    def job(self, table: Table, **more: Any) -> Job:
+    def job(self, table: FakeTable, **more: Any) -> Job:
         clock = Clock()
         given = {"clock": clock, "sleep": clock.sleep} | more
         return Job(self.scheduler, self.feed, self.items, self.body, table, **given)

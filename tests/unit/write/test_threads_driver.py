@@ -8,7 +8,7 @@ import pytest
 
 from ddbload.write.drivers.blocking import ThreadsDriver
 from ddbload.write.scheduler.messages import Accepted
-from tests.unit.write.transports import Rows, Table
+from tests.unit.write.fake_transports import FakeRows, FakeTable
 
 PATIENCE = 30.0
 """Seconds; reached only by a test that fails."""
@@ -28,21 +28,21 @@ def test_threads_driver_sends_requests_concurrently(driver):
         barrier.wait(PATIENCE)
         return Accepted()
 
-    rows, table = Rows(*range(400)), Table(*[meet] * 16)
+    rows, table = FakeRows(*range(400)), FakeTable(*[meet] * 16)
     driver.run(rows.job(table))
     assert table.most_at_once == 4
     assert len(table.threads) == 4
 
 
 def test_threads_driver_respects_the_concurrency(driver):
-    rows, table = Rows(*range(2000), concurrency=2), Table()
+    rows, table = FakeRows(*range(2000), concurrency=2), FakeTable()
     driver.run(rows.job(table))
     assert table.most_at_once <= 2
 
 
 def test_scheduler_runs_only_in_the_thread_of_the_caller(driver):
     caller = threading.get_ident()
-    rows, table = Rows(*range(2000)), Table()
+    rows, table = FakeRows(*range(2000)), FakeTable()
     asked: set[int] = set()
     job = rows.job(table, should_stop=lambda: bool(asked.add(threading.get_ident())))
     driver.run(job)
@@ -61,8 +61,8 @@ def test_slow_answer_does_not_delay_other_requests(driver):
         others.set()
         return Accepted()
 
-    rows = Rows(*range(500))
-    table = Table(slow, *[lambda _items: Accepted()] * 18, last)
+    rows = FakeRows(*range(500))
+    table = FakeTable(slow, *[lambda _items: Accepted()] * 18, last)
     driver.run(rows.job(table))
     assert len(table.items) == 500
 
@@ -79,8 +79,8 @@ def test_key_waits_only_for_the_answer_to_its_earlier_row(driver):
         return Accepted()
 
     # A first row of each key goes in the first request, while the second ones wait.
-    rows = Rows(*range(25), *range(25), *range(100, 125))
-    table = Table(slow, other)
+    rows = FakeRows(*range(25), *range(25), *range(100, 125))
+    table = FakeTable(slow, other)
     feed = rows.feed
     job = rows.job(table)
     object.__setattr__(job, "feed", lambda _room: feed(25))
@@ -101,9 +101,9 @@ def test_exception_is_raised_after_requests_in_flight_end(driver, where):
         failed.set()
         raise ValueError(where)
 
-    rows = Rows(*range(1000))
-    says = [slow, slow, fail if where == "transport" else slow]
-    table = Table(*says)
+    rows = FakeRows(*range(1000))
+    respond = [slow, slow, fail if where == "transport" else slow]
+    table = FakeTable(*respond)
     job = rows.job(
         table, should_stop=lambda: where == "source" and table.at_once >= 2 and fail() is None
     )
@@ -117,7 +117,7 @@ def test_exception_is_raised_after_requests_in_flight_end(driver, where):
 def test_close_ends_the_threads():
     before = set(threading.enumerate())
     driver = ThreadsDriver(3)
-    driver.run(Rows(*range(500)).job(Table()))
+    driver.run(FakeRows(*range(500)).job(FakeTable()))
     driver.close()
     assert set(threading.enumerate()) <= before
 
@@ -126,4 +126,4 @@ def test_run_raises_after_close():
     driver = ThreadsDriver(3)
     driver.close()
     with pytest.raises(RuntimeError):
-        driver.run(Rows("a").job(Table()))
+        driver.run(FakeRows("a").job(FakeTable()))

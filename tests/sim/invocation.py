@@ -1,4 +1,4 @@
-"""One invocation: a scheduler, what it has under way, and the laws that it must keep."""
+"""One simulated invocation: its scheduler, its requests in flight, and the laws it must keep."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, Wait
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from ddbload.write.scheduler.scheduler import Scheduler
-from tests.sim.world import World
+from tests.sim.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row as the source has it."""
+    """A row of the source."""
 
     key: tuple[int, int]
     units: int
@@ -27,16 +27,16 @@ class Row:
 
 
 class BreachError(AssertionError):
-    """A law that does not hold."""
+    """A broken law of the scheduler or of the import."""
 
 
-class Worker:
-    """Handles are counted from `first`, the row that its cursor is at."""
+class Invocation:
+    """An invocation that begins at the row `first`, whose handle is 0."""
 
     def __init__(
         self,
         number: int,
-        world: World,
+        scenario: Scenario,
         source: Sequence[Row],
         first: int,
         now: float,
@@ -45,35 +45,35 @@ class Worker:
         self.number = number
         self.first = first
         self.released: list[int] = []
-        rng = random.Random(world.seed * 1000 + number)
+        rng = random.Random(scenario.seed * 1000 + number)
         self._rng = rng
-        self._world = world
+        self._scenario = scenario
         self._source = source
         self._deadline = now + seconds
         self.scheduler = Scheduler(
-            concurrency=world.concurrency,
+            concurrency=scenario.concurrency,
             deadline=self._deadline,
             rng=rng,
-            pacing=Pacing(rng, world.max_wcu, now),
-            batch_rows=world.batch_rows if world.mode == "put" else 1,
-            first_wins=world.mode == "insert",
+            pacing=Pacing(rng, scenario.max_wcu, now),
+            batch_rows=scenario.batch_rows if scenario.mode == "put" else 1,
+            first_wins=scenario.mode == "insert",
             on_release=self.released.extend,
         )
-        self.flights: dict[int, Batch] = {}
+        self.in_flight: dict[int, Batch] = {}
         self.written: set[int] = set()
-        """Handles that an answer called written."""
-        self.passed_over: dict[int, RowOutcome] = {}
-        """Those of which a condition did not hold."""
-        self._under_way: set[tuple[int, int]] = set()
+        """Handles of rows that an answer reported as written."""
+        self.condition_failed: dict[int, RowOutcome] = {}
+        """Outcomes of rows whose condition failed, by handle."""
+        self._keys_in_flight: set[tuple[int, int]] = set()
         self._sent: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-        self._told = 0
+        self._offered = 0
 
     def row(self, handle: int) -> Row:
         return self._source[self.first + handle]
 
     @property
     def cursor(self) -> int:
-        """The first row that is not settled."""
+        """Number of the first unsettled row."""
         return self.first + self.scheduler.outcomes.frontier
 
     @property
@@ -81,42 +81,42 @@ class Worker:
         return self.scheduler.outcomes.counts
 
     def step(self, now: float) -> Batch | Wait | Finished:
-        """What the scheduler says, after it was told of some rows."""
-        self._feed(self._rng.choice((0, 1, 3, self._world.rows)))
+        """Offer some rows, and return the scheduler's next step."""
+        self._feed(self._rng.choice((0, 1, 3, self._scenario.rows)))
         step = self.scheduler.next(now)
-        while step == Wait(None) and not self.flights:
-            if not self.scheduler.room() or self._told == self._left:
-                raise BreachError("it waits for nothing")
+        while step == Wait(None) and not self.in_flight:
+            if not self.scheduler.room() or self._offered == self._left:
+                raise BreachError("the scheduler waits for nothing")
             self._feed(1)
             step = self.scheduler.next(now)
         if isinstance(step, Batch):
             self._check(step, now)
         elif isinstance(step, Wait) and step.until is not None and step.until <= now:
-            raise BreachError("it waits for a time that has passed")
+            raise BreachError("the scheduler waits for a time that has passed")
         return step
 
     def answered(self, batch: Batch, answer: Answer, now: float) -> None:
-        del self.flights[batch.number]
-        self._under_way.difference_update(self.row(handle).key for handle in batch.handles)
+        del self.in_flight[batch.number]
+        self._keys_in_flight.difference_update(self.row(handle).key for handle in batch.handles)
         if isinstance(answer, Accepted):
-            returned = {batch.handles[place] for place in answer.unprocessed}
+            returned = {batch.handles[index] for index in answer.unprocessed}
             taken = set(batch.handles) - returned
             if answer.outcome is RowOutcome.WRITTEN:
                 self.written.update(taken)
             else:
-                self.passed_over.update(dict.fromkeys(taken, answer.outcome))
+                self.condition_failed.update(dict.fromkeys(taken, answer.outcome))
         self.scheduler.answered(batch, answer, now)
 
     def check_counts(self, landed: set[int]) -> None:
-        """Every row before the cursor is settled, once, and as the answers said."""
-        if self.flights:
-            raise BreachError("it is finished, and requests are under way")
+        """Check that each row before the cursor was settled once, as its answer reported."""
+        if self.in_flight:
+            raise BreachError("the scheduler finished with requests in flight")
         scheduler = self.scheduler
         before = range(scheduler.outcomes.frontier)
         counts = self.counts
         rejected = sum(self.row(row).rejected or row in scheduler.refused for row in before)
         written = [row for row in before if row in self.written]
-        skipped = sum(self.passed_over.get(row) is RowOutcome.SKIPPED for row in before)
+        skipped = sum(self.condition_failed.get(row) is RowOutcome.SKIPPED for row in before)
         superseded = len(before) - rejected - len(written) - skipped
         expected = RowCounts(
             read=len(before),
@@ -130,8 +130,8 @@ class Worker:
         if any(self.first + row not in landed for row in written):
             raise BreachError("a row counts as written that never landed")
         if any(self.row(row).valid for row in scheduler.refused):
-            raise BreachError("a good row counts as refused")
-        taken = self.written | self.passed_over.keys()
+            raise BreachError("a valid row counts as refused")
+        taken = self.written | self.condition_failed.keys()
         last = {self.row(row).key: row for row in sorted(taken)}
         for row in before:
             settled = self.row(row).rejected or row in scheduler.refused or row in taken
@@ -146,24 +146,24 @@ class Worker:
 
     def _feed(self, most: int) -> None:
         scheduler = self.scheduler
-        count = min(most, scheduler.room(), self._left - self._told)
+        count = min(most, scheduler.room(), self._left - self._offered)
         first = scheduler.reserve_handles(count)
-        self._told += count
-        if scheduler.outcomes.ahead > self._world.ahead:
-            raise BreachError("more rows are known than may be")
-        together: list[int] = []
-        for handle in range(first, self._told):
+        self._offered += count
+        if scheduler.outcomes.ahead > self._scenario.ahead:
+            raise BreachError("too many rows beyond the frontier")
+        group: list[int] = []
+        for handle in range(first, self._offered):
             row = self.row(handle)
             if row.rejected:
                 scheduler.reject(handle)
-            elif self._rng.random() < self._world.odd:
-                self._offer(together)
+            elif self._rng.random() < self._scenario.offered_singly:
+                self._offer(group)
                 scheduler.offer(handle, row.key, 1024 * row.units, 100)
-                together = []
+                group = []
             else:
-                together.append(handle)
-        self._offer(together)
-        if self._told == self._left:
+                group.append(handle)
+        self._offer(group)
+        if self._offered == self._left:
             scheduler.close()
 
     def _offer(self, handles: list[int]) -> None:
@@ -178,27 +178,28 @@ class Worker:
         keys = [self.row(handle).key for handle in batch.handles]
         if len(set(keys)) < len(keys):
             raise BreachError(f"{batch} holds a key twice")
-        if not self._under_way.isdisjoint(keys):
-            raise BreachError(f"{batch} holds a key that is under way")
-        if not 0 < len(keys) <= self._world.batch_rows:
+        if not self._keys_in_flight.isdisjoint(keys):
+            raise BreachError(f"{batch} holds a key that is in flight")
+        if not 0 < len(keys) <= self._scenario.batch_rows:
             raise BreachError(f"{batch} has a wrong size")
         if now >= self._deadline:
-            raise BreachError(f"{batch} goes after the deadline")
+            raise BreachError(f"{batch} is sent after the deadline")
         for handle, key in zip(batch.handles, keys, strict=True):
             if (
                 handle in self.written
-                or handle in self.passed_over
+                or handle in self.condition_failed
                 or handle in self.scheduler.refused
             ):
-                raise BreachError(f"{handle} goes again")
+                raise BreachError(f"row {handle} is sent again after its outcome")
             later = [other for other in self._sent[key] if other > handle]
             if not self.scheduler.refused.keys() >= set(later):
-                raise BreachError(f"{handle} goes behind a later row of its key")
+                raise BreachError(f"row {handle} is sent after a later row of its key")
             self._sent[key].append(handle)
-        self._under_way.update(keys)
-        self.flights[batch.number] = batch
-        if len(self.flights) > self._world.concurrency:
-            raise BreachError("too many requests are under way")
+        self._keys_in_flight.update(keys)
+        self.in_flight[batch.number] = batch
+        if len(self.in_flight) > self._scenario.concurrency:
+            raise BreachError("too many requests in flight")
 
-    def waits_until(self, step: Wait) -> float:
+    @staticmethod
+    def wait_end(step: Wait) -> float:
         return math.inf if step.until is None else step.until

@@ -1,4 +1,4 @@
-"""What the pacing must reach at the simulated table; `make bench-table` prints the long run."""
+"""Capacity that the pacing must use at the simulated table; see also `make bench-table`."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import random
 
 import pytest
 
-from tests.sim.flow import Flow
-from tests.sim.table import Capacity, Table
-from tests.sim.writers import Load, Ours, Plain
+from tests.sim.simulated_table import Capacity, SimulatedTable
+from tests.sim.throughput import ThroughputRun
+from tests.sim.writers import Load, PlainBatchWriter, SchedulerWriter
 
 ON_DEMAND = 4000.0
 DRAINED = Capacity(saved=0.0)
-"""Without the burst of its idle time the table is in the state of minute five at once."""
+"""Without saved burst capacity the table is at once in its state of minute five."""
 
 
-def flow(capacity: Capacity = DRAINED, load: Load | None = None, **given) -> Flow:
+def flow(capacity: Capacity = DRAINED, load: Load | None = None, **given) -> ThroughputRun:
     seed = given.get("seed", 1)
     max_wcu = given.pop("max_wcu", None)
-    writer = given.pop("writer", None) or Ours(16, random.Random(seed), max_wcu)
-    return Flow([writer], Table(capacity, salt=seed), load or Load(), **given)
+    writer = given.pop("writer", None) or SchedulerWriter(16, random.Random(seed), max_wcu)
+    return ThroughputRun([writer], SimulatedTable(capacity, salt=seed), load or Load(), **given)
 
 
-def used(run: Flow, first: int, last: int) -> float:
-    """Units a second, between two seconds."""
+def used(run: ThroughputRun, first: int, last: int) -> float:
+    """Compute the units a second that were used between two seconds."""
     return sum(run.table.usage.accepted[first:last]) / (last - first)
 
 
@@ -36,13 +36,13 @@ def test_sorted_rows_use_the_capacity_and_few_are_returned(seed):
 
 
 def test_plain_writer_has_more_rows_returned():
-    run = flow(writer=Plain(16, random.Random(1))).run(60.0)
+    run = flow(writer=PlainBatchWriter(16, random.Random(1))).run(60.0)
     assert run.total().returned_share > 0.3
 
 
 def test_rate_falls_at_once_when_the_burst_is_used_up():
     run = flow(Capacity(burst_seconds=20.0)).run(120.0)
-    # It is used at twenty times the lasting rate until then.
+    # Until then rows are written at many times the sustained rate.
     assert used(run, 0, 2) >= 9 * ON_DEMAND
     returned = run.table.usage.returned
     assert sum(returned[:12]) <= 25_000
@@ -75,28 +75,28 @@ def test_slowest_table_makes_progress_within_an_invocation(provisioned):
     run = flow(capacity).run(840.0)
     written = sum(run.table.usage.accepted)
     assert written >= 0.8 * 840 * provisioned
-    # What is ahead of the first row that is not written is written again after a deadline.
+    # Rows beyond the frontier are written again after a deadline, so there must be few.
     assert run.writer.scheduler.outcomes.frontier >= written - 500 > 0
 
 
 def test_rate_recovers_within_a_minute_after_an_outage():
-    def refuses(now: float) -> float:
+    def share(now: float) -> float:
         return 1.0 if 60.0 <= now < 70.0 else 0.0
 
-    run = flow(refuses=refuses).run(180.0)
-    assert sum(each.sent for each in run.seen[1:2]) > 0
+    run = flow(returned_share_at=share).run(180.0)
+    assert sum(each.sent for each in run.minutes[1:2]) > 0
     assert used(run, 115, 180) >= 0.9 * ON_DEMAND
     during = [row for row in run.table.usage.accepted[60:70] if row]
     assert len(during) <= 1
 
 
-@pytest.mark.parametrize("tells", [True, False])
-def test_hot_key_does_not_slow_other_keys(tells):
+@pytest.mark.parametrize("names_key_ranges", [True, False])
+def test_hot_key_does_not_slow_other_keys(names_key_ranges):
     capacity = Capacity(burst_seconds=30.0, saved=0.0, splits=False)
     load = Load(hot_share=0.2)
-    run = flow(capacity, load, tells_key_ranges=tells).run(90.0)
-    # A fifth of all rows may go at 1,000 a second at most, less what else its partition takes:
-    # 1,000 = 0.2 R + 0.8 R / 4.
+    run = flow(capacity, load, names_key_ranges=names_key_ranges).run(90.0)
+    # A fifth of the rows has one key, and its partition takes 1,000 units a second:
+    # 1,000 = 0.2 R + 0.8 R / 4, so R = 2,500.
     assert used(run, 30, 90) >= 0.8 * 2500.0
     assert run.total(1).returned_share <= 0.06
 
