@@ -28,7 +28,7 @@ class Deployed:
 
     def last_execution(self, run: str) -> Execution | None:
         """Return the last known execution of a run, if any."""
-        arn = self.context.ledger(run).find_execution() or self.executions.named(run)
+        arn = self.context.ledger(run).find_execution() or self.executions.arn_of(run)
         try:
             return self.executions.describe(arn)
         except RunNotFound:

@@ -118,7 +118,7 @@ def _encode_items(
     batch: RowBatch, record: RunRecord, converted: ConvertResult, reject: Callable[[bytes], object]
 ) -> list[str]:
     """Encode the items of a batch, and reject the rows that are not valid items."""
-    window = batch.window
+    window = batch.encoded
     if not window.odd:
         lines = [put[_ITEM] for put in window.puts if put.startswith(_PUT)]
         if len(lines) == len(window) and _EMPTY not in lines:
@@ -135,8 +135,8 @@ def _encode_items(
 
 
 def _encode_item(batch: RowBatch, row: int) -> str | Defect:
-    put = batch.window.puts[row]
-    if row in batch.window.odd:
+    put = batch.encoded.puts[row]
+    if row in batch.encoded.odd:
         built = batch.build(row)
         if isinstance(built, Defect):
             return built

@@ -1,4 +1,4 @@
-"""Executions of the deployed state machine: started, and looked at."""
+"""Start and describe executions of the deployed state machine."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
 
 RUNNING, SUCCEEDED, ABORTED = "RUNNING", "SUCCEEDED", "ABORTED"
 MAX_INPUT_BYTES = 220_000
-"""Step Functions allows any state 262,144, and what was caught, up to 32,768, comes on top."""
+"""Most bytes of a payload: a state may have 262,144, of which a caught error takes 32,768."""
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What Step Functions says of an execution."""
+    """Description of an execution by Step Functions."""
 
     arn: str
     status: str
     """RUNNING, SUCCEEDED, FAILED, TIMED_OUT or ABORTED."""
     input: Any
     failure: Failure | None
-    """Why it did not succeed; None while it runs."""
+    """Error of a failed execution; None while it runs and if it succeeded."""
     seconds: float
-    """From its start to its end, or until now."""
+    """Seconds from the start to the end, or until now."""
 
     @property
     def running(self) -> bool:
-        """Whether it may still do something."""
+        """True while the execution may still import rows."""
         return self.status in (RUNNING, "PENDING_REDRIVE")
 
 
 class _UnknownExecution(Exception):
-    """Step Functions has no execution of this name."""
+    """Step Functions knows no execution with this name."""
 
 
 class Executions:
-    """The executions of one state machine."""
+    """Executions of one state machine."""
 
     def __init__(
         self,
@@ -59,9 +59,9 @@ class Executions:
         self._retry_policy = retry_policy
 
     def start(self, name: str, payload: Mapping[str, Any]) -> str:
-        """Start an execution; its ARN. While one of this name and payload runs, it is that one.
+        """Start an execution and return its ARN; that of a running one with this name and payload.
 
-        Raises `ExecutionExists`: Step Functions keeps a name for 90 days, whatever became of it.
+        Raises `ExecutionExists`: Step Functions keeps a name for 90 days after the execution.
         """
         text = json.dumps(payload, separators=(",", ":"))
         if len(text.encode()) > MAX_INPUT_BYTES:
@@ -70,8 +70,8 @@ class Executions:
                 f" {MAX_INPUT_BYTES:,} of ddbload's: name fewer columns or types"
             )
 
-        def taken(meant: AwsFailure) -> Exception | None:
-            if meant.code == "ExecutionAlreadyExists":
+        def taken(failure: AwsFailure) -> Exception | None:
+            if failure.code == "ExecutionAlreadyExists":
                 return ExecutionExists(f"an execution {name} was started before")
             return None
 
@@ -85,28 +85,28 @@ class Executions:
         )
         return str(answer["executionArn"])
 
-    def named(self, name: str) -> str:
-        """The ARN of the execution of this name, if there is one."""
+    def arn_of(self, name: str) -> str:
+        """Return the ARN that an execution with this name has."""
         return f"{self._machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
 
     def describe(self, arn: str) -> Execution:
-        """What became of an execution. Raises `RunNotFound`."""
-        found = self.find(arn)
-        if found is None:
+        """Describe an execution. Raises `RunNotFound`."""
+        execution = self.find(arn)
+        if execution is None:
             raise RunNotFound(f"there is no execution {arn}")
-        return found
+        return execution
 
     def find(self, arn: str) -> Execution | None:
-        """What became of an execution; None where Step Functions knows none of this name.
+        """Describe an execution; None if Step Functions does not know its name.
 
-        It forgets an execution 90 days after its end, and may not know it yet right after its
-        start. Raises `RunNotFound` for what is no execution's ARN.
+        Step Functions forgets an execution 90 days after its end, and may not know it right after
+        its start. Raises `RunNotFound` for an invalid ARN.
         """
 
-        def absent(meant: AwsFailure) -> Exception | None:
-            if meant.code == "ExecutionDoesNotExist":
+        def absent(failure: AwsFailure) -> Exception | None:
+            if failure.code == "ExecutionDoesNotExist":
                 return _UnknownExecution()
-            if meant.code == "InvalidArn":
+            if failure.code == "InvalidArn":
                 return RunNotFound(f"there is no execution {arn}")
             return None
 
@@ -119,18 +119,18 @@ class Executions:
             )
         except _UnknownExecution:
             return None
-        began = answer["startDate"].timestamp()
+        started = answer["startDate"].timestamp()
         ended = answer["stopDate"].timestamp() if answer.get("stopDate") else time.time()
         try:
-            given = json.loads(answer.get("input") or "null")
+            payload = json.loads(answer.get("input") or "null")
         except ValueError:
             raise RequestRefused(f"execution {arn}: its input is no JSON") from None
         return Execution(
             arn=arn,
             status=answer["status"],
-            input=given,
+            input=payload,
             failure=_failure(answer),
-            seconds=max(0.0, ended - began),
+            seconds=max(0.0, ended - started),
         )
 
 

@@ -1,4 +1,4 @@
-"""The last step: reconcile the ledger, and never report a false success."""
+"""Reconcile a run's ledger into its report, and never report a false success."""
 
 from __future__ import annotations
 
@@ -43,27 +43,26 @@ from ddbload.pipeline.table_description import require_same_table
 def write_report(run: str, context: LedgerContext, *, interrupted: bool = False) -> Report:
     """Add up the run's segments, check them, and write `report.json`.
 
-    It succeeded only when the chunks tile the source, each is imported to its proven end, the
-    conservation law holds, every reject is there, there are no more than `max_rejects`, some row
-    was not rejected, and the table is still the one that the run began with. What is wrong stands
-    in `error`. Raises what keeps the ledger from being read, or the table from being described
-    for now.
-    `interrupted`: somebody stopped it, so open chunks are no failure.
+    A run succeeds only if its chunks tile the source, each is imported to its proven end, the
+    conservation law holds, every reject is in the ledger, there are at most `max_rejects`, some
+    row was not rejected, and the table is still the one the run began with. Otherwise `error`
+    names the first check that failed. Raises errors of reading the ledger, and transient errors
+    of describing the table. `interrupted`: the user stopped the run, so open chunks are expected.
     """
     ledger = context.ledger(run)
     record = ledger.record()
-    found = _checked(record, ledger, context)
+    report = _reconcile_and_check(record, ledger, context)
     if interrupted:
-        found = _as_interrupted(found)
-    ledger.put_report(found)
-    return found
+        report = _as_interrupted(report)
+    ledger.put_report(report)
+    return report
 
 
 def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutput:
-    """The deployed run's last step: report, with what the state machine caught in mind.
+    """Report a deployed run, and the error that the state machine caught, if any.
 
-    An execution in which something was caught has failed, whatever the ledger proves; but the
-    report of a run that was done before is kept as it is.
+    An execution with a caught error has failed, whatever the ledger proves; but the report of a
+    run that had finished before is kept unchanged.
     """
     run = task.asked_for()
     caught = task.error
@@ -71,70 +70,76 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
         ledger = context.ledger(check_run_id(run))
         record = ledger.record()
     except (InvalidPayload, RunNotFound) as error:
-        # It never began. What was caught says why; there is nothing to reconcile.
+        # The run never began: there is nothing to reconcile, and the caught error says why.
         failure = caught or Failure(error.name, error.message)
         return ExecutionOutput(run, FAILED, RowCounts(), 0, 0, None, failure)
     earlier = done_before(ledger)
-    found = _checked(record, ledger, context) if earlier is None else earlier
-    # Failed chunks say more than what the Map's own error does; but where Preflight failed, none
-    # was tried, and they are an earlier execution's.
-    if caught is not None and (found.status in DONE or _says_little(found) or not task.planned):
-        found = replace(found, status=FAILED, error=caught)
+    report = _reconcile_and_check(record, ledger, context) if earlier is None else earlier
+    # The error of a failed chunk tells more than that of the Map. But if Preflight failed, no chunk
+    # was tried, and their failures are from an earlier execution.
+    if caught is not None and (report.status in DONE or _lacks_cause(report) or not task.planned):
+        report = replace(report, status=FAILED, error=caught)
     if earlier is None:
-        ledger.put_report(found)
+        ledger.put_report(report)
     return ExecutionOutput(
-        run, found.status, found.rows, found.chunks, found.chunks_done, found.rejects, found.error
+        run,
+        report.status,
+        report.rows,
+        report.chunks,
+        report.chunks_done,
+        report.rejects,
+        report.error,
     )
 
 
-def _says_little(found: Report) -> bool:
-    """Whether the ledger knows only that something is missing, and not why."""
-    return found.error is not None and found.error.name == IncompleteRun.__name__
+def _lacks_cause(report: Report) -> bool:
+    """Tell whether the ledger shows only that rows are missing, and not why."""
+    return report.error is not None and report.error.name == IncompleteRun.__name__
 
 
 def current_report(run: str, context: LedgerContext) -> Report:
-    """What the ledger says of a run now, in the words of its last report. Writes nothing."""
+    """Reconcile a run's ledger now, and add what only its last report knows. Writes nothing."""
     ledger = context.ledger(run)
     record = ledger.record()
     last = ledger.find_report()
-    found = reconcile(record, ledger, context.now() - record.created if last is None else 0.0)
-    found = _with_rejects_checked(found, ledger)
+    report = reconcile(record, ledger, context.now() - record.created if last is None else 0.0)
+    report = _check_rejects(report, ledger)
     if last is None:
-        # Whoever works on it has not come to its end, or never will: nobody compared the table.
-        found = _as_interrupted(found)
-        return replace(found, status=INTERRUPTED) if found.status in DONE else found
-    found = as_last_told(replace(found, seconds=last.seconds), last)
-    return _as_interrupted(found) if last.status == INTERRUPTED else found
+        # Still running, or killed: no report has compared the table.
+        report = _as_interrupted(report)
+        return replace(report, status=INTERRUPTED) if report.status in DONE else report
+    report = with_last_report(replace(report, seconds=last.seconds), last)
+    return _as_interrupted(report) if last.status == INTERRUPTED else report
 
 
-def as_last_told(found: Report, last: Report) -> Report:
-    """Add to what the ledger says what only the last report knew, unless more was done since.
+def with_last_report(report: Report, last: Report) -> Report:
+    """Add what only the last report knows, unless rows were imported since.
 
-    For example why preflight failed, or that the table was replaced.
+    That is why preflight failed, for example, or that the table was replaced.
     """
-    if (found.rows, found.chunks_done) != (last.rows, last.chunks_done):
-        return found
+    if (report.rows, report.chunks_done) != (last.rows, last.chunks_done):
+        return report
     if last.error is not None:
-        return replace(found, status=FAILED, error=last.error)
-    if last.status == SUCCEEDED and _differs_in_word(found):
-        # Earlier versions had one word for every run that came to its end.
-        return replace(found, status=SUCCEEDED, error=None)
-    return found
+        return replace(report, status=FAILED, error=last.error)
+    if last.status == SUCCEEDED and _succeeded_in_earlier_version(report):
+        # Earlier versions had one status for every run that finished.
+        return replace(report, status=SUCCEEDED, error=None)
+    return report
 
 
-def _differs_in_word(found: Report) -> bool:
-    """Tell whether an earlier version would have said SUCCEEDED."""
-    if found.error is not None:
-        return found.error.name == NothingWritten.__name__
-    return found.status == SUCCEEDED_WITH_REJECTS
+def _succeeded_in_earlier_version(report: Report) -> bool:
+    """Tell whether an earlier version would have reported SUCCEEDED."""
+    if report.error is not None:
+        return report.error.name == NothingWritten.__name__
+    return report.status == SUCCEEDED_WITH_REJECTS
 
 
-def _checked(record: RunRecord, ledger: Ledger, context: LedgerContext) -> Report:
+def _reconcile_and_check(record: RunRecord, ledger: Ledger, context: LedgerContext) -> Report:
     """Reconcile the ledger, then check the rejects and the table before calling it a success."""
-    found = reconcile(record, ledger, context.now() - record.created)
-    found = _with_rejects_checked(found, ledger)
-    if found.status not in DONE or record.payload.options.mode == PLAN:
-        return found
+    report = reconcile(record, ledger, context.now() - record.created)
+    report = _check_rejects(report, ledger)
+    if report.status not in DONE or record.payload.options.mode == PLAN:
+        return report
     try:
         require_same_table(
             context.clients,
@@ -144,43 +149,45 @@ def _checked(record: RunRecord, ledger: Ledger, context: LedgerContext) -> Repor
     except DdbloadError as error:
         if not error.permanent:
             raise
-        return replace(found, status=FAILED, error=Failure(error.name, error.message))
-    return found
+        return replace(report, status=FAILED, error=Failure(error.name, error.message))
+    return report
 
 
 def done_before(ledger: Ledger) -> Report | None:
-    """The report of a run that is done, where the ledger still proves it. Writes nothing."""
+    """Return the report of a finished run if the ledger still proves it. Writes nothing."""
     last = ledger.find_report()
     if last is None or last.status not in DONE:
         return None
-    found = _with_rejects_checked(reconcile(ledger.record(), ledger, last.seconds), ledger)
-    found = as_last_told(found, last)
-    return last if found.status in DONE and found.rows == last.rows else None
+    report = _check_rejects(reconcile(ledger.record(), ledger, last.seconds), ledger)
+    report = with_last_report(report, last)
+    return last if report.status in DONE and report.rows == last.rows else None
 
 
-def _with_rejects_checked(found: Report, ledger: Ledger) -> Report:
-    if not found.rows.rejected:
-        # A run of many chunks has many segments to be read once more.
-        return found
+def _check_rejects(report: Report, ledger: Ledger) -> Report:
+    if not report.rows.rejected:
+        # Reading the segments of many chunks again takes long.
+        return report
     try:
         for _ in ledger.rejects(counted_segments(ledger)):
-            # Each segment's are counted as they are read.
+            # Reading compares the number of rejects with each segment's count.
             pass
     except LedgerDamaged as damaged:
-        failure = found.error or Failure(damaged.name, damaged.message)
-        return replace(found, status=FAILED, error=failure)
-    return found
+        failure = report.error or Failure(damaged.name, damaged.message)
+        return replace(report, status=FAILED, error=failure)
+    return report
 
 
-def _as_interrupted(found: Report) -> Report:
-    # Chunks that are open are to be expected then, and what they failed of in an earlier
-    # attempt is no news. Whatever else is wrong stays a failure.
-    opened = _says_little(found) or (found.error is not None and found.error.chunk is not None)
-    return replace(found, status=INTERRUPTED, error=None, failures=()) if opened else found
+def _as_interrupted(report: Report) -> Report:
+    # Open chunks are expected, and their failures are those of an earlier attempt. Any other
+    # error stays a failure.
+    is_expected = _lacks_cause(report) or (
+        report.error is not None and report.error.chunk is not None
+    )
+    return replace(report, status=INTERRUPTED, error=None, failures=()) if is_expected else report
 
 
 def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
-    """What the ledger says of a run, now. Writes nothing."""
+    """Make the report of a run from its ledger. Writes nothing."""
     chunks = ledger.find_manifest()
     chains = chunk_segments(ledger, chunks or ())
     segments = [segment for chain in chains for segment in chain]
@@ -213,21 +220,21 @@ def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
 
 
 def _identical(segments: Sequence[Segment]) -> int | None:
-    """Skipped rows that found an identical item; None where segments do not say it of all."""
+    """Add up the skipped rows with identical items; None if a segment does not count them."""
     if any(each.identical is None and each.rows.skipped for each in segments):
         return None
-    told = [each.identical for each in segments if each.identical is not None]
-    return sum(told) if told else None
+    counts = [each.identical for each in segments if each.identical is not None]
+    return sum(counts) if counts else None
 
 
 def counted_segments(ledger: Ledger) -> list[Segment]:
-    """The segments that count, in the order of the source."""
+    """Return the segments that count, in the order of the source."""
     chains = chunk_segments(ledger, ledger.find_manifest() or ())
     return [segment for chain in chains for segment in chain]
 
 
 def chunk_segments(ledger: Ledger, chunks: Sequence[Chunk]) -> list[list[Segment]]:
-    """For each chunk, its segments in order: those that count."""
+    """Return the segments of each chunk that count, in order."""
     segments = {(each.chunk, each.start.byte): each for each in ledger.segments()}
     return [_linked_segments(chunk, segments) for chunk in chunks]
 
@@ -294,7 +301,7 @@ def _first_error(
 def _incomplete(
     record: RunRecord, chunks: Sequence[Chunk] | None, chains: Sequence[Sequence[Segment]]
 ) -> str | None:
-    """What is missing for a proof that every byte was imported."""
+    """Return what is missing from the proof that every byte was imported; None if complete."""
     again = f"; {TAKE_UP}"
     if chunks is None:
         return f"preflight did not finish{again}"

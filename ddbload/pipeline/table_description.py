@@ -1,4 +1,4 @@
-"""The target table as DynamoDB describes it, and whether it is still the same one."""
+"""Describe the target table, and check that it is still the same one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def describe_table(
     *,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Table:
-    """A table that takes writes. Raises `TableNotFound`, `TableNotActive`, and AWS's errors."""
+    """Describe a table. Raises `TableNotFound`, `TableNotActive`, and AWS's errors."""
     return describe_table_with_response(client, name, retry_policy=retry_policy)[0]
 
 
@@ -42,11 +42,11 @@ def describe_table_with_response(
     *,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> tuple[Table, Mapping[str, Any]]:
-    """Describe a table that takes writes; also the whole answer of DescribeTable."""
+    """Describe a table, and return the whole answer of DescribeTable too."""
     absent = (
         f"there is no table {name} in {client.meta.region_name}; ddbload does not create tables"
     )
-    return _ask(client, name, lambda told: (_table(name, told), told), absent, retry_policy)
+    return _ask(client, name, lambda answer: (_table(name, answer), answer), absent, retry_policy)
 
 
 def require_same_table(
@@ -55,22 +55,22 @@ def require_same_table(
     *,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> None:
-    """Compare a table with the one of its name that there is now.
+    """Check that the table of this name still has the same id.
 
-    Raises `TableReplaced`, `TableNotFound`, `TableNotActive`, and AWS's errors. DynamoDB gives
-    each table an id of its own, so a table that still has its id was never replaced meanwhile.
+    DynamoDB gives each table a new id, so a table with the same id was not replaced. Raises
+    `TableReplaced`, `TableNotFound`, `TableNotActive`, and AWS's errors.
     """
 
-    def check(told: Mapping[str, Any]) -> None:
-        if _id(told) != table.id:
+    def check(description: Mapping[str, Any]) -> None:
+        if _id(description) != table.id:
             raise TableReplaced(
                 f"table {table.name} was deleted and made again while this run wrote to it: the"
                 " rows that were written before are gone, and some may be in the new table; start"
                 " a new run (another run id)"
             )
-        if told["TableStatus"] == "DELETING":
+        if description["TableStatus"] == "DELETING":
             raise TableNotFound(f"table {table.name} is being deleted")
-        _table(table.name, told)
+        _table(table.name, description)
 
     absent = f"table {table.name} is not there any more"
 
@@ -86,7 +86,7 @@ def require_same_table(
     try:
         ask()
     except AccessDenied:
-        # A run may outlast the credentials that it began with, and there may be others by now.
+        # Credentials may have expired since the client was made; newer ones may exist.
         clients.renew()
         ask()
 
@@ -103,8 +103,8 @@ def _ask(
     `absent`: the message if there is no such table.
     """
 
-    def expected(meant: AwsFailure) -> Exception | None:
-        return TableNotFound(absent) if meant.code == "ResourceNotFoundException" else None
+    def expected(failure: AwsFailure) -> Exception | None:
+        return TableNotFound(absent) if failure.code == "ResourceNotFoundException" else None
 
     doing = f"describing table {name}"
     is_foreign = False
@@ -116,7 +116,7 @@ def _ask(
             answer: Any = client.describe_table(TableName=name)
             return read(answer["Table"])
         except (AttributeError, LookupError, TypeError, ValueError):
-            # One that was damaged on its way is another one when it is asked for again.
+            # A damaged answer is read again.
             is_foreign = True
             raise ConnectionError("the answer is not from DynamoDB") from None
 
@@ -131,7 +131,7 @@ def _ask(
         if not is_foreign:
             raise
         raise ServiceUnavailable(
-            f"{doing}: the answer is none of DynamoDB's; check the endpoint"
+            f"{doing}: the answer is not from DynamoDB; check the endpoint"
         ) from None
 
 
@@ -156,7 +156,7 @@ def _table(name: str, table: Mapping[str, Any]) -> Table:
 def _keys(
     schema: Sequence[Mapping[str, str]], types: Mapping[str, str]
 ) -> tuple[KeyAttribute, ...]:
-    # The partition key first, as AWS sends it, whatever the order here.
+    # Partition key first.
     ordered = sorted(schema, key=lambda each: each["KeyType"] != "HASH")
     return tuple(
         KeyAttribute(

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
-from ddbload.pipeline.reading.measure import Measure, Measured, SizeHistogram, TableIndex
+from ddbload.pipeline.reading.measure import Measure, MeasuredRows, SizeHistogram, TableIndex
 from ddbload.pipeline.reading.row_batches import RowBatch
 from ddbload.plan.attribute_profiles import ColumnProfile, DocumentProfile
 from ddbload.plan.distinct_keys import EXACT_ROWS, DistinctKeys, KeyCounter
@@ -98,11 +98,11 @@ class Survey:
         """Add a batch of rows."""
         measured = self._measure.measure(batch)
         self.rows += batch.count
-        if batch.kept > self.kept > 0:
+        if batch.stored_bytes > self.kept > 0:
             # More was read only after all earlier bytes had become rows.
             self.expansion = self.bytes / self.kept
         self.bytes += batch.bytes
-        self.kept = batch.kept
+        self.kept = batch.stored_bytes
         self._add_keys(measured.keys)
         self.sizes.add(measured.sizes)
         for each, entries, partitions in zip(
@@ -154,7 +154,7 @@ class Survey:
                 defect.cause, column, 1, at, defect.detail
             )
 
-    def _add_profiles(self, measured: Measured) -> None:
+    def _add_profiles(self, measured: MeasuredRows) -> None:
         columns = measured.cells
         if columns is None:
             self.documents.add(measured.items)

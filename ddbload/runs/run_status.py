@@ -17,7 +17,7 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.report import as_last_told, reconcile
+from ddbload.pipeline.report import reconcile, with_last_report
 
 RUNNING = "RUNNING"
 """Status of a run that a process works on."""
@@ -170,7 +170,7 @@ def run_state(record: RunRecord, context: Context) -> RunState:
             found = replace(found, rows=heartbeat.rows, bytes=heartbeat.bytes, size=heartbeat.size)
         return RunState(RUNNING, True, False, replace(found, error=None), heartbeat)
     if last is not None:
-        found = as_last_told(replace(found, seconds=last.seconds), last)
+        found = with_last_report(replace(found, seconds=last.seconds), last)
     was_done = last is not None and last.status in DONE
     if last is not None and was_done and found.status in DONE:
         return RunState(last.status, False, True, found, None)

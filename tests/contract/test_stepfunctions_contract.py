@@ -41,7 +41,7 @@ def executions(request) -> Iterator[Executions]:
 
 def test_started_execution_runs(executions):
     arn = executions.start("run-1", PAYLOAD)
-    assert arn == executions.named("run-1")
+    assert arn == executions.arn_of("run-1")
     found = executions.describe(arn)
     assert (found.arn, found.status, found.running) == (arn, "RUNNING", True)
     assert found.input == PAYLOAD
@@ -57,4 +57,4 @@ def test_another_payload_with_the_same_name_is_refused(executions):
 
 def test_unknown_execution_is_not_found(executions):
     with pytest.raises(RunNotFound):
-        executions.describe(executions.named("run-2"))
+        executions.describe(executions.arn_of("run-2"))

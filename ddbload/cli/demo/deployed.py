@@ -323,7 +323,7 @@ def _follow_and_verify(run: str, there: Deployed, keys: Keys, path: Path) -> int
 
 def _wait_for_execution(run: str, there: Deployed) -> str:
     """Wait for the execution of a run; return its ARN. Raises `DemoUnavailable`."""
-    arn = there.executions.named(run)
+    arn = there.executions.arn_of(run)
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""A source, cut into chunks of whole rows."""
+"""Cut a source into chunks of whole rows."""
 
 from __future__ import annotations
 
@@ -26,40 +26,40 @@ from ddbload.rows.block_splitter import BLOCK_BYTES, Block
 from ddbload.source.byte_source import ByteSource
 
 MAX_OBJECTS = 400
-"""Small objects of one chunk: more of them than one worker should have to itself."""
+"""Most small objects of one chunk: more would keep one worker busy for too long."""
 
 
 class Chunker:
-    """One invocation's cuts, from a cursor on.
+    """Chunks that one invocation cuts, from a cursor on.
 
-    Each object's rows begin where those of the one before end. A chunk is a range of one, or
-    several small ones.
+    The rows of all objects count as one sequence of bytes. A chunk is a range of one object, or
+    holds several small ones.
     """
 
     def __init__(self, record: RunRecord, ledger: Ledger, context: Context) -> None:
         self._record = record
         self._ledger = ledger
         self._context = context
-        self._reading = RunReader(record)
+        self._reader = RunReader(record)
         self._chunks: list[Chunk] = []
         self._number = 0
-        # Of the chunk that is open: where it begins, in which object, and those that are whole.
+        # The open chunk: its start, the object that this lies in, and its finished slices.
         self._start = Cursor(0, 1)
-        self._first = self._now = (0, 0)
-        self._parts: list[ObjectSlice] = []
-        # As far as rows are known to be whole, and the object that this lies in, if it does.
+        self._start_object = self._current_object = (0, 0)
+        self._slices: list[ObjectSlice] = []
+        # The end of the last whole row, and the object that is being read.
         self._at = Cursor(0, 1)
-        self._part_open: ObjectSlice | None = None
+        self._current_slice: ObjectSlice | None = None
 
     def run(self, cursor: PreflightCursor) -> ManifestPart:
-        """What lies between the cursor and the deadline, or the end.
+        """Cut chunks until the deadline or the end of the source.
 
         Raises `RowTooLong`, `UnterminatedQuote`, `HeaderMismatch` and what keeps the source from
         being read.
         """
         self._number = cursor.chunk
         self._start = self._at = Cursor(cursor.byte, cursor.line)
-        self._first = self._now = (cursor.object, cursor.base)
+        self._start_object = self._current_object = (cursor.object, cursor.base)
         record = self._record
         objects = iter_objects(record, self._ledger, cursor.object)
         several = record.objects is not None
@@ -67,13 +67,13 @@ class Chunker:
             with closing(open_each(objects, self._context, several=several)) as each:
                 for number, (pinned, raw) in enumerate(each, cursor.object):
                     with prefix_errors_with_object_name(raw, several=record.objects is not None):
-                        whole = self._cut_object(number, pinned, raw, cursor)
-                    if not whole:
+                        finished = self._cut_object(number, pinned, raw, cursor)
+                    if not finished:
                         return self._hand_on(cursor)
         except DdbloadError as error:
-            # What was given up for want of time, the next invocation tries again.
-            gained = self._at.byte > cursor.byte
-            if error.permanent or not self._context.must_end() or not gained:
+            # A request that was given up at the deadline is repeated by the next invocation.
+            made_progress = self._at.byte > cursor.byte
+            if error.permanent or not self._context.must_end() or not made_progress:
                 raise
             return self._hand_on(cursor)
         if self._start.byte < self._at.byte:
@@ -83,54 +83,64 @@ class Chunker:
     def _cut_object(
         self, number: int, pinned: Mapping[str, Any], raw: ByteSource, cursor: PreflightCursor
     ) -> bool:
-        """Cut an object's rows, from where they were come to; false when the time is up."""
+        """Cut an object's rows, from the cursor on; False if the deadline came first."""
         resumed = number == cursor.object
         file = open_decoded(raw, self._record.payload.source, pinned)
-        part = slice_for_object(
+        object_slice = slice_for_object(
             self._record, pinned, file, cursor.base if resumed else self._at.byte
         )
-        self._now = (number, 0 if self._record.objects is None else part.base)
-        if not resumed or cursor.byte <= part.base:
-            self._at = Cursor(part.base, part.line)
-            self._join(part, raw.size)
-        end = part.end if file.plain else None
+        self._current_object = (number, 0 if self._record.objects is None else object_slice.base)
+        if not resumed or cursor.byte <= object_slice.base:
+            self._at = Cursor(object_slice.base, object_slice.line)
+            self._join(object_slice, raw.size)
+        end = object_slice.end if file.plain else None
         context = self._context
-        self._part_open = part
-        for block in self._reading.iter_blocks(file, part, self._at, end, BLOCK_BYTES):
+        self._current_slice = object_slice
+        for block in self._reader.iter_blocks(file, object_slice, self._at, end, BLOCK_BYTES):
             if block is not None:
-                refuse_unterminated(self._reading.boundaries, block, part.skip - part.base)
+                refuse_unterminated(
+                    self._reader.boundaries, block, object_slice.skip - object_slice.base
+                )
                 if file.plain:
-                    self._cut(block, part)
+                    self._cut(block, object_slice)
                 self._at = block.end
             if (end is None or self._at.byte < end) and context.must_end():
                 return False
-        whole = part if file.plain else replace(part, size=self._at.byte - part.base)
-        self._part_open = None
+        whole = (
+            object_slice
+            if file.plain
+            else replace(object_slice, size=self._at.byte - object_slice.base)
+        )
+        self._current_slice = None
         if whole.end > self._start.byte:
-            self._parts.append(whole)
+            self._slices.append(whole)
         if self._start.byte < self._at.byte and not self._may_grow(whole):
             self._end_chunk(self._at, None)
-        # Of one object this is the end. Of several it is a place like others.
+        # The end of a single object is the end of the source, whatever the time.
         alone = self._record.objects is None
         return alone or self._at.byte == cursor.byte or not context.must_end()
 
-    def _join(self, part: ObjectSlice, size: int) -> None:
-        """Decide whether an object joins the chunk that is open."""
-        held = part.base - self._start.byte
-        if self._parts and (
-            held + size > self._record.chunk_bytes or len(self._parts) >= MAX_OBJECTS
+    def _join(self, object_slice: ObjectSlice, size: int) -> None:
+        """End the open chunk unless it has room for another object; open one if needed."""
+        chunk_bytes = object_slice.base - self._start.byte
+        if self._slices and (
+            chunk_bytes + size > self._record.chunk_bytes or len(self._slices) >= MAX_OBJECTS
         ):
             self._end_chunk(self._at, None)
-        if not self._parts:
-            self._start, self._first = self._at, self._now
+        if not self._slices:
+            self._start, self._start_object = self._at, self._current_object
 
-    def _may_grow(self, part: ObjectSlice) -> bool:
-        """Whether the chunk that ends with this object may have another one, too."""
+    def _may_grow(self, object_slice: ObjectSlice) -> bool:
+        """Tell whether the chunk that ends with this object may take another one."""
         alone = self._record.objects is None
-        return not alone and self._start.byte <= part.base and part.size < self._record.chunk_bytes
+        return (
+            not alone
+            and self._start.byte <= object_slice.base
+            and object_slice.size < self._record.chunk_bytes
+        )
 
-    def _cut(self, block: Block, part: ObjectSlice) -> None:
-        ends = self._reading.boundaries
+    def _cut(self, block: Block, object_slice: ObjectSlice) -> None:
+        ends = self._reader.boundaries
         data, begin = block.data, block.start.byte
         counted, line = 0, block.start.line
         row = 0
@@ -143,19 +153,19 @@ class Chunker:
                 return
             line += ends.count_lines(data, counted, end)
             counted = row = end
-            self._end_chunk(Cursor(begin + end, line), part)
+            self._end_chunk(Cursor(begin + end, line), object_slice)
 
-    def _end_chunk(self, end: Cursor, part: ObjectSlice | None) -> None:
-        """`part`: the object that the end lies in, where it is not all read."""
+    def _end_chunk(self, end: Cursor, object_slice: ObjectSlice | None) -> None:
+        """End the open chunk; `object_slice` is the object being read, if the chunk ends in it."""
         start = self._start
         chunk = Chunk(self._number, start.byte, end.byte, start.line)
         if self._record.objects is not None:
-            parts = self._parts if part is None else [*self._parts, part]
-            self._ledger.put_slices(chunk, parts)
+            slices = self._slices if object_slice is None else [*self._slices, object_slice]
+            self._ledger.put_slices(chunk, slices)
         self._chunks.append(chunk)
         self._number += 1
-        self._start, self._first = end, self._now
-        self._parts = []
+        self._start, self._start_object = end, self._current_object
+        self._slices = []
 
     def _hand_on(self, cursor: PreflightCursor) -> ManifestPart:
         at = self._at
@@ -167,10 +177,14 @@ class Chunker:
                     f"no row's end was found between byte {cursor.byte} and the deadline; give"
                     " preflight more time, or lower max_row_bytes"
                 )
-            # A chunk may be shorter than asked for; an invocation may not be for nothing.
-            part = self._part_open
-            read = None if part is None else replace(part, size=at.byte - part.base)
+            # A short chunk is better than an invocation without progress.
+            object_slice = self._current_slice
+            read = (
+                None
+                if object_slice is None
+                else replace(object_slice, size=at.byte - object_slice.base)
+            )
             self._end_chunk(at, read)
-        start, (first, base) = self._start, self._first
+        start, (first, base) = self._start, self._start_object
         next_cursor = PreflightCursor(start.byte, start.line, self._number, first, base)
         return ManifestPart(tuple(self._chunks), next_cursor)

@@ -1,4 +1,4 @@
-"""How a source is read, where it was left open: found out from its first bytes, and its name."""
+"""Detect format, delimiter, encoding and compression from a source's first bytes and its name."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _PIECE_BYTES = SNIFFED_BYTES
 
 @dataclass(frozen=True, slots=True)
 class DetectedFormat:
-    """A source without anything left open, and how sure that is."""
+    """Source with every `auto` replaced, and the confidence of the guess."""
 
     source: Source
     sure: float = 1.0
     why: str | None = None
-    """None where nothing was guessed."""
+    """Reason for the guess; None if nothing was guessed."""
     doubt: Doubt | None = None
-    """Why the first row is hardly a header, where the delimiter was guessed."""
+    """Reason to doubt that the first row is a header, if the delimiter was guessed."""
 
 
 def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> DetectedFormat:
-    """Settle each `AUTO` of a source by its first, or only, object.
+    """Replace each `auto` of a source, by its first object.
 
-    `wanted`: the columns that the table's keys are made of. Raises what reading raises.
+    `wanted`: columns that the table's keys are made from. Raises errors of reading.
     """
     plain = replace(source, compression=compression_in(raw, source))
-    if source.format in (AUTO, PARQUET) and _begins(raw) == PARQUET_SIGNATURE:
+    if source.format in (AUTO, PARQUET) and _first_bytes(raw) == PARQUET_SIGNATURE:
         return DetectedFormat(replace(plain, format=PARQUET, delimiter=",", encoding="utf-8"))
     plain = _with_encoding(raw, plain)
     if source.delimiter != AUTO and source.format == AUTO:
-        # Only delimited text has a delimiter, and with it there is nothing left to guess.
+        # Only delimited text has a delimiter, so the format is known too.
         return DetectedFormat(replace(plain, format=TSV if source.delimiter == "\t" else CSV))
     if AUTO not in (source.format, source.delimiter) or source.format not in (AUTO, CSV):
         return DetectedFormat(plain)
@@ -62,7 +62,7 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
     return DetectedFormat(settled, found.sure, found.why, found.doubt)
 
 
-def _begins(raw: ByteSource) -> bytes:
+def _first_bytes(raw: ByteSource) -> bytes:
     size = min(raw.size, len(PARQUET_SIGNATURE))
     return b"".join(raw.stream(0, size, size or 1))
 
@@ -71,13 +71,13 @@ def _with_encoding(raw: ByteSource, source: Source) -> Source:
     if source.encoding != AUTO:
         return source
     file = open_as_text(raw, source)
-    start = _first(file.stream(0, None, LONGEST_BYTE_ORDER_MARK), LONGEST_BYTE_ORDER_MARK)
+    start = _read_up_to(file.stream(0, None, LONGEST_BYTE_ORDER_MARK), LONGEST_BYTE_ORDER_MARK)
     return replace(source, encoding=encoding_of(start) or "utf-8")
 
 
 def _sample(file: DecodedSource, skip_lines: int) -> tuple[bytes, bool]:
-    """The first bytes after the lines to be skipped, and whether they are all."""
-    start = _first(file.stream(0, None, _PIECE_BYTES), _MOST_BYTES)
+    """Read the first bytes after skipped lines; also tell whether these are all bytes."""
+    start = _read_up_to(file.stream(0, None, _PIECE_BYTES), _MOST_BYTES)
     whole = len(start) < _MOST_BYTES
     for _ in range(skip_lines):
         _, found, start = start.replace(b"\r\n", b"\n").replace(b"\r", b"\n").partition(b"\n")
@@ -86,10 +86,10 @@ def _sample(file: DecodedSource, skip_lines: int) -> tuple[bytes, bool]:
     return start, whole
 
 
-def _first(pieces: Iterator[bytes], size: int) -> bytes:
-    held = b""
+def _read_up_to(pieces: Iterator[bytes], size: int) -> bytes:
+    data = b""
     for piece in pieces:
-        held += piece
-        if len(held) >= size:
+        data += piece
+        if len(data) >= size:
             break
-    return held[:size]
+    return data[:size]

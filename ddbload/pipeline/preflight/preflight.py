@@ -1,4 +1,4 @@
-"""The first step: check everything, pin the source, and cut it into chunks of whole rows."""
+"""Preflight: check everything, pin the source, and cut it into chunks of whole rows."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ddbload.pipeline.preflight.prepare import create_or_load_run
 
 
 def preflight(task: PreflightTask, context: Context) -> PreflightResult:
-    """Scan until the manifest is whole, or the deadline is near.
+    """Check and pin the source, then cut it into chunks until the end or the deadline.
 
     The first invocation checks the payload, the table and the header, and writes `run.json`;
-    nothing is written before all is well. Whatever is wrong is raised by name.
+    nothing is written before every check has passed. Raises the named error of a failed check.
     """
     if task.cursor is None:
         payload = _payload(task, context)
@@ -35,12 +35,12 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
         cursor = PreflightCursor(first.byte, first.line, 0)
         whole = ledger.find_manifest()
         if whole is not None:
-            if list(whole) != _joined(record, ledger):
+            if list(whole) != _read_chunks(record, ledger):
                 raise LedgerDamaged(
                     f"the manifest of run {run} is not what its parts say; start a new run (another"
                     " run id)"
                 )
-            record = _counted(record, whole, ledger)
+            record = _put_counts(record, whole, ledger)
             return _result(record, None, ledger, len(whole))
     else:
         ledger = context.ledger(check_run_id(task.run))
@@ -56,7 +56,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
         part = ledger.put_manifest_part(cursor.byte, Chunker(record, ledger, context).run(cursor))
     chunks = cursor.chunk + len(part.chunks)
     if part.cursor is None:
-        record = _join(record, ledger)
+        record = _write_manifest(record, ledger)
     return _result(record, part.cursor, ledger, chunks)
 
 
@@ -73,8 +73,8 @@ def _result(
     return PreflightResult(record.run, cursor, ledger.manifest_name, chunks, record.workers)
 
 
-def _joined(record: RunRecord, ledger: Ledger) -> list[Chunk]:
-    """The chunks of all the manifest's parts."""
+def _read_chunks(record: RunRecord, ledger: Ledger) -> list[Chunk]:
+    """Read the chunks of all parts of the manifest."""
     chunks: list[Chunk] = []
     byte = record.data_start.byte
     while (part := ledger.find_manifest_part(byte)) is not None:
@@ -85,18 +85,18 @@ def _joined(record: RunRecord, ledger: Ledger) -> list[Chunk]:
     return chunks
 
 
-def _join(record: RunRecord, ledger: Ledger) -> RunRecord:
-    """Write the whole manifest."""
-    chunks = _joined(record, ledger)
-    record = _counted(record, chunks, ledger)
+def _write_manifest(record: RunRecord, ledger: Ledger) -> RunRecord:
+    """Write the whole manifest, and the record with its counts."""
+    chunks = _read_chunks(record, ledger)
+    record = _put_counts(record, chunks, ledger)
     ledger.put_manifest(chunks)
     return record
 
 
-def _counted(record: RunRecord, chunks: Sequence[Chunk], ledger: Ledger) -> RunRecord:
-    """The record, with what only all chunks tell: how many workers they are for, and the size.
+def _put_counts(record: RunRecord, chunks: Sequence[Chunk], ledger: Ledger) -> RunRecord:
+    """Write the size and the number of workers into the record, now that all chunks are cut.
 
-    Of compressed sources neither is known before, nor guessed well.
+    For a compressed source both are unknown before.
     """
     size = record.size
     if size is None:

@@ -1,4 +1,4 @@
-"""The first row of a file: its columns, and where the rows after it begin."""
+"""Read the header: the columns of a file, and the position of its first row of data."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ PIECE_BYTES = 256 * 1024
 _JSON_PIECE_BYTES = 64 * 1024
 _JSON_BYTES = 256 * 1024
 _LONG_LINE_BYTES = 4 * 1024 * 1024
-"""Bytes of a first line of JSON to look at: more than an item of 400 KB takes."""
+"""Bytes of JSON that are searched for the end of the first line: more than an item takes."""
 _LINE_END = re.compile(rb"\r\n?|\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """`columns` is empty for a file without any row, and for lines of JSON."""
+    """Header of a file. `columns` is empty for a file without rows, and for lines of JSON."""
 
     columns: tuple[str, ...]
     data_start: Cursor
     empty: bool = False
-    """Whether there is no row, not even a header."""
+    """True if the file has no row, not even a header."""
 
 
 def read_header(
@@ -49,11 +49,11 @@ def read_header(
     keys: Collection[str] = (),
     doubt: Doubt | None = None,
 ) -> Header:
-    """Read as far as the first row.
+    """Read the first row, and take the columns from it, or from the payload.
 
-    `keys`: the columns that the table's keys are made of. `doubt`: why the first row is not taken
-    for a header although it could be read. Raises `BadHeader`, `RowTooLong`, `UnsupportedFormat`
-    and what `Decoded.stream` raises.
+    `keys`: columns that the table's keys are made from. `doubt`: reason not to accept the first
+    row as a header. Raises `BadHeader`, `RowTooLong`, `UnsupportedFormat` and as
+    `DecodedSource.stream`.
     """
     start, is_end = _first_line(file, source.skip_lines)
     if not source.delimited:
@@ -83,7 +83,7 @@ def read_header(
         return Header(tuple(f"c{place}" for place in range(1, len(record) + 1)), start)
     if any("\0" in name for name in record):
         raise BadHeader(
-            "the header has NUL characters in it, which text has not: if it is UTF-16 without a"
+            "the header contains NUL characters: if it is UTF-16 without a"
             " byte order mark, say so (--encoding utf-16)"
         )
     if source.columns is not None and len(source.columns) != len(record):
@@ -94,7 +94,7 @@ def read_header(
 
 
 def _advice(cause: str) -> str:
-    """What to do about a first row that cannot be read."""
+    """Return the advice for a first row with this defect."""
     if cause == "bad_encoding":
         return "name the file's encoding (--encoding)"
     return (
@@ -104,7 +104,7 @@ def _advice(cause: str) -> str:
 
 
 def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]) -> None:
-    """Raise `UnsupportedFormat` for JSON that is certainly not lines of objects."""
+    """Raise `UnsupportedFormat` for JSON that is not one object a line."""
     data, whole = b"", True
     for piece in file.stream(start.byte, None, _JSON_PIECE_BYTES):
         data += piece
@@ -123,7 +123,7 @@ def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]
 
 
 def _first_line(file: DecodedSource, skip_lines: int) -> tuple[Cursor, bool]:
-    """Where rows may begin: after a byte order mark and so many lines. Whether that is the end."""
+    """Find the first line after byte order mark and skipped lines; also tell if the file ends."""
     pieces = file.stream(0, None, PIECE_BYTES)
     first = b""
     for piece in pieces:
@@ -143,7 +143,7 @@ def _after_lines(
     line = 1
     while line <= skip_lines:
         found = _LINE_END.search(held)
-        # After a CR an LF may follow in the next piece.
+        # The next piece may begin with the LF that belongs to this CR.
         if found is not None and (found.end() < len(held) or found.group() != b"\r"):
             held, byte, line = held[found.end() :], byte + found.end(), line + 1
             continue
@@ -158,21 +158,21 @@ def _after_lines(
 def _first_rows(
     file: DecodedSource, source: Source, start: Cursor, max_row_bytes: int
 ) -> ParsedRows | Cursor:
-    """The first rows, or the end where there are none."""
+    """Parse the first block with rows; the end of the file if it has no rows."""
     dialect = Dialect.of(source)
     ends = dialect_boundaries(dialect)
     parser = RowParser(dialect, ends)
-    cutter = BlockSplitter(ends, start, max_row_bytes)
-    for block in iter_row_blocks(file, cutter, known_size(file), PIECE_BYTES):
+    splitter = BlockSplitter(ends, start, max_row_bytes)
+    for block in iter_row_blocks(file, splitter, known_size(file), PIECE_BYTES):
         if block is not None:
             rows = parser.parse(block)
             if rows.records:
                 return rows
-    return cutter.at
+    return splitter.at
 
 
 def wanted_columns(table: Table, changes: ColumnChanges) -> list[str]:
-    """The columns that the table's keys are made of."""
+    """Return the columns that the table's keys are made from, before renames."""
     before = {new: old for old, new in changes.rename.items()}
     wanted: list[str] = []
     for key in table.keys:

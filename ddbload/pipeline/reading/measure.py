@@ -1,4 +1,4 @@
-"""How large items are, in a few thousand counters."""
+"""Measure items: sizes, keys and index entries of the rows of a batch."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ddbload.pipeline.reading.row_batches import RowBatch
 from ddbload.rows.columns import Columns, to_octets
 from ddbload.rows.reject_lines import Defect
 
-FINE = 4096
-"""Sizes up to this are counted by the byte, larger ones by the KB."""
+EXACT_SIZE_BYTES = 4096
+"""Sizes up to this are counted by the byte, larger ones rounded up to a KB."""
 
 
 class SizeHistogram:
-    """The distribution of sizes in bytes, and what writing them takes."""
+    """Distribution of item sizes in bytes, and the write units that they take."""
 
     def __init__(self) -> None:
         self.count = self.bytes = self.units = 0
@@ -43,15 +43,17 @@ class SizeHistogram:
         self.units += units_of(sizes, high)
         self.largest = max(self.largest, high)
         self.smallest = low if self.smallest is None else min(low, self.smallest)
-        if high > FINE:
+        if high > EXACT_SIZE_BYTES:
             sizes = [
-                size if size <= FINE else -(-size // WRITE_UNIT_BYTES) * WRITE_UNIT_BYTES
+                size
+                if size <= EXACT_SIZE_BYTES
+                else -(-size // WRITE_UNIT_BYTES) * WRITE_UNIT_BYTES
                 for size in sizes
             ]
         self._counts.update(sizes)
 
     def quantile(self, share: float) -> int:
-        """The size that this share of the items does not exceed; above 4 KB to the next KB."""
+        """Return the size that a share of the items does not exceed; above 4 KB rounded up."""
         wanted, seen = share * self.count, 0
         for size in sorted(self._counts):
             seen += self._counts[size]
@@ -60,7 +62,7 @@ class SizeHistogram:
         return self.largest
 
     def histogram(self) -> list[dict[str, Any]]:
-        """How many items take one unit, two, three to four, five to eight, and so on."""
+        """Count items that take one write unit, two, three to four, five to eight, and so on."""
         counts: dict[int, int] = {}
         for size, count in self._counts.items():
             units = max(1, -(-size // WRITE_UNIT_BYTES))
@@ -73,7 +75,7 @@ class SizeHistogram:
 
 
 def units_of(sizes: Sequence[int], largest: int | None = None) -> int:
-    """Write units of items of these sizes; of size 0 there is none."""
+    """Return the write units for items of these sizes; size 0 stands for no item."""
     if largest is None:
         largest = max(sizes, default=0)
     if largest <= WRITE_UNIT_BYTES:
@@ -83,60 +85,60 @@ def units_of(sizes: Sequence[int], largest: int | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TableIndex:
-    """A secondary index, as DescribeTable tells of it."""
+    """Secondary index as described by DescribeTable."""
 
     name: str
     is_global: bool
     partition: tuple[str, ...]
-    """The attributes that its partition key is made of."""
+    """Attributes of the partition key."""
     sort: tuple[str, ...]
     projection: str
     """ALL, KEYS_ONLY or INCLUDE."""
     projected: frozenset[str] | None
-    """The attributes that it holds; None: all of an item."""
+    """Attributes that the index holds; None for all."""
     write_capacity: int | None = None
-    """Provisioned write units a second, of its own."""
+    """Provisioned write units a second of the index."""
     read_capacity: int | None = None
     warm_writes: int | None = None
-    """Write units a second that it takes at once."""
+    """Write units a second that the index takes at once (warm throughput)."""
     most_writes: int | None = None
-    """Write units a second that an on-demand index is limited to."""
+    """Limit of write units a second of an on-demand index."""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """All attributes of its key. An item that lacks one is not in it."""
+        """All key attributes. An item without one of them is not in the index."""
         return (*self.partition, *self.sort)
 
 
-MOST_REMEMBERED = 100_000
-"""Sizes of numbers and names that are kept."""
+MAX_CACHED_SIZES = 100_000
+"""Cached sizes of numbers, and of names."""
 _DELETION = '{"DeleteRequest"'
-"""How the request begins that a change in an export is, when it deletes."""
+"""Beginning of the request for a change in an export that deletes an item."""
 
 
 @dataclass(slots=True)
-class Measured:
-    """Rows that would be items; a list for each thing, in the file's order, odd rows last."""
+class MeasuredRows:
+    """Measurements of the rows of a batch, as lists in the rows' order, odd rows last."""
 
     sizes: list[int] = field(default_factory=list)
-    """Bytes of each, as DynamoDB counts them."""
+    """Bytes of each item, as DynamoDB counts them."""
     keys: list[tuple[Hashable, ...]] = field(default_factory=list)
     entries: list[list[int]] = field(default_factory=list)
-    """Of each index: bytes of each row's entry in it, or 0 where it has none."""
+    """Bytes of each row's entry in each index; 0 if the item is not in the index."""
     partitions: list[list[Hashable]] = field(default_factory=list)
-    """Of each index: the partition keys of the rows that are in it."""
+    """Partition keys of the rows that are in each index."""
     rejected: list[tuple[int, Defect]] = field(default_factory=list)
-    """Rows by their number among those that were read, and why they are none."""
+    """Rejected rows by number in the batch, with their defects."""
     deletions: int = 0
-    """Rows that delete an item, among others that put one. They have keys, and no size."""
+    """Number of rows that delete an item. They have keys, and no size."""
     cells: Columns | None = None
-    """The texts of the attributes, where rows are delimited text."""
+    """Cells of the attributes, for delimited text."""
     items: list[Attributes] = field(default_factory=list)
-    """The items, where they are not."""
+    """Items, for other formats."""
 
 
 class Measure:
-    """Measures the rows of one run."""
+    """Measure for the rows of one run."""
 
     def __init__(
         self,
@@ -147,7 +149,7 @@ class Measure:
         mode: str = PUT,
         nulls: str = OMIT,
     ) -> None:
-        """`layout` and `types`: of delimited text's attributes."""
+        """`layout` and `types` describe the attributes of delimited text."""
         names = layout.attributes
         self.layout = layout
         self._types = list(types)
@@ -158,7 +160,7 @@ class Measure:
         self._number_sizes: dict[str, int] = {}
         self._name_sizes: dict[str, int] = {}
         known = set(names)
-        # An index that an attribute is missing for has no entries.
+        # An index with a key attribute that no row has gets no entries.
         self._live = [set(index.keys) <= known for index in indexes]
         self._keys = [
             [names.index(name) for name in index.keys] if live else []
@@ -173,7 +175,7 @@ class Measure:
 
     @classmethod
     def of(cls, record: RunRecord, indexes: Sequence[TableIndex] = ()) -> Self:
-        """For a run's rows, and these indexes of its table."""
+        """Make the measure for a run's rows and these indexes of its table."""
         payload = record.payload
         return cls(
             item_layout(record.columns, payload),
@@ -183,33 +185,33 @@ class Measure:
             nulls=payload.nulls.policy,
         )
 
-    def measure(self, walked: RowBatch) -> Measured:
-        """What the rows come to."""
-        measured = Measured(
+    def measure(self, batch: RowBatch) -> MeasuredRows:
+        """Measure the rows of a batch."""
+        measured = MeasuredRows(
             entries=[[] for _ in self._indexes], partitions=[[] for _ in self._indexes]
         )
-        if walked.columns is not None:
-            measured.cells = self.layout.apply(walked.columns)
+        if batch.columns is not None:
+            measured.cells = self.layout.apply(batch.columns)
         if self._by_column and measured.cells is not None:
-            self._columnwise(walked, measured.cells, measured)
+            self._columnwise(batch, measured.cells, measured)
         else:
-            self._item_by_item(walked, measured)
-        for row in sorted(walked.window.odd):
-            built = walked.build(row)
+            self._item_by_item(batch, measured)
+        for row in sorted(batch.encoded.odd):
+            built = batch.build(row)
             if isinstance(built, Defect):
                 measured.rejected.append((row, built))
             else:
                 self._add(built, measured)
         return measured
 
-    def _columnwise(self, walked: RowBatch, columns: Columns, measured: Measured) -> None:
+    def _columnwise(self, batch: RowBatch, columns: Columns, measured: MeasuredRows) -> None:
         cells: list[Sequence[str]] = columns.cells
-        odd = walked.window.odd
-        keys = walked.window.keys
+        odd = batch.encoded.odd
+        keys = batch.encoded.keys
         if odd:
-            kept = [row for row in range(walked.count) if row not in odd]
+            rows = [row for row in range(batch.count) if row not in odd]
             cells = columns.cells_without(odd)
-            keys = [keys[row] for row in kept]
+            keys = [keys[row] for row in rows]
         if not keys:
             return
         measured.keys += keys
@@ -227,8 +229,8 @@ class Measure:
             entry = whole if projected is None else _sums([sizes[each] for each in projected])
             key_cells = [cells[each] for each in self._keys[place]]
             if not all(map(all, key_cells)):
-                there = [all(row) for row in zip(*key_cells, strict=True)]
-                entry = [size if is_in else 0 for size, is_in in zip(entry, there, strict=True)]
+                indexed = [all(row) for row in zip(*key_cells, strict=True)]
+                entry = [size if is_in else 0 for size, is_in in zip(entry, indexed, strict=True)]
             measured.entries[place] += entry
             parts = key_cells[: len(self._indexes[place].partition)]
             measured.partitions[place] += [
@@ -238,7 +240,7 @@ class Measure:
             ]
 
     def _column(self, column: Sequence[str], kind: str, name: int) -> list[int]:
-        """Bytes of each cell as an attribute, its name included; 0 for an empty one."""
+        """Return the bytes of each cell as an attribute, with its name; 0 for an empty cell."""
         if kind == "S":
             if all(column):
                 return [name + size for size in map(len, column)]
@@ -246,21 +248,20 @@ class Measure:
         if kind == "BOOL":
             return [name + 1 if cell else 0 for cell in column]
         known = self._number_sizes
-        self._forget()
+        self._bound_caches()
         for cell in set(column) - known.keys():
             known[cell] = parse_number(cell).size if cell else 0
         if all(column):
             return [name + known[cell] for cell in column]
         return [name + known[cell] if cell else 0 for cell in column]
 
-    def _forget(self) -> None:
-        # What is remembered is bounded, whatever the rows hold.
-        for known in (self._number_sizes, self._name_sizes):
-            if len(known) > MOST_REMEMBERED:
-                known.clear()
+    def _bound_caches(self) -> None:
+        for cache in (self._number_sizes, self._name_sizes):
+            if len(cache) > MAX_CACHED_SIZES:
+                cache.clear()
 
     def _size(self, item: Attributes) -> int:
-        """Bytes of an item, as `item_size` has them, with what comes again remembered."""
+        """Return the bytes of an item, as `item_size`, with cached sizes of names and numbers."""
         names, numbers = self._name_sizes, self._number_sizes
         size = 0
         for name, value in item.items():
@@ -272,27 +273,27 @@ class Measure:
                 text: str = value["S"]
                 size += len(text) if text.isascii() else len(text.encode())
             elif "N" in value:
-                found = numbers.get(value["N"])
-                if found is None:
-                    found = numbers[value["N"]] = parse_number(value["N"]).size
-                size += found
+                digits = numbers.get(value["N"])
+                if digits is None:
+                    digits = numbers[value["N"]] = parse_number(value["N"]).size
+                size += digits
             else:
                 size += value_size(value)
         return size
 
-    def _item_by_item(self, walked: RowBatch, measured: Measured) -> None:
-        window = walked.window
-        self._forget()
-        for row in range(walked.count):
-            if row in window.odd:
+    def _item_by_item(self, batch: RowBatch, measured: MeasuredRows) -> None:
+        encoded = batch.encoded
+        self._bound_caches()
+        for row in range(batch.count):
+            if row in encoded.odd:
                 continue
-            put = window.puts[row]
+            put = encoded.puts[row]
             item = item_of_request(put)
             deleted = put.startswith(_DELETION)
             size = 0 if deleted else self._size(item)
-            self._add(Item(item, window.keys[row], size, 0, deleted), measured)
+            self._add(Item(item, encoded.keys[row], size, 0, deleted), measured)
 
-    def _add(self, built: Item, measured: Measured) -> None:
+    def _add(self, built: Item, measured: MeasuredRows) -> None:
         measured.keys.append(built.key)
         if built.deleted:
             measured.deletions += 1
@@ -305,12 +306,14 @@ class Measure:
             if not all(name in item for name in index.keys):
                 measured.entries[place].append(0)
                 continue
-            held = (
+            projected = (
                 item
                 if index.projected is None
                 else {name: value for name, value in item.items() if name in index.projected}
             )
-            measured.entries[place].append(built.size if held is item else self._size(held))
+            measured.entries[place].append(
+                built.size if projected is item else self._size(projected)
+            )
             parts = tuple(to_octets(str(*item[name].values())) for name in index.partition)
             measured.partitions[place].append(parts[0] if len(parts) == 1 else parts)
 

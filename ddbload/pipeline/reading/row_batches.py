@@ -1,4 +1,4 @@
-"""A source's rows from the first to the last, in one pass: for whoever imports nothing."""
+"""Read all rows of a run in one pass, for plans and conversions."""
 
 from __future__ import annotations
 
@@ -31,63 +31,62 @@ from ddbload.rows.row_positions import RowPositions
 from ddbload.source.byte_source import CountingSource
 
 RejectLine = bytes
-"""A line of JSON, with its end."""
+"""Line of JSON, with its line end."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowBatch:
-    """Rows that were read together."""
+    """Rows that were read and encoded together."""
 
-    reading: RunReader
+    reader: RunReader
     name: str
-    """Of the object that they stand in."""
-    part: ObjectSlice
-    places: RowPositions
-    window: EncodedRows
-    """What the import would send of them. Of its odd rows nothing means anything."""
+    """Name of the object that holds the rows."""
+    object_slice: ObjectSlice
+    positions: RowPositions
+    encoded: EncodedRows
+    """Requests that an import would send; entries of odd rows mean nothing."""
     columns: Columns | None
-    """Their cells, where the format has such."""
+    """Cells of delimited text; None for other formats."""
     bytes: int
-    """Of the source, with the line ends and empty lines between the rows."""
-    kept: int
-    """How far reading is, in bytes of the source as it is kept: compressed, or not."""
+    """Bytes of the source, with line ends and empty lines."""
+    stored_bytes: int
+    """Bytes read of the source as stored, compressed or not, from its beginning."""
 
     @property
     def count(self) -> int:
-        """How many rows these are."""
-        return len(self.window)
+        """Number of rows."""
+        return len(self.encoded)
 
     def build(self, row: int) -> Item | Defect:
-        """A row's item, or why there is none. What the window calls odd has to be asked for."""
-        return self.reading.encoder.build(self.places.data(row), self.places.byte(row))
+        """Build a row's item by itself; its defect if there is one. Needed for odd rows."""
+        return self.reader.encoder.build(self.positions.data(row), self.positions.byte(row))
 
     def column_of(self, defect: Defect) -> str | None:
-        """The name of the column that a defect is in."""
-        return defect.column_of(self.reading.record.columns)
+        """Return the name of the column with a defect."""
+        return defect.column_of(self.reader.record.columns)
 
     def reject_line(self, row: int, defect: Defect) -> RejectLine:
-        """What is told of a row that is rejected. Raises `SplitMismatch`."""
-        record = self.reading.record
-        offset = self.part.skip - self.part.base
+        """Return the line of JSON that reports a reject. Raises `SplitMismatch`."""
+        record = self.reader.record
+        offset = self.object_slice.skip - self.object_slice.base
         name = None if record.objects is None else self.name
-        return reject_line(self.places, row, defect, record.columns, offset, name)
+        return reject_line(self.positions, row, defect, record.columns, offset, name)
 
 
 def iter_row_batches(
-    reading: RunReader,
+    reader: RunReader,
     ledger: Ledger,
     context: Context,
     *,
     piece_bytes: int = BLOCK_BYTES,
     must_end: Callable[[], bool] = lambda: False,
 ) -> Generator[RowBatch, None, None]:
-    """Every row of a run's source, until it ends, or `must_end` says so between two pieces.
+    """Read the rows of a run's source to its end, or until `must_end`, checked for each piece.
 
-    Of several objects the `ledger` has the listing. Raises what preflight raises for the rows,
-    `RowTooLong`, `UnterminatedQuote` and `HeaderMismatch`; `SplitMismatch`; and what keeps the
-    source from being read.
+    `ledger` holds the listing of several objects. Raises `RowTooLong`, `UnterminatedQuote`,
+    `HeaderMismatch`, `SplitMismatch`, and errors of reading the source.
     """
-    record = reading.record
+    record = reader.record
     base = record.data_start.byte
     before = 0
     objects = iter_objects(record, ledger, 0)
@@ -97,40 +96,46 @@ def iter_row_batches(
                 return
             with prefix_errors_with_object_name(raw, several=record.objects is not None):
                 source = record.payload.source
-                # Not metered: what is looked at for the header is not how far reading is.
-                part = slice_for_object(record, pinned, open_decoded(raw, source, pinned), base)
-                metered = CountingSource(raw)
-                file = open_decoded(metered, source, pinned)
-                end = part.end if file.plain else None
-                start = Cursor(part.base, part.line)
-                offset = part.skip - part.base
-                for block in reading.iter_blocks(file, part, start, end, piece_bytes):
+                # Not counted: bytes that are read for the header are read again with the rows.
+                object_slice = slice_for_object(
+                    record, pinned, open_decoded(raw, source, pinned), base
+                )
+                counting = CountingSource(raw)
+                file = open_decoded(counting, source, pinned)
+                end = object_slice.end if file.plain else None
+                start = Cursor(object_slice.base, object_slice.line)
+                offset = object_slice.skip - object_slice.base
+                for block in reader.iter_blocks(file, object_slice, start, end, piece_bytes):
                     if block is not None:
                         base = block.end.byte
                         try:
-                            refuse_unterminated(reading.boundaries, block, offset)
+                            refuse_unterminated(reader.boundaries, block, offset)
                         except UnterminatedQuote:
-                            # The rows before it are rows all the same.
-                            whole = reading.boundaries.last(block.data, final=True)
+                            # Rows before the open quote are complete.
+                            whole = reader.boundaries.last(block.data, final=True)
                             if whole:
                                 good = Block(block.data[:whole], block.start)
                                 yield make_row_batch(
-                                    reading, raw.name, part, good, before + metered.read
+                                    reader, raw.name, object_slice, good, before + counting.read
                                 )
                             raise
-                        yield make_row_batch(reading, raw.name, part, block, before + metered.read)
+                        yield make_row_batch(
+                            reader, raw.name, object_slice, block, before + counting.read
+                        )
                     if (end is None or base < end) and must_end():
                         return
             before += raw.size
 
 
 def make_row_batch(
-    reading: RunReader, name: str, part: ObjectSlice, block: Block, kept: int = 0
+    reader: RunReader, name: str, object_slice: ObjectSlice, block: Block, stored_bytes: int = 0
 ) -> RowBatch:
-    """The rows of a block, which stand in the object of this name. `kept`: see `Walked`."""
+    """Encode the rows of a block of the object with this name."""
     columns = None
-    if isinstance(reading.encoder, DelimitedRowEncoder):
-        columns, places, window = reading.encoder.read_columns(block)
+    if isinstance(reader.encoder, DelimitedRowEncoder):
+        columns, positions, encoded = reader.encoder.read_columns(block)
     else:
-        places, window = reading.encoder.read(block)
-    return RowBatch(reading, name, part, places, window, columns, len(block.data), kept)
+        positions, encoded = reader.encoder.read(block)
+    return RowBatch(
+        reader, name, object_slice, positions, encoded, columns, len(block.data), stored_bytes
+    )

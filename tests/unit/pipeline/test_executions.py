@@ -36,7 +36,7 @@ def test_a_name_is_taken_when_its_execution_has_ended(executions, fake):
 
 def test_throttling_is_waited_out(executions, fake):
     fake.failures = [client_error("ThrottlingException", "slow")] * 3
-    assert executions.start("a", {}) == executions.named("a")
+    assert executions.start("a", {}) == executions.arn_of("a")
 
 
 def test_a_refusal_is_not_repeated(executions, fake):

@@ -37,14 +37,14 @@ def test_it_sees_what_the_import_sees(piece_bytes):
     items, defects = [], []
     for part in walked(world, piece_bytes=piece_bytes):
         for row in range(part.count):
-            if row not in part.window.odd:
-                items.append(item_of_request(part.window.puts[row]))
+            if row not in part.encoded.odd:
+                items.append(item_of_request(part.encoded.puts[row]))
                 continue
             built = part.build(row)
             if isinstance(built, Item):
                 items.append(built.attributes)
             else:
-                at = part.places.position(row)
+                at = part.positions.position(row)
                 defects.append((at.line, at.byte, part.column_of(built), built.cause))
     world.run()
     assert sorted(map(str, items)) == sorted(map(str, world.items))

@@ -10,7 +10,7 @@ import pytest
 
 from ddbload.contracts.payload import Payload
 from ddbload.pipeline.preflight.prepare import prepare_run
-from ddbload.pipeline.reading.measure import Measure, Measured
+from ddbload.pipeline.reading.measure import Measure, MeasuredRows
 from ddbload.pipeline.reading.row_batches import iter_row_batches
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.pipeline.table_description import describe_table_with_response
@@ -84,7 +84,7 @@ def file_of(seed: int) -> bytes:
     return out.getvalue().encode()
 
 
-def measured(world: World, *, by_item: bool) -> list[Measured]:
+def measured(world: World, *, by_item: bool) -> list[MeasuredRows]:
     context = world.context()
     payload = Payload.from_json(world.payload)
     ledger = context.ledger("plan")
@@ -98,7 +98,7 @@ def measured(world: World, *, by_item: bool) -> list[Measured]:
     return [measure.measure(part) for part in parts]
 
 
-def joined(parts: list[Measured]) -> dict:
+def joined(parts: list[MeasuredRows]) -> dict:
     return {
         "sizes": sorted(size for part in parts for size in part.sizes),
         "keys": sorted(key for part in parts for key in part.keys),
