@@ -182,7 +182,7 @@ def test_describe_table_returns_the_schema(dynamodb, make_table):
     assert described["TableId"] == dynamodb.describe_table(TableName=table)["Table"]["TableId"]
 
 
-def test_table_name_is_unique(dynamodb, make_table):
+def test_create_table_refuses_a_taken_name_and_a_bad_schema(dynamodb, make_table):
     definition = {
         "TableName": make_table(),
         "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],

@@ -232,7 +232,7 @@ def test_full_disk_is_reported_and_leaves_no_file(folder, tmp_path, monkeypatch,
 @pytest.mark.parametrize("new", [True, False])
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EPERM])
 @pytest.mark.parametrize("call", ["mkdir", "link", "replace", "fsync"])
-def test_read_only_folder_is_not_damage(folder, monkeypatch, call, code, new):
+def test_failed_write_is_not_damage(folder, monkeypatch, call, code, new):
     def refuse(*_: object, **__: object) -> None:
         raise OSError(code, os.strerror(code))
 

@@ -209,7 +209,7 @@ def test_unprocessed_numbers_may_be_respelled(spell, text):
 
 
 @pytest.mark.parametrize("code", ERRORS)
-def test_errors_have_botocores_classes(code):
+def test_errors_have_their_codes_and_statuses(code):
     dynamodb = make()
     dynamodb.faults.add("batch_write_item", fails(code))
     with pytest.raises(ClientError) as raised:

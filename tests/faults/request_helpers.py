@@ -1,9 +1,11 @@
-"""Short ways to ask the fault server, and to read what was written."""
+"""Helpers to send requests to the fault server, and to read the items written."""
 
 from __future__ import annotations
 
 import http.client
 import json
+import random
+import time
 from typing import Any
 
 import boto3
@@ -65,3 +67,16 @@ def written(server: FaultServer) -> list[str]:
 
 def fail(server: FaultServer, *names: str | None) -> None:
     server.faults.add("BatchWriteItem", *names)
+
+
+def wait_for_writes(server: FaultServer) -> None:
+    """Wait for writes of calls whose clients have given up."""
+    while server.dynamodb._in_flight._calls:
+        time.sleep(0.01)
+
+
+class ShortPauses(random.Random):
+    """Random numbers for retries, whose pauses are 500 times shorter."""
+
+    def uniform(self, low: float, high: float) -> float:
+        return super().uniform(low, high) / 500

@@ -154,7 +154,7 @@ def test_wrong_crc_does_not_match_the_body(server, connection):
         ("braces_200", 200, "application/x-amz-json-1.0", b"{}"),
     ],
 )
-def test_response_without_content_has_only_a_status(
+def test_foreign_response_has_its_status_and_content_type(
     server, connection, fault, status, content_type, body, landed
 ):
     fail(server, fault + "_landed" * landed)
@@ -237,7 +237,7 @@ def test_stalled_response_does_not_end(server, connection, fault, keys):
     assert written(server) == keys
 
 
-def test_late_response_comes_after_the_time_out(server, connection):
+def test_late_response_comes_with_a_late_write(server, connection):
     fail(server, "late")
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(ask, connection)
@@ -259,7 +259,7 @@ def test_write_during_a_late_write_is_seen(server, connection):
 # Lies
 
 
-def test_never_sent_request_is_not_written(server, client):
+def test_item_that_was_never_sent_is_returned_as_unprocessed(server, client):
     fail(server, "never_sent")
     answer = client.batch_write_item(**batch(n={"N": "1"}))
     (back,) = answer["UnprocessedItems"][TABLE]
@@ -267,7 +267,7 @@ def test_never_sent_request_is_not_written(server, client):
     assert written(server) == KEYS
 
 
-def test_other_table_is_described(server, client):
+def test_other_table_is_returned_as_unprocessed(server, client):
     fail(server, "other_table")
     answer = client.batch_write_item(**batch())
     assert list(answer["UnprocessedItems"]) == [TABLE + "-other"]

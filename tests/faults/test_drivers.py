@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,19 +22,13 @@ from ddbload.write.drivers.driver import Job
 from ddbload.write.requests import BatchRequests
 from ddbload.write.scheduler.scheduler import Scheduler
 from tests.faults.catalogue import FATAL, LIES, SURVIVABLE
+from tests.faults.request_helpers import ShortPauses, wait_for_writes
 from tests.faults.server import FaultServer
 from tests.unit.items.expected_bodies import batch_write_body
 
 ENGINES = sorted(engines.ENGINES)
 CONCURRENCY = 6
 _table_numbers = itertools.count()
-
-
-class Hasty(random.Random):
-    """Waits of the right shape, and short."""
-
-    def uniform(self, low: float, high: float) -> float:
-        return super().uniform(low, high) / 500
 
 
 class Clock:
@@ -124,7 +117,7 @@ def _load(
         BillingMode="PAY_PER_REQUEST",
     )
     scheduler = Scheduler(
-        concurrency=1 if engine == "sync" else CONCURRENCY, deadline=deadline, rng=Hasty(seed)
+        concurrency=1 if engine == "sync" else CONCURRENCY, deadline=deadline, rng=ShortPauses(seed)
     )
     told = 0
 
@@ -235,15 +228,9 @@ def impatient(server, monkeypatch) -> Iterator[Clients]:
     monkeypatch.setattr(server, "stall_seconds", 0.9)
     monkeypatch.setattr(clients_module, "READ_SECONDS", 0.3)
     yield made(server)
-    _settle(server)
+    wait_for_writes(server)
     # A client that gives up cannot know that its write is still under way.
     server.dynamodb.overlaps.clear()
-
-
-def _settle(server: FaultServer) -> None:
-    """Wait for writes that nobody waits for any more."""
-    while server.dynamodb._in_flight._calls:
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -255,7 +242,7 @@ def test_driver_writes_all_rows_with_late_responses(server, impatient, engine, f
     assert loaded.counts == RowCounts(read=150, written=150)
     assert loaded.scheduler.stats.retries >= 2
     written = loaded.table
-    _settle(server)
+    wait_for_writes(server)
     assert stored(server, loaded.name) == written
 
 

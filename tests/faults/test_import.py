@@ -25,9 +25,9 @@ from ddbload.pipeline.report import write_report
 from ddbload.write.drivers import engines
 from tests.faults.catalogue import LIES, SURVIVABLE
 from tests.faults.certificates import Certificate, make
+from tests.faults.request_helpers import ShortPauses, wait_for_writes
 from tests.faults.server import FaultServer
-from tests.faults.test_drivers import Hasty, _settle
-from tests.unit.aws.canned_answers import CREDENTIALS, isolate
+from tests.unit.aws.response_helpers import CREDENTIALS, isolate
 from tests.unit.pipeline.expected import status_for
 from tests.unit.pipeline.world import MemoryStore
 
@@ -98,7 +98,7 @@ def _import(
         store=MemoryStore(),
         clients=Clients(AwsSettings(endpoint_url=server.endpoint), connections=6),
         access=AccessPolicy(paths=True),
-        rng=Hasty(1),
+        rng=ShortPauses(1),
     )
     payload = {
         "source": {"path": str(file)},
@@ -134,7 +134,7 @@ def test_import_succeeds_with_late_responses(server, imported, engine, monkeypat
     found = imported(engine, 300)
     found.assert_complete()
     assert found.report.work.retries >= 3
-    _settle(server)
+    wait_for_writes(server)
     # A client that gives up cannot know that its write is still under way.
     server.dynamodb.overlaps.clear()
 

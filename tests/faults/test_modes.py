@@ -17,8 +17,8 @@ from ddbload.contracts.results import RowCounts
 from ddbload.dynamodb.write_modes import position
 from ddbload.pipeline.context import Context
 from tests.faults.catalogue import SURVIVABLE
+from tests.faults.request_helpers import ShortPauses
 from tests.faults.server import FaultServer
-from tests.faults.test_drivers import Hasty
 from tests.unit.pipeline.expected import status_for
 from tests.unit.pipeline.world import RUN, TABLE, World
 
@@ -66,7 +66,7 @@ class Wired(World):
             clock=time.monotonic,
             deadline=float("inf"),
             sleep=time.sleep,
-            rng=Hasty(next(_runs)),
+            rng=ShortPauses(next(_runs)),
         )
 
 
@@ -170,7 +170,7 @@ def _begins(data: bytes) -> list[int]:
 
 
 @pytest.mark.parametrize("mode", ["insert", "last-wins"])
-def test_last_wins_is_right_with_chunks_in_any_order(server, world, mode):
+def test_run_is_exact_with_chunks_in_any_order(server, world, mode):
     rng = random.Random(9)
     keys = [rng.randrange(20) for _ in range(120)]
     it = world(file(*keys), mode, chunk_bytes=100)
@@ -219,7 +219,7 @@ def test_insert_skips_existing_items_without_faults(world):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_insert_counts_its_items_with_any_fault(server, world, seed):
+def test_insert_counts_each_item_with_mixed_faults(server, world, seed):
     it = world(file(*range(ROWS)), "insert")
     server.fail_at_random(seed, FAULTS, 0.4, OPERATIONS)
     report = it.run()

@@ -18,9 +18,9 @@ from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import write_report
 from ddbload.write.drivers import engines
+from tests.faults.request_helpers import ShortPauses
 from tests.faults.server import FaultServer
-from tests.faults.test_drivers import Hasty
-from tests.unit.aws.canned_answers import CREDENTIALS, isolate
+from tests.unit.aws.response_helpers import CREDENTIALS, isolate
 from tests.unit.pipeline.world import MemoryStore
 
 TABLE, RUN, ROWS = "typed", "run-1", 60
@@ -89,7 +89,7 @@ def test_every_engine_writes_the_same_items(server, tmp_path, engine, mode) -> N
         store=MemoryStore(),
         clients=Clients(AwsSettings(endpoint_url=server.endpoint), connections=4),
         access=AccessPolicy(paths=True),
-        rng=Hasty(1),
+        rng=ShortPauses(1),
     )
     payload = {
         **PAYLOAD,

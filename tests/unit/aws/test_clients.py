@@ -13,7 +13,7 @@ from ddbload.aws.boto_clients import CONNECT_SECONDS, READ_SECONDS, AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.aws.failures import ChecksumMismatch, LengthMissing
 from ddbload.errors import AwsConfiguration
-from tests.unit.aws.canned_answers import CREDENTIALS, ENDPOINT, Canned, canned_dynamodb, isolate
+from tests.unit.aws.response_helpers import CREDENTIALS, ENDPOINT, Canned, canned_dynamodb, isolate
 
 SERVICES = ["dynamodb", "s3"]
 

@@ -22,8 +22,7 @@ from ddbload.aws.http_client.connection import Endpoint
 from ddbload.aws.signing import credentials as module
 from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
 from ddbload.errors import AccessDenied, AwsConfiguration
-from tests.unit.aws.canned_answers import CREDENTIALS, isolate
-from tests.unit.aws.test_sigv4 import parsed
+from tests.unit.aws.response_helpers import CREDENTIALS, isolate, parse_request_head
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
@@ -78,7 +77,9 @@ class World:
 
     def signed(self) -> tuple[str, str]:
         """Which key signs, for which time."""
-        headers = parsed(self.identity.request("BatchWriteItem", b"{}").removesuffix(b"{}"))
+        headers = parse_request_head(
+            self.identity.request("BatchWriteItem", b"{}").removesuffix(b"{}")
+        )
         key = headers["authorization"].partition("Credential=")[2].partition("/")[0]
         return key, headers["x-amz-date"]
 
@@ -129,7 +130,7 @@ def test_endpoint_is_the_one_of_botocore(url, endpoint, authority):
     identity = DynamoDBSigner(Clients(AwsSettings(endpoint_url=url)))
     assert identity.endpoint == endpoint
     assert identity.endpoint.authority == (authority or endpoint.host)
-    headers = parsed(identity.request("PutItem", b""))
+    headers = parse_request_head(identity.request("PutItem", b""))
     assert headers["host"] == identity.endpoint.authority
     assert headers["x-amz-target"] == "DynamoDB_20120810.PutItem"
     assert headers["user-agent"].startswith("ddbload/")
@@ -172,7 +173,7 @@ def test_request_goes_to_the_same_url_as_botocores(monkeypatch, region, variable
             assert clients.dynamodb_signer
         return
     endpoint = clients.dynamodb_signer.endpoint
-    headers = parsed(clients.dynamodb_signer.request("BatchWriteItem", b""))
+    headers = parse_request_head(clients.dynamodb_signer.request("BatchWriteItem", b""))
     url = f"{endpoint.scheme}://{endpoint.authority}/"
     assert sent == [(url, scope(headers["authorization"]))]
 
@@ -296,7 +297,7 @@ def test_missing_credentials_are_reported(monkeypatch, missing):
 
 def test_session_token_is_sent(monkeypatch):
     monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
-    headers = parsed(DynamoDBSigner(Clients()).request("BatchWriteItem", b""))
+    headers = parse_request_head(DynamoDBSigner(Clients()).request("BatchWriteItem", b""))
     assert headers["x-amz-security-token"] == "token"
 
 

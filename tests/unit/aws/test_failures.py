@@ -29,17 +29,10 @@ from ddbload.aws.failures import (
 from ddbload.aws.http_client.http1 import Response
 from ddbload.errors import AccessDenied, AwsConfiguration, RequestRefused, ServiceUnavailable
 from tests.fakes.client import connect_timeout, connection_closed, read_timeout, unreachable
+from tests.unit.aws.response_helpers import client_error
 
 
-def answered(code: str = "", status: int = 400, text: str = "words") -> aws.ClientError:
-    response: Any = {
-        "Error": {"Code": code, "Message": text},
-        "ResponseMetadata": {"HTTPStatusCode": status},
-    }
-    return aws.ClientError(response, "Operation")
-
-
-def meant(error: Exception) -> AwsFailure:
+def classified(error: Exception) -> AwsFailure:
     found = classify_failure(error)
     assert found is not None
     return found
@@ -114,14 +107,14 @@ def told(code: str, status: int) -> tuple[str, str]:
     [(kind, *case) for kind, cases in CODES.items() for case in cases],
 )
 def test_failure_kind_follows_from_code_and_status(kind, code, status):
-    assert meant(answered(code, status)) == AwsFailure(kind, *told(code, status), status)
+    assert classified(client_error(code, status)) == AwsFailure(kind, *told(code, status), status)
 
 
 @pytest.mark.parametrize(
     "response", [{}, {"Error": {}}, {"Error": {"Code": None, "Message": None}}]
 )
 def test_error_without_message_has_its_code(response):
-    assert meant(aws.ClientError(response, "Operation")) == AwsFailure(
+    assert classified(aws.ClientError(response, "Operation")) == AwsFailure(
         FailureKind.FATAL, "0", "HTTP status 0"
     )
 
@@ -131,16 +124,16 @@ PAGE = '<html>blocked: {"id": {"S": "secret"}}</html>'
 
 @pytest.mark.parametrize("code", ["403", "<html>", "an error", "", "1x"])
 def test_foreign_response_is_not_quoted(code):
-    error = answered(code, 403, PAGE)
+    error = client_error(code, 403, PAGE)
     own = failure_of_response(response({"__type": code, "message": PAGE}, 403))
-    for found in (meant(error), own):
+    for found in (classified(error), own):
         assert found == replace(found, code="403", text="HTTP status 403", status=403)
         assert "secret" not in to_ddbload_error(found, "writing").message
 
 
 def test_invalid_header_is_not_quoted():
     inner = ValueError("Invalid header value b'SECRET\\r'")
-    found = meant(aws.HTTPClientError(error=inner))
+    found = classified(aws.HTTPClientError(error=inner))
     assert found.kind is FailureKind.FATAL
     assert "SECRET" not in found.text
     assert "line end" in found.text
@@ -150,15 +143,15 @@ def test_modelled_error_is_classified_like_others():
     class Modelled(aws.ClientError):
         pass
 
-    error = Modelled(answered("ThrottlingException").response, "Operation")
-    assert meant(error).kind is FailureKind.THROTTLED
+    error = Modelled(client_error("ThrottlingException").response, "Operation")
+    assert classified(error).kind is FailureKind.THROTTLED
 
 
 def test_client_error_keeps_request_id_and_reasons():
-    error = answered("ThrottlingException")
+    error = client_error("ThrottlingException")
     error.response["ResponseMetadata"]["RequestId"] = "ABC"
     error.response["throttlingReasons"] = [{"reason": "One"}, {"reason": "Two"}]  # type: ignore[typeddict-unknown-key]
-    found = meant(error)
+    found = classified(error)
     assert (found.request_id, found.reasons) == ("ABC", ("One", "Two"))
     assert "[request ABC]" in to_ddbload_error(found, "x").message
 
@@ -283,7 +276,7 @@ LOST = [
 
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 def test_lost_response_is_unsure(error):
-    found = meant(error)
+    found = classified(error)
     assert (found.kind, found.code, found.status) == (FailureKind.UNSURE, type(error).__name__, 0)
     assert found.text == str(error).splitlines()[0]
 
@@ -291,7 +284,7 @@ def test_lost_response_is_unsure(error):
 @pytest.mark.parametrize("error", [ssl.SSLError(1, "bad record"), HTTPError("no pool")])
 def test_error_in_the_middle_of_a_body_is_unsure(error):
     """botocore names what its own requests fail of, and not what reading on fails of."""
-    assert meant(error).kind is FailureKind.UNSURE
+    assert classified(error).kind is FailureKind.UNSURE
 
 
 def test_older_botocore_lacks_some_session_errors():
@@ -313,11 +306,11 @@ print(classify_failure(TimeoutError("x")).kind.value)
 def test_parser_error_keeps_only_its_first_line():
     # What follows is the body.
     error = ResponseParserError("Unable to parse response, invalid XML received:\nb'<secret>'")
-    assert meant(error).text == "Unable to parse response, invalid XML received:"
+    assert classified(error).text == "Unable to parse response, invalid XML received:"
 
 
 def test_error_without_text_has_its_class_name():
-    assert meant(TimeoutError()).text == "TimeoutError"
+    assert classified(TimeoutError()).text == "TimeoutError"
 
 
 # Nothing that is sent will pass
@@ -338,25 +331,25 @@ def test_error_without_text_has_its_class_name():
     ids=lambda error: type(error).__name__,
 )
 def test_missing_credentials_are_fatal(error):
-    found = meant(error)
+    found = classified(error)
     assert (found.kind, found.code) == (FailureKind.FATAL, "NoCredentials")
     assert "secret" not in found.text
     assert isinstance(to_ddbload_error(found, "reading"), AccessDenied)
 
 
 def test_expired_sso_session_says_how_to_log_in():
-    assert "aws sso login" in meant(aws.UnauthorizedSSOTokenError()).text
+    assert "aws sso login" in classified(aws.UnauthorizedSSOTokenError()).text
 
 
 def test_validation_error_does_not_quote_parameters():
     error = aws.ParamValidationError(report="Invalid type for parameter Item.secret")
-    found = meant(error)
+    found = classified(error)
     assert (found.kind, found.code) == (FailureKind.FATAL, "ParamValidationError")
     assert "secret" not in found.text
 
 
 def test_other_botocore_errors_are_fatal():
-    found = meant(aws.UnknownServiceError(service_name="x", known_service_names=["y"]))
+    found = classified(aws.UnknownServiceError(service_name="x", known_service_names=["y"]))
     assert (found.kind, found.code) == (FailureKind.FATAL, "UnknownServiceError")
 
 
@@ -387,28 +380,30 @@ def test_other_exceptions_are_not_classified(error):
     ],
 )
 def test_failure_becomes_a_named_error(code, status, name):
-    error = to_ddbload_error(meant(answered(code, status, "its words")), "reading s3://b/k")
+    error = to_ddbload_error(
+        classified(client_error(code, status, "its words")), "reading s3://b/k"
+    )
     assert type(error) is name
     words = "HTTP status 403" if code == "403" else "its words"
     assert error.message.startswith(f"reading s3://b/k: {code}: {words}")
 
 
 def test_only_transient_failures_are_not_permanent():
-    assert not to_ddbload_error(meant(unreachable()), "x").permanent
-    assert not to_ddbload_error(meant(answered("ThrottlingException")), "x").permanent
-    assert to_ddbload_error(meant(answered("AccessDeniedException")), "x").permanent
-    assert to_ddbload_error(meant(answered("ValidationException")), "x").permanent
+    assert not to_ddbload_error(classified(unreachable()), "x").permanent
+    assert not to_ddbload_error(classified(client_error("ThrottlingException")), "x").permanent
+    assert to_ddbload_error(classified(client_error("AccessDeniedException")), "x").permanent
+    assert to_ddbload_error(classified(client_error("ValidationException")), "x").permanent
 
 
 @pytest.mark.parametrize(
     "code", ["InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"]
 )
 def test_clock_error_mentions_the_clock(code):
-    assert "clock" in to_ddbload_error(meant(answered(code)), "x").message
+    assert "clock" in to_ddbload_error(classified(client_error(code)), "x").message
 
 
 def test_access_error_mentions_permissions():
-    message = to_ddbload_error(meant(answered("AccessDeniedException")), "x").message
+    message = to_ddbload_error(classified(client_error("AccessDeniedException")), "x").message
     assert "clock" not in message
     assert "permissions" in message
 

@@ -8,9 +8,9 @@ from botocore.exceptions import NoCredentialsError
 from ddbload.aws.retry import ATTEMPTS, RetryPolicy, call_with_retries
 from ddbload.errors import AccessDenied, RequestRefused, ServiceUnavailable, SourceNotFound
 from tests.fakes.client import read_timeout
-from tests.unit.aws.test_failures import answered
+from tests.unit.aws.response_helpers import client_error
 
-THROTTLED = answered("ThrottlingException")
+THROTTLED = client_error("ThrottlingException")
 
 
 class Operation:
@@ -38,7 +38,9 @@ def test_call_is_made_once_when_it_succeeds(slept):
     assert (operation.calls, slept) == (1, [])
 
 
-@pytest.mark.parametrize("error", [THROTTLED, answered("", 503), read_timeout(), TimeoutError()])
+@pytest.mark.parametrize(
+    "error", [THROTTLED, client_error("", 503), read_timeout(), TimeoutError()]
+)
 def test_call_is_repeated_after_a_transient_failure(slept, error):
     operation = Operation(error, error)
     assert call_with_retries(operation, "x", policy=RetryPolicy(sleep=slept.append)) == "done"
@@ -86,10 +88,10 @@ def test_pauses_come_from_the_given_generator():
 @pytest.mark.parametrize(
     ("error", "name"),
     [
-        (answered("AccessDenied", 403), AccessDenied),
+        (client_error("AccessDenied", 403), AccessDenied),
         (NoCredentialsError(), AccessDenied),
-        (answered("ValidationException"), RequestRefused),
-        (answered("NoSuchKey", 404), RequestRefused),
+        (client_error("ValidationException"), RequestRefused),
+        (client_error("NoSuchKey", 404), RequestRefused),
     ],
 )
 def test_call_is_not_repeated_after_a_permanent_failure(slept, error, name):
@@ -100,12 +102,12 @@ def test_call_is_not_repeated_after_a_permanent_failure(slept, error, name):
 
 
 def test_expected_failure_raises_its_own_error(slept):
-    operation = Operation(answered("NoSuchKey", 404))
+    operation = Operation(client_error("NoSuchKey", 404))
     with pytest.raises(SourceNotFound, match="NoSuchKey, 404"):
         call_with_retries(
             operation,
             "x",
-            expected=lambda meant: SourceNotFound(f"{meant.code}, {meant.status}"),
+            expected=lambda failure: SourceNotFound(f"{failure.code}, {failure.status}"),
             policy=RetryPolicy(sleep=slept.append),
         )
     assert slept == []
@@ -115,7 +117,7 @@ def test_expected_failure_is_not_repeated(slept):
     # Also of what would be called again otherwise.
     with pytest.raises(SourceNotFound):
         call_with_retries(
-            Operation(answered("SlowDown", 503)),
+            Operation(client_error("SlowDown", 503)),
             "x",
             expected=lambda _: SourceNotFound("busy"),
             policy=RetryPolicy(sleep=slept.append),
@@ -125,7 +127,7 @@ def test_expected_failure_is_not_repeated(slept):
 def test_unexpected_failure_raises_its_named_error(slept):
     with pytest.raises(AccessDenied):
         call_with_retries(
-            Operation(answered("AccessDenied", 403)),
+            Operation(client_error("AccessDenied", 403)),
             "x",
             expected=lambda _: None,
             policy=RetryPolicy(sleep=slept.append),
@@ -144,5 +146,5 @@ def test_other_exception_is_raised_unchanged(slept, error):
 def test_named_error_hides_its_cause():
     # A traceback with botocore's own error would show what the message leaves out.
     with pytest.raises(RequestRefused) as raised:
-        call_with_retries(Operation(answered("ValidationException")), "x")
+        call_with_retries(Operation(client_error("ValidationException")), "x")
     assert raised.value.__suppress_context__

@@ -13,7 +13,7 @@ from ddbload.aws.http_client.connection import Endpoint
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.signing.s3_signer import S3Signer, _bucket_address, s3_signer_for
 from ddbload.errors import AccessDenied, AwsConfiguration, SourceNotFound
-from tests.unit.aws.canned_answers import CREDENTIALS, Canned, isolate
+from tests.unit.aws.response_helpers import CREDENTIALS, Canned, isolate
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 

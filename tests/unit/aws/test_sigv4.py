@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ddbload.aws.signing.sigv4 import UNSIGNED, Credentials, RequestSigner
 from ddbload.errors import AwsConfiguration
+from tests.unit.aws.response_helpers import parse_request_head
 
 HEADERS = {
     "content-type": "application/x-amz-json-1.0",
@@ -48,24 +49,10 @@ def signer(
     return RequestSigner(service="dynamodb", region=region, host=host, headers=headers)
 
 
-def parsed(head: bytes) -> dict[str, str]:
-    text = head.decode()
-    assert text.endswith("\r\n\r\n")
-    first, *lines = text[:-4].split("\r\n")
-    assert first == "POST / HTTP/1.1"
-    headers: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition(": ")
-        assert name == name.lower()
-        assert name not in headers
-        headers[name] = value
-    return headers
-
-
 def agree(
     own: RequestSigner, body: bytes, credentials: Credentials, now: float, **botocore: Any
 ) -> dict[str, str]:
-    sent = parsed(own.head(body, credentials, now))
+    sent = parse_request_head(own.head(body, credentials, now))
     host = sent.pop("host")
     assert int(sent.pop("content-length")) == len(body)
     assert sent == by_botocore(body, credentials, now, **botocore)

@@ -1,4 +1,4 @@
-"""Bytes as rows are read from them: decompressed, as UTF-8, in bounded memory."""
+"""MemorySource as rows are read from them: decompressed, as UTF-8, in bounded memory."""
 
 from __future__ import annotations
 
@@ -24,32 +24,9 @@ from ddbload.errors import (
 )
 from ddbload.rows.file_signatures import compression_of, encoding_of
 from ddbload.source.decoding.decoded_source import DecodedSource
+from tests.unit.source.memory_source import MemorySource
 
 MIB = 1024 * 1024
-
-
-class Bytes:
-    """Bytes as a source, in pieces of a size of its own."""
-
-    def __init__(self, data: bytes, most: int = 10**9) -> None:
-        self.name = "some file"
-        self.size = len(data)
-        self.pinned = {"size": len(data)}
-        self.closed = False
-        self.read = 0
-        self._data = data
-        self._most = most
-
-    def stream(self, start, end, piece_bytes):
-        assert 0 <= start <= end <= self.size
-        step = min(piece_bytes, self._most)
-        for place in range(start, end, step):
-            piece = self._data[place : min(end, place + step)]
-            self.read += len(piece)
-            yield piece
-
-    def close(self):
-        self.closed = True
 
 
 def rows(count: int = 5000) -> bytes:
@@ -84,7 +61,7 @@ NAMES = {"gzip": "gzip", "zstd": "Zstandard"}
 @pytest.mark.parametrize("most", [1, 3, 1000, 10**9])
 @pytest.mark.parametrize("kind", PACKED)
 def test_stream_returns_the_whole_content(kind, most):
-    source = DecodedSource(Bytes(PACKED[kind], most), compression=kind)
+    source = DecodedSource(MemorySource(PACKED[kind], most), compression=kind)
     assert read(source) == ROWS
     assert source.plain == (kind == "none")
 
@@ -96,25 +73,25 @@ def test_stream_returns_the_whole_content(kind, most):
 @pytest.mark.parametrize("piece_bytes", [1, 4096, 10**6])
 @pytest.mark.parametrize("kind", PACKED)
 def test_stream_returns_exactly_the_range(kind, start, end, piece_bytes):
-    source = DecodedSource(Bytes(PACKED[kind]), compression=kind)
+    source = DecodedSource(MemorySource(PACKED[kind]), compression=kind)
     assert read(source, start, end, piece_bytes) == ROWS[start:end]
 
 
 def test_plain_range_is_read_without_what_is_before_it():
-    inner = Bytes(ROWS)
+    inner = MemorySource(ROWS)
     assert read(DecodedSource(inner), 1000, 1010) == ROWS[1000:1010]
     assert inner.read == 10
 
 
 def test_stream_reads_nothing_after_the_range():
-    inner = Bytes(gzip.compress(rows(50_000)))
+    inner = MemorySource(gzip.compress(rows(50_000)))
     assert read(DecodedSource(inner, compression="gzip"), 10, 20) == ROWS[10:20]
     assert inner.read <= 64 * 1024 < inner.size
 
 
 @pytest.mark.parametrize("kind", PACKED)
 def test_stream_raises_beyond_the_end(kind):
-    source = DecodedSource(Bytes(PACKED[kind]), compression=kind)
+    source = DecodedSource(MemorySource(PACKED[kind]), compression=kind)
     for start, end in ((0, len(ROWS) + 1), (len(ROWS) + 1, None)):
         with pytest.raises(SourceChanged, match=f"ends at byte {len(ROWS)}"):
             read(source, start, end)
@@ -123,11 +100,11 @@ def test_stream_raises_beyond_the_end(kind):
 @pytest.mark.parametrize("kind", PACKED)
 @pytest.mark.parametrize("encoding", [None, "utf-16"])
 def test_empty_file_gives_empty_content(kind, encoding):
-    assert read(DecodedSource(Bytes(b""), compression=kind, encoding=encoding)) == b""
+    assert read(DecodedSource(MemorySource(b""), compression=kind, encoding=encoding)) == b""
 
 
 def test_name_version_and_close_are_those_of_the_file():
-    inner = Bytes(PACKED["gzip"])
+    inner = MemorySource(PACKED["gzip"])
     source = DecodedSource(inner, compression="gzip")
     assert (source.name, source.pinned) == ("some file", {"size": inner.size})
     source.close()
@@ -141,24 +118,25 @@ def test_name_version_and_close_are_those_of_the_file():
 def test_gzip_with_several_members_is_joined(most):
     packed = b"".join(gzip.compress(part) for part in (b"a,b\n", b"", b"1,", b"2\n" * 99_999))
     assert (
-        read(DecodedSource(Bytes(packed, most), compression="gzip")) == b"a,b\n1," + b"2\n" * 99_999
+        read(DecodedSource(MemorySource(packed, most), compression="gzip"))
+        == b"a,b\n1," + b"2\n" * 99_999
     )
 
 
 def test_gzip_with_many_members_is_fast():
     packed = gzip.compress(b"1\n", mtime=0) * 20_000
-    assert read(DecodedSource(Bytes(packed), compression="gzip")) == b"1\n" * 20_000
+    assert read(DecodedSource(MemorySource(packed), compression="gzip")) == b"1\n" * 20_000
 
 
 @pytest.mark.parametrize("most", [1, 10**9])
 @pytest.mark.parametrize("after", [b"\0" * 70_000, b"\0" * 9 + gzip.compress(b"more\n", mtime=0)])
 def test_gzip_padding_with_zeros_is_ignored(after, most):
     packed = gzip.compress(b"1,2\n") + after
-    assert read(DecodedSource(Bytes(packed, most), compression="gzip")) in (
+    assert read(DecodedSource(MemorySource(packed, most), compression="gzip")) in (
         b"1,2\n",
         b"1,2\nmore\n",
     )
-    assert len(read(DecodedSource(Bytes(packed), compression="gzip"))) == (
+    assert len(read(DecodedSource(MemorySource(packed), compression="gzip"))) == (
         9 if b"\x1f" in after else 4
     )
 
@@ -167,7 +145,7 @@ def test_gzip_header_may_have_all_fields():
     buffer = io.BytesIO()
     with gzip.GzipFile("a name", "wb", fileobj=buffer) as file:
         file.write(ROWS)
-    assert read(DecodedSource(Bytes(buffer.getvalue()), compression="gzip")) == ROWS
+    assert read(DecodedSource(MemorySource(buffer.getvalue()), compression="gzip")) == ROWS
 
 
 def _frames(data: bytes) -> bytes:
@@ -191,7 +169,7 @@ def _frames(data: bytes) -> bytes:
 )
 def test_zstd_frames_of_all_kinds_are_decompressed(packed, most):
     reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
-    source = DecodedSource(Bytes(packed, most), compression="zstd", max_expansion=None)
+    source = DecodedSource(MemorySource(packed, most), compression="zstd", max_expansion=None)
     assert read(source) == reader.read()
 
 
@@ -200,7 +178,9 @@ def test_zstd_flushed_blocks_are_decompressed():
     packed = b""
     for line in ROWS[:2000].splitlines(keepends=True):
         packed += made.compress(line) + made.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
-    assert read(DecodedSource(Bytes(packed + made.flush()), compression="zstd")) == ROWS[:2000]
+    assert (
+        read(DecodedSource(MemorySource(packed + made.flush()), compression="zstd")) == ROWS[:2000]
+    )
 
 
 @pytest.mark.parametrize(
@@ -228,7 +208,7 @@ def test_truncated_compressed_data_are_damaged(kind):
     whole = gzip.compress(data) if kind == "gzip" else zst(data, write_checksum=True)
     twice = whole * 2
     for length in range(1, len(twice)):
-        source = DecodedSource(Bytes(twice[:length]), compression=kind)
+        source = DecodedSource(MemorySource(twice[:length]), compression=kind)
         if length == len(whole):
             assert read(source) == data
             continue
@@ -247,7 +227,7 @@ def test_changed_bit_in_compressed_data_is_damage(kind):
         changed = bytearray(whole)
         changed[place] ^= 1 << some.randrange(8)
         try:
-            found = read(DecodedSource(Bytes(bytes(changed)), compression=kind))
+            found = read(DecodedSource(MemorySource(bytes(changed)), compression=kind))
         except (DamagedCompression, UnsupportedFormat):
             continue
         # A name, or a text flag, more or less in the header changes no data.
@@ -263,14 +243,14 @@ def test_changed_bit_in_compressed_data_is_damage(kind):
 )
 def test_trailing_bytes_after_compressed_data_are_damage(after, kind):
     with pytest.raises(DamagedCompression, match=f"after the end of the {NAMES[kind]} data"):
-        read(DecodedSource(Bytes(PACKED[kind] + after), compression=kind))
+        read(DecodedSource(MemorySource(PACKED[kind] + after), compression=kind))
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 @pytest.mark.parametrize("data", [b"a,b\n1,2\n", b"PK\3\4......", bytes(100)])
 def test_uncompressed_data_are_reported(data, kind):
     with pytest.raises(DamagedCompression, match=r"not (gzip|Zstandard) data"):
-        read(DecodedSource(Bytes(data), compression=kind))
+        read(DecodedSource(MemorySource(data), compression=kind))
 
 
 def test_missing_zstd_dictionary_is_reported():
@@ -278,7 +258,7 @@ def test_missing_zstd_dictionary_is_reported():
     known = zstandard.train_dictionary(4096, samples)
     packed = zst(samples[0] * 10, dict_data=known)
     with pytest.raises(DamagedCompression, match="Dictionary mismatch"):
-        read(DecodedSource(Bytes(packed), compression="zstd"))
+        read(DecodedSource(MemorySource(packed), compression="zstd"))
 
 
 def test_large_zstd_window_is_refused():
@@ -286,13 +266,13 @@ def test_large_zstd_window_is_refused():
     made = zstandard.ZstdCompressor(compression_params=large).compressobj()
     packed = made.compress(b"x" * 10) + made.flush()
     with pytest.raises(UnsupportedFormat, match="--long"):
-        read(DecodedSource(Bytes(packed), compression="zstd"))
+        read(DecodedSource(MemorySource(packed), compression="zstd"))
 
 
 def test_missing_zstandard_package_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(ExtraMissing, match=r"ddbload\[zstd\]"):
-        read(DecodedSource(Bytes(PACKED["zstd"]), compression="zstd"))
+        read(DecodedSource(MemorySource(PACKED["zstd"]), compression="zstd"))
 
 
 def test_zstandard_package_is_imported_only_for_zstd():
@@ -317,7 +297,7 @@ def test_bomb_is_refused_in_bounded_memory(kind):
     packed = _bomb(kind, 200)
     tracemalloc.start()
     try:
-        inner = Bytes(packed, 4096)
+        inner = MemorySource(packed, 4096)
         pieces = DecodedSource(inner, compression=kind).stream(0, None, 4096)
         with pytest.raises(ExpansionTooLarge, match="more than 200 times"):
             collections.deque(pieces, maxlen=0)
@@ -332,7 +312,7 @@ def test_allowed_expansion_needs_bounded_memory(kind):
     packed = _bomb(kind, 50)
     tracemalloc.start()
     try:
-        source = DecodedSource(Bytes(packed), compression=kind, max_expansion=None)
+        source = DecodedSource(MemorySource(packed), compression=kind, max_expansion=None)
         assert sum(map(len, source.stream(0, None, 100_000))) == 50 * MIB
         assert tracemalloc.get_traced_memory()[1] < 2 * MIB
     finally:
@@ -342,19 +322,19 @@ def test_allowed_expansion_needs_bounded_memory(kind):
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 def test_small_file_may_expand_without_limit(kind):
     packed = gzip.compress(bytes(MIB)) if kind == "gzip" else zst(bytes(MIB))
-    assert len(read(DecodedSource(Bytes(packed), compression=kind, max_expansion=2))) == MIB
+    assert len(read(DecodedSource(MemorySource(packed), compression=kind, max_expansion=2))) == MIB
     more = gzip.compress(bytes(MIB + 1)) if kind == "gzip" else zst(bytes(MIB + 1))
     with pytest.raises(ExpansionTooLarge, match="max_expansion"):
-        read(DecodedSource(Bytes(more), compression=kind, max_expansion=2))
+        read(DecodedSource(MemorySource(more), compression=kind, max_expansion=2))
 
 
 def test_expansion_limit_is_exact():
     packed = gzip.compress(rows(100_000))
     ratio = len(rows(100_000)) / len(packed)
     assert 1 < ratio < 3
-    read(DecodedSource(Bytes(packed), compression="gzip", max_expansion=3))
+    read(DecodedSource(MemorySource(packed), compression="gzip", max_expansion=3))
     with pytest.raises(ExpansionTooLarge):
-        read(DecodedSource(Bytes(packed), compression="gzip", max_expansion=1))
+        read(DecodedSource(MemorySource(packed), compression="gzip", max_expansion=1))
 
 
 # Encodings.
@@ -382,7 +362,7 @@ TEXTS = {
 @pytest.mark.parametrize("encoding", TEXTS)
 def test_text_is_converted_to_utf8(encoding, most):
     text = TEXTS[encoding] * 50
-    source = DecodedSource(Bytes(text.encode(encoding), most), encoding=encoding)
+    source = DecodedSource(MemorySource(text.encode(encoding), most), encoding=encoding)
     assert read(source, piece_bytes=7) == text.encode()
     assert read(source, 11, 200) == text.encode()[11:200]
     assert not source.plain
@@ -392,14 +372,15 @@ def test_text_is_converted_to_utf8(encoding, most):
 def test_byte_order_mark_is_removed_once(encoding):
     data = "\ufeff\ufeffa".encode(encoding.removesuffix("-sig"))
     expected = "a" if encoding == "utf-8-sig" else "\ufeffa"
-    assert read(DecodedSource(Bytes(data, 1), encoding=encoding)).decode() == expected
+    assert read(DecodedSource(MemorySource(data, 1), encoding=encoding)).decode() == expected
 
 
 def test_byte_order_mark_inside_the_text_is_kept():
     # Right where what is decoded together begins anew, too.
     text = "a" * 32 * 1024 + "\ufeffb"
     assert (
-        read(DecodedSource(Bytes(text.encode("utf-16-le")), encoding="utf-16-le")) == text.encode()
+        read(DecodedSource(MemorySource(text.encode("utf-16-le")), encoding="utf-16-le"))
+        == text.encode()
     )
 
 
@@ -409,13 +390,13 @@ def test_byte_order_mark_inside_the_text_is_kept():
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_byte_order_is_detected_without_a_mark(mark, encoding, order, most):
     data = f"{mark}a,b\n".encode(f"{codecs.lookup(encoding).name}-{order}")
-    assert read(DecodedSource(Bytes(data, most), encoding=encoding)) == b"a,b\n"
+    assert read(DecodedSource(MemorySource(data, most), encoding=encoding)) == b"a,b\n"
 
 
 @pytest.mark.parametrize("encoding", [None, "utf-8", "UTF8", "U8"])
 def test_utf8_is_not_converted(encoding):
     data = codecs.BOM_UTF8 + b"a,\xff\n"
-    source = DecodedSource(Bytes(data), encoding=encoding)
+    source = DecodedSource(MemorySource(data), encoding=encoding)
     assert source.plain
     assert read(source) == data
 
@@ -436,7 +417,7 @@ def test_utf8_is_not_converted(encoding):
     ],
 )
 def test_invalid_text_stays_invalid_in_its_row(encoding, data, sound, most):
-    found = read(DecodedSource(Bytes(data, most), encoding=encoding))
+    found = read(DecodedSource(MemorySource(data, most), encoding=encoding))
     before, after = sound
     assert found.startswith(before)
     assert found.endswith(after)
@@ -453,20 +434,21 @@ def test_converted_bytes_do_not_depend_on_the_pieces(encoding):
     for _ in range(20):
         data = bytes(some.choice(some.choice(kinds)) for _ in range(some.randrange(200)))
         found = {
-            read(DecodedSource(Bytes(data, most), encoding=encoding)) for most in (1, 2, 7, 10**9)
+            read(DecodedSource(MemorySource(data, most), encoding=encoding))
+            for most in (1, 2, 7, 10**9)
         }
         assert len(found) == 1
 
 
 def test_encoding_that_cannot_continue_is_reported():
     with pytest.raises(UnsupportedFormat, match="--encoding"):
-        read(DecodedSource(Bytes(b"xn--\xff.\n" * 9), encoding="idna"))
+        read(DecodedSource(MemorySource(b"xn--\xff.\n" * 9), encoding="idna"))
 
 
 def test_compressed_utf16_is_decoded():
     text = ROWS.decode()
     packed = gzip.compress(text.encode("utf-16"))
-    source = DecodedSource(Bytes(packed), compression="gzip", encoding="utf-16")
+    source = DecodedSource(MemorySource(packed), compression="gzip", encoding="utf-16")
     assert read(source) == ROWS
     assert read(source, 5000, 6000) == ROWS[5000:6000]
 

@@ -15,7 +15,7 @@ from ddbload.source.catalogs.exports import (
     is_export_manifest,
     read_export,
 )
-from tests.unit.source.test_decoded_source import Bytes
+from tests.unit.source.memory_source import MemorySource
 
 ID = "01693685827463-2d8752fd"
 
@@ -221,7 +221,7 @@ def test_exports_are_found_among_names():
 
 
 def exported(data: bytes, items: int | None) -> bytes:
-    file = ExportedFile(Bytes(gzip.compress(data)), items)
+    file = ExportedFile(MemorySource(gzip.compress(data)), items)
     return b"".join(file.stream(0, None, 5))
 
 
@@ -238,6 +238,6 @@ def test_data_file_with_fewer_items_is_damaged(data):
 
 
 def test_partial_read_is_not_counted():
-    file = ExportedFile(Bytes(gzip.compress(b"{}\n" * 9)), 100)
+    file = ExportedFile(MemorySource(gzip.compress(b"{}\n" * 9)), 100)
     assert b"".join(file.stream(3, 9, 100)) == b"{}\n{}\n"
     assert b"".join(file.stream(3, None, 100)) == b"{}\n" * 8

@@ -30,7 +30,7 @@ from ddbload.errors import (
 from ddbload.source.parquet import parquet_lines as reading
 from ddbload.source.parquet.parquet_lines import ParquetLines, SeekableSource
 from ddbload.source.parquet.parquet_values import values
-from tests.unit.source.test_decoded_source import Bytes
+from tests.unit.source.memory_source import MemorySource
 
 D = decimal.Decimal
 
@@ -42,7 +42,7 @@ def packed(table: pa.Table, **options) -> bytes:
 
 
 def read(data: bytes, start: int = 0, end: int | None = None, piece_bytes: int = 4096, **options):
-    source = ParquetLines(Bytes(data), **options)
+    source = ParquetLines(MemorySource(data), **options)
     pieces = list(source.stream(start, end, piece_bytes))
     assert all(1 <= len(piece) <= piece_bytes for piece in pieces)
     source.close()
@@ -286,7 +286,7 @@ def test_stream_raises_beyond_the_end():
 
 def test_row_groups_are_read_independently():
     data = packed(table(), row_group_size=300)
-    source = ParquetLines(Bytes(data))
+    source = ParquetLines(MemorySource(data))
     assert (source.groups, source.rows, source.columns) == (4, 1000, ("id", "name", "raw"))
     assert (source.name, source.pinned) == ("some file", {"size": len(data)})
     parts = [read(data, groups=(group, group + 1)) for group in range(4)]
@@ -297,7 +297,7 @@ def test_row_groups_are_read_independently():
 @pytest.mark.parametrize("least", [1, 5000, 10**9])
 def test_row_group_ranges_cover_each_row_group_once(least):
     data = packed(table(), row_group_size=100)
-    source = ParquetLines(Bytes(data))
+    source = ParquetLines(MemorySource(data))
     portions = list(source.row_group_ranges(least))
     assert len(portions) == {1: 10, 5000: 4, 10**9: 1}[least]
     assert portions[0][0] == 0
@@ -305,16 +305,16 @@ def test_row_group_ranges_cover_each_row_group_once(least):
     assert all(one[1] == other[0] for one, other in pairwise(portions))
     assert 0.99 * len(data) < sum(size for _, _, size in portions) <= len(data)
     assert b"".join(read(data, groups=portion[:2]) for portion in portions) == LINES
-    before = [ParquetLines(Bytes(data), portion[:2]).rows_before for portion in portions]
+    before = [ParquetLines(MemorySource(data), portion[:2]).rows_before for portion in portions]
     assert before == [100 * first for first, _, _ in portions]
 
 
 def test_file_without_rows_has_at_most_one_range():
-    assert len(list(ParquetLines(Bytes(packed(table(0)))).row_group_ranges())) <= 1
+    assert len(list(ParquetLines(MemorySource(packed(table(0)))).row_group_ranges())) <= 1
 
 
 def test_footer_is_read_once_for_each_version():
-    class Versions(Bytes):
+    class Versions(MemorySource):
         def __init__(self, data, etag):
             super().__init__(data)
             self.pinned = {"bucket": "b", "key": "k", "size": len(data), "etag": etag}
@@ -397,7 +397,7 @@ def test_error_message_does_not_quote_the_content():
 
 @pytest.mark.parametrize("reads", [0, 1, 2])
 def test_failed_read_keeps_its_error(reads):
-    class Failing(Bytes):
+    class Failing(MemorySource):
         left = reads
 
         def stream(self, start, end, piece_bytes):
@@ -419,7 +419,7 @@ def test_bomb_is_refused():
     assert 200 * len(data) < 4_000_000
     with pytest.raises(ExpansionTooLarge, match="--max-expansion"):
         read(data)
-    source = ParquetLines(Bytes(data), max_expansion=None)
+    source = ParquetLines(MemorySource(data), max_expansion=None)
     assert sum(map(len, source.stream(0, 10**6, 4096))) == 10**6
     # Of what is written once and meant often nothing expands.
     assert read(packed(zeros)).count(b"\n") == 500_000
@@ -428,7 +428,7 @@ def test_bomb_is_refused():
 def test_missing_pyarrow_package_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ExtraMissing, match=r"ddbload\[parquet\]"):
-        ParquetLines(Bytes(b"PAR1"))
+        ParquetLines(MemorySource(b"PAR1"))
 
 
 def test_pyarrow_package_is_imported_only_for_parquet():
@@ -443,7 +443,7 @@ def test_pyarrow_package_is_imported_only_for_parquet():
 def test_seekable_source_reads_like_a_file():
     some = random.Random(4)
     data = some.randbytes(300_000)
-    file = SeekableSource(Bytes(data))
+    file = SeekableSource(MemorySource(data))
     file.set_reader_count(1000)
     other = io.BytesIO(data)
     for _ in range(500):
@@ -456,7 +456,7 @@ def test_seekable_source_reads_like_a_file():
 
 def test_seekable_source_reads_each_block_once():
     data = bytes(4 * 1024 * 1024)
-    inner = Bytes(data)
+    inner = MemorySource(data)
     file = SeekableSource(inner)
     file.set_reader_count(10)
     for step in range(0, len(data) // 10, 10_000):
@@ -467,7 +467,7 @@ def test_seekable_source_reads_each_block_once():
 
 
 def test_seekable_source_cache_is_bounded():
-    inner = Bytes(bytes(64 * 1024 * 1024))
+    inner = MemorySource(bytes(64 * 1024 * 1024))
     file = SeekableSource(inner)
     file.set_reader_count(1)
     for place in range(0, inner.size, 1024 * 1024):

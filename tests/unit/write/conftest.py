@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.aws.canned_answers import Canned, canned_dynamodb
+from tests.unit.aws.response_helpers import Canned, canned_dynamodb
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A real boto3 client, made as ddbload makes it, whose answers are made up: no socket is opened."""
+"""Made-up responses and errors of AWS, and botocore clients that receive them without a socket."""
 
 from __future__ import annotations
 
@@ -11,11 +11,36 @@ from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSResponse, HeadersDict
+from botocore.exceptions import ClientError
 
 from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 
 ENDPOINT = "http://canned.invalid:8000"
+
+
+def client_error(code: str = "", status: int = 400, text: str = "words") -> ClientError:
+    """Make botocore's exception for an error response of AWS."""
+    response: Any = {
+        "Error": {"Code": code, "Message": text},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return ClientError(response, "Operation")
+
+
+def parse_request_head(head: bytes) -> dict[str, str]:
+    """Check the form of a `POST /` request's head, and return its headers."""
+    text = head.decode()
+    assert text.endswith("\r\n\r\n")
+    first, *lines = text[:-4].split("\r\n")
+    assert first == "POST / HTTP/1.1"
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(": ")
+        assert name == name.lower()
+        assert name not in headers
+        headers[name] = value
+    return headers
 
 
 class _Raw(io.BytesIO):
@@ -25,13 +50,13 @@ class _Raw(io.BytesIO):
 
 @dataclass
 class Canned:
-    """Answers that wait for requests; the requests as they would have gone."""
+    """Queue of made-up responses, and the requests that received them."""
 
     answers: deque[tuple[int, dict[str, str], bytes]] = field(default_factory=deque)
     requests: list[Any] = field(default_factory=list)
 
     def say(self, body: bytes, status: int = 200, crc32: int | None = None) -> None:
-        """Answer the next request so; the checksum is the right one unless it is given."""
+        """Queue a response; its checksum is right unless `crc32` is given."""
         checksum = zlib.crc32(body) if crc32 is None else crc32
         headers = {"x-amz-crc32": str(checksum), "Content-Length": str(len(body))}
         self.answers.append((status, headers, body))
@@ -43,7 +68,7 @@ class Canned:
 
 
 def isolate(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
-    """Let no AWS setting of this machine be seen, but for these variables."""
+    """Hide all AWS settings of this machine, and set these variables."""
     for name in _SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "no-such-file")
@@ -74,7 +99,7 @@ _SETTINGS = (
 
 
 def canned_dynamodb(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Canned]:
-    """A client, and what it will be answered."""
+    """Make a DynamoDB client, and the queue of its responses."""
     isolate(monkeypatch, **CREDENTIALS)
     client = Clients(AwsSettings(region="us-east-1", endpoint_url=ENDPOINT)).dynamodb
     canned = Canned()
