@@ -1,4 +1,4 @@
-"""Transports without a network, and jobs over them."""
+"""Transports without a network, and jobs that use them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Respond = Callable[[Sequence[ItemOrKey]], Answer]
 
 
 class Clock:
-    """Time that passes only while somebody sleeps. Thread-safe."""
+    """Clock that advances only by `sleep`. Thread-safe."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -37,15 +37,15 @@ class Clock:
 
 
 class FakeTable:
-    """Accepts what is sent, but for what the first calls say, then `otherwise`. Thread-safe."""
+    """Transport that answers by `responses`, one a call, then by `otherwise`. Thread-safe."""
 
-    def __init__(self, *respond: Respond, otherwise: Respond = lambda _items: Accepted()) -> None:
+    def __init__(self, *responses: Respond, otherwise: Respond = lambda _items: Accepted()) -> None:
         self.sent: list[list[int]] = []
         self.items: dict[Hashable, int] = {}
         self.most_at_once = 0
         self.at_once = 0
         self.threads: set[int] = set()
-        self._says = list(respond)
+        self._responses = list(responses)
         self._otherwise = otherwise
         self._lock = threading.Lock()
 
@@ -55,7 +55,7 @@ class FakeTable:
             self.threads.add(threading.get_ident())
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
-            respond = self._says.pop(0) if self._says else self._otherwise
+            respond = self._responses.pop(0) if self._responses else self._otherwise
         try:
             answer = respond(items)
         finally:
@@ -63,19 +63,19 @@ class FakeTable:
                 self.at_once -= 1
         if isinstance(answer, Accepted):
             with self._lock:
-                for place, item in enumerate(items):
-                    if place not in answer.unprocessed:
+                for index, item in enumerate(items):
+                    if index not in answer.unprocessed:
                         self.items[item["key"]] = item["row"]
         return answer
 
 
 def at_row(row: int, respond: Respond) -> Respond:
-    """What is said to the request with this row; all others are accepted."""
+    """Answer the request with this row by `respond`; accept all others."""
     return lambda items: respond(items) if any(i["row"] == row for i in items) else Accepted()
 
 
 class FakeRows:
-    """A source of rows with these keys, and the scheduler that is told of them."""
+    """Source of rows with these keys, and the scheduler that they are offered to."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class FakeRows:
         max_wcu: float | None = None,
     ) -> None:
         self.keys = keys
-        self.told = 0
+        self.offered = 0
         self.released: list[int] = []
         self.scheduler = Scheduler(
             concurrency=concurrency,
@@ -101,11 +101,11 @@ class FakeRows:
 
     def feed(self, room: int) -> bool:
         assert room > 0
-        if self.told == len(self.keys):
+        if self.offered == len(self.keys):
             return False
-        for key in self.keys[self.told :][:room]:
+        for key in self.keys[self.offered :][:room]:
             self.scheduler.offer(self.scheduler.reserve_handles(), key, 100, 100)
-            self.told += 1
+            self.offered += 1
         return True
 
     def body(self, handles: Sequence[int]) -> bytes:

@@ -1,4 +1,4 @@
-"""A scheduler that a test drives by hand, under a clock of its own."""
+"""Driver that a test steps by hand, with a clock that only waits advance."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, 
 from ddbload.write.scheduler.scheduler import Scheduler
 
 SMALL = 100
-"""Bytes of a row where its size does not matter: one write unit."""
+"""Bytes of a row of one write unit, for tests in which the size does not matter."""
 
 
 def object_keys(count: int) -> list[Hashable]:
-    """Keys that are equal to no other key."""
+    """Make keys that differ from all other keys."""
     return [object() for _ in range(count)]
 
 
 class ManualDriver:
-    """Handles are 0, 1, 2, … in the order of the rows. Waiting moves the clock."""
+    """A scheduler with its clock. Handles are 0, 1, 2, … in the order of the offered rows."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class ManualDriver:
     def frontier(self) -> int:
         return self.scheduler.outcomes.frontier
 
-    def offer(self, *keys: Hashable, size: int = SMALL, wire_bytes: int = SMALL) -> list[int]:
+    def offer(self, *keys: Hashable, size: int = SMALL, json_bytes: int = SMALL) -> list[int]:
         handles = [self.scheduler.reserve_handles() for _ in keys]
         for handle, key in zip(handles, keys, strict=True):
-            self.scheduler.offer(handle, key, size, wire_bytes)
+            self.scheduler.offer(handle, key, size, json_bytes)
         return handles
 
     def offer_all(self, *keys: Hashable, units: Sequence[int] | None = None) -> Sequence[int]:
@@ -72,37 +72,37 @@ class ManualDriver:
         return self.scheduler.next(self.now)
 
     def wait(self) -> float:
-        """Move the clock to when something may go; the time."""
+        """Advance the clock to the end of the scheduler's wait; return the time."""
         step = self.step()
         assert isinstance(step, Wait)
-        assert step.until is not None, "nothing may go before an answer"
-        assert step.until > self.now, "a wait that is over already"
+        assert step.until is not None, "the scheduler waits for an answer"
+        assert step.until > self.now, "the wait is already over"
         self.now = step.until
         return self.now
 
     def batch(self) -> Batch:
-        """The next batch, after waiting for its time."""
+        """Wait for the next batch and return it."""
         for _ in range(100):
             step = self.step()
             if isinstance(step, Batch):
                 return step
             self.wait()
-        raise AssertionError("it waits for ever")
+        raise AssertionError("no batch after 100 waits")
 
     def idle(self) -> bool:
-        """Whether nothing may go before an answer."""
+        """Return whether the scheduler waits for an answer."""
         return self.step() == Wait(None)
 
     def answer(self, batch: Batch, answer: Answer) -> None:
         self.scheduler.answered(batch, answer, self.now)
 
     def accept(self, batch: Batch, *unprocessed: int) -> None:
-        """Answer that all is written but the rows with these handles."""
-        places = [batch.handles.index(handle) for handle in unprocessed]
-        self.answer(batch, Accepted(places, float(len(batch.handles) - len(places))))
+        """Accept a batch except for the rows with these handles."""
+        indexes = [batch.handles.index(handle) for handle in unprocessed]
+        self.answer(batch, Accepted(indexes, float(len(batch.handles) - len(indexes))))
 
     def accept_all(self) -> list[tuple[int, ...]]:
-        """Send and write everything that is left; the batches' handles."""
+        """Send and accept all remaining batches; return their handles."""
         sent = []
         while self.scheduler.outcomes.ahead:
             batch = self.batch()
@@ -111,7 +111,7 @@ class ManualDriver:
         return sent
 
     def finish(self) -> list[tuple[int, ...]]:
-        """As accept_all, and no rows are to come."""
+        """Close the scheduler, then send and accept all remaining batches."""
         self.scheduler.close()
         sent = self.accept_all()
         assert self.step() == Finished()

@@ -1,4 +1,4 @@
-"""The rate that follows what the table takes: one rate, told by hand what came back."""
+"""Adaptive rate: how it follows the units that a table returns."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ddbload.write.pacing.adaptive_rate import (
 )
 
 
-def told(
+def report(
     rate: AdaptiveRate, start: float, seconds: float, share: float, units: float | None = None
 ) -> float:
-    """Tell it of so many seconds in tenths, in which `share` came back; when they are over."""
+    """Report answers of some seconds that returned `share` of their units; return the end time."""
     for tenth in range(round(seconds * 10)):
         now = start + (tenth + 1) / 10
         sent = units or rate.units_per_second
@@ -31,18 +31,18 @@ def told(
 
 
 def limited(units_per_second: float) -> AdaptiveRate:
-    """One that has found its limit."""
+    """Make a rate that has found its limit."""
     rate = AdaptiveRate()
-    told(rate, 0.0, PERIOD, 0.5, 2 * units_per_second)
+    report(rate, 0.0, PERIOD, 0.5, 2 * units_per_second)
     assert rate.units_per_second == pytest.approx(units_per_second)
-    # Nothing is known of a higher one.
+    # No higher rate was ever taken.
     rate._taken_rate = rate.units_per_second
     return rate
 
 
 def test_rate_is_unlimited_before_the_first_return():
     rate = AdaptiveRate()
-    told(rate, 0.0, 60.0, 0.0, 50_000.0)
+    report(rate, 0.0, 60.0, 0.0, 50_000.0)
     assert rate.units_per_second == math.inf
     assert rate.ready_at(60.0) == 60.0
     assert rate.request_units() == math.inf
@@ -50,7 +50,7 @@ def test_rate_is_unlimited_before_the_first_return():
 
 def test_rate_starts_at_the_taken_units_after_the_first_return():
     rate = AdaptiveRate()
-    told(rate, 0.0, PERIOD, 0.2, 5000.0)
+    report(rate, 0.0, PERIOD, 0.2, 5000.0)
     assert rate.units_per_second == pytest.approx(4000.0)
 
 
@@ -69,8 +69,8 @@ def test_rate_falls_at_once_when_most_units_are_returned():
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.4])
 def test_rate_falls_by_the_returned_share(share):
     rate = limited(1000.0)
-    told(rate, PERIOD, PERIOD, share)
-    # And raised as ever.
+    report(rate, PERIOD, PERIOD, share)
+    # Raised by the usual share.
     assert rate.units_per_second == pytest.approx(1000 * (1 - share) * (1 + RISE_PER_SECOND))
 
 
@@ -82,7 +82,7 @@ def test_rate_never_falls_below_half_in_one_change():
 
 def test_rate_keeps_its_minimum_when_everything_is_returned():
     rate = limited(1000.0)
-    told(rate, PERIOD, 1000.0, 1.0)
+    report(rate, PERIOD, 1000.0, 1.0)
     assert MIN_UNITS_PER_SECOND <= rate.units_per_second <= 1.1 * MIN_UNITS_PER_SECOND
 
 
@@ -90,7 +90,7 @@ def test_rate_rises_faster_the_longer_nothing_is_returned():
     rate = limited(1000.0)
     now, found = PERIOD, [1000.0]
     for _ in range(100):
-        now = told(rate, now, PERIOD, 0.0)
+        now = report(rate, now, PERIOD, 0.0)
         found.append(rate.units_per_second)
     steps = [after / before - 1 for before, after in itertools.pairwise(found)]
     assert steps[0] < 2 * RISE_PER_SECOND
@@ -100,20 +100,20 @@ def test_rate_rises_faster_the_longer_nothing_is_returned():
 
 def test_rate_recovers_soon_after_an_outage():
     rate = limited(1000.0)
-    now = told(rate, PERIOD, 60.0, 0.0)
+    now = report(rate, PERIOD, 60.0, 0.0)
     before = rate.units_per_second
-    now = told(rate, now, 10.0, 1.0)
+    now = report(rate, now, 10.0, 1.0)
     assert rate.units_per_second < before / 100
     needed = math.log(before / rate.units_per_second, KNOWN_RATE_RISE)
-    # At the slowest, little is known of the first seconds in which all is well again.
-    told(rate, now, math.ceil(needed) + 1 + MAX_UNDECIDED_SECONDS, 0.0)
-    # A second in which the breakdown begins is one like others.
+    # At the minimum rate, the first seconds after the outage bring little evidence.
+    report(rate, now, math.ceil(needed) + 1 + MAX_UNDECIDED_SECONDS, 0.0)
+    # The first second of the outage counts like any other second.
     assert rate.units_per_second >= 0.75 * before
 
 
 def test_rate_does_not_rise_when_requests_do_not_use_it():
     rate = limited(1000.0)
-    told(rate, PERIOD, 100.0, 0.0, units=100.0)
+    report(rate, PERIOD, 100.0, 0.0, units=100.0)
     assert rate.units_per_second == 1000.0
 
 
@@ -130,7 +130,7 @@ def test_rate_delays_requests_after_its_burst_is_used():
     rate.charge(25)
     assert rate.ready_at(PERIOD) == pytest.approx(PERIOD + 0.025)
     assert rate.ready_at(PERIOD + 0.03) == PERIOD + 0.03
-    # No more than a fifth of a second is saved.
+    # At most a fifth of a second is saved.
     rate.ready_at(100.0)
     rate.charge(round(rate.request_units()))
     assert rate.ready_at(100.0) == 100.0
@@ -171,14 +171,14 @@ def test_rate_is_decided_within_seconds_with_little_evidence():
 @pytest.mark.parametrize("units", [24, 1000])
 def test_rate_stays_unlimited_when_few_of_many_units_are_returned(units):
     rate = AdaptiveRate()
-    told(rate, 0.0, 0.9, 0.0, units)
+    report(rate, 0.0, 0.9, 0.0, units)
     rate.answered(units / 10, units / 200, 0.9, 1.0)
     assert rate.units_per_second == math.inf
 
 
 def test_rate_falls_little_when_little_is_sent_and_returned():
     rate = limited(1000.0)
-    told(rate, PERIOD, PERIOD, 0.02, units=100.0)
+    report(rate, PERIOD, PERIOD, 0.02, units=100.0)
     assert rate.units_per_second == pytest.approx(960.0)
 
 
@@ -189,13 +189,13 @@ def test_rate_ignores_pauses_between_requests():
     rate.answered(2000, 1000, 3600.5, 3601.0)
     assert rate.units_per_second == pytest.approx(2000.0)
     later = 7200.0
-    told(rate, later, PERIOD, 0.5)
+    report(rate, later, PERIOD, 0.5)
     assert rate.units_per_second >= 999.0
 
 
 def test_rate_rises_by_the_given_share():
     slow, fast = AdaptiveRate(0.0, 1000.0), AdaptiveRate(0.0, 1000.0, rise=10 * RISE_PER_SECOND)
     for rate in (slow, fast):
-        told(rate, 0.0, PERIOD, 0.0)
+        report(rate, 0.0, PERIOD, 0.0)
     assert fast.units_per_second > 1025.0
     assert slow.units_per_second < 1005.0

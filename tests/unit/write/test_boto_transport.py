@@ -1,4 +1,4 @@
-"""ClientWriter against the strict fake: every answer, believed as far as it can be true."""
+"""Answers of BotoTransport to every response and failure of the strict fake."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KEYS = ("id", "sort")
 
 
 def made(count: int = 3, **more: Any) -> list[dict[str, Any]]:
-    """Items whose sort keys are numbers, spelt with a needless zero."""
+    """Make items whose sort keys are numbers with a needless zero."""
     return [{"id": {"S": "a"}, "sort": {"N": f"{n}.0"}, **more} for n in range(1, count + 1)]
 
 
@@ -68,7 +68,7 @@ def send(
 
 
 def rewritten(**members: Any) -> Fault:
-    """Everything is written, and these members of the answer are others."""
+    """Make a fault that writes everything and replaces these members of the response."""
     return Fault(rewrite=lambda answer: answer | members)
 
 
@@ -80,7 +80,7 @@ def put(**item: Any) -> dict[str, Any]:
     return {"PutRequest": {"Item": item}}
 
 
-# What goes well
+# Written rows
 
 
 def test_batch_request_puts_items(dynamodb):
@@ -119,7 +119,7 @@ def test_answer_is_unsure_when_a_put_returns_for_a_deletion(dynamodb):
     assert isinstance(answer, Unsure)
 
 
-# What comes back
+# Unprocessed items
 
 
 @pytest.mark.parametrize("spell", [None, as_stored, scientific])
@@ -229,7 +229,7 @@ def test_answer_is_accepted_when_unprocessed_items_are_empty(dynamodb, empty):
     assert send(dynamodb, made(3), rewritten(UnprocessedItems=empty)) == Accepted([], 3.0)
 
 
-# Lies: the rows may have been written, and nothing is known of any
+# Responses that contradict the request: the rows may or may not be written
 
 
 @pytest.mark.parametrize("landed", [True, False])
@@ -296,7 +296,7 @@ def test_answer_is_unsure_when_the_body_is_not_an_object(body):
 
 
 @pytest.mark.parametrize(
-    ("told", "units"),
+    ("reported", "units"),
     [
         (None, 0),
         ([], 0),
@@ -315,8 +315,8 @@ def test_answer_is_unsure_when_the_body_is_not_an_object(body):
         ([{"CapacityUnits": 3.5}, {"CapacityUnits": 1.0}], 4.5),
     ],
 )
-def test_consumed_units_ignore_malformed_entries(dynamodb, told, units):
-    answer = send(dynamodb, made(), rewritten(ConsumedCapacity=told))
+def test_consumed_units_ignore_malformed_entries(dynamodb, reported, units):
+    answer = send(dynamodb, made(), rewritten(ConsumedCapacity=reported))
     assert answer == Accepted([], units)
 
 
@@ -390,7 +390,7 @@ def test_answer_is_refused_for_invalid_content(dynamodb, items, says):
 
 
 def test_answer_is_refused_when_the_request_is_too_large(dynamodb):
-    # Its rows can go in smaller requests.
+    # The rows may pass in smaller requests.
     items = [item | {"text": {"S": "x" * 400_000}} for item in made(25)]
     items = [item | {"more": {"S": "\x00" * 50_000}} for item in items]
     assert isinstance(send(dynamodb, items), Refused)
@@ -431,7 +431,7 @@ def test_answer_is_fatal_without_the_text_of_an_unknown_error(dynamodb):
     answer = send(dynamodb, made(), Fault(raises=unknown))
     assert isinstance(answer, Fatal)
     assert isinstance(answer.error, RequestRefused)
-    # Whoever says that was sent rows, and may repeat them.
+    # The text of an unknown error may quote rows, so it is left out.
     assert answer.error.message.startswith("writing to table table: NewException: HTTP status 400")
 
 
@@ -492,11 +492,11 @@ def test_answer_is_accepted_when_the_body_is_sound(canned):
 
 
 @pytest.mark.parametrize(
-    "told", ["[null]", "[{}]", "null", '[{"CapacityUnits": null}]', '[{"CapacityUnits": NaN}]']
+    "reported", ["[null]", "[{}]", "null", '[{"CapacityUnits": null}]', '[{"CapacityUnits": NaN}]']
 )
-def test_answer_is_accepted_when_its_units_are_malformed(canned, told):
+def test_answer_is_accepted_when_its_units_are_malformed(canned, reported):
     client, answers = canned
-    answers.say(f'{{"UnprocessedItems": {{}}, "ConsumedCapacity": {told}}}'.encode())
+    answers.say(f'{{"UnprocessedItems": {{}}, "ConsumedCapacity": {reported}}}'.encode())
     assert BotoTransport(client, BatchRequests(TABLE, KEYS)).send(made()) == Accepted([], 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Conditional puts against the strict fake: every answer, and what it comes to."""
+"""Outcomes of conditional puts and of deletions for every answer of the strict fake."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def at(where: str, **more: str) -> Item:
     return {**made(**more), "at": {"S": where}}
 
 
-def there(dynamodb: FakeDynamoDB, item: Item) -> None:
+def store(dynamodb: FakeDynamoDB, item: Item) -> None:
     dynamodb.put_item(TableName="table", Item=item)
 
 
@@ -87,19 +87,19 @@ def test_insert_writes_a_row_when_no_item_exists(dynamodb):
 
 @pytest.mark.parametrize("spelt", ["1", "1.0", "10E-1", "+1"])
 def test_insert_detects_an_identical_item_in_any_number_notation(dynamodb, spelt):
-    there(dynamodb, made(x="1"))
+    store(dynamodb, made(x="1"))
     assert send(dynamodb, INSERT, made(x=spelt)) == Accepted((), 1.0, RowOutcome.IDENTICAL)
 
 
 def test_insert_uses_the_given_outcome_for_an_identical_item(dynamodb):
-    there(dynamodb, made(x="1"))
+    store(dynamodb, made(x="1"))
     writer = BotoTransport(dynamodb, requests_for(INSERT, TABLE, RowOutcome.WRITTEN))
     assert writer.send([made(x="1")]) == Accepted((), 1.0, RowOutcome.WRITTEN)
 
 
 @pytest.mark.parametrize("other", [made(), made(x="2"), made(x="1", y="1"), at(EARLY)])
 def test_insert_keeps_a_different_item(dynamodb, other):
-    there(dynamodb, other)
+    store(dynamodb, other)
     assert send(dynamodb, INSERT, made(x="1")) == Accepted((), 1.0, RowOutcome.SKIPPED)
     assert dynamodb.items("table") == [other]
 
@@ -118,14 +118,14 @@ def test_insert_finds_its_own_item_after_a_lost_answer(dynamodb, lost):
 
 
 def test_insert_reports_unseen_when_the_existing_item_is_not_returned(dynamodb):
-    # Emulators do not show it.
+    # Emulators do not return the item.
     refused = ServiceError("ConditionalCheckFailedException", 400)
     answer = send(dynamodb, INSERT, made(x="1"), Fault(raises=refused))
     assert answer == Accepted((), 1.0, RowOutcome.UNSEEN)
 
 
 def test_insert_counts_the_units_of_the_larger_item(dynamodb):
-    there(dynamodb, {**made(), "big": {"S": "x" * 5000}})
+    store(dynamodb, {**made(), "big": {"S": "x" * 5000}})
     assert send(dynamodb, INSERT, made()) == Accepted((), 5.0, RowOutcome.SKIPPED)
     larger = {**made(), "big": {"S": "x" * 7000}}
     assert send(dynamodb, INSERT, larger) == Accepted((), 7.0, RowOutcome.SKIPPED)
@@ -143,7 +143,7 @@ def test_insert_counts_the_units_of_the_larger_item(dynamodb):
     ],
 )
 def test_last_wins_keeps_the_later_row(dynamodb, before, outcome):
-    there(dynamodb, before)
+    store(dynamodb, before)
     row = at(EARLY, x="2")
     assert send(dynamodb, LAST_WINS, row) == Accepted((), 1.0, outcome)
     assert dynamodb.items("table") == [row if outcome is RowOutcome.WRITTEN else before]
@@ -160,7 +160,7 @@ def test_last_wins_writes_a_row_again_after_a_lost_answer(dynamodb):
 )
 def test_last_wins_refuses_a_row_when_the_position_is_foreign(dynamodb, foreign):
     before = {**made(), "at": foreign}
-    there(dynamodb, before)
+    store(dynamodb, before)
     answer = send(dynamodb, LAST_WINS, at(EARLY))
     assert isinstance(answer, Refused)
     assert answer.cause == "foreign_position"
@@ -222,7 +222,7 @@ class TestFailures:
 
 
 def test_delete_removes_items_by_key(dynamodb):
-    there(dynamodb, made(x="1"))
+    store(dynamodb, made(x="1"))
     key = {"id": {"S": "a"}}
     answer = BotoTransport(dynamodb, requests_for(DELETE, TABLE)).send([key, {"id": {"S": "b"}}])
     assert answer == Accepted([], 2.0)

@@ -1,4 +1,4 @@
-"""What both drivers do."""
+"""Behaviour that the drivers `sync` and `threads` share."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def driver(request) -> Iterator[Driver]:
 
 
 @pytest.fixture
-def hurried(monkeypatch) -> None:
-    """Waits are what the scheduler respond; here they need not be sat out."""
+def no_backoff(monkeypatch) -> None:
+    """Skip back-off: these tests do not depend on waits."""
     monkeypatch.setattr("ddbload.write.scheduler.unsettled_rows.full_jitter", lambda *_: 0.0)
     monkeypatch.setattr("ddbload.write.pacing.pacing.full_jitter", lambda *_: 0.0)
     monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.EARLY_CUT_UNITS", math.inf)
@@ -66,7 +66,7 @@ def test_driver_keeps_the_last_row_of_each_key(driver):
     assert rows.counts.conserved
 
 
-def test_driver_retries_rows_that_were_not_written(driver, hurried):
+def test_driver_retries_rows_that_were_not_written(driver, no_backoff):
     table = FakeTable(
         always(Accepted([0, 3])),
         always(Throttled("ThrottlingException")),
@@ -92,12 +92,12 @@ def test_driver_stops_after_a_fatal_answer(driver):
     driver.run(rows.job(table))
     assert rows.scheduler.fatal is error
     assert len(table.sent) <= Scheduler.MAX_AHEAD // 25 + 4
-    # Whatever other requests wrote meanwhile.
+    # Other requests may have been written meanwhile; they do not count.
     assert rows.counts == RowCounts(read=25, written=25)
 
 
 class ExpectedError(BaseException):
-    """No Exception, as KeyboardInterrupt is none."""
+    """A BaseException that is not an Exception, like KeyboardInterrupt."""
 
 
 @pytest.mark.parametrize("error", [ValueError("inside"), ExpectedError("inside")])
@@ -146,7 +146,7 @@ def test_driver_awaits_requests_in_flight_when_stopped(driver):
     assert table.at_once == 0
     written = set(table.items.values())
     assert 125 <= len(written) <= 250
-    # Everything that was written was also settled.
+    # All written rows were settled.
     assert set(rows.released) == written
     assert rows.counts.read == rows.counts.written <= len(written)
 
@@ -171,7 +171,7 @@ def test_sync_driver_sleeps_until_the_scheduler_is_ready():
     driver.run(rows.job(table, clock=clock, sleep=clock.sleep))
     assert table.items == {"a": 0}
     assert clock.now > 5.0
-    # It asks whether to stop at least so often.
+    # should_stop is called at least this often.
     assert max(clock.slept) == POLL_SECONDS
     assert min(clock.slept) > 0
 

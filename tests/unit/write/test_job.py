@@ -15,18 +15,18 @@ from tests.unit.write.fake_transports import Clock, FakeRows, FakeTable
 def test_step_feeds_rows_and_returns_a_batch():
     rows = FakeRows("a", "b")
     assert rows.job(FakeTable()).step() == Batch(0, (0, 1))
-    assert rows.told == 2
+    assert rows.offered == 2
 
 
 def test_step_feeds_no_more_rows_than_there_is_room_for():
     rows = FakeRows(*range(3 * Scheduler.READY_ROWS))
     job = rows.job(FakeTable())
     job.step()
-    assert rows.told == Scheduler.READY_ROWS
+    assert rows.offered == Scheduler.READY_ROWS
     job.step()
-    assert rows.told == 2 * Scheduler.READY_ROWS
+    assert rows.offered == 2 * Scheduler.READY_ROWS
     job.step()
-    assert rows.told == 2 * Scheduler.READY_ROWS
+    assert rows.offered == 2 * Scheduler.READY_ROWS
 
 
 def test_step_closes_the_scheduler_at_the_end_of_the_rows():
@@ -45,7 +45,7 @@ def test_step_finishes_at_once_without_rows():
 def test_step_feeds_nothing_when_stopped():
     rows = FakeRows("a")
     assert rows.job(FakeTable(), should_stop=lambda: True).step() == Finished()
-    assert rows.told == 0
+    assert rows.offered == 0
     assert rows.counts == RowCounts()
 
 
@@ -60,7 +60,7 @@ def test_step_checks_for_a_stop_each_time():
 
 @pytest.mark.parametrize("how", ["asked", "deadline"])
 def test_step_stops_within_a_stretch_of_rejects(how):
-    """A chunk of nothing but rejects has no request to wait for, and so no other step."""
+    """Stop between feeds: a chunk of rejects alone never returns from a step otherwise."""
     clock = Clock()
     rows = FakeRows(deadline=10.0)
     fed = []
@@ -86,8 +86,8 @@ def test_step_stops_within_a_stretch_of_rejects(how):
     assert len(fed) == 10
 
 
-def slowly(rows: FakeRows, seconds: float, most: int, **more: Any) -> Job:
-    """Each feed takes so long, and brings so many rows at most."""
+def job_with_slow_feed(rows: FakeRows, seconds: float, most: int, **more: Any) -> Job:
+    """Make a job whose feeds take `seconds` each and add at most `most` rows."""
     clock = Clock()
 
     def feed(room: int) -> bool:
@@ -108,36 +108,36 @@ def slowly(rows: FakeRows, seconds: float, most: int, **more: Any) -> Job:
 
 def test_step_sends_one_request_when_reading_took_all_the_time():
     rows = FakeRows(*range(100), deadline=10.0)
-    job = slowly(rows, 11.0, 3)
+    job = job_with_slow_feed(rows, 11.0, 3)
     batch = job.step()
     assert batch == Batch(0, (0, 1, 2))
-    assert rows.told == 3
+    assert rows.offered == 3
     job.scheduler.answered(batch, Accepted(), job.clock())
     assert job.step() == Finished()
     assert rows.counts == RowCounts(read=3, written=3)
 
 
 def test_step_checks_the_deadline_after_feeding():
-    # Reading takes time as well: a deadline that passes meanwhile counts.
+    # Reading takes time too: the deadline may pass meanwhile.
     rows = FakeRows(*range(100), deadline=10.0)
-    job = slowly(rows, 6.0, 25)
+    job = job_with_slow_feed(rows, 6.0, 25)
     batch = job.step()
     assert batch == Batch(0, tuple(range(25)))
     job.scheduler.answered(batch, Accepted(), job.clock())
     assert job.step() == Finished()
-    assert (rows.told, rows.counts) == (50, RowCounts(read=25, written=25))
+    assert (rows.offered, rows.counts) == (50, RowCounts(read=25, written=25))
 
 
 def test_step_sends_nothing_late_when_stopped():
     rows = FakeRows(*range(100), deadline=10.0)
-    job = slowly(rows, 11.0, 3, should_stop=lambda: bool(rows.told))
+    job = job_with_slow_feed(rows, 11.0, 3, should_stop=lambda: bool(rows.offered))
     assert job.step() == Finished()
-    assert (rows.told, rows.counts) == (3, RowCounts())
+    assert (rows.offered, rows.counts) == (3, RowCounts())
 
 
 def test_step_sends_nothing_late_beyond_the_budget():
     rows = FakeRows(*range(100), deadline=10.0, max_wcu=0.001)
-    job = slowly(rows, 11.0, 3)
+    job = job_with_slow_feed(rows, 11.0, 3)
     rows.scheduler._pacing.send(1000.0, 0.0)
     assert job.step() == Finished()
     assert rows.scheduler.waited_for_capacity
@@ -145,16 +145,16 @@ def test_step_sends_nothing_late_beyond_the_budget():
 
 def test_step_sends_a_full_request_before_feeding_more():
     rows = FakeRows(*range(200))
-    job = slowly(rows, 1.0, 30)
+    job = job_with_slow_feed(rows, 1.0, 30)
     assert job.step() == Batch(0, tuple(range(25)))
-    assert rows.told == 30
+    assert rows.offered == 30
 
 
 def test_step_feeds_until_a_request_is_full():
     rows = FakeRows(*range(200))
-    job = slowly(rows, 1.0, 10)
+    job = job_with_slow_feed(rows, 1.0, 10)
     assert job.step() == Batch(0, tuple(range(25)))
-    assert rows.told == 30
+    assert rows.offered == 30
 
 
 def test_step_raises_an_error_of_the_source():

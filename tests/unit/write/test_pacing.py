@@ -8,93 +8,93 @@ from ddbload.write.pacing.wcu_budget import BURST_SECONDS, WcuBudget
 
 
 class Longest(random.Random):
-    """Always the upper end."""
+    """Random numbers at the upper end of their range."""
 
     def uniform(self, _low: float, high: float) -> float:
         return high
 
 
-def calm() -> CongestionBackoff:
+def make_backoff() -> CongestionBackoff:
     return CongestionBackoff(Longest(1))
 
 
-def wait(made: CongestionBackoff, now: float) -> float:
-    """How far off `until` is, in bases."""
-    return round((made.until - now) / BASE_SECONDS, 6)
+def wait(backoff: CongestionBackoff, now: float) -> float:
+    """Compute the wait until `until`, in units of `BASE_SECONDS`."""
+    return round((backoff.until - now) / BASE_SECONDS, 6)
 
 
 def test_backoff_does_not_wait_at_first():
-    assert calm().until == 0.0
+    assert make_backoff().until == 0.0
 
 
 def test_backoff_doubles_with_each_failure():
-    made = calm()
+    backoff = make_backoff()
     now = 0.0
     for raised in range(1, 8):
-        made.failed(now, now + 0.01)
-        assert wait(made, now + 0.01) == 2**raised
-        now = made.until
+        backoff.failed(now, now + 0.01)
+        assert wait(backoff, now + 0.01) == 2**raised
+        now = backoff.until
 
 
 def test_backoff_rises_once_for_requests_in_flight_together():
-    made = calm()
+    backoff = make_backoff()
     for _ in range(16):
-        made.failed(0.0, 1.0)
-    assert wait(made, 1.0) == 2
+        backoff.failed(0.0, 1.0)
+    assert wait(backoff, 1.0) == 2
 
 
 def test_backoff_rises_again_for_a_request_sent_after_the_failure():
-    made = calm()
-    made.failed(0.0, 1.0)
-    made.failed(0.5, 1.0)
-    made.failed(1.0, 1.0)
-    assert wait(made, 1.0) == 4
+    backoff = make_backoff()
+    backoff.failed(0.0, 1.0)
+    backoff.failed(0.5, 1.0)
+    backoff.failed(1.0, 1.0)
+    assert wait(backoff, 1.0) == 4
 
 
 def test_backoff_falls_with_each_request_that_passes():
-    made = calm()
+    backoff = make_backoff()
     for now in range(5):
-        made.failed(now, now)
+        backoff.failed(now, now)
     for _ in range(3):
-        made.passed(0.0)
-    made.failed(100.0, 100.0)
-    assert wait(made, 100.0) == 2**3
+        backoff.passed(0.0)
+    backoff.failed(100.0, 100.0)
+    assert wait(backoff, 100.0) == 2**3
 
 
 def test_backoff_level_stays_at_zero_when_requests_pass():
-    made = calm()
+    backoff = make_backoff()
     for _ in range(5):
-        made.passed(0.0)
-    made.failed(0.0, 0.0)
-    assert wait(made, 0.0) == 2
+        backoff.passed(0.0)
+    backoff.failed(0.0, 0.0)
+    assert wait(backoff, 0.0) == 2
 
 
 def test_backoff_level_has_a_maximum():
-    made = calm()
+    backoff = make_backoff()
     for now in range(100):
-        made.failed(now, now)
-    assert made.until - 99 == min(CAP_SECONDS, BASE_SECONDS * 2**MAX_LEVEL)
+        backoff.failed(now, now)
+    assert backoff.until - 99 == min(CAP_SECONDS, BASE_SECONDS * 2**MAX_LEVEL)
     for _ in range(MAX_LEVEL):
-        made.passed(0.0)
-    made.failed(1000.0, 1000.0)
-    assert wait(made, 1000.0) == 2
+        backoff.passed(0.0)
+    backoff.failed(1000.0, 1000.0)
+    assert wait(backoff, 1000.0) == 2
 
 
 def test_backoff_never_shortens_a_wait():
-    made = CongestionBackoff(random.Random(1))
+    backoff = CongestionBackoff(random.Random(1))
     ends = []
     for _ in range(100):
-        made.failed(0.0, 1.0)
-        ends.append(made.until)
+        backoff.failed(0.0, 1.0)
+        ends.append(backoff.until)
     assert ends == sorted(ends)
     assert ends[0] < ends[-1] <= 1.0 + 2 * BASE_SECONDS
 
 
 def test_backoff_jitters_its_waits():
-    made = [CongestionBackoff(random.Random(seed)) for seed in range(100)]
-    for each in made:
+    backoff = [CongestionBackoff(random.Random(seed)) for seed in range(100)]
+    for each in backoff:
         each.failed(0.0, 0.0)
-    waits = sorted(each.until for each in made)
+    waits = sorted(each.until for each in backoff)
     assert waits[0] < BASE_SECONDS / 2
     assert waits[-1] > BASE_SECONDS * 3 / 2
 

@@ -1,4 +1,4 @@
-"""When all requests are held back, and when only the rows that came back are."""
+"""Back-off of all requests after failures, and of returned rows alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.write.manual_driver import ManualDriver, object_keys
 
 
 def after(answer: Answer, rows: int = 10) -> ManualDriver:
-    """One that has sent so many rows, got this answer, and knows 25 more rows."""
+    """Make a driver that has sent `rows` rows, got this answer, and has 25 more rows to send."""
     driver = ManualDriver()
     driver.offer(*object_keys(rows))
     batch = driver.batch()
@@ -56,7 +56,7 @@ def test_no_request_waits_after_invalid_content():
 
 
 def longest_wait(answers: list[Answer]) -> float:
-    """How long it waits, at most, after these answers to one request after the other."""
+    """Compute the longest wait of 200 seeds after these answers to consecutive requests."""
     longest = 0.0
     for seed in range(200):
         driver = ManualDriver(seed=seed)
@@ -80,7 +80,7 @@ def test_waits_double_with_each_throttled_request():
 
 
 def test_waits_shorten_when_requests_pass():
-    # Rows that came back go first, so that as many requests have to pass.
+    # Returned rows are sent first, so each passing request shortens the wait.
     waits = [longest_wait([THROTTLED] * 3 + [Accepted()] * passed) for passed in (1, 2)]
     assert waits == [0.0, 0.0]
     again = longest_wait([*[THROTTLED] * 3, Accepted(), Accepted(), THROTTLED])

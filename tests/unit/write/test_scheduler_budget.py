@@ -1,4 +1,4 @@
-"""`max_wcu` over virtual time, against a table that uses so many units a row."""
+"""Consumption under `max_wcu` over virtual time, at a table with indexes and latency."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ddbload.write.scheduler.scheduler import Scheduler
 
 WINDOW = 10.0
 Use = tuple[float, float]
-"""When, and how many units."""
+"""Time and consumed units of a request."""
 
 
 def used(
@@ -30,7 +30,7 @@ def used(
     seconds: float = 40.0,
     answer: Callable[[int, float], Answer] = lambda _rows, units: Accepted((), units),
 ) -> list[Use]:
-    """What the table used, by time. `answer`: what it says to so many rows of so many units."""
+    """Run a scheduler; return its uses by time. `answer`: makes answers from rows and units."""
     rng = random.Random(1)
     pacing = Pacing(rng, max_wcu)
     scheduler = Scheduler(concurrency=concurrency, deadline=math.inf, rng=rng, pacing=pacing)
@@ -49,10 +49,10 @@ def used(
         if flights and (step.until is None or flights[0][0] <= step.until):
             now, _, batch = heapq.heappop(flights)
             units = len(batch.handles) * -(-row_bytes // 1024) * factor
-            told = answer(len(batch.handles), units)
-            if not isinstance(told, Throttled):
+            reply = answer(len(batch.handles), units)
+            if not isinstance(reply, Throttled):
                 uses.append((now, units))
-            scheduler.answered(batch, told, now)
+            scheduler.answered(batch, reply, now)
         else:
             assert step.until is not None
             now = step.until
@@ -60,7 +60,7 @@ def used(
 
 
 def shares(uses: list[Use], max_wcu: float) -> list[float]:
-    """The shares of the budget that were used in every window of ten seconds after the first."""
+    """Compute the used share of the budget in each window of ten seconds after the first."""
     times = [at for at, _ in uses]
     total = [0.0, *itertools.accumulate(units for _, units in uses)]
 
@@ -77,14 +77,14 @@ def shares(uses: list[Use], max_wcu: float) -> list[float]:
 def test_budget_is_used_and_never_exceeded(max_wcu, row_bytes, factor):
     found = shares(used(max_wcu, row_bytes=row_bytes, factor=factor), max_wcu)
     assert min(found) >= 0.9
-    # A row cannot be cut up: one more of it may fall into a window.
+    # Rows are indivisible: one more row may fall into a window.
     row = -(-row_bytes // 1024) * factor / (WINDOW * max_wcu)
     assert max(found) <= 1.05 + row * (row > 0.05)
 
 
 @pytest.mark.parametrize("factor", [2.0, 6.0])
 def test_budget_includes_the_units_of_indexes(factor):
-    # Slow answers: without an estimate that fits, debts are made and waited off.
+    # With slow answers, a wrong estimate would overdraw the budget and then wait.
     found = shares(used(100, factor=factor, latency=0.3), 100)
     assert min(found) >= 0.9
     assert max(found) <= 1.05
@@ -119,7 +119,7 @@ def test_budget_counts_row_sizes_when_consumption_is_not_reported():
 
 
 def test_budget_counts_requests_without_an_answer():
-    # Every second write lands, and its answer is lost.
+    # Each second request is written, but its answer is lost.
     flip = itertools.cycle([True, False])
 
     def answer(_rows: int, units: float) -> Answer:
@@ -129,8 +129,8 @@ def test_budget_counts_requests_without_an_answer():
 
 
 def test_budget_refunds_throttled_requests():
-    # Of the first eight every fourth is throttled: the budget goes to the other three. (Were it
-    # so for ever, the rate would be lowered, and rightly so.)
+    # Each fourth of the first eight requests is throttled: the budget goes to the other three.
+    # More throttled requests would rightly lower the rate.
     turn = itertools.chain([True, True, True, False] * 2, itertools.repeat(True))
 
     def answer(_rows: int, units: float) -> Answer:

@@ -1,4 +1,4 @@
-"""Rows with equal keys: at most one is under way, and the last one stays."""
+"""Rows with equal keys: at most one is in flight, and the last one stays."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_waiting_row_is_sent_in_its_turn_after_the_answer():
 
 
 def test_replacing_row_is_sent_before_unique_keys_offered_later():
-    """It stands in for the first of them, so the frontier waits for it."""
+    """Send a row that replaces the oldest one first, because the frontier waits for it."""
     driver = ManualDriver()
     driver.offer("a", *range(100, 150))
     driver.offer_all(*range(200, 250), "a", *range(300, 350))
@@ -102,7 +102,7 @@ def test_unique_keys_stay_batched_beside_repeated_keys():
     driver = ManualDriver()
     driver.offer_all("a", "b", "c")
     driver.offer_all("b", "d", "e", "d")
-    # What had come back or come twice is sorted by what waits longest: 6 stands in for 4.
+    # Single rows are sorted by the longest wait: row 6 replaces row 4.
     assert [sorted(handles) for handles in driver.finish()] == [[0, 2, 3, 6], [5]]
     assert driver.counts.superseded == 2
 
@@ -112,7 +112,7 @@ def test_batches_are_cut_to_the_budget():
     driver.offer_all(*object_keys(30), units=[3] * 30)
     sent = driver.finish()
     assert sorted(handle for handles in sent for handle in handles) == list(range(30))
-    # A fifth of a second's, and a little more rather than a row or two in a request of its own.
+    # The units of a fifth of a second, or slightly more to avoid a request of one or two rows.
     assert sorted(map(len, sent)) == [3, 3] + [4] * 6
 
 
@@ -243,13 +243,13 @@ def test_row_returned_twice_counts_once():
 
 
 @pytest.fixture
-def unhurried(monkeypatch) -> None:
-    """So few rows in so long a time are no reason to lower the rate."""
+def constant_rate(monkeypatch) -> None:
+    """Keep the rate: few rows over a long time must not lower it here."""
     monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.PERIOD", math.inf)
 
 
 def returned_often(driver: ManualDriver) -> float:
-    """Offer one row of the key "hot", have it come back ten times; when it is due."""
+    """Offer a row of the key "hot" and return it ten times; return the time of its next attempt."""
     driver.offer("hot")
     for _ in range(10):
         driver.offer(*object_keys(9))
@@ -260,7 +260,7 @@ def returned_often(driver: ManualDriver) -> float:
     return due
 
 
-def test_returned_key_waits_without_delaying_others(unhurried):
+def test_returned_key_waits_without_delaying_others(constant_rate):
     driver = ManualDriver()
     due = returned_often(driver)
     driver.offer("cold")
@@ -269,7 +269,7 @@ def test_returned_key_waits_without_delaying_others(unhurried):
     assert driver.now == due
 
 
-def test_new_row_inherits_the_back_off_of_its_key(unhurried):
+def test_new_row_inherits_the_back_off_of_its_key(constant_rate):
     driver = ManualDriver()
     due = returned_often(driver)
     driver.offer("hot", "hot", "cold")
@@ -278,7 +278,7 @@ def test_new_row_inherits_the_back_off_of_its_key(unhurried):
     assert driver.now == due
 
 
-def test_back_off_continues_with_the_next_row_of_the_key(unhurried):
+def test_back_off_continues_with_the_next_row_of_the_key(constant_rate):
     waits = []
     for has_next in (False, True):
         driver = ManualDriver()
@@ -293,7 +293,7 @@ def test_back_off_continues_with_the_next_row_of_the_key(unhurried):
 
 
 def test_order_of_a_key_is_kept_through_returns_and_refusals():
-    # 0 gives way to 1, which is sent; 2 gives way to 3, which waits; 1 comes back; 3 is bad.
+    # Row 1 replaces 0 and is sent; 3 replaces 2 and waits; 1 is returned; 3 is invalid.
     driver = ManualDriver()
     driver.offer("a", "a")
     batch = driver.batch()

@@ -1,4 +1,4 @@
-"""How much goes at once, how much is known at once, and when it ends."""
+"""Limits of requests and of held rows, and the end of a run."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def test_batch_excludes_superseded_rows():
         pytest.param([5, 5, 6], [(0, 1), (2,)], id="over it"),
         pytest.param([9, 9, 9], [(0,), (1,), (2,)], id="one each"),
         pytest.param([1, 15, 1], [(0,), (1,), (2,)], id="in order, not packed"),
-        pytest.param([20, 1], [(0,), (1,)], id="too large alone, and sent all the same"),
+        pytest.param([20, 1], [(0,), (1,)], id="too large singly, and sent all the same"),
     ],
 )
 def test_batch_has_up_to_15_megabytes(sizes, batches):
     driver = ManualDriver()
     for size in sizes:
-        driver.offer(object(), wire_bytes=size * MEGABYTE)
+        driver.offer(object(), json_bytes=size * MEGABYTE)
     assert driver.finish() == batches
 
 
@@ -81,7 +81,7 @@ def test_requests_in_flight_are_limited_by_concurrency():
     assert driver.idle()
 
 
-# Rows that are known
+# Room for rows
 
 
 def test_room_is_available_at_first():
@@ -137,9 +137,9 @@ def test_room_counts_rows_of_one_key_beyond_the_frontier():
 def test_room_ends_when_many_bytes_are_held():
     driver = ManualDriver(concurrency=1)
     half = Scheduler.MAX_HELD_BYTES // 2
-    driver.offer(object(), wire_bytes=half)
+    driver.offer(object(), json_bytes=half)
     assert driver.scheduler.room() > 0
-    driver.offer(object(), wire_bytes=half)
+    driver.offer(object(), json_bytes=half)
     assert driver.scheduler.room() == 0
     batch = driver.batch()
     assert driver.scheduler.room() == 0
@@ -152,7 +152,7 @@ def test_room_ends_when_many_bytes_are_held():
 def test_room_counts_bytes_of_superseded_rows_until_settled():
     driver = ManualDriver()
     half = Scheduler.MAX_HELD_BYTES // 2
-    driver.offer("a", "a", wire_bytes=half)
+    driver.offer("a", "a", json_bytes=half)
     batch = driver.batch()
     assert driver.scheduler.room() == 0
     driver.accept(batch)
@@ -296,7 +296,7 @@ def test_written_rows_count_beside_a_fatal_answer():
     assert driver.counts == RowCounts(read=25, written=25)
 
 
-# What it took
+# Statistics
 
 
 def test_stats_count_requests_throttles_retries_and_units():
@@ -337,14 +337,14 @@ def test_stats_count_a_retry_for_a_row_sent_before():
 
 
 def test_settled_rows_leave_no_reference_cycles():
-    """Python's collector looks for them rarely while rows pass."""
+    """Leave no cycles: Python's garbage collector runs rarely during an import."""
     driver = ManualDriver()
     gc.collect()
     gc.disable()
     try:
         for _ in range(4):
             keys = object_keys(500)
-            # Some of them twice, in one request's rows and among those of many.
+            # Some keys are repeated, within one request and across several.
             driver.offer_all(*keys, *keys[:10], *keys[100:400:7])
             driver.accept_all()
         assert driver.counts.superseded > 0
@@ -353,14 +353,14 @@ def test_settled_rows_leave_no_reference_cycles():
         gc.enable()
 
 
-@pytest.mark.parametrize("alone", [True, False])
-def test_written_rows_free_their_bytes(monkeypatch, alone):
+@pytest.mark.parametrize("singly", [True, False])
+def test_written_rows_free_their_bytes(monkeypatch, singly):
     monkeypatch.setattr("ddbload.write.scheduler.scheduler.Scheduler.MAX_HELD_BYTES", 25 * SMALL)
     driver = ManualDriver()
     for _ in range(3):
         assert driver.scheduler.room() > 0
         keys = object_keys(30)
-        if alone:
+        if singly:
             driver.offer(*keys)
         else:
             driver.offer_all(*keys)

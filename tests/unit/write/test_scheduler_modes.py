@@ -1,4 +1,4 @@
-"""Requests of one row, rows that another item keeps out, and the first of equal keys."""
+"""Requests of one row, failed conditions, and the mode in which the first row of a key wins."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def test_identical_item_counts_as_skipped_after_an_earlier_row_of_the_key(first,
     driver.finish()
     assert driver.counts.skipped == 1 + (first.outcome is not RowOutcome.WRITTEN)
     assert driver.scheduler.outcomes.count(RowOutcome.IDENTICAL) == 1 + (first is IDENTICAL)
-    # That of the first row may be this run's own.
+    # The item that the first row found may have been put by this run.
     assert driver.scheduler.identical == ([0] if first is IDENTICAL else [])
 
 

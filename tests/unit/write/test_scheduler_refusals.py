@@ -1,4 +1,4 @@
-"""Requests that DynamoDB refuses: the rows it means are found, and all others are written."""
+"""Refused requests: the invalid rows are found by halving, and all others are written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REFUSED = Refused("The provided key element does not match the schema")
 
 
 def finish(driver: ManualDriver, *invalid: int) -> list[tuple[int, ...]]:
-    """Write everything that is left, but refuse batches with these handles; what was sent."""
+    """Send all remaining batches, refusing those with invalid rows; return the handles sent."""
     driver.scheduler.close()
     sent = []
     while driver.scheduler.outcomes.ahead:
@@ -54,7 +54,7 @@ def test_invalid_row_is_found_by_halving(bad):
     sent = finish(driver, bad)
     assert driver.counts == RowCounts(read=25, written=24, rejected=1)
     assert list(driver.scheduler.refused) == [bad]
-    # Halving: no more requests than two for each of five levels.
+    # Halving takes at most two requests on each of five levels.
     assert len(sent) <= 11
 
 
@@ -82,7 +82,7 @@ def test_halves_are_sent_at_once_after_a_refusal():
     driver.answer(first, REFUSED)
     driver.accept(second)
     driver.accept(third)
-    # Both halves at once.
+    # Both halves are sent at once.
     assert [driver.batch().handles, driver.batch().handles] == [
         first.handles[:12],
         first.handles[12:],
@@ -145,7 +145,7 @@ def test_waiting_row_inherits_the_superseded_rows_of_a_refused_one():
     driver.offer("a", "a")
     driver.answer(batch, REFUSED)
     assert driver.scheduler.refused.keys() == {1}
-    # Of the rows 0, 2 and 3 the last good one: 2.
+    # Row 2 is the last valid one of 0, 2 and 3.
     assert finish(driver, 3) == [(3,), (2,)]
     assert driver.counts == RowCounts(read=4, written=1, rejected=2, superseded=1)
 
@@ -184,7 +184,7 @@ def test_half_with_larger_rows_keeps_to_the_byte_limit():
     driver.offer(*keys)
     batch = driver.batch()
     large = 2 * 1024 * 1024
-    driver.offer(*keys, size=400_000, wire_bytes=large)
+    driver.offer(*keys, size=400_000, json_bytes=large)
     driver.answer(batch, REFUSED)
     sent = finish(driver)
     assert max(map(len, sent)) <= MAX_BATCH_BYTES // large

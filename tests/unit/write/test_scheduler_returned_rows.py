@@ -1,4 +1,4 @@
-"""A row that never passes slows itself, and no others."""
+"""Rows that the table returns again and again: they slow themselves, and no other rows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.unit.write.manual_driver import SMALL, ManualDriver
 
 
 def written(bad: str | None, *, concurrency: int, latency: float, seconds: float = 60.0) -> int:
-    """How many rows are written in that time, one by one taken back if its key is `bad`."""
+    """Count the rows written in some seconds while the row with the key `bad` is returned."""
     driver = ManualDriver(concurrency=concurrency)
     scheduler = driver.scheduler
-    flights: list[tuple[float, Batch]] = []
+    in_flight: list[tuple[float, Batch]] = []
     count = 0
     while driver.now < seconds:
         while scheduler.room() > 0:
@@ -25,15 +25,15 @@ def written(bad: str | None, *, concurrency: int, latency: float, seconds: float
             scheduler.offer_all(handles, keys, None, SMALL)
         step = scheduler.next(driver.now)
         if isinstance(step, Batch):
-            flights.append((driver.now + latency, step))
+            in_flight.append((driver.now + latency, step))
             continue
         assert isinstance(step, Wait)
         until = math.inf if step.until is None else step.until
-        if flights and flights[0][0] <= until:
-            driver.now, batch = flights.pop(0)
-            back = [place for place, handle in enumerate(batch.handles) if f"k{handle}" == bad]
-            count += len(batch.handles) - len(back)
-            answer: Answer = Accepted(back, 0.0)
+        if in_flight and in_flight[0][0] <= until:
+            driver.now, batch = in_flight.pop(0)
+            returned = [index for index, handle in enumerate(batch.handles) if f"k{handle}" == bad]
+            count += len(batch.handles) - len(returned)
+            answer: Answer = Accepted(returned, 0.0)
             scheduler.answered(batch, answer, driver.now)
         else:
             driver.now = until
@@ -45,7 +45,7 @@ def written(bad: str | None, *, concurrency: int, latency: float, seconds: float
 def test_row_that_is_always_returned_slows_no_others(concurrency, latency, bad):
     free = written(None, concurrency=concurrency, latency=latency, seconds=20.0)
     beside = written(bad, concurrency=concurrency, latency=latency, seconds=20.0)
-    # It has requests of its own, and may hold up what runs ahead of it.
+    # The returned row needs separate requests, and rows may run ahead of it only so far.
     share = 0.45 if concurrency == 1 else 0.8
     assert beside >= min(share * free, 19_000)
 
@@ -80,18 +80,18 @@ def test_requests_back_off_when_always_throttled_or_lost(answer):
 )
 def test_budget_is_used_when_answers_are_slow(concurrency, latency, max_wcu):
     driver = ManualDriver(concurrency=concurrency, max_wcu=max_wcu)
-    flights: list[tuple[float, Batch]] = []
+    in_flight: list[tuple[float, Batch]] = []
     count = 0
     while driver.now < 60:
         while driver.scheduler.room() > 0:
             driver.offer_all(*[object() for _ in range(100)])
         step = driver.step()
         if isinstance(step, Batch):
-            flights.append((driver.now + latency, step))
+            in_flight.append((driver.now + latency, step))
             continue
         until = math.inf if step.until is None else step.until
-        if flights and flights[0][0] <= until:
-            driver.now, batch = flights.pop(0)
+        if in_flight and in_flight[0][0] <= until:
+            driver.now, batch = in_flight.pop(0)
             count += len(batch.handles)
             driver.accept(batch)
         else:

@@ -1,4 +1,4 @@
-"""What the threads driver does beside the caller's thread."""
+"""Behaviour of the threads driver outside the caller's thread."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ddbload.write.drivers.blocking import ThreadsDriver
 from ddbload.write.scheduler.messages import Accepted
 from tests.unit.write.fake_transports import FakeRows, FakeTable
 
-PATIENCE = 30.0
-"""Seconds; reached only by a test that fails."""
+MAX_WAIT_SECONDS = 30.0
+"""Longest wait of a test; only a failing test reaches it."""
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_threads_driver_sends_requests_concurrently(driver):
     barrier = threading.Barrier(4)
 
     def meet(_items):
-        barrier.wait(PATIENCE)
+        barrier.wait(MAX_WAIT_SECONDS)
         return Accepted()
 
     rows, table = FakeRows(*range(400)), FakeTable(*[meet] * 16)
@@ -54,7 +54,7 @@ def test_slow_answer_does_not_delay_other_requests(driver):
     others = threading.Event()
 
     def slow(_items):
-        assert others.wait(PATIENCE)
+        assert others.wait(MAX_WAIT_SECONDS)
         return Accepted()
 
     def last(_items):
@@ -71,14 +71,14 @@ def test_key_waits_only_for_the_answer_to_its_earlier_row(driver):
     others = threading.Event()
 
     def slow(_items):
-        assert others.wait(PATIENCE)
+        assert others.wait(MAX_WAIT_SECONDS)
         return Accepted()
 
     def other(_items):
         others.set()
         return Accepted()
 
-    # A first row of each key goes in the first request, while the second ones wait.
+    # The first request holds a row of each key, and the later rows of these keys wait.
     rows = FakeRows(*range(25), *range(25), *range(100, 125))
     table = FakeTable(slow, other)
     feed = rows.feed
@@ -93,7 +93,7 @@ def test_exception_is_raised_after_requests_in_flight_end(driver, where):
     failed, ended = threading.Event(), []
 
     def slow(_items):
-        assert failed.wait(PATIENCE)
+        assert failed.wait(MAX_WAIT_SECONDS)
         ended.append(True)
         return Accepted()
 
@@ -102,8 +102,8 @@ def test_exception_is_raised_after_requests_in_flight_end(driver, where):
         raise ValueError(where)
 
     rows = FakeRows(*range(1000))
-    respond = [slow, slow, fail if where == "transport" else slow]
-    table = FakeTable(*respond)
+    responses = [slow, slow, fail if where == "transport" else slow]
+    table = FakeTable(*responses)
     job = rows.job(
         table, should_stop=lambda: where == "source" and table.at_once >= 2 and fail() is None
     )
