@@ -1,7 +1,7 @@
-"""What `cdk` runs: synthesizes the deployment. Its knobs are cdk.json's context.
+"""CDK app that synthesizes the deployment. Its knobs are cdk.json's context.
 
-cdk.json puts .venv first on the PATH: with `make setup` done `cdk` works from any shell, and
-without .venv the first python3 is taken, be it that of an environment that is active.
+cdk.json puts .venv first on the PATH, so that `cdk` works from any shell after `make setup`.
+Without .venv the first python3 is used, for example that of an active environment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from infra.variables import check
 
 
 def build(app: App) -> DdbloadStack:
-    """The deployment that the app's context describes. Raises `DeploymentError`."""
+    """Make the stack that the app's context describes. Raises `DeploymentError`."""
     settings = Settings.from_context(app.node.get_all_context())
     check(settings)
     return DdbloadStack(app, settings)

@@ -1,8 +1,8 @@
-"""The functions' one asset: the handlers, what they use of ddbload, and what else besides boto3.
+"""The functions' asset: the handlers, the modules that they import, and packages besides boto3.
 
-Made by copying, so that it needs neither Docker nor network, is the same for each architecture
-and Python, and has the same hash each time. The distributions come from the environment that
-synthesis runs in: pinned by lambdas/requirements.txt, and checked against their own records.
+Files are copied, which needs neither Docker nor network and makes the same asset, with the same
+hash, on every architecture and Python. Packages are pinned by lambdas/requirements.txt, come from
+the environment of the synthesis, and are checked against the hashes in their RECORD files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REQUIREMENTS = ROOT / "lambdas" / "requirements.txt"
 
 _COMPILED = (".so", ".pyd", ".dylib", ".dll")
 _METADATA = re.compile(r"METADATA|WHEEL|LICEN[CS]E.*|NOTICE.*|licenses/.+")
-"""Of a distribution's .dist-info. What the installer wrote differs between machines."""
+"""Files of a .dist-info folder to copy. Files that the installer writes differ by machine."""
 
 
 def bundle(to: Path) -> None:
@@ -46,9 +46,9 @@ def bundle(to: Path) -> None:
 
 
 def _reached() -> list[Path]:
-    """The modules that handlers import, when they are loaded or later; in order.
+    """Return the files of all modules that handlers import, also later, in order.
 
-    Not the command line, nor what only one machine does: conversion, prices, processes.
+    The packages of the command line (cli, convert, plan, runs) are not among them.
     """
     finder = ModuleFinder([str(ROOT)])
     for handler in sorted((ROOT / "lambdas").glob("[!_]*.py")):
@@ -58,19 +58,19 @@ def _reached() -> list[Path]:
 
 
 def pins(requirements: str) -> dict[str, str]:
-    """The names and versions that a requirements file pins."""
+    """Return the names and versions that a requirements file pins."""
     return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s\\;]+)", requirements, re.MULTILINE))
 
 
 def _write(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
-    # Lambda runs as somebody else; and the archive must not depend on this machine's umask.
+    # Lambda runs as another user, and the archive must not depend on the umask.
     path.chmod(0o644)
 
 
 def _installed(name: str, version: str) -> Iterator[tuple[PackagePath, bytes]]:
-    """A distribution's files as they are to lie in the asset."""
+    """Read a distribution's files, each with its path in the asset."""
     try:
         found = distribution(name)
     except PackageNotFoundError:
@@ -102,7 +102,7 @@ def _recorded(record: str) -> Iterator[PackagePath]:
 
 def _wanted(path: PackagePath) -> bool:
     if ".." in path.parts or path.is_absolute() or "__pycache__" in path.parts:
-        # Scripts lie beside the packages; caches depend on this machine's Python.
+        # Scripts are outside the packages, and caches depend on the Python version.
         return False
     folder, _, rest = path.as_posix().partition("/")
     return not folder.endswith(".dist-info") or bool(_METADATA.fullmatch(rest))

@@ -1,4 +1,4 @@
-"""Draws the state machine for the docs: `python -m infra.diagram` writes docs/state-machine.md."""
+"""State machine diagram for the docs: `python -m infra.diagram` writes docs/state-machine.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EQUALS = ("NumericEquals", "StringEquals")
 
 
 def page(definition: dict[str, Any]) -> str:
-    """The page: a Mermaid diagram, and each state in words."""
+    """Return the page: a Mermaid diagram, and a table of the states."""
     drawn = "\n".join(["flowchart TD", *_machine(definition, "  ")])
     rows = "\n".join(_rows(definition))
     return f"""\
@@ -61,12 +61,12 @@ def _state(name: str, state: dict[str, Any], indent: str) -> Iterator[str]:
 
 
 def _node(name: str) -> str:
-    """Mermaid's identifiers have no question mark, and `end` is a word of its own."""
+    """Return a Mermaid identifier: without question marks, and never the keyword `end`."""
     return f"state_{''.join(letter for letter in name if letter.isalnum())}"
 
 
 def _edges(state: dict[str, Any]) -> Iterator[tuple[str, str, bool]]:
-    """Where it goes from a state, why, and whether because of an error."""
+    """Yield the edges of a state: the next state, the label, and true for an error."""
     for choice in state.get("Choices", ()):
         yield choice["Next"], _condition(choice), False
     if "Default" in state:

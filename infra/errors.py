@@ -1,16 +1,13 @@
-"""What synthesis ends with when it cannot go on. The class name is the error's name.
-
-A message says what is wrong, where, and what to do, like those of `ddbload.errors`.
-"""
+"""Errors that end synthesis, like those of `ddbload.errors`."""
 
 from __future__ import annotations
 
 
 class DeploymentError(Exception):
-    """Base of all of them: `app.py` prints these without a traceback."""
+    """Base of all errors that `app.py` prints without a traceback."""
 
 
-# What the knobs say.
+# Settings.
 
 
 class UnknownSetting(DeploymentError):
@@ -18,39 +15,39 @@ class UnknownSetting(DeploymentError):
 
 
 class InvalidSetting(DeploymentError):
-    """A knob's value is not one that the deployment can have."""
+    """The value of a knob is not allowed."""
 
 
 class TableElsewhere(DeploymentError):
-    """A table is given by ARN: tables of other accounts or regions are not supported."""
+    """A table is given by ARN, but other accounts and regions are not supported."""
 
 
 class TableNotListed(DeploymentError):
-    """An upload goes to a table that the deployment may not write."""
+    """An upload rule names a table that the deployment may not write."""
 
 
 class BucketNotListed(DeploymentError):
-    """An upload comes from a bucket that the deployment may not read."""
+    """An upload rule names a bucket that the deployment may not read."""
 
 
 class AmbiguousUpload(DeploymentError):
-    """Two mappings name the same place."""
+    """Two upload rules have the same bucket and prefix."""
 
 
 class TooManySettings(DeploymentError):
-    """The settings do not fit where AWS keeps them: environment, policies, event patterns."""
+    """The settings exceed AWS's limits for environments, policies or event patterns."""
 
 
-# What the functions are made of.
+# Packages in the functions' asset.
 
 
 class DistributionMissing(DeploymentError):
-    """A pinned distribution is not installed where synthesis runs, or has another version."""
+    """A pinned distribution is not installed, or in another version."""
 
 
 class DistributionDamaged(DeploymentError):
-    """An installed distribution's file is not what its own record says."""
+    """A file of an installed distribution does not match the distribution's RECORD."""
 
 
 class DistributionNotPure(DeploymentError):
-    """A distribution has compiled code, which would run on one architecture only."""
+    """A distribution has compiled code, which runs on one architecture only."""

@@ -1,4 +1,4 @@
-"""The functions, each with a role of its own that may do what its step does, and nothing else."""
+"""The Lambda functions, each with a role that allows only what its step needs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ REPORT_TIMEOUT = Duration.seconds(900)
 class Function(Construct):
     """One function and its role.
 
-    Concurrency is not reserved: that would take it from all other functions of the account for
-    good, and how many chunks are imported at once is for each run to say (`workers`).
+    Concurrency is not reserved, since that would reduce it for all other functions of the account.
+    Each run limits its concurrency by `workers`.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class Function(Construct):
         layers: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, name)
-        # Without the managed policy AWSLambdaBasicExecutionRole, which lets a function write
-        # to every log group, and make new ones.
+        # Not the managed policy AWSLambdaBasicExecutionRole, which allows creating log groups
+        # and writing to all of them.
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         allow(
             self.role,
@@ -78,7 +78,7 @@ class Function(Construct):
 
 
 class Functions(Construct):
-    """The three functions of the state machine, and what the fourth is made with."""
+    """The three functions of the state machine, and a factory for the fourth."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Functions(Construct):
                 more=stops_early,
                 layers=settings.layers,
             )
-            # With the first function the asset was copied into cdk.out.
+            # The first function copied the asset into cdk.out.
         self.import_chunk = self.make(
             self,
             "import_chunk",
@@ -137,7 +137,7 @@ class Functions(Construct):
         more: Mapping[str, str] | None = None,
         layers: Sequence[str] = (),
     ) -> Function:
-        """A function from the one asset, with the environment that all have, and more.
+        """Make a function from the asset, with the common environment and `more`.
 
         `layers`: for those that read sources.
         """
@@ -161,7 +161,7 @@ class Functions(Construct):
     def _allow_preflight(self, storage: Storage) -> None:
         role = self.preflight.role
         cut = ("runs/*/manifest.json", "runs/*/manifest/*", "runs/*/run.json")
-        # Of a source of several objects: which they are, and which of them a chunk reads.
+        # With several objects: their listing, and the objects of each chunk.
         listed, parts = "runs/*/listing/*", "runs/*/parts/*"
         allow(role, "ReadLedger", ["s3:GetObject"], objects(storage.work, listed, *cut))
         allow(
@@ -170,7 +170,7 @@ class Functions(Construct):
             ["s3:PutObject"],
             objects(storage.work, "runs/*/execution.json", listed, *cut, parts),
         )
-        # What may be long comes last: CDK moves what does not fit into policies of its own.
+        # Long statements come last: CDK moves those that do not fit into managed policies.
         allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
         self._allow_sources(role, storage)
 
@@ -194,8 +194,8 @@ class Functions(Construct):
                 *("runs/*/attempts/*", "runs/*/chunks/*", "runs/*/failures/*", "runs/*/rejects/*"),
             ),
         )
-        # Batches put and delete without the rights for single items; conditions go by PutItem.
-        # Each invocation compares the table's id with that which the run began with.
+        # BatchWriteItem needs no permission for single items; conditional puts need PutItem.
+        # Each invocation checks that the table is still the one that the run began with.
         write = ["dynamodb:BatchWriteItem", "dynamodb:DescribeTable", "dynamodb:PutItem"]
         allow(role, "WriteTables", write, self._tables)
         self._allow_sources(role, storage)
@@ -213,16 +213,15 @@ class Functions(Construct):
         allow(
             role,
             "ReadSources",
-            # A run reads one version of its object from its beginning to its end.
+            # A run reads one version of its object throughout.
             ["s3:GetObject", "s3:GetObjectVersion"],
             [f"{bucket}/*" for bucket in buckets],
         )
         allow(
             role,
             "ListSources",
-            # Preflight lists them. And without it S3 calls an object that is not there forbidden,
-            # to import_chunk too. No condition on the prefix: GetObject has none, so it would
-            # never be met.
+            # For preflight's listings, and so that S3 answers 404 for a missing object instead of
+            # 403. A condition on the prefix would never be met by GetObject, which has none.
             ["s3:ListBucket"],
             [*buckets, storage.work.bucket_arn],
         )

@@ -1,4 +1,4 @@
-"""Log groups, and the key that they may be encrypted with."""
+"""Log groups, and an optional KMS key that encrypts them."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ _USE = [
 class Observability(Construct):
     """One log group for each function, and one for the state machine.
 
-    CloudWatch Logs encrypts all of them by itself. `own_key` makes a KMS key for them besides;
-    then its policy names the groups, and they name the key, so that the names are given here.
+    CloudWatch Logs encrypts them with a key of AWS, or with `own_key` with a KMS key of the stack.
+    The names are set here because the policy of that key lists the groups.
     """
 
     def __init__(
         self, scope: Construct, name: str, *, retention_days: int, own_key: bool = False
     ) -> None:
         super().__init__(scope, name)
-        # Step Functions keeps what lets it write logs in one policy of the account and region,
-        # whose size is limited; groups below this prefix need no entry of their own.
+        # Step Functions keeps its log permissions in one resource policy of limited size. Groups
+        # below this prefix share one entry there.
         machine = f"/aws/vendedlogs/states/{Aws.STACK_NAME}"
         functions = {each: f"/ddbload/{Aws.STACK_NAME}/{each}" for each in FUNCTIONS}
         self._key = self._made_key([machine, *functions.values()]) if own_key else None
@@ -88,7 +88,7 @@ class Observability(Construct):
             "Key",
             description=f"Log groups of {Aws.STACK_NAME}",
             enable_key_rotation=True,
-            # The log groups go with the stack, and nothing else is encrypted with it.
+            # The key encrypts only log groups, which are deleted with the stack.
             removal_policy=RemovalPolicy.DESTROY,
             pending_window=Duration.days(7),
             policy=_key_policy(groups),
@@ -106,17 +106,17 @@ class Observability(Construct):
 
 
 def _key_policy(groups: list[str]) -> iam.PolicyDocument:
-    """Let CloudWatch Logs, and its callers through it, use the key, and the account look after it.
+    """Allow CloudWatch Logs and its callers to use the key, and the account to manage it.
 
-    By "Encrypt log data in CloudWatch Logs using AWS Key Management Service", step 2. Its callers
-    are whoever makes the groups (CloudFormation's role), writes to them (the functions' roles and
-    the machine's) and reads them. So all of the account are meant, as in the policies of AWS's own
-    keys: who may call CloudWatch Logs, IAM says. In a key's own policy `*` is the key.
+    From "Encrypt log data in CloudWatch Logs using AWS Key Management Service", step 2. The callers
+    create the groups (CloudFormation's role), write to them (roles of functions and the machine)
+    or read them. So all principals of the account are allowed, as in the policies of AWS managed
+    keys; IAM decides who may call CloudWatch Logs. In a key policy `*` means the key.
     """
     return iam.PolicyDocument(
         statements=[
             iam.PolicyStatement(
-                # It keeps the key from becoming unmanageable, and gives nobody its use.
+                # Keeps the key manageable, without permission to use it.
                 sid="AccountAdministers",
                 principals=[iam.AccountRootPrincipal()],
                 actions=_ADMINISTRATION,

@@ -1,4 +1,4 @@
-"""The whole deployment."""
+"""The stack of the deployment."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from infra.workflow import Workflow
 
 
 class DdbloadStack(Stack):
-    """One pipeline: for any account and region, and any number of them side by side.
+    """One pipeline, for any account and region; stacks do not interfere with each other.
 
-    Tables are named in policies and never made, imported or destroyed here.
+    Policies name existing tables; the stack never creates, imports or deletes one.
     """
 
     def __init__(self, scope: Construct, settings: Settings, **more: Any) -> None:
@@ -57,7 +57,7 @@ class DdbloadStack(Stack):
             functions=functions,
             machine=workflow.machine,
         )
-        # What the command line looks for: these names are its contract.
+        # The command line finds the stack by these outputs.
         for name, value, description in (
             ("StateMachineArn", workflow.machine.state_machine_arn, "Runs are executions of it"),
             ("WorkBucketName", storage.work.bucket_name, "Has the ledger, below runs/"),
@@ -72,7 +72,7 @@ class DdbloadStack(Stack):
         self._warn(settings)
 
     def _warn(self, settings: Settings) -> None:
-        """Of what can be deployed and is hardly meant."""
+        """Warn about settings that deploy but are probably mistakes."""
         notes = Annotations.of(self)
         if not settings.tables:
             notes.add_warning_v2(

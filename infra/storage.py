@@ -1,5 +1,7 @@
-"""The two buckets. Both outlive the stack: the one has the record of what was loaded, the other
-people's files. (But not a deployment that failed at the start: each try would leave two more.)
+"""The work bucket and the inbox.
+
+Both outlive the stack, since they hold the ledgers of runs and users' files. They are deleted only
+if the first deployment fails, so that each attempt does not leave two more buckets.
 """
 
 from __future__ import annotations
@@ -12,12 +14,12 @@ from constructs import Construct
 
 RUNS = "runs/"
 MAP_RUNS = "mapruns/"
-"""The prefix that the state machine's ResultWriter names."""
+"""Prefix of the state machine's ResultWriter."""
 ABANDONED_UPLOADS = Duration.days(7)
 
 
 class Storage(Construct):
-    """The work bucket, which has the ledger, and the inbox, where an upload starts a run."""
+    """The work bucket, with the ledgers, and the inbox, where an upload starts a run."""
 
     def __init__(self, scope: Construct, name: str, *, retain_runs_days: int) -> None:
         super().__init__(scope, name)
@@ -32,8 +34,8 @@ class Storage(Construct):
         )
         self.inbox = self._bucket(
             "Inbox",
-            # A run reads the version that it began with, whatever is uploaded meanwhile; and so
-            # long as a run can be resumed, its version is there.
+            # A run reads the version that it began with, which is kept as long as the run can be
+            # resumed.
             versioned=True,
             lifecycle_rules=[
                 s3.LifecycleRule(
@@ -44,8 +46,7 @@ class Storage(Construct):
                 _abort_uploads(),
             ],
         )
-        # The L2 construct's flag would do it by a custom resource, a function with rights of
-        # its own.
+        # The L2 construct's flag would add a custom resource, which is a function with a role.
         inbox = cast("s3.CfnBucket", self.inbox.node.default_child)
         inbox.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
             event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(
@@ -54,7 +55,7 @@ class Storage(Construct):
         )
 
     def _bucket(self, name: str, **more: Any) -> s3.Bucket:
-        # The names are CloudFormation's: they are taken anywhere in the world only once.
+        # CloudFormation makes the names, since bucket names are globally unique.
         bucket = s3.Bucket(
             self,
             name,
@@ -66,7 +67,7 @@ class Storage(Construct):
             **more,
         )
         if bucket.policy is not None:
-            # What refuses unencrypted connections stays as long as the bucket.
+            # The policy refuses unencrypted connections as long as the bucket exists.
             bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         return bucket
 

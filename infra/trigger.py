@@ -1,4 +1,4 @@
-"""An upload starts a run: S3 → EventBridge → on_upload → the state machine."""
+"""Trigger of runs by uploads: S3, EventBridge, on_upload, state machine."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from infra.storage import Storage
 
 TIMEOUT = Duration.seconds(60)
 KEPT_TRYING = Duration.hours(6)
-"""Both EventBridge, which calls the function, and Lambda, which runs it, try for so long."""
+"""Retention of failed events, both by EventBridge and by Lambda, which retry so long."""
 
 
 class Trigger(Construct):
-    """on_upload, a rule for each bucket, and the queue for what neither could deliver."""
+    """The function on_upload, an event rule per bucket, and a dead-letter queue."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Trigger(Construct):
             self._rule("Inbox" if bucket is None else f"Bucket-{bucket}", pattern)
 
     def _keep_failures(self) -> None:
-        """EventBridge only hands events over: what fails in the function is Lambda's to keep."""
+        """Send events that fail in the function to the queue; EventBridge does not see them."""
         allow(
             self.on_upload.role,
             "KeepFailures",
@@ -92,7 +92,7 @@ class Trigger(Construct):
         )
 
     def _rule(self, name: str, pattern: dict[str, Any]) -> None:
-        """Uploads to one bucket, below the prefixes that mappings name for it."""
+        """Add the event rule for uploads to one bucket, below the prefixes of its upload rules."""
         rule = events.Rule(
             self,
             name,

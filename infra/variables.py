@@ -60,7 +60,7 @@ def mappings(settings: Settings, inbox: str) -> list[dict[str, Any]]:
 
 
 def patterns(settings: Settings, inbox: str) -> dict[str | None, dict[str, Any]]:
-    """Return an event pattern for each bucket with upload rules; the inbox's key is None."""
+    """Return an event pattern for each bucket with upload rules, under None for the inbox."""
     prefixes: dict[str | None, list[str]] = {}
     for each in settings.uploads:
         prefixes.setdefault(each.bucket, []).append(each.prefix)

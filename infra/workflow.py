@@ -1,4 +1,4 @@
-"""The state machine: statemachine/import.asl.json, and what it may do."""
+"""The state machine, from statemachine/import.asl.json, and its permissions."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from infra.permissions import allow, objects
 from infra.storage import MAP_RUNS
 
 MAP_LABEL = "ImportChunks"
-"""The distributed Map's Label, which is in the ARNs of what it starts."""
+"""Label of the distributed Map, which is part of its children's ARNs."""
 
 
 class Workflow(Construct):
-    """The machine, its role, and its right to start itself.
+    """The machine, its role, and the permission to start itself.
 
-    CDK cannot know what a definition that it does not read needs, so each right is given here.
-    The machine's name is CloudFormation's: stacks lie side by side, and a change that replaces
-    it can be deployed. Tracing is off: X-Ray takes no narrower resource than `*`, and what a
-    trace would show the ledger knows.
+    CDK does not read the definition, so each permission is given here. CloudFormation chooses the
+    machine's name, so that several stacks can exist and a change can replace the machine. Tracing
+    is off: X-Ray only allows the resource `*`, and the ledger has what a trace would show.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class Workflow(Construct):
         allow(
             role,
             "WriteMapResults",
-            # Those of "IAM policies for using Distributed Map states".
+            # From "IAM policies for using Distributed Map states".
             [
                 "s3:AbortMultipartUpload",
                 "s3:GetObject",
@@ -64,7 +63,7 @@ class Workflow(Construct):
             ],
             objects(work, f"{MAP_RUNS}*"),
         )
-        # The log deliveries' actions, added by `logs`, have no resource but `*`.
+        # Actions for log delivery, which `logs` adds, only allow the resource `*`.
         self.machine = sfn.StateMachine(
             self,
             "StateMachine",
@@ -75,7 +74,7 @@ class Workflow(Construct):
             logs=sfn.LogOptions(
                 destination=log_group,
                 level=sfn.LogLevel.ERROR,
-                # Inputs have names of buckets and objects, which are not for the log.
+                # Inputs contain bucket and object names, which must not be logged.
                 include_execution_data=False,
             ),
             tracing_enabled=False,
@@ -83,9 +82,9 @@ class Workflow(Construct):
         self._allow_map_runs(role)
 
     def _allow_map_runs(self, role: iam.Role) -> None:
-        """What a distributed Map needs: its children are executions of the machine itself.
+        """Allow the distributed Map to start children, which are executions of the machine itself.
 
-        A policy of its own, because it names the machine, which waits for its role's policy.
+        A separate policy: it names the machine, which depends on the policy of its role.
         """
         policy = iam.Policy(self, "RunChildren", roles=[role])
         machine = self.machine

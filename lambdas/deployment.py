@@ -89,7 +89,7 @@ class Deployment:
         )
 
     def _deadline(self, remaining_seconds: float) -> float:
-        # By the clock of contexts.
+        # Contexts use the monotonic clock, too.
         return time.monotonic() + remaining_seconds - self.reserve_seconds
 
 

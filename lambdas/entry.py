@@ -1,4 +1,4 @@
-"""What all functions share: settings read once, a deadline for each call, logs and named errors."""
+"""Common part of all handlers: settings, contexts, logs, metrics and named errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Handler = Callable[[Any, LambdaContext], dict[str, Any]]
 
 @cache
 def deployment() -> Deployment:
-    """This function's settings. Raises `AwsConfiguration`."""
+    """Return the function's settings, read once. Raises `AwsConfiguration`."""
     return Deployment.of(os.environ)
 
 
@@ -53,7 +53,7 @@ def function(
                 logger.error("failed", extra={"error": named.name, "cause": named.message})  # noqa: TRY400 - without the trace: it would show the text
                 raise named from None
             finally:
-                # Without a metric there is nothing to flush, and Powertools would warn.
+                # Powertools warns if it flushes no metric.
                 if metrics.metric_set:
                     metrics.flush_metrics()
 
@@ -63,9 +63,9 @@ def function(
 
 
 def _shortened(error: DdbloadError) -> DdbloadError:
-    """The error with a message that fits a state, and the header that Lambda's runtime makes of it.
+    """Shorten the message of an error to fit a state, and the header that Lambda makes of it.
 
-    A name that somebody else chose may stand in it, and so it may be as long as a payload.
+    The message may quote user input of any length.
     """
     if len(error.message) <= MAX_CAUSE:
         return error

@@ -1,4 +1,4 @@
-"""The ImportChunk state."""
+"""Handler of the ImportChunk state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lambdas.entry import function, logger, metrics
 
 @function(Deployment.step_context)
 def handler(event: Any, context: Context) -> dict[str, Any]:
-    """From the state to the next: `ImportTask` to `ImportResult`."""
+    """Import a part of a chunk: `ImportTask` to `ImportResult`."""
     result = import_chunk(ImportTask.from_json(event), context)
     segment = result.segment
     if segment is not None and not result.adopted:

@@ -1,4 +1,4 @@
-"""What EventBridge calls when an object was uploaded."""
+"""Handler of EventBridge's `Object Created` events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lambdas.entry import deployment, function, logger
 
 @function(Deployment.ledger_context)
 def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
-    """From an `Object Created` event to what was done about it."""
+    """Start a run for an uploaded object; return the outcome."""
     settings = deployment()
     done = on_upload(event, context, settings.uploads, settings.executions)
     logger.info("upload", extra=done)

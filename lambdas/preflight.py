@@ -1,4 +1,4 @@
-"""The Preflight state."""
+"""Handler of the Preflight state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lambdas.entry import function, logger
 
 @function(Deployment.step_context)
 def handler(event: Any, context: Context) -> dict[str, Any]:
-    """From the state to the next: `PreflightTask` to `PreflightResult`."""
+    """Cut the source into chunks: `PreflightTask` to `PreflightResult`."""
     result = preflight(PreflightTask.from_json(event), context)
     logger.info(
         "cut",

@@ -1,4 +1,4 @@
-"""The Report state."""
+"""Handler of the Report state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _METRICS = {SUCCEEDED: "RunsSucceeded", SUCCEEDED_WITH_REJECTS: "RunsSucceededWi
 
 @function(Deployment.ledger_context)
 def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
-    """From the state to the execution's outcome: `ReportTask` to `Outcome`."""
+    """Report on a run: `ReportTask` to `ExecutionOutput`."""
     outcome = report_execution(ReportTask.from_json(event), context)
     metrics.add_metric(_METRICS.get(outcome.status, "RunsFailed"), MetricUnit.Count, 1)
     logger.info(

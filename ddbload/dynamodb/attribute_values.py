@@ -1,6 +1,6 @@
-"""Attribute values as DynamoDB takes them: checked, and measured.
+"""Attribute values: validation by DynamoDB's rules, and item sizes.
 
-A value is that of DynamoDB's JSON, `{"N": "1"}`, binary as base64. The rules are those of
+Values are DynamoDB JSON, such as `{"N": "1"}`, with binary as base64. The rules are those of
 "Supported data types and naming rules in Amazon DynamoDB" and "DynamoDB item sizes and formats".
 """
 
@@ -20,9 +20,9 @@ _CONTAINER_BYTES, _ELEMENT_BYTES = 3, 1
 
 
 def check_value(value: object, depth: int = 0) -> AttributeValue:
-    """A value as it is sent: the same one, its numbers and its base64 in plain spelling.
+    """Check a value; return it with numbers and base64 normalized.
 
-    `depth`: how many lists and maps it stands in. Raises `BadValue`.
+    `depth`: number of lists and maps around the value. Raises `BadValue`.
     """
     if depth >= MAX_DEPTH:
         raise nesting_error()
@@ -33,12 +33,12 @@ def check_value(value: object, depth: int = 0) -> AttributeValue:
     ((kind, content),) = value.items()
     check = _CHECKS.get(kind)
     if check is None:
-        raise BadValue(BAD_ATTRIBUTE, f"no type of DynamoDB's: those are {', '.join(_CHECKS)}")
+        raise BadValue(BAD_ATTRIBUTE, f"not a type of DynamoDB; types are {', '.join(_CHECKS)}")
     return {kind: check(content, depth)}
 
 
 def check_item(value: object) -> Attributes:
-    """The same of an item's attributes. Raises `BadValue`, and `BadAttribute` where it has one."""
+    """Check all attributes of an item. Raises `BadValue`, or `BadAttribute` with a name."""
     if not isinstance(value, dict):
         raise BadValue(BAD_ATTRIBUTE, "not an item: an object of attributes")
     attributes: Attributes = {}
@@ -52,7 +52,7 @@ def check_item(value: object) -> Attributes:
 
 
 class BadAttribute(BadValue):
-    """A bad value of an attribute whose name is known."""
+    """A bad value, with the name of the attribute."""
 
     def __init__(self, bad: BadValue, name: str) -> None:
         super().__init__(bad.cause, bad.detail)
@@ -60,7 +60,7 @@ class BadAttribute(BadValue):
 
 
 def value_size(value: Mapping[str, Any]) -> int:
-    """Bytes that DynamoDB counts for a value that it takes, without its name."""
+    """Return the size of a valid value as DynamoDB counts it, without the attribute name."""
     ((kind, content),) = value.items()
     match kind:
         case "S":
@@ -84,12 +84,12 @@ def value_size(value: Mapping[str, Any]) -> int:
 
 
 def item_size(attributes: Mapping[str, Mapping[str, Any]]) -> int:
-    """Bytes that DynamoDB counts for an item: names and values."""
+    """Return the size of an item as DynamoDB counts it: attribute names and values."""
     return sum(utf8_size(name) + value_size(value) for name, value in attributes.items())
 
 
 def utf8_size(text: str) -> int:
-    """Bytes of a text. Raises `BadValue` for half a surrogate pair, which has no UTF-8."""
+    """Return the UTF-8 size of a text. Raises `BadValue` for a lone surrogate."""
     if text.isascii():
         return len(text)
     try:
@@ -97,14 +97,14 @@ def utf8_size(text: str) -> int:
     except UnicodeEncodeError:
         raise BadValue(
             "lone_surrogate",
-            "half a surrogate pair (\\ud800 to \\udfff): no character, and no UTF-8",
+            "a lone surrogate (\\ud800 to \\udfff), which UTF-8 cannot encode",
         ) from None
 
 
 def check_name(name: str) -> None:
-    """Raise `BadValue` for what can be no attribute's name, nor that of a map's member."""
+    """Raise `BadValue` if the text cannot name an attribute or a member of a map."""
     if not name:
-        raise BadValue("bad_name", "a name is empty; DynamoDB wants one character at least")
+        raise BadValue("bad_name", "a name is empty; DynamoDB needs at least one character")
     if len(name) * 4 > MAX_NAME_BYTES or not name.isascii():
         size = utf8_size(name)
         if size > MAX_NAME_BYTES:
@@ -114,7 +114,7 @@ def check_name(name: str) -> None:
 
 
 def decode_base64(text: str) -> str:
-    """A text of standard base64 in its one plain spelling. Raises `BadValue`."""
+    """Normalize standard base64, so that equal bytes are equal text. Raises `BadValue`."""
     try:
         data = binascii.a2b_base64(text, strict_mode=True)
     except ValueError:
@@ -125,11 +125,10 @@ def decode_base64(text: str) -> str:
 
 
 def nesting_error() -> BadValue:
-    """For what is nested deeper than DynamoDB keeps it."""
+    """Make the error of a value that is nested too deep."""
     return BadValue(
         "nested_too_deep",
-        f"lists and maps within one another; DynamoDB keeps {MAX_DEPTH} levels, and the innermost"
-        " value is one of them",
+        f"nested too deep; DynamoDB allows {MAX_DEPTH} levels, including the innermost value",
     )
 
 
@@ -189,17 +188,17 @@ def _set_of(
         if not isinstance(content, list):
             raise _wrong(kind, "a list")
         if not content:
-            raise BadValue("empty_set", "a set without members; DynamoDB keeps none")
+            raise BadValue("empty_set", "an empty set; DynamoDB does not allow one")
         members = [read(member, depth) for member in content]
         if len(set(map(identity, members))) < len(members):
-            raise BadValue("duplicate_in_set", "a set has two members of one value")
+            raise BadValue("duplicate_in_set", "a set with two equal members")
         return members
 
     return check
 
 
 def _wrong(kind: str, wanted: str) -> BadValue:
-    return BadValue(BAD_ATTRIBUTE, f"the content of {kind} is to be {wanted}")
+    return BadValue(BAD_ATTRIBUTE, f"the content of {kind} must be {wanted}")
 
 
 _CHECKS: dict[str, Callable[[object, int], object]] = {
@@ -215,4 +214,4 @@ _CHECKS: dict[str, Callable[[object, int], object]] = {
     "M": _map,
 }
 VALUE_TYPES = frozenset(_CHECKS)
-"""DynamoDB's types."""
+"""Type names of DynamoDB JSON."""

@@ -1,6 +1,6 @@
-"""DynamoDB's types, read from text. Numbers stay text: no float is ever made of one.
+"""Numbers and booleans read from text. Numbers stay text and never become floats.
 
-Limits are those of "Supported data types and naming rules in Amazon DynamoDB" and of
+The limits are from "Supported data types and naming rules in Amazon DynamoDB" and
 "Service, account, and table quotas".
 """
 
@@ -12,13 +12,13 @@ from typing import NamedTuple
 from ddbload.dynamodb.limits import MAX_DIGITS, MAX_EXPONENT, MIN_EXPONENT
 
 LONGEST_TEXT, LONGEST_EXPONENT = 200, 6
-"""Longer spellings are sent in a short one of the same value."""
+"""Characters of a number, and of its exponent. Longer numbers are sent in scientific notation."""
 _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 class BadValue(Exception):
-    """A cell that its column's type cannot take. `cause` is the reject's."""
+    """A text that is not valid for its type. `cause` is the cause of the reject."""
 
     def __init__(self, cause: str, detail: str) -> None:
         super().__init__(detail)
@@ -27,21 +27,21 @@ class BadValue(Exception):
 
 
 class Number(NamedTuple):
-    """A number that DynamoDB takes."""
+    """A number that DynamoDB accepts."""
 
     text: str
-    """As the file writes it, without a plus sign, unless that is absurdly long."""
+    """The number as in the file, without a plus sign; in scientific notation if very long."""
     value: str
-    """The same for all texts of one value: its digits if it is whole, else `-`, digits without
-    outer zeros, `E`, exponent."""
+    """Canonical text, the same for equal numbers: the digits of a whole number, otherwise sign,
+    digits without outer zeros, `E` and exponent."""
     size: int
-    """Bytes that DynamoDB counts for it."""
+    """Size as DynamoDB counts it."""
 
 
 def parse_number(text: str) -> Number:
     """Read a number by DynamoDB's rules. Raises `BadValue`."""
     if text.isdigit() and text.isascii() and text[0] != "0" and len(text) <= MAX_DIGITS:
-        # As most are written: the same comes out of what follows.
+        # Fast path for plain whole numbers, with the result of the general path below.
         return Number(text, text, _number_size(text.rstrip("0"), len(text) - 1, ""))
     found = _NUMBER.fullmatch(text)
     if found is None or not (found[2] or found[3]):
@@ -55,7 +55,7 @@ def parse_number(text: str) -> Number:
     magnitude = len(whole) - leading - 1 + _power(exponent)
     digits = digits.rstrip("0")
     if len(digits) > MAX_DIGITS:
-        raise BadValue("number_too_long", f"{len(digits)} digits; DynamoDB keeps {MAX_DIGITS}")
+        raise BadValue("number_too_long", f"{len(digits)} digits; DynamoDB allows {MAX_DIGITS}")
     if not MIN_EXPONENT <= magnitude <= MAX_EXPONENT:
         raise BadValue(
             "number_out_of_range", f"DynamoDB's numbers go from 1E{MIN_EXPONENT} to 9.9E+125"
@@ -69,14 +69,14 @@ def parse_number(text: str) -> Number:
 
 
 def _is_plain(text: str, exponent: str) -> bool:
-    # DynamoDB's own longest spelling has 170 characters. Of zeros without end, before a point or
-    # in an exponent, nobody says what it makes.
+    # DynamoDB returns numbers of up to 170 characters. Its treatment of longer ones, with many
+    # zeros, is not documented.
     return len(text) <= LONGEST_TEXT and len(exponent) <= LONGEST_EXPONENT
 
 
 def _power(exponent: str) -> int:
     digits = exponent.lstrip("+-0")
-    # So many digits are out of range whatever stands before them, and int() has a limit.
+    # An exponent of 18 digits is out of range for any digits, and int() limits its input.
     power = int(digits[:18] or "0")
     return -power if exponent.startswith("-") else power
 

@@ -48,7 +48,7 @@ def contents(folder: Path) -> dict[str, tuple[int, str]]:
     }
 
 
-def test_it_is_the_same_each_time(asset: Path, tmp_path: Path):
+def test_asset_is_the_same_each_time(asset: Path, tmp_path: Path):
     before = os.umask(0o077)
     try:
         bundling.bundle(tmp_path)
@@ -57,11 +57,11 @@ def test_it_is_the_same_each_time(asset: Path, tmp_path: Path):
     assert contents(tmp_path) == contents(asset)
 
 
-def test_what_is_synthesized_is_it(asset: Path, synthesized: Any):
+def test_synthesis_writes_the_asset(asset: Path, synthesized: Any):
     assert contents(synthesized.asset) == contents(asset)
 
 
-def test_it_is_pure_python(asset: Path):
+def test_asset_is_pure_python(asset: Path):
     names = contents(asset)
     # Powertools' own web page is there too, which nothing here shows.
     kinds = {Path(name).suffix for name in names if ".dist-info/" not in name}
@@ -72,7 +72,7 @@ def test_it_is_pure_python(asset: Path):
     assert not metadata & {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 
 
-def test_it_has_ddbload_and_the_handlers_and_not_the_command_line(asset: Path):
+def test_asset_has_the_handlers_without_the_command_line(asset: Path):
     assert {path.name for path in asset.iterdir() if path.suffix != ".dist-info"} == {
         "aws_lambda_powertools",
         "ddbload",
@@ -87,7 +87,7 @@ def test_it_has_ddbload_and_the_handlers_and_not_the_command_line(asset: Path):
         assert (asset / "lambdas" / f"{module}.py").is_file()
 
 
-def test_it_has_what_is_imported_later_and_nothing_that_is_not(asset: Path):
+def test_asset_has_every_module_that_it_imports(asset: Path):
     ddbload = asset / "ddbload"
     # Mode `plan` and Parquet files are imported by a run that needs them.
     assert (ddbload / "pipeline" / "importing" / "plan_mode.py").is_file()
@@ -105,20 +105,20 @@ def test_it_has_what_is_imported_later_and_nothing_that_is_not(asset: Path):
         assert place.with_suffix(".py").is_file() or (place / "__init__.py").is_file(), name
 
 
-def test_licences_go_with_what_they_are_for(asset: Path):
+def test_asset_has_the_licence_of_each_package(asset: Path):
     for name in ("aws_lambda_powertools", "jmespath", "typing_extensions"):
         (info,) = asset.glob(f"{name}-*.dist-info")
         assert list(info.rglob("LICEN*")), name
 
 
-def test_it_is_small(asset: Path):
+def test_asset_is_small(asset: Path):
     sizes = [path.stat().st_size for path in asset.rglob("*") if path.is_file()]
     assert sum(sizes) < 5_000_000
     assert len(sizes) < 600
 
 
 @pytest.mark.parametrize("python", [sys.executable, "python3.13"], ids=["this", "3.13"])
-def test_handlers_import_with_boto3_and_nothing_else(asset: Path, tmp_path: Path, python: str):
+def test_handlers_import_with_boto3_alone(asset: Path, tmp_path: Path, python: str):
     """As in Lambda: the asset, the standard library, and the runtime's boto3."""
     if not runs(python):
         pytest.skip(f"no {python} here, which is the default runtime")
@@ -154,7 +154,7 @@ def runs(python: str) -> bool:
         return False
 
 
-def test_pins_are_those_of_the_whole_project_with_their_hashes():
+def test_pins_match_the_projects_requirements():
     pinned = blocks(REQUIREMENTS.read_text("utf-8"))
     project = blocks((ROOT / "requirements.txt").read_text("utf-8"))
     assert len(pinned) == 3
@@ -174,7 +174,7 @@ def blocks(requirements: str) -> dict[str, list[str]]:
     return found
 
 
-def test_pins_leave_nothing_out():
+def test_pins_include_the_requirements_of_each_package():
     """A distribution's own requirements are pinned too; extras are not wanted."""
     pinned = bundling.pins(REQUIREMENTS.read_text("utf-8"))
     for name in pinned:
@@ -202,34 +202,34 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return site
 
 
-def test_a_changed_file_is_refused(installed: Path, tmp_path: Path):
+def test_bundle_refuses_a_changed_file(installed: Path, tmp_path: Path):
     with (installed / "jmespath" / "parser.py").open("a") as file:
         file.write("# changed\n")
     with pytest.raises(DistributionDamaged, match=r"jmespath has a changed jmespath/parser\.py"):
         bundling.bundle(tmp_path / "asset")
 
 
-def test_a_missing_file_is_refused(installed: Path, tmp_path: Path):
+def test_bundle_refuses_a_missing_file(installed: Path, tmp_path: Path):
     (installed / "jmespath" / "parser.py").unlink()
     with pytest.raises(DistributionDamaged, match=r"lacks jmespath/parser\.py"):
         bundling.bundle(tmp_path / "asset")
 
 
-def test_another_version_is_refused(installed: Path, tmp_path: Path):
+def test_bundle_refuses_another_version(installed: Path, tmp_path: Path):
     metadata = installed / "jmespath-1.1.0.dist-info" / "METADATA"
     metadata.write_text(metadata.read_text("utf-8").replace("Version: 1.1.0", "Version: 1.2"))
     with pytest.raises(DistributionMissing, match=r"installed as 1\.2.*install jmespath==1\.1\.0"):
         bundling.bundle(tmp_path / "asset")
 
 
-def test_compiled_code_is_refused(installed: Path, tmp_path: Path):
+def test_bundle_refuses_compiled_code(installed: Path, tmp_path: Path):
     with (installed / "jmespath-1.1.0.dist-info" / "RECORD").open("a") as file:
         file.write("jmespath/fast.cpython-313-aarch64-linux-gnu.so,,\n")
     with pytest.raises(DistributionNotPure, match="compiled code"):
         bundling.bundle(tmp_path / "asset")
 
 
-def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_bundle_names_a_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     requirements = tmp_path / "requirements.txt"
     requirements.write_text("surely-not-installed==1.0\n", "utf-8")
     monkeypatch.setattr(bundling, "REQUIREMENTS", requirements)

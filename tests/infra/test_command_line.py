@@ -33,7 +33,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     return Synthesized(out)
 
 
-def test_cdk_synth_makes_what_app_py_makes(untouched: Synthesized, synthesized: Synthesized):
+def test_cdk_synth_writes_the_template_of_the_app(untouched: Synthesized, synthesized: Synthesized):
     """But for what the knobs change; the stack itself is compared in full by the snapshot."""
     kept = ("StorageWork", "Observability", "WorkflowStateMachine", "FunctionsReport")
     mine, theirs = untouched.template["Resources"], synthesized.template["Resources"]
@@ -50,7 +50,7 @@ def test_cdk_synth_makes_what_app_py_makes(untouched: Synthesized, synthesized: 
     assert untouched.asset.name == synthesized.asset.name
 
 
-def test_nothing_named_is_nothing_allowed_and_still_valid(untouched: Synthesized):
+def test_deployment_without_tables_is_valid_and_allows_none(untouched: Synthesized):
     resources = untouched.template["Resources"].values()
     assert not any(each["Type"] == "AWS::Events::Rule" for each in resources)
     statements = [
@@ -64,13 +64,13 @@ def test_nothing_named_is_nothing_allowed_and_still_valid(untouched: Synthesized
     assert "dynamodb:" not in json.dumps(statements)
 
 
-def test_nothing_named_is_warned_of(untouched: Synthesized):
+def test_deployment_without_tables_or_uploads_warns(untouched: Synthesized):
     tables, uploads = untouched.warnings
     assert "No table may be written" in tables
     assert "No upload starts a run" in uploads
 
 
-def test_what_cannot_be_deployed_ends_with_a_named_error_and_no_traceback(tmp_path: Path):
+def test_wrong_settings_end_with_a_named_error_without_traceback(tmp_path: Path):
     context = {"tables": "arn:aws:dynamodb:eu-west-1:210987654321:table/books"}
     done = attempt(
         sys.executable,

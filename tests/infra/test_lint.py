@@ -25,7 +25,7 @@ def findings(template: dict[str, Any]) -> set[tuple[str, str]]:
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("assembly", ["synthesized", "synthesized_with_key"])
-def test_the_template_has_no_errors_and_no_warnings(request: pytest.FixtureRequest, assembly: str):
+def test_template_passes_cfn_lint(request: pytest.FixtureRequest, assembly: str):
     made: Synthesized = request.getfixturevalue(assembly)
     found = findings(made.template)
     assert {(rule, message) for rule, message in found if rule not in IGNORED} == set()
@@ -33,7 +33,7 @@ def test_the_template_has_no_errors_and_no_warnings(request: pytest.FixtureReque
 
 
 @pytest.mark.filterwarnings("default")
-def test_it_sees_the_state_machine(synthesized: Synthesized):
+def test_cfn_lint_checks_the_state_machine(synthesized: Synthesized):
     template = json.loads(json.dumps(synthesized.template))
     (machine,) = (
         resource["Properties"]

@@ -84,9 +84,7 @@ ACKNOWLEDGED = {
 
 
 @pytest.mark.parametrize("assembly", ["synthesized", "synthesized_with_key"])
-def test_nothing_is_found_that_is_not_acknowledged_with_a_reason(
-    request: pytest.FixtureRequest, assembly: str
-):
+def test_nag_findings_are_all_acknowledged(request: pytest.FixtureRequest, assembly: str):
     made: Synthesized = request.getfixturevalue(assembly)
     found = {(rule.removeprefix("AwsSolutions-"), where) for rule, where in made.findings}
     assert found == set(ACKNOWLEDGED)

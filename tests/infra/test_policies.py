@@ -135,12 +135,12 @@ ALLOWED = {
 }
 
 
-def test_no_other_roles(template: Template):
+def test_template_has_only_the_known_roles(template: Template):
     assert set(template.of_type("AWS::IAM::Role")) == set(ALLOWED)
 
 
 @pytest.mark.parametrize("role", ALLOWED)
-def test_a_role_may_do_exactly_this(template: Template, role: str):
+def test_role_allows_exactly_these_actions(template: Template, role: str):
     statements = template.statements(role)
     found = {
         sid: (listed(statement["Action"]), listed(statement["Resource"]))
@@ -152,7 +152,7 @@ def test_a_role_may_do_exactly_this(template: Template, role: str):
         assert statement["Effect"] == "Allow"
 
 
-def test_policies_hang_on_roles_only_and_nothing_comes_from_elsewhere(template: Template):
+def test_policies_belong_to_roles_of_the_stack(template: Template):
     for role in template.of_type("AWS::IAM::Role").values():
         assert set(role) == {"AssumeRolePolicyDocument"}
     for policy in template.of_type("AWS::IAM::Policy").values():
@@ -160,7 +160,7 @@ def test_policies_hang_on_roles_only_and_nothing_comes_from_elsewhere(template: 
         assert set(policy) == {"PolicyDocument", "PolicyName", "Roles"}
 
 
-def test_no_action_has_a_wildcard_unless_it_is_denied(template: Template):
+def test_allowed_actions_have_no_wildcard(template: Template):
     statements = [
         statement
         for resource in template.resources.values()
@@ -175,7 +175,7 @@ def test_no_action_has_a_wildcard_unless_it_is_denied(template: Template):
             assert statement["Effect"] == "Deny"
 
 
-def test_only_the_services_take_the_roles_on(template: Template):
+def test_roles_trust_their_service_only(template: Template):
     for name, role in template.of_type("AWS::IAM::Role").items():
         (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
         expected: dict[str, object] = {
@@ -189,7 +189,7 @@ def test_only_the_services_take_the_roles_on(template: Template):
         assert statement == expected
 
 
-def test_the_right_to_start_itself_waits_for_the_machine_and_not_the_machine_for_it(
+def test_permission_to_start_itself_depends_on_the_machine(
     template: Template,
 ):
     machine = template.resources["WorkflowStateMachine"]
@@ -199,7 +199,7 @@ def test_the_right_to_start_itself_waits_for_the_machine_and_not_the_machine_for
     assert any("WorkflowRoleDefaultPolicy" in name for name in machine["DependsOn"])
 
 
-def test_functions_wait_for_their_rights(template: Template):
+def test_functions_depend_on_their_policies(template: Template):
     for name in template.of_type("AWS::Lambda::Function"):
         role = f"{name.removesuffix('Function')}Role"
         waited = template.resources[name]["DependsOn"]

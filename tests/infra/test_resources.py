@@ -20,7 +20,7 @@ FUNCTIONS = {
 }
 
 
-def test_there_is_nothing_else(template: Template):
+def test_template_has_only_the_known_resources(template: Template):
     assert Counter(resource["Type"] for resource in template.resources.values()) == {
         "AWS::S3::Bucket": 2,
         "AWS::S3::BucketPolicy": 2,
@@ -37,7 +37,7 @@ def test_there_is_nothing_else(template: Template):
     }
 
 
-def test_only_the_buckets_outlive_the_stack(template: Template):
+def test_only_buckets_outlive_the_stack(template: Template):
     kept = {
         name
         for name, resource in template.resources.items()
@@ -55,14 +55,14 @@ def test_only_the_buckets_outlive_the_stack(template: Template):
         assert template.resources[name]["UpdateReplacePolicy"] == "Retain"
 
 
-def test_nothing_has_a_name_that_a_second_stack_would_take_too(template: Template):
+def test_resource_names_do_not_collide_between_stacks(template: Template):
     for resource in template.resources.values():
         for key, value in resource["Properties"].items():
             if key.endswith("Name") and key not in ("FunctionName", "PolicyName"):
                 assert "${AWS::StackName}" in value
 
 
-def test_buckets_are_private_encrypted_and_reached_by_tls_only(template: Template):
+def test_buckets_are_private_and_encrypted(template: Template):
     for name, bucket in template.of_type("AWS::S3::Bucket").items():
         assert bucket["BucketEncryption"] == {
             "ServerSideEncryptionConfiguration": [
@@ -91,7 +91,7 @@ def test_buckets_are_private_encrypted_and_reached_by_tls_only(template: Templat
         ]
 
 
-def test_the_work_bucket_forgets_old_runs(template: Template):
+def test_work_bucket_expires_old_runs(template: Template):
     work = template.resources["StorageWork"]["Properties"]
     assert work["LifecycleConfiguration"]["Rules"] == [
         {"Id": "ExpireRuns", "Prefix": "runs/", "ExpirationInDays": 90, "Status": "Enabled"},
@@ -106,7 +106,7 @@ def test_the_work_bucket_forgets_old_runs(template: Template):
     assert "NotificationConfiguration" not in work
 
 
-def test_the_inbox_keeps_versions_and_tells_of_uploads(template: Template):
+def test_inbox_keeps_versions_and_sends_events(template: Template):
     inbox = template.resources["StorageInbox"]["Properties"]
     assert inbox["VersioningConfiguration"] == {"Status": "Enabled"}
     assert inbox["NotificationConfiguration"] == {
@@ -128,7 +128,7 @@ def test_the_inbox_keeps_versions_and_tells_of_uploads(template: Template):
     ]
 
 
-def test_log_groups_end_and_are_encrypted_as_cloudwatch_logs_does_by_itself(template: Template):
+def test_log_groups_expire_and_have_no_key_by_default(template: Template):
     groups = template.of_type("AWS::Logs::LogGroup")
     assert {group["LogGroupName"] for group in groups.values()} == {
         "/aws/vendedlogs/states/${AWS::StackName}",
@@ -177,7 +177,7 @@ def key_policy(template: Template) -> dict[str, dict[str, Any]]:
     return by_sid
 
 
-def test_cloudwatch_logs_uses_the_key_for_these_log_groups_only(template_with_key: Template):
+def test_log_key_is_limited_to_the_stacks_log_groups(template_with_key: Template):
     """By "Encrypt log data in CloudWatch Logs using AWS Key Management Service", step 2.
 
     "With this step, you give the CloudWatch Logs service principal and the caller role permission
@@ -195,7 +195,7 @@ def test_cloudwatch_logs_uses_the_key_for_these_log_groups_only(template_with_ke
     assert sorted(arns) == sorted(here + group["LogGroupName"] for group in groups)
 
 
-def test_whoever_calls_cloudwatch_logs_uses_the_key_through_it(template_with_key: Template):
+def test_log_key_allows_callers_through_cloudwatch_logs(template_with_key: Template):
     """By the same page.
 
     "Next, add permissions to the role which will be calling the CloudWatch Logs. You can do this
@@ -218,7 +218,7 @@ def test_whoever_calls_cloudwatch_logs_uses_the_key_through_it(template_with_key
     }
 
 
-def test_the_account_looks_after_the_key_and_does_not_use_it_by_that(template_with_key: Template):
+def test_log_key_is_managed_by_the_account_without_use(template_with_key: Template):
     statement = key_policy(template_with_key)["AccountAdministers"]
     assert statement["Principal"] == {"AWS": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}
     administration = set(listed(statement["Action"]))
@@ -233,7 +233,7 @@ def test_the_account_looks_after_the_key_and_does_not_use_it_by_that(template_wi
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions(template: Template, name: str):
+def test_function_has_the_settings_of_its_step(template: Template, name: str):
     module, timeout, memory, group = FUNCTIONS[name]
     function = dict(template.resources[name]["Properties"])
     code = function.pop("Code")
@@ -273,7 +273,7 @@ def test_functions(template: Template, name: str):
     assert variables == expected
 
 
-def test_the_state_machine(template: Template):
+def test_state_machine_has_role_and_logs(template: Template):
     machine = dict(template.resources["WorkflowStateMachine"]["Properties"])
     del machine["DefinitionString"]
     assert machine == {
@@ -299,7 +299,7 @@ def test_the_state_machine(template: Template):
     }
 
 
-def test_rules_match_uploads_to_the_mapped_places_only(template: Template):
+def test_event_rules_match_mapped_uploads_only(template: Template):
     patterns = {
         name: rule["EventPattern"] for name, rule in template.of_type("AWS::Events::Rule").items()
     }
@@ -320,7 +320,7 @@ def test_rules_match_uploads_to_the_mapped_places_only(template: Template):
     }
 
 
-def test_rules_call_on_upload_and_lose_nothing(template: Template):
+def test_event_rules_call_on_upload_and_keep_failures(template: Template):
     permissions = list(template.of_type("AWS::Lambda::Permission").values())
     for name, rule in template.of_type("AWS::Events::Rule").items():
         assert rule["State"] == "ENABLED"
@@ -343,7 +343,7 @@ def test_rules_call_on_upload_and_lose_nothing(template: Template):
         } in permissions
 
 
-def test_what_fails_in_on_upload_itself_is_kept_too(template: Template):
+def test_failed_events_of_on_upload_are_kept(template: Template):
     (config,) = template.of_type("AWS::Lambda::EventInvokeConfig").values()
     assert config == {
         "DestinationConfig": {"OnFailure": {"Destination": "${TriggerDeadLetters.Arn}"}},
@@ -354,7 +354,7 @@ def test_what_fails_in_on_upload_itself_is_kept_too(template: Template):
     }
 
 
-def test_the_queue_takes_messages_of_the_rules_only(template: Template):
+def test_queue_accepts_messages_of_the_rules_only(template: Template):
     queue = template.resources["TriggerDeadLetters"]["Properties"]
     assert queue == {"MessageRetentionPeriod": 14 * 86400, "SqsManagedSseEnabled": True}
     (policy,) = template.of_type("AWS::SQS::QueuePolicy").values()
@@ -382,7 +382,7 @@ def test_the_queue_takes_messages_of_the_rules_only(template: Template):
     ]
 
 
-def test_outputs_are_what_the_command_line_looks_for(template: Template):
+def test_outputs_are_those_that_the_command_line_reads(template: Template):
     outputs = template.plain["Outputs"]
     assert {name: output["Value"] for name, output in outputs.items()} == {
         "StateMachineArn": "${WorkflowStateMachine}",
@@ -392,9 +392,7 @@ def test_outputs_are_what_the_command_line_looks_for(template: Template):
     }
 
 
-def test_the_template_is_for_any_account_and_region_and_asks_for_nothing(
-    synthesized: Synthesized, template: Template
-):
+def test_template_fits_any_account_without_parameters(synthesized: Synthesized, template: Template):
     assert set(template.plain["Parameters"]) == {"BootstrapVersion"}
     assert "Metadata" not in template.plain
     for resource in template.resources.values():
@@ -406,5 +404,5 @@ def test_the_template_is_for_any_account_and_region_and_asks_for_nothing(
     assert "missing" not in manifest
 
 
-def test_a_full_deployment_warns_of_nothing(synthesized: Synthesized):
+def test_complete_deployment_has_no_warnings(synthesized: Synthesized):
     assert synthesized.warnings == []

@@ -32,11 +32,11 @@ def test_cdk_json_has_every_knob_with_its_default():
     assert {each.name for each in fields(Settings)} == ours - {"cli-telemetry"}
 
 
-def test_nothing_given_is_the_default():
+def test_empty_context_means_defaults():
     assert settings() == Settings()
 
 
-def test_cdk_json_reaches_out_to_nobody():
+def test_cdk_json_turns_telemetry_off():
     assert CDK_JSON["notices"] is False
     assert CDK_JSON["versionReporting"] is False
     assert CDK_JSON["context"]["cli-telemetry"] is False
@@ -105,7 +105,7 @@ SAID: dict[str, dict[str, list[Any]]] = {
 LAYER = "arn:aws:lambda:eu-west-1:123456789012:layer:formats:3"
 
 
-def test_every_field_of_a_mapping_is_tried():
+def test_every_field_of_an_upload_rule_is_tried():
     assert set(SAID["source"]) == names_of(messages.Source) - set(messages.LOCATION_FIELDS)
     assert set(SAID["options"]) == names_of(messages.Options)
     assert set(SAID["mapping"]) == names_of(messages.ColumnMapping)
@@ -141,7 +141,7 @@ def taken(upload: dict[str, Any]) -> bool:
 @pytest.mark.parametrize(
     ("part", "name"), [(part, name) for part, names in SAID.items() for name in names]
 )
-def test_a_mapping_is_refused_exactly_where_its_runs_would_be(part: str, name: str):
+def test_upload_rule_is_refused_exactly_when_its_runs_would_fail(part: str, name: str):
     found = {}
     for number, value in enumerate(SAID[part][name]):
         upload = {**BOOKS, part: {name: value}}
@@ -152,7 +152,7 @@ def test_a_mapping_is_refused_exactly_where_its_runs_would_be(part: str, name: s
 
 @pytest.mark.parametrize("mode", [None, *messages.MODES])
 @pytest.mark.parametrize("name", [None, "at", "", 1, "\udfff"])
-def test_one_mode_has_a_position_attribute(mode: str | None, name: Any):
+def test_position_attribute_is_for_last_wins_only(mode: str | None, name: Any):
     upload = {**BOOKS, "options": {"mode": mode, "position_attribute": name}}
     right = name == "at" if mode == "last-wins" else name is None
     assert accepted(upload) == taken(upload) == right
@@ -184,7 +184,7 @@ def test_one_mode_has_a_position_attribute(mode: str | None, name: Any):
         ({"format": "parquet", "encoding": "rot13"}, False),
     ],
 )
-def test_marks_are_told_apart(source: dict[str, Any], right: bool):
+def test_upload_rule_refuses_ambiguous_dialects(source: dict[str, Any], right: bool):
     upload = {**BOOKS, "source": source}
     assert accepted(upload) == taken(upload) == right
 
@@ -201,25 +201,25 @@ def test_marks_are_told_apart(source: dict[str, Any], right: bool):
         ([], False),
     ],
 )
-def test_columns_become_one_attribute_each(mapping: Any, right: bool):
+def test_upload_rule_refuses_conflicting_mappings(mapping: Any, right: bool):
     assert accepted({**BOOKS, "mapping": mapping}) == right
     if isinstance(mapping, dict):
         assert taken({**BOOKS, "mapping": mapping}) == right
 
 
-def test_types_are_of_attributes_that_have_a_name_in_text():
+def test_types_refuse_names_that_are_not_utf8():
     for name, right in (("größe", True), ("\ud800", False)):
         upload = {**BOOKS, "types": {name: "N"}}
         assert accepted(upload) == taken(upload) == right
 
 
 @pytest.mark.parametrize("value", [True, False, None, 0, 1, "true", {}])
-def test_whether_types_are_inferred(value: Any):
+def test_infer_types_is_a_boolean(value: Any):
     right = value is None or isinstance(value, bool)
     assert accepted({**BOOKS, "infer_types": value}) == right
 
 
-def test_all_that_an_upload_says_reaches_its_runs():
+def test_upload_rule_is_written_completely():
     said = {
         "types": {"year": "epoch"},
         "source": {"format": "csv", "escape": "\\", "skip_lines": 2.0},
@@ -237,7 +237,7 @@ def test_all_that_an_upload_says_reaches_its_runs():
     assert upload.to_json() == BOOKS
 
 
-def test_options_come_through_javascript_and_stay_whole():
+def test_whole_numbers_survive_javascript():
     (upload,) = settings(tables="books", uploads=[{**BOOKS, "options": {"workers": 2.0}}]).uploads
     assert json.dumps(upload.options) == '{"workers": 2}'
 
@@ -286,7 +286,7 @@ def test_options_come_through_javascript_and_stay_whole():
         ({"@aws-cdk/core:x": True, "aws:cdk:bundling-stacks": ["**"], "vpc": "x"}, {}),
     ],
 )
-def test_knobs(context: dict[str, Any], expected: dict[str, Any]):
+def test_knob_is_read(context: dict[str, Any], expected: dict[str, Any]):
     found = settings(**context)
     for name, value in expected.items():
         assert getattr(found, name) == value
@@ -332,7 +332,7 @@ def test_knobs(context: dict[str, Any], expected: dict[str, Any]):
         ({"stack_name": "my_stack"}, "InvalidSetting", "stack_name"),
     ],
 )
-def test_wrong_knobs(context: dict[str, Any], error: str, says: str):
+def test_wrong_knob_is_named(context: dict[str, Any], error: str, says: str):
     with pytest.raises(DeploymentError) as caught:
         settings(**context)
     assert type(caught.value).__name__ == error
@@ -385,7 +385,7 @@ def test_wrong_knobs(context: dict[str, Any], error: str, says: str):
         ({**BOOKS, "prefix": "x", "types": ["year"]}, "InvalidSetting", "an object"),
     ],
 )
-def test_wrong_uploads(upload: Any, error: str, says: str):
+def test_wrong_upload_rule_is_named(upload: Any, error: str, says: str):
     with pytest.raises(DeploymentError) as caught:
         settings(tables="books", source_buckets="mine", uploads=[BOOKS, upload])
     assert type(caught.value).__name__ == error
@@ -397,14 +397,14 @@ def test_uploads_are_a_list():
         settings(tables="books", uploads=BOOKS)
 
 
-def test_the_same_prefix_of_two_buckets_is_two_places():
+def test_rules_of_two_buckets_may_share_a_prefix():
     found = settings(
         tables="books", source_buckets="mine", uploads=[BOOKS, {**BOOKS, "bucket": "mine"}]
     )
     assert [each.bucket for each in found.uploads] == [None, "mine"]
 
 
-def test_every_wrong_value_says_where_to_put_the_right_one():
+def test_error_says_where_to_set_the_knob():
     with pytest.raises(DeploymentError) as caught:
         settings(tables="books", uploads=[{**BOOKS, "types": {"year": 1}}])
     assert str(caught.value).endswith("set it in cdk.json's context, or with -c uploads=...")

@@ -18,7 +18,7 @@ SNAPSHOT = Path(__file__).with_name("template.json")
 ASSET = re.compile(r"[0-9a-f]{64}(?=\.zip)")
 
 
-def test_the_template_is_the_one_that_was_reviewed(synthesized: Synthesized):
+def test_template_matches_the_snapshot(synthesized: Synthesized):
     found = settled(synthesized.template)
     if os.environ.get("UPDATE_SNAPSHOT"):
         SNAPSHOT.write_text(json.dumps(found, indent=2) + "\n", "utf-8")

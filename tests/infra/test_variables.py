@@ -52,12 +52,12 @@ def mapped(number: int, prefix: str) -> list[dict[str, str]]:
         ),
     ],
 )
-def test_too_much(context: dict[str, Any], says: str):
+def test_settings_beyond_limits_are_refused(context: dict[str, Any], says: str):
     with pytest.raises(TooManySettings, match=says):
         check(settings(**context))
 
 
-def test_an_ordinary_deployment_fits():
+def test_ordinary_deployment_fits():
     check(settings())
     check(
         settings(
@@ -67,14 +67,14 @@ def test_an_ordinary_deployment_fits():
     )
 
 
-def test_as_many_as_ten_managed_policies_hold():
+def test_settings_that_fill_ten_managed_policies_fit():
     check(settings(tables=named(324)))
     check(settings(tables="books", source_buckets=named(178)))
     check(settings(tables=named(252), source_buckets=named(36)))
 
 
 @pytest.mark.parametrize("number", [1, 12, 36, 39, 56, 72])
-def test_names_that_fit_into_the_environment_fit_into_policies(number: int):
+def test_names_that_fit_the_environment_fit_the_policies(number: int):
     """With as many ARNs as CDK lets into one, by the length it takes them for."""
     fitting = [length for length in range(253) if fits(named(number, "t" * length))]
     tables = named(number, "t" * max(fitting))
@@ -92,7 +92,7 @@ def fits(tables: list[str]) -> bool:
     return True
 
 
-def test_what_a_role_may_do_is_spread_over_policies_that_iam_takes(tmp_path: Path):
+def test_long_permissions_are_split_over_valid_policies(tmp_path: Path):
     context = {"tables": named(216), "source_buckets": named(35)}
     variables = {"CDK_OUTDIR": str(tmp_path), "CDK_CONTEXT_JSON": json.dumps(context)}
     run(sys.executable, "app.py", **variables)
@@ -135,7 +135,7 @@ def deployed(document: Any) -> str:
     return text
 
 
-def test_what_is_counted_is_not_less_than_what_is_deployed(template: Template):
+def test_size_estimate_is_not_below_the_deployed_size(template: Template):
     """The policy's part that no knob changes, with the longest names that CloudFormation gives."""
     statements = deepcopy(template.statements("FunctionsImportChunkRole"))
     of_knobs = ("table/", "other-source", "third.source")

@@ -13,13 +13,13 @@ from ddbload.errors import InvalidPayload, UnsupportedFormat
 from ddbload.rows.file_signatures import LONGEST_SIGNATURE, refuse_binary_files
 
 
-def test_a_sources_dialect() -> None:
+def test_dialect_is_made_from_a_source() -> None:
     assert Dialect.of(Source(path="a.csv")) == Dialect(",", '"')
     assert Dialect.of(Source(path="a.tsv", delimiter="\t", quote=None)) == Dialect("\t", None)
 
 
 @pytest.mark.parametrize("character", ["é", "😀", "\0", " ", "\u2028", "^", "]", "\\"])
-def test_any_other_character_will_do(character: str) -> None:
+def test_dialect_accepts_any_other_character(character: str) -> None:
     assert Dialect(character).delimiter == character
     assert Dialect(quote=character).quote == character
 
@@ -38,7 +38,9 @@ def test_any_other_character_will_do(character: str) -> None:
         ("'", "'", "'source.delimiter' and 'source.quote' are the same character"),
     ],
 )
-def test_a_dialect_that_cannot_be(delimiter: str, quote: str | None, message: str) -> None:
+def test_dialect_refuses_ambiguous_characters(
+    delimiter: str, quote: str | None, message: str
+) -> None:
     with pytest.raises(InvalidPayload) as caught:
         Dialect(delimiter, quote)
     assert caught.value.message == message
@@ -62,7 +64,7 @@ def test_a_dialect_that_cannot_be(delimiter: str, quote: str | None, message: st
         (b"x.csv".ljust(257, b"\0") + b"ustar  \0", "tar"),
     ],
 )
-def test_other_kinds_are_refused_by_name(start: bytes, kind: str) -> None:
+def test_binary_file_is_refused_by_format(start: bytes, kind: str) -> None:
     with pytest.raises(UnsupportedFormat, match=kind):
         refuse_binary_files(start[:LONGEST_SIGNATURE])
 
@@ -71,5 +73,5 @@ def test_other_kinds_are_refused_by_name(start: bytes, kind: str) -> None:
     "start",
     [b"", b"P", b"PK,name\n", b"\xef\xbb\xbfid\n", b"PAR,1", b"BZh9,x\n", b"ORC\n1", b"ORC,x"],
 )
-def test_text_is_not(start: bytes) -> None:
+def test_text_file_is_not_refused(start: bytes) -> None:
     refuse_binary_files(start)

@@ -22,7 +22,7 @@ EVERY = sorted({module.name for module in pkgutil.iter_modules(encodings.__path_
         *(("us-ascii", "ascii"), ("utf-7", "utf-7"), ("cp500", "cp500")),
     ],
 )
-def test_an_encoding_has_one_name(name: str, known: str) -> None:
+def test_codec_has_one_name(name: str, known: str) -> None:
     assert known_codec(name) == known
     assert codecs.lookup(known)
 
@@ -35,13 +35,13 @@ def test_an_encoding_has_one_name(name: str, known: str) -> None:
         *("undefined", "unicode_escape", "raw-unicode-escape", "charmap", "mbcs"),
     ],
 )
-def test_what_no_text_is_written_in_is_no_encoding(name: str) -> None:
+def test_codec_that_is_not_a_text_encoding_is_unknown(name: str) -> None:
     assert known_codec(name) is None
     assert not is_single_byte(name)
 
 
 @pytest.mark.parametrize("name", ["latin-1", "cp1252", "ascii", "koi8-r", "cp437", "mac-roman"])
-def test_encodings_that_can_be_split(name: str) -> None:
+def test_single_byte_encoding_is_recognized(name: str) -> None:
     assert is_single_byte(name)
 
 
@@ -50,12 +50,12 @@ def test_encodings_that_can_be_split(name: str) -> None:
     # EBCDIC; halves of characters that look like commas; ASCII with two commas.
     ["utf-8", "utf-16", "utf-7", "cp500", "shift_jis", "gb18030", "hz", "iso2022_jp", "mac_arabic"],
 )
-def test_encodings_that_cannot(name: str) -> None:
+def test_multi_byte_encoding_is_not_single_byte(name: str) -> None:
     assert not is_single_byte(name)
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if is_single_byte(name)])
-def test_bytes_of_a_single_byte_encoding_are_characters_wherever_they_stand(name: str) -> None:
+def test_single_byte_encoding_decodes_each_byte_alone(name: str) -> None:
     characters = {byte: bytes([byte]).decode(name, "surrogateescape") for byte in range(256)}
     data = bytes(range(256)) + bytes(range(255, -1, -1))
     assert data.decode(name, "surrogateescape") == "".join(characters[byte] for byte in data)
@@ -66,5 +66,5 @@ def test_bytes_of_a_single_byte_encoding_are_characters_wherever_they_stand(name
         assert character.encode(name, "surrogateescape") == bytes([byte])
 
 
-def test_there_are_many() -> None:
+def test_many_encodings_are_single_byte() -> None:
     assert sum(map(is_single_byte, EVERY)) > 50

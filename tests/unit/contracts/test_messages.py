@@ -12,7 +12,7 @@ import pytest
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice, PreflightCursor
 from ddbload.contracts.messages import Message
-from ddbload.contracts.payload import Options, Payload, Source, check_run_id
+from ddbload.contracts.payload import ENGINES, TYPES, Options, Payload, Source, check_run_id
 from ddbload.contracts.results import (
     Failure,
     Heartbeat,
@@ -23,7 +23,9 @@ from ddbload.contracts.results import (
     WriteStats,
 )
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
+from ddbload.dynamodb.attribute_values import VALUE_TYPES
 from ddbload.errors import InvalidPayload
+from ddbload.write.drivers.engines import ENGINES as WRITE_ENGINES
 
 INPUT: dict[str, Any] = {
     "run": {"id": None, "resume_of": None, "force": False},
@@ -166,14 +168,12 @@ def _changed(value: object, change: Callable[[dict[str, Any], str], None]) -> It
 
 
 @each_message
-def test_a_message_comes_back_as_it_went_out(message: Any, read: Callable[[object], Any]) -> None:
+def test_message_survives_json(message: Any, read: Callable[[object], Any]) -> None:
     assert read(json.loads(json.dumps(message.to_json()))) == message
 
 
 @each_message
-def test_an_unknown_field_is_refused_wherever_it_stands(
-    message: Any, read: Callable[[object], Any]
-) -> None:
+def test_unknown_field_is_refused_at_any_depth(message: Any, read: Callable[[object], Any]) -> None:
     def add(inner: dict[str, Any], _: str) -> None:
         inner["surprise"] = 1
 
@@ -184,7 +184,7 @@ def test_an_unknown_field_is_refused_wherever_it_stands(
 
 @each_message
 @pytest.mark.parametrize("wrong", [{"a": {}}, [[]], [1]], ids=["object", "list", "numbers"])
-def test_a_wrong_kind_is_refused_wherever_it_stands(
+def test_wrong_type_is_refused_at_any_depth(
     message: Any, read: Callable[[object], Any], wrong: object
 ) -> None:
     def spoil(inner: dict[str, Any], name: str) -> None:
@@ -198,7 +198,7 @@ def test_a_wrong_kind_is_refused_wherever_it_stands(
 
 @each_message
 @pytest.mark.parametrize("wrong", [None, True, 1, 1.5, "text", []])
-def test_only_an_object_is_a_message(
+def test_message_must_be_an_object(
     message: Any, read: Callable[[object], Any], wrong: object
 ) -> None:
     with pytest.raises(InvalidPayload, match="must be a JSON object, not "):
@@ -223,7 +223,7 @@ def _input(**changes: Any) -> dict[str, Any]:
 ABSENT = object()
 
 
-def test_the_whole_input_reads_as_the_defaults_do() -> None:
+def test_minimal_input_equals_the_written_defaults() -> None:
     least = {"source": {"bucket": "b", "key": "in/books.csv"}, "target": {"table": "books"}}
     whole = Payload.from_json(INPUT)
     assert Payload.from_json(least) == replace(whole, types={})
@@ -231,7 +231,7 @@ def test_the_whole_input_reads_as_the_defaults_do() -> None:
     assert whole.to_json() == INPUT
 
 
-def test_nothing_given_is_null_given() -> None:
+def test_null_input_fields_mean_defaults() -> None:
     nulls = _input(
         run=None,
         types=None,
@@ -259,7 +259,9 @@ def test_nothing_given_is_null_given() -> None:
         ({"source__encoding": "utf_8_sig"}, {"encoding": "utf-8"}),
     ],
 )
-def test_what_a_source_means(changes: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_source_defaults_depend_on_other_fields(
+    changes: dict[str, Any], expected: dict[str, Any]
+) -> None:
     source = Payload.from_json(_input(**changes)).source
     assert {name: getattr(source, name) for name in expected} == expected
 
@@ -333,41 +335,41 @@ def test_what_a_source_means(changes: dict[str, Any], expected: dict[str, Any]) 
         ({"run__name": "x"}, "unknown field 'run.name'; known here: force, id, resume_of"),
     ],
 )
-def test_a_bad_input_is_named_by_its_path(changes: dict[str, Any], message: str) -> None:
+def test_input_error_names_the_path(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidPayload) as caught:
         Payload.from_json(_input(**changes))
     assert caught.value.message.startswith(message)
 
 
 @pytest.mark.parametrize("options", [[], "", 0, False])
-def test_options_are_an_object_also_when_empty(options: object) -> None:
+def test_empty_options_must_be_an_object(options: object) -> None:
     with pytest.raises(InvalidPayload, match="'options' must be a JSON object"):
         Payload.from_json(_input(options=options))
 
 
-def test_a_long_value_is_not_shown_whole() -> None:
+def test_error_shortens_a_long_value() -> None:
     with pytest.raises(InvalidPayload) as caught:
         Payload.from_json(_input(source__header="x" * 1000))
     assert len(caught.value.message) < 150
 
 
 @pytest.mark.parametrize("text", ["a", "2026-11-21T07.30_b", "a" * 80])
-def test_a_run_id_is_a_folders_name(text: str) -> None:
+def test_run_id_is_accepted(text: str) -> None:
     assert check_run_id(text) == text
 
 
 @pytest.mark.parametrize("text", ["", ".", "..", "-a", "_a", "a/b", "a b", "a\n", "é", "a" * 81])
-def test_not_a_run_id(text: str) -> None:
+def test_run_id_is_refused_when_unsafe_as_a_folder_name(text: str) -> None:
     with pytest.raises(InvalidPayload):
         check_run_id(text)
 
 
-def test_a_source_as_people_write_it() -> None:
+def test_uri_is_path_or_s3_uri() -> None:
     assert SOURCE.uri == "s3://b/k/ü.tsv"
     assert Source(path="./a.csv").uri == "./a.csv"
 
 
-def test_counts_add_up() -> None:
+def test_counts_add_field_by_field() -> None:
     assert RowCounts(15, 1, 2, 4, 8) + RowCounts(1, 1) == RowCounts(16, 2, 2, 4, 8)
     assert WriteStats(1, 2, 3, 4.5) + WriteStats(1, 1, 1, 1.0) == WriteStats(2, 3, 4, 5.5)
 
@@ -382,7 +384,7 @@ def test_counts_add_up() -> None:
         (RowCounts(0, 0, 0, 0, 1), False),
     ],
 )
-def test_the_conservation_law(counts: RowCounts, conserved: bool) -> None:
+def test_counts_are_conserved(counts: RowCounts, conserved: bool) -> None:
     assert counts.conserved is conserved
 
 
@@ -407,7 +409,7 @@ def _with_source(**changes: Any) -> RunRecord:
         _with_source(encoding="utf-16"),
     ],
 )
-def test_what_determines_the_items_changes_the_configuration(record: RunRecord) -> None:
+def test_configuration_changes_with_what_determines_items(record: RunRecord) -> None:
     assert record.configuration != RECORD.configuration
 
 
@@ -424,24 +426,24 @@ def test_what_determines_the_items_changes_the_configuration(record: RunRecord) 
         replace(RECORD, payload=replace(PAYLOAD, types={})),
     ],
 )
-def test_nothing_else_does(record: RunRecord) -> None:
+def test_configuration_ignores_everything_else(record: RunRecord) -> None:
     assert record.configuration == RECORD.configuration
 
 
-def test_runs_that_began_before_other_modes_were_known_go_on() -> None:
+def test_configuration_of_earlier_versions_is_unchanged() -> None:
     # The hash of this record before options had a position attribute.
     assert (
         RECORD.configuration == "028bf78b1d4beff205b757b34326e4246a7542512bce62f03f8a0c13a21d5854"
     )
 
 
-def test_a_configuration_is_known_again_in_another_process() -> None:
+def test_configuration_survives_json() -> None:
     again = RunRecord.from_json(json.loads(json.dumps(RECORD.to_json())))
     assert again.configuration == RECORD.configuration
     assert re.fullmatch("[0-9a-f]{64}", RECORD.configuration)
 
 
-def test_a_run_goes_on_under_the_limits_of_a_later_call() -> None:
+def test_with_options_takes_the_limits_of_a_later_call() -> None:
     options = Options(max_rejects=5, concurrency=2)
     later = replace(
         RECORD,
@@ -455,7 +457,7 @@ def test_a_run_goes_on_under_the_limits_of_a_later_call() -> None:
     )
 
 
-def test_what_earlier_versions_do_not_know_is_left_out_where_it_says_nothing():
+def test_null_fields_unknown_to_earlier_versions_are_left_out():
     for message in (SEGMENT, REPORT):
         assert "identical" not in message.to_json()
     assert SEGMENT.identical is None
@@ -471,9 +473,7 @@ def test_what_earlier_versions_do_not_know_is_left_out_where_it_says_nothing():
         (RECORD, "payload.source.bucket", "'run.payload.source.bucket' is missing"),
     ],
 )
-def test_an_error_names_the_whole_path_of_a_nested_field(
-    message: Any, path: str, error: str
-) -> None:
+def test_error_names_the_whole_path_of_a_nested_field(message: Any, path: str, error: str) -> None:
     value = json.loads(json.dumps(message.to_json()))
     *outer, name = path.split(".")
     inner = value
@@ -484,26 +484,34 @@ def test_an_error_names_the_whole_path_of_a_nested_field(
         type(message).from_json(value)
 
 
-def test_a_given_path_begins_the_path_of_every_error() -> None:
+def test_given_path_begins_the_path_of_every_error() -> None:
     with pytest.raises(InvalidPayload, match=r"^'uploads\[0\]\.source\.key' must be a string"):
         Payload.from_json(_input(source__key=1), "uploads[0]")
 
 
-def test_a_cursor_of_an_earlier_version_lacks_the_object() -> None:
+def test_cursor_of_an_earlier_version_lacks_the_object() -> None:
     earlier = {"byte": 9, "line": 2, "chunk": 1}
     assert PreflightCursor.from_json(earlier) == PreflightCursor(9, 2, 1, 0, 0)
 
 
-def test_a_record_of_an_earlier_version_has_a_ledger_of_version_1() -> None:
+def test_record_of_an_earlier_version_has_ledger_version_1() -> None:
     value = json.loads(json.dumps(RECORD.to_json()))
     del value["ledger_version"]
     assert RunRecord.from_json(value).ledger_version == 1
 
 
-def test_a_field_of_an_unsupported_type_has_no_reader() -> None:
+def test_field_of_an_unsupported_type_has_no_reader() -> None:
     @dataclass(frozen=True, slots=True)
     class Unreadable(Message):
         at: complex
 
     with pytest.raises(TypeError, match="no reader for field at"):
         Unreadable.from_json({"at": 1})
+
+
+def test_types_are_those_of_dynamodb_and_epoch() -> None:
+    assert set(TYPES) == VALUE_TYPES | {"epoch"}
+
+
+def test_engines_are_those_of_the_write_drivers() -> None:
+    assert set(ENGINES) == set(WRITE_ENGINES)

@@ -44,7 +44,7 @@ from ddbload.dynamodb.scalar_text import BadValue
         ),
     ],
 )
-def test_a_value_is_kept_and_measured(value: dict[str, Any], size: int) -> None:
+def test_valid_value_is_kept_and_measured(value: dict[str, Any], size: int) -> None:
     assert check_value(value) == value
     assert value_size(value) == size
     assert item_size({"né": value}) == 3 + size
@@ -60,7 +60,7 @@ def test_a_value_is_kept_and_measured(value: dict[str, Any], size: int) -> None:
         ({"B": "QR=="}, {"B": "QQ=="}),
     ],
 )
-def test_odd_spellings_become_plain(value: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_numbers_and_base64_are_normalized(value: dict[str, Any], expected: dict[str, Any]) -> None:
     assert check_value(value) == expected
 
 
@@ -115,7 +115,7 @@ def test_odd_spellings_become_plain(value: dict[str, Any], expected: dict[str, A
         ({"M": {"\ud800": {"S": "a"}}}, "lone_surrogate"),
     ],
 )
-def test_what_is_no_value_is_told(value: object, cause: str) -> None:
+def test_invalid_value_is_refused_with_its_cause(value: object, cause: str) -> None:
     with pytest.raises(BadValue) as caught:
         check_value(value)
     assert caught.value.cause == cause
@@ -124,7 +124,7 @@ def test_what_is_no_value_is_told(value: object, cause: str) -> None:
     assert (named.value.cause, named.value.name) == (cause, "né")
 
 
-def test_an_item_is_an_object_of_named_values() -> None:
+def test_item_must_be_an_object_of_named_values() -> None:
     assert check_item({}) == {}
     for value, cause in (([], "bad_attribute"), ({"": {"S": "a"}}, "bad_name")):
         with pytest.raises(BadValue) as caught:
@@ -133,7 +133,7 @@ def test_an_item_is_an_object_of_named_values() -> None:
 
 
 @pytest.mark.parametrize("kind", ["L", "M"])
-def test_32_levels_and_no_more(kind: str) -> None:
+def test_value_of_32_levels_is_the_deepest(kind: str) -> None:
     # What is innermost is a level of its own.
     value: dict[str, Any] = {"S": "a"}
     for _ in range(31):
@@ -144,7 +144,7 @@ def test_32_levels_and_no_more(kind: str) -> None:
     assert caught.value.cause == "nested_too_deep"
 
 
-def test_every_length_of_base64_is_measured() -> None:
+def test_binary_size_is_exact_for_every_length() -> None:
     for length in range(20):
         text = base64.b64encode(b"\xff" * length).decode()
         assert check_value({"B": text}) == {"B": text}

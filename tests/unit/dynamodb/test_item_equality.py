@@ -54,20 +54,20 @@ UNLIKE: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("one", "other"), ALIKE)
-def test_values_that_are_alike(one, other):
+def test_equal_values_are_the_same(one, other):
     assert same(one, other)
     assert same(other, one)
     assert same_item({"x": one}, {"x": other})
 
 
 @pytest.mark.parametrize(("one", "other"), UNLIKE)
-def test_values_that_are_not(one, other):
+def test_unequal_values_are_not_the_same(one, other):
     assert not same(one, other)
     assert not same(other, one)
     assert not same_item({"x": one}, {"x": other})
 
 
-def test_an_attribute_more_is_another_item():
+def test_item_with_another_attribute_is_not_the_same():
     item = {"id": {"S": "a"}}
     assert not same_item(item, {**item, "x": {"S": ""}})
     assert not same_item({**item, "x": {"S": ""}}, item)
@@ -89,5 +89,5 @@ def test_an_attribute_more_is_another_item():
         ({"id": {"S": "a", "N": "1"}}, 1.0),
     ],
 )
-def test_about_how_many_units_a_failed_condition_takes(item, units):
+def test_write_units_of_a_failed_condition(item, units):
     assert write_units(item) == units

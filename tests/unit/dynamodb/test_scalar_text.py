@@ -29,7 +29,7 @@ from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
         ("0." + "0" * 129 + "9" * 38, "0." + "0" * 129 + "9" * 38, "9" * 38 + "E-130"),
     ],
 )
-def test_a_number_keeps_its_text(text: str, sent: str, value: int | str) -> None:
+def test_number_keeps_its_text(text: str, sent: str, value: int | str) -> None:
     read = parse_number(text)
     assert (read.text, read.value) == (sent, str(value))
 
@@ -41,7 +41,7 @@ def test_a_number_keeps_its_text(text: str, sent: str, value: int | str) -> None
         *(" 1", "1\n", "1_000", "NaN", "Infinity", "-inf", "٣", "１", "²", "1e٣", "1e5.0", "1d5"),
     ],
 )
-def test_not_a_number(text: str) -> None:
+def test_text_that_is_not_a_number_is_refused(text: str) -> None:
     with pytest.raises(BadValue) as caught:
         parse_number(text)
     assert caught.value.cause == "not_a_number"
@@ -50,8 +50,8 @@ def test_not_a_number(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["1" * 39, "-0." + "12" * 20, "1" + "0" * 37 + "1", "1." + "1" * 38]
 )
-def test_more_than_38_digits(text: str) -> None:
-    with pytest.raises(BadValue, match=r"^(39|40) digits; DynamoDB keeps 38$") as caught:
+def test_number_of_more_than_38_digits_is_refused(text: str) -> None:
+    with pytest.raises(BadValue, match=r"^(39|40) digits; DynamoDB allows 38$") as caught:
         parse_number(text)
     assert caught.value.cause == "number_too_long"
 
@@ -59,7 +59,7 @@ def test_more_than_38_digits(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["1E-130", "-1E-130", "9.9E125", "9." + "9" * 37 + "E+125", "1E125"]
 )
-def test_the_ends_of_the_range(text: str) -> None:
+def test_number_at_the_ends_of_the_range_is_accepted(text: str) -> None:
     assert Decimal(parse_number(text).text) == Decimal(text)
 
 
@@ -70,7 +70,7 @@ def test_the_ends_of_the_range(text: str) -> None:
         *("1e-99999999999999999999", "1e" + "9" * 10_000, "1" + "0" * 126),
     ],
 )
-def test_beyond_the_ends(text: str) -> None:
+def test_number_beyond_the_range_is_refused(text: str) -> None:
     with pytest.raises(BadValue, match=r"1E-130 to 9\.9E\+125") as caught:
         parse_number(text)
     assert caught.value.cause == "number_out_of_range"
@@ -94,7 +94,7 @@ def test_beyond_the_ends(text: str) -> None:
         ("-" + "9" * 37 + ".9", 22),
     ],
 )
-def test_a_numbers_bytes(text: str, size: int) -> None:
+def test_number_size_matches_dynamodb(text: str, size: int) -> None:
     assert parse_number(text).size == size
 
 
@@ -105,12 +105,12 @@ def test_a_numbers_bytes(text: str, size: int) -> None:
         *(("false", False), ("False", False), ("0", False), ("NO", False)),
     ],
 )
-def test_booleans(text: str, value: bool) -> None:
+def test_boolean_is_read_in_any_case(text: str, value: bool) -> None:
     assert parse_boolean(text) is value
 
 
 @pytest.mark.parametrize("text", ["", "t", "on", "2", "-1", " true", "yes\n", "ja", "1.0", "nо"])
-def test_not_a_boolean(text: str) -> None:
+def test_text_that_is_not_a_boolean_is_refused(text: str) -> None:
     with pytest.raises(BadValue) as caught:
         parse_boolean(text)
     assert caught.value.cause == "not_a_boolean"

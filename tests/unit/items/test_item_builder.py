@@ -7,7 +7,9 @@ import json
 
 import pytest
 
+from ddbload.contracts.payload import TYPES
 from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.dynamodb.attribute_values import item_size
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.items.item_builder import Item, ItemBuilder
 from ddbload.rows.reject_lines import Defect
@@ -248,3 +250,29 @@ def test_time_can_be_a_number_key() -> None:
     builder = _builder("id=epoch", _table(("id", "N")))
     for text in ("2024-02-29", "1709164800", "1709164800000"):
         assert _item(builder.build([text])).key == ("1709164800",)
+
+
+CELLS = {
+    "S": ["", "a", "é", "😀" * 300, '"\\'],
+    "N": ["", "0", "7", "-12.50", "1E+100", "1" * 38],
+    "BOOL": ["", "true", "No"],
+    "B": ["", "AA==", "AAEC"],
+    "SS": ["", '["a", "né"]'],
+    "NS": ["", "[1, 2.5]"],
+    "BS": ["", '["AA=="]'],
+    "L": ["", "[]", '[1, "a", null, {"b": [true]}]'],
+    "M": ["", "{}", '{"a": {"b": [1]}, "é": ""}'],
+    "NULL": ["", "null"],
+    "epoch": ["", "2024-02-29", "1709164800"],
+}
+
+
+@pytest.mark.parametrize("nulls", ["omit", "null"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_size_of_every_type_is_item_size(kind: str, nulls: str) -> None:
+    builder = ItemBuilder(["id", "né"], ["S", kind], _table(("id", "S")), nulls)
+    for cell in CELLS[kind]:
+        built = builder.build(["k", cell])
+        if isinstance(built, Item):
+            assert built.size == item_size(built.attributes)
+    assert any(isinstance(builder.build(["k", cell]), Item) for cell in CELLS[kind])

@@ -74,7 +74,7 @@ def begin(world: World, **changes: Any) -> dict[str, Any]:
     return {"input": given, "run": RUN, "execution": "arn:x", "cursor": None}
 
 
-def test_from_state_to_state(world, capsys, log):
+def test_handlers_pass_the_state_on(world, capsys, log):
     state = preflight.handler(begin(world), Invocation())
     assert state == {
         "run": RUN,
@@ -104,7 +104,7 @@ def test_from_state_to_state(world, capsys, log):
     assert metrics[1]["RunsSucceededWithRejects"] == [1.0]
 
 
-def test_a_segment_that_is_adopted_is_not_measured_again(world, capsys):
+def test_adopted_segment_adds_no_metrics(world, capsys):
     preflight.handler(begin(world), Invocation())
     child = {"run": RUN, "chunk": world.manifest[0].to_json(), "cursor": None, "stalled": 0}
     import_chunk.handler(child, Invocation())
@@ -113,7 +113,7 @@ def test_a_segment_that_is_adopted_is_not_measured_again(world, capsys):
     assert "RowsWritten" not in capsys.readouterr().out
 
 
-def test_without_time_a_step_hands_on(world):
+def test_preflight_without_time_returns_a_cursor(world):
     world.overwrite(b"id,n\n" + b"k,1\n" * 40)
     state = preflight.handler(begin(world, options={"max_row_bytes": 60}), Invocation(seconds=30))
     assert state["cursor"] is not None
@@ -122,13 +122,13 @@ def test_without_time_a_step_hands_on(world):
     assert again["chunks"] == 2
 
 
-def test_what_was_uploaded_is_started(world):
+def test_on_upload_starts_a_run(world):
     detail = {"bucket": {"name": BUCKET}, "object": {"key": KEY, "etag": "e", "size": 1}}
     done = on_upload.handler({"detail": detail}, Invocation())
     assert done["outcome"] == "started"
 
 
-def test_named_errors_keep_their_names(world, log):
+def test_handler_raises_named_errors(world, log):
     world.dynamodb.delete_table(TableName=TABLE)
     with pytest.raises(TableNotFound):
         preflight.handler(begin(world), Invocation())
@@ -138,12 +138,12 @@ def test_named_errors_keep_their_names(world, log):
 
 @pytest.mark.parametrize("handler", [preflight.handler, import_chunk.handler, report.handler])
 @pytest.mark.parametrize("event", [None, [], {}, {"run": RUN, "more": 1}])
-def test_a_state_of_another_shape_is_named(world, handler, event):
+def test_handler_refuses_a_malformed_state(world, handler, event):
     with pytest.raises(InvalidPayload):
         handler(event, Invocation())
 
 
-def test_any_other_exception_loses_its_text(world, log, monkeypatch):
+def test_handler_hides_the_text_of_other_exceptions(world, log, monkeypatch):
     def broken(*_: object) -> None:
         raise ValueError(SECRET)
 
@@ -158,7 +158,7 @@ def test_any_other_exception_loses_its_text(world, log, monkeypatch):
     assert SECRET not in log.getvalue()
 
 
-def test_settings_come_from_the_environment(monkeypatch):
+def test_deployment_reads_the_environment(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "made-up")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
@@ -180,21 +180,21 @@ def test_settings_come_from_the_environment(monkeypatch):
         ({deployed.RESERVE_SECONDS: "soon"}, "soon"),
     ],
 )
-def test_wrong_settings_are_named(changes, words):
+def test_deployment_names_wrong_variables(changes, words):
     environment = {**ENVIRONMENT, **changes}
     given = {name: value for name, value in environment.items() if value is not None}
     with pytest.raises(AwsConfiguration, match=words):
         Deployment.of(given)
 
 
-def test_without_tables_none_is_allowed():
+def test_deployment_without_tables_allows_none():
     settings = Deployment.of({**ENVIRONMENT, deployed.TABLES: ""})
     assert settings.access.tables == frozenset()
     with pytest.raises(AwsConfiguration, match="DDBLOAD_STATE_MACHINE"):
         _ = settings.executions
 
 
-def test_a_cause_is_no_longer_than_a_state_may_be(world, log):
+def test_handler_shortens_a_long_error(world, log):
     long = "x" * 200_000
     with pytest.raises(InvalidPayload, match="unknown field 'xxx") as raised:
         preflight.handler(begin(world, **{long: 1}), Invocation())

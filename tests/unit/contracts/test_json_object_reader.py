@@ -25,7 +25,7 @@ from ddbload.errors import InvalidPayload
         (b"", "bytes"),
     ],
 )
-def test_only_objects_have_fields(value: object, kind: str) -> None:
+def test_reader_refuses_values_that_are_not_objects(value: object, kind: str) -> None:
     assert json_type_name(value) == kind
     with pytest.raises(InvalidPayload, match=f"^the input must be a JSON object, not {kind}$"):
         JsonObjectReader(value)
@@ -33,11 +33,11 @@ def test_only_objects_have_fields(value: object, kind: str) -> None:
         JsonObjectReader(value, "a.b")
 
 
-def test_any_mapping_will_do() -> None:
+def test_reader_accepts_any_mapping() -> None:
     assert JsonObjectReader(MappingProxyType({"a": 1})).whole("a") == 1
 
 
-def test_leaving_refuses_what_nobody_asked_for() -> None:
+def test_reader_refuses_unknown_fields_at_the_end() -> None:
     fields = JsonObjectReader({"a": 1, "z": 2, "c": 3}, "top")
     fields.raw("a")
     fields.raw("b")
@@ -62,19 +62,17 @@ HALF = "\ud83d"
         ({HALF: "S"}, lambda fields: fields.text_map("x")),
     ],
 )
-def test_half_a_character_is_no_text(
-    value: Any, read: Callable[[JsonObjectReader], object]
-) -> None:
+def test_lone_surrogate_is_refused(value: Any, read: Callable[[JsonObjectReader], object]) -> None:
     with pytest.raises(InvalidPayload, match="'x' must be text that UTF-8 can write"):
         read(JsonObjectReader({"x": value}))
 
 
 @pytest.mark.parametrize("text", ["", "a", "\U0001f600", "\u00e9\ue000\ud7ff"])
-def test_text(text: str) -> None:
+def test_is_text_accepts_utf8(text: str) -> None:
     assert is_text(text)
 
 
-def test_not_all_of_very_many_unknown_fields_are_named() -> None:
+def test_error_lists_ten_unknown_fields_at_most() -> None:
     fields = JsonObjectReader({f"field-{number:04}": number for number in range(2345)})
     with pytest.raises(InvalidPayload) as raised:
         fields.refuse_unknown()
@@ -82,12 +80,12 @@ def test_not_all_of_very_many_unknown_fields_are_named() -> None:
     assert "field-0010" not in raised.value.message
 
 
-def test_another_error_is_not_hidden_by_unknown_fields() -> None:
+def test_unknown_fields_do_not_hide_another_error() -> None:
     with pytest.raises(KeyError), JsonObjectReader({"a": 1}):
         raise KeyError
 
 
-def test_null_is_as_good_as_absent() -> None:
+def test_null_reads_as_the_default() -> None:
     with JsonObjectReader({"a": None}) as f:
         assert not f.has("a")
         assert f.text("a", "x") == "x"
@@ -116,7 +114,7 @@ def test_null_is_as_good_as_absent() -> None:
     ],
 )
 @pytest.mark.parametrize("value", [{}, {"a": None}])
-def test_what_must_be_there_is_missed_by_name(
+def test_missing_required_field_is_named(
     read: Callable[[JsonObjectReader, str], object], value: object
 ) -> None:
     with pytest.raises(InvalidPayload, match=r"^'top\.a' .*is missing"):
@@ -143,7 +141,7 @@ def test_what_must_be_there_is_missed_by_name(
         (JsonObjectReader.text_map, [{}, {"a": ""}], [[], "a", {"a": 1}, {"a": None}]),
     ],
 )
-def test_kinds_are_kept_apart(
+def test_wrong_type_is_refused(
     read: Callable[[JsonObjectReader, str], Any], right: list[Any], wrong: list[Any]
 ) -> None:
     for value in right:
@@ -167,13 +165,13 @@ def test_limits_are_inclusive() -> None:
         f.number("b", least=2.5)
 
 
-def test_a_choice_names_what_there_is() -> None:
+def test_wrong_choice_lists_the_known_words() -> None:
     f = JsonObjectReader({"a": "z"}, "top")
     with pytest.raises(InvalidPayload, match=r"^'top\.a' must be one of x, y, not \"z\"$"):
         f.choice("a", ["x", "y"])
 
 
-def test_a_value_is_shown_as_json_and_not_at_length() -> None:
+def test_error_shows_the_value_as_short_json() -> None:
     f = JsonObjectReader({}, "top")
     assert f.wrong("a", True, "a number").message == "'top.a' must be a number, not true"
     assert f.wrong("a", None, "a number").message == "'top.a' must be a number, and is missing"
