@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
 from ddbload.items.documents import ddb_json_columns, json_columns
 from ddbload.items.documents.document_builder import DocumentRules, item_line
-from ddbload.items.documents.document_encoder import DocumentEncoder
 from ddbload.items.encode.request_json import item_of_request
+from ddbload.items.row_encoder import DocumentEncoder
 from ddbload.rows.reject_lines import Defect
 from tests.oracle.json_machine import Bad, Number, Row, attribute, check_text, read_rows, typed
 from tests.property.document_files import Maker

@@ -32,6 +32,8 @@ from ddbload.items.encode.request_json import (
 )
 from ddbload.rows.columns import FILLER, to_octets
 
+FEW_ROWS = 4
+"""Below this many rows of one shape, encoding row by row is faster than by column."""
 LONGEST_PUT = 200_000
 """JSON of a row in octets. Written in ASCII it is three times as long at most."""
 

@@ -13,10 +13,10 @@ from ddbload.dynamodb.attribute_values import item_size
 from ddbload.dynamodb.item_equality import same_item
 from ddbload.items.documents import ddb_json_columns, json_columns
 from ddbload.items.documents.document_builder import DocumentRules
-from ddbload.items.documents.document_encoder import DocumentEncoder
 from ddbload.items.encode.batch_encoder import MAX_ROW_BYTES
 from ddbload.items.encode.request_json import batch_request, item_of_request
 from ddbload.items.item_builder import Item
+from ddbload.items.row_encoder import DocumentEncoder
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.columns import from_octets
 from ddbload.rows.reject_lines import Defect

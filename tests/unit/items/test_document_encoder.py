@@ -11,8 +11,8 @@ import pytest
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.write_modes import position
 from ddbload.items.documents.document_builder import DocumentRules
-from ddbload.items.documents.document_encoder import DocumentEncoder
 from ddbload.items.item_builder import Item
+from ddbload.items.row_encoder import DocumentEncoder
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.reject_lines import Defect
 from tests.unit.items.bad_json import NOT_JSON
