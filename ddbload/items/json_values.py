@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from json.decoder import JSONDecodeError, JSONDecoder
+from json.encoder import encode_basestring as quoted
 from json.scanner import make_scanner
 from typing import Any, NoReturn
 
 from ddbload.dynamodb.attribute_values import AttributeValue, check_name, nesting_error, utf8_size
 from ddbload.dynamodb.limits import MAX_DEPTH, MAX_DIGITS
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
+from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
 
 Members = tuple[tuple[str, "Json"], ...]
 """Names and values of an object, in order; a name may occur twice."""
@@ -68,6 +70,33 @@ def attribute(value: Json, depth: int = 0) -> AttributeValue:
     return {"M": {name: attribute(member, depth + 1) for name, member in members.items()}}
 
 
+def attribute_json(value: Json, depth: int = 0) -> str:
+    """Return `attribute` of parsed JSON, encoded as JSON. Raises `BadValue`.
+
+    Unlike `attribute` it accepts lone surrogates, which then have no UTF-8.
+    """
+    if depth >= MAX_DEPTH:
+        raise nesting_error()
+    if isinstance(value, str):
+        return f'{{"S":{quoted(value)}}}'
+    if isinstance(value, bytes):
+        text = value.decode()
+        if len(text) > MAX_DIGITS or "e" in text or "E" in text:
+            text = parse_number(text).text
+        return f'{{"N":"{text}"}}'
+    if value is None:
+        return '{"NULL":true}'
+    if isinstance(value, bool):
+        return '{"BOOL":true}' if value else '{"BOOL":false}'
+    if isinstance(value, list):
+        return f'{{"L":[{",".join([attribute_json(member, depth + 1) for member in value])}]}}'
+    members = members_by_name(value)
+    for name in members:
+        check_name(name)
+    inner = [f"{quoted(name)}:{attribute_json(each, depth + 1)}" for name, each in members.items()]
+    return f'{{"M":{{{",".join(inner)}}}}}'
+
+
 def attribute_of_json(text: str) -> AttributeValue:
     """Parse a JSON text as an attribute value. Raises `BadValue`."""
     return attribute(parse(text))
@@ -112,6 +141,19 @@ scan: Callable[[str, int], tuple[Json, int]] = make_scanner(_DECODER)  # type: i
 
 Raises `JSONDecodeError`, `StopIteration` or `RecursionError`; `parse` turns these into `BadValue`.
 """
+
+
+def parse_object(line: str) -> Members | None:
+    """Parse a line that is an object; None for any other line."""
+    try:
+        value, end = scan(line, 0)
+    except (BadValue, JSONDecodeError, RecursionError, StopIteration):
+        if not line or line[0] not in WHITE_SPACE:
+            return None
+        return parse_object(line.lstrip(WHITE_SPACE))
+    if (end != len(line) and line[end:].strip(WHITE_SPACE)) or not isinstance(value, tuple):
+        return None
+    return value
 
 
 def _json_defect(text: str, error: JSONDecodeError) -> str:

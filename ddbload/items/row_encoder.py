@@ -23,7 +23,7 @@ from ddbload.contracts.payload import (
 from ddbload.contracts.run_record import RunRecord, Table
 from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, POSITION_LENGTH, PUT, position
 from ddbload.items.documents.attribute_templates import AttributeTemplate, string_template
-from ddbload.items.documents.ddb_json_columns import DynamoDBJsonColumns
+from ddbload.items.documents.ddb_json_rows import DynamoDBJsonRows
 from ddbload.items.documents.document_builder import (
     DocumentBuilder,
     DocumentRules,
@@ -176,7 +176,7 @@ class DocumentEncoder:
         self.body = request_body(rules.table, rules.mode, rules.position_attribute)
         self._builder = DocumentBuilder(rules)
         self._started = rules.started
-        self._reader = (DynamoDBJsonColumns if rules.typed else JsonColumns)(self._builder)
+        self._reader = (DynamoDBJsonRows if rules.typed else JsonColumns)(self._builder)
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
-from ddbload.items.documents import ddb_json_columns, json_columns
+from ddbload.items.documents import json_columns
 from ddbload.items.documents.document_builder import DocumentRules, item_line
 from ddbload.items.encode.request_json import item_of_request
 from ddbload.items.row_encoder import DocumentEncoder
@@ -40,11 +40,7 @@ def read(
 ) -> list[Found]:
     """Every row, as the pipeline comes by it."""
     rows = DocumentEncoder(rules)
-    few = len(piece_bytes)
-    with (
-        patch.object(json_columns, "FEW_ROWS", few),
-        patch.object(ddb_json_columns, "FEW_ROWS", few),
-    ):
+    with patch.object(json_columns, "MIN_COLUMN_ROWS", len(piece_bytes)):
         return _read(data, rows, chunk_bytes, piece_bytes)
 
 
@@ -58,8 +54,7 @@ def _read(
         at = Cursor(chunk.start, chunk.first_line)
         for block in blocks_of(part, rows.ends, at, piece_bytes):
             if chunk_bytes % 2:
-                # Again: of rows that came before more is known.
-                rows.read(block)
+                # Again: some things are remembered from rows that came before.
                 rows.read(block)
             places, window = rows.read(block)
             for row in range(places.count):

@@ -1,11 +1,10 @@
-"""Lines of JSON, many at a time: rows with the same names, a column for each."""
+"""Encodes lines of plain JSON: rows with the same names by column, and others row by row."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from json.decoder import JSONDecodeError
 from json.encoder import encode_basestring as quoted
 from operator import itemgetter
 
@@ -16,50 +15,64 @@ from ddbload.dynamodb.limits import MAX_DIGITS
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.items.documents.attribute_templates import (
-    FEW_ROWS,
+    FOR_BUILDER,
+    MIN_COLUMN_ROWS,
     AttributeTemplate,
+    EncodedRow,
     all_to_builder,
+    check_keys,
     constant_template,
-    encode_one_by_one,
     encode_requests,
-    expanded,
-    fits_keys,
+    encode_rows,
+    nested_template,
     number_template,
+    spread_template,
     string_template,
-    value_or_left,
+    value_or_odd,
     value_template,
 )
 from ddbload.items.documents.document_builder import AttributeDefect, DocumentBuilder, identity
 from ddbload.items.encode.batch_encoder import EncodedRows
-from ddbload.items.encode.request_json import compact_json
-from ddbload.items.json_values import Json, Members, attribute, scan
-from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
+from ddbload.items.encode.request_json import PUT_BEGIN, PUT_END, compact_json
+from ddbload.items.json_values import Json, Members, attribute_json, parse_object
 from ddbload.rows.columns import to_octets
 
-MAX_KNOWN_NAMES = 10_000
+MAX_KNOWN_NAMES, LONGEST_KNOWN_NAME = 10_000, 100
+"""Limits of the attribute names that are kept encoded."""
+MAX_COLUMNS = 1000
+"""Most names of rows that are encoded by column."""
+MAX_SHAPES, LONGEST_SHAPE = 1000, 20_000
+"""Limits of the row shapes that are kept: their number, and characters of names in one."""
 _MARKUP = len('"":{"L":[]},') - 3
-"""What is around an attribute's value in JSON, and DynamoDB does not count, at least."""
+"""Fewest bytes of JSON around an attribute's value that DynamoDB does not count."""
+
+Names = tuple[str, ...]
+"""Shape of a row: the names of its members, in order."""
+Sources = dict[str, int | Template]
+"""For each attribute the place of its column, or a template."""
+
+_name_of, _value_of = itemgetter(0), itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
-    """What stands before an attribute's value."""
+class _Name:
+    """Beginning of an attribute in JSON, up to its value."""
 
     bare: str
     text: str
     number: str
     is_special: bool
-    """Whether its value has to fit something."""
+    """True if the attribute has a declared type, or is a key."""
 
 
 class JsonRows:
-    """Encodes rows of a run that takes values as they are."""
+    """Encoder for single rows of a run that sends values as they are."""
 
     def __init__(self, builder: DocumentBuilder) -> None:
         rules = builder.rules
         self._builder = builder
         self._special = {*builder.declared, *(key.name for key in builder.checked_keys)}
-        self._names: dict[str, Name] = {}
+        self._names: dict[str, _Name] = {}
         self.possible = (
             rules.changes.none
             and rules.nulls == OMIT
@@ -67,21 +80,21 @@ class JsonRows:
             and rules.mode != DELETE
             and builder.position_attribute is None
         )
-        """Whether anything can be made of any row."""
+        """False if the run's rules change values: then rows are for the builder."""
 
-    def made(self, rows: Sequence[Members]) -> EncodedRows:
-        """The requests of some rows."""
-        return encode_one_by_one(rows, self._encoded, lambda members: -_MARKUP * len(members))
+    def encode(self, rows: Sequence[Members]) -> EncodedRows:
+        """Encode rows one by one."""
+        return encode_rows(rows, self._encode_row)
 
-    def _encoded(self, members: Members) -> tuple[str, tuple[Hashable, ...]]:
-        """A row's request and key; nothing of what only the builder understands.
+    def _encode_row(self, members: Members) -> EncodedRow:
+        """Return a row's request, key and uncounted bytes; no request if it is for the builder.
 
         Raises `BadValue` and `UnicodeEncodeError` for the same.
         """
         attributes: list[str] = []
         keys: dict[str, Hashable] = {}
         if len(dict(members)) < len(members):
-            return "", ()
+            return FOR_BUILDER
         for name, value in members:
             known = self._names.get(name) or self._name(name)
             if value is None and name not in self._builder.key_names:
@@ -89,7 +102,7 @@ class JsonRows:
             if known.is_special:
                 found = self._builder.attribute_of(name, value)
                 if found is None:
-                    return "", ()
+                    return FOR_BUILDER
                 self._builder.check_key(name, found)
                 attributes.append(known.bare + compact_json(found))
                 if name in self._builder.key_names:
@@ -99,95 +112,88 @@ class JsonRows:
             elif isinstance(value, bytes) and len(value) <= MAX_DIGITS and value.isdigit():
                 attributes.append(f'{known.number}{value.decode()}"}}')
             else:
-                attributes.append(known.bare + compact_json(attribute(value)))
+                attributes.append(known.bare + attribute_json(value))
         if len(keys) < len(self._builder.key_names):
-            return "", ()
-        put = f'{{"PutRequest":{{"Item":{{{",".join(attributes)}}}}}}}'
-        return to_octets(put), tuple(keys[name] for name in self._builder.key_names)
+            return FOR_BUILDER
+        put = f"{PUT_BEGIN}{','.join(attributes)}{PUT_END}"
+        key = tuple([keys[name] for name in self._builder.key_names])
+        return to_octets(put), key, -_MARKUP * len(members)
 
-    def _name(self, name: str) -> Name:
+    def _name(self, name: str) -> _Name:
         check_name(name)
         if len(self._names) >= MAX_KNOWN_NAMES:
             self._names.clear()
         bare = f"{quoted(name)}:"
-        known = Name(bare, f'{bare}{{"S":', f'{bare}{{"N":"', name in self._special)
-        # All together then take a few megabytes, whatever comes.
-        if len(name) <= 100:
+        known = _Name(bare, f'{bare}{{"S":', f'{bare}{{"N":"', name in self._special)
+        # With this limit the names take a few megabytes at most, whatever the rows hold.
+        if len(name) <= LONGEST_KNOWN_NAME:
             self._names[name] = known
         return known
 
 
-Names = tuple[str, ...]
-Sources = dict[str, int | Template]
-
-MAX_COLUMNS = 1000
-"""Names that rows have which are read together."""
-MAX_PLANS, LONGEST_NAMES = 1000, 20_000
-"""Of how many kinds of rows is remembered what becomes of them, and characters of their names."""
-
-
-_name, _value = itemgetter(0), itemgetter(1)
-
-
 class JsonColumns:
-    """Reads lines that are objects of any names and values."""
+    """Encoder for lines that are objects of any names and values."""
 
     def __init__(self, builder: DocumentBuilder) -> None:
         self._builder = builder
         self._keys_only = builder.rules.mode == DELETE
+        self._special = {*builder.declared, *(key.name for key in builder.checked_keys)}
         self._rows = JsonRows(builder)
-        self._plans: dict[Names, Sources | None] = {}
+        self._known_sources: dict[Names, Sources | None] = {}
 
     def read(
-        self, lines: Sequence[str], more: Callable[[Sequence[int]], AttributeTemplate | None]
+        self, lines: Sequence[str], positions: Callable[[Sequence[int]], AttributeTemplate | None]
     ) -> Iterator[tuple[Sequence[int], EncodedRows]]:
-        """The requests of rows, kind by kind, with the rows' places in order; not of all rows.
+        """Yield the numbers of rows of one shape, in order, and their requests.
 
-        `more`: gives the rows at some places one attribute more.
+        Lines that are not objects, or have too many members, are left out. `positions` gives rows
+        the position attribute, if any.
         """
-        rows = list(map(_members, lines))
-        alone: list[int] = []
-        for names, places in _kinds(rows).items():
-            if len(places) < FEW_ROWS and self._rows.possible:
-                alone += places
+        rows = list(map(parse_object, lines))
+        few: list[int] = []
+        for names, places in _rows_by_shape(rows).items():
+            if len(places) < MIN_COLUMN_ROWS and self._rows.possible:
+                few += places
             elif len(names) <= MAX_COLUMNS:
                 columns = _columns([rows[place] for place in places], len(names))
-                yield places, self._made(names, columns, len(places), more(places))
+                yield places, self._encode(names, columns, len(places), positions(places))
 
-        if alone:
-            alone.sort()
-            yield alone, self._rows.made([rows[place] or () for place in alone])
+        if few:
+            few.sort()
+            yield few, self._rows.encode([rows[place] or () for place in few])
 
-    def _made(
+    def _encode(
         self,
         names: Names,
         columns: Sequence[Sequence[Json]],
         count: int,
-        more: AttributeTemplate | None,
+        added: AttributeTemplate | None,
     ) -> EncodedRows:
+        """Encode `count` rows of one shape, with the position attribute added, if any."""
         sources = self._sources(names)
-        if sources is None or (more is not None and more.name in sources):
+        if sources is None or (added is not None and added.name in sources):
             return all_to_builder(count)
-        left: set[int] = set()
-        parts: list[AttributeTemplate] = []
+        odd: set[int] = set()
+        attributes: list[AttributeTemplate] = []
         for name, source in sources.items():
-            part: AttributeTemplate | None
             if isinstance(source, Template):
-                part = self._composed(name, source, names, columns, count, left)
+                attribute: AttributeTemplate | None = self._composed(
+                    name, source, names, columns, count, odd
+                )
             else:
-                part = self._part(name, columns[source], left)
-            if part is not None:
-                parts.append(part)
-            if len(left) == count:
+                attribute = self._attribute(name, columns[source], odd)
+            if attribute is not None:
+                attributes.append(attribute)
+            if len(odd) == count:
                 return all_to_builder(count)
-        if more is not None:
-            parts.append(more)
-        return encode_requests(self._builder, parts, count, left, deleted=False)
+        if added is not None:
+            attributes.append(added)
+        return encode_requests(self._builder, attributes, count, odd)
 
     def _sources(self, names: Names) -> Sources | None:
-        """What rows with these names are made of; None: of that the builder has to tell."""
-        if names in self._plans:
-            return self._plans[names]
+        """Return the sources of attributes for a shape; None if its rows are for the builder."""
+        if names in self._known_sources:
+            return self._known_sources[names]
         sources: Sources | None = None
         try:
             sources = self._builder.sources((name, place) for place, name in enumerate(names))
@@ -197,68 +203,75 @@ class JsonColumns:
             if self._keys_only:
                 keys = self._builder.key_names
                 sources = {name: source for name, source in sources.items() if name in keys}
-        if len(self._plans) >= MAX_PLANS:
-            self._plans.clear()
-        if sum(map(len, names)) <= LONGEST_NAMES:
-            self._plans[names] = sources
+        if len(self._known_sources) >= MAX_SHAPES:
+            self._known_sources.clear()
+        if sum(map(len, names)) <= LONGEST_SHAPE:
+            self._known_sources[names] = sources
         return sources
 
-    def _part(self, name: str, column: Sequence[Json], left: set[int]) -> AttributeTemplate | None:
+    def _attribute(
+        self, name: str, column: Sequence[Json], odd: set[int]
+    ) -> AttributeTemplate | None:
+        """Encode a column of values; None if no row has the attribute."""
         kinds = set(map(type, column))
         if type(None) in kinds:
-            return self._part_with_nulls(name, column, left)
-        part = self._part_of(name, column, kinds.pop(), left) if len(kinds) == 1 else None
-        if part is None or not fits_keys(self._builder, part, left):
-            part = self._any(name, column, left)
-        return part
+            return self._attribute_with_nulls(name, column, odd)
+        same_type = self._scalars(name, column, kinds.pop(), odd) if len(kinds) == 1 else None
+        if same_type is None or not check_keys(self._builder, same_type, odd):
+            return self._any_values(name, column, odd)
+        return same_type
 
-    def _part_of(
-        self, name: str, column: Sequence[Json], kind: type, left: set[int]
+    def _scalars(
+        self, name: str, column: Sequence[Json], kind: type, odd: set[int]
     ) -> AttributeTemplate | None:
-        """Of values of one type. None where they have to be understood one by one."""
-        meant = self._builder.declared.get(name)
+        """Encode scalars of one Python type; None if they must be read one by one."""
+        declared = self._builder.declared.get(name)
         texts: Sequence[str] = column  # type: ignore[assignment] # of strings
-        if kind is bool and meant in (None, "BOOL"):
+        if kind is bool and declared in (None, "BOOL"):
             cells = ["true" if value else "false" for value in column]
-            part = constant_template(name, {"BOOL": True})
-            part.form, part.columns = part.form.replace("true}", "%s}"), [cells]
-            return part
+            template = constant_template(name, {"BOOL": True})
+            template.form, template.columns = template.form.replace("true}", "%s}"), [cells]
+            return template
         if kind is bytes:
             numbers: Sequence[bytes] = column  # type: ignore[assignment]
             texts = b"\n".join(numbers).decode().split("\n")
-            meant = meant or "N"
+            declared = declared or "N"
         elif kind is not str or not self._builder.rules.markers.isdisjoint(texts):
             return None
-        if meant in (None, "S"):
-            return string_template(name, texts, left)
-        return number_template(name, texts, left) if meant == "N" else None
+        if declared in (None, "S"):
+            return string_template(name, texts, odd)
+        return number_template(name, texts, odd) if declared == "N" else None
 
-    def _part_with_nulls(
-        self, name: str, column: Sequence[Json], left: set[int]
+    def _attribute_with_nulls(
+        self, name: str, column: Sequence[Json], odd: set[int]
     ) -> AttributeTemplate | None:
+        """Encode a column in which some values, or all, are null."""
         absent = ""
         empty = [place for place, value in enumerate(column) if value is None]
         try:
             null = self._builder.attribute_of(name, None)
         except BadValue:
-            left.update(empty)
+            odd.update(empty)
         else:
             if null is not None:
                 absent = value_template(self._builder, name, [null]).columns[0][0]
             elif name in self._builder.key_names:
-                left.update(empty)
+                odd.update(empty)
         there = [place for place, value in enumerate(column) if value is not None]
         if not there:
             return None if not absent else AttributeTemplate(name, "%s", [[absent] * len(column)])
-        left_there: set[int] = set()
-        part = self._part(name, [column[place] for place in there], left_there)
-        left.update(there[place] for place in left_there)
-        return None if part is None else expanded(part, there, len(column), absent)
+        odd_there: set[int] = set()
+        template = self._attribute(name, [column[place] for place in there], odd_there)
+        odd.update(there[place] for place in odd_there)
+        return None if template is None else spread_template(template, there, len(column), absent)
 
-    def _any(self, name: str, column: Sequence[Json], left: set[int]) -> AttributeTemplate:
+    def _any_values(self, name: str, column: Sequence[Json], odd: set[int]) -> AttributeTemplate:
+        """Encode values of any type, one by one."""
+        if name not in self._special and {list, tuple}.issuperset(map(type, column)):
+            return nested_template(name, column, odd)
         read = self._builder.attribute_of
         values: list[AttributeValue | None] = [
-            value_or_left(self._builder, name, place, lambda value=value: read(name, value), left)  # type: ignore[misc]
+            value_or_odd(self._builder, name, place, lambda value=value: read(name, value), odd)  # type: ignore[misc]
             for place, value in enumerate(column)
         ]
         return value_template(self._builder, name, values)
@@ -270,63 +283,51 @@ class JsonColumns:
         names: Names,
         columns: Sequence[Sequence[Json]],
         count: int,
-        left: set[int],
+        odd: set[int],
     ) -> AttributeTemplate:
+        """Encode an attribute that a template composes of other members."""
         values: list[AttributeValue | None] = []
         parts = {part: columns[names.index(part)] for part in template.names if part in names}
         for place in range(count):
             given = {part: column[place] for part, column in parts.items()}
             values.append(
-                value_or_left(
+                value_or_odd(
                     self._builder,
                     name,
                     place,
                     lambda given=given: self._builder.composed(name, template, given),  # type: ignore[misc]
-                    left,
+                    odd,
                 )
             )
         return value_template(self._builder, name, values)
 
 
-def _members(line: str) -> Members | None:
-    """A line's object. None where it is none: the builder says why."""
-    try:
-        value, end = scan(line, 0)
-    except (BadValue, JSONDecodeError, RecursionError, StopIteration):
-        if not line or line[0] not in WHITE_SPACE:
-            return None
-        return _members(line.lstrip(WHITE_SPACE))
-    if (end != len(line) and line[end:].strip(WHITE_SPACE)) or not isinstance(value, tuple):
-        return None
-    return value
-
-
-def _kinds(rows: Sequence[Members | None]) -> dict[Names, Sequence[int]]:
-    """The places of rows with the same names."""
+def _rows_by_shape(rows: Sequence[Members | None]) -> dict[Names, Sequence[int]]:
+    """Return the numbers of rows with the same names, by these names."""
     first = rows[0] if rows else None
     if first:
-        names = tuple(map(_name, first))
-        if _are_alike(rows, names):
+        names = tuple(map(_name_of, first))
+        if _have_names(rows, names):
             return {names: range(len(rows))}
-    kinds: dict[Names, list[int]] = {}
+    shapes: dict[Names, list[int]] = {}
     for place, row in enumerate(rows):
         if row is not None:
-            kinds.setdefault(tuple(map(_name, row)), []).append(place)
-    return dict(kinds)
+            shapes.setdefault(tuple(map(_name_of, row)), []).append(place)
+    return dict(shapes)
 
 
-def _are_alike(rows: Sequence[Members | None], names: Names) -> bool:
+def _have_names(rows: Sequence[Members | None], names: Names) -> bool:
     if None in rows:
         return False
     members: list[Members] = rows  # type: ignore[assignment]
     count = len(names)
     if set(map(len, members)) != {count}:
         return False
-    found = list(map(_name, chain.from_iterable(members)))
+    found = list(map(_name_of, chain.from_iterable(members)))
     return all(found[place::count].count(name) == len(rows) for place, name in enumerate(names))
 
 
 def _columns(rows: Sequence[Members | None], count: int) -> list[list[Json]]:
     members: list[Members] = rows  # type: ignore[assignment]
-    values = list(map(_value, chain.from_iterable(members)))
+    values = list(map(_value_of, chain.from_iterable(members)))
     return [values[place::count] for place in range(count)]

@@ -11,7 +11,7 @@ from ddbload.contracts.column_mapping import ColumnChanges
 from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
 from ddbload.dynamodb.attribute_values import item_size
 from ddbload.dynamodb.item_equality import same_item
-from ddbload.items.documents import ddb_json_columns, json_columns
+from ddbload.items.documents import json_columns
 from ddbload.items.documents.document_builder import DocumentRules
 from ddbload.items.encode.batch_encoder import MAX_ROW_BYTES
 from ddbload.items.encode.request_json import batch_request, item_of_request
@@ -62,7 +62,7 @@ def lines(*rows: Any) -> bytes:
 
 def read(data: bytes, rules: DocumentRules) -> list[Item | Defect]:
     """Every row. What windows say of rows is what the builder says of them one by one."""
-    with patch.object(json_columns, "FEW_ROWS", 0), patch.object(ddb_json_columns, "FEW_ROWS", 0):
+    with patch.object(json_columns, "MIN_COLUMN_ROWS", 0):
         found = _read(data, rules)
     if len(data) < 700_000:
         assert _read(data, rules) == found
@@ -72,10 +72,8 @@ def read(data: bytes, rules: DocumentRules) -> list[Item | Defect]:
 def _read(data: bytes, rules: DocumentRules) -> list[Item | Defect]:
     rows = DocumentEncoder(rules)
     block = Block(data, START, terminated=data.endswith(b"\n"), count_lines=rows.ends.count_lines)
-    if rules.typed:
-        # Again: of rows that came before more is known.
-        rows.read(block)
-        rows.read(block)
+    # Again: some things are remembered from rows that came before.
+    rows.read(block)
     places, window = rows.read(block)
     assert places.count == len(places.spans) == len(window) == len(window.keys)
     assert window.units is None or len(window.units) == len(window)

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from ddbload.contracts.run_record import Cursor
 from ddbload.items.documents.document_builder import DocumentRules, export_line, item_line
 from ddbload.items.item_builder import Item
+from ddbload.items.row_encoder import DocumentEncoder
+from ddbload.rows.block_splitter import Block
 from tests.unit.items.document_readers import BY_ID, changes, items, lines, read, table
 
 TYPED = DocumentRules(BY_ID, typed=True, native=True, envelope=item_line)
@@ -306,3 +309,60 @@ def test_incremental_export_puts_and_deletes() -> None:
 )
 def test_line_that_is_not_of_an_export_is_rejected(row: Any, found: tuple[str, str | None]) -> None:
     assert items(lines(row), EXPORT) == [found]
+
+
+LINES = [
+    '{"Item":{"id":{"S":"a"},"l":{"L":["S"]}}}',
+    '{"Item":{"id":{"S":"a"},"l":{"L":[["S","x"]]}}}',
+    '{"Item":{"id":{"S":"a"},"l":["S"]}}',
+    '{"Item":{"id":{"S":"a"},"m":{"M":{"x":"S1"}}}}',
+    '{"Item":{"id":{"S":"a"},"m":{"M":{"x":{"S":"1"},"x":{"S":"1"}}}}}',
+    '{"Item":{"id":{"S":"a"},"m":{"M":{"\\u0000":{"NULL":true}}}}}',
+    '{"Item":{"id":{"S":"a"},"t":{"BOOL":1}}}',
+    '{"Item":{"id":{"S":"a"},"n":{"N":1}}}',
+    '{"Item":{"id":{"S":"a"},"n":{"N":"\\u0031"}}}',
+    '{"Item":{"id":{"S":"a"},"n":{"N":"-0"}}}',
+    '{"Item":{"id":{"S":"a"},"n":{"N":"١"}}}',
+    '{"Item":{"id":{"S":"a"},"n":{"N":"1\\n"}}}',
+    '{"Item":{"id":{"S":"a"},"s":{"SS":["b","\\u0062"]}}}',
+    '{"Item":{"id":{"S":"a"},"b":{"B":"QQ=\\u003d"},"c":{"BS":["QR=="]}}}',
+    '{"Item":{"id":{"S":"\\ud83d\\ude00"}}}',
+    '{"Item":{"id":{"S":"a"},"x":{"S":"\\ud83d"}}}',
+    '{"Item":{"id":{"S":"a"},"\\ud83d":{"S":"x"}}}',
+    '{"Item":{"id":{"S":"a"},"id":{"S":"a"}}}',
+    '{"Item":{"id":{"S":"a"}},"Item":{"id":{"S":"a"}}}',
+    '{"Item":{"id":{"S":"a"}}}x',
+    '{"Item":{"id":{"S":"a"}}',
+    '{"Item":{"id":{"S":"a"},\r"x":{"S":"b"}}}',
+    '\t{"Item" :\t{"id":{"S":"a"} } }\r',
+    '{ "Item" : {"M":{"M":{"S":"x"}}}}',
+    '{"Item":{"M":{"M":{"S":"x"}}}}',
+    '{"Item":{"S":"x"}}',
+    '{"Item":{"id":"x"}}',
+    '{"Item":{ }}',
+    '{"Item":[]}',
+    '{"M":{"M":{"S":"x"}}}',
+    '{"Item":{"id":{"S":"a"},"x":' + '{"L":[' * 31 + '{"S":"b"}' + "]}" * 31 + "}}",
+    '{"Item":{"id":{"S":"a"},"x":' + '{"L":[' * 32 + "]}" * 32 + "}}",
+    '{"Item":{"id":{"S":"a"},"x":' + '{"M":{"m":' * 32 + '{"S":"b"}' + "}}" * 32 + "}}",
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("keys", [[], [("id", "S")], [("Item", "S")]])
+@pytest.mark.parametrize("rules", [TYPED, EXPORT, PARQUET])
+def test_rows_are_encoded_as_the_builder_builds_them(
+    line: str, keys: list[tuple[str, str]], rules: DocumentRules
+) -> None:
+    for more in ({}, {"nulls": "null"}, {"mode": "delete"}, {"markers": frozenset({"x"})}):
+        # `read` compares both.
+        assert len(read(line.encode() + b"\n", replace(rules, table=table(*keys), **more))) == 1
+
+
+@pytest.mark.parametrize("envelope", ['{"Item":%s}', '{ "Item" : %s }\r', "%s"])
+def test_item_is_sent_in_the_spelling_of_its_line(envelope: str) -> None:
+    item = '{"id": {"S":"\\u0061"}, "n":{"N":"1.50"}}'
+    block = Block((envelope % item).encode() + b"\n", Cursor(0, 1))
+    _, encoded = DocumentEncoder(TYPED).read(block)
+    assert encoded.puts == [f'{{"PutRequest":{{"Item":{item}}}}}']
+    assert encoded.keys == [("a",)]

@@ -1,0 +1,303 @@
+"""Encodes lines of DynamoDB JSON, of exports and of Parquet, row by row.
+
+Such a line has its item in the form in which DynamoDB takes it. So each value is checked, and the
+item's text is sent as the line has it. An item that must change, because of a null to leave out, a
+type to convert, a mapping or the run's mode, is written anew from its parsed values. A line that
+does not pass the checks is left to the builder, which knows the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from json.decoder import JSONDecodeError
+from json.encoder import encode_basestring as quoted
+
+from ddbload.contracts.column_mapping import Template
+from ddbload.contracts.payload import OMIT
+from ddbload.dynamodb.attribute_values import BAD_ATTRIBUTE, check_name, check_value, utf8_size
+from ddbload.dynamodb.limits import MAX_DEPTH
+from ddbload.dynamodb.scalar_text import BadValue, parse_number
+from ddbload.dynamodb.write_modes import DELETE, PUT
+from ddbload.items.documents.attribute_templates import (
+    FOR_BUILDER,
+    AttributeTemplate,
+    EncodedRow,
+    encode_rows,
+)
+from ddbload.items.documents.document_builder import (
+    AttributeDefect,
+    DocumentBuilder,
+    export_line,
+    identity,
+)
+from ddbload.items.encode.batch_encoder import EncodedRows
+from ddbload.items.encode.request_json import (
+    DELETE_BEGIN,
+    DELETE_END,
+    PUT_BEGIN,
+    PUT_END,
+    compact_json,
+)
+from ddbload.items.json_values import Json, Members, parse_object, plain, scan
+from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
+from ddbload.rows.columns import to_octets
+
+MAX_LEGAL_NAMES, LONGEST_LEGAL_NAME = 10_000, 100
+"""Limits of the names that are remembered as legal: a megabyte at most."""
+
+_ENVELOPE = re.compile(rf'\{{[{WHITE_SPACE}]*"Item"[{WHITE_SPACE}]*:[{WHITE_SPACE}]*')
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_is_plain_number = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,19})?").fullmatch
+"""Matches numbers of 38 digits at most, without an exponent: DynamoDB takes them as they are."""
+_NULL = (("NULL", True),)
+_MARKUP = len('"":{"L":[]},') - 3
+"""Fewest bytes of JSON around an attribute's value that DynamoDB does not count."""
+
+
+class DynamoDBJsonRows:
+    """Encoder for lines that hold items, or keys of deleted items, in DynamoDB JSON."""
+
+    def __init__(self, builder: DocumentBuilder) -> None:
+        rules = builder.rules
+        self._builder = builder
+        self._deletes = rules.mode == DELETE
+        self._keeps_nulls = rules.native and rules.nulls == OMIT
+        self._is_export = rules.envelope is export_line
+        self._can_keep_text = (
+            rules.changes.none
+            and not rules.markers
+            and not self._deletes
+            and builder.position_attribute is None
+        )
+        self._declared = tuple(builder.declared.items())
+        self._special = {*builder.declared, *(key.name for key in builder.checked_keys)}
+        self._legal_names: set[str] = set()
+
+    def read(
+        self, lines: Sequence[str], positions: Callable[[Sequence[int]], AttributeTemplate | None]
+    ) -> Iterator[tuple[Sequence[int], EncodedRows]]:
+        """Encode the rows of a block. `positions` gives rows the position attribute, if any."""
+        rows = range(len(lines))
+        added = positions(rows)
+        if added is None:
+            yield rows, encode_rows(lines, self._encode)
+        else:
+            with_positions = list(zip(lines, added.texts, strict=True))
+            yield rows, encode_rows(with_positions, lambda row: self._encode(*row))
+
+    def _encode(self, line: str, position: str | None = None) -> EncodedRow:
+        """Return a row's request, key and uncounted bytes; no request if it is for the builder.
+
+        Raises `BadValue` and `UnicodeEncodeError` for the same.
+        """
+        try:
+            found = self._parse_item(line)
+            if found is not None:
+                members, text = found
+                if self._can_keep_text:
+                    key = self._key_if_unchanged(members, text)
+                    if key is not None:
+                        put = f"{PUT_BEGIN[:-1]}{text}{PUT_END[1:]}"
+                        return to_octets(put), key, -_MARKUP * len(members)
+                return self._rewrite(members, position)
+            whole = parse_object(line)
+            if whole is None:
+                return FOR_BUILDER
+            row = self._builder.rules.envelope(whole)
+            return self._rewrite(row.members, position, deleted=row.deleted)
+        except (AttributeDefect, RecursionError):
+            return FOR_BUILDER
+
+    def _parse_item(self, line: str) -> tuple[Members, str] | None:
+        """Parse the item of a line, and return its text, too. None for other lines."""
+        envelope = _ENVELOPE.match(line)
+        if envelope is None and self._is_export:
+            return None
+        begin = 0 if envelope is None else envelope.end()
+        try:
+            members, end = scan(line, begin)
+        except (BadValue, JSONDecodeError, StopIteration):
+            return None
+        if not isinstance(members, tuple) or not members:
+            return None
+        if line[end:].strip(WHITE_SPACE) != ("" if envelope is None else "}"):
+            return None
+        if len(members) == 1 and (envelope is None or not isinstance(members[0][1], tuple)):
+            # An attribute may be named Item: the envelope's rule tells.
+            return None
+        return members, line[begin:end]
+
+    def _key_if_unchanged(self, members: Members, text: str) -> tuple[Hashable, ...] | None:
+        """Return the key of an item whose text can be sent as it is; None for other items."""
+        values = dict(members)
+        if len(values) < len(members) or "\r" in text:
+            return None
+        if "\\u" in text and _SURROGATE.search(text):
+            return None
+        try:
+            if not self._legal_names.issuperset(values):
+                self._check_names(values)
+            for value in values.values():
+                _check_spelling(value, 0)
+        except BadValue:
+            return None
+        if not self._keeps_nulls and _NULL in values.values():
+            return None
+        for name, kind in self._declared:
+            if name in values and _kind_of(values[name]) != kind:
+                return None
+        return self._key_of(values)
+
+    def _key_of(self, values: Mapping[str, Json]) -> tuple[Hashable, ...] | None:
+        """Return an item's key, if that and its index keys are strings or numbers, and legal."""
+        builder = self._builder
+        key: list[Hashable] = []
+        for place, attribute in enumerate(builder.checked_keys):
+            value = values.get(attribute.name)
+            if value is None:
+                if place < len(builder.key_names):
+                    return None
+                continue
+            kind, content = _content_of(value, 0)
+            if kind != attribute.type or kind == "B" or not isinstance(content, str):
+                return None
+            if kind == "N":
+                key.append(parse_number(content).value)
+            elif 0 < utf8_size(content) <= attribute.max_bytes:
+                key.append(to_octets(content))
+            else:
+                return None
+        return tuple(key[: len(builder.key_names)])
+
+    def _rewrite(
+        self, members: Members, position: str | None, *, deleted: bool = False
+    ) -> EncodedRow:
+        """Encode an item from its parsed values, as the run's rules want it."""
+        builder, rules = self._builder, self._builder.rules
+        key_names = builder.key_names
+        if deleted:
+            has_others = len(members) > (len(key_names) or len(members))
+            if rules.mode not in (PUT, DELETE) or (rules.changes.none and has_others):
+                return FOR_BUILDER
+        values = dict(members)
+        sources: Mapping[str, Json | Template] = values
+        if not rules.changes.none:
+            sources = builder.sources(members)
+        elif len(values) < len(members):
+            return FOR_BUILDER
+        elif not self._legal_names.issuperset(values):
+            self._check_names(values)
+        keys_only = self._deletes or deleted
+        attributes: list[str] = []
+        keys: dict[str, Hashable] = {}
+        for name, source in sources.items():
+            if keys_only and name not in key_names:
+                continue
+            if isinstance(source, Template):
+                found = builder.composed(name, source, values)
+            elif name in self._special or self._is_null(source):
+                found = builder.attribute_of(name, source)
+            else:
+                attributes.append(f"{quoted(name)}:{_value_json(source, 0)}")
+                continue
+            if found is None:
+                continue
+            builder.check_key(name, found)
+            attributes.append(f"{quoted(name)}:{compact_json(found)}")
+            if name in key_names:
+                keys[name] = identity(found)
+        if len(keys) < len(key_names):
+            return FOR_BUILDER
+        if position is not None:
+            name = builder.position_attribute or ""
+            if name in sources:
+                return FOR_BUILDER
+            attributes.append(f'{quoted(name)}:{{"S":"{position}"}}')
+        is_deletion = deleted and not self._deletes
+        begin, end = (DELETE_BEGIN, DELETE_END) if is_deletion else (PUT_BEGIN, PUT_END)
+        key = tuple([keys[name] for name in key_names])
+        return to_octets(f"{begin}{','.join(attributes)}{end}"), key, -_MARKUP * len(attributes)
+
+    def _is_null(self, value: Json) -> bool:
+        """Return whether a value stands for null, and the run does not keep it."""
+        if value == _NULL:
+            return not self._keeps_nulls
+        markers = self._builder.rules.markers
+        if not markers or _kind_of(value) != "S":
+            return False
+        _, content = _content_of(value, 0)
+        return isinstance(content, str) and content in markers
+
+    def _check_names(self, names: Mapping[str, Json]) -> None:
+        """Raise `BadValue` for an illegal attribute name; remember the others."""
+        for name in names:
+            check_name(name)
+        if len(self._legal_names) > MAX_LEGAL_NAMES:
+            self._legal_names.clear()
+        self._legal_names.update(name for name in names if len(name) <= LONGEST_LEGAL_NAME)
+
+
+def _kind_of(value: Json) -> str | None:
+    """Return the type of an attribute value; None for other JSON."""
+    return value[0][0] if isinstance(value, tuple) and len(value) == 1 else None
+
+
+def _content_of(value: Json, depth: int) -> tuple[str, Json]:
+    """Return the type and the content of an attribute value. Raises `BadValue`."""
+    if depth >= MAX_DEPTH or not isinstance(value, tuple) or len(value) != 1:
+        raise BadValue(BAD_ATTRIBUTE, "left to the builder")
+    return value[0]
+
+
+def _check_spelling(value: Json, depth: int) -> None:
+    """Raise `BadValue` unless DynamoDB takes a value in the spelling that it has.
+
+    `depth` counts the lists and maps around it.
+    """
+    kind, content = _content_of(value, depth)
+    if kind == "S":
+        good = isinstance(content, str)
+    elif kind == "N":
+        good = isinstance(content, str) and _is_plain_number(content) is not None
+    elif kind == "BOOL":
+        good = isinstance(content, bool)
+    elif kind == "NULL":
+        good = content is True
+    elif kind == "L":
+        good = isinstance(content, list)
+        if isinstance(content, list):
+            for member in content:
+                _check_spelling(member, depth + 1)
+    elif kind == "M":
+        good = isinstance(content, tuple) and len(dict(content)) == len(content)
+        if isinstance(content, tuple):
+            for name, member in content:
+                check_name(name)
+                _check_spelling(member, depth + 1)
+    else:
+        known = plain(value)
+        good = check_value(known, depth) == known
+    if not good:
+        raise BadValue(BAD_ATTRIBUTE, "left to the builder")
+
+
+def _value_json(value: Json, depth: int) -> str:
+    """Return a value as JSON in a spelling that DynamoDB takes. Raises `BadValue`."""
+    kind, content = _content_of(value, depth)
+    if kind == "S" and isinstance(content, str):
+        return f'{{"S":{quoted(content)}}}'
+    if kind == "N" and isinstance(content, str):
+        text = content if _is_plain_number(content) else parse_number(content).text
+        return f'{{"N":"{text}"}}'
+    if kind == "L" and isinstance(content, list):
+        members = ",".join([_value_json(member, depth + 1) for member in content])
+        return f'{{"L":[{members}]}}'
+    if kind == "M" and isinstance(content, tuple) and len(dict(content)) == len(content):
+        for name, _ in content:
+            check_name(name)
+        members = ",".join(
+            [f"{quoted(name)}:{_value_json(member, depth + 1)}" for name, member in content]
+        )
+        return f'{{"M":{{{members}}}}}'
+    return compact_json(check_value(plain(value), depth))
