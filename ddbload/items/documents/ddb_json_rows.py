@@ -15,7 +15,12 @@ from json.encoder import encode_basestring as quoted
 
 from ddbload.contracts.column_mapping import Template
 from ddbload.contracts.payload import OMIT
-from ddbload.dynamodb.attribute_values import BAD_ATTRIBUTE, check_name, check_value, utf8_size
+from ddbload.dynamodb.attribute_values import (
+    BAD_ATTRIBUTE,
+    check_name,
+    check_value,
+    nesting_error,
+)
 from ddbload.dynamodb.limits import MAX_DEPTH
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.dynamodb.write_modes import DELETE, PUT
@@ -72,6 +77,11 @@ class DynamoDBJsonRows:
         )
         self._declared = tuple(builder.declared.items())
         self._special = {*builder.declared, *(key.name for key in builder.checked_keys)}
+        table_keys = len(builder.key_names)
+        self._keys = [
+            (key.name, key.type, key.max_bytes, place < table_keys)
+            for place, key in enumerate(builder.checked_keys)
+        ]
         self._legal_names: set[str] = set()
 
     def read(
@@ -121,7 +131,8 @@ class DynamoDBJsonRows:
             return None
         if not isinstance(members, tuple) or not members:
             return None
-        if line[end:].strip(WHITE_SPACE) != ("" if envelope is None else "}"):
+        rest, expected = line[end:], "" if envelope is None else "}"
+        if rest != expected and rest.strip(WHITE_SPACE) != expected:
             return None
         if len(members) == 1 and (envelope is None or not isinstance(members[0][1], tuple)):
             # An attribute may be named Item: the envelope's rule tells.
@@ -139,8 +150,19 @@ class DynamoDBJsonRows:
             if not self._legal_names.issuperset(values):
                 self._check_names(values)
             for value in values.values():
-                _check_spelling(value, 0)
-        except BadValue:
+                if not isinstance(value, tuple):
+                    return None
+                ((kind, content),) = value
+                # Most values are of these two types.
+                if kind == "S":
+                    if not isinstance(content, str):
+                        return None
+                elif kind == "N":
+                    if not isinstance(content, str) or _is_plain_number(content) is None:
+                        return None
+                else:
+                    _check_spelling(kind, content, 0)
+        except (BadValue, ValueError):
             return None
         if not self._keeps_nulls and _NULL in values.values():
             return None
@@ -151,24 +173,27 @@ class DynamoDBJsonRows:
 
     def _key_of(self, values: Mapping[str, Json]) -> tuple[Hashable, ...] | None:
         """Return an item's key, if that and its index keys are strings or numbers, and legal."""
-        builder = self._builder
         key: list[Hashable] = []
-        for place, attribute in enumerate(builder.checked_keys):
-            value = values.get(attribute.name)
-            if value is None:
-                if place < len(builder.key_names):
+        for name, expected, max_bytes, is_table_key in self._keys:
+            value = values.get(name)
+            if not isinstance(value, tuple):
+                if is_table_key:
                     return None
                 continue
-            kind, content = _content_of(value, 0)
-            if kind != attribute.type or kind == "B" or not isinstance(content, str):
+            ((kind, content),) = value
+            if kind != expected or not isinstance(content, str):
                 return None
             if kind == "N":
-                key.append(parse_number(content).value)
-            elif 0 < utf8_size(content) <= attribute.max_bytes:
-                key.append(to_octets(content))
+                octets = parse_number(content).value
+            elif kind == "S" and content:
+                octets = to_octets(content)
+                if len(octets) > max_bytes:
+                    return None
             else:
                 return None
-        return tuple(key[: len(builder.key_names)])
+            if is_table_key:
+                key.append(octets)
+        return tuple(key)
 
     def _rewrite(
         self, members: Members, position: str | None, *, deleted: bool = False
@@ -250,12 +275,13 @@ def _content_of(value: Json, depth: int) -> tuple[str, Json]:
     return value[0]
 
 
-def _check_spelling(value: Json, depth: int) -> None:
+def _check_spelling(kind: str, content: Json, depth: int) -> None:
     """Raise `BadValue` unless DynamoDB takes a value in the spelling that it has.
 
-    `depth` counts the lists and maps around it.
+    `depth` counts the lists and maps around it. Raises `ValueError`, too, for other JSON.
     """
-    kind, content = _content_of(value, depth)
+    if depth >= MAX_DEPTH:
+        raise nesting_error()
     if kind == "S":
         good = isinstance(content, str)
     elif kind == "N":
@@ -266,18 +292,22 @@ def _check_spelling(value: Json, depth: int) -> None:
         good = content is True
     elif kind == "L":
         good = isinstance(content, list)
-        if isinstance(content, list):
-            for member in content:
-                _check_spelling(member, depth + 1)
+        for member in content if isinstance(content, list) else ():
+            if not isinstance(member, tuple):
+                raise BadValue(BAD_ATTRIBUTE, "left to the builder")
+            ((kind, inner),) = member
+            _check_spelling(kind, inner, depth + 1)
     elif kind == "M":
         good = isinstance(content, tuple) and len(dict(content)) == len(content)
-        if isinstance(content, tuple):
-            for name, member in content:
-                check_name(name)
-                _check_spelling(member, depth + 1)
+        for name, member in content if isinstance(content, tuple) else ():
+            check_name(name)
+            if not isinstance(member, tuple):
+                raise BadValue(BAD_ATTRIBUTE, "left to the builder")
+            ((kind, inner),) = member
+            _check_spelling(kind, inner, depth + 1)
     else:
-        known = plain(value)
-        good = check_value(known, depth) == known
+        value = {kind: plain(content)}
+        good = check_value(value, depth) == value
     if not good:
         raise BadValue(BAD_ATTRIBUTE, "left to the builder")
 
