@@ -21,6 +21,7 @@ from ddbload.contracts.payload import (
     Source,
 )
 from ddbload.contracts.run_record import RunRecord, Table
+from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, POSITION_LENGTH, PUT, position
 from ddbload.items.documents.attribute_templates import AttributeTemplate, string_template
 from ddbload.items.documents.ddb_json_rows import DynamoDBJsonRows
@@ -284,7 +285,7 @@ class _RowCollector:
             self._puts[row], self._keys[row] = "", ()
             return
         self._puts[row], self._keys[row] = batch_request(built), built.key
-        units = max(1, -(-built.size // 1024))
+        units = max(1, -(-built.size // WRITE_UNIT_BYTES))
         if units > 1 and self._units is None:
             self._units = [1] * self._count
         if self._units is not None:

@@ -14,6 +14,7 @@ from json.encoder import encode_basestring as quoted
 from typing import TypeVar
 
 from ddbload.dynamodb.attribute_values import AttributeValue, value_size
+from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.documents.document_builder import DocumentBuilder, identity
 from ddbload.items.encode.batch_encoder import EncodedRows
@@ -83,7 +84,7 @@ def encode_rows(rows: Iterable[_Row], encode: Callable[[_Row], EncodedRow]) -> E
             odd.add(place)
         puts.append(put)
         keys.append(key)
-        units.append(max(1, -(-(len(put) + uncounted) // 1024)))
+        units.append(max(1, -(-(len(put) + uncounted) // WRITE_UNIT_BYTES)))
     return EncodedRows(puts, keys, units if max(units, default=1) > 1 else None, 0, odd)
 
 
@@ -281,9 +282,9 @@ def _units(puts: Sequence[str], size: int, odd: set[int]) -> list[int] | None:
     longest = max(map(len, puts), default=0)
     if longest > LONGEST_PUT:
         odd.update(place for place, put in enumerate(puts) if len(put) > LONGEST_PUT)
-    if longest + size <= 1024:
+    if longest + size <= WRITE_UNIT_BYTES:
         return None
-    return [max(1, -(-(len(put) + size) // 1024)) for put in puts]
+    return [max(1, -(-(len(put) + size) // WRITE_UNIT_BYTES)) for put in puts]
 
 
 def value_or_odd(

@@ -184,15 +184,15 @@ class DynamoDBJsonRows:
             if kind != expected or not isinstance(content, str):
                 return None
             if kind == "N":
-                octets = parse_number(content).value
+                comparable = parse_number(content).value
             elif kind == "S" and content:
-                octets = to_octets(content)
-                if len(octets) > max_bytes:
+                comparable = to_octets(content)
+                if len(comparable) > max_bytes:
                     return None
             else:
                 return None
             if is_table_key:
-                key.append(octets)
+                key.append(comparable)
         return tuple(key)
 
     def _rewrite(
