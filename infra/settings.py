@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ddbload.contracts.messages import MAX_WHOLE
+from ddbload.contracts.payload import TABLE_NAME
 from ddbload.contracts.upload_rule import (
     DEFAULT_MEMORY_MB,
     DEFAULT_RESERVE_SECONDS,
@@ -42,7 +43,6 @@ TIMEOUT_SECONDS = range(2, 901)
 """Up to Lambda's limit, which is below TimeoutSeconds of the state machine's tasks."""
 
 _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}", re.ASCII)
-_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _LAYER = re.compile(
     r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:layer:[A-Za-z0-9_-]+:[0-9]+", re.ASCII
@@ -156,7 +156,7 @@ def _table(where: str, name: object) -> str:
             " supported. Name a table of the account and region that you deploy to,"
             f" like '{name.rpartition('/')[2]}'"
         )
-    return _matching(where, name, _TABLE)
+    return _matching(where, name, TABLE_NAME)
 
 
 def _buckets(value: object) -> Iterable[str]:

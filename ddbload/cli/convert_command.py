@@ -39,7 +39,7 @@ from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import max_rejects_option, source_options
 from ddbload.cli.run_result import print_detected, source_format
 from ddbload.contracts.messages import is_text
-from ddbload.contracts.payload import Payload
+from ddbload.contracts.payload import GZIP, UNCOMPRESSED, ZSTD, Payload
 from ddbload.contracts.results import FAILED, SUCCEEDED, SUCCEEDED_WITH_REJECTS, Failure, RowCounts
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
 
@@ -167,7 +167,7 @@ _REJECTS_IN_MEMORY = 1024 * 1024
 )
 @writing_option(
     "--out-compression",
-    type=click.Choice(["gzip", "zstd", "none"]),
+    type=click.Choice([GZIP, ZSTD, UNCOMPRESSED]),
     help="Compression of OUT.",
     show_default="gzip for parts; for a file by its name, .gz or .zst",
 )
@@ -345,7 +345,7 @@ def _abandon_on_error(sink: Sink) -> Iterator[None]:
 
 def _check_out(out: str, source: str, compression: str | None) -> None:
     if out == "-":
-        if compression not in (None, "none"):
+        if compression not in (None, UNCOMPRESSED):
             raise InvalidUsage("--out-compression is for files and parts; pipe '-' through gzip")
         return
     if out.startswith("s3://"):

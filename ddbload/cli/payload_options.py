@@ -9,6 +9,7 @@ import click
 
 from ddbload.cli.options import decorate, input_option, run_option, types_option, writing_option
 from ddbload.contracts.payload import (
+    ASYNC,
     AUTO,
     COMPRESSIONS,
     DEFAULT_CHUNK_BYTES,
@@ -196,7 +197,7 @@ _WRITING = (
     writing_option(
         "--engine",
         type=click.Choice(ENGINES),
-        default="async",
+        default=ASYNC,
         show_default=True,
         help="HTTP engine. async needs the least CPU; sync sends one request at a time.",
     ),

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ddbload.cli.output import printable
+from ddbload.contracts.payload import AUTO, UNCOMPRESSED
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -130,7 +131,7 @@ def _dialect(dialect: Value) -> str:
         said += f", escaped by {_shown(dialect['escape'])}" if dialect["escape"] else ""
         said += ", with a header" if dialect["header"] else ", no header"
     said += f", {dialect['encoding']}"
-    if dialect["compression"] not in ("none", "auto"):
+    if dialect["compression"] not in (UNCOMPRESSED, AUTO):
         said += f", {dialect['compression']}"
     sure = math.floor(100 * dialect["sure"])
     return f"{said} ({sure}% sure: {printable(dialect['why'])})"

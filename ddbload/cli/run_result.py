@@ -16,7 +16,7 @@ from ddbload.cli.output import (
     EXIT_REJECTS,
     print_stderr,
 )
-from ddbload.contracts.payload import AUTO
+from ddbload.contracts.payload import AUTO, UNCOMPRESSED
 from ddbload.contracts.results import (
     CANCELLED,
     DONE,
@@ -244,7 +244,7 @@ def source_format(record: RunRecord) -> str:
         words.append(f"{_DELIMITER_NAMES.get(delimiter, repr(delimiter))} between fields")
     if source.encoding != "utf-8":
         words.append(source.encoding)
-    if source.compression not in ("none", AUTO):
+    if source.compression not in (UNCOMPRESSED, AUTO):
         words.append(source.compression)
     if record.objects is not None:
         words.append("1 object" if record.objects == 1 else f"{record.objects:,} objects")

@@ -23,8 +23,8 @@ EXPORT_SUMMARY = "manifest-summary.json"
 EXPORT_FILES = "manifest-files.json"
 EXPORT_STARTED = "_started"
 """Names of a table export's manifests, and of the empty object that DynamoDB writes first."""
-COMPRESSIONS = ("none", "gzip", "zstd")
-ENGINES = ("sync", "threads", "async")
+COMPRESSIONS = UNCOMPRESSED, GZIP, ZSTD = ("none", "gzip", "zstd")
+ENGINES = SYNC, THREADS, ASYNC = ("sync", "threads", "async")
 TYPES = ("S", "N", "BOOL", "B", "SS", "NS", "BS", "M", "L", "NULL", "epoch")
 NULL_POLICIES = OMIT, NULL, EMPTY, REJECT = ("omit", "null", "empty", "reject")
 DEFAULT_MAX_EXPANSION = 200
@@ -35,7 +35,7 @@ DEFAULT_WORKERS = 10
 DEFAULT_CONCURRENCY = 16
 MAX_CONCURRENCY = 256
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", re.ASCII)
-_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
+TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
 
 
 def check_run_id(text: str) -> str:
@@ -225,7 +225,7 @@ class Options(Message):
     mode: Annotated[str, JsonRule(choices=MODES)] = PUT
     position_attribute: str | None = None
     """Attribute in which mode `last-wins` stores each row's position; None in other modes."""
-    engine: Annotated[str, JsonRule(choices=ENGINES)] = "async"
+    engine: Annotated[str, JsonRule(choices=ENGINES)] = ASYNC
     workers: Annotated[int, JsonRule(least=1, most=10_000)] = DEFAULT_WORKERS
     concurrency: Annotated[int, JsonRule(least=1, most=MAX_CONCURRENCY)] = DEFAULT_CONCURRENCY
     chunk_bytes: Annotated[int, JsonRule(least=1)] = DEFAULT_CHUNK_BYTES
@@ -264,7 +264,7 @@ def _read_table(f: JsonObjectReader) -> str:
             raise TableNotAllowed(
                 f"{table}: name the table; ddbload writes only tables of its own account and region"
             )
-        if not _TABLE.fullmatch(table):
+        if not TABLE_NAME.fullmatch(table):
             raise target.wrong(
                 "table",
                 table,

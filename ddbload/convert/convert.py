@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ddbload.contracts.payload import Payload
+from ddbload.contracts.payload import GZIP, Payload
 from ddbload.contracts.results import RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
@@ -169,7 +169,7 @@ def open_sink(wanted: OutputOptions, context: Context) -> Sink:
 
         return ShardedSink(
             _shard_target(out, context),
-            compression=wanted.compression or "gzip",
+            compression=wanted.compression or GZIP,
             seed=wanted.seed,
             part_bytes=wanted.part_bytes,
         )

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from ddbload.contracts.payload import GZIP, UNCOMPRESSED, ZSTD
 from ddbload.errors import ExtraMissing, OutputUnwritable
 
-SUFFIXES = {"gzip": ".gz", "zstd": ".zst", "none": ""}
+SUFFIXES = {GZIP: ".gz", ZSTD: ".zst", UNCOMPRESSED: ""}
 INCOMPLETE = b'{"incomplete": '
 """Last line of a stream whose conversion failed. It is not JSON, so that readers notice."""
 
@@ -50,8 +51,8 @@ def compression_of_name(name: str) -> str:
     """Return the compression that a file name ends with."""
     lower = name.lower()
     if lower.endswith((".gz", ".gzip")):
-        return "gzip"
-    return "zstd" if lower.endswith((".zst", ".zstd")) else "none"
+        return GZIP
+    return ZSTD if lower.endswith((".zst", ".zstd")) else UNCOMPRESSED
 
 
 def open_compressor(file: IO[bytes], compression: str) -> Any:
@@ -59,9 +60,9 @@ def open_compressor(file: IO[bytes], compression: str) -> Any:
 
     The same input gives the same output: no time stamp is written. Raises `ExtraMissing`.
     """
-    if compression == "gzip":
+    if compression == GZIP:
         return gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0)
-    if compression == "zstd":
+    if compression == ZSTD:
         try:
             import zstandard
         except ImportError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 
+from ddbload.contracts.payload import GZIP, UNCOMPRESSED, ZSTD
 from ddbload.errors import UnsupportedFormat
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
@@ -52,8 +53,8 @@ LONGEST_SIGNATURE = _TAR_AT + len(_TAR)
 def compression_of(start: bytes) -> str:
     """Detect gzip, zstd or none by `LONGEST_COMPRESSION_SIGNATURE` bytes or more."""
     if start.startswith(GZIP_SIGNATURE):
-        return "gzip"
-    return "zstd" if start.startswith((ZSTD_SIGNATURE, *ZSTD_SKIPPABLE_SIGNATURES)) else "none"
+        return GZIP
+    return ZSTD if start.startswith((ZSTD_SIGNATURE, *ZSTD_SKIPPABLE_SIGNATURES)) else UNCOMPRESSED
 
 
 def encoding_of(start: bytes) -> str | None:

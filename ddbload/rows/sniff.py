@@ -13,20 +13,21 @@ import re
 from collections.abc import Collection
 
 from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.payload import CSV, JSON, PARQUET, TSV
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
 from ddbload.rows.sniff_delimiter import DelimitedSample, GuessedFormat
 from ddbload.rows.sniff_json import sniff_json
 
 _EXTENSIONS = {
-    ".csv": ("csv", ","),
-    ".tsv": ("tsv", "\t"),
-    ".tab": ("tsv", "\t"),
-    ".psv": ("csv", "|"),
-    ".json": ("json", None),
-    ".jsonl": ("json", None),
-    ".ndjson": ("json", None),
-    ".parquet": ("parquet", None),
-    ".pq": ("parquet", None),
+    ".csv": (CSV, ","),
+    ".tsv": (TSV, "\t"),
+    ".tab": (TSV, "\t"),
+    ".psv": (CSV, "|"),
+    ".json": (JSON, None),
+    ".jsonl": (JSON, None),
+    ".ndjson": (JSON, None),
+    ".parquet": (PARQUET, None),
+    ".pq": (PARQUET, None),
 }
 _COMPRESSED = re.compile(r"\.(?:gz|gzip|zst|zstd)\Z", re.IGNORECASE)
 
@@ -55,7 +56,7 @@ def sniff(
         usual = _EXTENSIONS["." + format_]
     else:
         if data.startswith(PARQUET_SIGNATURE):
-            return GuessedFormat("parquet", None, 1.0, "it begins as Parquet does")
+            return GuessedFormat(PARQUET, None, 1.0, "it begins as Parquet does")
         if header and count is None:
             found = sniff_json(data, whole, wanted)
             if found is not None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ddbload.contracts.dialect import Dialect
+from ddbload.contracts.payload import CSV, TSV
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import InvalidPayload
 from ddbload.rows.block_splitter import Block
@@ -430,7 +431,7 @@ def _any_lone_quote(records: list[ParsedRow], quote: str | None) -> bool:
 
 
 def _sniffed(delimiter: str, sure: float, why: str, doubt: Doubt | None = None) -> GuessedFormat:
-    return GuessedFormat("tsv" if delimiter == "\t" else "csv", delimiter, sure, why, doubt)
+    return GuessedFormat(TSV if delimiter == "\t" else CSV, delimiter, sure, why, doubt)
 
 
 def _spelled(delimiter: str) -> str:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Collection, Iterator
 
+from ddbload.contracts.payload import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON
 from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
 from ddbload.rows.sniff_delimiter import GuessedFormat
 
@@ -190,7 +191,7 @@ def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedForm
     """Guess the JSON format of a file; None if it is not JSON."""
     shape = shape_of_json(data, whole=whole, keys=wanted)
     if shape is not None:
-        return GuessedFormat("json", None, 0.9, f"it is {shape}")
+        return GuessedFormat(JSON, None, 0.9, f"it is {shape}")
     kinds: list[str | None] = []
     lines = list(_first_lines(data, whole))
     arrays = 0
@@ -206,12 +207,12 @@ def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedForm
     if not known:
         begins = data.lstrip()
         if not lines and begins and _JSON_OBJECT.match(data):
-            return GuessedFormat("json", None, 0.5, "it begins as an object of JSON does")
+            return GuessedFormat(JSON, None, 0.5, "it begins as an object of JSON does")
         if lines and arrays == len(lines):
-            return GuessedFormat("json", None, 0.5, "its first lines are arrays of JSON")
+            return GuessedFormat(JSON, None, 0.5, "its first lines are arrays of JSON")
         if lines and _begins_as_json(lines[0]):
             return GuessedFormat(
-                "json", None, 0.3, "it begins as JSON does, and its lines are not objects"
+                JSON, None, 0.3, "it begins as JSON does, and its lines are not objects"
             )
         return None
     first = known[0]
@@ -228,21 +229,21 @@ def _begins_as_json(line: bytes) -> bool:
 
 
 _DESCRIPTIONS = {
-    "json": "objects of JSON",
-    "dynamodb-json": "items in DynamoDB's JSON",
-    "dynamodb-export": "changes as an incremental export has them",
+    JSON: "objects of JSON",
+    DYNAMODB_JSON: "items in DynamoDB's JSON",
+    DYNAMODB_EXPORT: "changes as an incremental export has them",
 }
 
 
 def _kind(value: dict[str, object]) -> str:
     item = value.get("Item")
     if (len(value) == 1 and _is_item(item)) or (value and _is_item(value)):
-        return "dynamodb-json"
+        return DYNAMODB_JSON
     if "Keys" in value and len(value) > 1 and value.keys() <= _CHANGE:
         images = [image for name, image in value.items() if name != "Metadata" and image]
         if all(map(_is_item, images)):
-            return "dynamodb-export"
-    return "json"
+            return DYNAMODB_EXPORT
+    return JSON
 
 
 def _is_item(value: object) -> bool:

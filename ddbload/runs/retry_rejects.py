@@ -7,7 +7,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import IO
 
-from ddbload.contracts.payload import DYNAMODB_JSON, EMPTY, NULL, OMIT, PARQUET, Payload, Source
+from ddbload.contracts.payload import (
+    DYNAMODB_JSON,
+    EMPTY,
+    NULL,
+    OMIT,
+    PARQUET,
+    UNCOMPRESSED,
+    Payload,
+    Source,
+)
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import BadRetryFile
 from ddbload.items.item_layout import item_layout
@@ -89,7 +98,7 @@ def _source_of(record: RunRecord) -> Source:
         header=not source.delimited,
         columns=record.columns if source.delimited else None,
         encoding="utf-8",
-        compression="none",
+        compression=UNCOMPRESSED,
         bucket=None,
         key=None,
         version_id=None,

@@ -26,7 +26,7 @@ from tests.faults.request_helpers import ShortPauses, wait_for_writes
 from tests.faults.server import FaultServer
 from tests.unit.items.expected_bodies import batch_write_body
 
-ENGINES = sorted(engines.ENGINES)
+ENGINES = sorted(engines.ENGINES_BY_NAME)
 CONCURRENCY = 6
 _table_numbers = itertools.count()
 
@@ -139,7 +139,7 @@ def _load(
     def body(handles: Sequence[int]) -> bytes:
         return batch_write_body(table, items(handles))
 
-    chosen = engines.ENGINES[engine]
+    chosen = engines.ENGINES_BY_NAME[engine]
     transport = chosen.transport(clients, BatchRequests(table, ["id"]))
     with closing(chosen.driver(CONCURRENCY)) as driver:
         driver.run(Job(scheduler, feed, items, body, transport, **more))

@@ -31,7 +31,7 @@ from tests.unit.aws.response_helpers import CREDENTIALS, isolate
 from tests.unit.pipeline.expected import status_for
 from tests.unit.pipeline.world import MemoryStore
 
-ENGINES = sorted(engines.ENGINES)
+ENGINES = sorted(engines.ENGINES_BY_NAME)
 RUN = "run-1"
 _tables = itertools.count()
 

@@ -75,7 +75,7 @@ def _item(row: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", ["put", "insert", "delete"])
-@pytest.mark.parametrize("engine", sorted(engines.ENGINES))
+@pytest.mark.parametrize("engine", sorted(engines.ENGINES_BY_NAME))
 def test_every_engine_writes_the_same_items(server, tmp_path, engine, mode) -> None:
     file = tmp_path / "rows.csv"
     file.write_text("hash,n,b,bs,m,at\n" + "".join(map(_line, range(ROWS))))

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.dialect import UTF_8, is_single_byte
-from ddbload.contracts.payload import AUTO, PARQUET
+from ddbload.contracts.payload import AUTO, PARQUET, UNCOMPRESSED
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import UnterminatedQuote
 from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
@@ -71,7 +71,7 @@ class RunReader:
         source = self.record.payload.source
         return (
             source.format != PARQUET
-            and source.compression in ("none", AUTO)
+            and source.compression in (UNCOMPRESSED, AUTO)
             and (source.encoding == UTF_8 or is_single_byte(source.encoding))
         )
 

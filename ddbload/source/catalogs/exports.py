@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ddbload.contracts.payload import EXPORT_FILES, EXPORT_STARTED, EXPORT_SUMMARY
+from ddbload.contracts.payload import EXPORT_FILES, EXPORT_STARTED, EXPORT_SUMMARY, GZIP
 from ddbload.errors import DamagedExport, UnsupportedFormat
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.catalogs.manifests import S3_SCHEME
@@ -119,7 +119,7 @@ class ExportedFile(DecodedSource):
     def __init__(
         self, inner: ByteSource, items: int | None, *, max_expansion: int | None = 200
     ) -> None:
-        super().__init__(inner, compression="gzip", max_expansion=max_expansion)
+        super().__init__(inner, compression=GZIP, max_expansion=max_expansion)
         self._items = items
 
     def stream(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
+from ddbload.contracts.payload import GZIP
 from ddbload.errors import (
     DamagedCompression,
     ExpansionTooLarge,
@@ -48,7 +49,7 @@ def decompress(
     Raises `DamagedCompression`, `ExpansionTooLarge`, and `ExtraMissing` without zstandard.
     """
     meter = _ExpansionMeter(name, max_expansion)
-    return _gunzip(pieces, meter) if compression == "gzip" else _unzstd(pieces, meter)
+    return _gunzip(pieces, meter) if compression == GZIP else _unzstd(pieces, meter)
 
 
 class _ExpansionMeter:

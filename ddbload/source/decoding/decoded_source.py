@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ddbload.contracts.payload import UNCOMPRESSED
 from ddbload.errors import SourceChanged
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.compression import decompress
@@ -26,7 +27,7 @@ class DecodedSource:
         self,
         inner: ByteSource,
         *,
-        compression: str = "none",
+        compression: str = UNCOMPRESSED,
         encoding: str | None = None,
         max_expansion: int | None = 200,
     ) -> None:
@@ -48,7 +49,7 @@ class DecodedSource:
     @property
     def plain(self) -> bool:
         """True if the bytes are the file's, so that a range can be read without those before it."""
-        return self._compression == "none" and self._encoding is None
+        return self._compression == UNCOMPRESSED and self._encoding is None
 
     @property
     def rows_before(self) -> int:
@@ -79,7 +80,7 @@ class DecodedSource:
         self.inner.close()
 
     def _decode(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        if self._compression != "none":
+        if self._compression != UNCOMPRESSED:
             pieces = decompress(pieces, self._compression, self.name, self._max_expansion)
         if self._encoding is not None:
             pieces = transcode(pieces, self._encoding, self.name)

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ddbload.contracts.payload import DEFAULT_MAX_EXPANSION
+from ddbload.contracts.payload import DEFAULT_MAX_EXPANSION, UNCOMPRESSED
 from ddbload.errors import (
     DamagedParquet,
     DdbloadError,
@@ -140,7 +140,7 @@ class ParquetLines(DecodedSource):
         size = min(inner.size, LONGEST_COMPRESSION_SIGNATURE)
         start = b"".join(inner.stream(0, size, LONGEST_COMPRESSION_SIGNATURE))
         compression = compression_of(start)
-        if compression != "none":
+        if compression != UNCOMPRESSED:
             # Parquet is read from its end and in ranges, which a compressed stream does not allow.
             raise UnsupportedFormat(
                 f"{self.name} is Parquet within {compression}: decompress it first; Parquet files"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ddbload.contracts.payload import Options
+from ddbload.contracts.payload import ASYNC, SYNC, THREADS, Options
 from ddbload.write.drivers.blocking import BotoTransport, SyncDriver, ThreadsDriver
 from ddbload.write.drivers.driver import Driver
 from ddbload.write.drivers.event_loop import EventLoopDriver, RawTransport
@@ -28,16 +28,16 @@ class Engine:
     """Several requests may be in flight."""
 
 
-ENGINES = {
-    "sync": Engine(
+ENGINES_BY_NAME = {
+    SYNC: Engine(
         lambda _: SyncDriver(),
         lambda clients, requests: BotoTransport(clients.dynamodb, requests),
         concurrent=False,
     ),
-    "threads": Engine(
+    THREADS: Engine(
         ThreadsDriver, lambda clients, requests: BotoTransport(clients.dynamodb, requests)
     ),
-    "async": Engine(
+    ASYNC: Engine(
         EventLoopDriver, lambda clients, requests: RawTransport(clients.dynamodb_signer, requests)
     ),
 }
@@ -45,14 +45,14 @@ ENGINES = {
 
 def driver_for(options: Options) -> Driver:
     """Make the driver of a run's engine. The caller closes it."""
-    return ENGINES[options.engine].driver(concurrency_for(options))
+    return ENGINES_BY_NAME[options.engine].driver(concurrency_for(options))
 
 
 def concurrency_for(options: Options) -> int:
     """Return the number of requests that may be in flight."""
-    return options.concurrency if ENGINES[options.engine].concurrent else 1
+    return options.concurrency if ENGINES_BY_NAME[options.engine].concurrent else 1
 
 
 def transport_for(options: Options, clients: AwsClients, requests: ModeRequests) -> Any:
     """Make the transport that the driver of a run's engine sends with."""
-    return ENGINES[options.engine].transport(clients, requests)
+    return ENGINES_BY_NAME[options.engine].transport(clients, requests)

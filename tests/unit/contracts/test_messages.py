@@ -25,7 +25,7 @@ from ddbload.contracts.results import (
 from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
 from ddbload.dynamodb.attribute_values import VALUE_TYPES
 from ddbload.errors import InvalidPayload
-from ddbload.write.drivers.engines import ENGINES as WRITE_ENGINES
+from ddbload.write.drivers.engines import ENGINES_BY_NAME
 
 INPUT: dict[str, Any] = {
     "run": {"id": None, "resume_of": None, "force": False},
@@ -514,4 +514,4 @@ def test_types_are_those_of_dynamodb_and_epoch() -> None:
 
 
 def test_engines_are_those_of_the_write_drivers() -> None:
-    assert set(ENGINES) == set(WRITE_ENGINES)
+    assert set(ENGINES) == set(ENGINES_BY_NAME)

@@ -11,7 +11,7 @@ from ddbload.contracts.results import RowCounts
 from ddbload.errors import TableNotFound
 from ddbload.write.drivers.blocking import SyncDriver, ThreadsDriver
 from ddbload.write.drivers.driver import POLL_SECONDS, Driver
-from ddbload.write.drivers.engines import ENGINES
+from ddbload.write.drivers.engines import ENGINES_BY_NAME
 from ddbload.write.drivers.event_loop import EventLoopDriver
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.scheduler import Scheduler
@@ -20,7 +20,7 @@ from tests.unit.write.fake_transports import Clock, FakeRows, FakeTable, at_row
 
 @pytest.fixture(params=["sync", "threads"])
 def driver(request) -> Iterator[Driver]:
-    made = ENGINES[request.param].driver(4)
+    made = ENGINES_BY_NAME[request.param].driver(4)
     yield made
     made.close()
 
@@ -38,7 +38,7 @@ def always(answer: Answer):
 
 
 def test_engines_make_their_drivers():
-    made = {name: engine.driver(2) for name, engine in ENGINES.items()}
+    made = {name: engine.driver(2) for name, engine in ENGINES_BY_NAME.items()}
     assert {name: type(driver) for name, driver in made.items()} == {
         "sync": SyncDriver,
         "threads": ThreadsDriver,
