@@ -1,4 +1,4 @@
-"""What a fake and the real thing have in common: every test here runs against both.
+"""Contract tests, which run against a fake and against the real server.
 
 Where a real server differs from AWS, its difference is not tested: it is no law.
 """

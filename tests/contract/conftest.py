@@ -1,4 +1,4 @@
-"""The clients under contract: each fake, and the real thing it stands for."""
+"""Fixtures: each fake client, and a client of the real server."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ ACCOUNT = {
 
 @pytest.fixture(scope="session")
 def moto_s3() -> Any:
-    """A client of moto's S3, made once: it loads botocore's model of S3."""
+    """Make a client of moto's S3 once, because it loads botocore's model."""
     return boto3.client("s3", config=ONCE, **ACCOUNT)
 
 
 @pytest.fixture(params=["fake", "moto"])
 def s3(request) -> Iterator[Any]:
-    """An empty S3, shaped like botocore's client."""
+    """S3 client without buckets."""
     if request.param == "fake":
         yield FakeS3()
     else:
@@ -43,14 +43,14 @@ def s3(request) -> Iterator[Any]:
 
 @pytest.fixture
 def bucket(s3) -> str:
-    """An empty bucket without versions."""
+    """Empty bucket without versioning."""
     s3.create_bucket(Bucket="bucket")
     return "bucket"
 
 
 @pytest.fixture
 def versioned(s3) -> str:
-    """An empty bucket with versions."""
+    """Empty bucket with versioning."""
     s3.create_bucket(Bucket="versioned")
     s3.put_bucket_versioning(Bucket="versioned", VersioningConfiguration={"Status": "Enabled"})
     return "versioned"
@@ -58,13 +58,13 @@ def versioned(s3) -> str:
 
 @pytest.fixture(scope="session")
 def dynalite_client(dynalite_endpoint) -> Any:
-    """A client of dynalite."""
+    """Client of dynalite."""
     return boto3.client("dynamodb", endpoint_url=dynalite_endpoint, config=ONCE, **ACCOUNT)
 
 
 @pytest.fixture(params=["fake", "dynalite"])
 def dynamodb(request) -> Any:
-    """A DynamoDB, shaped like botocore's client; the real one is shared by all tests."""
+    """DynamoDB client; all tests share the real server."""
     if request.param == "fake":
         return FakeDynamoDB()
     return request.getfixturevalue("dynalite_client")

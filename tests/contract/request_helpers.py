@@ -1,4 +1,4 @@
-"""Short ways to write requests to DynamoDB, and to read what they left."""
+"""Helpers to write requests to DynamoDB, and to read tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write(dynamodb, table: str, *requests: dict[str, Any], **more: Any) -> dict[
 
 
 def refused(dynamodb, table: str, *requests: dict[str, Any]) -> str:
-    """The message with which a batch is refused as invalid; nothing of it is written."""
+    """Send an invalid batch; returns the error message, and checks that nothing is written."""
     before = everything(dynamodb, table)
     with pytest.raises(ClientError) as raised:
         write(dynamodb, table, *requests)
@@ -51,5 +51,5 @@ def everything(dynamodb, table: str) -> list[dict[str, Any]]:
 
 
 def of_size(size: int, pk: str = "a") -> dict[str, Any]:
-    """An item that counts ``size`` bytes, in ASCII."""
+    """Make an item of ``size`` bytes, in ASCII."""
     return {"pk": s(pk), "x": s("x" * (size - len("pk" + pk + "x")))}

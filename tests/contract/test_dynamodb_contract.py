@@ -1,4 +1,4 @@
-"""Batches: their limits, and those of the items, keys and numbers in them."""
+"""Batches, and the limits of batches, items, keys and numbers."""
 
 from __future__ import annotations
 

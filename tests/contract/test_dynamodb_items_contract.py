@@ -1,4 +1,4 @@
-"""Single items and their conditions, consumed capacity, scans and tables."""
+"""Single items, conditions, consumed capacity, scans and tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_get_item_returns_the_item(dynamodb, make_table):
 
 
 def put_if(dynamodb, table: str, item: dict[str, Any], condition: str, **more: Any) -> bool:
-    """Whether the condition held."""
+    """Put an item with a condition; false if it does not hold."""
     try:
         dynamodb.put_item(TableName=table, Item=item, ConditionExpression=condition, **more)
     except dynamodb.exceptions.ConditionalCheckFailedException:

@@ -1,4 +1,4 @@
-"""Broken bodies: the fake's raise what botocore raises when a real connection breaks."""
+"""Broken bodies of the fake raise what botocore raises for broken connections."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SENT = 50
 
 
 def close(_: socket.socket) -> None:
-    """The end of the connection is a FIN: socket.close() after this does it."""
+    """End a connection with a FIN, by the close that follows."""
 
 
 def reset(connection: socket.socket) -> None:
@@ -37,7 +37,7 @@ def reset(connection: socket.socket) -> None:
 
 @contextlib.contextmanager
 def breaking_s3(end: Callable[[socket.socket], object]) -> Iterator[Any]:
-    """A real client of a server that sends the head, SENT bytes of the body, and then ``end``."""
+    """Make a client of a server that sends a head, SENT bytes of the body, and then ``end``."""
     done = threading.Event()
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -73,7 +73,7 @@ def breaking_s3(end: Callable[[socket.socket], object]) -> Iterator[Any]:
 
 
 def stall(_: socket.socket) -> None:
-    """Nothing more comes, and the connection stays."""
+    """End a body by silence on an open connection."""
 
 
 def fake_s3(fault: Fault) -> FakeS3:
@@ -85,7 +85,7 @@ def fake_s3(fault: Fault) -> FakeS3:
 
 
 def outcome(s3: Any, piece: int | None) -> tuple[bytes, type[Exception] | None]:
-    """What was read, and the class of the error that ended it."""
+    """Read a body; returns the bytes, and the class of the error at its end."""
     body = s3.get_object(Bucket="bucket", Key="key")["Body"]
     read = b""
     try:

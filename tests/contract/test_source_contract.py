@@ -1,4 +1,4 @@
-"""Where bytes come from: files and objects obey the same laws."""
+"""Byte sources: files and objects behave the same."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DATA = bytes(range(256)) * 4
 
 
 class FilePlace:
-    """A path."""
+    """A file as a source."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -46,7 +46,7 @@ class FilePlace:
 
 
 class ObjectPlace:
-    """A key of a bucket."""
+    """An S3 object as a source."""
 
     def __init__(self, s3: Any, *, versioned: bool = False) -> None:
         self._s3 = s3
@@ -81,7 +81,7 @@ def _small_ranges(monkeypatch) -> None:
 
 @pytest.fixture(params=["file", "fake", "moto"])
 def place(request, tmp_path, _small_ranges) -> Iterator[Place]:
-    """Where a source lies that keeps one version only."""
+    """Source without versions."""
     if request.param == "file":
         yield FilePlace(tmp_path / "a file")
     elif request.param == "fake":
@@ -93,7 +93,7 @@ def place(request, tmp_path, _small_ranges) -> Iterator[Place]:
 
 @pytest.fixture(params=["fake", "moto"])
 def versioned(request, _small_ranges) -> Iterator[Place]:
-    """Where a source lies that keeps all its versions."""
+    """Source with versions."""
     if request.param == "fake":
         yield ObjectPlace(FakeS3(), versioned=True)
     else:

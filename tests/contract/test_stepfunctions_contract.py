@@ -1,4 +1,4 @@
-"""The fake of Step Functions, and moto's: what ddbload relies on of either."""
+"""Step Functions as ddbload uses it: the fake and moto behave the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a ledger is kept: every store obeys the same laws, the tests' own too."""
+"""Ledger stores: every store behaves the same, the one in memory included."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def bucket_store(s3: Any, prefix: str = "work/ledger") -> BucketStore:
 
 @pytest.fixture(params=["memory", "folder", "fake", "moto"])
 def store(request, tmp_path) -> Iterator[Store]:
-    """An empty store."""
+    """Empty store."""
     match request.param:
         case "memory":
             yield MemoryStore()
@@ -245,7 +245,7 @@ def test_failed_write_is_not_damage(folder, monkeypatch, call, code, new):
 
 @pytest.mark.parametrize("new", [True, False])
 def test_folder_store_survives_a_loss_of_power(folder, tmp_path, monkeypatch, new):
-    """Its bytes are on the disk before it has its name; then the name is, and all folders."""
+    """Content is synced before the file gets its name, then the name and its folders are."""
     events: list[tuple[str, str]] = []
     sync = os.fsync
 

@@ -1,4 +1,4 @@
-"""What the fakes share: botocore's own parameter checks and error classes; scripts of faults."""
+"""Base of the fakes: botocore's parameter validation and errors, and scripted faults."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ServiceError:
 
 
 class Refused(Exception):
-    """A call that the service answers with an error; the client turns it into a ClientError."""
+    """Error response of the service, which the client raises as a ClientError."""
 
     def __init__(self, error: ServiceError) -> None:
         super().__init__(error.code)
@@ -50,28 +50,28 @@ class Refused(Exception):
 
 
 def refused(code: str, status: int, message: str, **details: str) -> Refused:
-    """What to raise. ``details`` are S3's own; botocore leaves them in the answer's ``Error``."""
+    """Make the error to raise. ``details`` are S3's further fields of ``Error``."""
     error = {"Error": {"Code": code, "Message": message, **details}} if details else {}
     return Refused(ServiceError(code, status, message, error))
 
 
 def unreachable() -> EndpointConnectionError:
-    """What botocore raises where nothing listens."""
+    """Make botocore's error for a refused connection."""
     return EndpointConnectionError(endpoint_url=URL)
 
 
 def connect_timeout() -> ConnectTimeoutError:
-    """What botocore raises where a connection is not accepted in time: nothing was sent."""
+    """Make botocore's error for a connect time-out: nothing was sent."""
     return ConnectTimeoutError(endpoint_url=URL)
 
 
 def read_timeout() -> ReadTimeoutError:
-    """What botocore raises where no answer comes in time: the request may have taken effect."""
+    """Make botocore's error for a read time-out: the request may have taken effect."""
     return ReadTimeoutError(endpoint_url=URL)
 
 
 def connection_closed() -> ConnectionClosedError:
-    """What botocore raises where the peer hangs up before it answers: as with read_timeout()."""
+    """Make botocore's error for a closed connection: the request may have taken effect."""
     return ConnectionClosedError(endpoint_url=URL)
 
 
@@ -87,12 +87,12 @@ class Script(Generic[FaultT]):
         self._lock = threading.Lock()
 
     def add(self, operation: str, *faults: FaultT | None, times: int = 1) -> None:
-        """Append ``faults``, ``times`` over, to what the next calls of ``operation`` meet."""
+        """Append ``faults``, ``times`` over, for the next calls of ``operation``."""
         with self._lock:
             self._entries.setdefault(operation, deque()).extend(faults * times)
 
     def next(self, operation: str, params: dict[str, Any]) -> FaultT | None:
-        """Take the fault of this call, or None."""
+        """Take the fault of this call; None for a call that works."""
         with self._lock:
             entries = self._entries.get(operation)
             if entries:
@@ -100,14 +100,14 @@ class Script(Generic[FaultT]):
         return self.decide(operation, params) if self.decide else None
 
     def left(self) -> dict[str, int]:
-        """Count the entries that no call has met, by operation; empty when the script is done."""
+        """Count the unused faults by operation; empty when the script is done."""
         with self._lock:
             return {name: len(entries) for name, entries in self._entries.items() if entries}
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call as it came in; ``number`` counts from 0 over all operations."""
+    """A recorded call; ``number`` counts from 0 over all operations."""
 
     number: int
     operation: str
@@ -133,13 +133,13 @@ class FakeClient:
         self._lock = threading.RLock()
 
     def get_paginator(self, operation: str) -> Paginator[Any]:
-        """botocore's own paginator over this client."""
+        """Make botocore's paginator over this client."""
         name = _operation_name(operation)
         config = PaginatorModel(_paginators(self.service)).get_paginator(name)
         return Paginator(getattr(self, operation), config, self._model.operation_model(name))
 
     def close(self) -> None:
-        """As botocore's: nothing is open."""
+        """Do nothing: a fake has no connections."""
 
     def _record(self, operation: str, params: dict[str, Any], known: frozenset[str]) -> Call:
         shape = self._operation(operation).input_shape

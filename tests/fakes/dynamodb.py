@@ -1,4 +1,4 @@
-"""A strict in-memory DynamoDB, shaped like botocore's client."""
+"""A strict in-memory DynamoDB with the interface of botocore's client."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True)
 class Write:
-    """A write of one item: ``item`` as stored, None for a deletion."""
+    """A recorded write of one item: ``item`` as stored, None for a deletion."""
 
     call: int
     table: str
@@ -73,7 +73,7 @@ class FakeDynamoDB(FakeClient):
         return self._in_flight.most
 
     def items(self, table: str) -> list[Item]:
-        """Every item of a table, in a scan's order. Raises KeyError for an unknown table."""
+        """List the items of a table in a scan's order. Raises KeyError for an unknown table."""
         with self._lock:
             found = self._tables[table]
             return [copy.deepcopy(found.items[key]) for key in sorted(found.items, key=found.place)]

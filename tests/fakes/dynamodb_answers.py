@@ -1,4 +1,4 @@
-"""The longer answers of FakeDynamoDB."""
+"""Longer responses of FakeDynamoDB."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.fakes.dynamodb_values import Item
 
 
 def description(table: Table, region: str, status: str) -> dict[str, Any]:
-    """What DescribeTable says of a table; ``status`` is CREATING, ACTIVE or DELETING."""
+    """Make DescribeTable's response; ``status`` is CREATING, ACTIVE or DELETING."""
     arn = f"arn:aws:dynamodb:{region}:123456789012:table/{table.name}"
     given = table.definition
     units = given.get("ProvisionedThroughput", {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0})
@@ -43,7 +43,7 @@ def description(table: Table, region: str, status: str) -> dict[str, Any]:
 
 
 def consumed(table: Table, cost: dict[str | None, float], how: str) -> dict[str, Any]:
-    """ConsumedCapacity of ``cost`` (see Table.cost); ``how`` is TOTAL or INDEXES."""
+    """Make ConsumedCapacity of ``cost`` (see Table.cost); ``how`` is TOTAL or INDEXES."""
     consumed: dict[str, Any] = {"TableName": table.name, "CapacityUnits": sum(cost.values())}
     if how == "INDEXES":
         consumed["Table"] = {"CapacityUnits": cost[None]}
@@ -56,7 +56,7 @@ def consumed(table: Table, cost: dict[str | None, float], how: str) -> dict[str,
 
 
 def condition_failed(params: dict[str, Any], old: Item | None) -> Refused:
-    """What to raise where a put's condition does not hold for ``old``."""
+    """Make the error of a put whose condition does not hold for ``old``."""
     shows_old = params.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
     members = {"Item": copy.deepcopy(old)} if shows_old and old is not None else {}
     message = "The conditional request failed"

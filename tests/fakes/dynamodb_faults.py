@@ -1,4 +1,4 @@
-"""What can go wrong in a call of FakeDynamoDB."""
+"""Faults of calls of FakeDynamoDB."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Fault:
 
 
 def error(code: str, *reasons: tuple[str, str]) -> ServiceError:
-    """An error of ERRORS; ``reasons`` are (reason, resource) of a throttle's ThrottlingReasons."""
+    """Make an error of ERRORS; ``reasons`` are (reason, resource) of ThrottlingReasons."""
     status, message = ERRORS[code]
     # The service's model spells the member in two ways.
     member = "throttlingReasons" if code == "ThrottlingException" else "ThrottlingReasons"
@@ -77,22 +77,22 @@ def error(code: str, *reasons: tuple[str, str]) -> ServiceError:
 
 
 def fails(code: str, *reasons: tuple[str, str]) -> Fault:
-    """A call answered with an error of ERRORS."""
+    """Fault: an error of ERRORS."""
     return Fault(raises=error(code, *reasons))
 
 
 def nothing_processed(spell: Callable[[str], str] | None = None) -> Fault:
-    """Every write request comes back: a 200 that wrote nothing."""
+    """Fault: a 200 that returns every write request as unprocessed."""
     return Fault(unprocessed=lambda _position, _request: True, spell=spell)
 
 
 def processed_first(count: int, spell: Callable[[str], str] | None = None) -> Fault:
-    """Only the first ``count`` write requests are written."""
+    """Fault: only the first ``count`` write requests are written."""
     return Fault(unprocessed=lambda position, _request: position >= count, spell=spell)
 
 
 def empty_answer(landed: bool = True) -> Fault:
-    """``{}``: an answer that does not say what became of the writes."""
+    """Fault: the response ``{}``, without UnprocessedItems."""
     return Fault(
         unprocessed=None if landed else lambda _position, _request: True,
         rewrite=lambda _answer: {},
@@ -100,7 +100,7 @@ def empty_answer(landed: bool = True) -> Fault:
 
 
 def never_sent(table: str, *requests: dict[str, Any]) -> Fault:
-    """The writes took effect, and the answer names write requests that nobody sent."""
+    """Fault: the writes take effect, and the response returns requests that were never sent."""
 
     def lie(answer: dict[str, Any]) -> dict[str, Any]:
         return answer | {"UnprocessedItems": {table: list(requests)}}
@@ -109,7 +109,7 @@ def never_sent(table: str, *requests: dict[str, Any]) -> Fault:
 
 
 def other_table(name: str) -> Fault:
-    """Nothing is written, and everything comes back under the name of another table."""
+    """Fault: nothing is written, and all requests come back under another table's name."""
 
     def lie(answer: dict[str, Any]) -> dict[str, Any]:
         back = [r for requests in answer["UnprocessedItems"].values() for r in requests]
@@ -119,18 +119,18 @@ def other_table(name: str) -> Fault:
 
 
 def as_stored(text: str) -> str:
-    """``1.0`` comes back as ``1``: the spelling the service keeps."""
+    """Respell ``1.0`` as ``1``, as the service stores it."""
     return number_text(text)
 
 
 def scientific(text: str) -> str:
-    """``10`` comes back as ``1E+1``: the same number in another spelling."""
+    """Respell ``10`` as ``1E+1``, the same number."""
     sign, digits, exponent = Decimal(number_text(text)).normalize().as_tuple()
     return f"{'-' if sign else ''}{''.join(map(str, digits))}E{int(exponent):+d}"
 
 
 def respelt(value: Any, spell: Callable[[str], str]) -> Any:
-    """A copy of a write request, or of a part of it, with every number spelt by ``spell``."""
+    """Copy a write request, or a value in it, with every number spelt by ``spell``."""
     if isinstance(value, dict):
         if value.keys() == {"N"} and isinstance(value["N"], str):
             return {"N": spell(value["N"])}

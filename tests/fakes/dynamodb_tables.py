@@ -1,4 +1,4 @@
-"""DynamoDB's rules for tables: keys, indexes and what a write costs."""
+"""DynamoDB's rules for tables: keys, indexes and write cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INVALID = "One or more parameter values were invalid: "
 
 @dataclass(frozen=True)
 class Index:
-    """A secondary index; ``projected`` is None where it holds whole items."""
+    """A secondary index; ``projected`` is ``None`` for whole items."""
 
     name: str
     keys: tuple[str, ...]
@@ -31,7 +31,7 @@ class Index:
     is_global: bool
 
     def entry(self, item: Item | None) -> Item | None:
-        """What the index holds of ``item``; None where a key attribute is missing."""
+        """Project an item for the index; None if a key attribute is missing."""
         if item is None or any(name not in item for name in self.keys):
             return None
         return {k: v for k, v in item.items() if self.projected is None or k in self.projected}
@@ -39,7 +39,7 @@ class Index:
 
 @dataclass
 class Table:
-    """A table and its items. ``keys`` is the partition key's name, then the sort key's."""
+    """A table and its items. ``keys``: names of the partition key and the sort key."""
 
     name: str
     table_id: str
@@ -50,7 +50,7 @@ class Table:
     items: dict[Key, Item] = field(default_factory=dict)
 
     def checked(self, item: Item, in_batch: bool) -> Item:
-        """The item as it is stored. Raises Refused where the service refuses to write it."""
+        """Normalise an item as it is stored. Raises Refused for an item the service refuses."""
         item = stored_item(item)
         for name in self.keys:
             if name not in item:
@@ -65,7 +65,7 @@ class Table:
         return item
 
     def checked_key(self, key: Item) -> Key:
-        """The key, complete and nothing beside it. Raises Refused otherwise."""
+        """Check that a key is complete and has no other attribute. Raises Refused."""
         if key.keys() != set(self.keys):
             raise invalid(SCHEMA_MISMATCH)
         key = stored_item(key)
@@ -75,15 +75,15 @@ class Table:
         return self.key_of(key)
 
     def key_of(self, item: Item) -> Key:
-        """The key of a stored item."""
+        """Get the key of a stored item."""
         return tuple(next(iter(item[name].items())) for name in self.keys)
 
     def named(self, key: Key) -> Item:
-        """A key as an item's attributes."""
+        """Write a key as attributes."""
         return {name: dict([part]) for name, part in zip(self.keys, key, strict=True)}
 
     def place(self, key: Key) -> tuple[Any, ...]:
-        """Where a scan meets ``key``: partitions by a hash, their items in the sort key's order."""
+        """Sort key of a scan: partitions by a hash, their items by sort key."""
         kind, value = key[0]
         spread = hashlib.md5(f"{kind}{value}".encode(), usedforsecurity=False).hexdigest()
         return (spread, *(_ordered(kind, value) for kind, value in key[1:]))
@@ -145,7 +145,7 @@ class Table:
 
 
 def table_from(params: dict[str, Any], table_id: str) -> Table:
-    """The table that CreateTable's ``params`` describe. Raises Refused where they disagree."""
+    """Make a table from CreateTable's ``params``. Raises Refused for contradictions."""
     types = {d["AttributeName"]: d["AttributeType"] for d in params["AttributeDefinitions"]}
     keys = _key_names(params["KeySchema"])
     indexes = [

@@ -27,12 +27,12 @@ _WIDE = Context(prec=64)
 
 
 def invalid(message: str) -> Refused:
-    """What to raise for a ValidationException."""
+    """Make a ValidationException."""
     return refused("ValidationException", 400, message)
 
 
 def number(text: str) -> Decimal:
-    """The value of a number, which has one spelling only: no trailing zeros, no negative zero."""
+    """Parse a number into its normal form: no trailing zeros, no negative zero."""
     match = _NUMBER.fullmatch(text)
     if not match:
         raise invalid(f"The parameter cannot be converted to a numeric value: {text}")
@@ -60,12 +60,12 @@ def number(text: str) -> Decimal:
 
 
 def number_text(text: str) -> str:
-    """A number as the service gives it back: no exponent, no needless zero, no plus."""
+    """Format a number as the service does: no exponent, no plus, no superfluous zeros."""
     return format(number(text), "f")
 
 
 def stored(value: Value, depth: int = 0) -> Value:
-    """The value as the service keeps it."""
+    """Normalise a value as the service stores it."""
     if len(value) != 1:
         raise invalid(
             "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
@@ -104,7 +104,7 @@ def stored(value: Value, depth: int = 0) -> Value:
 
 
 def stored_item(item: Item, depth: int = 0) -> Item:
-    """The item, or the map, as the service keeps it."""
+    """Normalise an item or a map as the service stores it."""
     for name in item:
         if not 0 < _text_size(name) <= MAX_NAME_BYTES:
             raise invalid(
@@ -114,7 +114,7 @@ def stored_item(item: Item, depth: int = 0) -> Item:
 
 
 def size(value: Value) -> int:
-    """Bytes that a stored value counts, without its name."""
+    """Measure a stored value in bytes, without its name."""
     ((kind, content),) = value.items()
     match kind:
         case "S":
@@ -134,7 +134,7 @@ def size(value: Value) -> int:
 
 
 def item_size(item: Item) -> int:
-    """Bytes that a stored item counts: names and values."""
+    """Measure a stored item in bytes: names and values."""
     return sum(_text_size(name) + size(value) for name, value in item.items())
 
 

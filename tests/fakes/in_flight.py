@@ -1,4 +1,4 @@
-"""Notices two writes of one key that are under way at once."""
+"""Detector of concurrent writes of one key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Overlap:
-    """A key that call ``second`` began to write while call ``first`` had not ended."""
+    """A key that call ``second`` began to write before call ``first`` had ended."""
 
     key: Hashable
     first: int
@@ -18,7 +18,7 @@ class Overlap:
 
 
 class InFlight:
-    """Which keys are being written, and by which call. Thread-safe."""
+    """Keys that are being written, with their calls. Thread-safe."""
 
     def __init__(self) -> None:
         self.overlaps: list[Overlap] = []
@@ -29,7 +29,7 @@ class InFlight:
 
     @contextmanager
     def writing(self, call: int, keys: Iterable[Hashable]) -> Iterator[None]:
-        """Count ``keys`` as being written by ``call`` while the block runs."""
+        """Register ``keys`` as being written by ``call`` while the block runs."""
         held = list(keys)
         with self._lock:
             self._open += 1

@@ -1,4 +1,4 @@
-"""An in-memory S3, shaped like botocore's client."""
+"""An in-memory S3 with the interface of botocore's client."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class FakeS3(FakeClient):
         return self._call("list_objects_v2", params, self._list_objects_v2)
 
     def open_bodies(self) -> list[RawBody]:
-        """Bodies that were neither closed nor read to their end: connections a client leaked."""
+        """Bodies neither closed nor read to their end, each a leaked connection."""
         return [body for body in self.bodies if body.is_open()]
 
     def _call(

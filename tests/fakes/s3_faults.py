@@ -1,4 +1,4 @@
-"""What can go wrong in a call of FakeS3."""
+"""Faults of calls of FakeS3."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class Fault:
 
 
 def slow_down() -> Fault:
-    """S3's throttling answer."""
+    """Fault: S3's throttling error."""
     return Fault(raises=ServiceError("SlowDown", 503, "Please reduce your request rate."))
 
 
 def internal_error() -> Fault:
-    """S3's answer when it fails itself."""
+    """Fault: S3's internal error."""
     message = "We encountered an internal error. Please try again."
     return Fault(raises=ServiceError("InternalError", 500, message))
 
 
 def resets_after(count: int) -> Fault:
-    """A connection reset after ``count`` bytes: the body raises ResponseStreamingError."""
+    """Fault: a reset after ``count`` bytes; the body raises ResponseStreamingError."""
     reset = ConnectionResetError(104, "Connection reset by peer")
     return Fault(cut_after=count, cut_with=ProtocolError(f"Connection broken: {reset!r}", reset))
 
@@ -59,12 +59,12 @@ def ends_after(count: int) -> Fault:
 
 
 def ends_silently_after(count: int) -> Fault:
-    """The same seen by nobody: the body ends, and only who counts bytes knows."""
+    """Fault: the body ends after ``count`` bytes without an error."""
     return Fault(cut_after=count, silent=True)
 
 
 def stalls_after(count: int) -> Fault:
-    """A body from which nothing comes any more: ReadTimeoutError."""
+    """Fault: the body stalls after ``count`` bytes; raises ReadTimeoutError."""
     stalled = ReadTimeoutError(None, URL, "Read timed out.")  # type: ignore[arg-type]
     return Fault(cut_after=count, cut_with=stalled)
 
@@ -105,5 +105,5 @@ class RawBody(io.BytesIO):
         return len(data)
 
     def is_open(self) -> bool:
-        """Whether it still holds a connection: neither closed nor read to its end."""
+        """True while it holds a connection: neither closed nor read to its end."""
         return not self.closed and self.tell() < len(self.getbuffer())

@@ -1,4 +1,4 @@
-"""What FakeS3 keeps: buckets, keys and their versions."""
+"""Content of FakeS3: buckets, keys and their versions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Version:
 
 @dataclass
 class Bucket:
-    """Keys and their versions, oldest first. ``versioning`` is None, Enabled or Suspended."""
+    """A bucket's keys and versions, oldest first. ``versioning``: Enabled, Suspended or None."""
 
     versioning: str | None = None
     keys: dict[str, list[Version]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Bucket:
         return versions[-1] if versions and not versions[-1].is_delete_marker else None
 
     def add(self, key: str, data: bytes | None, headers: dict[str, Any], number: int) -> Version:
-        """Append a version, a delete marker where ``data`` is None; ``number`` is never reused."""
+        """Append a version, or a delete marker without ``data``; ``number`` is never reused."""
         if len(key.encode()) > MAX_KEY_BYTES:
             raise refused("KeyTooLongError", 400, "Your key is too long")
         # A version id is opaque and may hold . and _; without versioning every version is "null".
@@ -78,7 +78,7 @@ class Bucket:
         return any(version.is_delete_marker for version in gone)
 
     def find(self, key: str, version_id: str | None) -> Version:
-        """The version to read. Raises Refused where there is none."""
+        """Find the version to read. Raises Refused if it does not exist."""
         if version_id is None:
             current = self.current(key)
             if current is None:
@@ -144,12 +144,12 @@ def span(header: str | None, size: int) -> tuple[int, int] | None:
 
 
 def token_for(key: str) -> str:
-    """The continuation token of a page that ended with ``key``."""
+    """Make the continuation token of a page that ended with ``key``."""
     return base64.b64encode(key.encode()).decode()
 
 
 def key_of(token: str) -> str:
-    """The key in a continuation token. Raises Refused (InvalidArgument) for a made-up one."""
+    """Read the key in a continuation token. Raises Refused (InvalidArgument) for another one."""
     try:
         return base64.b64decode(token, validate=True).decode()
     except ValueError as error:

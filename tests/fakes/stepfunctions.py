@@ -1,4 +1,4 @@
-"""Step Functions in memory: executions that a test ends as it likes."""
+"""Step Functions in memory, with executions that tests end."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class FakeStepFunctions:
     machine: str = MACHINE
     started: dict[str, dict[str, Any]] = field(default_factory=dict)
     failures: list[Exception] = field(default_factory=list)
-    """Raised one a call, before the call does anything."""
+    """Errors to raise, one for each call, before it takes effect."""
     is_known: Callable[[], bool] = lambda: True
-    """Whether DescribeExecution, which is eventually consistent, knows what was started."""
+    """False while the eventually consistent DescribeExecution does not know new executions."""
     meta: Any = field(default_factory=lambda: SimpleNamespace(region_name="us-east-1"))
 
     def start_execution(self, *, stateMachineArn: str, name: str, input: str) -> Any:  # noqa: N803 - botocore's own names

@@ -1,4 +1,4 @@
-"""What FakeDynamoDB does beyond the contract: AWS's own rules, faults, overlapping writes."""
+"""FakeDynamoDB beyond the contract: AWS's rules, faults, overlapping writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What FakeS3 does beyond the contract: AWS's own rules, and faults."""
+"""FakeS3 beyond the contract: AWS's rules and faults."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A DynamoDB that fails over real sockets."""
+"""Servers that fail over real sockets, and clients tested against them."""

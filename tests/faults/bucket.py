@@ -1,4 +1,4 @@
-"""A bucket over real sockets that fails as it is told, on 127.0.0.1."""
+"""S3 bucket over real sockets on 127.0.0.1, with scripted faults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.source.listing_helpers import page_of
 
 BUCKET = "bucket"
 SECONDS = 30.0
-"""After which a test has hung."""
+"""Time after which a test counts as hung."""
 
 
 def etag_of(data: bytes) -> str:
@@ -44,7 +44,7 @@ class BucketServer:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
 
     def reset(self, objects: Mapping[str, bytes]) -> None:
-        """Be as new, with these objects."""
+        """Restore the initial state, with these objects."""
         self.objects = dict(objects)
         self.faults: deque[str | None] = deque()
         self.decide: Callable[[str], str | None] = lambda _: None
@@ -60,7 +60,7 @@ class BucketServer:
         return f"http://127.0.0.1:{self.port}"
 
     def pinned(self) -> list[dict[str, Any]]:
-        """All objects, as they are now."""
+        """Pin all objects in their present version."""
         return [
             {"bucket": BUCKET, "key": key, "etag": etag_of(data), "size": len(data)}
             for key, data in self.objects.items()
@@ -244,7 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def _error(code: str, said: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The faults of the server, by name."""
+"""Faults of the fault server, by name."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.fakes.dynamodb_faults import (
 
 
 class NotWritten(Exception):
-    """Raised in the fake, so that a call is counted and in flight, but writes nothing."""
+    """Failure raised in the fake: the call is recorded, but writes nothing."""
 
 
 @dataclass(frozen=True)
 class Named:
-    """A fault of the server: what it is, and what it makes of the call (``params``)."""
+    """A fault of the server: its description, and its effect on a call."""
 
     says: str
     call: Callable[[dict[str, Any]], Fault]
@@ -155,7 +155,7 @@ class Chance:
 
 
 def checked(names: Iterable[str]) -> list[str]:
-    """The names as a list. Raises ValueError for one that is no fault, and for none."""
+    """Check fault names. Raises ValueError for an unknown name, and for an empty list."""
     listed = list(names)
     unknown = [name for name in listed if name not in FAULTS]
     if unknown or not listed:

@@ -1,4 +1,4 @@
-"""A certificate for 127.0.0.1, of an authority that nobody else trusts."""
+"""Self-signed certificates for 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 @dataclass(frozen=True)
 class Certificate:
-    """Files of one certificate, which is its own authority."""
+    """Files of a self-signed certificate."""
 
     chain: Path
     key: Path
@@ -33,7 +33,7 @@ class Certificate:
 
 
 def make(folder: Path, *hosts: str, days: int = 1) -> Certificate:
-    """A new one for these names and addresses; of no use any more where `days` is negative."""
+    """Make a certificate for names and addresses; with negative `days`, an expired one."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ddbload's tests")])

@@ -1,4 +1,4 @@
-"""A fault server with an empty table, and two ways to ask it."""
+"""Fixtures: a fault server with an empty table, and two clients of it."""
 
 from __future__ import annotations
 

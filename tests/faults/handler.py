@@ -1,4 +1,4 @@
-"""The socket side of the fault server: how an answer is sent, or is not."""
+"""Socket side of the fault server: sends responses, or breaks connections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HTML = b"<html><head><title>502 Bad Gateway</title></head><body>Bad Gateway</bod
 
 @dataclass(frozen=True)
 class Request:
-    """A request that came in: on which connection, and what went wrong with it."""
+    """A received request, its connection and its fault."""
 
     operation: str
     connection: int
@@ -35,7 +35,7 @@ class Request:
 
 
 class Server(ThreadingHTTPServer):
-    """Accepts connections on a free port of 127.0.0.1; each has a thread of its own."""
+    """HTTP server on a free port of 127.0.0.1, with a thread for each connection."""
 
     # Threads are joined when the server closes: no test leaves one behind.
     daemon_threads = False
@@ -77,12 +77,12 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     def number_of(self, request: Any) -> int:
-        """Which connection this is, counting from 1."""
+        """Count the connections; returns the number of this one, from 1."""
         with self._lock:
             return self._open[request]
 
     def cut_connections(self) -> None:
-        """End every connection, so that the threads that wait on them end."""
+        """Close all connections, so that their threads end."""
         with self._lock:
             for connection in self._open:
                 try:
@@ -92,7 +92,7 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection, kept alive between requests."""
+    """Handler of one connection, which is kept open between requests."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -131,7 +131,7 @@ class Handler(BaseHTTPRequestHandler):
             self._send_with(fault, response or Response(200, b""))
 
     def _doubt(self) -> Response | None:
-        """The refusal of a request that is signed by the wrong key, or at the wrong time."""
+        """Return the refusal of a request with a wrong key or time, else None."""
         keys, now = self.owner.keys, time.time() + self.owner.ahead
         if keys is not None:
             signed_by = self.headers["Authorization"].partition("Credential=")[2].partition("/")[0]
@@ -238,4 +238,4 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: ``requests`` has it all."""
+        """Log nothing, because ``requests`` has every request."""

@@ -1,4 +1,4 @@
-"""A loop whose connections are watched: none is left open."""
+"""HTTP loops under test, whose sockets must all be closed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.signing.sigv4 import Credentials, RequestSigner
 
 PATIENCE = 30.0
-"""Seconds after which a test has hung."""
+"""Seconds after which a test counts as hung."""
 
 
 class Clock:
-    """Real time, and more of it when a test says so."""
+    """Clock of real time that tests can advance."""
 
     def __init__(self) -> None:
         self.ahead = 0.0
@@ -33,7 +33,7 @@ class Clock:
 def looping(
     port: int, connections: int = 4, tls: Any = None, host: str = "127.0.0.1", **more: Any
 ) -> Iterator[HttpLoop]:
-    """A loop; all its sockets are closed with it."""
+    """Make a loop, and check that it closes all its sockets."""
     made: list[Connection] = []
 
     class Watched(Connection):
@@ -65,7 +65,7 @@ def request(body: bytes = b"{}", host: str = "127.0.0.1") -> bytes:
 
 
 def outcomes(loop: HttpLoop, count: int) -> dict[Any, Response | RequestLost]:
-    """So many outcomes, and no more: one a token."""
+    """Wait for `count` outcomes, by token, and check that no more come."""
     found: dict[Any, Response | RequestLost] = {}
     give_up = time.monotonic() + PATIENCE
     while len(found) < count:
@@ -78,12 +78,12 @@ def outcomes(loop: HttpLoop, count: int) -> dict[Any, Response | RequestLost]:
 
 
 def outcome(loop: HttpLoop, body: bytes = b"{}") -> Response | RequestLost:
-    """What comes of one request."""
+    """Send one request and return its outcome."""
     loop.send("only", request(body))
     return outcomes(loop, 1)["only"]
 
 
 def said(loop: HttpLoop, body: bytes = b"{}") -> int | str:
-    """The status of the answer to one request, or why there is none."""
+    """Send one request; returns the response's status, or the reason of its loss."""
     found = outcome(loop, body)
     return found.reason if isinstance(found, RequestLost) else found.status

@@ -1,4 +1,4 @@
-"""A server whose every connection does what a script says, on 127.0.0.1."""
+"""Server on 127.0.0.1 whose connections follow scripts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Scripted:
             accepted.close()
 
     def read(self, connection: socket.socket, pause: float = 0.0) -> bytes:
-        """One whole request, `pause` seconds a piece. Raises ConnectionError when there is none."""
+        """Read one request in pieces, `pause` seconds apart. Raises ConnectionError at the end."""
         data = b""
         while b"\r\n\r\n" not in data:
             data += self._some(connection)
@@ -97,7 +97,7 @@ class Scripted:
 
 
 def answers(times: int = 1_000_000, answer: bytes = OK) -> Script:
-    """Answers so many requests, and closes."""
+    """Script that answers `count` requests, then closes."""
 
     def run(server: Scripted, connection: Any) -> None:
         for _ in range(times):
@@ -108,7 +108,7 @@ def answers(times: int = 1_000_000, answer: bytes = OK) -> Script:
 
 
 def silent(server: Scripted, _connection: Any) -> None:
-    """Says nothing, until the end."""
+    """Script that sends nothing."""
     server.ended.wait()
 
 
@@ -118,5 +118,5 @@ def reads_and_is_silent(server: Scripted, connection: Any) -> None:
 
 
 def reset(connection: socket.socket) -> None:
-    """Have the connection end with a reset when it is closed."""
+    """Make closing the connection send a reset (RST)."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -89,7 +89,7 @@ class FaultServer:
         rate: float,
         operations: Iterable[str] = ("BatchWriteItem",),
     ) -> None:
-        """Let calls of ``operations`` fail by a Chance, where the script says nothing."""
+        """Let calls fail at random, unless the script has a fault for them."""
         chance, told = Chance(seed, names, rate), frozenset(operations)
         self.faults.decide = lambda op, params: chance(op, params) if op in told else None
 
@@ -105,7 +105,7 @@ class FaultServer:
         self._thread.join()
 
     def call(self, operation: str, body: bytes, fault: str | None) -> Response | None:
-        """The answer to one request; None where the fault left it unwritten."""
+        """Answer one request; None if the fault breaks the connection instead."""
         method = OPERATIONS.get(operation)
         if method is None:
             return wire.failure("UnknownOperationException", 400, "")
@@ -139,7 +139,7 @@ class FaultServer:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a server until standard input ends or SIGTERM comes."""
+    """Run a server until standard input ends or SIGTERM arrives."""
     listed = "\n".join(f"  {name:40}{fault.says}" for name, fault in FAULTS.items())
     parser = argparse.ArgumentParser(
         prog="python -m tests.faults.server",

@@ -1,4 +1,4 @@
-"""Each fault is what it says, seen with http.client and with botocore without retries."""
+"""Each fault has its documented effect on http.client and on botocore."""
 
 from __future__ import annotations
 

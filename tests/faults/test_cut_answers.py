@@ -1,4 +1,4 @@
-"""Answers to botocore's requests that end with their connection: botocore takes them for whole."""
+"""Responses without a length, which botocore alone would accept even when cut short."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
 
 @pytest.fixture
 def wire(tmp_path, monkeypatch) -> Any:
-    """The server's TLS context; botocore's clients trust it."""
+    """Make the server's TLS context, and let botocore's clients trust it."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "made-up")
     monkeypatch.delenv("AWS_PROFILE", raising=False)
@@ -33,7 +33,7 @@ def clients(server: Scripted) -> Clients:
 
 
 def says(answer: bytes, *, announced: bool) -> Any:
-    """Says this and ends the connection."""
+    """Script that sends these bytes and closes."""
 
     def script(server: Scripted, connection: Any) -> None:
         while b"\r\n\r\n" not in connection.recv(1 << 16):
@@ -65,7 +65,7 @@ def test_object_without_length_is_refused(wire, announced):
 
 @pytest.mark.parametrize("announced", [True, False])
 def test_batch_response_without_body_is_refused(wire, announced):
-    """Nothing is what botocore reads as an answer without unprocessed items."""
+    """botocore reads an empty body as a response without unprocessed items."""
     items = {"table": [{"PutRequest": {"Item": {"id": {"S": "a"}}}}]}
     with Scripted(says(HEAD + b"\r\n", announced=announced), tls=wire) as server:
         client = clients(server).dynamodb

@@ -1,4 +1,4 @@
-"""ddbload's own drivers, over real sockets, against a DynamoDB that fails as it is told."""
+"""Drivers over real sockets, against a DynamoDB with scripted faults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _table_numbers = itertools.count()
 
 
 class Clock:
-    """Time that passes while somebody sleeps or looks at it, and not really."""
+    """Fake clock that advances with each sleep and each reading."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -47,14 +47,14 @@ class Clock:
 
 @dataclass
 class Loaded:
-    """What a load came to."""
+    """Result of a load."""
 
     scheduler: Scheduler
     rows: Sequence[int]
-    """The keys of the rows, in order."""
+    """Keys of the rows, in order."""
     name: str
     table: dict[int, int]
-    """The row that each key holds."""
+    """Row number stored under each key."""
     faults: list[str | None]
 
     @property
@@ -88,7 +88,7 @@ def made(server: FaultServer) -> Clients:
 
 @pytest.fixture
 def load(server, made_clients) -> Iterator[Callable[..., Loaded]]:
-    """Loads rows with these keys into a new table, and looks at what came of it."""
+    """Load rows with these keys into a new table."""
 
     def run(engine: str, rows: Iterable[int], given: Clients | None = None, **more: Any) -> Loaded:
         return _load(server, given or made_clients, engine, list(rows), **more)
@@ -152,7 +152,7 @@ def stored(server: FaultServer, table: str) -> dict[int, int]:
 
 
 def assert_complete(loaded: Loaded) -> None:
-    """Every key holds its last row, nothing else is there, and every row is accounted for."""
+    """Check that each key has its last row, and that each row is counted."""
     assert loaded.table == {key: row for row, key in enumerate(loaded.rows)}
     counts = loaded.counts
     assert counts.conserved

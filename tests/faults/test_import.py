@@ -1,4 +1,4 @@
-"""Whole imports through every fault, by every engine, plain and over TLS: table and report."""
+"""Whole imports with every fault and engine, plain and over TLS."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def settings(monkeypatch, certificate) -> None:
 
 @pytest.fixture
 def imported(server, tmp_path) -> Iterator[Callable[..., Imported]]:
-    """Imports so many rows into a new table, chunk after chunk, and looks at what came of it."""
+    """Import `count` rows into a new table, chunk by chunk."""
 
     def run(engine: str, rows: int, **options: Any) -> Imported:
         return _import(server, tmp_path, engine, rows, options)
@@ -69,7 +69,7 @@ def imported(server, tmp_path) -> Iterator[Callable[..., Imported]]:
 
 @dataclass
 class Imported:
-    """What an import came to."""
+    """Result of an import."""
 
     rows: int
     report: Report
@@ -143,7 +143,7 @@ def test_import_succeeds_with_late_responses(server, imported, engine, monkeypat
 
 
 def test_import_succeeds_with_renewed_credentials(server, imported, monkeypatch, tmp_path):
-    """Nobody is refused: they are renewed before they end, and those of old go on for a while."""
+    """Credentials are renewed before they expire, and the earlier ones stay valid for a while."""
     program = tmp_path / "renew.py"
     program.write_text(RENEWING.format(count=str(tmp_path / "count")))
     config = tmp_path / "config"
@@ -172,7 +172,7 @@ print(json.dumps({{"Version": 1, "AccessKeyId": f"key{{number}}", "SecretAccessK
 
 
 class Signatures:
-    """Lets every key sign, and remembers them."""
+    """Set of access keys that accepts and records any key."""
 
     def __init__(self) -> None:
         self.keys: set[object] = set()
@@ -183,7 +183,7 @@ class Signatures:
 
 
 def test_import_reports_expired_credentials(server, imported, monkeypatch, tmp_path):
-    """Somebody logs in anew: the shared file has others from then on."""
+    """Write new credentials into the shared file, as after a login."""
     for name in CREDENTIALS:
         monkeypatch.delenv(name)
     shared = tmp_path / "credentials"

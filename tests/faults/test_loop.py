@@ -1,4 +1,4 @@
-"""Each request has one outcome, whatever the network does, and no socket is left open."""
+"""Each request has one outcome with any network fault, and all sockets are closed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def certificate(tmp_path_factory) -> Certificate:
 
 @pytest.fixture(params=["plain", "TLS"])
 def wire(request, certificate) -> tuple[Any, Any]:
-    """TLS contexts of the server and of the client, or none."""
+    """TLS contexts of server and client; None for plain connections."""
     return (
         (None, None) if request.param == "plain" else (certificate.server(), certificate.client())
     )
@@ -53,7 +53,7 @@ def body_of(*keys: str) -> bytes:
 # Every fault of the catalogue
 
 NO_ANSWER = {"reset_before", "reset_landed", "closed", "closed_landed", "stall", "stall_landed"}
-"""The connection ends before a byte of an answer."""
+"""Script that closes before the first byte of a response."""
 HALF_AN_ANSWER = {"reset_mid_response", "truncated"}
 NOT_WRITTEN = {"reset_before", "closed", "stall"}
 
@@ -181,7 +181,7 @@ def test_unexpected_data_end_a_connection(wire):
 
 
 def until_readable(loop: HttpLoop) -> None:
-    """Until something is there for the one idle connection."""
+    """Wait until the idle connection has received data."""
     ((_, connection),) = loop._idle
     poll = select.poll()
     poll.register(connection.fd, select.POLLIN)
@@ -189,7 +189,7 @@ def until_readable(loop: HttpLoop) -> None:
 
 
 def test_repeated_response_is_not_taken_for_the_next(wire):
-    """What is there already cannot be an answer to what is sent only now."""
+    """Data received before a request is sent cannot be its response."""
     go_on = threading.Event()
 
     def script(server: Scripted, connection: Any) -> None:
@@ -210,7 +210,7 @@ def test_repeated_response_is_not_taken_for_the_next(wire):
 
 
 def numbered(*names: str) -> Any:
-    """Answers each request by its name, in the place of AWS's own."""
+    """Script that answers with the given request ids."""
 
     def run(server: Scripted, connection: Any) -> None:
         for name in names:
@@ -231,7 +231,7 @@ def test_late_repeated_response_is_not_taken_for_the_next(wire):
 
 
 def test_server_without_request_ids_is_believed(wire):
-    """As there is only one name, it says nothing."""
+    """The same request id on all responses identifies none of them."""
     server = Scripted(numbered("0", "0", "0", "0"), tls=wire[0])
     with server, looping(server.port, tls=wire[1]) as loop:
         assert [said(loop) for _ in range(4)] == [200] * 4
@@ -405,7 +405,7 @@ def at_ports(*ports: int) -> Any:
 
 @pytest.fixture
 def mute_port() -> Iterator[int]:
-    """A port that answers no attempt to connect, not even by a refusal: its queue is full."""
+    """Port with a full queue, which does not answer attempts to connect."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.socket())
         listener.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""Clients are made one way; what botocore cannot use is named."""
+"""Clients have the same configuration, and invalid AWS settings are reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def settings(monkeypatch) -> None:
 
 @pytest.fixture
 def config_file(monkeypatch, tmp_path):
-    """Writes the shared configuration."""
+    """Write the shared configuration file."""
 
     def write(text: str) -> None:
         path = tmp_path / "config"

@@ -1,4 +1,4 @@
-"""What a connection makes of each thing that a socket may say. None is opened here."""
+"""A connection handles each result of a socket call. No socket is opened here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RESET = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
 
 
 class Socket:
-    """Says what it is told to: bytes received, counts of bytes sent, exceptions."""
+    """Fake socket with scripted results: received bytes, counts of sent bytes, exceptions."""
 
     def __init__(self, *_: Any) -> None:
         self.receives: deque[Any] = deque()
@@ -134,7 +134,7 @@ def test_tls_receive_waits_for_writable_socket(sock, connection):
 
 
 def test_large_request_is_sent_in_pieces(sock, connection):
-    """TLS must be given again exactly what it could not take."""
+    """TLS needs the same bytes again after a send that took none."""
     big = bytes(200_000)
     sock.sends.extend([module._PIECE_BYTES, WANT_WRITE])
     connection.send(big)

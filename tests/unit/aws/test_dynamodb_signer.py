@@ -1,4 +1,4 @@
-"""Requests go where botocore sends them, signed by what it finds and by the clock of AWS."""
+"""Requests use botocore's endpoint and credentials, and AWS's clock."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Clock:
 
 
 class World:
-    """An identity, the time, and the credentials that are to be found."""
+    """A signer with a fake clock and fake credentials."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock, self.monotonic = Clock(1_795_300_000.0), Clock(0.0)
@@ -76,7 +76,7 @@ class World:
         return ReadOnlyCredentials(name, "secret", token)
 
     def signed(self) -> tuple[str, str]:
-        """Which key signs, for which time."""
+        """Sign a request; returns access key and time of the signature."""
         headers = parse_request_head(
             self.identity.request("BatchWriteItem", b"{}").removesuffix(b"{}")
         )

@@ -1,4 +1,4 @@
-"""What each failure of a call means."""
+"""Each failure of an AWS call has a kind."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ CODES = {
 
 
 def told(code: str, status: int) -> tuple[str, str]:
-    """The code and the words of a failure: those of AWS only where it is AWS's."""
+    """Expect AWS's code and text only from AWS; otherwise the status."""
     return (code, "words") if code[:1].isalpha() else (str(status), f"HTTP status {status}")
 
 
@@ -283,12 +283,12 @@ def test_lost_response_is_unsure(error):
 
 @pytest.mark.parametrize("error", [ssl.SSLError(1, "bad record"), HTTPError("no pool")])
 def test_error_in_the_middle_of_a_body_is_unsure(error):
-    """botocore names what its own requests fail of, and not what reading on fails of."""
+    """botocore wraps errors of requests, but not all errors while reading a body."""
     assert classified(error).kind is FailureKind.UNSURE
 
 
 def test_older_botocore_lacks_some_session_errors():
-    """Lambda's runtime brings its own. What a name is asked for that is not there must not fail."""
+    """Lambda's runtime has an older botocore, which lacks some exception classes."""
     script = """
 from botocore import exceptions
 for name in ("LoginError", "NoAuthTokenError"):

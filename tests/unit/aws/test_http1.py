@@ -1,4 +1,4 @@
-"""A response is the same, however its bytes are cut; what is not whole is none."""
+"""A response parses the same from any pieces, and incomplete ones are refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 
 def read(*pieces: bytes) -> Response | None:
-    """The response that these pieces are; BadResponse where more comes than that."""
+    """Parse pieces into one response; raises BadResponse for further bytes."""
     reader = ResponseReader()
     for place, piece in enumerate(pieces):
         response = reader.feed(piece)
@@ -28,7 +28,7 @@ def read(*pieces: bytes) -> Response | None:
 
 
 def whole(data: bytes) -> Response:
-    """The response, the same in one piece and in pieces of a byte."""
+    """Parse a response, with the same result as a whole and byte by byte."""
     responses = [
         read(*pieces) for pieces in ([data], [data[at : at + 1] for at in range(len(data))])
     ]
@@ -38,7 +38,7 @@ def whole(data: bytes) -> Response:
 
 
 def cut(*pieces: bytes) -> None:
-    """Have the connection end behind these pieces."""
+    """Feed pieces, then the end of the connection."""
     reader = ResponseReader()
     for piece in pieces:
         assert reader.feed(piece) is None
@@ -46,7 +46,7 @@ def cut(*pieces: bytes) -> None:
 
 
 def bad(data: bytes) -> None:
-    """No response, in one piece and in pieces of a byte."""
+    """Expect BadResponse, as a whole and byte by byte."""
     for pieces in ([data], [data[at : at + 1] for at in range(len(data))]):
         with pytest.raises(BadResponse) as raised:
             cut(*pieces)
@@ -129,7 +129,7 @@ def test_reader_refuses_an_early_end():
 @pytest.mark.parametrize("version", [b"HTTP/1.1 ", b"HTTP/1.0 "])
 @pytest.mark.parametrize("more", [b"", b"Connection: close\r\n", b"Server: x\r\n"])
 def test_reader_refuses_a_response_without_length(version, status, more):
-    """An end of its connection that nobody announced, as in TLS, could pass for its own."""
+    """A connection cut by the network looks like one closed by the server."""
     head = version + status + b"\r\n" + more + b"\r\n"
     for data in (head, head + b"{}"):
         reader = ResponseReader()
@@ -176,7 +176,7 @@ _BODIES = st.binary(max_size=60) | st.sampled_from([b"\r\n", b"\r\n\r\n", b"0\r\
 
 @st.composite
 def responses(draw) -> bytes:
-    """The bytes of a response."""
+    """Write a response."""
     body = draw(_BODIES)
     interim = draw(st.sampled_from([b"", b"HTTP/1.1 100 Continue\r\n\r\n"]))
     status = draw(st.sampled_from([b"200 OK", b"400 Bad Request", b"503 ", b"500"]))

@@ -14,7 +14,7 @@ THROTTLED = client_error("ThrottlingException")
 
 
 class Operation:
-    """Raises what it is given, one after the other, then returns."""
+    """Operation that raises the given errors in turn, then returns."""
 
     def __init__(self, *errors: BaseException) -> None:
         self.calls = 0

@@ -1,4 +1,4 @@
-"""Requests for a bucket go where botocore sends them; errors of S3's are understood."""
+"""Requests for a bucket use botocore's address, and S3's errors are classified."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def settings(monkeypatch) -> None:
 
 @pytest.fixture(scope="module")
 def known() -> dict[str | None, Clients]:
-    """Clients are slow to make."""
+    """Make the clients once, because that is slow."""
     return {}
 
 

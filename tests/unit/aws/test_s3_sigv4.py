@@ -1,4 +1,4 @@
-"""Requests for S3 are signed as botocore signs them."""
+"""Requests to S3 have botocore's signatures."""
 
 from __future__ import annotations
 

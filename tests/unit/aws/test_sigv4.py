@@ -1,4 +1,4 @@
-"""ddbload's own signatures are botocore's."""
+"""Requests to DynamoDB have botocore's signatures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def by_botocore(
     region: str = "us-east-1",
     headers: Any = HEADERS,
 ) -> dict[str, str]:
-    """The headers that botocore would send, by name in lower case."""
+    """Sign a request with botocore; returns its headers by lower-case name."""
     stamp = dt.datetime.fromtimestamp(int(now), dt.UTC).replace(tzinfo=None)
     request = AWSRequest("POST", url, headers=dict(headers), data=body)
     keys = BotocoreCredentials(credentials.access_key, credentials.secret_key, credentials.token)
@@ -111,7 +111,7 @@ def test_signature_equals_botocores_for_any_region(region):
 
 @pytest.mark.parametrize("value", ["a  b", "  a \t b  ", "%", "%s %d %%", "", " ", "é  ü", "a\t"])
 def test_signature_equals_botocores_for_any_header_value(value):
-    """Runs of blanks are one blank in what is signed; they are sent as they are."""
+    """Signed values have single spaces, while sent values are unchanged."""
     headers = {**HEADERS, "x-odd": value}
     assert agree(signer(headers=headers), b"{}", PLAIN, NOW, headers=headers)["x-odd"] == value
 

@@ -1,4 +1,4 @@
-"""A fake `S3RequestLoop` that responses requests for pages of a listing."""
+"""A fake `S3RequestLoop` that answers requests for pages of a listing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MemorySource as rows are read from them: decompressed, as UTF-8, in bounded memory."""
+"""Decoded content: decompressed, in UTF-8, in bounded memory."""
 
 from __future__ import annotations
 

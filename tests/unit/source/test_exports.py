@@ -1,4 +1,4 @@
-"""Table exports, as the developer guide describes them, where they were made and elsewhere."""
+"""Table exports as in the Developer Guide, in their bucket and copied elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages are read as an XML parser reads them, whoever wrote them."""
+"""Pages of any store parse as an XML parser reads them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def answer(*inner: str, truncated: str = "false", head: str = HEAD) -> bytes:
 
 @pytest.fixture
 def quick(monkeypatch) -> None:
-    """No page may need the parser."""
+    """Fail if a page needs the XML parser."""
 
     def refuse(_: bytes) -> None:
         raise AssertionError("the parser was asked")

@@ -75,7 +75,7 @@ def test_file_with_another_mtime_is_changed(path, file):
 
 
 def edit_in_place(path: Path, data: bytes) -> None:
-    """As `touch -r` would have it afterwards: of the same size and time of change."""
+    """Edit a file without a change of its size and mtime."""
     status = path.stat()
     while path.stat().st_ctime_ns == status.st_ctime_ns:
         # The kernel's clock has ticks of some milliseconds.

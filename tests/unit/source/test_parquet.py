@@ -1,4 +1,4 @@
-"""Parquet as lines of DynamoDB JSON, checked by the Python values that went in."""
+"""Parquet rows as lines of DynamoDB JSON, compared with the Python values written."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ KINDS = {
 
 
 def _iso(kind: pa.DataType, value: int) -> dict:
-    """The same by Arrow and the standard library."""
+    """Encode values with Arrow and the standard library."""
     if pa.types.is_dictionary(kind):
         return {"S": value}
     found = pa.scalar(value, kind).as_py()

@@ -1,4 +1,4 @@
-"""S3 objects where S3, or the way to it, misbehaves."""
+"""S3 objects read through failures of S3 and of the network."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ AGAIN = [
 
 
 class Bucket:
-    """One object, and how long its reader slept."""
+    """One object, and the pauses of its reader."""
 
     def __init__(self, data: bytes = DATA, **how: Any) -> None:
         self.s3 = FakeS3(**how)
@@ -250,7 +250,7 @@ def test_part_is_refused_from_a_server_without_ranges(monkeypatch, start, end):
 
 
 class Changed:
-    """A client whose GetObject is another's: `ask` changes the request, `answer` the answer."""
+    """Client that changes the parameters and the responses of GetObject."""
 
     def __init__(
         self,
@@ -383,7 +383,7 @@ def test_unknown_exception_is_not_hidden(bucket):
     ],
 )
 def test_archived_object_is_reported(told, archived):
-    """S3 says only that reading it is forbidden."""
+    """S3 reports an archived object as forbidden."""
 
     class Heads:
         def head_object(self, **_: Any) -> dict[str, Any]:

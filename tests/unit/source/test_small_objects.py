@@ -1,4 +1,4 @@
-"""Many objects through a client, and listings through it, as far as no socket is needed."""
+"""Many objects and listings through a fake client, without sockets."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 class Failing(io.BytesIO):
-    """A stream that breaks after its bytes."""
+    """Stream that raises after its bytes."""
 
     def __init__(self, data: bytes, error: BaseException) -> None:
         super().__init__(data)
