@@ -1,5 +1,5 @@
-"""In-memory S3 and DynamoDB, shaped like botocore's clients.
+"""In-memory S3, DynamoDB and Step Functions with the interfaces of botocore's clients.
 
 tests/contract/ runs the same tests against these and against real servers, so that a fake cannot
-drift from what it stands for.
+drift from the real service.
 """

@@ -30,9 +30,9 @@ FaultT = TypeVar("FaultT")
 
 @dataclass(frozen=True)
 class ServiceError:
-    """An error answer of the service; the client raises it as the class botocore would raise.
+    """An error response of the service, which the client raises as botocore's exception.
 
-    ``status`` is the HTTP status, ``members`` what the error carries beside code and message.
+    ``status`` is the HTTP status, ``members`` are fields besides code and message.
     """
 
     code: str
@@ -76,9 +76,9 @@ def connection_closed() -> ConnectionClosedError:
 
 
 class Script(Generic[FaultT]):
-    """What goes wrong, by operation (``get_object``): one entry a call, None for a call that works.
+    """Faults of the next calls by operation (``get_object``); None for a call that works.
 
-    Where an operation's entries are used up, ``decide(operation, params)`` is asked if it is set.
+    When an operation's faults are used up, ``decide(operation, params)`` chooses, if it is set.
     """
 
     def __init__(self) -> None:
@@ -115,10 +115,10 @@ class Call:
 
 
 class FakeClient:
-    """The part of a botocore client that needs no service.
+    """Base of the fakes: the part of a botocore client that needs no service.
 
-    Raises ParamValidationError where botocore would, before a call is counted; and TypeError for a
-    parameter that the fake does not know, so that no test leans on one that is silently ignored.
+    Raises ParamValidationError as botocore does, before the call is recorded, and TypeError for a
+    parameter that the fake does not implement, so that it is never silently ignored.
     """
 
     service: str

@@ -26,7 +26,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def holds(params: dict[str, Any], item: Item | None) -> bool:
-    """Whether the ConditionExpression of a call's ``params`` holds for the item that is there.
+    """Evaluate the ConditionExpression of a call's ``params`` for the stored item.
 
     Raises Refused (ValidationException) for an expression that does not parse, and for names and
     values that are missing or not used.

@@ -39,12 +39,12 @@ class Write:
 
 
 class FakeDynamoDB(FakeClient):
-    """A DynamoDB without a network, with the service's limits. Thread-safe.
+    """In-memory DynamoDB with the service's limits. Thread-safe.
 
-    Raises what botocore's client raises. ``faults`` is the script of what goes wrong; ``calls`` is
-    what was asked, ``writes`` what took effect, in order; ``overlaps`` are the writes of a key that
-    began before an earlier write of it had ended, ``most_in_flight`` the writing calls at once.
-    Every write takes ``latency`` seconds, slept by ``sleep`` before it takes effect.
+    Raises botocore's exceptions. ``faults`` is the script of faults. ``calls`` records the calls,
+    ``writes`` the writes that took effect, in order, ``overlaps`` the writes of a key that began
+    before an earlier one had ended, and ``most_in_flight`` the largest number of concurrent writing
+    calls. Every write sleeps ``latency`` seconds by ``sleep`` before it takes effect.
     """
 
     service = "dynamodb"

@@ -48,14 +48,14 @@ Choice = Callable[[int, dict[str, Any]], bool]
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong in one call; several things may go wrong at once.
+    """Fault of one call, which may combine several effects.
 
     In this order: ``before`` is called; the call is in flight for ``delay`` seconds; ``raises`` is
-    raised, after the writes took effect where ``landed``; the write requests that ``unprocessed``
-    picks are not written but returned, last first, each number in them spelt by ``spell``;
-    ``rewrite`` makes another answer of the answer. What is picked and spelt is for
-    ``batch_write_item`` alone; ``landed`` and ``rewrite`` are for ``put_item`` as well. A call
-    that the service would refuse is refused whatever the fault.
+    raised, after the writes took effect if ``landed``; write requests chosen by ``unprocessed`` are
+    returned instead of written, in reverse order, with numbers spelt by ``spell``; ``rewrite``
+    replaces the response. ``unprocessed`` and ``spell`` apply to ``batch_write_item`` only,
+    ``landed`` and ``rewrite`` to ``put_item``, too. A call that the service would refuse is refused
+    despite the fault.
     """
 
     before: Callable[[], object] | None = None

@@ -89,7 +89,7 @@ class Table:
         return (spread, *(_ordered(kind, value) for kind, value in key[1:]))
 
     def cost(self, old: Item | None, new: Item | None) -> dict[str | None, float]:
-        """Write units of a write: the table's under None, and those of every index it changes.
+        """Compute the write units: the table's under None, and those of each changed index.
 
         An overwrite counts the larger of the two items; an index entry that moves counts twice.
         """

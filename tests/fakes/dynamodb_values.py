@@ -2,7 +2,7 @@
 
 The rules are those of the Developer Guide, "Supported data types and naming rules" and "DynamoDB
 item sizes and formats". An attribute value is botocore's: ``{"N": "1"}``, with binary as bytes.
-Everything here raises Refused (ValidationException) for a value that the service refuses.
+All functions raise Refused (ValidationException) for a value that the service refuses.
 """
 
 from __future__ import annotations

@@ -24,11 +24,11 @@ Answer = dict[str, Any]
 
 
 class FakeS3(FakeClient):
-    """An S3 without a network. Thread-safe. Raises what botocore's client raises.
+    """In-memory S3. Thread-safe. Raises botocore's exceptions.
 
-    ``faults`` is the script of what goes wrong, ``calls`` what was asked, ``bodies`` every body
-    handed out. ``max_read`` bounds what one ``read(n)`` of a body returns, to find readers that
-    take a short read for the end.
+    ``faults`` is the script of faults, ``calls`` records the calls, ``bodies`` all returned bodies.
+    ``max_read`` limits one ``read(n)`` of a body, to find readers that take a short read for the
+    end.
     """
 
     service = "s3"

@@ -14,13 +14,13 @@ from tests.fakes.client import URL, ServiceError
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong in one call; several things may go wrong at once.
+    """Fault of one call, which may combine several effects.
 
-    ``before`` runs first and may change the bucket (an object overwritten between two calls).
-    ``raises`` is raised in place of an answer, after the call took effect where ``landed``. The
-    rest is for ``get_object``: ``ignore_range`` answers 200 with the whole object; the body stops
-    after ``cut_after`` bytes, and then raises ``cut_with`` (a urllib3 error becomes botocore's, as
-    with a real body), or ends; ``silent`` takes from botocore the length by which it would notice.
+    ``before`` runs first and may change the bucket, for example overwrite the object. ``raises`` is
+    raised instead of a response, after the call took effect if ``landed``. The rest is for
+    ``get_object``: ``ignore_range`` returns the whole object with status 200; the body stops after
+    ``cut_after`` bytes and raises ``cut_with`` (a urllib3 error becomes botocore's, as with a real
+    body), or ends; ``silent`` hides the length by which botocore would notice.
     """
 
     before: Callable[[], object] | None = None
@@ -50,10 +50,10 @@ def resets_after(count: int) -> Fault:
 
 
 def ends_after(count: int) -> Fault:
-    """A connection closed after ``count`` bytes.
+    """Fault: the connection is closed after ``count`` bytes.
 
-    A body read in pieces raises IncompleteReadError at its end, and one read whole
-    ResponseStreamingError: there http.client notices before botocore does.
+    A body read in pieces raises IncompleteReadError at its end. One read as a whole raises
+    ResponseStreamingError, because http.client notices first.
     """
     return Fault(cut_after=count)
 
@@ -70,10 +70,10 @@ def stalls_after(count: int) -> Fault:
 
 
 class RawBody(io.BytesIO):
-    """The stream below a StreamingBody.
+    """Stream under a StreamingBody.
 
-    At most ``most`` bytes come a read; at the end ``then`` is raised; ``missing`` bytes of what was
-    promised never come.
+    A read returns at most ``most`` bytes; ``then`` is raised at the end; ``missing`` bytes of the
+    announced length are never returned.
     """
 
     def __init__(

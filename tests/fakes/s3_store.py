@@ -95,9 +95,9 @@ class Bucket:
     def page(
         self, prefix: str, after: str, most: int, delimiter: str = ""
     ) -> tuple[list[dict[str, Any]], str | None]:
-        """Up to ``most`` entries after the key ``after``; where to go on, if there are more.
+        """List up to ``most`` entries after the key ``after``; also the key to continue after.
 
-        What has ``delimiter`` behind the prefix is one entry with the others of its kind.
+        Keys with the same text up to ``delimiter`` behind the prefix are one entry.
         """
         # S3 orders keys by their UTF-8 bytes.
         entries: list[dict[str, Any]] = []
@@ -119,10 +119,10 @@ class Bucket:
 
 
 def span(header: str | None, size: int) -> tuple[int, int] | None:
-    """Start and end of a Range header in an object of ``size`` bytes.
+    """Parse a Range header for an object of ``size`` bytes into start and end.
 
-    None where S3 ignores the header and sends everything (RFC 9110, 14.2). Raises Refused
-    (InvalidRange) where no byte of the object is meant.
+    None if S3 ignores the header and sends everything (RFC 9110, 14.2). Raises Refused
+    (InvalidRange) if the object has no byte in the range.
     """
     match = re.fullmatch(r"bytes=(\d*)-(\d*)", header or "")
     if not match or match.groups() == ("", ""):

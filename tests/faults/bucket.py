@@ -27,11 +27,11 @@ def etag_of(data: bytes) -> str:
 
 
 class BucketServer:
-    """Serves `objects` while its block runs.
+    """Bucket with `objects`, served while its block runs.
 
-    `faults`: what goes wrong with the next requests, one each, None for one that works; or, as
-    `decide`, with any. `ahead`: by so many seconds its clock is. `targets` are what was asked for.
-    `page` keys are listed at once.
+    `faults` has the faults of the next requests, None for one that works; `decide` chooses a fault
+    for any other. The clock is `ahead` by some seconds. `targets` records the requests. A page of a
+    listing has `page` keys.
     """
 
     def __init__(self, objects: Mapping[str, bytes]) -> None:

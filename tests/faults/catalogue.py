@@ -137,9 +137,9 @@ FAULTS = SURVIVABLE | FATAL | LIES
 
 
 class Chance:
-    """A fault of ``names``, drawn evenly, with probability ``rate`` a call; thread-safe.
+    """Random choice of a fault of ``names`` with probability ``rate`` a call; thread-safe.
 
-    The same ``seed`` draws the same faults in the same order of calls.
+    The same ``seed`` gives the same faults for the same order of calls.
     """
 
     def __init__(self, seed: int, names: Iterable[str], rate: float) -> None:

@@ -16,9 +16,10 @@ Script = Callable[["Scripted", Any], None]
 
 
 class Scripted:
-    """Its first connection runs the first script, and so on; the last one runs for all others.
+    """Server that runs the first script for its first connection, and so on.
 
-    A script gets the server and the connection, which is closed behind it.
+    The last script serves all further connections. A script gets the server and the connection,
+    which is closed after it.
     """
 
     def __init__(self, *scripts: Script, tls: ssl.SSLContext | None = None) -> None:

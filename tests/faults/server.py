@@ -1,4 +1,4 @@
-"""A DynamoDB over real sockets that fails as it is told.
+"""DynamoDB over real sockets with scripted faults.
 
 ``FaultServer`` is a context manager; ``python -m tests.faults.server`` runs one by itself, prints
 its port, and ends with its standard input or at SIGTERM. Both listen on 127.0.0.1 only.
@@ -39,12 +39,12 @@ MAX_REQUEST_BYTES = 16 * 1024 * 1024
 
 
 class FaultServer:
-    """Serves ``dynamodb`` on 127.0.0.1 while its block runs.
+    """Server of ``dynamodb`` on 127.0.0.1 while its block runs.
 
     ``faults`` is the script, by operation: ``server.faults.add("BatchWriteItem", "html_502")``;
-    its ``decide`` may be a Chance. ``keys`` are the access keys that it lets sign (None: any), and
-    its clock is ``ahead`` by so many seconds. ``requests`` is what came in, ``connections`` how
-    many were opened, ``endpoint`` the URL.
+    its ``decide`` may be a Chance. ``keys`` are the accepted access keys (None: any), and the
+    clock is ``ahead`` by some seconds. ``requests`` records the requests, ``connections`` their
+    number, and ``endpoint`` is the URL.
     """
 
     def __init__(

@@ -201,7 +201,7 @@ def test_repeated_response_is_not_taken_for_the_next(wire):
     server = Scripted(script, answers(), tls=wire[0])
     with server, looping(server.port, tls=wire[1]) as loop:
         assert said(loop) == 200
-        # What TLS itself had to say has come.
+        # The TLS session ticket has arrived.
         loop.wait(0.05)
         go_on.set()
         until_readable(loop)
@@ -250,7 +250,7 @@ def test_old_idle_connection_is_not_reused(wire):
     assert server.accepted == 2
 
 
-# A connection that is used again may have ended meanwhile
+# Reused connections that have ended
 
 
 @pytest.mark.parametrize("ends", ["closed", "reset"])
@@ -430,7 +430,7 @@ def test_next_address_is_tried_after_a_failure(wire):
         look_up = at_ports(refused, refused, server.port)
         with looping(1, tls=wire[1], host="localhost", look_up=look_up) as loop:
             assert said(loop) == 200
-            # The one that worked is the first from now on.
+            # The address that worked comes first from now on.
             assert loop._dns.known()[0].sockaddr[1] == server.port
             for _ in range(3):
                 assert said(loop) == 200
@@ -486,7 +486,7 @@ def test_slow_look_up_does_not_block():
         assert set(outcomes(loop, 3).values()) == {RequestLost("NameNotResolved")}
         loop.send("later", request())
         go_on.set()
-        # What was lost is not sent any more, and has no second outcome.
+        # A lost request is not sent later, and has no second outcome.
         assert isinstance(outcomes(loop, 1)["later"], Response)
         assert loop.wait(0.05) == []
     assert len(server.requests) == 1
@@ -581,7 +581,7 @@ LENGTHLESS = b"HTTP/1.1 200 OK\r\n\r\n{}"
     ],
 )
 def test_connection_end_without_tls_close_is_a_loss(certificate, cut):
-    """Some builds of Python have OpenSSL take it for one that was announced."""
+    """Some builds of OpenSSL report such an end as a regular one."""
 
     def script(server: Scripted, connection: Any) -> None:
         server.read(connection)
@@ -615,7 +615,7 @@ def test_response_without_length_is_refused(wire):
 
 
 def test_received_response_is_not_late(wire):
-    """This process may have been stopped, or busy with something else."""
+    """The process may have been suspended or busy."""
     clock = Clock()
     server = Scripted(answers(), tls=wire[0])
     with server, looping(server.port, tls=wire[1], clock=clock) as loop:
@@ -623,7 +623,7 @@ def test_received_response_is_not_late(wire):
         loop.send("only", request())
         connection = next(iter(loop._under_way)).connection
         assert connection is not None
-        # Until the answer is there.
+        # Until the response has arrived.
         loop._selector.select(10)
         clock.ahead += 1000
         ((_, found),) = loop.wait(0)

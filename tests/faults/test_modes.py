@@ -1,4 +1,4 @@
-"""Whole imports in each mode, by each engine, over real sockets that fail as they are told."""
+"""Whole imports in each mode and by each engine, over real sockets with scripted faults."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _runs = itertools.count()
 
 @dataclass
 class Reach:
-    """DynamoDB over the wire, and S3 as the world has it."""
+    """Clients of a DynamoDB over real sockets, and of the in-memory S3."""
 
     dynamodb: Any
     identity: Any
@@ -47,7 +47,7 @@ class Reach:
 
 @dataclass
 class Wired(World):
-    """A world whose table lies behind a server."""
+    """A `World` whose table is behind a server."""
 
     server: FaultServer = field(kw_only=True)
     made: Clients = field(kw_only=True)
@@ -74,7 +74,7 @@ class Wired(World):
 def credentials(monkeypatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "made-up")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
-    # Waits are of the right shape; here they need not be sat out.
+    # Real pauses would take too long here.
     monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.EARLY_CUT_UNITS", float("inf"))
 
 
@@ -91,7 +91,7 @@ def made(server) -> Clients:
 
 @pytest.fixture(params=ENGINES)
 def world(request, server, made) -> Iterator[Callable[..., Wired]]:
-    """Makes a world for one engine."""
+    """Make a world for one engine."""
 
     def make(data: bytes, mode: str, **options: Any) -> Wired:
         given = {"engine": request.param, "concurrency": 6, **MODES[mode], **options}
@@ -132,7 +132,7 @@ def test_mode_writes_exactly_with_one_fault(server, world, mode, fault):
         server.faults.add(operation, fault, None, fault)
     report = it.run()
     assert report.status == status_for(report.rows)
-    # Above all in `insert`: what was written, and its answer lost, is not skipped.
+    # In mode insert, a row that was written but whose response was lost must not count as skipped.
     assert report.rows == RowCounts(read=ROWS, written=ROWS)
     assert stored(it) == ({} if mode == "delete" else last(*range(ROWS)))
 
@@ -201,7 +201,7 @@ def test_insert_overwrites_no_item(server, world):
     report = it.run()
     theirs = {f"k{key}": "theirs" for key in range(0, ROWS, 4)}
     assert stored(it) == last(*range(ROWS)) | theirs
-    # Of the others half are there; whose request went unanswered may have put its row.
+    # Half of the other rows exist; a lost response leaves open whether its row was put.
     there_already = ROWS // 2 - len(theirs)
     assert report.rows.conserved
     assert report.rows.read == ROWS
@@ -237,7 +237,7 @@ def test_foreign_position_attribute_is_rejected(world):
 
 
 def test_run_resumes_with_another_engine(server, made):
-    """The same item, to the last byte, whoever sends it."""
+    """Each engine sends the same bytes."""
     items = []
     for engine in ENGINES:
         options = {"engine": engine, **MODES["last-wins"]}

@@ -1,4 +1,4 @@
-"""Own requests over real sockets: signed as botocore would, sent by the loop, and understood."""
+"""Requests that ddbload signs and sends itself, over real sockets."""
 
 from __future__ import annotations
 

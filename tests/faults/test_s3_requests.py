@@ -1,4 +1,4 @@
-"""Objects and listings by requests of one's own, over real sockets that fail."""
+"""Objects and listings by ddbload's own requests, over real sockets with faults."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PASSING = ["slow_down", "internal", "timeout", "html", "garbage", *BROKEN]
 
 
 class Eager(random.Random):
-    """Nobody waits for a retry."""
+    """Random numbers for retries without pauses."""
 
     def uniform(self, a: float, b: float) -> float:
         assert 0.0 == a <= b
@@ -63,7 +63,7 @@ def bucket(server) -> BucketServer:
 
 @pytest.fixture(scope="module")
 def clients(server) -> Iterator[Clients]:
-    """Made once: a client of botocore's takes its time."""
+    """Make the clients once, because botocore is slow at that."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", "first")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
@@ -114,7 +114,7 @@ def test_read_objects_repeats_after_a_transient_fault(bucket, clients, fault, wa
 
     bucket.decide = once
     signers = clients.s3_signer if way == "async" else None
-    # Of one connection, so that it is met in all places.
+    # On one connection, so that each offset meets the fault.
     found = read(clients, bucket.pinned(), signers=signers, concurrency=3)
     assert found == list(OBJECTS.values())
 
@@ -168,7 +168,7 @@ def test_read_objects_holds_no_more_than_its_limit(bucket, clients, ahead):
     )
     for number, data in found:
         assert data == list(OBJECTS.values())[number]
-        # The last one is known, and not asked for yet.
+        # The last object was taken from the iterator, but is not requested yet.
         begun = [size for place, size in read_ahead[:-1] if place > number]
         assert len(begun) <= 1 or sum(begun) <= ahead
         if ahead == 5000 and number < len(OBJECTS) - 3:
@@ -212,7 +212,7 @@ def test_read_objects_refuses_another_version(bucket, clients, change, way):
     "fault", [fault for fault in PASSING if fault not in ("short", "reset", "chunked_short")]
 )
 def test_read_objects_gives_up_after_all_attempts(bucket, clients, fault):
-    """Bodies that break off are left out: each try brings more of them."""
+    """Broken bodies are left out, because each attempt makes progress."""
     bucket.decide = lambda target: fault if "07" in target else None
     with pytest.raises(ServiceUnavailable, match=r"reading s3://bucket/in/07.csv from byte \d+"):
         read(clients, bucket.pinned())
@@ -257,7 +257,7 @@ def test_wrong_clock_is_corrected(bucket, clients):
 
 
 def test_expired_credentials_are_replaced(bucket, clients, monkeypatch):
-    # Who looks for newer ones is of no more use to other tests.
+    # Other tests must not share clients with replaced credentials.
     clients = Clients(clients._settings)
     monkeypatch.setattr(credentials, "LOOK_SECONDS", 0.0)
     bucket.keys = {"first"}
@@ -279,7 +279,7 @@ def test_expired_credentials_are_replaced(bucket, clients, monkeypatch):
 
 
 def test_requests_are_signed_when_they_are_sent(bucket, clients, monkeypatch):
-    """Not all at once: the last ones would be too old."""
+    """Signatures made in advance could expire."""
     bucket.has_clock = False
     began = now = int(time.time())
     signer = clients.s3_signer(BUCKET)
@@ -330,7 +330,7 @@ def test_list_objects_requests_the_next_page_before_this_one_is_whole(bucket, cl
 
 
 def test_list_objects_repeats_a_lost_page_once(bucket, clients):
-    """Its token comes once more, and asks for nothing any more."""
+    """The repeated page has the same token, which must not be requested again."""
     bucket.page = 2
     times = iter(["trickle_and_reset", "trickle_slowly"])
 

@@ -1,4 +1,4 @@
-"""The server where nothing goes wrong, its draws, its command and its end."""
+"""The fault server without faults, its random faults, its command and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plain loop of retries loses and invents nothing under the faults that are called survivable."""
+"""A plain retry loop writes exactly the items sent under each survivable fault."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.faults.server import FaultServer
 
 
 def send(port: int, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What is still to be written: everything, unless the answer says otherwise."""
+    """Write items; returns those still to be written, which are all unless AWS responds."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.request(

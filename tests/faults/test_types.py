@@ -1,4 +1,4 @@
-"""Every type and a mapping over the wire, by every engine: what is in the table afterwards."""
+"""Every type and a mapping, written by every engine, gives the same items."""
 
 from __future__ import annotations
 

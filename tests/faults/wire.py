@@ -1,4 +1,4 @@
-"""DynamoDB's JSON 1.0 protocol, the service's side of it."""
+"""DynamoDB's JSON 1.0 protocol on the server's side."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ _NAMESPACES = {
 
 @dataclass(frozen=True)
 class Response:
-    """An answer before it is sent."""
+    """A response before it is sent."""
 
     status: int
     body: bytes
 
     @property
     def crc32(self) -> int:
-        """The checksum that DynamoDB sends as x-amz-crc32."""
+        """Compute the value of DynamoDB's x-amz-crc32 header."""
         return zlib.crc32(self.body)
 
 
 def decode(shape: Shape, value: Any) -> Any:
-    """A request's JSON as botocore takes it: binary as bytes.
+    """Convert a request's JSON to botocore's parameters, with binary as bytes.
 
-    Raises ValueError for base64 that is none, and TypeError or KeyError for JSON of another form.
+    Raises ValueError for invalid base64, and TypeError or KeyError for JSON of another form.
     """
     match shape.type_name:
         case "structure":
@@ -76,7 +76,7 @@ def decode(shape: Shape, value: Any) -> Any:
 
 
 def answer(result: dict[str, Any]) -> Response:
-    """The answer to a call that went well."""
+    """Make the response to a successful call."""
     result = {name: value for name, value in result.items() if name != "ResponseMetadata"}
     return Response(200, _json(result))
 
@@ -84,7 +84,7 @@ def answer(result: dict[str, Any]) -> Response:
 def failure(
     code: str, status: int, message: str, members: dict[str, Any] | None = None
 ) -> Response:
-    """The answer to a call that failed; below DynamoDB its framework answers, with ``Message``."""
+    """Make an error response; AWS's front end spells its text ``Message``."""
     if status == 413:
         return Response(413, b"")
     namespace = _NAMESPACES.get(code, "com.amazonaws.dynamodb.v20120810")
@@ -95,7 +95,7 @@ def failure(
 
 
 def failure_of(error: ClientError) -> Response:
-    """The answer that botocore would have turned into ``error``."""
+    """Make the response that botocore would turn into ``error``."""
     members = {k: v for k, v in error.response.items() if k not in ("Error", "ResponseMetadata")}
     said = error.response["Error"]
     status = error.response["ResponseMetadata"]["HTTPStatusCode"]

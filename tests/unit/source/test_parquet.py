@@ -158,7 +158,7 @@ def test_values_of_each_type_are_encoded(name):
     expected = expected or [_iso(kind, value) for value in given]
     array = pa.array([*given, None], kind)
     assert [json.loads(text) for text in values(array)] == [*expected, NULL]
-    # A part of an array has its elements elsewhere.
+    # A slice of an array has an offset to its elements.
     several = pa.array([*given, None, *given], kind).slice(len(given))
     assert [json.loads(text) for text in values(several)] == [NULL, *expected]
     assert values(array.slice(0, 0)) == []
@@ -348,7 +348,7 @@ def test_many_columns_are_read():
     assert found == [{f"c{n}": {"N": str(n)} for n in range(500)}, dict.fromkeys(found[0], NULL)]
 
 
-# What goes wrong.
+# Errors.
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_changed_bit_is_damage():
         changed = bytearray(data)
         changed[some.randrange(4, pages)] ^= 1 << some.randrange(8)
         try:
-            # What a page's header says twice, or for statistics, changes no row.
+            # Redundant fields and statistics in a page header do not affect rows.
             assert read(bytes(changed)) == expected_lines(50)
         except (DamagedParquet, UnsupportedFormat):
             damaged += 1
@@ -406,7 +406,7 @@ def test_failed_read_keeps_its_error(reads):
             self.left -= 1
             return super().stream(start, end, piece_bytes)
 
-    # The start, the end, and then each 64 KiB.
+    # The start, the end, and then blocks of 64 KiB.
     data = packed(pa.table({"x": [random.Random(n).randbytes(900) for n in range(900)]}))
     source = Failing(data)
     with pytest.raises(ServiceUnavailable, match="no more"):
@@ -421,7 +421,7 @@ def test_bomb_is_refused():
         read(data)
     source = ParquetLines(MemorySource(data), max_expansion=None)
     assert sum(map(len, source.stream(0, 10**6, 4096))) == 10**6
-    # Of what is written once and meant often nothing expands.
+    # Dictionary-encoded values do not count as expansion.
     assert read(packed(zeros)).count(b"\n") == 500_000
 
 
@@ -437,7 +437,7 @@ def test_pyarrow_package_is_imported_only_for_parquet():
     assert done.stdout == "False\n"
 
 
-# Reading here and there.
+# Random access.
 
 
 def test_seekable_source_reads_like_a_file():

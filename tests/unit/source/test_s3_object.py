@@ -148,7 +148,7 @@ def test_each_byte_is_returned_exactly_once(breaks, start, end, piece_bytes):
     bucket = Bucket()
     for place, broken in enumerate(breaks):
         fault = None if broken is None else broken[0](broken[1])
-        # Six tries in vain are an error, so every sixth is not.
+        # Six failed attempts in a row are an error, so each sixth attempt succeeds.
         bucket.s3.faults.add("get_object", fault, *[None] * (place % 5 == 4))
     start, end = min(start, end), max(start, end)
     pieces = list(bucket.open().stream(start, end, piece_bytes))
@@ -228,7 +228,7 @@ def test_unreadable_version_id_is_reported(bucket):
         bucket.open(version_id="nonsense")
 
 
-# Servers that do not keep to what was asked.
+# Servers that ignore parts of the request.
 
 
 def test_whole_object_is_accepted_from_a_server_without_ranges(monkeypatch):
