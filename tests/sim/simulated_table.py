@@ -98,7 +98,7 @@ class SimulatedTable:
         self._partition_by_key: dict[int, Partition] = {}
 
     def take(self, partition_keys: Sequence[int], units: Sequence[int], now: float) -> list[int]:
-        """Consume capacity for rows; return the indexes of the rows that there is none for."""
+        """Consume capacity for rows; return the indexes of rows without capacity."""
         if now >= (self._minute + 1) * 60.0:
             self._end_minute(now)
         times = 1 + self.capacity.index_units

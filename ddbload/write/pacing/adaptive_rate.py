@@ -28,13 +28,13 @@ TAKEN_DECAY = 0.8
 OUTAGE_SHARE = 0.98
 """A larger returned share says nothing about the table's capacity."""
 MIN_SENDING_SECONDS = 0.1
-"""Shortest time, in seconds, that units are divided by."""
+"""Shortest time in seconds for which units a second are computed."""
 EARLY_CUT_UNITS = 100
 """Units that suffice to lower the rate early when most of them were returned."""
 MIN_EVIDENCE_UNITS = 25
-"""Units needed before the rate changes, unless most of them were returned."""
+"""Units needed before the rate is lowered, unless most of them were returned."""
 MIN_RETURNED_UNITS = 3
-"""Returned units needed before the rate changes, if there is little other evidence."""
+"""Returned units needed before the rate is lowered, if few units were sent or no rate is set."""
 MAX_UNDECIDED_SECONDS = 5.0
 """Longest time, in seconds, without a change, however little is known."""
 MIN_RETURNED_SHARE = 0.01
@@ -141,7 +141,7 @@ class AdaptiveRate:
 
     @property
     def _overloaded(self) -> bool:
-        """Most units are returned, of enough to be evidence."""
+        """Most units are returned, and they suffice to lower the rate early."""
         rate = self.units_per_second
         enough = EARLY_CUT_UNITS if rate == math.inf else max(EARLY_CUT_UNITS, rate * PERIOD / 10)
         return 2 * self._returned > self._evidence_units >= enough

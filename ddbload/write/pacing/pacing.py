@@ -73,7 +73,7 @@ class ReturnedUnits:
     stubborn: int
     """All units, written ones included, of rows that were returned again and again before: these
     are no evidence for other rows."""
-    new: int
+    evidence: int
     """Returned units of the other rows."""
 
 
@@ -152,4 +152,4 @@ class Pacing:
         latency = now - sent.at
         average = latency if self._latency is None else self._latency
         self._latency = average + LATENCY_WEIGHT * (latency - average)
-        self._rate.answered(sent.units, returned.new, sent.at, now, returned.stubborn)
+        self._rate.answered(sent.units, returned.evidence, sent.at, now, returned.stubborn)

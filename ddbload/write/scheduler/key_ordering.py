@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable
 
 
 class QueuedRow:
-    """An unsettled row with its place among the rows of its key."""
+    """An unsettled row, and the rows of its key that it replaces or that replace it."""
 
     __slots__ = (
         "attempts",
@@ -31,10 +31,10 @@ class QueuedRow:
         "units",
     )
 
-    def __init__(self, handle: int, key: Hashable, units: int, wire_bytes: int) -> None:
+    def __init__(self, handle: int, key: Hashable, units: int, json_bytes: int) -> None:
         self.handle = handle
         self.key = key
-        self.bytes = wire_bytes
+        self.bytes = json_bytes
         self.units = units
         # Attempts of the key: a row that replaces another inherits its back-off.
         self.attempts = 0
@@ -77,7 +77,7 @@ class RowQueue:
         return len(self._rows)
 
     def push(self, row: QueuedRow) -> None:
-        """Add a row. No two rows replace the same one."""
+        """Add a row. A row is replaced by one other row at most, so no two rows tie."""
         heapq.heappush(self._rows, (row.first_handle, row))
 
     def peek(self) -> QueuedRow:

@@ -77,8 +77,8 @@ class OutcomeTracker:
     def last_written(self) -> int | None:
         """Find the last written row at or beyond the frontier; None if there was no such row."""
         frontier = self.frontier
-        place = self._outcomes.rfind(RowOutcome.WRITTEN, frontier - self._base)
-        return None if place < 0 else self._base + place
+        offset = self._outcomes.rfind(RowOutcome.WRITTEN, frontier - self._base)
+        return None if offset < 0 else self._base + offset
 
     def add(self, count: int = 1) -> int:
         """Add rows and return the first one's handle."""
@@ -89,10 +89,10 @@ class OutcomeTracker:
 
     def settle(self, handle: int, outcome: RowOutcome) -> None:
         """Record a row's outcome. Raises `AssertionError` if it has one already."""
-        place = handle - self._base
-        if place < self._start or self._outcomes[place]:
+        offset = handle - self._base
+        if offset < self._start or self._outcomes[offset]:
             raise AssertionError(f"row {handle} is already settled")
-        self._outcomes[place] = outcome
+        self._outcomes[offset] = outcome
 
     def settle_all(self, handles: Sequence[int], outcome: RowOutcome) -> None:
         """Record one outcome for several rows, given in ascending order."""
@@ -102,10 +102,10 @@ class OutcomeTracker:
             return
         if handles and handles[0] < self._base + self._start:
             raise AssertionError(f"row {handles[0]} is already settled")
-        places = slice(handles.start - self._base, handles.stop - self._base, handles.step)
-        if any(self._outcomes[places]):
+        offsets = slice(handles.start - self._base, handles.stop - self._base, handles.step)
+        if any(self._outcomes[offsets]):
             raise AssertionError(f"some of rows {handles} are already settled")
-        self._outcomes[places] = bytes([outcome]) * len(handles)
+        self._outcomes[offsets] = bytes([outcome]) * len(handles)
 
     def _advance(self) -> None:
         outcomes, start = self._outcomes, self._start

@@ -95,10 +95,10 @@ class UniqueKeyBatch:
 
     def slice(self, start: int, stop: int) -> UniqueKeyBatch:
         """Make a batch of the rows from `start` up to, not including, `stop`."""
-        some = slice(start, stop)
-        units = self.row_units[some]
+        rows = slice(start, stop)
+        units = self.row_units[rows]
         return UniqueKeyBatch(
-            self.group, self.handles[some], self.keys[some], units, self.row_bytes, sum(units)
+            self.group, self.handles[rows], self.keys[rows], units, self.row_bytes, sum(units)
         )
 
 
@@ -150,12 +150,12 @@ class UniqueKeyQueue:
         group = BatchGroup(set(keys) if key_set is None else key_set)
         self._groups.append(group)
         for start in range(0, len(handles), spread):
-            some = slice(start, start + spread)
+            rows = slice(start, start + spread)
             self._deal(
                 group,
-                handles[some],
-                keys[some],
-                None if units is None else units[some],
+                handles[rows],
+                keys[rows],
+                None if units is None else units[rows],
                 row_bytes,
             )
         self.waiting += len(handles)
@@ -178,13 +178,13 @@ class UniqueKeyQueue:
             )
             rows, most = len(batch_handles), self._batch_rows
             # Smaller requests keep the order that their rows have in a full one.
-            for some in (
+            for request in (
                 [batch]
                 if rows <= most
                 else [batch.slice(start, start + most) for start in range(0, rows, most)]
             ):
-                group.add(some)
-                self._ready.append(some)
+                group.add(request)
+                self._ready.append(request)
 
     def head(self) -> UniqueKeyBatch | None:
         """Return the next batch; None if the queue is empty."""
@@ -229,8 +229,8 @@ class UniqueKeyQueue:
             if units >= max_units:
                 head, rest = batch.slice(0, count), batch.slice(count, len(batch.handles))
                 self._ready.appendleft(rest)
-                for some in (head, rest):
-                    batch.group.add(some)
+                for share in (head, rest):
+                    batch.group.add(share)
                 batch.group.close(batch)
                 return head
             units += each

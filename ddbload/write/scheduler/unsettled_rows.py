@@ -26,13 +26,15 @@ class UnsettledRows:
     def __init__(self, batch_rows: int, rng: random.Random, *, first_wins: bool) -> None:
         self.bytes = 0
         """Bytes of JSON of all unsettled rows."""
+        self.hot_keys = HotKeys(batch_rows)
+        """Partition keys that are slowed separately."""
         self._rng = rng
         self._batch_rows = batch_rows
         self._unique = UniqueKeyQueue(batch_rows)
         self._ordering: KeyOrdering | FirstWinsOrdering = (
             FirstWinsOrdering() if first_wins else KeyOrdering()
         )
-        self._queues = RetryQueues(batch_rows)
+        self._queues = RetryQueues(self.hot_keys, batch_rows)
 
     @property
     def is_empty(self) -> bool:
@@ -49,11 +51,6 @@ class UnsettledRows:
         """A full request is ready."""
         # Later rows never join an existing batch of unique keys.
         return self._unique.waiting > 0 or len(self._queues) >= self._batch_rows
-
-    @property
-    def hot_keys(self) -> HotKeys:
-        """Partition keys that are slowed separately."""
-        return self._queues.hot_keys
 
     def add(self, row: QueuedRow) -> None:
         """Add one row."""
@@ -172,8 +169,8 @@ class UnsettledRows:
 class RetryQueues:
     """Queues of single rows, and the choice of the queue that fills the next request."""
 
-    def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
-        self.hot_keys = HotKeys(batch_rows)
+    def __init__(self, hot_keys: HotKeys, batch_rows: int) -> None:
+        self._hot_keys = hot_keys
         self._batch_rows = batch_rows
         self._ready = RowQueue()
         self._backing_off: list[tuple[float, int, QueuedRow]] = []
@@ -187,7 +184,7 @@ class RetryQueues:
     def is_empty(self) -> bool:
         """No row waits here, and no hot key would make one wait."""
         return not (
-            self._ready or self._backing_off or self._split_requests or self.hot_keys.by_key
+            self._ready or self._backing_off or self._split_requests or self._hot_keys.by_key
         )
 
     def push(self, row: QueuedRow) -> None:
@@ -216,9 +213,9 @@ class RetryQueues:
                 return rows
         while self._backing_off and self._backing_off[0][0] <= now:
             self._ready.push(heapq.heappop(self._backing_off)[2].newest())
-        if self.hot_keys.by_key:
+        if self._hot_keys.by_key:
             self._move_hot_rows()
-            rows = self.hot_keys.take(now, max_units)
+            rows = self._hot_keys.take(now, max_units)
             if rows:
                 return rows
         if self._ready and self._ready.peek().first_handle < batch_handle:
@@ -230,7 +227,7 @@ class RetryQueues:
         if self._ready or self._split_requests:
             return now
         later = self._backing_off[0][0] if self._backing_off else math.inf
-        return min(later, self.hot_keys.ready_at(now))
+        return min(later, self._hot_keys.ready_at(now))
 
     def _move_hot_rows(self) -> None:
         """Move rows of hot keys from the head of the ready queue to their keys' queues."""
@@ -239,7 +236,7 @@ class RetryQueues:
         while ready and len(kept) < limits.MAX_BATCH_ROWS:
             row = ready.peek()
             ready.pop()
-            queue = self.hot_keys.queue_of(row)
+            queue = self._hot_keys.queue_of(row)
             if queue is None:
                 kept.append(row)
             else:
