@@ -300,4 +300,4 @@ def _decoded(where: str, value: object) -> object:
     try:
         return json.loads(value or "[]")
     except ValueError as error:
-        raise InvalidSetting(f"{where} is no JSON ({error}): quote it for your shell") from None
+        raise InvalidSetting(f"{where} is not JSON ({error}): quote it for your shell") from None

@@ -103,8 +103,8 @@ def _loads_the_same(run: str, payload: dict[str, Any], there: Deployed) -> bool:
     if record is None:
         return False
     earlier, asked = record.payload, Payload.from_json(payload)
-    return (earlier.source.place, earlier.table, earlier.options.mode) == (
-        *(asked.source.place, asked.table, asked.options.mode),
+    return (earlier.source.location, earlier.table, earlier.options.mode) == (
+        *(asked.source.location, asked.table, asked.options.mode),
     )
 
 

@@ -110,12 +110,12 @@ class ColumnChanges:
         return cls(renamed, dropped, templates)
 
     @property
-    def none(self) -> bool:
+    def is_empty(self) -> bool:
         """True if nothing changes."""
         return not (self.rename or self.drop or self.templates)
 
     @property
-    def named(self) -> dict[str, str]:
+    def uses(self) -> dict[str, str]:
         """Names of the source that the mapping uses, each with its use for error messages."""
         parts = {
             part: f"a part of what {shown(name)} is set to"

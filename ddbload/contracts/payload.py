@@ -129,9 +129,9 @@ class Source(Message):
         return f"s3://{self.bucket}/{self.key or self.prefix or self.glob or ''}"
 
     @property
-    def place(self) -> tuple[str | None, ...]:
+    def location(self) -> tuple[str | None, ...]:
         """The fields that locate the source; equal for two sources of the same objects."""
-        return tuple(getattr(self, name) for name in _PLACES)
+        return tuple(getattr(self, name) for name in _LOCATION)
 
     @property
     def delimited(self) -> bool:
@@ -141,7 +141,7 @@ class Source(Message):
     def to_json(self) -> dict[str, Any]:
         value = asdict(self)
         value["columns"] = None if self.columns is None else list(self.columns)
-        absent = [name for name in _PLACES if value[name] is None]
+        absent = [name for name in _LOCATION if value[name] is None]
         if self.key is None:
             absent += ["version_id", "etag"]
         return {name: v for name, v in value.items() if name not in absent}
@@ -149,7 +149,7 @@ class Source(Message):
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` unless exactly one kind of source is given."""
         versions = [name for name in ("version_id", "etag") if getattr(self, name) is not None]
-        given = [name for name in _PLACES[1:] if getattr(self, name) is not None]
+        given = [name for name in _LOCATION[1:] if getattr(self, name) is not None]
         if self.path and versions:
             raise f.wrong("path", self.path, "an object's bucket and key: files have no versions")
         if len(given) > 1:
@@ -165,8 +165,8 @@ class Source(Message):
             raise f.wrong(name, getattr(self, name), "left out: only one object has a version")
 
 
-_PLACES = ("bucket", "key", "prefix", "glob", "path", "manifest")
-LOCATION_FIELDS = (*_PLACES, "version_id", "etag")
+_LOCATION = ("bucket", "key", "prefix", "glob", "path", "manifest")
+LOCATION_FIELDS = (*_LOCATION, "version_id", "etag")
 """Fields that say where a source is; all others say how to read it."""
 _IN_BUCKET = ("key", "prefix", "glob")
 

@@ -93,7 +93,7 @@ class ItemLayout:
         if not columns:
             return cls((), (), (), null)
         places = {name: place for place, name in enumerate(columns)}
-        for name, use in changes.named.items():
+        for name, use in changes.uses.items():
             if name not in places:
                 raise UnknownColumn(f"{shown(name)} is {use}, and is {missing(name, columns)}")
         composed = {

@@ -1,1 +1,1 @@
-"""What `cdk deploy` would make, read from one synthesis."""
+"""Tests of the deployment: the template that `cdk deploy` would deploy, and its settings."""

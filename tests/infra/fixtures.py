@@ -1,4 +1,4 @@
-"""The syntheses, for every folder of tests."""
+"""Fixtures of syntheses, for all folders of tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Syntheses for all tests, with cdk-nag's findings.
+"""Syntheses of the stack, with cdk-nag's findings.
 
 `python -m tests.infra.synthesis FOLDER '{"knob": "value"}'` makes one, with these knobs besides.
 
@@ -32,10 +32,10 @@ CONTEXT = {
         {"prefix": "old/", "table": "films", "bucket": "other-source"},
     ],
 }
-"""Over cdk.json's defaults: something for each list."""
+"""Context beyond cdk.json's defaults: a value for each list."""
 
 _HASH = re.compile(r"(?<=[a-z])[0-9A-F]{8}(?=[.>])")
-"""At the end of a logical id, in a finding's text."""
+"""Hash at the end of a logical id in a finding."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A CloudFormation template that is easy to assert on."""
+"""CloudFormation template with accessors for assertions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions' asset."""
+"""Tests of the functions' asset."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RUNTIME = {
     "six": "six.py",
     "urllib3": "urllib3",
 }
-"""What Lambda has besides Python. It has jmespath too, but here the asset's is to be found."""
+"""Packages of Lambda's runtime, except jmespath, which the asset must provide here."""
 
 
 @pytest.fixture(scope="module")

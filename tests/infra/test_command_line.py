@@ -1,4 +1,4 @@
-"""`cdk synth` and app.py as people run them. `-c` is used by whoever deploys in tests/e2e_stack."""
+"""Tests of `cdk synth` and app.py as users run them; tests/e2e_stack deploys with `-c`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cfn-lint over the template: its schemas are AWS's, and it reads the inlined state machine too."""
+"""Tests of the template by cfn-lint, which also reads the inlined state machine."""
 
 from __future__ import annotations
 

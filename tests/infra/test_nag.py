@@ -1,4 +1,4 @@
-"""cdk-nag's AWS Solutions rules. What it finds is either changed or stands here with its reason.
+"""Tests by cdk-nag's AWS Solutions rules: each accepted finding is listed with its reason.
 
 `Resource::` findings are about a `*` in what a statement names; test_policies.py has them all.
 """

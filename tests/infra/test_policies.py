@@ -1,4 +1,4 @@
-"""Every statement of every role: nothing is allowed that is not written here."""
+"""Tests of every statement of every role: nothing else is allowed."""
 
 from __future__ import annotations
 

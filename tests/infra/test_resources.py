@@ -1,4 +1,4 @@
-"""Every resource of the stack, but the roles and their policies."""
+"""Tests of all resources of the stack except roles and policies."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ USE = {
     "kms:GenerateDataKey*",
     "kms:Describe*",
 }
-"""What both of AWS's statements below allow."""
+"""Actions that both of the following statements allow."""
 
 
 def key_policy(template: Template) -> dict[str, dict[str, Any]]:

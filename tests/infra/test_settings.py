@@ -1,4 +1,4 @@
-"""The knobs: what they take, and what a wrong one says."""
+"""Tests of the settings: values that are allowed, and errors for the others."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def whole_numbers(most: int) -> list[Any]:
     return [-1, 0, 1, most, most + 1, 1.5, True, "1", None, [], {}]
 
 
-SAID: dict[str, dict[str, list[Any]]] = {
+FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
     "types": {"year": [*messages.TYPES, "Q", "s", "", 1, None, ["S"], {}]},
     "source": {
         "format": [*messages.FORMATS, "auto", "xlsx", "CSV", "", 1, None, []],
@@ -100,21 +100,21 @@ SAID: dict[str, dict[str, list[Any]]] = {
         "max_row_bytes": whole_numbers(2**53),
     },
 }
-"""What may stand in each field of a mapping, and much that may not."""
+"""Values for each field of an upload rule, right ones and wrong ones."""
 
 LAYER = "arn:aws:lambda:eu-west-1:123456789012:layer:formats:3"
 
 
 def test_every_field_of_an_upload_rule_is_tried():
-    assert set(SAID["source"]) == names_of(messages.Source) - set(messages.LOCATION_FIELDS)
-    assert set(SAID["options"]) == names_of(messages.Options)
-    assert set(SAID["mapping"]) == names_of(messages.ColumnMapping)
-    assert set(SAID["nulls"]) == names_of(messages.NullHandling)
+    assert set(FIELD_VALUES["source"]) == names_of(messages.Source) - set(messages.LOCATION_FIELDS)
+    assert set(FIELD_VALUES["options"]) == names_of(messages.Options)
+    assert set(FIELD_VALUES["mapping"]) == names_of(messages.ColumnMapping)
+    assert set(FIELD_VALUES["nulls"]) == names_of(messages.NullHandling)
     # A rule has the fields of a payload and those that select uploads.
     assert names_of(UploadRule) - {"prefix", "bucket"} == names_of(messages.Payload) - {"run"}
 
 
-def accepted(upload: dict[str, Any]) -> bool:
+def deployment_accepts(upload: dict[str, Any]) -> bool:
     try:
         settings(tables="books", uploads=[upload])
     except InvalidSetting:
@@ -122,7 +122,7 @@ def accepted(upload: dict[str, Any]) -> bool:
     return True
 
 
-def taken(upload: dict[str, Any]) -> bool:
+def run_accepts(upload: dict[str, Any]) -> bool:
     """By the contracts, as on_upload and the workers read it."""
     try:
         rule = UploadRule.from_json(upload)
@@ -139,14 +139,14 @@ def taken(upload: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("part", "name"), [(part, name) for part, names in SAID.items() for name in names]
+    ("part", "name"), [(part, name) for part, names in FIELD_VALUES.items() for name in names]
 )
 def test_upload_rule_is_refused_exactly_when_its_runs_would_fail(part: str, name: str):
     found = {}
-    for number, value in enumerate(SAID[part][name]):
+    for number, value in enumerate(FIELD_VALUES[part][name]):
         upload = {**BOOKS, part: {name: value}}
-        found[number] = accepted(upload)
-        assert found[number] == taken(upload), value
+        found[number] = deployment_accepts(upload)
+        assert found[number] == run_accepts(upload), value
     assert set(found.values()) == {True, False}
 
 
@@ -155,7 +155,7 @@ def test_upload_rule_is_refused_exactly_when_its_runs_would_fail(part: str, name
 def test_position_attribute_is_for_last_wins_only(mode: str | None, name: Any):
     upload = {**BOOKS, "options": {"mode": mode, "position_attribute": name}}
     right = name == "at" if mode == "last-wins" else name is None
-    assert accepted(upload) == taken(upload) == right
+    assert deployment_accepts(upload) == run_accepts(upload) == right
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_position_attribute_is_for_last_wins_only(mode: str | None, name: Any):
 )
 def test_upload_rule_refuses_ambiguous_dialects(source: dict[str, Any], right: bool):
     upload = {**BOOKS, "source": source}
-    assert accepted(upload) == taken(upload) == right
+    assert deployment_accepts(upload) == run_accepts(upload) == right
 
 
 @pytest.mark.parametrize(
@@ -202,21 +202,21 @@ def test_upload_rule_refuses_ambiguous_dialects(source: dict[str, Any], right: b
     ],
 )
 def test_upload_rule_refuses_conflicting_mappings(mapping: Any, right: bool):
-    assert accepted({**BOOKS, "mapping": mapping}) == right
+    assert deployment_accepts({**BOOKS, "mapping": mapping}) == right
     if isinstance(mapping, dict):
-        assert taken({**BOOKS, "mapping": mapping}) == right
+        assert run_accepts({**BOOKS, "mapping": mapping}) == right
 
 
 def test_types_refuse_names_that_are_not_utf8():
     for name, right in (("größe", True), ("\ud800", False)):
         upload = {**BOOKS, "types": {name: "N"}}
-        assert accepted(upload) == taken(upload) == right
+        assert deployment_accepts(upload) == run_accepts(upload) == right
 
 
 @pytest.mark.parametrize("value", [True, False, None, 0, 1, "true", {}])
 def test_infer_types_is_a_boolean(value: Any):
     right = value is None or isinstance(value, bool)
-    assert accepted({**BOOKS, "infer_types": value}) == right
+    assert deployment_accepts({**BOOKS, "infer_types": value}) == right
 
 
 def test_upload_rule_is_written_completely():
@@ -311,7 +311,7 @@ def test_knob_is_read(context: dict[str, Any], expected: dict[str, Any]):
         ({"memory_mb": 64}, "InvalidSetting", "from 128 to 10240"),
         ({"memory_mb": {"report": True}}, "InvalidSetting", "memory_mb.report is true"),
         ({"memory_mb": {"importer": 512}}, "InvalidSetting", "one of preflight"),
-        ({"memory_mb": "{"}, "InvalidSetting", "no JSON"),
+        ({"memory_mb": "{"}, "InvalidSetting", "not JSON"),
         ({"timeout_seconds": 901}, "InvalidSetting", "from 2 to 900"),
         ({"timeout_seconds": "soon"}, "InvalidSetting", "from 2 to 900"),
         ({"timeout_seconds": 30}, "InvalidSetting", "reserve_seconds is 30"),

@@ -1,4 +1,4 @@
-"""The whole template, so that every change of it is seen by who reviews it.
+"""Test of the whole template, so that reviewers see every change.
 
 UPDATE_SNAPSHOT=1 writes tests/infra/template.json anew.
 """

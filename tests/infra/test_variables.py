@@ -1,4 +1,4 @@
-"""What does not fit where AWS keeps it is refused before anything is deployed."""
+"""Tests that settings beyond AWS's limits are refused before the deployment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.infra.synthesis import STACK, run
 from tests.infra.template import Template
 
 OWN = 2500
-"""More than what import_chunk's role has for the stack's own buckets and logs."""
+"""Upper bound for the characters of statements that do not depend on the settings."""
 
 
 def settings(**context: Any) -> Settings:

@@ -1,4 +1,4 @@
-"""Every failure has a name, and the docs say of each what to do."""
+"""Tests of the named errors, and of their documentation."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class DynamoDBJsonRows:
         self._keeps_nulls = rules.native and rules.nulls == OMIT
         self._is_export = rules.envelope is export_line
         self._can_keep_text = (
-            rules.changes.none
+            rules.changes.is_empty
             and not rules.markers
             and not self._deletes
             and builder.position_attribute is None
@@ -203,11 +203,11 @@ class DynamoDBJsonRows:
         key_names = builder.key_names
         if deleted:
             has_others = len(members) > (len(key_names) or len(members))
-            if rules.mode not in (PUT, DELETE) or (rules.changes.none and has_others):
+            if rules.mode not in (PUT, DELETE) or (rules.changes.is_empty and has_others):
                 return FOR_BUILDER
         values = dict(members)
         sources: Mapping[str, Json | Template] = values
-        if not rules.changes.none:
+        if not rules.changes.is_empty:
             sources = builder.sources(members)
         elif len(values) < len(members):
             return FOR_BUILDER

@@ -218,7 +218,7 @@ class DocumentBuilder:
         attributes = self._attributes(row.members, keys_only=deletes or row.deleted)
         # A conversion has no table, so no keys: any key of a deletion will do.
         keys = len(self.key_names) or len(row.members)
-        if row.deleted and self.rules.changes.none and len(row.members) > keys:
+        if row.deleted and self.rules.changes.is_empty and len(row.members) > keys:
             return Defect("bad_export", "Keys has other attributes than the table's keys")
         if self.position_attribute is not None:
             if self.position_attribute in attributes:

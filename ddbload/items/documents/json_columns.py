@@ -74,7 +74,7 @@ class JsonRows:
         self._special = {*builder.declared, *(key.name for key in builder.checked_keys)}
         self._names: dict[str, _Name] = {}
         self.possible = (
-            rules.changes.none
+            rules.changes.is_empty
             and rules.nulls == OMIT
             and not rules.markers
             and rules.mode != DELETE

@@ -205,7 +205,7 @@ def _list_objects(
     """List a source's objects in the ledger, or load the existing run's listing; None for one."""
     if existing is not None and existing.objects is not None:
         # A run keeps the objects it began with, whatever was added since.
-        if source.place != existing.payload.source.place:
+        if source.location != existing.payload.source.location:
             raise RunMismatch(
                 f"run {existing.run} began with {existing.payload.source.uri}; give the same"
                 " source, or another run id"

@@ -1,4 +1,4 @@
-"""Dialects, and files that are no text."""
+"""Tests of dialects, and of files that are not text."""
 
 from __future__ import annotations
 

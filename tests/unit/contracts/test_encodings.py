@@ -1,4 +1,4 @@
-"""Encodings by their names."""
+"""Tests of text encodings and their names."""
 
 from __future__ import annotations
 

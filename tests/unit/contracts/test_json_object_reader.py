@@ -1,4 +1,4 @@
-"""Reading objects strictly."""
+"""Tests of strict reading of JSON objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages: each comes back as it went out, and none with a stray or wrong field is taken."""
+"""Tests of messages: they survive JSON, and wrong fields are refused."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ each_message = pytest.mark.parametrize(
 
 
 def _changed(value: object, change: Callable[[dict[str, Any], str], None]) -> Iterator[Any]:
-    """`value`, again and again, with `change` made to each field of each object in it."""
+    """Yield copies of `value`, each with `change` applied to another field."""
     whole = json.dumps(value)
 
     def visit(path: list[Any], at: object) -> Iterator[Any]:
@@ -160,7 +160,7 @@ def _changed(value: object, change: Callable[[dict[str, Any], str], None]) -> It
             at.items() if isinstance(at, dict) else enumerate(at if isinstance(at, list) else [])
         )
         for step, below in steps:
-            # What stands in these two is the user's or the source's, and has no fixed names.
+            # These two have no fixed field names.
             if step not in ("types", "pinned"):
                 yield from visit([*path, step], below)
 
@@ -188,7 +188,7 @@ def test_wrong_type_is_refused_at_any_depth(
     message: Any, read: Callable[[object], Any], wrong: object
 ) -> None:
     def spoil(inner: dict[str, Any], name: str) -> None:
-        # This one is an object, of whatever the source needs.
+        # This object may have any fields.
         inner[name] = [wrong] if name == "pinned" else wrong
 
     for changed in _changed(message.to_json(), spoil):
@@ -206,7 +206,7 @@ def test_message_must_be_an_object(
 
 
 def _input(**changes: Any) -> dict[str, Any]:
-    """The input with fields set by path: `source__key`. ABSENT takes one away."""
+    """Return the input with fields set by path, such as `source__key`; ABSENT removes one."""
     value: dict[str, Any] = json.loads(json.dumps(INPUT))
     for path, new in changes.items():
         *outer, name = path.split("__")
@@ -421,7 +421,7 @@ def test_configuration_changes_with_what_determines_items(record: RunRecord) -> 
         replace(RECORD, payload=replace(PAYLOAD, options=Options(max_rejects=0, engine="sync"))),
         replace(RECORD, payload=replace(PAYLOAD, options=Options(max_wcu=9.0, chunk_bytes=5))),
         replace(RECORD, pinned={"etag": "e", "version_id": "v"}),
-        # What these two say is said by the pinned version and by columns and types.
+        # The pinned version, columns and types determine these two.
         _with_source(key="elsewhere"),
         replace(RECORD, payload=replace(PAYLOAD, types={})),
     ],
@@ -431,7 +431,7 @@ def test_configuration_ignores_everything_else(record: RunRecord) -> None:
 
 
 def test_configuration_of_earlier_versions_is_unchanged() -> None:
-    # The hash of this record before options had a position attribute.
+    # Hash of this record by a version without position attributes.
     assert (
         RECORD.configuration == "028bf78b1d4beff205b757b34326e4246a7542512bce62f03f8a0c13a21d5854"
     )

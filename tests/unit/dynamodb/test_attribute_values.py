@@ -1,4 +1,4 @@
-"""DynamoDB's attribute values: what is none, and how large they are."""
+"""Tests of the validation and size of attribute values."""
 
 from __future__ import annotations
 

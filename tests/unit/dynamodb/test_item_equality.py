@@ -1,4 +1,4 @@
-"""What DynamoDB would store alike."""
+"""Tests of the comparison of items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers and booleans."""
+"""Tests of numbers and booleans read from text."""
 
 from __future__ import annotations
 

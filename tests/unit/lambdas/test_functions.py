@@ -1,4 +1,4 @@
-"""The handlers: decode, call, encode; deadlines, logs, metrics, and errors without row data."""
+"""Tests of the handlers: states, deadlines, logs, metrics, and errors without row data."""
 
 from __future__ import annotations
 
