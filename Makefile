@@ -79,11 +79,12 @@ $(NODE_DONE): package.json package-lock.json
 ##@ Check
 
 .PHONY: lint
-lint: setup ## Check style, types and who imports whom
+lint: setup ## Check style, types, who imports whom, and how plainly docstrings are written
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m checks.prose
 
 .PHONY: prose
 prose: setup ## Measure how plainly docstrings are written, and list those that are not

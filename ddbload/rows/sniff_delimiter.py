@@ -383,9 +383,7 @@ class DelimitedSample:
         )
 
     def _parsed(self, delimiter: str) -> ParsedRows | None:
-        """Parse the sample. None if this cannot be a delimiter, for example because it is the
-        quote.
-        """
+        """Parse the sample; None if this cannot be a delimiter, such as the quote itself."""
         try:
             dialect = replace(self._dialect, delimiter=delimiter)
         except InvalidPayload:
