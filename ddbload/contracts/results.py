@@ -128,7 +128,7 @@ class Failure(Message):
             pass
         return cls(name, message[:MAX_CAUSE] or "no cause was given")
 
-    def to_end_by(self) -> Self:
+    def as_fail_state(self) -> Self:
         """Return the failure under a name that a Fail state may have.
 
         The Amazon States Language reserves names that begin with `States.`.

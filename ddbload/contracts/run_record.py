@@ -38,7 +38,7 @@ class Resume:
     """Options that replace those of the earlier run."""
 
     @classmethod
-    def asked_for(cls, value: object) -> Self | None:
+    def from_input(cls, value: object) -> Self | None:
         """Read the input; return None if it names no earlier run. Raises `InvalidPayload`."""
         run = value.get("run") if isinstance(value, Mapping) else None
         if not isinstance(run, Mapping) or run.get("resume_of") is None:

@@ -19,7 +19,7 @@ def _read_run(f: JsonObjectReader) -> str:
 
 def _read_caught(f: JsonObjectReader) -> Failure | None:
     error = f.raw("error")
-    return None if error is None else Failure.caught(error).to_end_by()
+    return None if error is None else Failure.caught(error).as_fail_state()
 
 
 def _read_is_cut(f: JsonObjectReader) -> bool:
@@ -117,7 +117,7 @@ class ReportTask(Message):
         for name in ("execution", "chunks", "workers"):
             f.raw(name)
 
-    def asked_for(self) -> str:
+    def requested_run(self) -> str:
         """Return the run id in the input if it can be read, otherwise the execution's name."""
         run = self.input.get("run") if isinstance(self.input, Mapping) else None
         named = (run.get("id") or run.get("resume_of")) if isinstance(run, Mapping) else None

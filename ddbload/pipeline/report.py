@@ -64,7 +64,7 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
     An execution with a caught error has failed, whatever the ledger proves; but the report of a
     run that had finished before is kept unchanged.
     """
-    run = task.asked_for()
+    run = task.requested_run()
     caught = task.error
     try:
         ledger = context.ledger(check_run_id(run))

@@ -61,7 +61,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
 
 
 def _payload(task: PreflightTask, context: Context) -> Payload:
-    resume = Resume.asked_for(task.input)
+    resume = Resume.from_input(task.input)
     if resume is None:
         return Payload.from_json(task.input)
     return resume.payload(context.ledger(resume.run).record())

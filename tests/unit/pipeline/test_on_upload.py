@@ -301,12 +301,5 @@ def test_a_start_that_fails_is_raised_so_that_the_event_comes_again(trigger):
     assert trigger(event())["outcome"] == STARTED
 
 
-def test_a_rule_is_read_strictly():
-    with pytest.raises(InvalidPayload, match=r"unknown field 'upload\.tabel'"):
-        UploadRule.from_json({"prefix": "", "table": "abc", "tabel": "x"})
-    with pytest.raises(InvalidPayload, match=r"'upload\.table' is missing"):
-        UploadRule.from_json({"prefix": "x"})
-
-
 def test_s3_says_null_for_objects_from_before_versioning():
     assert Upload.of(event(**{"version-id": "null"})).version_id == "null"
