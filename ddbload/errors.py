@@ -216,10 +216,10 @@ class NothingWritten(DdbloadError):
     @classmethod
     def of(cls, rows: int, hint: str) -> Self:
         """Make the error of a run with `rows` rows. `hint`: where to find the reasons."""
-        said = "the only row was" if rows == 1 else f"all {rows:,} rows were"
+        subject = "the only row was" if rows == 1 else f"all {rows:,} rows were"
         return cls(
-            f"{said} rejected, so nothing was written: {hint}; most often the delimiter, a type or"
-            " the key's column is not the file's"
+            f"{subject} rejected, so nothing was written: {hint}; most often the delimiter, a type"
+            " or the key's column is not the file's"
         )
 
 

@@ -38,14 +38,14 @@ def bundle(to: Path) -> None:
 
     Raises `DistributionMissing`, `DistributionDamaged` or `DistributionNotPure`.
     """
-    for source in _reached():
+    for source in _imported_modules():
         _write(to / source.relative_to(ROOT), source.read_bytes())
     for name, version in pins(REQUIREMENTS.read_text("utf-8")).items():
         for path, data in _installed(name, version):
             _write(to / path, data)
 
 
-def _reached() -> list[Path]:
+def _imported_modules() -> list[Path]:
     """Return the files of all modules that handlers import, also later, in order.
 
     The packages of the command line (cli, convert, plan, runs) are not among them.
@@ -74,18 +74,20 @@ def _installed(name: str, version: str) -> Iterator[tuple[PackagePath, bytes]]:
     try:
         found = distribution(name)
     except PackageNotFoundError:
-        raise DistributionMissing(_to_do(name, version, "is not installed")) from None
+        raise DistributionMissing(_reinstall_advice(name, version, "is not installed")) from None
     if found.version != version:
-        raise DistributionMissing(_to_do(name, version, f"is installed as {found.version}"))
+        raise DistributionMissing(
+            _reinstall_advice(name, version, f"is installed as {found.version}")
+        )
     record = found.read_text("RECORD")
     if record is None:
-        raise DistributionMissing(_to_do(name, version, "has no record of its files"))
+        raise DistributionMissing(_reinstall_advice(name, version, "has no record of its files"))
     for path in _recorded(record):
         if path.suffix in _COMPILED:
             raise DistributionNotPure(
                 f"{name} {version} has compiled code ({path}): take a version without"
             )
-        if _wanted(path):
+        if _belongs_in_asset(path):
             yield path, _content(found, path)
 
 
@@ -100,7 +102,7 @@ def _recorded(record: str) -> Iterator[PackagePath]:
         yield path
 
 
-def _wanted(path: PackagePath) -> bool:
+def _belongs_in_asset(path: PackagePath) -> bool:
     if ".." in path.parts or path.is_absolute() or "__pycache__" in path.parts:
         # Scripts are outside the packages, and caches depend on the Python version.
         return False
@@ -113,16 +115,18 @@ def _content(found: Distribution, path: PackagePath) -> bytes:
         data = Path(str(found.locate_file(path))).read_bytes()
     except OSError as error:
         raise DistributionDamaged(
-            _to_do(found.name, found.version, f"lacks {path} ({error.strerror})")
+            _reinstall_advice(found.name, found.version, f"lacks {path} ({error.strerror})")
         ) from None
     if path.hash is not None:
         digest = base64.urlsafe_b64encode(hashlib.new(path.hash.mode, data).digest())
         if digest.rstrip(b"=").decode() != path.hash.value:
-            raise DistributionDamaged(_to_do(found.name, found.version, f"has a changed {path}"))
+            raise DistributionDamaged(
+                _reinstall_advice(found.name, found.version, f"has a changed {path}")
+            )
     return data
 
 
-def _to_do(name: str, version: str, what: str) -> str:
+def _reinstall_advice(name: str, version: str, what: str) -> str:
     return (
         f"{name} {what} in the environment that runs synthesis: install {name}=={version} there"
         " again (`make setup`, or pip with requirements.txt)"

@@ -46,8 +46,8 @@ def _machine(machine: dict[str, Any], indent: str) -> Iterator[str]:
     for name, state in machine["States"].items():
         for target, label, dashed in _edges(state):
             arrow = "-.->" if dashed else "-->"
-            said = f'|"{label}"|' if label else ""
-            yield f"{indent}{_node(name)} {arrow}{said} {_node(target)}"
+            text = f'|"{label}"|' if label else ""
+            yield f"{indent}{_node(name)} {arrow}{text} {_node(target)}"
 
 
 def _state(name: str, state: dict[str, Any], indent: str) -> Iterator[str]:

@@ -60,10 +60,10 @@ class Template:
         """Return the text with the parts filled in, or an empty text if a part is empty."""
         if not all(parts):
             return ""
-        said = [self.literals[0]]
+        pieces = [self.literals[0]]
         for part, literal in zip(parts, self.literals[1:], strict=True):
-            said += (part, literal)
-        return "".join(said)
+            pieces += (part, literal)
+        return "".join(pieces)
 
 
 @dataclass(frozen=True, slots=True)

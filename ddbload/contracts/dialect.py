@@ -111,8 +111,8 @@ class Dialect:
         if not value or (len(value) > 1 and name in ("quote", "escape")):
             raise InvalidPayload(f"'source.{name}' must be one character, not {len(value)}")
         if any(line_end in value for line_end in _LINE_ENDS):
-            said = "be" if value in _LINE_ENDS else "contain"
-            raise InvalidPayload(f"'source.{name}' cannot {said} a line end")
+            verb = "be" if value in _LINE_ENDS else "contain"
+            raise InvalidPayload(f"'source.{name}' cannot {verb} a line end")
         try:
             value.encode(self.encoding)
         except UnicodeEncodeError:
