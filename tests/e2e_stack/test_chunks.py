@@ -32,11 +32,11 @@ def loads(stack, hasty_loads, many_chunks):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file(loads, name):
+def test_file_is_imported_in_chunks(loads, name):
     loads[name].succeeds()
 
 
-def test_what_these_files_are(loads):
+def test_files_have_expected_rows(loads):
     """So that none of the above passes for want of rows, rejects or chunks."""
     assert loads["one-chunk"].run.ended.output["chunks"] == 1
     assert len(loads["one-chunk"].wanted.rejects) > 20

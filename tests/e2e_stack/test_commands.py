@@ -53,7 +53,7 @@ def test_start_and_import_give_the_same_table(stack, ddbload):
     assert ddbload("rejects", "same-start").out == started_ones
 
 
-def test_start_with_many_objects_and_other_attributes(stack, ddbload):
+def test_start_imports_many_objects_with_mapping(stack, ddbload):
     """First as a plan, which leaves the table as it is."""
     for number in range(3):
         text = f"id;n;rest\n{MARKER}-{number};{number};{MARKER}\n"
@@ -78,7 +78,7 @@ def test_start_with_many_objects_and_other_attributes(stack, ddbload):
     ]
 
 
-def test_what_a_run_is_asked_for(stack, ddbload):
+def test_commands_describe_deployed_run(stack, ddbload):
     data = (HEADER + rows(50) + bad_rows(1)).encode()
     uri, table = f"s3://{SOURCES}/{stack.put(data)}", stack.cloud.table()
     shown = ddbload("start", uri, table, "--run-id", "asked", code=3)
@@ -111,7 +111,7 @@ def test_what_a_run_is_asked_for(stack, ddbload):
     assert "ExecutionExists: a run asked was started before: ddbload resume asked" in other.err
 
 
-def test_a_failed_run(stack, ddbload):
+def test_commands_describe_failed_run(stack, ddbload):
     table = stack.cloud.table()
     uri = f"s3://{SOURCES}/no/such.csv"
     shown = ddbload("start", uri, table, "--run-id", "failed", "--json", code=1)
@@ -132,7 +132,7 @@ def test_a_failed_run(stack, ddbload):
     assert "5 read: 5 written" in done.out
 
 
-def test_a_run_under_way(stack, console, ddbload):
+def test_status_describes_running_run(stack, console, ddbload):
     """Detached, looked at, not to be resumed; Ctrl-C ends the watching only."""
     uri, table = f"s3://{SOURCES}/{stack.put(plain(200))}", stack.cloud.table()
     slowly = ("--max-wcu", "20", "--chunk-bytes", "500", "--workers", "1")
@@ -170,7 +170,7 @@ def test_a_run_under_way(stack, console, ddbload):
     assert json.loads(ddbload("report", "slow", "--json").out)["status"] == "SUCCEEDED"
 
 
-def test_a_payload_that_cannot_be_taken_up(stack, ddbload):
+def test_resume_refuses_payload_that_failed_checks(stack, ddbload):
     for name, payload, message in (
         ("bad-run", {"run": "x"}, "its 'run' and 'options' must be objects"),
         ("bad-options", {"options": [1]}, "its 'run' and 'options' must be objects"),
@@ -198,7 +198,7 @@ def test_a_payload_that_cannot_be_taken_up(stack, ddbload):
         (["start", f"s3://{SOURCES}/a", "others"], 1, "TableNotAllowed: table others"),
     ],
 )
-def test_what_cannot_be(stack, ddbload, words, code, message):
+def test_commands_refuse_invalid_requests(stack, ddbload, words, code, message):
     shown = ddbload(*words, code=code)
     assert message in shown.err
     assert shown.out == ""

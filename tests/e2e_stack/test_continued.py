@@ -9,7 +9,7 @@ from tests.e2e_stack.files import plain
 from tests.e2e_stack.runs import Run, load
 
 
-def test_preflight(hasty_loads):
+def test_preflight_continues_in_next_invocation(hasty_loads):
     scanned = hasty_loads["preflight"]
     ended = scanned.succeeds()
     parts = len(scanned.run.names("manifest/"))
@@ -18,7 +18,7 @@ def test_preflight(hasty_loads):
     assert ended.output["chunks"] > parts
 
 
-def test_import(hasty_loads):
+def test_import_continues_in_next_invocation(hasty_loads):
     imported = hasty_loads["import"]
     assert imported.succeeds().output["chunks"] == 1
     segments = imported.run.segments()
@@ -26,7 +26,7 @@ def test_import(hasty_loads):
     assert [each["proven"] for each in segments] == [False] * (len(segments) - 1) + [True]
 
 
-def test_no_progress(hasty, hasty_loads, console):
+def test_run_fails_when_nothing_progresses(hasty, hasty_loads, console):
     """Three invocations that settle nothing end their chunk; `resume` takes it up again."""
     assert hasty_loads["import"].run.ended.status == "SUCCEEDED"
     put_back = hasty.configure("import_chunk", DDBLOAD_RESERVE_SECONDS=OVERDUE)

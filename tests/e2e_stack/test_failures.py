@@ -23,7 +23,7 @@ def resumed(console, run, *options):
     return ended.code, json.loads(ended.out)
 
 
-def test_a_poisoned_chunk(stack, console):
+def test_poisoned_chunk_fails_run_and_not_its_siblings(stack, console):
     """Its siblings finish, the run fails by its name, and a higher limit completes it."""
     poisoned = load(stack, POISONED, run="poisoned", chunk_bytes=2 * POISON, max_rejects=2)
     ended = poisoned.fails("TooManyRejects")
@@ -46,7 +46,7 @@ def test_a_poisoned_chunk(stack, console):
     assert Run(stack, "poisoned").status == "FAILED"
 
 
-def test_rejects_in_many_chunks(stack, console):
+def test_rejects_of_many_chunks_are_reported(stack, console):
     """Few in each of them, and too many together: only Report can tell."""
     data = "".join([HEADER, *(rows(9, 9 * number) + bad_rows(1) for number in range(6))]).encode()
     rejected = load(stack, data, run="rejected", chunk_bytes=380, max_rejects=3)
@@ -58,7 +58,7 @@ def test_rejects_in_many_chunks(stack, console):
     rejected.is_loaded()
 
 
-def test_a_chunk_that_is_forbidden(stack, console):
+def test_chunk_without_permission_fails_run(stack, console):
     """One chunk's place in the ledger, by somebody's policy: the others know nothing of it."""
     iam = stack.cloud.client("iam")
     role = stack.role("import_chunk")
@@ -82,7 +82,7 @@ def test_a_chunk_that_is_forbidden(stack, console):
     forbidden.is_loaded()
 
 
-def test_a_damaged_ledger(stack, console):
+def test_damaged_ledger_fails_run(stack, console):
     """Planted where the second chunk's segment is to be: for once the siblings are not told of."""
     data = plain(40)
     lines = data.splitlines(keepends=True)
@@ -111,7 +111,7 @@ def functions_of(cloud, step):
     return [pid for pid in found if f"lambdas.{step}.handler" in command_of(pid)]
 
 
-def test_a_function_that_is_killed(stack):
+def test_killed_function_is_retried(stack):
     """As when it needs too much memory: what it wrote is written again, and counted once."""
     # Twenty rows a second in each of four chunks, for five seconds: all of them are under way.
     killed = load(stack, plain(400), run="killed", chunk_bytes=4200, workers=4, max_wcu=80)
@@ -125,7 +125,7 @@ def test_a_function_that_is_killed(stack):
     assert killed.run.json("report.json")["failures"] == []
 
 
-def test_a_source_that_is_overwritten(stack, console):
+def test_overwritten_source_fails_run(stack, console):
     """In a bucket that keeps no versions there is nothing left to read on in."""
     changed = load(stack, plain(150), run="changed", chunk_bytes=700, workers=1, max_wcu=20)
     changed.run.reaches("chunks/")
@@ -142,7 +142,7 @@ def test_a_source_that_is_overwritten(stack, console):
     assert (told["name"], told["message"]) == tuple(found["error"].values())
 
 
-def test_a_version_that_is_replaced(stack, console):
+def test_replaced_version_is_still_read(stack, console):
     """Where versions are kept, the run reads on in the one that it began with."""
     replaced = load(
         stack, plain(60), run="replaced", inbox=True, chunk_bytes=700, workers=1, max_wcu=20
@@ -153,7 +153,7 @@ def test_a_version_that_is_replaced(stack, console):
     replaced.succeeds()
 
 
-def test_a_stopped_execution(stack, console):
+def test_stopped_execution_is_reported_and_resumed(stack, console):
     """Nobody reports then: the ledger still knows, and `resume` completes it."""
     stopped = load(stack, plain(80), run="stopped", chunk_bytes=500, workers=1, max_wcu=20)
     stopped.run.reaches("chunks/")

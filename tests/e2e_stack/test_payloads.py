@@ -196,13 +196,13 @@ def fails(runs, name, error, cause):
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_payload(runs, name):
+def test_invalid_payload_fails_run(runs, name):
     run = fails(runs, name, *BAD[name][1:])
     assert run.names() == []
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
-def test_a_file(runs, name):
+def test_invalid_file_fails_run(runs, name):
     run = fails(runs, name, *BAD_FILES[name][1:])
     assert sorted(run.names()) == ["execution.json", "report.json", "run.json"]
     report = run.json("report.json")

@@ -150,7 +150,7 @@ TAKEN_AWAY = {
 
 
 @pytest.mark.parametrize(("role", "action"), TAKEN_AWAY)
-def test_a_right_that_is_missing(stack, granted, role, action):
+def test_missing_permission_is_named(stack, granted, role, action):
     """The run fails by a name that says so."""
     name = f"{REFUSED}-{role}-{action.replace(':', '-')}"
     table = stack.cloud.table()
@@ -189,7 +189,7 @@ def test_a_right_that_is_missing(stack, granted, role, action):
 # What was done.
 
 
-def test_every_call_is_allowed_by_the_synthesized_policies(recorded):
+def test_calls_are_allowed_by_synthesized_policies(recorded):
     """Refused was only what tests took away for a while."""
     wrong = [
         (record.stack, record.role, record.call)
@@ -278,7 +278,7 @@ DONE = {
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_each_role_does_what_is_expected_of_it_and_no_more(recorded, role):
+def test_roles_make_expected_calls_only(recorded, role):
     done = {
         (record.call.action, granted.kind(record.call.resource))
         for granted, record in recorded
@@ -329,7 +329,7 @@ NOT_SEEN_HERE = {
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_nothing_is_allowed_that_is_not_needed(recorded, granted, role):
+def test_policies_allow_only_calls_that_are_made(recorded, granted, role):
     """Of each statement, each action on each resource."""
     calls = [
         record.call
@@ -344,14 +344,14 @@ def test_nothing_is_allowed_that_is_not_needed(recorded, granted, role):
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_what_no_role_may_do(granted, role):
+def test_roles_may_not_make_forbidden_calls(granted, role):
     tries = forbidden_to_all(granted, role)
     assert len(tries) > 200
     assert [call for call in sorted(tries, key=str) if granted.policies[role].allow(call)] == []
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_what_only_other_roles_may_do(granted, role):
+def test_roles_may_not_make_calls_of_other_roles(granted, role):
     tries = forbidden_to(granted, role)
     assert len(tries) > 20
     assert [call for call in sorted(tries, key=str) if granted.policies[role].allow(call)] == []

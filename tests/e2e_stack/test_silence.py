@@ -21,7 +21,7 @@ def silent(stack):
     load(stack, data, run="silent", chunk_bytes=400).succeeds()
 
 
-def test_logs(stack, log_folder):
+def test_logs_contain_no_row_data(stack, log_folder):
     """Of functions, in the files and in the log groups that whoever operates it looks at."""
     files = [path for path in log_folder.rglob("*") if path.is_file()]
     text = "".join(path.read_text("utf-8", "replace") for path in files)
@@ -30,7 +30,7 @@ def test_logs(stack, log_folder):
     assert '"level":"ERROR"' not in text
 
 
-def test_the_ledger(stack):
+def test_ledger_contains_no_row_data_but_rejects(stack):
     """It names rows by line and byte; only rejects have their text."""
     client = stack.cloud.s3
     seen = Counter()
@@ -46,7 +46,7 @@ def test_the_ledger(stack):
     assert seen["runs", "silent", "rejects"] > 0
 
 
-def test_uploads_that_could_not_start_a_run(stack):
+def test_failed_uploads_log_no_row_data(stack):
     """There are none."""
     url = stack.outputs["UploadDeadLetterQueueUrl"]
     answer = stack.cloud.client("sqs").receive_message(QueueUrl=url)

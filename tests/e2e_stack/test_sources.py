@@ -112,7 +112,7 @@ def of_file(data: bytes):
     return expected(data, rows, header.fields)
 
 
-def test_gzip(sources):
+def test_gzip_is_imported(sources):
     """Of two members. Its bytes are those that come out of it."""
     run, report = sources.succeeded("gzip")
     wanted = of_file(ODD)
@@ -122,7 +122,7 @@ def test_gzip(sources):
     assert (report["chunks"], report["bytes"]) == (1, len(ODD))
 
 
-def test_lines_of_json(sources):
+def test_json_lines_are_imported(sources):
     run, report = sources.succeeded("json")
     assert sources.items("json") == {
         f"{MARKER}-1": {
@@ -146,7 +146,7 @@ def test_lines_of_json(sources):
     ]
 
 
-def test_an_export_and_what_changed_after_it(sources, stack):
+def test_full_and_incremental_export_are_imported(sources, stack):
     """The first named by where it lies, the second by its upload, which starts one run."""
     _, report = sources.succeeded("export")
     assert report["rows"]["written"] == len(ITEMS)
@@ -169,7 +169,7 @@ def test_an_export_and_what_changed_after_it(sources, stack):
     assert [key for key in files if stack.started_by(key)] == [summary]
 
 
-def test_a_plan_writes_nothing_but_what_would_come_of_it(sources):
+def test_plan_mode_writes_nothing_to_table(sources):
     run, report = sources.succeeded("plan")
     assert sources.items("plan") == {}
     wanted = of_file(ODD)

@@ -85,7 +85,7 @@ def uploaded(stack, data, key, table, bucket=None):
     return Load(run, table, expected(data, found[1:], found[0].fields), data)
 
 
-def test_a_file(stack):
+def test_upload_starts_run(stack):
     table = stack.cloud.table("id:S", name="up-odd")
     load = uploaded(stack, odd(7, 400), "odd/file.csv", table)
     load.succeeds()
@@ -93,7 +93,7 @@ def test_a_file(stack):
     assert load.run.json("report.json")["chunks"] > 2
 
 
-def test_types_and_dialect(stack):
+def test_upload_uses_types_and_dialect_of_rule(stack):
     stack.cloud.table("id:S", name="up-typed")
     run = run_of(stack, stack.execution_of("typed/a.csv", stack.upload(TYPED, "typed/a.csv")))
     assert run.ended.status == "SUCCEEDED"
@@ -116,7 +116,7 @@ def test_types_and_dialect(stack):
     assert (reject["cause"], reject["column"]) == ("not_a_number", "year")
 
 
-def test_keys(stack):
+def test_upload_starts_run_for_any_key(stack):
     """All of them uploaded at once, and one where no rule is."""
     stack.cloud.table("id:S", name="up-names")
     stack.cloud.table("id:S", name="up-elsewhere")
@@ -137,7 +137,7 @@ def test_keys(stack):
     assert [stack.started_by(key) for key in outside] == [[]] * len(outside)
 
 
-def test_deliveries(stack):
+def test_repeated_deliveries_start_one_run(stack):
     """The same event more than once, at once or late, starts one run; a new version another."""
     table = stack.cloud.table("id:S", name="up-slowly")
     key = "slowly/a.csv"
@@ -162,14 +162,14 @@ def test_deliveries(stack):
     assert len(stack.started_by(key)) == 2
 
 
-def test_deliveries_of_what_is_mapped_nowhere(stack):
+def test_delivery_without_rule_starts_nothing(stack):
     version = stack.upload(plain(1), "nowhere/a.csv")
     assert deliver(stack, event(stack, "nowhere/a.csv", version))["outcome"] == "not mapped"
     version = stack.upload("", "names/folder/")
     assert deliver(stack, event(stack, "names/folder/", version))["outcome"] == "not mapped"
 
 
-def test_a_bucket_besides_the_inbox(stack):
+def test_upload_to_second_bucket_starts_run(stack):
     """Once its events are switched on, as the README says."""
     stack.cloud.s3.put_bucket_notification_configuration(
         Bucket=SOURCES, NotificationConfiguration={"EventBridgeConfiguration": {}}
@@ -178,7 +178,7 @@ def test_a_bucket_besides_the_inbox(stack):
     uploaded(stack, plain(20), "uploads/a.csv", table, SOURCES).succeeds()
 
 
-def test_a_failed_upload(stack, console):
+def test_failed_upload_is_not_started_again(stack, console):
     """It is not started again; `resume` takes it up, under its own id."""
     table = stack.cloud.table("id:S", name="up-strict")
     data = (HEADER + rows(20) + bad_rows(2)).encode()
@@ -195,7 +195,7 @@ def test_a_failed_upload(stack, console):
     assert done["outcome"] == "loaded before"
 
 
-def test_an_upload_before_its_table(stack, console):
+def test_upload_before_its_table_fails_and_resumes(stack, console):
     """It fails before there is a ledger, and can be taken up all the same."""
     version = stack.upload(plain(10), "early/a.csv")
     arn = stack.execution_of("early/a.csv", version)

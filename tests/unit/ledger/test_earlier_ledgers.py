@@ -28,13 +28,13 @@ def world_of(name: str) -> World:
     return world
 
 
-def test_a_run_that_is_done_keeps_its_word():
+def test_version_1_run_keeps_status_when_done():
     world = world_of("finished")
     found = current_report(RUN, world.context())
     assert (found.status, found.rows) == ("SUCCEEDED", RowCounts(40, 39, 1))
 
 
-def test_a_run_is_finished_without_stamps():
+def test_version_1_run_finishes_without_stamps():
     world = world_of("half_done")
     report = world.run()
     assert (report.status, report.rows) == ("SUCCEEDED_WITH_REJECTS", RowCounts(40, 39, 1))
@@ -44,7 +44,7 @@ def test_a_run_is_finished_without_stamps():
         assert not {"run", "configuration"} & world.read_json(name).keys()
 
 
-def test_a_later_run_s_segment_is_none_of_it():
+def test_version_1_run_refuses_segment_of_later_version():
     world = world_of("half_done")
     other = World(DATA, types={"n": "N"}, options={"chunk_bytes": 60})
     other.preflight()
@@ -55,7 +55,7 @@ def test_a_later_run_s_segment_is_none_of_it():
         world.report()
 
 
-def test_an_earlier_run_s_segment_is_none_of_a_later_one():
+def test_later_run_refuses_segment_of_version_1():
     world = World(DATA, types={"n": "N"}, options={"chunk_bytes": 60})
     world.preflight()
     earlier = world_of("finished").store.objects

@@ -23,30 +23,30 @@ def executions(fake) -> Executions:
     return Executions(fake, fake.machine, retry_policy=RetryPolicy(sleep=lambda _: None))
 
 
-def test_the_same_payload_while_it_runs_is_the_same_execution(executions, fake):
+def test_start_returns_running_execution_with_same_payload(executions, fake):
     assert executions.start("a", {"x": 1}) == executions.start("a", {"x": 1})
     assert len(fake.started) == 1
 
 
-def test_a_name_is_taken_when_its_execution_has_ended(executions, fake):
+def test_start_raises_when_execution_of_that_name_ended(executions, fake):
     fake.end(executions.start("a", {"x": 1}))
     with pytest.raises(ExecutionExists):
         executions.start("a", {"x": 1})
 
 
-def test_throttling_is_waited_out(executions, fake):
+def test_start_retries_when_throttled(executions, fake):
     fake.failures = [client_error("ThrottlingException", "slow")] * 3
     assert executions.start("a", {}) == executions.arn_of("a")
 
 
-def test_a_refusal_is_not_repeated(executions, fake):
+def test_start_raises_at_once_when_refused(executions, fake):
     fake.failures = [client_error("AccessDeniedException", "no")]
     with pytest.raises(AccessDenied, match="starting execution a"):
         executions.start("a", {})
     assert not fake.started
 
 
-def test_what_does_not_fit_an_execution_is_not_sent(executions, fake):
+def test_start_refuses_payload_that_is_too_large(executions, fake):
     with pytest.raises(InvalidPayload, match="220,000"):
         executions.start("a", {"types": {f"column{n}": "N" for n in range(20_000)}})
     assert not fake.started
@@ -79,14 +79,14 @@ def test_what_does_not_fit_an_execution_is_not_sent(executions, fake):
         ("TIMED_OUT", {"error": "States.Timeout", "cause": "c"}, Failure("States.Timeout", "c")),
     ],
 )
-def test_why_an_execution_ended(executions, fake, status, more, failure):
+def test_describe_returns_failure_of_ended_execution(executions, fake, status, more, failure):
     arn = executions.start("a", {})
     fake.end(arn, status, **more)
     found = executions.describe(arn)
     assert (found.running, found.failure) == (False, failure)
 
 
-def test_an_execution_that_is_not_there(executions, fake):
+def test_describe_raises_when_execution_is_missing(executions, fake):
     """Step Functions forgets them after 90 days, and nobody waits for that."""
     arn = executions.start("a", {})
     for found in (executions.find(arn), executions.describe(arn)):

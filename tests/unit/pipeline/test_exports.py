@@ -49,7 +49,7 @@ PLACE = {"prefix": "many/AWSDynamoDB/01/", "format": "auto"}
 
 
 @pytest.mark.parametrize("engine", ["sync", "threads"])
-def test_a_full_export_and_what_changed_since(engine):
+def test_incremental_export_updates_table_of_full_export(engine):
     items = [{"Item": {"id": {"S": f"{n}"}, "a": {"N": "1.10"}}} for n in range(30)]
     world = Many(files=exported(items), source=PLACE, options={"engine": engine})
     assert world.run().rows.written == 30
@@ -65,7 +65,7 @@ def test_a_full_export_and_what_changed_since(engine):
     assert (found["1"], found["new"], found["2"]) == ({"S": "new"}, {"S": "x"}, {"N": "1.1"})
 
 
-def test_deletions_that_come_back_are_sent_again():
+def test_unprocessed_deletions_are_sent_again():
     world = Many(
         files=exported([change(str(n), None) for n in range(5)], incremental=True), source=PLACE
     )
@@ -79,7 +79,7 @@ def test_deletions_that_come_back_are_sent_again():
 
 
 @pytest.mark.parametrize("mode", ["insert", "last-wins"])
-def test_modes_with_conditions_reject_deletions(mode):
+def test_conditional_modes_reject_deletions(mode):
     options = {"mode": mode, **({"position_attribute": "at"} if mode == "last-wins" else {})}
     files = exported([change("1", None), change("2", "x")], incremental=True)
     world = Many(files=files, source=PLACE, options=options)
@@ -88,7 +88,7 @@ def test_modes_with_conditions_reject_deletions(mode):
     assert reject["cause"] == "deletion"
 
 
-def test_a_file_with_fewer_items_than_were_exported_is_refused_before_anything_is_written():
+def test_file_with_fewer_items_than_exported_is_refused_before_any_write():
     files = exported([{"Item": {"id": {"S": "1"}}}], items=2)
     world = Many(files=files, source=PLACE)
     with pytest.raises(errors.DamagedExport, match="has 1 items, and 2 were exported"):
@@ -96,7 +96,7 @@ def test_a_file_with_fewer_items_than_were_exported_is_refused_before_anything_i
     assert world.items == []
 
 
-def test_one_that_is_not_complete_is_refused():
+def test_incomplete_export_is_refused():
     files = exported([{"Item": {"id": {"S": "1"}}}])
     del files["AWSDynamoDB/01/manifest-summary.json"]
     world = Many(files=files, source={**PLACE, "format": "dynamodb-export"})
@@ -104,7 +104,7 @@ def test_one_that_is_not_complete_is_refused():
         world.preflight()
 
 
-def test_it_is_read_wherever_it_was_copied_to():
+def test_copied_export_is_read_anywhere():
     world = Many(files=exported([{"Item": {"id": {"S": "1"}}}]), source=PLACE)
     data = world.s3.get_object(Bucket=BUCKET, Key="many/AWSDynamoDB/01/data/x.json.gz")
     assert gzip.decompress(data["Body"].read()).startswith(b'{"Item"')

@@ -121,7 +121,7 @@ def one_bad_quote(delimiter: str, quoted: str, row: int, column: int, place: str
 
 
 @pytest.mark.parametrize("name", ["data", "data.tsv"])
-def test_one_quote_too_many_never_makes_one_cell_of_each_row(tmp_path: Path, name: str) -> None:
+def test_stray_quote_never_makes_one_cell_of_row(tmp_path: Path, name: str) -> None:
     for delimiter, row, text in with_bad_quotes():
         found = converted(tmp_path, text, name)
         if found.error is None:
@@ -133,7 +133,7 @@ def test_one_quote_too_many_never_makes_one_cell_of_each_row(tmp_path: Path, nam
             assert found.refused in ("BadHeader", "UnterminatedQuote"), text
 
 
-def test_a_bad_quote_in_the_header_is_told_by_its_place_and_what_to_do(tmp_path: Path) -> None:
+def test_bad_quote_in_header_names_position_and_advice(tmp_path: Path) -> None:
     text = 'DATE;"TIME"";Qty\n2018;10:00;1\n2019;11:00;2\n'
     found = converted(tmp_path, text)
     assert found.refused == "BadHeader"
@@ -143,7 +143,7 @@ def test_a_bad_quote_in_the_header_is_told_by_its_place_and_what_to_do(tmp_path:
     assert told.names == {("DATE", '"TIME""', "Qty")}
 
 
-def test_single_quotes_are_text_unless_they_are_named(tmp_path: Path) -> None:
+def test_single_quotes_are_text_unless_declared(tmp_path: Path) -> None:
     text = "id;name\n'1';'a;b'\n'2';'c'\n"
     assert converted(tmp_path, text, quote="'").rows == [["1", "a;b"], ["2", "c"]]
     found = converted(tmp_path, text)
@@ -151,13 +151,13 @@ def test_single_quotes_are_text_unless_they_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("delimiter", DELIMITERS)
-def test_rows_that_are_all_badly_quoted_are_rejected(tmp_path: Path, delimiter: str) -> None:
+def test_badly_quoted_rows_are_rejected(tmp_path: Path, delimiter: str) -> None:
     rows = "".join(f'{n};"x"y;3\n' for n in range(20))
     found = converted(tmp_path, ("a;b;c\n" + rows).replace(";", delimiter))
     assert (len(found.items), len(found.rejects)) == (0, 20)
 
 
-def test_a_lone_quote_among_tabs(tmp_path: Path) -> None:
+def test_lone_quote_is_text_in_tsv(tmp_path: Path) -> None:
     found = converted(tmp_path, 'id\tsize\n1\t5" disk\n2\t3" disk\n')
     assert found.rows == [["1", '5" disk'], ["2", '3" disk']]
     assert converted(tmp_path, 'id\t"size\n1\ta\n2\tb\n').refused == "BadHeader"
@@ -186,7 +186,9 @@ PREAMBLES = [
 @pytest.mark.parametrize("columns", TABLES)
 @pytest.mark.parametrize("delimiter", DELIMITERS)
 @pytest.mark.parametrize("name", ["data", "data.csv", "data.tsv"])
-def test_lines_before_the_header(tmp_path: Path, name: str, delimiter: str, columns: int) -> None:
+def test_lines_before_header_are_refused_with_advice(
+    tmp_path: Path, name: str, delimiter: str, columns: int
+) -> None:
     table = TABLES[columns].replace(";", delimiter)
     expected = converted(tmp_path, table, name)
     assert (len(expected.items), len(expected.names)) == (3, 1)
@@ -216,7 +218,7 @@ def test_lines_before_the_header(tmp_path: Path, name: str, delimiter: str, colu
     ],
 )
 @pytest.mark.parametrize("delimiter", DELIMITERS)
-def test_lines_before_the_header_with_delimiters(
+def test_lines_with_delimiters_before_header_are_refused_with_advice(
     tmp_path: Path, preamble: str, delimiter: str
 ) -> None:
     table = "id;name;price;note\n" + "1;a;2;x\n" * 10
@@ -224,7 +226,7 @@ def test_lines_before_the_header_with_delimiters(
     assert found.refused in ("BadHeader", "EmptyColumnName"), found
 
 
-def test_the_header_s_line_is_counted_from_the_file_s_first(tmp_path: Path) -> None:
+def test_header_line_counts_from_first_line_of_file(tmp_path: Path) -> None:
     text = "x\r\ny\r\nReport\r\n\r\nid;name;n\r\n1;a;b\r\n2;c;d\r\n"
     found = converted(tmp_path, text, skip_lines=2)
     assert "line 3, byte 6, has 1 field" in str(found.error)
@@ -232,7 +234,7 @@ def test_the_header_s_line_is_counted_from_the_file_s_first(tmp_path: Path) -> N
     assert converted(tmp_path, text, skip_lines=4).rows == [["1", "a", "b"], ["2", "c", "d"]]
 
 
-def test_a_comment_with_as_many_fields_as_the_header(tmp_path: Path) -> None:
+def test_comment_with_as_many_fields_as_header_is_refused(tmp_path: Path) -> None:
     table = "id,year\na,1999\nb,2000\n"
     assert converted(tmp_path, "# exported, by hand\n" + table).refused == "BadHeader"
     # A header may begin so: it is followed by rows that are like each other.
@@ -241,7 +243,7 @@ def test_a_comment_with_as_many_fields_as_the_header(tmp_path: Path) -> None:
         assert found.names == {tuple(head.split(","))}
 
 
-def test_the_table_s_key_decides(tmp_path: Path) -> None:
+def test_key_of_table_decides_delimiter(tmp_path: Path) -> None:
     """Where the first row names the keys, it is the header."""
     found = converted(tmp_path, "id\na;b;c\nd;e;f\n", table=TABLE)
     assert found.rows == [["a;b;c"], ["d;e;f"]]
@@ -251,7 +253,7 @@ def test_the_table_s_key_decides(tmp_path: Path) -> None:
     assert found.refused == "BadHeader"
 
 
-def test_what_is_said_is_not_doubted(tmp_path: Path) -> None:
+def test_declared_delimiter_is_not_doubted(tmp_path: Path) -> None:
     text = "note\na;b;c\nd;e;f\n"
     assert converted(tmp_path, text).refused == "BadHeader"
     assert converted(tmp_path, text, delimiter=",").rows == [["a;b;c"], ["d;e;f"]]
@@ -298,7 +300,7 @@ def test_what_is_said_is_not_doubted(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["data", "data.csv"])
-def test_what_is_right_is_read(
+def test_valid_files_are_read(
     tmp_path: Path, text: str, names: list[str], rows: list[list[str]], name: str
 ) -> None:
     found = converted(tmp_path, text, name)
@@ -306,7 +308,7 @@ def test_what_is_right_is_read(
     assert (found.rows, found.names) == (rows, {tuple(names)} if rows else set())
 
 
-def test_utf_16(tmp_path: Path) -> None:
+def test_utf_16_is_read(tmp_path: Path) -> None:
     text = "id;größe\n1;a\n2;b\n"
     assert converted(tmp_path, text.encode("utf-16")).rows == [["1", "a"], ["2", "b"]]
     assert converted(tmp_path, ("Bericht\n" + text).encode("utf-16")).refused == "BadHeader"
@@ -384,9 +386,7 @@ SHAPES = [(ARRAYS, ".[]"), (SCANS, ".Items[]"), (PRETTY, ".")]
 @pytest.mark.parametrize("table", ["", TABLE])
 @pytest.mark.parametrize("format_", ["auto", "json", "dynamodb-json"])
 @pytest.mark.parametrize("name", ["data", "data.json", "data.csv"])
-def test_json_that_is_not_lines_is_refused(
-    tmp_path: Path, name: str, format_: str, table: str
-) -> None:
+def test_json_document_is_refused(tmp_path: Path, name: str, format_: str, table: str) -> None:
     for texts, program in SHAPES:
         for text in texts if name == "data" else filter(is_short, texts):
             found = converted(tmp_path, text, name, table, format=format_)
@@ -396,7 +396,7 @@ def test_json_that_is_not_lines_is_refused(
 
 
 @pytest.mark.parametrize("format_", ["auto", "json"])
-def test_json_that_is_not_lines_is_refused_in_any_wrapping(tmp_path: Path, format_: str) -> None:
+def test_json_document_is_refused_in_any_layout(tmp_path: Path, format_: str) -> None:
     for texts, _ in SHAPES:
         for text in filter(is_short, texts):
             data = text.encode()
@@ -443,14 +443,14 @@ def test_json_that_is_not_lines_is_refused_in_any_wrapping(tmp_path: Path, forma
         (lines([{"Items": [{"a": "b" * 300_000}], "id": "1"}, {"id": "2"}]), 2, 0),
     ],
 )
-def test_lines_of_json_are_read_line_by_line(
+def test_json_lines_are_read_line_by_line(
     tmp_path: Path, text: str, items: int, rejects: int, format_: str
 ) -> None:
     found = converted(tmp_path, text, "data.json", format=format_)
     assert (found.refused, len(found.items), len(found.rejects)) == (None, items, rejects)
 
 
-def test_an_object_with_the_table_s_key_is_an_item(tmp_path: Path) -> None:
+def test_json_object_with_table_key_is_item(tmp_path: Path) -> None:
     for value in ({**PAGE, "id": "1"}, {"id": "1", "Items": PLAIN}):
         found = converted(tmp_path, lines([value]), "a.json", TABLE)
         assert [item["id"] for item in found.items] == [{"S": "1"}]
@@ -462,13 +462,13 @@ def test_an_object_with_the_table_s_key_is_an_item(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ['["id","n"]\n["1",2]\n["2",3]\n', "[1, 2, 3]\n[4, 5, 6]\n"])
-def test_lines_of_arrays_are_not_delimited_text(tmp_path: Path, text: str) -> None:
+def test_json_arrays_are_not_delimited_text(tmp_path: Path, text: str) -> None:
     found = converted(tmp_path, text)
     assert (found.items, len(found.rejects)) == ([], text.count("\n"))
     assert {each["cause"] for each in found.rejects} == {"not_an_object"}
 
 
-def test_json_that_is_cut_off_is_never_delimited_text(tmp_path: Path) -> None:
+def test_truncated_json_is_not_delimited_text(tmp_path: Path) -> None:
     for texts, _ in SHAPES:
         for text in filter(is_short, texts):
             for end in (len(text) // 2, len(text) - 2):
@@ -478,7 +478,7 @@ def test_json_that_is_cut_off_is_never_delimited_text(tmp_path: Path) -> None:
                 assert all("id" in item for item in found.items), (text[:end], found.items)
 
 
-def test_text_that_only_begins_as_json_does(tmp_path: Path) -> None:
+def test_text_that_begins_like_json_is_delimited(tmp_path: Path) -> None:
     assert converted(tmp_path, "[id],[n]\n1,2\n").rows == [["1", "2"]]
     assert converted(tmp_path, "[note]\n1\n2\n").rows == [["1"], ["2"]]
     found = converted(tmp_path, '[{"a": 1}]\n[{"a": 2}]\n', delimiter=",")
@@ -489,7 +489,7 @@ def test_text_that_only_begins_as_json_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format_", ["auto", "json", "dynamodb-json"])
-def test_an_import_is_refused_before_anything_is_written(format_: str) -> None:
+def test_doubtful_header_is_refused_before_any_write(format_: str) -> None:
     for texts, _ in SHAPES:
         for text in filter(is_short, texts):
             world = World(text.encode(), source={**GUESSED, "format": format_})
@@ -502,7 +502,7 @@ def test_an_import_is_refused_before_anything_is_written(format_: str) -> None:
 @pytest.mark.parametrize(
     "text", ["Report\nid;x;y\n1;2;3\n4;5;6\n", 'id;"x"";y\n1;2;3\n4;5;6\n', "# x\nid,x\n1,2\n3,4\n"]
 )
-def test_an_import_without_a_header_is_refused_before_anything_is_written(text: str) -> None:
+def test_doubtful_first_row_without_header_is_refused_before_any_write(text: str) -> None:
     world = World(text.encode(), source=GUESSED)
     with pytest.raises(errors.BadHeader, match="line 1, byte 0"):
         world.preflight()
@@ -510,7 +510,7 @@ def test_an_import_without_a_header_is_refused_before_anything_is_written(text: 
 
 
 @pytest.mark.parametrize("other", ["first", "second"])
-def test_one_of_several_files_is_named(tmp_path: Path, other: str) -> None:
+def test_doubtful_header_names_object(tmp_path: Path, other: str) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     for name in ("first", "second"):
@@ -521,7 +521,7 @@ def test_one_of_several_files_is_named(tmp_path: Path, other: str) -> None:
     assert "jq -c '.Items[]'" in str(found.error)
 
 
-def test_the_first_of_several_files_has_the_header(tmp_path: Path) -> None:
+def test_first_of_several_files_gives_delimiter(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     for name in ("first", "second"):
@@ -531,7 +531,7 @@ def test_the_first_of_several_files_has_the_header(tmp_path: Path) -> None:
     assert str(found.error).startswith(f"{folder}/first: the first row, at line 1, byte 0, ")
 
 
-def test_a_comment_mark_is_not_advised_where_the_header_has_it(tmp_path: Path) -> None:
+def test_comment_option_is_not_advised_when_header_has_its_mark(tmp_path: Path) -> None:
     rows = "".join(f"chr{n}\t{n}\trs{n}\n" for n in range(6))
     found = converted(tmp_path, "##made by hand\n##twice\n#CHROM\tPOS\tID\n" + rows)
     assert found.refused == "BadHeader"
@@ -541,12 +541,12 @@ def test_a_comment_mark_is_not_advised_where_the_header_has_it(tmp_path: Path) -
     assert "(or --comment '#'," in str(found.error)
 
 
-def test_a_delimiter_that_all_rows_agree_about_is_no_doubt(tmp_path: Path) -> None:
+def test_delimiter_of_all_rows_is_not_doubted(tmp_path: Path) -> None:
     found = converted(tmp_path, "name|Last, first\na, b|-\nx|2.5\ny|z\nu|w\n")
     assert found.rows == [["a, b", "-"], ["x", "2.5"], ["y", "z"], ["u", "w"]]
 
 
-def test_a_page_as_the_sdk_of_javascript_prints_it(tmp_path: Path) -> None:
+def test_javascript_sdk_page_is_refused_with_advice(tmp_path: Path) -> None:
     page = {"$metadata": {}, "Count": 2, "Items": [{"id": "a"}, {"id": "b"}]}
     for text in (json.dumps(page), json.dumps(page, indent=2)):
         found = converted(tmp_path, text + "\n")

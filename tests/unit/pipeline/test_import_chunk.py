@@ -52,7 +52,7 @@ def only_chunk(world: World) -> Chunk:
 
 @pytest.mark.parametrize("engine", ["sync", "threads"])
 @pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
-def test_awkward_files(golden: Golden, engine, monkeypatch):
+def test_import_writes_and_rejects_rows_of_awkward_files(golden: Golden, engine, monkeypatch):
     monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 64)
     width = len(golden.rows[0].fields) if golden.rows else 1
     columns = [f"c{number}" for number in range(1, width + 1)]
@@ -85,7 +85,7 @@ def test_awkward_files(golden: Golden, engine, monkeypatch):
     assert_segments_tell_the_truth(world, expected)
 
 
-def test_every_type_of_reject_has_its_place():
+def test_rejects_have_positions_for_every_cause():
     data = (
         "id,n,ok,é\r\n"
         "a,1,true,x\r\n"
@@ -129,20 +129,20 @@ def test_every_type_of_reject_has_its_place():
     ]
 
 
-def test_empty_cells_are_no_attributes():
+def test_empty_cells_make_no_attributes():
     world = World(b'id,n,ok,s\nx,,,\ny,"","",""\n', types={"n": "N", "ok": "BOOL"})
     assert world.run().rows.written == 2
     assert world.items in ([{"id": {"S": k}} for k in ks] for ks in (("x", "y"), ("y", "x")))
 
 
-def test_numbers_that_are_one_key_are_one_item():
+def test_equal_numbers_are_one_key():
     world = World(b"id,a\n1,first\n1.0,second\n1e0,third\n+01,last\n", keys=[("id", "N")])
     report = world.run()
     assert (report.rows.written, report.rows.superseded) == (1, 3)
     assert world.items == [{"id": {"N": "1"}, "a": {"S": "last"}}]
 
 
-def test_a_key_again_and_again_keeps_its_last_row():
+def test_repeated_key_keeps_last_row():
     data = b"id,a\n" + b"".join(b"k%d,%d\n" % (n % 3, n) for n in range(3000))
     world = World(data, request_seconds=0.01)
     report = world.run()
@@ -156,7 +156,7 @@ def test_a_key_again_and_again_keeps_its_last_row():
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 @pytest.mark.parametrize("seconds", [1.0, 3.5, 20.0])
-def test_however_often_it_continues_rows_and_rejects_are_the_same(seconds, concurrency):
+def test_rows_and_rejects_are_the_same_however_often_import_continues(seconds, concurrency):
     data = b"id,n\n" + b"".join(
         b"r%d,%s\n" % (n, b"x" if n % 13 == 0 else b"%d" % n) for n in range(700)
     )
@@ -176,7 +176,7 @@ def test_however_often_it_continues_rows_and_rejects_are_the_same(seconds, concu
     assert len(counted(world)) > report.chunks or seconds == 20.0
 
 
-def test_the_cursor_of_a_continuation_is_the_first_unsettled_row():
+def test_cursor_is_first_unsettled_row():
     world = World(rows(60), request_seconds=1.0)
     chunk = only_chunk(world)
     result = world.import_step(chunk, context=world.context(1.5))
@@ -190,7 +190,7 @@ def test_the_cursor_of_a_continuation_is_the_first_unsettled_row():
     assert (result.segment.start.byte, result.segment.end.byte) == (at.byte, len(world.data))
 
 
-def test_a_stop_hands_on_the_cursor():
+def test_import_returns_cursor_when_stopped():
     world = World(rows(200), request_seconds=1.0)
     chunk = only_chunk(world)
     context = world.context(should_stop=lambda: world.clock.time >= 1003.0)
@@ -203,7 +203,7 @@ def test_a_stop_hands_on_the_cursor():
 @pytest.mark.parametrize(
     "data", [b"id\na\n\n\n\n", b"id\n\n\n\na", b"id\n\r\n\r\n", b"id\n\n\na\n\n\nb\n\n"]
 )
-def test_empty_lines_are_imported_to_the_last(data):
+def test_chunk_is_proven_to_last_empty_line(data):
     world = World(data, options={"chunk_bytes": 1})
     report = world.run()
     assert report.status == "SUCCEEDED"
@@ -211,7 +211,7 @@ def test_empty_lines_are_imported_to_the_last(data):
     assert report.rows.written == len(outcome(data).rows)
 
 
-def test_a_segment_that_is_there_is_adopted():
+def test_import_adopts_existing_segment():
     world = World(rows(30))
     chunk = only_chunk(world)
     first = world.import_step(chunk)
@@ -223,7 +223,7 @@ def test_a_segment_that_is_there_is_adopted():
     assert (len(world.dynamodb.calls), len(world.s3.calls)) == calls
 
 
-def test_of_two_segments_that_begin_at_one_byte_the_first_counts():
+def test_first_segment_counts_of_two_from_one_byte():
     world = World(rows(60), request_seconds=1.0)
     chunk = only_chunk(world)
     inner: list[Any] = []
@@ -243,7 +243,7 @@ def test_of_two_segments_that_begin_at_one_byte_the_first_counts():
 
 
 @pytest.mark.parametrize("cursor", [Cursor(0, 1), Cursor(4, 1), Cursor(41, 1), Cursor(999, 1)])
-def test_a_cursor_outside_of_its_chunk_is_refused(cursor):
+def test_import_refuses_cursor_outside_chunk(cursor):
     world = World(rows(10))
     world.preflight()
     chunk = Chunk(0, 5, 41, 2)
@@ -253,7 +253,7 @@ def test_a_cursor_outside_of_its_chunk_is_refused(cursor):
     assert world.items == []
 
 
-def test_a_run_that_never_began_is_named():
+def test_import_raises_run_not_found_without_record():
     world = World(rows(1))
     with pytest.raises(errors.RunNotFound, match="there is no run run-1 in the ledger at memory"):
         world.import_step(Chunk(0, 5, 10, 2))
@@ -274,7 +274,7 @@ def test_a_run_that_never_began_is_named():
         Fault(raises=read_timeout(), landed=True),
     ],
 )
-def test_three_invocations_that_settle_nothing_are_no_progress(fault):
+def test_import_raises_no_progress_after_three_stalls(fault):
     world = World(rows(30), request_seconds=0.1)
     chunk = only_chunk(world)
     world.dynamodb.faults.decide = lambda operation, _: (
@@ -295,7 +295,7 @@ def test_three_invocations_that_settle_nothing_are_no_progress(fault):
     assert world.report().status == "SUCCEEDED"
 
 
-def test_progress_forgives_what_was_stalled_before():
+def test_progress_resets_stall_count():
     world = World(rows(30), request_seconds=1.0)
     chunk = only_chunk(world)
     world.dynamodb.faults.add("batch_write_item", processed_first(3))
@@ -304,7 +304,7 @@ def test_progress_forgives_what_was_stalled_before():
     assert result.stalled == 0
 
 
-def test_to_wait_for_a_budget_is_no_stall():
+def test_waiting_for_wcu_budget_is_no_stall():
     """A row may take minutes of what a run is given."""
     data = b"id,a\n" + b"".join(b"r%d,%s\n" % (n, b"x" * 100_000) for n in range(3))
     world = World(data, options={"max_wcu": 1.0})
@@ -325,7 +325,7 @@ def test_to_wait_for_a_budget_is_no_stall():
     assert len(world.items) == 3
 
 
-def test_a_stop_is_no_stall():
+def test_stop_is_no_stall():
     world = World(rows(30))
     chunk = only_chunk(world)
     for _ in range(5):
@@ -335,7 +335,7 @@ def test_a_stop_is_no_stall():
     assert world.in_ledger("failures") == []
 
 
-def test_what_comes_back_unprocessed_is_written_once_more_and_counted_once():
+def test_unprocessed_rows_are_sent_again_and_counted_once():
     world = World(rows(300), request_seconds=0.1)
     # What came back goes by itself, so later requests may have few rows.
     for count in (0, 3, 12, 0, 0):
@@ -348,7 +348,7 @@ def test_what_comes_back_unprocessed_is_written_once_more_and_counted_once():
 
 
 @pytest.mark.parametrize("chunks", [1, 4])
-def test_max_wcu_is_for_all_workers_together(chunks):
+def test_max_wcu_is_shared_by_all_workers(chunks):
     data = rows(800)
     world = World(
         data,
@@ -380,7 +380,7 @@ def refusing(world: World, *ids: str) -> Callable[[str, dict[str, Any]], Fault |
 
 
 @pytest.mark.parametrize("seconds", [1.0, 1000.0])
-def test_a_row_that_dynamodb_refuses_is_a_reject_with_its_place(seconds):
+def test_row_refused_by_dynamodb_is_reject_with_position(seconds):
     world = World(rows(100), request_seconds=0.1)
     world.dynamodb.faults.decide = refusing(world, "r0", "r41", "r42", "r99")
     report = world.run(seconds)
@@ -404,7 +404,7 @@ def test_a_row_that_dynamodb_refuses_is_a_reject_with_its_place(seconds):
         (Fault(raises=ServiceError("Strange", 400, "odd")), errors.RequestRefused),
     ],
 )
-def test_what_stops_all_writing_keeps_what_was_written(fault, error):
+def test_segment_is_written_when_fatal_error_ends_import(fault, error):
     world = World(rows(100))
     chunk = only_chunk(world)
     world.dynamodb.faults.add("batch_write_item", None, None, fault)
@@ -427,7 +427,7 @@ def bad_rows(count: int, *bad: int) -> bytes:
 
 
 @pytest.mark.parametrize("limit", [0, 1, 5])
-def test_a_worker_stops_at_its_limit_and_a_higher_one_goes_on(limit, monkeypatch):
+def test_import_stops_at_max_rejects_and_continues_with_higher_limit(limit, monkeypatch):
     # Rows are told of some at a time, and the rejects among those may go over the limit.
     monkeypatch.setattr(Scheduler, "READY_ROWS", 3)
     bad = (3, 10, 11, 30, 31, 32, 45)
@@ -449,19 +449,19 @@ def test_a_worker_stops_at_its_limit_and_a_higher_one_goes_on(limit, monkeypatch
     assert_rejects_are(outcome(data, types={"n": "N"}).rejects, world.rejects())
 
 
-def test_the_limit_itself_is_allowed():
+def test_import_allows_exactly_max_rejects():
     world = World(bad_rows(50, 3, 10, 49), types={"n": "N"}, options={"max_rejects": 3})
     assert world.run().status == "SUCCEEDED_WITH_REJECTS"
 
 
-def test_no_rejects_allowed_and_none_there():
+def test_import_succeeds_without_rejects_when_none_are_allowed():
     world = World(bad_rows(50), types={"n": "N"}, options={"max_rejects": 0})
     report = world.run()
     assert (report.status, report.rejects) == ("SUCCEEDED", None)
     assert world.in_ledger("rejects") == []
 
 
-def test_the_report_adds_up_the_workers_rejects():
+def test_report_adds_up_rejects_of_workers():
     data = bad_rows(40, 1, 11, 21, 31)
     options = {"max_rejects": 3, "chunk_bytes": 40}
     world = World(data, types={"n": "N"}, options=options)
@@ -475,7 +475,7 @@ def test_the_report_adds_up_the_workers_rejects():
     assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
-def test_rejects_that_fill_a_segment_go_on_in_the_next(monkeypatch):
+def test_import_continues_in_next_segment_when_rejects_fill_one(monkeypatch):
     monkeypatch.setattr(row_feeder, "MAX_REJECT_BYTES", 1000)
     monkeypatch.setattr(Scheduler, "READY_ROWS", 2)
     data = bad_rows(100, *range(0, 100, 2))
@@ -488,7 +488,7 @@ def test_rejects_that_fill_a_segment_go_on_in_the_next(monkeypatch):
     assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
-def test_rejects_ahead_of_the_cursor_are_the_next_segment_s():
+def test_rejects_after_cursor_belong_to_next_segment():
     data = bad_rows(60, 5, 55)
     world = World(data, types={"n": "N"}, request_seconds=1.0)
     chunk = only_chunk(world)
@@ -501,7 +501,7 @@ def test_rejects_ahead_of_the_cursor_are_the_next_segment_s():
 # A source that is not what it was.
 
 
-def test_overwritten_between_two_chunks():
+def test_import_raises_source_changed_when_overwritten_between_chunks():
     world = World(rows(40), options={"chunk_bytes": 60})
     world.preflight()
     world.import_one(world.manifest[0])
@@ -514,7 +514,7 @@ def test_overwritten_between_two_chunks():
 
 
 @pytest.mark.parametrize("gone", [True, False])
-def test_overwritten_within_a_chunk(gone, monkeypatch):
+def test_import_raises_source_changed_when_overwritten_within_chunk(gone, monkeypatch):
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
     world = World(rows(100))
     chunk = only_chunk(world)
@@ -537,7 +537,7 @@ def test_overwritten_within_a_chunk(gone, monkeypatch):
     assert world.report().error.name == "SourceChanged"
 
 
-def test_a_local_file_changed_between_chunks(tmp_path):
+def test_import_raises_source_changed_when_local_file_changed(tmp_path):
     path = tmp_path / "f.csv"
     path.write_bytes(rows(40))
 
@@ -558,7 +558,7 @@ def test_a_local_file_changed_between_chunks(tmp_path):
     assert world.report().error.name == "SourceChanged"
 
 
-def test_broken_reads_lose_and_double_no_row(monkeypatch):
+def test_broken_reads_lose_and_repeat_no_row(monkeypatch):
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
     world = World(rows(200), options={"chunk_bytes": 700})
     world.preflight()
@@ -569,7 +569,7 @@ def test_broken_reads_lose_and_double_no_row(monkeypatch):
     assert table_of(world) == outcome(world.data).last_of_each_key
 
 
-def test_a_source_that_cannot_be_read_any_more_keeps_what_was_read(monkeypatch):
+def test_segment_is_written_when_source_cannot_be_read_further(monkeypatch):
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
     world = World(rows(100))
     chunk = only_chunk(world)
@@ -606,7 +606,7 @@ QUOTED = b"id,a\n" + b"".join(b'r%d,"x,\ny""z"\n' % n for n in range(20))
         *((QUOTED, 5 + 13 * 5 + offset) for offset in range(1, 13)),
     ],
 )
-def test_a_cut_within_a_row_is_noticed(data, cut):
+def test_chunk_that_ends_within_row_is_refused(data, cut):
     world = tampered(data, cut)
     with pytest.raises(errors.SplitMismatch, match=f"chunk 0 should end with a row at byte {cut}"):
         world.import_step(world.manifest[0])
@@ -620,7 +620,7 @@ def test_a_cut_within_a_row_is_noticed(data, cut):
 
 
 @pytest.mark.parametrize("cut", [44, 46])
-def test_a_cut_within_a_row_is_noticed_however_often_it_is_tried(cut):
+def test_chunk_that_ends_within_row_is_refused_every_time(cut):
     world = tampered(rows(20), cut)
     for _ in range(3):
         with pytest.raises(errors.SplitMismatch):
@@ -628,7 +628,7 @@ def test_a_cut_within_a_row_is_noticed_however_often_it_is_tried(cut):
     assert world.report().error.name == "SplitMismatch"
 
 
-def test_a_cut_within_a_row_keeps_the_blocks_before_it(monkeypatch):
+def test_chunk_that_ends_within_row_keeps_blocks_before_it(monkeypatch):
     monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 20)
     world = tampered(rows(20), 64)
     with pytest.raises(errors.SplitMismatch):
@@ -640,7 +640,7 @@ def test_a_cut_within_a_row_keeps_the_blocks_before_it(monkeypatch):
         world.import_step(world.manifest[0], segment.end)
 
 
-def test_a_row_that_is_too_long_now_is_named_and_keeps_the_rows_before_it():
+def test_row_that_is_too_long_keeps_rows_before_it():
     data = rows(30) + b"long," + b"x" * 500 + b"\n" + rows(5, first=30)[5:]
     world = World(data)
     world.preflight()
@@ -657,7 +657,7 @@ def test_a_row_that_is_too_long_now_is_named_and_keeps_the_rows_before_it():
 # Progress.
 
 
-def test_progress_is_cumulative_and_ends_with_everything():
+def test_progress_is_cumulative_and_ends_with_all_rows():
     told: list[Any] = []
     world = World(rows(200), options={"max_rejects": 5}, request_seconds=0.5)
     chunk = only_chunk(world)
@@ -670,7 +670,7 @@ def test_progress_is_cumulative_and_ends_with_everything():
     assert told[-1].work.requests == 8
 
 
-def test_reject_lines_are_json_of_ascii():
+def test_reject_lines_are_ascii_json():
     world = World(b'id,n\n\xc3\xa9,"\xe2\x80\xa8\n"\n', types={"n": "N"})
     world.run()
     (name,) = world.in_ledger("rejects")
@@ -688,7 +688,7 @@ def made_anew(world: World) -> None:
     world.create_table()
 
 
-def test_nothing_is_written_to_a_table_that_took_the_place_of_the_run_s():
+def test_import_writes_nothing_to_replaced_table():
     world = World(bad_rows(50), types={"n": "N"})
     chunk = only_chunk(world)
     made_anew(world)
@@ -698,7 +698,7 @@ def test_nothing_is_written_to_a_table_that_took_the_place_of_the_run_s():
     assert world.in_ledger("chunks/") == []
 
 
-def test_no_segment_counts_rows_of_which_some_went_to_another_table():
+def test_import_writes_no_segment_when_table_was_replaced_meanwhile():
     world = World(bad_rows(60), types={"n": "N"})
     chunk = only_chunk(world)
     sent = 0
@@ -718,7 +718,7 @@ def test_no_segment_counts_rows_of_which_some_went_to_another_table():
     assert world.report().error.name == "TableReplaced"
 
 
-def test_a_table_that_cannot_be_asked_for_at_the_end_costs_no_segment():
+def test_segment_is_written_when_table_cannot_be_described_at_end():
     """Its rows are settled, and Report asks again."""
     world = World(bad_rows(60), types={"n": "N"})
     chunk = only_chunk(world)
@@ -731,7 +731,7 @@ def test_a_table_that_cannot_be_asked_for_at_the_end_costs_no_segment():
 # The cursor.
 
 
-def test_a_cursor_inside_a_row_is_refused_and_nothing_written():
+def test_import_refuses_cursor_within_row():
     world = World(bad_rows(60), types={"n": "N"}, request_seconds=1.0)
     chunk = only_chunk(world)
     first = world.import_step(chunk, context=world.context(1.5))

@@ -35,7 +35,7 @@ def never_taking(key: str) -> Callable[[str, Any], Fault | None]:
     return lambda operation, _: fault if operation == "batch_write_item" else None
 
 
-def test_rows_that_were_read_and_not_told_of_are_not_done(monkeypatch):
+def test_segment_excludes_rows_that_were_not_offered(monkeypatch):
     monkeypatch.setattr(Scheduler, "READY_ROWS", 10)
     world = World(rows(100), request_seconds=1.0)
     world.preflight()
@@ -51,7 +51,7 @@ def test_rows_that_were_read_and_not_told_of_are_not_done(monkeypatch):
 
 
 @pytest.mark.parametrize("first", [0, 3, 24])
-def test_rows_written_behind_one_that_is_not_are_not_counted(first):
+def test_segment_excludes_rows_after_first_unsettled_row(first):
     world = World(rows(200), options={"engine": "sync"}, request_seconds=1.0)
     world.preflight()
     (chunk,) = world.manifest
@@ -71,7 +71,7 @@ def test_rows_written_behind_one_that_is_not_are_not_counted(first):
     assert_segments_tell_the_truth(world, expected)
 
 
-def test_no_more_than_twenty_thousand_rows_run_ahead(monkeypatch):
+def test_rows_ahead_of_frontier_are_limited(monkeypatch):
     monkeypatch.setattr(Scheduler, "MAX_AHEAD", 100)
     world = World(rows(400), request_seconds=1.0)
     world.preflight()
@@ -82,7 +82,7 @@ def test_no_more_than_twenty_thousand_rows_run_ahead(monkeypatch):
     assert counted(world) == []
 
 
-def test_what_is_settled_is_let_go(monkeypatch):
+def test_settled_rows_are_freed(monkeypatch):
     most: list[int] = []
 
     class Watched(RowFeeder):
@@ -98,7 +98,7 @@ def test_what_is_settled_is_let_go(monkeypatch):
     assert max(most) <= 120
 
 
-def test_a_key_that_comes_back_later_does_not_keep_a_slow_table_from_progress():
+def test_repeated_key_does_not_block_progress_of_slow_table():
     data = b"id,a\n" + b"".join(b"k%d,%d\n" % (0 if n == 400 else n, n) for n in range(600))
     world = World(data, request_seconds=1.0)
     world.preflight()
@@ -110,9 +110,7 @@ def test_a_key_that_comes_back_later_does_not_keep_a_slow_table_from_progress():
 
 @pytest.mark.parametrize(("mine", "theirs"), [("r3", "r3"), ("r3", "r7"), ("r3", ""), ("", "r7")])
 @pytest.mark.parametrize("moment", ["chunks/", "rejects/"])
-def test_what_dynamodb_refuses_one_and_not_the_other_is_counted_as_who_counts_says(
-    mine, theirs, moment
-):
+def test_refusals_are_counted_by_segment_that_counts(mine, theirs, moment):
     world = World(rows(20), types={}, options={"max_rejects": 5})
     world.preflight()
     (chunk,) = world.manifest

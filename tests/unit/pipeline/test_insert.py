@@ -70,7 +70,7 @@ def survive(world: World, *events: tuple[int, Event, int]) -> tuple[Chaos, Repor
 # What is there already.
 
 
-def test_rows_of_another_run_are_skipped():
+def test_insert_skips_rows_of_another_run():
     it = world(full=True)
     report = it.run()
     assert report.rows == RowCounts(read=ROWS, skipped=ROWS)
@@ -80,7 +80,7 @@ def test_rows_of_another_run_are_skipped():
 
 @pytest.mark.parametrize("seconds", [1.0, 2.5, 7.0])
 @pytest.mark.parametrize("chunk_bytes", [1, 30, 10**6])
-def test_they_are_wherever_the_work_is_cut(seconds, chunk_bytes):
+def test_insert_skips_rows_of_another_run_wherever_invocations_end(seconds, chunk_bytes):
     it = world(full=True, chunk_bytes=chunk_bytes)
     report = it.run(seconds)
     assert report.rows == RowCounts(read=ROWS, skipped=ROWS)
@@ -88,7 +88,7 @@ def test_they_are_wherever_the_work_is_cut(seconds, chunk_bytes):
 
 
 @pytest.mark.parametrize("after", range(1, ROWS))
-def test_they_are_when_it_is_stopped_at_any_row(after):
+def test_insert_skips_rows_of_another_run_when_stopped_at_any_row(after):
     it = world(full=True)
     it.preflight()
     (chunk,) = it.manifest
@@ -104,13 +104,13 @@ def test_they_are_when_it_is_stopped_at_any_row(after):
     assert it.report().rows == RowCounts(read=ROWS, skipped=ROWS)
 
 
-def test_they_are_when_they_were_throttled():
+def test_insert_skips_rows_of_another_run_when_throttled():
     it = world(full=True)
     it.dynamodb.faults.add("put_item", fails("ProvisionedThroughputExceededException"), times=5)
     assert it.run(9.0).rows == RowCounts(read=ROWS, skipped=ROWS)
 
 
-def test_what_else_is_there_is_told_apart():
+def test_insert_counts_identical_items_apart_from_others():
     it = world(12)
     for number in range(0, 12, 3):
         text = "x" if number % 2 else "theirs"
@@ -121,7 +121,7 @@ def test_what_else_is_there_is_told_apart():
     assert report.identical == 2
 
 
-def test_an_unanswered_request_may_have_put_it():
+def test_insert_counts_row_as_written_when_answer_was_lost():
     it = world(full=True)
     it.dynamodb.faults.add(
         "put_item", Fault(raises=read_timeout()), None, Fault(raises=read_timeout())
@@ -136,7 +136,7 @@ def test_an_unanswered_request_may_have_put_it():
 
 @pytest.mark.parametrize("event", [Event.KILL, Event.LATE, Event.DOUBLE, Event.OTHERS, Event.FAIL])
 @pytest.mark.parametrize("chunk_bytes", [40, 10**6])
-def test_rows_of_a_run_are_written_whatever_happens_at_any_moment(event, chunk_bytes):
+def test_insert_counts_own_rows_as_written_when_killed_at_any_moment(event, chunk_bytes):
     happened = 0
     for moment in range(MOMENTS):
         for how in range(8) if event is Event.FAIL and moment % 3 == 0 else (0,):
@@ -150,7 +150,7 @@ def test_rows_of_a_run_are_written_whatever_happens_at_any_moment(event, chunk_b
 
 @pytest.mark.parametrize("first", [Event.DEADLINE, Event.KILL, Event.LATE, Event.DOUBLE])
 @pytest.mark.parametrize("second", [Event.KILL, Event.LATE, Event.DOUBLE, Event.STOP])
-def test_rows_of_a_run_are_written_whatever_happens_twice(first, second):
+def test_insert_counts_own_rows_as_written_when_killed_twice(first, second):
     for moment in range(0, MOMENTS, 3):
         for gap in (0, 2, 5, 11):
             it = world()
@@ -159,7 +159,7 @@ def test_rows_of_a_run_are_written_whatever_happens_twice(first, second):
 
 
 @pytest.mark.parametrize("event", [Event.KILL, Event.LATE, Event.DOUBLE])
-def test_what_a_kill_leaves_in_doubt_is_bounded(event):
+def test_attempt_bounds_rows_in_doubt_after_kill(event):
     count = 30
     happened = 0
     for moment in range(0, 100, 2):
@@ -175,14 +175,14 @@ def test_what_a_kill_leaves_in_doubt_is_bounded(event):
 # The first of equal keys.
 
 
-def test_a_later_row_of_a_key_is_skipped():
+def test_insert_skips_later_row_of_same_key():
     it = World(b"id,a\nk,x\nk,x\nj,x\nk,x\n", options=INSERT)
     report = it.run()
     assert report.rows == RowCounts(read=4, written=2, skipped=2)
     assert report.identical == 2
 
 
-def test_a_later_row_of_a_key_is_skipped_after_a_kill():
+def test_insert_skips_later_row_of_same_key_after_kill():
     it = World(b"id,a\nk,x\nk,x\nj,x\nk,x\n", options=INSERT)
     it.preflight()
     (chunk,) = it.manifest
@@ -199,7 +199,7 @@ def test_a_later_row_of_a_key_is_skipped_after_a_kill():
 # The objects.
 
 
-def test_an_import_says_how_far_it_may_send_before_it_does():
+def test_attempt_is_recorded_before_rows_are_sent():
     it = world()
     it.preflight()
     (chunk,) = it.manifest
@@ -222,7 +222,7 @@ def test_an_import_says_how_far_it_may_send_before_it_does():
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_what_is_done_in_time_takes_nothing_back(full):
+def test_attempt_is_not_trimmed_when_chunk_is_finished(full):
     it = world(full=full)
     it.preflight()
     (chunk,) = it.manifest
@@ -231,7 +231,7 @@ def test_what_is_done_in_time_takes_nothing_back(full):
     assert reach == chunk.end
 
 
-def test_what_is_cut_leaves_nothing_in_doubt():
+def test_attempt_is_trimmed_when_deadline_ends_invocation():
     it = world()
     it.preflight()
     (chunk,) = it.manifest
@@ -240,7 +240,7 @@ def test_what_is_cut_leaves_nothing_in_doubt():
     assert ranges(it) == [(result.cursor.byte, result.cursor.byte)]
 
 
-def test_what_was_put_ahead_is_remembered():
+def test_attempt_covers_rows_written_beyond_segment():
     it = world()
     it.preflight()
     (chunk,) = it.manifest
@@ -261,7 +261,7 @@ def test_what_was_put_ahead_is_remembered():
     assert it.report().rows == RowCounts(read=ROWS, written=ROWS)
 
 
-def test_other_modes_say_nothing():
+def test_attempt_is_not_recorded_in_other_modes():
     for mode in ("put", "last-wins", "delete"):
         at = {"position_attribute": "at"} if mode == "last-wins" else {}
         it = World(rows(ROWS), options={"mode": mode, **at})
@@ -271,7 +271,7 @@ def test_other_modes_say_nothing():
         assert "identical" not in it.read_json("report.json")
 
 
-def test_a_run_that_an_earlier_version_began_takes_all_for_its_own():
+def test_insert_counts_identical_items_as_written_in_ledger_of_version_1():
     it = world(full=True)
     it.preflight()
     # As it wrote its ledger.
@@ -287,7 +287,7 @@ def test_a_run_that_an_earlier_version_began_takes_all_for_its_own():
     assert attempts_of(it) == []
 
 
-def test_what_is_found_there_is_told_as_not_put():
+def test_attempt_excludes_rows_before_first_written():
     it = world(30, full=True)
     it.preflight()
     (chunk,) = it.manifest
@@ -304,7 +304,7 @@ def test_what_is_found_there_is_told_as_not_put():
     assert max(reach - first for first, reach in told) <= 7 * 6
 
 
-def test_from_the_first_row_that_was_put_all_may_have_been():
+def test_attempt_includes_rows_from_first_written_on():
     it = world(30)
     for number in range(30):
         if number != 4:
@@ -329,7 +329,7 @@ def attempt_of(it: World, start: int) -> Attempt:
     return Attempt(it.ledger, chunk, Cursor(start, 2))
 
 
-def test_a_write_that_comes_late_takes_nothing_back():
+def test_attempt_ignores_record_that_arrives_late():
     it = world()
     it.preflight()
     start = it.manifest[0].start
@@ -347,7 +347,7 @@ def test_a_write_that_comes_late_takes_nothing_back():
     assert one.others(10**9) == [(start + 21, start + 22)]
 
 
-def test_what_several_say_is_taken_together():
+def test_attempt_merges_ranges_of_several_invocations():
     it = world()
     it.preflight()
     start = it.manifest[0].start
@@ -360,7 +360,7 @@ def test_what_several_say_is_taken_together():
     assert attempt_of(it, start).others(24) == [(0, 12), (20, 24)]
 
 
-def test_an_object_of_no_meaning_is_damage():
+def test_attempt_with_invalid_name_is_damage():
     it = world(full=True)
     it.preflight()
     it.ledger.put_attempt(0, "x")
@@ -368,7 +368,7 @@ def test_an_object_of_no_meaning_is_damage():
         it.import_step(it.manifest[0])
 
 
-def test_rows_that_cannot_be_told_of_are_not_sent():
+def test_rows_are_not_sent_when_attempt_cannot_be_recorded():
     it = world(30)
     it.preflight()
     (chunk,) = it.manifest
@@ -388,7 +388,7 @@ def test_rows_that_cannot_be_told_of_are_not_sent():
     assert it.report().rows == RowCounts(read=30, written=30)
 
 
-def test_where_items_are_not_shown_nothing_is_said_of_identical_ones():
+def test_identical_is_unknown_when_items_are_not_returned():
     """As emulators have it: they only say that the condition does not hold."""
     it = world(full=True)
     refused = Fault(raises=ServiceError("ConditionalCheckFailedException", 400))
@@ -398,7 +398,7 @@ def test_where_items_are_not_shown_nothing_is_said_of_identical_ones():
     assert report.identical is None
 
 
-def test_attempts_of_another_run_are_not_believed():
+def test_attempts_of_another_run_are_refused():
     it = world(full=True)
     it.preflight()
     (chunk,) = it.manifest

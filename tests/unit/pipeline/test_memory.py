@@ -14,7 +14,7 @@ from tests.unit.pipeline.world import World
 
 
 @pytest.mark.parametrize("ends", ["whole", "cut"])
-def test_its_rows_are_let_go(monkeypatch, ends):
+def test_import_frees_its_rows_when_it_ends(monkeypatch, ends):
     """They are megabytes, and Python is told to look for cycles rarely."""
     made: list[weakref.ref[RowFeeder]] = []
 

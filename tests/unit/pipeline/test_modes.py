@@ -49,7 +49,7 @@ def run(world: World) -> Report:
 # insert
 
 
-def test_insert_leaves_what_is_there():
+def test_insert_keeps_existing_items():
     it = world(FILE, INSERT)
     there(it, id=s("k1"), a=s("theirs"))
     there(it, id=s("k2"), a=s("y"))
@@ -59,7 +59,7 @@ def test_insert_leaves_what_is_there():
     assert table(it) == file("k1,theirs", "k2,y", "k3,z")
 
 
-def test_insert_keeps_the_first_row_of_a_key():
+def test_insert_keeps_first_row_of_key():
     it = world(b"id,a\nk1,x\nk1,y\nk2,z\nk1,x\nk1,w\n", INSERT)
     report = run(it)
     assert table(it) == file("k1,x", "k2,z")
@@ -67,27 +67,27 @@ def test_insert_keeps_the_first_row_of_a_key():
     assert (report.rows, report.identical) == (RowCounts(read=5, written=2, skipped=3), 1)
 
 
-def test_insert_knows_equal_numbers():
+def test_insert_treats_equal_numbers_as_one_key():
     it = world(b"id,a\n1,1\n1.0,1.00\n1e0,2\n", INSERT, keys=[("id", "N")], types={"a": "N"})
     report = run(it)
     assert (report.rows, report.identical) == (RowCounts(read=3, written=1, skipped=2), 1)
     assert [by_value(item)["a"] for item in it.items] == [("N", 1)]
 
 
-def test_a_row_whose_answer_was_lost_is_written_and_not_skipped():
+def test_insert_counts_row_as_written_when_answer_was_lost():
     it = world(FILE, INSERT)
     it.dynamodb.faults.add("put_item", *[Fault(raises=read_timeout(), landed=True)] * 3)
     assert run(it).rows == RowCounts(read=3, written=3)
     assert table(it) == file("k1,x", "k2,y", "k3,z")
 
 
-def test_insert_of_a_run_that_is_taken_up_again():
+def test_insert_counts_own_rows_when_resumed():
     it = world(FILE, INSERT, request_seconds=1.0)
     # Each invocation sends a row or two, and counts what was answered.
     assert it.run(1.5).rows == RowCounts(read=3, written=3)
 
 
-def test_insert_of_keys_alone():
+def test_insert_writes_items_of_keys_only():
     it = world(b"id\nk1\nk2\nk1\n", INSERT)
     there(it, id=s("k2"), a=s("theirs"))
     report = run(it)
@@ -98,7 +98,7 @@ def test_insert_of_keys_alone():
 # last-wins
 
 
-def test_the_last_row_stays_in_whatever_order_chunks_are_imported():
+def test_last_wins_keeps_last_row_in_any_order_of_chunks():
     data = b"id,a\nk1,x\nk2,y\nk1,z\nk2,w\n"
     for backwards in (False, True):
         it = world(data, LAST_WINS, options={"chunk_bytes": 1})
@@ -114,7 +114,7 @@ def test_the_last_row_stays_in_whatever_order_chunks_are_imported():
         assert table(it) == file("k1,z", "k2,w")
 
 
-def test_items_say_where_their_rows_stand():
+def test_last_wins_stores_positions():
     it = world(FILE, LAST_WINS)
     run(it)
     started = it.ledger.record().created
@@ -124,7 +124,7 @@ def test_items_say_where_their_rows_stand():
 
 
 @pytest.mark.parametrize("later_is_first", [True, False])
-def test_the_run_that_began_later_stays(later_is_first):
+def test_last_wins_keeps_item_of_later_run(later_is_first):
     earlier = world(b"id,a\nk1,x\nk2,y\n", LAST_WINS)
     later = world(b"id,a\nk3,z\nk1,w\n", LAST_WINS)
     later.dynamodb = earlier.dynamodb
@@ -140,7 +140,7 @@ def test_the_run_that_began_later_stays(later_is_first):
     assert later.report().rows == RowCounts(read=2, written=2)
 
 
-def test_a_run_that_goes_on_later_is_no_later_run():
+def test_last_wins_compares_beginnings_of_runs():
     earlier = world(FILE, LAST_WINS)
     later = world(b"id,a\nk1,w\n", LAST_WINS)
     later.dynamodb = earlier.dynamodb
@@ -154,14 +154,14 @@ def test_a_run_that_goes_on_later_is_no_later_run():
     assert table(earlier) == file("k1,w", "k2,y", "k3,z")
 
 
-def test_items_without_a_position_are_overwritten():
+def test_last_wins_replaces_item_without_position():
     it = world(FILE, LAST_WINS)
     there(it, id=s("k1"), a=s("theirs"))
     assert run(it).rows == RowCounts(read=3, written=3)
     assert table(it) == file("k1,x", "k2,y", "k3,z")
 
 
-def test_something_else_in_the_position_attribute_is_a_reject():
+def test_last_wins_rejects_row_when_position_attribute_holds_other_value():
     it = world(FILE, LAST_WINS)
     it.dynamodb.put_item(TableName=TABLE, Item={"id": s("k2"), AT: {"N": "7"}})
     report = run(it)
@@ -173,7 +173,7 @@ def test_something_else_in_the_position_attribute_is_a_reject():
     assert {"id": s("k2"), AT: {"N": "7"}} in it.items
 
 
-def test_more_of_it_than_may_be_rejected_fails_the_run():
+def test_last_wins_fails_when_too_many_rows_are_rejected():
     it = world(FILE, LAST_WINS, options={"max_rejects": 0})
     it.dynamodb.put_item(TableName=TABLE, Item={"id": s("k2"), AT: {"N": "7"}})
     it.preflight()
@@ -182,7 +182,7 @@ def test_more_of_it_than_may_be_rejected_fails_the_run():
     assert it.report().status == "FAILED"
 
 
-def test_a_position_counts_for_an_item_s_size():
+def test_last_wins_counts_position_in_item_size():
     space = 400 * 1024 - len("idk1a") - len(AT) - len(position(0, 0))
     fits, not_quite = b"k1," + b"x" * space, b"k2," + b"x" * (space + 1)
     it = world(b"id,a\n" + fits + b"\n" + not_quite + b"\n", LAST_WINS)
@@ -191,7 +191,7 @@ def test_a_position_counts_for_an_item_s_size():
     assert reject["cause"] == "item_too_large"
 
 
-def test_rows_that_are_none_keep_their_causes_and_columns():
+def test_last_wins_rejects_have_same_causes_and_columns():
     data = b"id,a\nk1,7\nk2,x\nk3\n,8\nk5,\xff\n"
     it = world(data, LAST_WINS, types={"a": "N"})
     assert run(it).rows == RowCounts(read=5, written=1, rejected=4)
@@ -207,7 +207,7 @@ def test_rows_that_are_none_keep_their_causes_and_columns():
 # delete
 
 
-def test_delete_takes_keys_and_ignores_the_rest():
+def test_delete_uses_keys_only():
     data = b"a,id,n\nx,k1,1\n,k2,not a number\nz,k4,\n"
     it = world(data, DELETE, types={"n": "N"})
     for key in ("k1", "k2", "k3"):
@@ -219,7 +219,7 @@ def test_delete_takes_keys_and_ignores_the_rest():
     assert [item["id"] for item in it.items] == [s("k3")]
 
 
-def test_delete_by_both_keys():
+def test_delete_uses_partition_and_sort_key():
     keys = [("id", "S"), ("sort", "N")]
     it = world(b"x,sort,id\n,1.0,k1\n,2,k1\n,1,k1\n", DELETE, keys=keys)
     for number in "123":
@@ -229,7 +229,7 @@ def test_delete_by_both_keys():
     assert it.items == [{"id": s("k1"), "sort": {"N": "3"}}]
 
 
-def test_keys_that_are_none_are_rejected_by_the_file_s_columns():
+def test_delete_rejects_name_columns_of_file():
     it = world(b"x,id\n,1\n,one\n,\ny\n", DELETE, keys=[("id", "N")])
     assert run(it).rows == RowCounts(read=4, written=1, rejected=3)
     assert [(each["cause"], each["column"]) for each in it.rejects()] == [
@@ -239,7 +239,7 @@ def test_keys_that_are_none_are_rejected_by_the_file_s_columns():
     ]
 
 
-def test_a_key_of_an_index_is_no_key_to_delete_by():
+def test_delete_ignores_index_keys():
     it = world(b"id,x\nk1,\n", DELETE, indexes=[[("x", "B")]])
     there(it, id=s("k1"))
     assert run(it).rows == RowCounts(read=1, written=1)
@@ -250,7 +250,7 @@ def test_a_key_of_an_index_is_no_key_to_delete_by():
 
 
 @pytest.mark.parametrize("mode", [INSERT, LAST_WINS, DELETE])
-def test_a_run_goes_on_in_the_mode_that_it_began_with(mode):
+def test_run_cannot_resume_in_other_mode(mode):
     it = world(FILE, mode)
     it.preflight()
     it.options = {"engine": "sync"}
@@ -258,7 +258,7 @@ def test_a_run_goes_on_in_the_mode_that_it_began_with(mode):
         it.preflight()
 
 
-def test_a_run_goes_on_with_the_attribute_that_it_began_with():
+def test_run_cannot_resume_with_other_position_attribute():
     it = world(FILE, LAST_WINS)
     it.preflight()
     it.options = {"engine": "sync", **LAST_WINS, "position_attribute": "other"}
@@ -275,7 +275,7 @@ def test_a_run_goes_on_with_the_attribute_that_it_began_with():
         ("é" * 32768, "is longer than an attribute's name may be"),
     ],
 )
-def test_where_positions_cannot_be_kept(name, words):
+def test_preflight_refuses_invalid_position_attribute(name, words):
     it = World(FILE, indexes=[[("i", "S")]], options={**LAST_WINS, "position_attribute": name})
     with pytest.raises(errors.InvalidPayload, match=r"'options\.position_attribute'") as raised:
         it.preflight()

@@ -69,7 +69,7 @@ def trigger() -> Trigger:
     return Trigger()
 
 
-def test_the_version_that_was_uploaded_is_what_is_loaded(trigger):
+def test_run_loads_uploaded_version(trigger):
     done = trigger(event(**{"version-id": "v7"}))
     assert done["outcome"] == STARTED
     (given,) = trigger.inputs()
@@ -80,13 +80,13 @@ def test_the_version_that_was_uploaded_is_what_is_loaded(trigger):
     assert done["execution"].endswith(f":{done['run']}")
 
 
-def test_the_run_s_name_is_one_that_step_functions_and_the_ledger_take(trigger):
+def test_run_id_is_valid_for_step_functions_and_ledger(trigger):
     run = trigger(event(key="in/é +%&=/x y.csv"))["run"]
     assert run == check_run_id(run)
     assert len(run) <= 80
 
 
-def test_a_delivery_that_comes_again_starts_nothing(trigger):
+def test_second_delivery_starts_nothing(trigger):
     first = trigger(event())
     assert trigger(event())["execution"] in (None, first["execution"])
     trigger.stepfunctions.end(first["execution"], "FAILED")
@@ -95,7 +95,7 @@ def test_a_delivery_that_comes_again_starts_nothing(trigger):
 
 
 @pytest.mark.parametrize("done", [False, True])
-def test_the_ledger_decides_when_step_functions_has_forgotten(trigger, done):
+def test_second_delivery_starts_nothing_when_step_functions_forgot_execution(trigger, done):
     """A name can be used again after 90 days."""
     etag = trigger.world.s3.head_object(Bucket=BUCKET, Key=KEY)["ETag"].strip('"')
     run = trigger(event(etag=etag))["run"]
@@ -119,12 +119,12 @@ def test_the_ledger_decides_when_step_functions_has_forgotten(trigger, done):
         event(bucket="another"),
     ],
 )
-def test_other_versions_are_other_runs(trigger, other):
+def test_other_version_starts_another_run(trigger, other):
     assert trigger(event())["run"] != trigger(other)["run"]
     assert len(trigger.stepfunctions.started) == 2
 
 
-def test_an_old_file_that_is_put_back_is_loaded_again(trigger):
+def test_old_content_uploaded_again_starts_another_run(trigger):
     """Where no versions are kept. Deliveries of one upload have one sequencer."""
     first, again = event(), event(sequencer="01")
     runs = [trigger(each)["run"] for each in (first, again, first, again)]
@@ -134,24 +134,24 @@ def test_an_old_file_that_is_put_back_is_loaded_again(trigger):
 
 
 @pytest.mark.parametrize("sequencer", ["00", "01"])
-def test_where_versions_are_kept_they_decide(trigger, sequencer):
+def test_version_id_decides_in_versioned_bucket(trigger, sequencer):
     one = trigger(event(**{"version-id": "v1"}))
     same = trigger(event(sequencer=sequencer, **{"version-id": "v1"}))
     assert one["run"] == same["run"]
 
 
-def test_without_versions_there_is_none_also_where_s3_calls_it_null(trigger):
+def test_null_version_counts_as_unversioned(trigger):
     runs = {trigger(event(sequencer=each, **{"version-id": "null"}))["run"] for each in "ab"}
     assert len(runs) == 2
 
 
 @pytest.mark.parametrize("key", ["other/a.csv", "i", "in/folder/", "In/a.csv"])
-def test_what_no_rule_covers_is_left_alone(trigger, key):
+def test_upload_without_rule_starts_nothing(trigger, key):
     assert trigger(event(key=key)) == {"outcome": NOT_MAPPED, "run": None, "execution": None}
     assert not trigger.stepfunctions.started
 
 
-def test_the_longest_prefix_decides_and_a_bucket_of_its_own_before_that(trigger):
+def test_rule_with_bucket_then_longest_prefix_decides(trigger):
     trigger.rules = (
         UploadRule("", "everything"),
         UploadRule("in/books/", "books"),
@@ -165,7 +165,7 @@ def test_the_longest_prefix_decides_and_a_bucket_of_its_own_before_that(trigger)
     assert tables == ["everything", "rest", "books", "own"]
 
 
-def test_a_rule_says_how_to_read_and_the_name_which_format(trigger):
+def test_rule_gives_source_options_and_name_gives_format(trigger):
     trigger.rules = (
         UploadRule.from_json(
             {
@@ -187,7 +187,7 @@ def test_a_rule_says_how_to_read_and_the_name_which_format(trigger):
     assert trigger.inputs()[1]["source"]["format"] == "csv"
 
 
-def test_all_that_a_rule_says_of_the_items_is_passed_on(trigger):
+def test_rule_passes_types_mapping_and_nulls_to_payload(trigger):
     said = {
         "types": {"n": "epoch"},
         "infer_types": True,
@@ -204,7 +204,7 @@ def test_all_that_a_rule_says_of_the_items_is_passed_on(trigger):
     assert payload.mapping.set == {"pk": "USER#{id}"}
 
 
-def test_null_is_as_if_it_were_not_there(trigger):
+def test_null_in_rule_counts_as_absent(trigger):
     said = {"format": None, "delimiter": None, "encoding": None, "quote": None}
     trigger.rules = (UploadRule("in/", TABLE, source=said),)
     trigger(event())
@@ -218,7 +218,7 @@ SUMMARY = f"{EXPORT}/manifest-summary.json"
 
 
 @pytest.mark.parametrize("said", [None, "auto", "dynamodb-export"])
-def test_an_export_starts_one_run_when_it_is_whole(trigger, said):
+def test_export_starts_one_run_when_summary_is_uploaded(trigger, said):
     trigger.rules = (UploadRule("in/", TABLE, source={"format": said}),)
     for name in (
         f"{EXPORT}/_started",
@@ -237,7 +237,7 @@ def test_an_export_starts_one_run_when_it_is_whole(trigger, said):
 
 
 @pytest.mark.parametrize(("said", "data"), [("auto", STARTED), ("dynamodb-export", OF_AN_EXPORT)])
-def test_a_copy_of_an_export_lies_anywhere(trigger, said, data):
+def test_copied_export_starts_run_under_any_prefix(trigger, said, data):
     """Its manifests are told by their names, its data only where the rule says that there are."""
     trigger.rules = (UploadRule("in/", TABLE, source={"format": said}),)
     assert trigger(event(key="in/mine/data/a.json.gz"))["outcome"] == data
@@ -246,7 +246,7 @@ def test_a_copy_of_an_export_lies_anywhere(trigger, said, data):
     assert trigger.inputs()[-1]["source"]["format"] == "dynamodb-export"
 
 
-def test_data_files_of_an_export_are_read_one_by_one_where_the_rule_says_so(trigger):
+def test_export_data_files_start_runs_when_rule_names_format(trigger):
     trigger.rules = (UploadRule("in/", TABLE, source={"format": "dynamodb-json"}),)
     for name in ("_started", "manifest-files.json", "manifest-summary.json"):
         assert trigger(event(key=f"{EXPORT}/{name}"))["outcome"] == OF_AN_EXPORT
@@ -257,18 +257,18 @@ def test_data_files_of_an_export_are_read_one_by_one_where_the_rule_says_so(trig
 
 @pytest.mark.parametrize("key", ["in/_started", "in/AWSDynamoDB/a.csv", "in/myAWSDynamoDB/x/a.csv"])
 @pytest.mark.parametrize("said", ["auto", "json"])
-def test_what_only_resembles_an_export_is_a_file(trigger, key, said):
+def test_file_that_resembles_export_starts_run(trigger, key, said):
     trigger.rules = (UploadRule("in/", TABLE, source={"format": said}),)
     assert trigger(event(key=key))["outcome"] == STARTED
     assert trigger.inputs()[0]["source"]["format"] == said
 
 
-def test_a_manifest_s_name_is_no_other_format_s(trigger):
+def test_export_manifest_starts_run_when_rule_names_other_format(trigger):
     trigger.rules = (UploadRule("in/", TABLE, source={"format": "json"}),)
     assert trigger(event(key="in/manifest-files.json"))["outcome"] == STARTED
 
 
-def test_a_rule_cannot_send_a_run_elsewhere(trigger):
+def test_rule_cannot_change_bucket_and_key(trigger):
     trigger.rules = (UploadRule("in/", TABLE, source={"bucket": "evil", "key": "x"}),)
     trigger(event())
     assert (trigger.inputs()[0]["source"]["bucket"], trigger.inputs()[0]["source"]["key"]) == (
@@ -288,12 +288,12 @@ def test_a_rule_cannot_send_a_run_elsewhere(trigger):
         {"detail": {"bucket": {}, "object": {"key": "k", "etag": "e"}}},
     ],
 )
-def test_what_is_no_event_is_named(trigger, given):
+def test_invalid_event_raises_invalid_payload(trigger, given):
     with pytest.raises(InvalidPayload):
         trigger(given)
 
 
-def test_a_start_that_fails_is_raised_so_that_the_event_comes_again(trigger):
+def test_failed_start_is_raised_so_that_event_is_redelivered(trigger):
     trigger.stepfunctions.failures = [client_error("InternalError", "x", 500)] * 9
     with pytest.raises(ServiceUnavailable):
         trigger(event())
@@ -301,5 +301,5 @@ def test_a_start_that_fails_is_raised_so_that_the_event_comes_again(trigger):
     assert trigger(event())["outcome"] == STARTED
 
 
-def test_s3_says_null_for_objects_from_before_versioning():
+def test_null_version_is_passed_to_payload():
     assert Upload.of(event(**{"version-id": "null"})).version_id == "null"

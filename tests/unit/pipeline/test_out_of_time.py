@@ -34,7 +34,7 @@ def stalling(world: World, seconds: float) -> Fault:
     return Fault(before=lambda: world.clock.sleep(seconds), raises=internal_error().raises)
 
 
-def test_an_import_hands_on_where_a_read_took_the_rest_of_its_time():
+def test_import_returns_cursor_when_read_takes_remaining_time():
     world = World(DATA)
     world.preflight()
     (chunk,) = world.manifest
@@ -47,7 +47,7 @@ def test_an_import_hands_on_where_a_read_took_the_rest_of_its_time():
     assert world.report().rows == counts(outcome(DATA))
 
 
-def test_an_import_that_read_nothing_in_its_time_is_stalled():
+def test_import_is_stalled_when_it_read_nothing():
     world = World(DATA)
     world.preflight()
     (chunk,) = world.manifest
@@ -80,7 +80,7 @@ def wide(rows: int, columns: int) -> bytes:
     return b"id," + names + b"\n" + b"".join(b"r%d,x%s\n" % (row, cells) for row in range(rows))
 
 
-def test_rows_of_a_hundred_thousand_columns_go_one_by_one(monkeypatch):
+def test_rows_of_100000_columns_are_sent_one_by_one(monkeypatch):
     monkeypatch.undo()
     world = World(wide(3, 100_000), more={"nulls": {"policy": "omit"}})
     world.preflight()
@@ -92,7 +92,7 @@ def test_rows_of_a_hundred_thousand_columns_go_one_by_one(monkeypatch):
     assert (report.rows.written, report.work.requests) == (3, 3)
 
 
-def test_rows_that_take_long_to_read_do_not_wait_for_others(monkeypatch):
+def test_rows_that_take_long_to_read_are_sent_at_once(monkeypatch):
     world = World(DATA)
     world.preflight()
     (chunk,) = world.manifest
@@ -111,7 +111,7 @@ def test_rows_that_take_long_to_read_do_not_wait_for_others(monkeypatch):
     assert told[-1][0] > began + 10.0
 
 
-def test_a_stall_is_the_table_s_only_where_something_was_sent(monkeypatch):
+def test_stall_blames_table_only_when_requests_were_sent(monkeypatch):
     world = World(DATA)
     world.preflight()
     (chunk,) = world.manifest
@@ -124,7 +124,7 @@ def test_a_stall_is_the_table_s_only_where_something_was_sent(monkeypatch):
     assert "ThrottlingException" in raised.value.message
 
 
-def test_a_read_that_fails_again_and_again_in_good_time_is_an_error():
+def test_read_that_keeps_failing_before_deadline_is_error():
     world = World(DATA)
     world.preflight()
     world.s3.faults.add("get_object", slow_down(), times=6)
@@ -132,7 +132,7 @@ def test_a_read_that_fails_again_and_again_in_good_time_is_an_error():
         world.import_step(world.manifest[0], context=world.context(1000.0))
 
 
-def test_a_source_that_changed_is_an_error_however_late_it_is():
+def test_changed_source_is_error_after_deadline():
     world = World(DATA)
     world.preflight()
 
@@ -145,7 +145,7 @@ def test_a_source_that_changed_is_an_error_however_late_it_is():
         world.import_step(world.manifest[0], context=world.context(30.0))
 
 
-def test_preflight_hands_on_where_a_read_took_the_rest_of_its_time():
+def test_preflight_returns_cursor_when_read_takes_remaining_time():
     world = World(DATA, options={"chunk_bytes": 10})
     # Reads for the header, which looks for what is no text in some hundred bytes, and two for rows.
     world.s3.faults.add("get_object", *[None] * 8, stalling(world, 60.0))
@@ -158,7 +158,7 @@ def test_preflight_hands_on_where_a_read_took_the_rest_of_its_time():
     assert world.manifest == whole.manifest
 
 
-def test_preflight_that_read_nothing_in_its_time_says_why():
+def test_preflight_raises_when_it_read_nothing():
     world = World(DATA)
     world.s3.faults.add("get_object", None, stalling(world, 60.0))
     with pytest.raises(errors.ServiceUnavailable):
@@ -169,7 +169,7 @@ def test_preflight_that_read_nothing_in_its_time_says_why():
     ("operation", "before"),
     [("head_object", 0), ("describe_table", 0), *(("get_object", count) for count in range(5))],
 )
-def test_stopped_in_a_call_of_preflight_is_interrupted(operation, before):
+def test_preflight_raises_interrupted_when_stopped_in_call(operation, before):
     world = World(DATA)
     calls: list[str] = []
 
@@ -186,7 +186,7 @@ def test_stopped_in_a_call_of_preflight_is_interrupted(operation, before):
 
 
 @pytest.mark.parametrize("seconds", [10.0, 50.0])
-def test_one_read_that_comes_to_nothing_does_not_end_a_run(seconds):
+def test_run_continues_after_one_failed_read(seconds):
     world = World(DATA, options={"chunk_bytes": 100}, request_seconds=1.0)
     stalls = [None, None, None, stalling(world, 40.0)] * 3
     world.s3.faults.add("get_object", *[None] * 20, *stalls)

@@ -49,7 +49,7 @@ GOLDEN = [each for each in load_all() if each.rows]
         (b"", {"header": False}, (), (0, 1)),
     ],
 )
-def test_headers(data, source, columns, start):
+def test_header_gives_columns_and_data_start(data, source, columns, start):
     world = World(data, source=source)
     world.preflight()
     record = world.ledger.record()
@@ -59,7 +59,7 @@ def test_headers(data, source, columns, start):
 
 
 @pytest.mark.parametrize("data", [b"7,x,\n", BOM + b"7,x,\n", b"\n\n7,x,\n8\n"])
-def test_columns_without_a_header_are_counted_off(data):
+def test_columns_are_numbered_without_header(data):
     world = World(data, keys=[("c1", "N")], source={"header": False})
     world.preflight()
     record = world.ledger.record()
@@ -71,7 +71,7 @@ def test_columns_without_a_header_are_counted_off(data):
 @pytest.mark.parametrize(
     "data", [b"", BOM, b"\n\n", b"id,a\n", b"id,a", BOM + b"id,a\r\n", b"id,a\n\n\r\n"]
 )
-def test_a_file_without_rows_is_a_success_of_none(data):
+def test_run_succeeds_when_file_has_no_rows(data):
     world = World(data)
     report = world.run()
     assert (report.status, report.rows.read) == ("SUCCEEDED", 0)
@@ -79,7 +79,7 @@ def test_a_file_without_rows_is_a_success_of_none(data):
     assert world.items == []
 
 
-def test_a_header_that_comes_in_many_pieces(monkeypatch):
+def test_header_is_read_when_it_comes_in_many_pieces(monkeypatch):
     monkeypatch.setattr("ddbload.pipeline.reading.header.PIECE_BYTES", 3)
     world = World(b'\n\nid,"a ""long"" name",\xc3\xa9\r\n1,2,3\n')
     world.preflight()
@@ -89,7 +89,7 @@ def test_a_header_that_comes_in_many_pieces(monkeypatch):
 # Pinning.
 
 
-def test_the_record_is_written_once_everything_is_checked():
+def test_record_is_written_after_all_checks():
     world = World(b"id,n\n1,2\n", types={"n": "N"}, options={"max_rejects": 7, "workers": 3})
     world.preflight()
     record = world.ledger.record()
@@ -104,7 +104,7 @@ def test_the_record_is_written_once_everything_is_checked():
 @pytest.mark.parametrize(
     ("size", "workers", "used"), [(0, 10, 1), (1, 10, 1), (35, 10, 4), (200, 10, 10), (200, 1, 1)]
 )
-def test_there_are_no_more_workers_than_chunks(size, workers, used):
+def test_workers_are_at_most_chunks(size, workers, used):
     world = World(b"id\n" + b"1\n" * (size // 2), options={"workers": workers, "chunk_bytes": 10})
     assert world.preflight().workers == used
 
@@ -130,7 +130,7 @@ def tiles(world: World, delimiter: str = ",", quote: str | None = '"') -> None:
 
 @pytest.mark.parametrize("chunk_bytes", [1, 2, 3, 7, 64, 10**9])
 @pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
-def test_chunks_tile_the_file_between_rows(golden: Golden, chunk_bytes, monkeypatch):
+def test_chunks_tile_the_file_at_row_ends(golden: Golden, chunk_bytes, monkeypatch):
     monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 16)
     columns = [f"c{number}" for number in range(1, len(golden.rows[0].fields) + 1)]
     world = World(
@@ -148,7 +148,7 @@ def test_chunks_tile_the_file_between_rows(golden: Golden, chunk_bytes, monkeypa
     assert all(chunk.end - chunk.start >= chunk_bytes for chunk in world.manifest[:-1])
 
 
-def test_chunks_of_one_byte_are_rows():
+def test_chunks_are_rows_when_chunk_bytes_is_one():
     data = b'id,a\n1,2\n\n3,"\n"\r\n4,5'
     world = World(data, options={"chunk_bytes": 1})
     world.preflight()
@@ -161,7 +161,7 @@ def test_chunks_of_one_byte_are_rows():
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5, 6, 49, 50, 1000])
-def test_chunk_bytes_is_raised_so_that_there_are_not_too_many(rows, monkeypatch):
+def test_chunk_bytes_is_raised_when_there_would_be_too_many_chunks(rows, monkeypatch):
     monkeypatch.setattr(module, "MAX_CHUNKS", 5)
     world = World(b"id,a\n" + b"1,2\n" * rows, options={"chunk_bytes": 1})
     result = world.preflight()
@@ -170,7 +170,7 @@ def test_chunk_bytes_is_raised_so_that_there_are_not_too_many(rows, monkeypatch)
     tiles(world)
 
 
-def test_there_may_be_twenty_thousand_chunks():
+def test_chunks_are_limited_to_twenty_thousand():
     world = World(b"id\n" + b"1\n" * 20_000, options={"chunk_bytes": 1})
     assert world.preflight().chunks == 20_000
     assert module.MAX_CHUNKS == 20_000
@@ -210,7 +210,7 @@ def _small_reads(monkeypatch):
 @pytest.mark.usefixtures("_small_reads")
 @pytest.mark.parametrize("chunk_bytes", [1, 10, 20])
 @pytest.mark.parametrize("seconds", [0.5, 2.5, 7.5])
-def test_however_often_it_continues_the_manifest_is_the_same(chunk_bytes, seconds):
+def test_manifest_is_the_same_however_often_preflight_continues(chunk_bytes, seconds):
     whole, world = ticking(ROWS, chunk_bytes), ticking(ROWS, chunk_bytes)
     whole.preflight()
     world.preflight(seconds)
@@ -222,7 +222,7 @@ def test_however_often_it_continues_the_manifest_is_the_same(chunk_bytes, second
 
 @pytest.mark.usefixtures("_small_reads")
 @pytest.mark.parametrize("seconds", [0.5, 2.5, 7.5])
-def test_chunks_longer_than_an_invocation_are_cut_short(seconds):
+def test_chunk_is_cut_short_when_invocation_ends(seconds):
     world = ticking(ROWS, 10**6)
     world.preflight(seconds)
     assert len(world.manifest) > 3
@@ -231,7 +231,7 @@ def test_chunks_longer_than_an_invocation_are_cut_short(seconds):
 
 
 @pytest.mark.usefixtures("_small_reads")
-def test_a_result_says_where_to_go_on():
+def test_result_has_cursor_of_continuation():
     world = ticking(ROWS, 10)
     first = world.preflight_step(context=world.context(0.5))
     chunks = world.ledger.find_manifest_part(5).chunks
@@ -243,7 +243,7 @@ def test_a_result_says_where_to_go_on():
 
 
 @pytest.mark.usefixtures("_small_reads")
-def test_a_doubled_preflight_adopts_what_is_there():
+def test_preflight_adopts_manifest_parts_when_run_twice():
     world = ticking(ROWS, 10)
     first = world.preflight_step(context=world.context(0.5))
     before = dict(world.store.objects)
@@ -255,7 +255,7 @@ def test_a_doubled_preflight_adopts_what_is_there():
 
 
 @pytest.mark.usefixtures("_small_reads")
-def test_of_two_preflights_at_once_one_part_counts():
+def test_one_manifest_part_counts_of_two_concurrent_preflights():
     world = ticking(ROWS, 10)
     inner = []
 
@@ -272,7 +272,7 @@ def test_of_two_preflights_at_once_one_part_counts():
 
 
 @pytest.mark.usefixtures("_small_reads")
-def test_a_preflight_killed_before_it_joins_is_joined_by_the_next():
+def test_preflight_writes_manifest_when_earlier_one_was_killed():
     world = ticking(ROWS, 10)
     world.preflight(2.5)
     whole = world.store.objects.pop("runs/run-1/manifest.json")
@@ -287,7 +287,7 @@ def test_a_preflight_killed_before_it_joins_is_joined_by_the_next():
 
 
 @pytest.mark.usefixtures("_small_reads")
-def test_a_finished_preflight_is_not_done_again():
+def test_preflight_does_not_repeat_finished_one():
     world = ticking(ROWS, 10)
     world.preflight(2.5)
     before = dict(world.store.objects)
@@ -298,7 +298,7 @@ def test_a_finished_preflight_is_not_done_again():
 
 
 @pytest.mark.usefixtures("_small_reads")
-def test_no_row_end_before_the_deadline_is_no_progress():
+def test_preflight_raises_no_progress_when_no_row_ends_before_deadline():
     world = ticking(b"id,a\n1," + b"x" * 300 + b"\n", 10)
     with pytest.raises(errors.NoProgress, match="no row's end was found between byte 5"):
         world.preflight(2.5)
@@ -308,7 +308,7 @@ def test_no_row_end_before_the_deadline_is_no_progress():
 
 
 @pytest.mark.usefixtures("_small_reads")
-def test_stopped_in_a_long_row_is_interrupted():
+def test_preflight_raises_interrupted_when_stopped_in_long_row():
     world = ticking(b"id,a\n1," + b"x" * 300 + b"\n", 10)
     context = world.context(should_stop=lambda: world.clock.time > 1004.0)
     with pytest.raises(errors.Interrupted):
@@ -317,7 +317,7 @@ def test_stopped_in_a_long_row_is_interrupted():
 
 
 @pytest.mark.usefixtures("_small_reads")
-def test_stopped_hands_on_its_cursor():
+def test_preflight_returns_cursor_when_stopped():
     world = ticking(ROWS, 10)
     context = world.context(should_stop=lambda: world.clock.time > 1004.0)
     result = world.preflight_step(context=context)
@@ -327,7 +327,7 @@ def test_stopped_hands_on_its_cursor():
 
 
 @pytest.mark.usefixtures("_small_reads")
-def test_an_invocation_without_time_does_one_piece():
+def test_preflight_reads_one_piece_when_out_of_time():
     world = ticking(ROWS, 1)
     result = world.preflight_step(context=world.context(-1.0))
     assert 5 < result.cursor.byte <= 5 + 32
@@ -336,7 +336,7 @@ def test_an_invocation_without_time_does_one_piece():
 # The same run again.
 
 
-def test_another_limit_does_not_stand_in_the_way():
+def test_preflight_accepts_existing_run_with_other_limits():
     world = World(ROWS, options={"chunk_bytes": 100, "max_rejects": 0})
     world.preflight()
     manifest = world.manifest
@@ -367,7 +367,7 @@ def test_another_limit_does_not_stand_in_the_way():
         ({}, {"a": "N"}, "types"),
     ],
 )
-def test_another_reading_is_another_run(source, types, named):
+def test_preflight_refuses_existing_run_with_other_dialect(source, types, named):
     world = World(ROWS)
     world.preflight()
     before = dict(world.store.objects)
@@ -377,7 +377,7 @@ def test_another_reading_is_another_run(source, types, named):
     assert world.store.objects == before
 
 
-def test_other_declared_types_of_documents_are_another_run():
+def test_preflight_refuses_existing_run_with_other_declared_types_of_json():
     world = World(b'{"id":"1","a":"2"}\n', source={"format": "json"})
     world.preflight()
     world.types = {"a": "N"}
@@ -385,7 +385,7 @@ def test_other_declared_types_of_documents_are_another_run():
         world.preflight()
 
 
-def test_another_version_is_another_run():
+def test_preflight_refuses_existing_run_with_other_version():
     world = World(ROWS)
     world.preflight()
     before = dict(world.store.objects)
@@ -395,7 +395,7 @@ def test_another_version_is_another_run():
     assert world.store.objects == before
 
 
-def test_another_object_is_another_run():
+def test_preflight_refuses_existing_run_with_other_object():
     world = World(ROWS)
     world.preflight()
     world.s3.put_object(Bucket="bucket", Key="other", Body=ROWS)
@@ -404,7 +404,7 @@ def test_another_object_is_another_run():
         world.preflight()
 
 
-def test_a_table_made_anew_is_another_run():
+def test_preflight_refuses_existing_run_with_replaced_table():
     world = World(ROWS)
     world.preflight()
     world.dynamodb.delete_table(TableName="books")
@@ -413,7 +413,7 @@ def test_a_table_made_anew_is_another_run():
         world.preflight()
 
 
-def test_of_two_runs_that_begin_under_one_id_at_once_one_begins():
+def test_one_run_begins_of_two_concurrent_with_one_id():
     world = World(ROWS)
     other = World(ROWS + b"121,y\n")
     other.store = world.store
@@ -432,7 +432,7 @@ def test_of_two_runs_that_begin_under_one_id_at_once_one_begins():
     tiles(world)
 
 
-def test_a_cursor_inside_a_row_is_refused():
+def test_preflight_refuses_cursor_within_row():
     world = World(b"id,n\n" + b"k,1\n" * 40, options={"max_row_bytes": 60})
     first = world.preflight_step(None, world.context(0.0))
     assert first.cursor is not None
@@ -444,7 +444,7 @@ def test_a_cursor_inside_a_row_is_refused():
     assert world.preflight_step(first.cursor).cursor is None
 
 
-def test_a_manifest_that_its_parts_do_not_make_is_damage():
+def test_manifest_that_differs_from_its_parts_is_damage():
     world = World(b"id,n\n" + b"k,1\n" * 40, options={"chunk_bytes": 20})
     world.preflight()
     manifest = world.read_json("manifest.json")

@@ -75,12 +75,12 @@ def assert_refused(world: World, error: type[DdbloadError], words: str, **change
         ({"run": {"resume_of": "other"}}, "'source' cannot be given with 'run.resume_of'"),
     ],
 )
-def test_a_payload_that_is_not_the_contract_s(changes, words):
+def test_preflight_refuses_invalid_payload(changes, words):
     assert_refused(World(FILE), errors.InvalidPayload, re.escape(words), **changes)
 
 
 @pytest.mark.parametrize("payload", [None, [], "books.csv", 7])
-def test_a_payload_that_is_no_object(payload):
+def test_preflight_refuses_payload_that_is_no_object(payload):
     world = World(FILE)
     with pytest.raises(errors.InvalidPayload, match="the input must be a JSON object"):
         preflight(PreflightTask(payload, RUN), world.context())
@@ -88,14 +88,14 @@ def test_a_payload_that_is_no_object(payload):
 
 
 @pytest.mark.parametrize("run", ["", "../up", "a/b", ".hidden", "x" * 81, "é", "a b", "a\n"])
-def test_a_run_id_that_is_no_name(run):
+def test_preflight_refuses_invalid_run_id(run):
     world = World(FILE)
     with pytest.raises(errors.InvalidPayload, match="a run id has"):
         preflight(PreflightTask(world.payload, run), world.context())
     assert world.store.objects == {}
 
 
-def test_a_run_id_in_the_payload_counts():
+def test_preflight_uses_run_id_of_payload():
     world = World(FILE)
     result = preflight(PreflightTask({**world.payload, "run": {"id": "own"}}, RUN), world.context())
     assert result.run == "own"
@@ -105,20 +105,20 @@ def test_a_run_id_in_the_payload_counts():
 # The table.
 
 
-def test_a_missing_table():
+def test_preflight_refuses_missing_table():
     world = World(FILE, make_table=False)
     assert_refused(world, errors.TableNotFound, "there is no table books in us-east-1")
 
 
 @pytest.mark.parametrize("status", ["CREATING", "DELETING", "INACCESSIBLE_ENCRYPTION_CREDENTIALS"])
-def test_a_table_that_takes_no_writes(status):
+def test_preflight_refuses_table_that_is_not_active(status):
     world = World(FILE)
     with_status(world, status)
     assert_refused(world, errors.TableNotActive, f"table books is {status}")
 
 
 @pytest.mark.parametrize("status", ["ACTIVE", "UPDATING"])
-def test_a_table_that_takes_writes(status):
+def test_preflight_accepts_table_that_is_updating(status):
     world = World(FILE)
     with_status(world, status)
     assert world.preflight().chunks == 1
@@ -136,7 +136,7 @@ def with_status(world: World, status: str) -> None:
 
 
 @pytest.mark.parametrize("keys", [[("isbn", "S")], [("id", "S"), ("edition", "N")], [("ID", "S")]])
-def test_a_key_that_is_no_column(keys):
+def test_preflight_refuses_missing_key_column(keys):
     missing = re.escape(keys[-1][0])
     words = f"keyed by '{missing}', which is none of the file's 3 columns"
     assert_refused(World(FILE, keys), errors.KeyColumnMissing, words)
@@ -154,7 +154,7 @@ def test_a_key_that_is_no_column(keys):
         ([("id", "S")], [[("name", "S")]], {"name": "N"}, "'name' is declared N"),
     ],
 )
-def test_a_declared_type_that_contradicts_a_key(keys, indexes, types, named):
+def test_preflight_refuses_declared_type_other_than_key_type(keys, indexes, types, named):
     assert_refused(World(FILE, keys, indexes, types=types), errors.KeyTypeMismatch, named)
 
 
@@ -166,24 +166,24 @@ def test_a_declared_type_that_contradicts_a_key(keys, indexes, types, named):
         ([("id", "S")], [[("name", "B")]]),
     ],
 )
-def test_a_binary_key_is_base64(keys, indexes):
+def test_binary_key_is_read_as_base64(keys, indexes):
     world = World(FILE.replace(b"1999", b"19-9"), keys, indexes)
     assert world.run().rows.rejected == 1
     assert {each["cause"] for each in world.rejects()} == {"not_base64"}
 
 
-def test_a_key_of_a_type_that_no_key_has():
+def test_preflight_refuses_key_of_unknown_type():
     table = Table("books", "id", (KeyAttribute("id", "M", 2048),))
     with pytest.raises(errors.UnsupportedKeyType, match="a key of type M in table books"):
         check_column_types(["id"], {}, table)
 
 
-def test_an_index_on_what_is_no_column_does_no_harm():
+def test_preflight_accepts_index_key_without_column():
     world = World(FILE, indexes=[[("elsewhere", "B"), ("nowhere", "N")]])
     assert world.run().rows.written == 1
 
 
-def test_index_keys_get_the_index_s_type():
+def test_index_key_columns_get_type_of_index():
     world = World(FILE, indexes=[[("year", "N")]])
     world.run()
     assert world.items == [{"id": {"S": "b1"}, "year": {"N": "1999"}, "name": {"S": "x"}}]
@@ -211,30 +211,30 @@ def test_index_keys_get_the_index_s_type():
         (b"id,a", {"columns": ["id", "b", "c"], "header": True}, errors.BadHeader, "has 2"),
     ],
 )
-def test_columns_that_cannot_be_attributes(head, source, error, words):
+def test_preflight_refuses_invalid_column_names(head, source, error, words):
     assert_refused(World(head + b"\n1,2\n", source=source), error, words)
 
 
-def test_the_longest_name_of_a_column():
+def test_preflight_accepts_longest_column_name():
     name = "é" * 32767 + "x"
     world = World(f"id,{name}\n1,2\n".encode())
     assert world.run().rows.written == 1
     assert world.items == [{"id": {"S": "1"}, name: {"S": "2"}}]
 
 
-def test_a_type_for_what_is_no_column():
+def test_preflight_refuses_type_for_unknown_column():
     world = World(FILE, types={"yaer": "N"})
     words = "a type is declared for 'yaer', which is none of the file's 3 columns"
     assert_refused(world, errors.UnknownColumn, words)
 
 
-def test_a_name_that_differs_in_case_or_spaces_is_told():
+def test_error_shows_column_that_differs_in_case_or_spaces():
     world = World(b"Id,a\n1,2\n", keys=[("id", "S")])
     words = "'Id' is one, and names are compared exactly"
     assert_refused(world, errors.KeyColumnMissing, words)
 
 
-def test_what_may_be_a_row_is_not_told():
+def test_error_shows_no_columns_that_may_be_a_row():
     """Without a header the first row stands for it, and its cells are nobody's to read."""
     for file in (b"top,secret\n", b"secret,secret\n", b"secret,\n"):
         world = World(file, types={"a": "N"}, keys=[("id", "S")])
@@ -258,22 +258,22 @@ def test_what_may_be_a_row_is_not_told():
     ],
 )
 @pytest.mark.parametrize("source", [{}, {"columns": ["id", "x"]}, {"header": False}])
-def test_other_kinds_of_file(start, words, source):
+def test_preflight_refuses_binary_files(start, words, source):
     world = World(start + b"x" * 100, source={**source, "compression": "none"})
     assert_refused(world, errors.UnsupportedFormat, words)
 
 
-def test_a_missing_object():
+def test_preflight_refuses_missing_object():
     world = World(FILE, source={"key": "missing"})
     assert_refused(world, errors.SourceNotFound, "s3://bucket/missing: no such object")
 
 
-def test_another_version_than_the_one_asked_for():
+def test_preflight_refuses_object_with_other_etag():
     world = World(FILE, source={"etag": '"0123"'})
     assert_refused(world, errors.SourceChanged, "its ETag is not the one that was asked for")
 
 
-def test_an_object_overwritten_while_its_header_is_read(monkeypatch):
+def test_preflight_raises_source_changed_when_object_is_overwritten(monkeypatch):
     monkeypatch.setattr("ddbload.source.byte_source.FIRST_BYTES", 4)
     world = World(FILE)
     overwrite = S3Fault(before=lambda: world.overwrite(FILE + b"b2,2000,y\n"))
@@ -284,7 +284,7 @@ def test_an_object_overwritten_while_its_header_is_read(monkeypatch):
 
 
 @pytest.mark.parametrize("head", [b"id,a", b'id,"a\n'])
-def test_a_header_that_is_too_long(head):
+def test_preflight_refuses_header_that_is_too_long(head):
     world = World(head + b"x" * 5000 + b"\n1,2\n", options={"max_row_bytes": 1000})
     words = r"the row at line 1, byte 0 is longer than 1000 bytes"
     assert_refused(world, errors.RowTooLong, words)
@@ -292,7 +292,7 @@ def test_a_header_that_is_too_long(head):
 
 @pytest.mark.parametrize("row", [b"1," + b"x" * 2000, b'1,"' + b"x\n" * 1000 + b'"'])
 @pytest.mark.parametrize("after", [b"\n", b""])
-def test_a_row_that_is_too_long_stops_preflight(row, after):
+def test_preflight_refuses_row_that_is_too_long(row, after):
     world = World(b"id,a\n0,0\n" + row + after, options={"max_row_bytes": 1000})
     with pytest.raises(errors.RowTooLong, match=r"the row at line 3, byte 9 is longer"):
         world.preflight()
@@ -304,7 +304,7 @@ def test_a_row_that_is_too_long_stops_preflight(row, after):
 
 
 @pytest.mark.parametrize("row", [b'1,"', b'1,"x', b'1,"x\ny\n', b'1,"x\n' + b"9,y\n" * 40])
-def test_a_quote_that_is_never_closed_stops_preflight(row):
+def test_preflight_refuses_unclosed_quote(row):
     world = World(b"id,a\n0,0\n" + row, options={"chunk_bytes": 3})
     with pytest.raises(errors.UnterminatedQuote, match=r"line 3, byte 9 has a quoted field"):
         world.preflight()
@@ -315,7 +315,7 @@ def test_a_quote_that_is_never_closed_stops_preflight(row):
 
 
 @pytest.mark.parametrize("allowed", [[], ["other", "another"]])
-def test_a_bucket_that_is_not_allowed(allowed):
+def test_preflight_refuses_bucket_that_is_not_allowed(allowed):
     world = World(FILE, access=AccessPolicy(buckets=frozenset(allowed)))
     named = "none" if not allowed else "another, other"
     assert_refused(world, errors.BucketNotAllowed, f"bucket bucket is not among .*: {named}")
@@ -323,18 +323,18 @@ def test_a_bucket_that_is_not_allowed(allowed):
 
 
 @pytest.mark.parametrize("allowed", [[], ["other"]])
-def test_a_table_that_is_not_allowed(allowed):
+def test_preflight_refuses_table_that_is_not_allowed(allowed):
     world = World(FILE, access=AccessPolicy(tables=frozenset(allowed)))
     assert_refused(world, errors.TableNotAllowed, "table books is not among")
     assert [call.operation for call in world.dynamodb.calls] == ["create_table"]
 
 
-def test_what_is_allowed_is_done():
+def test_run_succeeds_when_bucket_and_table_are_allowed():
     permitted = AccessPolicy(buckets=frozenset({BUCKET}), tables=frozenset({TABLE}))
     assert World(FILE, access=permitted).run().status == "SUCCEEDED"
 
 
-def test_a_path_that_is_not_allowed(tmp_path):
+def test_preflight_refuses_path_unless_allowed(tmp_path):
     path = tmp_path / "f.csv"
     path.write_bytes(FILE)
     source = {"path": str(path)}
@@ -356,14 +356,14 @@ def test_a_path_that_is_not_allowed(tmp_path):
         (Fault(raises=ServiceError("ValidationException", 400, "no")), errors.RequestRefused),
     ],
 )
-def test_a_table_that_cannot_be_described(fault, error):
+def test_preflight_raises_when_table_cannot_be_described(fault, error):
     world = World(FILE)
     world.dynamodb.faults.add("describe_table", fault)
     assert_refused(world, error, "describing table books")
 
 
 @pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError"])
-def test_a_table_that_is_described_at_last(code):
+def test_preflight_retries_describing_the_table(code):
     world = World(FILE)
     world.dynamodb.faults.add("describe_table", fails(code), times=5)
     world.preflight()
@@ -373,7 +373,7 @@ def test_a_table_that_is_described_at_last(code):
         world.preflight()
 
 
-def test_a_source_that_cannot_be_read():
+def test_preflight_raises_when_source_cannot_be_read():
     world = World(FILE)
     world.s3.faults.add("get_object", slow_down(), times=6)
     assert_refused(world, errors.ServiceUnavailable, "SlowDown")

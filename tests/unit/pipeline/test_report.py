@@ -50,7 +50,7 @@ def failed(world: World, error: str, words: str = "", chunk: int | None = None) 
     return found
 
 
-def test_a_whole_ledger_is_a_success(world):
+def test_report_succeeds_when_ledger_is_complete(world):
     world.clock.sleep(12.5)
     found = world.report()
     assert found.status == "SUCCEEDED_WITH_REJECTS"
@@ -66,15 +66,13 @@ def test_a_whole_ledger_is_a_success(world):
     assert world.ledger.find_report() == found
 
 
-def test_a_run_without_rejects_has_a_word_of_its_own():
+def test_report_status_tells_whether_rows_were_rejected():
     assert World(b"id\na\nb\n").run().status == "SUCCEEDED"
 
 
 @pytest.mark.parametrize("chunk_bytes", [10, 10**6])
 @pytest.mark.parametrize("allowed", [900, 10**9])
-def test_a_run_that_wrote_nothing_is_no_success_however_many_rejects_are_allowed(
-    allowed, chunk_bytes
-):
+def test_report_fails_when_every_row_was_rejected(allowed, chunk_bytes):
     data = b"id,n\n" + b"".join(b"r%d,x\n" % n for n in range(900))
     options = {"max_rejects": allowed, "chunk_bytes": chunk_bytes}
     world = World(data, types={"n": "N"}, options=options)
@@ -89,7 +87,7 @@ def test_a_run_that_wrote_nothing_is_no_success_however_many_rejects_are_allowed
     assert current_report(RUN, world.context()).error == found.error
 
 
-def test_rows_that_were_skipped_are_no_rejects():
+def test_skipped_rows_are_no_rejects():
     world = World(b"id\na\nb\n", options={"mode": "insert"})
     for key in ("a", "b"):
         world.dynamodb.put_item(TableName=TABLE, Item={"id": {"S": key}, "n": {"N": "1"}})
@@ -97,7 +95,7 @@ def test_rows_that_were_skipped_are_no_rejects():
     assert (found.status, found.rows) == ("SUCCEEDED", RowCounts(2, 0, 0, 0, 2))
 
 
-def test_an_earlier_version_s_word_for_a_success_is_kept(world):
+def test_report_keeps_status_of_earlier_version(world):
     world.report()
     tamper(world, "report.json", "status", to="SUCCEEDED")
     assert current_report(RUN, world.context()).status == "SUCCEEDED"
@@ -111,7 +109,7 @@ def make_anew(world: World) -> None:
     world.create_table()
 
 
-def test_a_table_that_was_made_again_has_not_what_was_written(world):
+def test_report_fails_when_table_was_replaced(world):
     make_anew(world)
     found = failed(world, "TableReplaced", "table books was deleted and made again")
     assert found.rows.written == 39
@@ -119,12 +117,12 @@ def test_a_table_that_was_made_again_has_not_what_was_written(world):
     assert current_report(RUN, world.context()).error == found.error
 
 
-def test_a_table_that_is_gone_has_nothing(world):
+def test_report_fails_when_table_is_missing(world):
     world.dynamodb.delete_table(TableName=TABLE)
     failed(world, "TableNotFound", "table books is not there any more")
 
 
-def test_a_table_that_is_being_deleted_is_as_good_as_gone(world):
+def test_report_fails_when_table_is_being_deleted(world):
     real = world.dynamodb.describe_table
 
     def deleting(**params: Any) -> Any:
@@ -136,18 +134,18 @@ def test_a_table_that_is_being_deleted_is_as_good_as_gone(world):
     failed(world, "TableNotFound", "table books is being deleted")
 
 
-def test_a_table_that_may_not_be_looked_at_is_no_success(world):
+def test_report_fails_when_describing_table_is_denied(world):
     # Whoever renewed their credentials meanwhile is let in at the second time.
     world.dynamodb.faults.add("describe_table", fails("AccessDeniedException"), times=2)
     failed(world, "AccessDenied")
 
 
-def test_credentials_that_were_renewed_since_are_found(world):
+def test_report_uses_renewed_credentials(world):
     world.dynamodb.faults.add("describe_table", fails("ExpiredTokenException"))
     assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
-def test_a_table_that_cannot_be_looked_at_now_is_asked_for_later(world):
+def test_report_raises_when_table_cannot_be_described_now(world):
     world.dynamodb.faults.add("describe_table", fails("InternalServerError"), times=6)
     with pytest.raises(errors.ServiceUnavailable):
         world.report()
@@ -155,7 +153,7 @@ def test_a_table_that_cannot_be_looked_at_now_is_asked_for_later(world):
     assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
-def test_of_a_plan_the_table_may_be_made_again():
+def test_report_of_plan_ignores_replaced_table():
     world = World(b"id\na\n", options={"mode": "plan"})
     world.preflight()
     for chunk in world.manifest:
@@ -164,14 +162,14 @@ def test_of_a_plan_the_table_may_be_made_again():
     assert world.report().status == "SUCCEEDED"
 
 
-def test_to_reconcile_writes_nothing(world):
+def test_reconcile_writes_nothing(world):
     before = dict(world.store.objects)
     found = reconcile(world.ledger.record(), world.ledger, 0.0)
     assert found.status == "SUCCEEDED_WITH_REJECTS"
     assert world.store.objects == before
 
 
-def test_a_clock_that_was_set_back_gives_no_negative_time(world):
+def test_seconds_are_not_negative_when_clock_was_set_back(world):
     world.clock.time = 5.0
     assert world.report().seconds == 0.0
 
@@ -179,7 +177,7 @@ def test_a_clock_that_was_set_back_gives_no_negative_time(world):
 # What is missing.
 
 
-def test_preflight_that_did_not_finish():
+def test_report_fails_when_preflight_did_not_finish():
     world = World(DATA)
     world.preflight()
     del world.store.objects[f"runs/{RUN}/manifest.json"]
@@ -187,7 +185,7 @@ def test_preflight_that_did_not_finish():
     assert (found.chunks, found.rows.read) == (0, 0)
 
 
-def test_every_chunk_must_be_there(world):
+def test_report_fails_when_chunk_has_no_segment(world):
     for name in world.in_ledger("chunks/"):
         data = world.store.objects.pop(f"runs/{RUN}/{name}")
         number = int(name.split("/")[1])
@@ -197,7 +195,7 @@ def test_every_chunk_must_be_there(world):
     assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
-def test_every_segment_must_be_there():
+def test_report_fails_when_segment_is_missing():
     world = World(DATA, types={"n": "N"}, request_seconds=1.0)
     world.preflight()
     world.import_one(world.manifest[0], seconds=0.5)
@@ -210,7 +208,7 @@ def test_every_segment_must_be_there():
     assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
 
-def test_every_end_must_be_proven(world):
+def test_report_fails_when_end_is_not_proven(world):
     for name in world.in_ledger("chunks/"):
         tamper(world, name, "proven", to=False)
         failed(world, "IncompleteRun", "is imported to byte")
@@ -219,7 +217,7 @@ def test_every_end_must_be_proven(world):
 
 
 @pytest.mark.parametrize("by", [-1, 1])
-def test_a_proof_short_of_the_end_or_beyond_is_none(world, by):
+def test_report_fails_when_proven_end_differs_from_chunk_end(world, by):
     for number, name in enumerate(world.in_ledger("chunks/")):
         end = world.read_json(name)["end"]["byte"]
         tamper(world, name, "end", "byte", to=end + by)
@@ -229,13 +227,13 @@ def test_a_proof_short_of_the_end_or_beyond_is_none(world, by):
         tamper(world, name, "end", "byte", to=end)
 
 
-def test_a_segment_that_goes_backwards_counts_nothing(world):
+def test_segment_that_ends_before_its_start_does_not_count(world):
     tamper(world, FIRST, "end", "byte", to=5)
     found = failed(world, "IncompleteRun", "chunk 0 is imported to byte 5")
     assert found.rows.read < 40
 
 
-def test_a_segment_that_is_not_linked_counts_nothing(world):
+def test_unlinked_segment_does_not_count(world):
     stray = world.read_json(FIRST)
     stray["start"]["byte"] = 11
     world.write_json("chunks/00000/11.json", stray)
@@ -248,20 +246,20 @@ def test_a_segment_that_is_not_linked_counts_nothing(world):
 
 
 @pytest.mark.parametrize("place", [0, 1, -1])
-def test_a_chunk_that_is_missing_from_the_manifest(world, place):
+def test_report_fails_when_manifest_lacks_chunk(world, place):
     manifest = world.read_json("manifest.json")
     del manifest[place]
     world.write_json("manifest.json", manifest)
     failed(world, "IncompleteRun", "the manifest")
 
 
-def test_a_chunk_that_stands_twice_in_the_manifest(world):
+def test_report_fails_when_manifest_repeats_chunk(world):
     manifest = world.read_json("manifest.json")
     world.write_json("manifest.json", [*manifest[:2], *manifest[1:]])
     failed(world, "IncompleteRun", "does not tile the source")
 
 
-def test_chunks_out_of_order(world):
+def test_report_fails_when_chunks_are_out_of_order(world):
     manifest = world.read_json("manifest.json")
     world.write_json("manifest.json", manifest[::-1])
     failed(world, "IncompleteRun", "does not tile the source at byte 5")
@@ -270,7 +268,7 @@ def test_chunks_out_of_order(world):
 @pytest.mark.parametrize(
     ("which", "field", "by"), [(0, "start", 1), (0, "start", -5), (-1, "end", 1)]
 )
-def test_a_manifest_that_does_not_fit_the_source(world, which, field, by):
+def test_report_fails_when_manifest_does_not_fit_source(world, which, field, by):
     value = world.read_json("manifest.json")[which][field]
     tamper(world, "manifest.json", which, field, to=value + by)
     if field == "end":
@@ -279,12 +277,12 @@ def test_a_manifest_that_does_not_fit_the_source(world, which, field, by):
         failed(world, "IncompleteRun", "does not tile the source at byte 5")
 
 
-def test_an_empty_manifest_of_a_file_with_rows(world):
+def test_report_fails_when_manifest_is_empty_but_file_has_rows(world):
     world.write_json("manifest.json", [])
     failed(world, "IncompleteRun", f"the manifest ends at byte 5 of {len(DATA)}")
 
 
-def test_another_number_for_a_chunk(world):
+def test_report_fails_when_chunk_number_is_wrong(world):
     tamper(world, "manifest.json", 1, "chunk", to=77)
     failed(world, "IncompleteRun", "does not tile the source")
 
@@ -293,14 +291,14 @@ def test_another_number_for_a_chunk(world):
 
 
 @pytest.mark.parametrize("field", ["read", "written", "rejected", "superseded", "skipped"])
-def test_counts_that_do_not_add_up(world, field):
+def test_report_fails_when_counts_do_not_add_up(world, field):
     count = world.read_json(FIRST)["rows"][field]
     tamper(world, FIRST, "rows", field, to=count + 1)
     found = failed(world, "ConservationViolated", "please report it")
     assert "rows read are not" in found.error.message
 
 
-def test_counts_that_add_up_only_in_sum(world):
+def test_report_fails_when_counts_add_up_only_in_sum(world):
     names = world.in_ledger("chunks/")
     for name, by in ((names[0], 1), (names[1], -1)):
         tamper(world, name, "rows", "written", to=world.read_json(name)["rows"]["written"] + by)
@@ -308,7 +306,7 @@ def test_counts_that_add_up_only_in_sum(world):
     failed(world, "ConservationViolated")
 
 
-def test_counts_are_doubted_before_anything_else_but_failures(world):
+def test_conservation_is_checked_right_after_failures(world):
     tamper(world, FIRST, "rows", "written", to=0)
     del world.store.objects[f"runs/{RUN}/{world.in_ledger('chunks/')[-1]}"]
     failed(world, "ConservationViolated")
@@ -317,7 +315,7 @@ def test_counts_are_doubted_before_anything_else_but_failures(world):
 # What chunks left word of.
 
 
-def test_a_failed_chunk_is_named(world):
+def test_report_names_failed_chunk(world):
     names = world.in_ledger("chunks/")
     for number in (1, 3):
         del world.store.objects[f"runs/{RUN}/{names[number]}"]
@@ -326,13 +324,13 @@ def test_a_failed_chunk_is_named(world):
     assert [each.chunk for each in found.failures] == [1, 3]
 
 
-def test_a_failure_that_was_made_good_is_forgotten(world):
+def test_failure_of_imported_chunk_is_ignored(world):
     world.ledger.put_failure(Failure("ServiceUnavailable", "for a while", 1))
     found = world.report()
     assert (found.status, found.failures) == ("SUCCEEDED_WITH_REJECTS", ())
 
 
-def test_a_failure_of_a_chunk_that_is_not_there_does_no_harm(world):
+def test_failure_of_unknown_chunk_is_ignored(world):
     world.ledger.put_failure(Failure("ServiceUnavailable", "stray", 4711))
     assert world.report().status == "SUCCEEDED_WITH_REJECTS"
 
@@ -340,7 +338,7 @@ def test_a_failure_of_a_chunk_that_is_not_there_does_no_harm(world):
 # Interrupted.
 
 
-def test_interrupted_is_no_error_and_no_success(world):
+def test_interrupted_run_has_no_error_and_no_success(world):
     name = world.in_ledger("chunks/")[-1]
     del world.store.objects[f"runs/{RUN}/{name}"]
     found = world.report(interrupted=True)
@@ -348,7 +346,7 @@ def test_interrupted_is_no_error_and_no_success(world):
     assert found.chunks_done == found.chunks - 1
 
 
-def test_interrupted_too_late_is_a_success(world):
+def test_run_succeeds_when_interrupted_after_its_end(world):
     assert world.report(interrupted=True).status == "SUCCEEDED_WITH_REJECTS"
 
 
@@ -373,7 +371,7 @@ def test_interrupted_too_late_is_a_success(world):
     ],
 )
 @pytest.mark.parametrize("name", ["run.json", "manifest.json", FIRST, "failures/00001.json"])
-def test_what_is_damaged_is_named(world, name, damage):
+def test_damaged_object_is_named(world, name, damage):
     if (name, damage) == ("manifest.json", b"[]"):
         return  # that is a manifest, and the report notices it
     world.store.objects[f"runs/{RUN}/{name}"] = damage
@@ -383,7 +381,7 @@ def test_what_is_damaged_is_named(world, name, damage):
 
 
 @pytest.mark.parametrize("name", ["run.json", "manifest.json", FIRST])
-def test_what_is_cut_short_anywhere_is_named(world, name):
+def test_truncated_object_is_named(world, name):
     data = world.store.objects[f"runs/{RUN}/{name}"]
     for end in range(len(data)):
         world.store.objects[f"runs/{RUN}/{name}"] = data[:end]
@@ -392,7 +390,7 @@ def test_what_is_cut_short_anywhere_is_named(world, name):
 
 
 @pytest.mark.parametrize("name", ["run.json", "manifest.json", FIRST, "manifest/5.json"])
-def test_an_unknown_field_is_named(world, name):
+def test_unknown_field_is_damage(world, name):
     value = world.read_json(name)
     inner = value["chunks"][0] if name == "manifest/5.json" else value
     inner = inner[0] if isinstance(inner, list) else inner
@@ -403,7 +401,7 @@ def test_an_unknown_field_is_named(world, name):
         read()
 
 
-def test_a_damaged_segment_that_is_removed_is_done_again(world):
+def test_removed_damaged_segment_is_imported_again(world):
     del world.store.objects[f"runs/{RUN}/{FIRST}"]
     world.import_one(world.manifest[0])
     assert world.report().status == "SUCCEEDED_WITH_REJECTS"
@@ -432,7 +430,7 @@ def other_run(**differently: Any) -> World:
     ],
     ids=["source", "types", "mode", "table"],
 )
-def test_segments_of_another_run_are_not_taken_for_this_one_s(world, differently):
+def test_segments_of_another_run_are_refused(world, differently):
     """Nor where all is the same but the table."""
     other = other_run(**differently)
     name = FIRST
@@ -442,7 +440,7 @@ def test_segments_of_another_run_are_not_taken_for_this_one_s(world, differently
             step()
 
 
-def test_a_segment_of_the_same_run_under_another_id_is_not_taken(world):
+def test_segment_of_same_configuration_and_other_id_is_refused(world):
     segment = world.read_json(FIRST)
     assert (segment["run"], segment["configuration"]) == (RUN, world.ledger.record().configuration)
     tamper(world, FIRST, "run", to="another")
@@ -451,7 +449,7 @@ def test_a_segment_of_the_same_run_under_another_id_is_not_taken(world):
 
 
 @pytest.mark.parametrize("name", ["run", "configuration"])
-def test_a_segment_that_does_not_say_whose_it_is_is_not_taken(world, name):
+def test_segment_without_stamp_is_refused(world, name):
     segment = world.read_json(FIRST)
     del segment[name]
     world.write_json(FIRST, segment)
@@ -459,7 +457,7 @@ def test_a_segment_that_does_not_say_whose_it_is_is_not_taken(world, name):
         world.report()
 
 
-def test_what_is_left_of_a_run_whose_record_was_removed_is_not_another_run_s(world):
+def test_remains_of_removed_run_are_refused(world):
     """As an earlier advice had it: rows were never written, and the run succeeded."""
     del world.store.objects[f"runs/{RUN}/run.json"]
     world.overwrite(DATA.replace(b"r", b"q"))
@@ -467,7 +465,7 @@ def test_what_is_left_of_a_run_whose_record_was_removed_is_not_another_run_s(wor
         world.preflight()
 
 
-def test_no_advice_is_to_remove_what_is_damaged(world):
+def test_damage_errors_do_not_advise_removal(world):
     world.store.objects[f"runs/{RUN}/{FIRST}"] = b"{"
     with pytest.raises(errors.LedgerDamaged) as raised:
         world.report()
@@ -475,7 +473,7 @@ def test_no_advice_is_to_remove_what_is_damaged(world):
     assert "start a new run" in raised.value.message
 
 
-def test_a_segment_in_another_s_place_is_damage_and_no_gap(world):
+def test_segment_under_wrong_name_is_damage(world):
     names = [f"runs/{RUN}/{name}" for name in world.in_ledger("chunks/")]
     world.store.objects[names[0]] = world.store.objects[names[-1]]
     with pytest.raises(errors.LedgerDamaged, match=names[0]):
@@ -484,7 +482,7 @@ def test_a_segment_in_another_s_place_is_damage_and_no_gap(world):
         world.import_one(world.manifest[0])
 
 
-def test_a_damaged_part_is_named_in_preflight(world):
+def test_preflight_names_damaged_manifest_part(world):
     del world.store.objects[f"runs/{RUN}/manifest.json"]
     world.store.objects[f"runs/{RUN}/manifest/5.json"] = b"{"
     with pytest.raises(errors.LedgerDamaged, match=r"manifest/5\.json"):
@@ -494,7 +492,7 @@ def test_a_damaged_part_is_named_in_preflight(world):
 # Rejects.
 
 
-def test_rejects_come_in_the_source_s_order():
+def test_rejects_are_in_order_of_source():
     data = b"id,n\n" + b"".join(b"r%d,%s\n" % (n, b"x" if n % 3 else b"1") for n in range(60))
     world = World(data, types={"n": "N"}, options={"chunk_bytes": 70}, request_seconds=1.0)
     world.preflight()
@@ -506,12 +504,12 @@ def test_rejects_come_in_the_source_s_order():
     ]
 
 
-def test_rejects_of_segments_that_do_not_count_are_not_shown(world):
+def test_rejects_exclude_segments_that_do_not_count(world):
     world.ledger.put_rejects(0, 5, 11, [b'{"stray": 1}\n'])
     assert len(list(iter_rejects(RUN, world.context()))) == 1
 
 
-def test_rejects_that_are_missing_are_named(world):
+def test_missing_rejects_are_damage(world):
     (name,) = world.in_ledger("rejects/")
     del world.store.objects[f"runs/{RUN}/{name}"]
     with pytest.raises(errors.LedgerDamaged, match="is missing"):
@@ -519,7 +517,7 @@ def test_rejects_that_are_missing_are_named(world):
 
 
 @pytest.mark.parametrize("data", [b"", b'{"a": 1}\n{"a": 2}\n', b'{"a": 1}\n{"a'])
-def test_rejects_that_are_not_as_many_as_were_counted_are_no_success(world, data):
+def test_report_fails_when_number_of_rejects_differs(world, data):
     (name,) = world.in_ledger("rejects/")
     world.store.objects[f"runs/{RUN}/{name}"] = data
     failed(world, "LedgerDamaged", "and 1 were counted in chunk")
@@ -528,7 +526,7 @@ def test_rejects_that_are_not_as_many_as_were_counted_are_no_success(world, data
 
 
 @pytest.mark.parametrize("kept", [1, 10, -2, -1])
-def test_rejects_that_are_cut_in_their_last_line_are_no_success(world, kept):
+def test_report_fails_when_last_reject_is_truncated(world, kept):
     (name,) = world.in_ledger("rejects/")
     data = world.store.objects[f"runs/{RUN}/{name}"]
     world.store.objects[f"runs/{RUN}/{name}"] = data[:kept]
@@ -537,19 +535,19 @@ def test_rejects_that_are_cut_in_their_last_line_are_no_success(world, kept):
     assert current_report(RUN, world.context()).error.name == "LedgerDamaged"
 
 
-def test_rejects_that_no_file_is_named_for_are_no_success(world):
+def test_report_fails_when_segment_names_no_rejects(world):
     names = [name for name in world.in_ledger("chunks/") if world.read_json(name)["rejects"]]
     tamper(world, names[0], "rejects", to=None)
     failed(world, "LedgerDamaged", "has 0 rejects, and 1 were counted")
 
 
-def test_missing_rejects_are_no_success(world):
+def test_report_fails_when_rejects_are_missing(world):
     (name,) = world.in_ledger("rejects/")
     del world.store.objects[f"runs/{RUN}/{name}"]
     failed(world, "LedgerDamaged", "is missing")
 
 
-def test_segments_are_read_once_where_nothing_was_rejected():
+def test_segments_are_read_once_when_nothing_was_rejected():
     world = World(DATA.replace(b"x", b"1"), options={"chunk_bytes": 10})
     world.preflight()
     for chunk in world.manifest:
@@ -561,12 +559,12 @@ def test_segments_are_read_once_where_nothing_was_rejected():
     assert len(segments) == len(set(segments)) == len(world.manifest) > 10
 
 
-def test_rejects_of_a_run_that_never_began():
+def test_rejects_raise_run_not_found_without_record():
     with pytest.raises(errors.RunNotFound):
         iter_rejects("other", World(DATA).context())
 
 
-def test_rejects_of_a_run_without_a_manifest():
+def test_rejects_are_empty_without_manifest():
     world = World(DATA)
     world.preflight()
     del world.store.objects[f"runs/{RUN}/manifest.json"]
@@ -577,7 +575,7 @@ def test_rejects_of_a_run_without_a_manifest():
 
 
 @pytest.mark.parametrize("interrupted", [True, False])
-def test_a_review_is_the_report_again_and_writes_nothing(world, interrupted):
+def test_current_report_equals_last_report_and_writes_nothing(world, interrupted):
     del world.store.objects[f"runs/{RUN}/{world.in_ledger('chunks/')[-1]}"]
     world.clock.sleep(5.0)
     found = world.report(interrupted=interrupted)
@@ -587,7 +585,7 @@ def test_a_review_is_the_report_again_and_writes_nothing(world, interrupted):
     assert world.store.objects == before
 
 
-def test_a_review_of_a_run_without_a_report_is_of_now(world):
+def test_current_report_is_of_now_without_last_report(world):
     world.clock.sleep(5.0)
     found = current_report(RUN, world.context())
     # Nobody looked whether the table is still the same.
@@ -596,7 +594,7 @@ def test_a_review_of_a_run_without_a_report_is_of_now(world):
     assert world.in_ledger("report") == []
 
 
-def test_a_review_believes_the_ledger_and_not_the_report(world):
+def test_current_report_trusts_ledger_over_last_report(world):
     world.report()
     tamper(world, "report.json", "rows", "read", to=999)
     del world.store.objects[f"runs/{RUN}/{world.in_ledger('chunks/')[-1]}"]
@@ -605,7 +603,7 @@ def test_a_review_believes_the_ledger_and_not_the_report(world):
     assert found.rows.read < 40
 
 
-def test_a_damaged_report_is_none(world):
+def test_damaged_report_is_ignored(world):
     world.store.objects[f"runs/{RUN}/report.json"] = b"{"
     assert current_report(RUN, world.context()).status == "INTERRUPTED"
     assert world.report().status == "SUCCEEDED_WITH_REJECTS"
@@ -619,7 +617,7 @@ def test_a_damaged_report_is_none(world):
     ],
     ids=str,
 )
-def test_an_answer_that_is_not_dynamodb_s_is_asked_for_again(world, answer):
+def test_damaged_table_description_is_read_again(world, answer):
     real, broken = world.dynamodb.describe_table, 3
 
     def describe_table(**params: Any) -> Any:
@@ -639,7 +637,7 @@ def test_an_answer_that_is_not_dynamodb_s_is_asked_for_again(world, answer):
         world.report()
 
 
-def test_a_record_of_another_run_is_not_this_one_s(world):
+def test_record_of_another_run_is_refused(world):
     tamper(world, "run.json", "run", to="another")
     with pytest.raises(errors.LedgerDamaged, match="is that of run another"):
         world.report()

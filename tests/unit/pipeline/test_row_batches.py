@@ -32,7 +32,7 @@ def walking(world: World, **options) -> Iterator[RowBatch]:
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 7, 1000, 1_000_000])
-def test_it_sees_what_the_import_sees(piece_bytes):
+def test_row_batches_have_items_and_rejects_of_import(piece_bytes):
     world = World(f"id,name\n{ROWS}{BAD}".encode())
     items, defects = [], []
     for part in walked(world, piece_bytes=piece_bytes):
@@ -54,23 +54,23 @@ def test_it_sees_what_the_import_sees(piece_bytes):
     assert len(defects) == 3
 
 
-def test_it_counts_the_bytes_it_read():
+def test_row_batches_count_bytes_read():
     data = f"id,name\n{ROWS}".encode()
     parts = walked(World(data), piece_bytes=100)
     assert sum(part.bytes for part in parts) == len(data) - len("id,name\n")
 
 
-def test_it_ends_between_two_pieces():
+def test_row_batches_end_between_pieces():
     parts = walked(World(f"id,name\n{ROWS}".encode()), piece_bytes=200, must_end=lambda: True)
     assert 0 < sum(part.count for part in parts) < 50
 
 
-def test_it_refuses_a_quote_that_is_not_closed():
+def test_row_batches_refuse_unclosed_quote():
     with pytest.raises(UnterminatedQuote, match="line 2, byte 8"):
         walked(World(b'id,name\n1,"a\n2,b\n'))
 
 
-def test_the_rows_before_it_are_given_all_the_same():
+def test_row_batches_include_rows_before_unclosed_quote():
     found = []
     with pytest.raises(UnterminatedQuote):
         found.extend(walking(World(b'id,name\n1,a\n2,"b\n3,c\n')))

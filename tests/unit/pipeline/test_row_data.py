@@ -137,7 +137,7 @@ def steps(world: World) -> list[ImportResult | DdbloadError]:
         (damage_a_segment, {}, "LedgerDamaged"),
     ],
 )
-def test_neither_errors_nor_the_ledger_hold_a_row(change, types, error):
+def test_errors_and_ledger_contain_no_row_data(change, types, error):
     world = World(DATA, types=types, request_seconds=1.0)
     world.preflight()
     change(world)
@@ -156,7 +156,7 @@ def test_neither_errors_nor_the_ledger_hold_a_row(change, types, error):
         assert SECRET in str(world.rejects())
 
 
-def test_too_many_rejects_are_named_without_them():
+def test_too_many_rejects_error_contains_no_row_data():
     world = World(DATA, types={"a": "N"}, options={"max_rejects": 3})
     world.preflight()
     (error,) = steps(world)
@@ -179,7 +179,7 @@ def test_too_many_rejects_are_named_without_them():
         (b"id,n,a\n" + rows(2), {}, {"max_row_bytes": 10}, RowTooLong),
     ],
 )
-def test_preflight_names_what_is_wrong_without_the_row(data, source, options, error):
+def test_preflight_errors_contain_no_row_data(data, source, options, error):
     world = World(data, source=source, options=options)
     with pytest.raises(error) as raised:
         world.preflight()
@@ -187,7 +187,7 @@ def test_preflight_names_what_is_wrong_without_the_row(data, source, options, er
     assert leaks(world) == []
 
 
-def test_a_fault_of_ours_is_told_by_its_place(monkeypatch):
+def test_unexpected_error_names_line_of_code_only(monkeypatch):
     def encode(_: BatchEncoder, columns: Columns) -> Any:
         return {}[columns.cells[0][0]]
 

@@ -86,7 +86,7 @@ def found(world: World) -> tuple[list[str], list[tuple[Any, ...]]]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_every_row_is_read_once_wherever_chunks_end(seed):
+def test_rows_are_read_once_wherever_chunks_end(seed):
     rng = random.Random(seed)
     files = files_of(seed, rng.choice((1, 2, 12)), compressed=rng.random() < 0.5)
     if not any(files.values()):
@@ -99,7 +99,7 @@ def test_every_row_is_read_once_wherever_chunks_end(seed):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_every_row_is_read_once_wherever_invocations_end(seed, monkeypatch):
+def test_rows_are_read_once_wherever_invocations_end(seed, monkeypatch):
     monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 32)
     monkeypatch.setattr("ddbload.pipeline.preflight.chunker.BLOCK_BYTES", 32)
@@ -116,7 +116,7 @@ def test_every_row_is_read_once_wherever_invocations_end(seed, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(16))
-def test_every_row_is_counted_once_whatever_dies_or_comes_twice(seed, monkeypatch):
+def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch):
     rng = random.Random(seed)
     monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.pipeline.preflight.chunker.BLOCK_BYTES", 32)
@@ -152,21 +152,21 @@ def test_small_objects_share_chunks_and_large_ones_are_cut(monkeypatch):
     assert found(world) == expected(small | large)
 
 
-def test_another_header_is_refused_by_the_name_of_its_object():
+def test_other_header_is_refused_with_object_name():
     world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": b"a,id\nx,2\n"})
     with pytest.raises(errors.HeaderMismatch, match=r"s3://bucket/many/2\.csv has other columns"):
         world.preflight()
     assert world.items == []
 
 
-def test_what_is_wrong_in_one_object_names_it_and_the_place_in_it():
+def test_errors_name_object_and_position_within_it():
     world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b'2,"x\n'})
     words = r"s3://bucket/many/2\.csv: the row at line 2, byte 5 has a quoted field"
     with pytest.raises(errors.UnterminatedQuote, match=words):
         world.preflight()
 
 
-def test_a_run_goes_on_with_the_objects_that_it_began_with():
+def test_resumed_run_keeps_its_objects():
     world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
     world.preflight()
     world.put("3.csv", HEADER + b"3,x\n")
@@ -175,7 +175,7 @@ def test_a_run_goes_on_with_the_objects_that_it_began_with():
 
 @pytest.mark.parametrize("first", [gzip.compress(b"", mtime=0), b"\xef\xbb\xbf", b"\n\r\n"])
 @pytest.mark.parametrize("format_", ["csv", "auto"])
-def test_columns_are_those_of_the_first_object_that_has_any(first, format_):
+def test_columns_are_those_of_first_object_with_rows(first, format_):
     files = {"0.csv": first, "1.csv": first, "2.csv": b"id;a\n1;x\n", "3.csv": first}
     source = {"format": format_, "delimiter": ";" if format_ == "csv" else "auto"}
     world = Many(files=files, source=source)
@@ -184,7 +184,7 @@ def test_columns_are_those_of_the_first_object_that_has_any(first, format_):
     assert world.preflight().cursor is None
 
 
-def test_a_run_that_is_taken_up_has_as_many_workers_as_before():
+def test_resumed_run_has_same_workers():
     rows = b"".join(b"%d,%s\n" % (row, b"x" * 1000) for row in range(20))
     files = {f"{number}.csv": gzip.compress(HEADER + rows, mtime=0) for number in range(9)}
     world = Many(files=files, options={"chunk_bytes": 10_000})
@@ -198,7 +198,7 @@ def test_a_run_that_is_taken_up_has_as_many_workers_as_before():
     assert world.preflight().workers == world.ledger.record().workers == 2
 
 
-def test_a_run_reads_the_objects_that_its_record_counts_whoever_lists_beside_it():
+def test_run_reads_listing_of_its_record_when_listed_twice():
     world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
 
     def list_once_more(moment: str, name: str, _: bytes) -> None:
@@ -214,7 +214,7 @@ def test_a_run_reads_the_objects_that_its_record_counts_whoever_lists_beside_it(
     assert sorted(item["id"]["S"] for item in world.items) == ["1", "2"]
 
 
-def test_an_object_that_changed_since_is_an_error():
+def test_changed_object_raises_source_changed():
     world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
     world.preflight()
     world.put("2.csv", HEADER + b"3,x\n")
@@ -223,19 +223,19 @@ def test_an_object_that_changed_since_is_an_error():
         world.import_one(chunk)
 
 
-def test_nothing_under_the_prefix_is_no_source():
+def test_empty_prefix_raises_source_not_found():
     with pytest.raises(errors.SourceNotFound, match="s3://bucket/many/: no object"):
         Many(files={"1.csv": b"", "folder/": b""}).preflight()
 
 
-def test_a_pattern_means_some_of_them():
+def test_glob_selects_objects():
     files = {"1.csv": HEADER + b"1,x\n", "2.txt": HEADER + b"2,x\n", "a/3.csv": HEADER + b"3,x\n"}
     world = Many(files=files, source={"prefix": None, "glob": "many/*.csv"})
     assert world.run().rows.written == 1
     assert [item["id"]["S"] for item in world.items] == ["1"]
 
 
-def test_a_ledger_that_lost_its_parts_is_damaged():
+def test_missing_object_slices_are_damage():
     world = Many(files={"1.csv": HEADER + b"1,x\n"})
     world.preflight()
     (name,) = world.in_ledger("parts/")
@@ -245,7 +245,7 @@ def test_a_ledger_that_lost_its_parts_is_damaged():
 
 
 @pytest.mark.parametrize("kind", ["parts", "listing"])
-def test_what_another_run_lists_or_reads_is_not_this_one_s(kind):
+def test_listing_and_slices_of_another_run_are_refused(kind):
     """Files of equal sizes: nothing else would tell."""
     one, other = (
         Many(files={f"{n}.csv": HEADER + f"{key}{n},1\n".encode() for n in range(3)})

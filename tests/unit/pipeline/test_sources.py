@@ -92,7 +92,7 @@ FULL |= {f"2020-Nov/AWSDynamoDB/{ID}/data/other.json.gz": gzip.compress(b'{"Item
         {"prefix": f"2020-Nov/AWSDynamoDB/{ID}/", "format": "dynamodb-export"},
     ],
 )
-def test_a_full_export_is_what_its_manifest_names(source):
+def test_full_export_has_files_of_its_manifest(source):
     world = Files(files=FULL, source=source)
     report = world.run()
     assert report.status == "SUCCEEDED"
@@ -100,7 +100,7 @@ def test_a_full_export_is_what_its_manifest_names(source):
     assert item(2) in world.items
 
 
-def test_an_incremental_export_puts_and_deletes():
+def test_incremental_export_puts_and_deletes_items():
     changes = [
         {"Keys": {"id": {"N": "1"}}, "NewImage": item(1), "Metadata": {}},
         {"Keys": {"id": {"N": "2"}}, "OldImage": item(2)},
@@ -139,7 +139,7 @@ def test_an_incremental_export_puts_and_deletes():
         ({"manifest-files.json": b"{}"}, errors.DamagedExport, "line 1 names no data file"),
     ],
 )
-def test_a_damaged_export_is_refused_before_anything_is_written(change, error, words):
+def test_damaged_export_is_refused_before_any_write(change, error, words):
     files: dict[str, bytes] = dict(FULL)
     for name, content in change.items():
         key = f"2020-Nov/AWSDynamoDB/{ID}/{name}"
@@ -152,14 +152,14 @@ def test_a_damaged_export_is_refused_before_anything_is_written(change, error, w
     assert world.items == []
 
 
-def test_two_exports_are_one_too_many():
+def test_prefix_with_two_exports_is_refused():
     files = {f"{folder}/{key}": data for folder in "ab" for key, data in FULL.items()}
     world = Files(files=files, source={"prefix": ""})
     with pytest.raises(errors.InvalidPayload, match=r"2 exports.*name one"):
         world.preflight()
 
 
-def test_the_summary_of_many_data_files_is_found():
+def test_export_is_found_after_many_data_files():
     # Listed, it stands after all of them.
     data = [[{"Item": item(number)}] for number in range(1100)]
     world = Files(files=exported(*data), source={"prefix": "2020-Nov/"})
@@ -167,7 +167,7 @@ def test_the_summary_of_many_data_files_is_found():
     assert world.ids == list(range(1100))
 
 
-def test_an_export_among_other_files_is_not_taken_for_all_of_them():
+def test_prefix_with_export_and_other_files_is_refused():
     world = Files(files={**FULL, "2020-Nov/a.csv": b"id\n9\n"}, source={"prefix": "2020-Nov/"})
     with pytest.raises(errors.InvalidPayload, match=r"2020-Nov/a\.csv"):
         world.preflight()
@@ -196,7 +196,7 @@ def manifested(manifest: bytes) -> Files:
         b'[{"url": "1.csv", "meta": {"content_length": 9}}, "3.csv"]',
     ],
 )
-def test_a_manifest_is_what_it_names(manifest):
+def test_manifest_names_objects_of_run(manifest):
     world = manifested(manifest)
     assert world.run().status == "SUCCEEDED"
     assert world.ids == [1, 3]
@@ -211,7 +211,7 @@ def test_a_manifest_is_what_it_names(manifest):
         (b"s3://other/x.csv", errors.BucketNotAllowed, "other"),
     ],
 )
-def test_a_manifest_that_cannot_be_followed_is_named(manifest, error, words):
+def test_manifest_with_bad_entries_is_refused(manifest, error, words):
     world = manifested(manifest)
     world.access = type(world.access)(buckets=frozenset([BUCKET]))
     with pytest.raises(error, match=words):
@@ -219,21 +219,21 @@ def test_a_manifest_that_cannot_be_followed_is_named(manifest, error, words):
 
 
 @pytest.mark.parametrize("place", ["s3://other/in/list", "/etc/passwd"])
-def test_no_place_is_opened_that_may_not_be_read(place):
+def test_open_location_refuses_bucket_and_path_that_are_not_allowed(place):
     world = manifested(b"")
     world.access = type(world.access)(buckets=frozenset([BUCKET]))
     with pytest.raises(errors.BucketNotAllowed):
         open_location(place, world.context())
 
 
-def test_a_bucket_is_no_manifest():
+def test_manifest_without_key_is_refused():
     world = manifested(b"")
     world.source = {"key": None, "manifest": f"s3://{BUCKET}"}
     with pytest.raises(errors.SourceUnreadable, match="names no object: write s3://bucket/key"):
         world.preflight()
 
 
-def test_a_folder_of_this_machine(tmp_path):
+def test_folder_is_imported_without_hidden_and_empty_files(tmp_path):
     for name, content in {**ROWS, "in/.hidden": b"?", "in/empty.csv": b""}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
@@ -244,7 +244,7 @@ def test_a_folder_of_this_machine(tmp_path):
     assert world.ids == [1, 2, 3]
 
 
-def test_one_object_is_no_list():
+def test_find_objects_returns_none_for_one_object():
     world = Files(files=ROWS)
     assert find_objects(Source(bucket=BUCKET, key="in/1.csv"), world.context()) is None
 
@@ -270,7 +270,7 @@ def _each_group(monkeypatch) -> None:
 @pytest.mark.usefixtures("_each_group")
 @pytest.mark.parametrize("group", [1, 7, 100])
 @pytest.mark.parametrize("source", [{"key": "in/x.parquet"}, {"prefix": "in/"}])
-def test_parquet_in_row_groups(group, source):
+def test_parquet_row_groups_are_objects(group, source):
     files = {"in/x.parquet": packed(40, row_group_size=group)}
     world = Files(files=files, source=source, options={"chunk_bytes": 100})
     report = world.run()
@@ -282,7 +282,7 @@ def test_parquet_in_row_groups(group, source):
     assert (len(world.manifest) > 1) == (group < 40)
 
 
-def test_small_parquet_files_are_read_whole_to_be_listed_and_to_be_cut():
+def test_small_parquet_files_are_read_whole():
     world = Files(files={f"in/{n:02}.parquet": packed(9) for n in range(20)})
     world.source = {"key": None, "prefix": "in/", "format": "auto"}
     asked: list[str] = []
@@ -293,7 +293,7 @@ def test_small_parquet_files_are_read_whole_to_be_listed_and_to_be_cut():
     assert len(world.ledger.slices(world.manifest[0])) == 20
 
 
-def test_parquet_continued_within_a_row_group():
+def test_parquet_import_continues_within_row_group():
     world = Files(
         files={"in/x.parquet": packed(2500)}, source={"key": "in/x.parquet"}, request_seconds=1.0
     )
@@ -304,7 +304,7 @@ def test_parquet_continued_within_a_row_group():
     assert len(world.ids) == 2250
 
 
-def test_a_damaged_parquet_file_is_refused():
+def test_damaged_parquet_file_is_refused():
     world = Files(files={"x.parquet": packed(9)[:-9]}, source={"key": "x.parquet"})
     with pytest.raises(errors.DamagedParquet, match=f"s3://{BUCKET}/x.parquet"):
         world.preflight()
@@ -314,7 +314,7 @@ def test_a_damaged_parquet_file_is_refused():
 
 
 @pytest.mark.parametrize("order", ["le", "be"])
-def test_utf16_without_a_mark_loads_no_garbage(order):
+def test_utf16_without_byte_order_mark_is_refused(order):
     data = "id,a\n1,x\n".encode(f"utf-16-{order}")
     world = Files(files={"x.csv": data}, source={"key": "x.csv", "format": "csv"})
     with pytest.raises(errors.BadHeader, match="--encoding utf-16"):
@@ -324,7 +324,7 @@ def test_utf16_without_a_mark_loads_no_garbage(order):
     assert told.ids == [1]
 
 
-def test_a_tape_archive_loads_no_garbage():
+def test_tape_archive_is_refused():
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         member = tarfile.TarInfo("x.csv")
@@ -337,7 +337,7 @@ def test_a_tape_archive_loads_no_garbage():
 
 @pytest.mark.usefixtures("_each_group")
 @pytest.mark.parametrize("most", [200, 10_000])
-def test_a_bomb_of_parquet_is_refused_unless_it_is_allowed(most):
+def test_parquet_bomb_is_refused_unless_allowed(most):
     table = pa.table({"id": pa.nulls(300_000, pa.int64()).fill_null(0)})
     buffer = io.BytesIO()
     parquet.write_table(table, buffer, compression="zstd", use_dictionary=False)

@@ -39,7 +39,7 @@ def users(**more: Any) -> World:
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 1000])
-def test_a_single_table_design(chunk_bytes: int) -> None:
+def test_mapping_makes_keys_of_single_table_design(chunk_bytes: int) -> None:
     world = users(options={"chunk_bytes": chunk_bytes})
     report = world.run()
     assert report.rows == RowCounts(read=4, written=2, rejected=2)
@@ -51,7 +51,7 @@ def test_a_single_table_design(chunk_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["insert", "last-wins", "delete"])
-def test_every_mode_goes_by_what_is_composed(mode: str) -> None:
+def test_modes_use_composed_keys(mode: str) -> None:
     options = {"mode": mode}
     if mode == "last-wins":
         options["position_attribute"] = "at"
@@ -73,7 +73,7 @@ def test_every_mode_goes_by_what_is_composed(mode: str) -> None:
     ("policy", "expected"),
     [("omit", None), ("null", {"NULL": True}), ("empty", {"S": ""})],
 )
-def test_nulls(policy: str, expected: Any) -> None:
+def test_null_policy_decides_about_markers(policy: str, expected: Any) -> None:
     data = b"id,a,n,g\n1,,,\n2,-,-,-\n"
     nulls = {"policy": policy, "markers": ["-"]}
     world = World(data, indexes=[[("g", "S")]], types={"n": "N"}, more={"nulls": nulls}, options={})
@@ -84,19 +84,19 @@ def test_nulls(policy: str, expected: Any) -> None:
         assert "g" not in item
 
 
-def test_nulls_that_are_to_be_rejected() -> None:
+def test_null_policy_reject_rejects_rows() -> None:
     world = World(b"id,a\n1,x\n2,\n", more={"nulls": {"policy": "reject"}})
     assert world.run().rows == RowCounts(read=2, written=1, rejected=1)
     assert [(each["cause"], each["column"]) for each in world.rejects()] == [("null_value", "a")]
 
 
-def test_binary_is_bytes_in_the_table() -> None:
+def test_binary_cells_become_bytes() -> None:
     world = World(b"id,a\nAP8=,AQ==\nAP9=,x\n", [("id", "B")], types={"a": "B"})
     assert world.run().rows == RowCounts(read=2, written=1, rejected=1)
     assert world.items == [{"id": {"B": b"\x00\xff"}, "a": {"B": b"\x01"}}]
 
 
-def test_types_are_inferred_if_asked_for() -> None:
+def test_types_are_inferred_when_requested() -> None:
     data = b"id,zip,n,ok,year\n1,01234,5,true,1999\n2,98765,,FALSE,2000\n"
     world = World(data, types={"year": "S"}, more={"infer_types": True})
     assert world.run().rows.written == 2
@@ -108,7 +108,7 @@ def test_types_are_inferred_if_asked_for() -> None:
     }
 
 
-def test_types_are_of_what_is_renamed() -> None:
+def test_types_apply_to_renamed_attributes() -> None:
     more = {"mapping": {"rename": {"a": "b"}}}
     world = World(b"id,a\n1,2\n", types={"b": "N"}, more=more)
     world.run()
@@ -133,13 +133,13 @@ def test_types_are_of_what_is_renamed() -> None:
         ({"rename": {"a": ""}}, errors.EmptyColumnName, "the mapping has an empty attribute name"),
     ],
 )
-def test_a_mapping_that_cannot_be(mapping: Any, error: Any, words: str) -> None:
+def test_preflight_refuses_invalid_mapping(mapping: Any, error: Any, words: str) -> None:
     types = {"n": "N"} if "n" in mapping.get("set", {}) else {}
     world = World(b"id,a\n1,2\n", types=types, more={"mapping": mapping})
     assert_refused(world, error, words)
 
 
-def test_another_mapping_is_another_run() -> None:
+def test_preflight_refuses_existing_run_with_other_mapping() -> None:
     world = users()
     world.preflight()
     world.more = {**SINGLE_TABLE, "nulls": {"markers": ["NONE"]}}
