@@ -36,7 +36,7 @@ def executions(request) -> Iterator[Executions]:
             definition=json.dumps({"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}),
             roleArn="arn:aws:iam::123456789012:role/r",
         )["stateMachineArn"]
-        yield Executions(client, machine, sleep=lambda _: None)
+        yield Executions(client, machine, retry_policy=RetryPolicy(sleep=lambda _: None))
 
 
 def test_started_execution_runs(executions):

@@ -37,11 +37,11 @@ _runs = itertools.count()
 
 
 @dataclass
-class Reach:
+class WireClients:
     """Clients of a DynamoDB over real sockets, and of the in-memory S3."""
 
     dynamodb: Any
-    identity: Any
+    dynamodb_signer: Any
     s3: Any
 
 
@@ -62,7 +62,7 @@ class Wired(World):
     def context(self, *given: Any, **more: Any) -> Context:
         return replace(
             super().context(*given, **more),
-            clients=Reach(self.made.dynamodb, self.made.dynamodb_signer, self.s3),
+            clients=WireClients(self.made.dynamodb, self.made.dynamodb_signer, self.s3),
             clock=time.monotonic,
             deadline=float("inf"),
             sleep=time.sleep,

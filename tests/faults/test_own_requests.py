@@ -20,7 +20,7 @@ from tests.faults.request_helpers import batch, fail, written
 
 
 @pytest.fixture
-def identity(server, monkeypatch) -> DynamoDBSigner:
+def signer(server, monkeypatch) -> DynamoDBSigner:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "made-up")
     monkeypatch.delenv("AWS_PROFILE", raising=False)
@@ -29,14 +29,14 @@ def identity(server, monkeypatch) -> DynamoDBSigner:
 
 
 @pytest.fixture
-def loop(server, identity) -> Iterator[HttpLoop]:
-    assert identity.endpoint.port == server.port
-    with looping(server.port, tls=identity.tls()) as made:
+def loop(server, signer) -> Iterator[HttpLoop]:
+    assert signer.endpoint.port == server.port
+    with looping(server.port, tls=signer.tls()) as made:
         yield made
 
 
-def ask(loop: HttpLoop, identity: DynamoDBSigner, *keys: str) -> Response:
-    loop.send("only", identity.request("BatchWriteItem", json.dumps(batch(*keys)).encode()))
+def ask(loop: HttpLoop, signer: DynamoDBSigner, *keys: str) -> Response:
+    loop.send("only", signer.request("BatchWriteItem", json.dumps(batch(*keys)).encode()))
     answer = outcomes(loop, 1)["only"]
     assert isinstance(answer, Response)
     return answer
@@ -48,29 +48,29 @@ def meant(answer: Response) -> AwsFailure:
     return found
 
 
-def test_raw_request_writes_items(server, loop, identity):
-    answer = ask(loop, identity, "a", "b")
+def test_raw_request_writes_items(server, loop, signer):
+    answer = ask(loop, signer, "a", "b")
     assert failure_of_response(answer) is None
     assert json.loads(answer.body)["UnprocessedItems"] == {}
     assert written(server) == ["a", "b"]
 
 
 @pytest.mark.parametrize("code", sorted(THROTTLES))
-def test_throttle_reasons_are_read(server, loop, identity, code):
+def test_throttle_reasons_are_read(server, loop, signer, code):
     fail(server, code)
-    found = meant(ask(loop, identity, "a"))
+    found = meant(ask(loop, signer, "a"))
     assert (found.kind, found.code) == (FailureKind.THROTTLED, code)
     assert found.reasons == (THROTTLES[code][0],)
     assert found.request_id
 
 
 @pytest.mark.parametrize("code", sorted(set(FATAL) - {"InvalidSignatureException"}))
-def test_permanent_failure_ends_the_run(server, loop, identity, code):
+def test_permanent_failure_ends_the_run(server, loop, signer, code):
     fail(server, code)
-    answer = ask(loop, identity, "a")
+    answer = ask(loop, signer, "a")
     found = meant(answer)
     assert (found.kind, found.code) == (FailureKind.FATAL, code)
-    assert not identity.may_pass(found, answer.headers, identity.generation)
+    assert not signer.may_pass(found, answer.headers, signer.generation)
 
 
 @pytest.mark.parametrize(
@@ -82,28 +82,28 @@ def test_permanent_failure_ends_the_run(server, loop, identity, code):
         ("ServiceUnavailable", "ServiceUnavailable"),
     ],
 )
-def test_lost_response_is_unsure(server, loop, identity, fault, code):
+def test_lost_response_is_unsure(server, loop, signer, fault, code):
     fail(server, fault)
-    found = meant(ask(loop, identity, "a"))
+    found = meant(ask(loop, signer, "a"))
     assert (found.kind, found.code) == (FailureKind.UNSURE, code)
 
 
-def test_late_signature_is_renewed_a_few_times(server, loop, identity):
+def test_late_signature_is_renewed_a_few_times(server, loop, signer):
     server.fail_at_random(1, ["InvalidSignatureException"], 1.0)
     passed = []
     for _ in range(10):
-        answer = ask(loop, identity, "a")
-        passed.append(identity.may_pass(meant(answer), answer.headers, identity.generation))
+        answer = ask(loop, signer, "a")
+        passed.append(signer.may_pass(meant(answer), answer.headers, signer.generation))
     assert passed == [True] * RENEWALS + [False] * (10 - RENEWALS)
 
 
-def test_newer_credentials_continue_the_run(server, loop, identity, monkeypatch):
+def test_newer_credentials_continue_the_run(server, loop, signer, monkeypatch):
     fail(server, "ExpiredTokenException", "ExpiredTokenException", None)
-    generation = identity.generation
-    refused = ask(loop, identity, "a")
-    assert not identity.may_pass(meant(refused), refused.headers, generation)
+    generation = signer.generation
+    refused = ask(loop, signer, "a")
+    assert not signer.may_pass(meant(refused), refused.headers, generation)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "newer")
-    refused = ask(loop, identity, "a")
-    assert identity.may_pass(meant(refused), refused.headers, generation)
-    assert failure_of_response(ask(loop, identity, "a")) is None
-    assert b"Credential=newer/" in identity.request("BatchWriteItem", b"")
+    refused = ask(loop, signer, "a")
+    assert signer.may_pass(meant(refused), refused.headers, generation)
+    assert failure_of_response(ask(loop, signer, "a")) is None
+    assert b"Credential=newer/" in signer.request("BatchWriteItem", b"")

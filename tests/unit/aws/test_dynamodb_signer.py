@@ -69,7 +69,7 @@ class World:
         # The client has a session of its own.
         clients = Clients(settings)
         clients._dynamodb = dynamodb_of(settings)
-        self.identity = DynamoDBSigner(clients, clock=self.clock, monotonic=self.monotonic)
+        self.signer = DynamoDBSigner(clients, clock=self.clock, monotonic=self.monotonic)
 
     @staticmethod
     def credentials(name: str, token: str | None = None) -> ReadOnlyCredentials:
@@ -78,15 +78,15 @@ class World:
     def signed(self) -> tuple[str, str]:
         """Sign a request; returns access key and time of the signature."""
         headers = parse_request_head(
-            self.identity.request("BatchWriteItem", b"{}").removesuffix(b"{}")
+            self.signer.request("BatchWriteItem", b"{}").removesuffix(b"{}")
         )
         key = headers["authorization"].partition("Credential=")[2].partition("/")[0]
         return key, headers["x-amz-date"]
 
     def may_pass(self, code: str, text: str = "words", **more: Any) -> bool:
-        generation = more.pop("generation", self.identity.generation)
+        generation = more.pop("generation", self.signer.generation)
         headers = {} if "ahead" not in more else {"date": self.date(more["ahead"])}
-        return self.identity.may_pass(
+        return self.signer.may_pass(
             AwsFailure(FailureKind.FATAL, code, text, 400), headers, generation
         )
 
@@ -127,11 +127,11 @@ def world(monkeypatch) -> World:
     ],
 )
 def test_endpoint_is_the_one_of_botocore(url, endpoint, authority):
-    identity = DynamoDBSigner(Clients(AwsSettings(endpoint_url=url)))
-    assert identity.endpoint == endpoint
-    assert identity.endpoint.authority == (authority or endpoint.host)
-    headers = parse_request_head(identity.request("PutItem", b""))
-    assert headers["host"] == identity.endpoint.authority
+    signer = DynamoDBSigner(Clients(AwsSettings(endpoint_url=url)))
+    assert signer.endpoint == endpoint
+    assert signer.endpoint.authority == (authority or endpoint.host)
+    headers = parse_request_head(signer.request("PutItem", b""))
+    assert headers["host"] == signer.endpoint.authority
     assert headers["x-amz-target"] == "DynamoDB_20120810.PutItem"
     assert headers["user-agent"].startswith("ddbload/")
 
@@ -273,10 +273,10 @@ def test_invalid_ca_bundle_is_reported(monkeypatch, tmp_path, kind):
     path = tmp_path / "bundle.pem"
     if kind == "garbage":
         path.write_text("secret")
-    identity = https()
+    signer = https()
     monkeypatch.setenv("AWS_CA_BUNDLE", str(path))
     with pytest.raises(AwsConfiguration) as raised:
-        identity.tls()
+        signer.tls()
     assert "bundle.pem" in raised.value.message
 
 
@@ -315,7 +315,7 @@ def test_refreshed_credentials_sign_the_next_request(world):
     assert world.signed()[0] == "first"
     world.monotonic.now += 1
     assert world.signed()[0] == "second"
-    assert world.identity.generation == 1
+    assert world.signer.generation == 1
 
 
 def test_failed_refresh_is_repeated_later(world):
@@ -340,7 +340,7 @@ def test_unavailable_credentials_are_reported(monkeypatch, error, says):
     world = World(monkeypatch)
     world.found = error
     with pytest.raises(AccessDenied) as raised:
-        DynamoDBSigner(world.identity._clients)
+        DynamoDBSigner(world.signer._clients)
     assert says in raised.value.message
     assert "secret" not in raised.value.message
 
@@ -392,12 +392,12 @@ def test_credentials_file_is_read_again_after_a_refusal(monkeypatch, tmp_path):
         shared.write_text(f"[default]\naws_access_key_id = {name}\naws_secret_access_key = b\n")
 
     write("first")
-    identity = DynamoDBSigner(Clients())
+    signer = DynamoDBSigner(Clients())
     refused = AwsFailure(FailureKind.FATAL, "ExpiredTokenException", "words", 400)
-    assert not identity.may_pass(refused, {}, 0)
+    assert not signer.may_pass(refused, {}, 0)
     write("second")
-    assert identity.may_pass(refused, {}, 0)
-    assert b"Credential=second/" in identity.request("BatchWriteItem", b"")
+    assert signer.may_pass(refused, {}, 0)
+    assert b"Credential=second/" in signer.request("BatchWriteItem", b"")
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ValidationException", "Unknown"])
@@ -429,7 +429,7 @@ def test_wrong_clock_is_corrected(world, code, text, ahead):
     assert world.may_pass(code, text, ahead=ahead)
     after = world.signed()[1]
     world.clock.now += ahead
-    world.identity._skew = 0
+    world.signer._skew = 0
     assert after == world.signed()[1] != before
     assert world.may_pass(code, text, generation=0)
 
@@ -437,12 +437,12 @@ def test_wrong_clock_is_corrected(world, code, text, ahead):
 def test_correct_clock_with_wrong_secret_does_not_pass(world):
     assert not world.may_pass("InvalidSignatureException", "does not match", ahead=100)
     assert not world.may_pass("InvalidSignatureException", "does not match", ahead=0)
-    assert world.identity.generation == 0
+    assert world.signer.generation == 0
 
 
 def test_request_sent_long_after_signing_may_pass(world):
     assert world.may_pass("InvalidSignatureException", EXPIRED, ahead=0.2)
-    assert world.identity.generation == 0
+    assert world.signer.generation == 0
     for _ in range(module.RENEWALS):
         last = world.may_pass("InvalidSignatureException", EXPIRED, ahead=0.2)
     assert not last
@@ -452,4 +452,4 @@ def test_response_without_date_does_not_pass(world):
     assert not world.may_pass("RequestTimeTooSkewed")
     for told in ("", "yesterday", "Sat, 99 Nov 2026 00:00:00 GMT"):
         refused = AwsFailure(FailureKind.FATAL, "RequestTimeTooSkewed", "words", 400)
-        assert not world.identity.may_pass(refused, {"date": told}, 0)
+        assert not world.signer.may_pass(refused, {"date": told}, 0)
