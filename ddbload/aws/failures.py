@@ -329,12 +329,12 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
 
 def to_ddbload_error(failure: AwsFailure, doing: str) -> DdbloadError:
     """Make the named error of a failed call. `doing`: the operation, as in "reading s3://b/k"."""
-    said = f"{doing}: {failure.code}: {failure.text}"
+    message = f"{doing}: {failure.code}: {failure.text}"
     if failure.request_id:
-        said += f" [request {failure.request_id}]"
+        message += f" [request {failure.request_id}]"
     if failure.kind in (FailureKind.THROTTLED, FailureKind.UNSURE):
         return ServiceUnavailable(
-            f"{said} (tried several times; try again later, or check the endpoint and region)"
+            f"{message} (tried several times; try again later, or check the endpoint and region)"
         )
     if (
         failure.code in _CREDENTIALS
@@ -344,8 +344,8 @@ def to_ddbload_error(failure: AwsFailure, doing: str) -> DdbloadError:
         hint = "check the credentials (aws sts get-caller-identity) and their permissions"
         if failure.code in CLOCK:
             hint = "check this machine's clock and the secret key"
-        return AccessDenied(f"{said}; {hint}")
-    return RequestRefused(said)
+        return AccessDenied(f"{message}; {hint}")
+    return RequestRefused(message)
 
 
 def configuration_error(error: Exception) -> AwsConfiguration:

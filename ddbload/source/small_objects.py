@@ -122,7 +122,7 @@ def _read_by_event_loop(
             if ahead[0].is_done:
                 request = ahead.popleft()
                 bytes_ahead -= request.size
-                # One object at a time, so that the caller's use of it overlaps with new requests.
+                # One object at a time, so that new requests use its room before the next one.
                 yield request.data
             else:
                 _receive(loop)

@@ -200,8 +200,8 @@ def _head_of(head: bytes) -> _Head | None:
         if status == 101:
             raise BadResponse("the answer is of another protocol")
         return None
-    coding, told = headers.get("transfer-encoding"), headers.get("content-length")
-    length = _measure(version, status, coding, told)
+    coding, declared = headers.get("transfer-encoding"), headers.get("content-length")
+    length = _measure(version, status, coding, declared)
     keep_alive = _keep_alive(version, headers.get("connection"))
     return _Head(status, headers, keep_alive, length)
 
