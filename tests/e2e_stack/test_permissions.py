@@ -19,7 +19,7 @@ from tests.e2e_stack.deployed import SOURCES
 from tests.e2e_stack.files import HEADER, bad_rows, plain, rows
 from tests.e2e_stack.forbidden import forbidden_to, forbidden_to_all
 from tests.e2e_stack.runs import Run, load
-from tests.e2e_stack.test_uploads import deliver, event
+from tests.e2e_stack.upload_events import deliver, event
 
 TABLE = "up-permitted"
 REFUSED = "refused"

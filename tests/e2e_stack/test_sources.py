@@ -15,7 +15,7 @@ from tests.e2e_stack import exports
 from tests.e2e_stack.deployed import SOURCES, Stack
 from tests.e2e_stack.files import MARKER, odd, plain
 from tests.e2e_stack.runs import Run, assert_conserved
-from tests.e2e_stack.test_uploads import run_of
+from tests.e2e_stack.upload_events import run_of
 from tests.oracle.csv_machine import read_rows
 
 OBJECTS = 120

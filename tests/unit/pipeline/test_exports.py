@@ -10,8 +10,8 @@ import pytest
 
 from ddbload import errors
 from tests.fakes.dynamodb_faults import nothing_processed
-from tests.unit.pipeline.test_several import Many
 from tests.unit.pipeline.world import BUCKET, TABLE
+from tests.unit.pipeline.worlds import ManyObjects
 
 
 def exported(lines: list[dict[str, Any]], *, incremental: bool = False, items: int | None = None):
@@ -51,11 +51,11 @@ PLACE = {"prefix": "many/AWSDynamoDB/01/", "format": "auto"}
 @pytest.mark.parametrize("engine", ["sync", "threads"])
 def test_incremental_export_updates_table_of_full_export(engine):
     items = [{"Item": {"id": {"S": f"{n}"}, "a": {"N": "1.10"}}} for n in range(30)]
-    world = Many(files=exported(items), source=PLACE, options={"engine": engine})
+    world = ManyObjects(files=exported(items), source=PLACE, options={"engine": engine})
     assert world.run().rows.written == 30
     later = [change("0", None), change("1", "new"), change("99", None), change("new", "x")]
     files = exported(later, incremental=True)
-    second = Many(files=files, source=PLACE, options={"engine": engine})
+    second = ManyObjects(files=files, source=PLACE, options={"engine": engine})
     second.dynamodb = world.dynamodb
     report = second.run()
     assert (report.rows.read, report.rows.written, report.status) == (4, 4, "SUCCEEDED")
@@ -66,7 +66,7 @@ def test_incremental_export_updates_table_of_full_export(engine):
 
 
 def test_unprocessed_deletions_are_sent_again():
-    world = Many(
+    world = ManyObjects(
         files=exported([change(str(n), None) for n in range(5)], incremental=True), source=PLACE
     )
     for n in range(5):
@@ -82,7 +82,7 @@ def test_unprocessed_deletions_are_sent_again():
 def test_conditional_modes_reject_deletions(mode):
     options = {"mode": mode, **({"position_attribute": "at"} if mode == "last-wins" else {})}
     files = exported([change("1", None), change("2", "x")], incremental=True)
-    world = Many(files=files, source=PLACE, options=options)
+    world = ManyObjects(files=files, source=PLACE, options=options)
     assert world.run().rows.written == 1
     (reject,) = world.rejects()
     assert reject["cause"] == "deletion"
@@ -90,7 +90,7 @@ def test_conditional_modes_reject_deletions(mode):
 
 def test_file_with_fewer_items_than_exported_is_refused_before_any_write():
     files = exported([{"Item": {"id": {"S": "1"}}}], items=2)
-    world = Many(files=files, source=PLACE)
+    world = ManyObjects(files=files, source=PLACE)
     with pytest.raises(errors.DamagedExport, match="has 1 items, and 2 were exported"):
         world.preflight()
     assert world.items == []
@@ -99,13 +99,13 @@ def test_file_with_fewer_items_than_exported_is_refused_before_any_write():
 def test_incomplete_export_is_refused():
     files = exported([{"Item": {"id": {"S": "1"}}}])
     del files["AWSDynamoDB/01/manifest-summary.json"]
-    world = Many(files=files, source={**PLACE, "format": "dynamodb-export"})
+    world = ManyObjects(files=files, source={**PLACE, "format": "dynamodb-export"})
     with pytest.raises(errors.DamagedExport, match=r"has no manifest-summary\.json"):
         world.preflight()
 
 
 def test_copied_export_is_read_anywhere():
-    world = Many(files=exported([{"Item": {"id": {"S": "1"}}}]), source=PLACE)
+    world = ManyObjects(files=exported([{"Item": {"id": {"S": "1"}}}]), source=PLACE)
     data = world.s3.get_object(Bucket=BUCKET, Key="many/AWSDynamoDB/01/data/x.json.gz")
     assert gzip.decompress(data["Body"].read()).startswith(b'{"Item"')
     assert world.run().rows.written == 1

@@ -33,18 +33,13 @@ from tests.unit.pipeline.expected import (
     table_of,
 )
 from tests.unit.pipeline.world import RUN, TABLE, World
+from tests.unit.pipeline.worlds import only_chunk
 
 GOLDEN = load_all()
 
 
 def rows(count: int, first: int = 0, wide: int = 1) -> bytes:
     return b"id,a\n" + b"".join(b"r%d,%s\n" % (n, b"x" * wide) for n in range(first, first + count))
-
-
-def only_chunk(world: World) -> Chunk:
-    world.preflight()
-    (chunk,) = world.manifest
-    return chunk
 
 
 # What a file becomes.

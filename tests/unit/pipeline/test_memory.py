@@ -1,4 +1,4 @@
-"""What a chunk leaves behind."""
+"""Memory that an import leaves behind."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 from ddbload.pipeline.importing import import_chunk
 from ddbload.pipeline.importing.row_feeder import RowFeeder
-from tests.unit.pipeline.test_import_chunk import only_chunk, rows
 from tests.unit.pipeline.world import World
+from tests.unit.pipeline.worlds import only_chunk
 
 
 @pytest.mark.parametrize("ends", ["whole", "cut"])
 def test_import_frees_its_rows_when_it_ends(monkeypatch, ends):
-    """They are megabytes, and Python is told to look for cycles rarely."""
+    """Rows take megabytes, and reference cycles would keep them while collections are rare."""
     made: list[weakref.ref[RowFeeder]] = []
 
     class Watched(RowFeeder):
@@ -24,7 +24,7 @@ def test_import_frees_its_rows_when_it_ends(monkeypatch, ends):
             made.append(weakref.ref(self))
 
     monkeypatch.setattr(import_chunk, "RowFeeder", Watched)
-    world = World(rows(200), request_seconds=1.0)
+    world = World(b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(200)), request_seconds=1.0)
     chunk = only_chunk(world)
     context = world.context(3.0 if ends == "cut" else 99.0)
     gc.collect()

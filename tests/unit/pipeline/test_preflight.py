@@ -15,6 +15,7 @@ from ddbload.rows.file_signatures import LONGEST_SIGNATURE
 from tests.golden.cases import Golden, load_all
 from tests.oracle.csv_machine import read_rows
 from tests.unit.pipeline.world import World
+from tests.unit.pipeline.worlds import SlowReads
 
 BOM = b"\xef\xbb\xbf"
 GOLDEN = [each for each in load_all() if each.rows]
@@ -179,22 +180,8 @@ def test_chunks_are_limited_to_twenty_thousand():
 # Continuing.
 
 
-class Ticking(World):
-    """Every read takes a second."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        real = self.s3.get_object
-
-        def get(**params):
-            self.clock.sleep(1.0)
-            return real(**params)
-
-        self.s3.get_object = get
-
-
-def ticking(data: bytes, chunk_bytes: int) -> Ticking:
-    return Ticking(data, options={"chunk_bytes": chunk_bytes})
+def ticking(data: bytes, chunk_bytes: int) -> SlowReads:
+    return SlowReads(data, options={"chunk_bytes": chunk_bytes})
 
 
 ROWS = b"id,a\n" + b"".join(b'%d,"%s\n"\r\n' % (n, b"x" * (n % 7)) for n in range(120))

@@ -10,7 +10,6 @@ import pytest
 from ddbload import errors
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.contracts.states import PreflightTask
-from ddbload.errors import DdbloadError
 from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.preflight.table_checks import check_column_types
@@ -19,22 +18,10 @@ from tests.fakes.dynamodb_faults import Fault, fails
 from tests.fakes.s3_faults import Fault as S3Fault
 from tests.fakes.s3_faults import slow_down
 from tests.unit.pipeline.world import BUCKET, KEY, RUN, TABLE, World
+from tests.unit.pipeline.worlds import assert_refused
 
 PLACE = {"bucket": BUCKET, "key": KEY}
 FILE = b"id,year,name\nb1,1999,x\n"
-
-
-def assert_refused(world: World, error: type[DdbloadError], words: str, **changes: Any) -> None:
-    """Preflight raises this error, and nothing was written anywhere."""
-    payload = {**world.payload, **changes}
-    payload = {name: value for name, value in payload.items() if value is not ...}
-    before = dict(world.store.objects)
-    with pytest.raises(error, match=words) as raised:
-        preflight(PreflightTask(payload, RUN), world.context())
-    assert type(raised.value) is error
-    assert world.store.objects == before
-    assert not [call for call in world.dynamodb.calls if call.operation == "batch_write_item"]
-    assert not [call for call in world.s3.calls[2:] if call.operation == "put_object"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,33 +15,9 @@ from ddbload.pipeline.preflight.prepare import prepare_run
 from tests.unit.pipeline.chaos import Chaos, plan
 from tests.unit.pipeline.expected import outcome, status_for
 from tests.unit.pipeline.world import BUCKET, RUN, World
+from tests.unit.pipeline.worlds import ManyObjects
 
 HEADER = b"id,a\n"
-PREFIX = {"key": None, "prefix": "many/"}
-
-
-@dataclass
-class Many(World):
-    """Files under a prefix; the clock ticks with each request."""
-
-    data: bytes = b""
-    files: dict[str, bytes] = field(default_factory=dict)
-    ticks: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.source = {**PREFIX, **self.source}
-        for name, content in self.files.items():
-            self.put(name, content)
-        self.s3.faults.decide = self._tick
-
-    def put(self, name: str, content: bytes) -> None:
-        """Make an object of the source."""
-        self.s3.put_object(Bucket=BUCKET, Key=f"many/{name}", Body=content)
-
-    def _tick(self, operation: str, _: Any) -> None:
-        if operation == "get_object":
-            self.clock.sleep(self.ticks)
 
 
 def files_of(seed: int, count: int, *, compressed: bool = False) -> dict[str, bytes]:
@@ -91,7 +67,7 @@ def test_rows_are_read_once_wherever_chunks_end(seed):
     files = files_of(seed, rng.choice((1, 2, 12)), compressed=rng.random() < 0.5)
     if not any(files.values()):
         files["999.csv"] = HEADER
-    world = Many(files=files, options={"chunk_bytes": rng.choice((1, 10, 60, 500, 10**6))})
+    world = ManyObjects(files=files, options={"chunk_bytes": rng.choice((1, 10, 60, 500, 10**6))})
     report = world.run()
     assert report.status == status_for(report.rows)
     assert found(world) == expected(files)
@@ -109,7 +85,9 @@ def test_rows_are_read_once_wherever_invocations_end(seed, monkeypatch):
     )
     rng = random.Random(seed)
     files = files_of(seed, 8, compressed=rng.random() < 0.3)
-    world = Many(files=files, options={"chunk_bytes": rng.choice((20, 200, 10**6))}, ticks=0.2)
+    world = ManyObjects(
+        files=files, options={"chunk_bytes": rng.choice((20, 200, 10**6))}, ticks=0.2
+    )
     report = world.run(rng.choice((12.5, 20.5, 60.5)))
     assert report.status == status_for(report.rows)
     assert found(world) == expected(files)
@@ -128,7 +106,7 @@ def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch
         "ddbload.pipeline.reading.source_objects.PAGE_OBJECTS", rng.choice((2, 1000))
     )
     files = files_of(seed, 8, compressed=rng.random() < 0.5)
-    world = Many(files=files, options={"chunk_bytes": rng.choice((20, 200, 10**6))})
+    world = ManyObjects(files=files, options={"chunk_bytes": rng.choice((20, 200, 10**6))})
     chaos = Chaos(world, plan(rng.randbytes(1 + 3 * 16)))
     chaos.run()
     chaos.finish()
@@ -142,7 +120,7 @@ def test_small_objects_share_chunks_and_large_ones_are_cut(monkeypatch):
     monkeypatch.setattr("ddbload.pipeline.preflight.chunker.MAX_OBJECTS", 30)
     small = {f"a{number:03d}.csv": HEADER + b"%d,x\n" % number for number in range(100)}
     large = {"b.csv": HEADER + b"".join(b"b%d,x\n" % row for row in range(1000))}
-    world = Many(files=small | large, options={"chunk_bytes": 2000})
+    world = ManyObjects(files=small | large, options={"chunk_bytes": 2000})
     world.run()
     chunks = world.manifest
     parts = [world.ledger.slices(chunk) for chunk in chunks]
@@ -153,21 +131,21 @@ def test_small_objects_share_chunks_and_large_ones_are_cut(monkeypatch):
 
 
 def test_other_header_is_refused_with_object_name():
-    world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": b"a,id\nx,2\n"})
+    world = ManyObjects(files={"1.csv": HEADER + b"1,x\n", "2.csv": b"a,id\nx,2\n"})
     with pytest.raises(errors.HeaderMismatch, match=r"s3://bucket/many/2\.csv has other columns"):
         world.preflight()
     assert world.items == []
 
 
 def test_errors_name_object_and_position_within_it():
-    world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b'2,"x\n'})
+    world = ManyObjects(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b'2,"x\n'})
     words = r"s3://bucket/many/2\.csv: the row at line 2, byte 5 has a quoted field"
     with pytest.raises(errors.UnterminatedQuote, match=words):
         world.preflight()
 
 
 def test_resumed_run_keeps_its_objects():
-    world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
+    world = ManyObjects(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
     world.preflight()
     world.put("3.csv", HEADER + b"3,x\n")
     assert world.run().rows.written == 2
@@ -178,7 +156,7 @@ def test_resumed_run_keeps_its_objects():
 def test_columns_are_those_of_first_object_with_rows(first, format_):
     files = {"0.csv": first, "1.csv": first, "2.csv": b"id;a\n1;x\n", "3.csv": first}
     source = {"format": format_, "delimiter": ";" if format_ == "csv" else "auto"}
-    world = Many(files=files, source=source)
+    world = ManyObjects(files=files, source=source)
     assert world.run().rows.written == 1
     assert world.items == [{"id": {"S": "1"}, "a": {"S": "x"}}]
     assert world.preflight().cursor is None
@@ -187,7 +165,7 @@ def test_columns_are_those_of_first_object_with_rows(first, format_):
 def test_resumed_run_has_same_workers():
     rows = b"".join(b"%d,%s\n" % (row, b"x" * 1000) for row in range(20))
     files = {f"{number}.csv": gzip.compress(HEADER + rows, mtime=0) for number in range(9)}
-    world = Many(files=files, options={"chunk_bytes": 10_000})
+    world = ManyObjects(files=files, options={"chunk_bytes": 10_000})
     workers = world.preflight().workers
     assert workers == len(world.manifest) == 9
     # As it was until all chunks were there.
@@ -199,7 +177,7 @@ def test_resumed_run_has_same_workers():
 
 
 def test_run_reads_listing_of_its_record_when_listed_twice():
-    world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
+    world = ManyObjects(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
 
     def list_once_more(moment: str, name: str, _: bytes) -> None:
         if (moment, name) == ("put_new", f"runs/{RUN}/run.json"):
@@ -215,7 +193,7 @@ def test_run_reads_listing_of_its_record_when_listed_twice():
 
 
 def test_changed_object_raises_source_changed():
-    world = Many(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
+    world = ManyObjects(files={"1.csv": HEADER + b"1,x\n", "2.csv": HEADER + b"2,x\n"})
     world.preflight()
     world.put("2.csv", HEADER + b"3,x\n")
     (chunk,) = world.manifest
@@ -225,18 +203,18 @@ def test_changed_object_raises_source_changed():
 
 def test_empty_prefix_raises_source_not_found():
     with pytest.raises(errors.SourceNotFound, match="s3://bucket/many/: no object"):
-        Many(files={"1.csv": b"", "folder/": b""}).preflight()
+        ManyObjects(files={"1.csv": b"", "folder/": b""}).preflight()
 
 
 def test_glob_selects_objects():
     files = {"1.csv": HEADER + b"1,x\n", "2.txt": HEADER + b"2,x\n", "a/3.csv": HEADER + b"3,x\n"}
-    world = Many(files=files, source={"prefix": None, "glob": "many/*.csv"})
+    world = ManyObjects(files=files, source={"prefix": None, "glob": "many/*.csv"})
     assert world.run().rows.written == 1
     assert [item["id"]["S"] for item in world.items] == ["1"]
 
 
 def test_missing_object_slices_are_damage():
-    world = Many(files={"1.csv": HEADER + b"1,x\n"})
+    world = ManyObjects(files={"1.csv": HEADER + b"1,x\n"})
     world.preflight()
     (name,) = world.in_ledger("parts/")
     del world.store.objects[f"runs/{RUN}/{name}"]
@@ -248,7 +226,7 @@ def test_missing_object_slices_are_damage():
 def test_listing_and_slices_of_another_run_are_refused(kind):
     """Files of equal sizes: nothing else would tell."""
     one, other = (
-        Many(files={f"{n}.csv": HEADER + f"{key}{n},1\n".encode() for n in range(3)})
+        ManyObjects(files={f"{n}.csv": HEADER + f"{key}{n},1\n".encode() for n in range(3)})
         for key in ("a", "b")
     )
     for world in (one, other):

@@ -8,8 +8,8 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.results import RowCounts
-from tests.unit.pipeline.test_preflight_errors import assert_refused
 from tests.unit.pipeline.world import World
+from tests.unit.pipeline.worlds import assert_refused
 
 USERS = b"id,name,seen,tags\n7,Ada,2024-02-29,[]\n8,NULL,,\n,Eve,1,\n9,Bob,soon,\n"
 SINGLE_TABLE = {

@@ -8,8 +8,8 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.results import PlanTotals, Report, RowCounts
-from tests.unit.pipeline.test_preflight import Ticking
 from tests.unit.pipeline.world import World
+from tests.unit.pipeline.worlds import SlowReads
 
 ROWS = b"id,a\n" + b"".join(b"%d,x\n" % n for n in range(50)) + b",y\n7,y,z\n"
 PLAN = {"mode": "plan", "chunk_bytes": 60}
@@ -52,7 +52,7 @@ def test_lines_of_json_are_planned_too():
 def test_it_goes_on_where_its_time_was_up(monkeypatch):
     monkeypatch.setattr("ddbload.pipeline.importing.plan_mode.PIECE_BYTES", 32)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 32)
-    world = Ticking(ROWS, options={**PLAN, "chunk_bytes": 10**6})
+    world = SlowReads(ROWS, options={**PLAN, "chunk_bytes": 10**6})
     world.preflight()
     (chunk,) = world.manifest
     assert world.import_one(chunk, 2.5) == 3
