@@ -39,20 +39,20 @@ SETTINGS = {
 }
 
 
-def list_with_ddbload() -> Iterator[str]:
+def list_with_ddbload(requests: int) -> Iterator[str]:
     """List keys with `ddbload.source.s3_listing.list_objects`."""
     from ddbload.aws.clients import Clients
     from ddbload.source.s3_listing.list_objects import list_objects
 
     clients = Clients()
     signer = clients.s3_signer(BUCKET)
-    found = list_objects(clients.s3, BUCKET, PREFIX, signer=signer)
+    found = list_objects(clients.s3, BUCKET, PREFIX, signer=signer, requests=requests)
     yield ""
     for each in found:
         yield each.key
 
 
-def list_with_paginator() -> Iterator[str]:
+def list_with_paginator(_: int) -> Iterator[str]:
     """List keys with boto3's paginator."""
     import boto3
 
@@ -64,14 +64,16 @@ def list_with_paginator() -> Iterator[str]:
 
 
 VARIANTS = {
-    "boto3 paginator": list_with_paginator,
-    "ddbload": list_with_ddbload,
+    "boto3 paginator": (list_with_paginator, 1),
+    "ddbload, page by page": (list_with_ddbload, 1),
+    "ddbload": (list_with_ddbload, 16),
 }
 
 
 def measure_listing(name: str) -> dict[str, Any]:
     """Measure one listing in this process."""
-    keys = VARIANTS[name]()
+    variant, requests = VARIANTS[name]
+    keys = variant(requests)
     next(keys)
     digest = hashlib.sha256()
     count = 0

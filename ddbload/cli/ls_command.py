@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LINES_PER_WRITE = 1000
 
 
-@click.command("ls", cls=GroupedCommand, short_help="List objects in S3.")
+@click.command("ls", cls=GroupedCommand, short_help="List objects in S3, in parallel.")
 @click.argument("place")
 @input_option(
     "--folders",
@@ -30,6 +30,14 @@ _LINES_PER_WRITE = 1000
     help="List one level: objects and folders directly under PLACE; folders end with /.",
 )
 @input_option("--after", metavar="KEY", help="List only keys that sort after KEY.")
+@input_option(
+    "--requests",
+    metavar="N",
+    type=click.IntRange(1, 256),
+    default=16,
+    show_default=True,
+    help="Concurrent requests for pages; 1 lists page by page.",
+)
 @output_option(
     "--long", "-l", "is_long", is_flag=True, help="Show size, time and storage class as well."
 )
@@ -46,6 +54,7 @@ def ls_command(
     folders: bool,
     after: str | None,
     only_count: bool,
+    requests: int,
     as_json: bool,
     aws: AwsSettings,
 ) -> int:
@@ -55,7 +64,7 @@ def ls_command(
     match characters except /, ** matches any characters, [..] one of those listed.
     """
     bucket, name = _parse_place(place)
-    found = _list(bucket, name, folders, after, aws)
+    found = _list(bucket, name, folders, after, requests, aws)
     try:
         if only_count:
             click.echo(_count(found, as_json))
@@ -76,7 +85,7 @@ def _parse_place(place: str) -> tuple[str, str]:
 
 
 def _list(
-    bucket: str, name: str, folders: bool, after: str | None, aws: AwsSettings
+    bucket: str, name: str, folders: bool, after: str | None, requests: int, aws: AwsSettings
 ) -> Generator[ListedObject | ListedFolder]:
     from ddbload.aws.clients import Clients
     from ddbload.source.catalogs.globs import Glob, has_wildcards
@@ -93,7 +102,9 @@ def _list(
         yield from list_level(clients.s3, bucket, name, signer=signer)
         return
     prefix = name if glob is None else glob.prefix
-    objects = list_objects(clients.s3, bucket, prefix, signer=signer, after=after)
+    objects = list_objects(
+        clients.s3, bucket, prefix, signer=signer, after=after, requests=requests
+    )
     try:
         if glob is None:
             yield from objects

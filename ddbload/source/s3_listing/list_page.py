@@ -7,6 +7,7 @@ by a regular expression, which must match every entry as a whole. Others go thro
 from __future__ import annotations
 
 import re
+from operator import lt
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
@@ -110,6 +111,12 @@ def read_page(body: bytes) -> ListPage:
             for key, modified, etag, _, size, storage in found
         ]
     return ListPage(objects, [], None if token is None else _text(token[1], is_encoded=False))
+
+
+def is_sorted(objects: list[ListedObject]) -> bool:
+    """Tell whether keys ascend by UTF-8 bytes, which is the order of their code points."""
+    keys = [each[0] for each in objects]
+    return all(map(lt, keys, keys[1:]))
 
 
 def _text(text: str, is_encoded: bool) -> str:

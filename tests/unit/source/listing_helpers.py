@@ -1,4 +1,4 @@
-"""A fake `S3RequestLoop` that answers requests for pages of a listing."""
+"""Fake `S3RequestLoop` that answers requests for pages of a listing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import quote_plus
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.http_client.http1 import Response
-from ddbload.source.s3_listing.list_objects import PageRequest
+from ddbload.source.s3_listing.parallel_listing import PageRequest
 from ddbload.source.s3_requests import S3Request
 
 ENTRY = (
@@ -35,7 +35,8 @@ class Lister:
     """Request loop over a store with `keys`, in pages of `size`.
 
     Responses come in a random order, some continuation tokens before their pages, and some twice.
-    `ignores_after`: the store ignores start-after. `order`: its sort key.
+    `ignores_after`: the store ignores start-after. `order`: its sort key. `is_prompt`: all
+    responses come together and no token before its page, so that `rounds` measures latency.
     """
 
     def __init__(
@@ -44,17 +45,18 @@ class Lister:
         *,
         seed: int = 0,
         size: int = 3,
-        connections: int = 2,
+        connections: int = 6,
         ignores_after: bool = False,
         order: Any = None,
+        is_prompt: bool = False,
     ) -> None:
         self.keys = sorted(set(keys), key=order or str.encode)
         self.rng = random.Random(seed)
         self.size, self.connections = size, connections
         self.ignores_after = ignores_after
-        self.order = order
+        self.order, self.is_prompt = order, is_prompt
         self.queries: list[dict[str, str]] = []
-        self.max_in_flight = 0
+        self.max_in_flight = self.rounds = 0
         self._in_flight: list[S3Request] = []
 
     def free(self) -> int:
@@ -72,12 +74,14 @@ class Lister:
 
     def wait(self) -> tuple[list[tuple[S3Request, Any]], list[tuple[S3Request, Response]]]:
         assert self._in_flight, "no request is in flight"
+        self.rounds += 1
         peeked, responses = [], []
         count = len(self._in_flight)
-        for request in self.rng.sample(self._in_flight, self.rng.randint(1, count)):
+        answered = count if self.is_prompt else self.rng.randint(1, count)
+        for request in self.rng.sample(self._in_flight, answered):
             assert isinstance(request, PageRequest)
             body, token = self.page(request.query)
-            if token is not None and self.rng.random() < 0.5:
+            if token is not None and not self.is_prompt and self.rng.random() < 0.5:
                 # Maybe more than once, as after a lost response.
                 peeked.append((request, token))
                 continue

@@ -15,6 +15,7 @@ from ddbload.source.s3_listing.list_page import (
     BadPage,
     ListedFolder,
     ListedObject,
+    is_sorted,
     read_page,
     token_of,
 )
@@ -170,3 +171,13 @@ def test_token_is_found_before_the_page_is_whole():
     assert token_of(part(body[: end - 1])) is None
     assert token_of(part(body.replace(b"+", b"&amp;"))) is None
     assert token_of(part(body.replace(b"+", "é".encode()))) is None
+
+
+def test_is_sorted_compares_keys_by_their_utf_8_bytes():
+    keys = ["a", "b", "z", "é", "퟿", "\ue000", "￼", "\U0001f600"]
+    assert sorted(keys, key=str.encode) == sorted(keys) == keys
+    objects = [ListedObject(key, 1, "", "", "") for key in keys]
+    assert is_sorted(objects)
+    assert is_sorted([])
+    assert not is_sorted(objects[::-1])
+    assert not is_sorted([objects[0], objects[0]])
