@@ -1,4 +1,4 @@
-"""Reads the awkward files and what is expected of them."""
+"""Reads the golden files and their expected rows."""
 
 from __future__ import annotations
 

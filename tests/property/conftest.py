@@ -1,4 +1,4 @@
-"""Laws of pure code: the tests here cannot open a socket."""
+"""Settings of property tests, which cannot open a socket."""
 
 from __future__ import annotations
 

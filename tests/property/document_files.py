@@ -41,7 +41,7 @@ JUNK = [b'"', b"\\", b"{", b"}", b",", b":", b"\0", b"\t", b" ", b"\xc3", b"\xff
 
 
 class Maker:
-    """Makes one file."""
+    """Generator of one file."""
 
     def __init__(self, seed: int) -> None:
         self._rng = Random(seed)
@@ -50,7 +50,7 @@ class Maker:
         self._faults = self._rng.choice([0.0, 0.0, 0.02, 0.2])
 
     def file(self, *, typed: bool) -> bytes:
-        """Its bytes."""
+        """Return the file's bytes."""
         rng = self._rng
         kinds = [self._row(typed) for _ in range(rng.randint(1, 3))]
         lines = []

@@ -24,7 +24,7 @@ _exponents = st.one_of(
 
 @st.composite
 def _near_the_ends(draw: st.DrawFn) -> str:
-    """A number whose first digit stands at one end of the range, or just beyond."""
+    """Draw a number whose first digit stands at one end of the range, or just beyond."""
     digits = draw(st.sampled_from(["1", "10", "99", "0123", "9" * 38]))
     magnitude = draw(st.sampled_from([-132, -131, -130, -129, 124, 125, 126, 127]))
     moved = draw(st.integers(-3, 3))

@@ -24,7 +24,7 @@ LINE_ENDS = [b"\n", b"\r\n", b"\r"]
 
 @dataclass(frozen=True)
 class File:
-    """Bytes, from a row's start on, and how they are to be read."""
+    """Bytes from a row's start on, and their dialect."""
 
     data: bytes
     dialect: Dialect
@@ -36,7 +36,7 @@ class File:
 
 
 def marks_of(dialect: Dialect) -> tuple[str | None, ...]:
-    """A dialect as the oracle takes it."""
+    """Return a dialect as the oracle takes it."""
     more = dialect.escape, dialect.comment, dialect.encoding
     return dialect.delimiter, dialect.quote, *more
 
@@ -50,12 +50,12 @@ _odd_dialects = (
 
 
 def dialects() -> st.SearchStrategy[Dialect]:
-    """Dialects with a delimiter and a quote of one character each."""
+    """Generate dialects with a delimiter and a quote of one character each."""
     return st.just(Dialect()) | _odd_dialects
 
 
 def all_dialects() -> st.SearchStrategy[Dialect]:
-    """The same; and with escapes, comments, longer delimiters, other encodings."""
+    """Generate dialects, also with escapes, comments, longer delimiters, other encodings."""
     return dialects() | _other_dialects
 
 
@@ -80,7 +80,7 @@ _recipes = st.integers(0, 60).flatmap(lambda size: st.binary(min_size=size, max_
 
 
 def files() -> st.SearchStrategy[File]:
-    """Well-formed rows, rows with bare quotes, or scraps of rows in any order."""
+    """Generate well-formed rows, rows with bare quotes, or scraps of rows in any order."""
     return st.builds(_file, all_dialects(), st.integers(0, 2), _recipes)
 
 
@@ -126,13 +126,13 @@ def _file(dialect: Dialect, wildness: int, recipe: bytes) -> File:
 
 
 def starts() -> st.SearchStrategy[Cursor]:
-    """Where in a source the bytes may stand."""
+    """Generate positions in a source at which the bytes may stand."""
     return st.builds(Cursor, byte=st.integers(0, 2**40), line=st.integers(1, 2**40))
 
 
 @st.composite
 def pieces(draw: st.DrawFn, data: bytes, most: int) -> list[bytes]:
-    """`data` in pieces of 1 to `most` bytes, as reads from a network might bring it."""
+    """Draw pieces of `data` with 1 to `most` bytes, as reads from a network might bring them."""
     sizes = draw(st.lists(st.integers(1, most), min_size=1, max_size=8))
     found: list[bytes] = []
     position = 0

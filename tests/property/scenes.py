@@ -14,7 +14,7 @@ from tests.unit.pipeline.chaos import Chaos, Plan, plan
 from tests.unit.pipeline.generated import Case, Sizes, case, closed, recipes
 
 FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
-"""A run with all that happens to it takes twenty times as long as a split."""
+"""Fewer examples: an interrupted run takes twenty times as long as a split."""
 EVENTS = 12
 
 
@@ -28,7 +28,7 @@ class Scene:
     plan: Plan
 
     def survive(self) -> tuple[Chaos, Report]:
-        """A run to its end, and its report."""
+        """Run to the end with all interruptions, and return the report."""
         world = self.case.world(self.chunk_bytes)
         chaos = Chaos(world, self.plan)
         with self.sizes():
@@ -37,7 +37,7 @@ class Scene:
             return chaos, world.report()
 
     def undisturbed(self) -> Report:
-        """The report of a run in which nothing happens."""
+        """Return the report of a run without interruptions."""
         with self.sizes():
             return self.case.world(self.chunk_bytes).run()
 

@@ -96,7 +96,7 @@ class Sheet:
 
 @st.composite
 def sheets(draw: st.DrawFn, *, rows: int = 1, good: bool = True) -> Sheet:
-    """`good`: no row has a cause to be rejected."""
+    """Generate sheets. If `good`, no row has a cause to be rejected."""
     names = draw(st.lists(_names, min_size=1, max_size=5, unique=True))
     kinds = [draw(st.sampled_from(["S", "S", "S", "N", "N", *_good_cells])) for _ in names]
     # Without keys there is no table: items are but converted.

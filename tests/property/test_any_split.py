@@ -27,27 +27,27 @@ from tests.property.document_files import Maker
 
 GROUPS = 20
 CASES = settings.default.max_examples * 40 // GROUPS
-"""Of a group: 12,000 files together, and as many times more as `make property` has cases."""
+"""Files of a group: 12,000 in all groups together, more when `make property` has more cases."""
 COLUMNS = ("id", "a")
 TABLE = Table("t", "id", (KeyAttribute("id", "S", 2048),))
 
 
 Row = tuple[int, int, Any]
-"""Its line and byte, and its item; None where it is none."""
+"""Line and byte of a row, and its item, or None for a reject."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """How files are made, read, and understood by an oracle."""
+    """Format of generated files, with its reader and its oracle."""
 
     source: Source
     file: Callable[[random.Random], bytes]
     rows: Callable[[bytes], list[Row]]
-    """Those of a file."""
+    """Function that returns the rows of a file, by the oracle."""
 
     @cache  # noqa: B019 - there are a few of them
     def reading(self) -> RunReader:
-        """What reads it."""
+        """Return a reader of the format's rows."""
         columns = COLUMNS if self.source.delimited else ()
         payload = Payload(self.source, "t")
         types = ("S",) * len(columns)
@@ -56,7 +56,7 @@ class Format:
 
 
 def delimited(**marks: Any) -> Format:
-    """Delimited text of a dialect."""
+    """Return delimited text as a format."""
     source = Source(format=CSV, **marks)
     delimiter, quote, escape = source.delimiter, source.quote, source.escape
     common = ["x", "é", " ", "1", delimiter, delimiter, "\n", "\n", "\r\n", "\r"]
@@ -85,7 +85,10 @@ def _item(row: csv_machine.Row) -> Any:
 
 
 def documents(name: str) -> Format:
-    """Lines of JSON. What they mean other laws say: here an item is whatever the builder makes."""
+    """Return lines of JSON as a format.
+
+    Other laws check items against the oracle: here they are whatever the builder makes.
+    """
 
     def file(rng: random.Random) -> bytes:
         return Maker(rng.getrandbits(32)).file(typed=name != JSON)
@@ -116,7 +119,7 @@ FORMATS = {
 
 
 def chunks_of(data: bytes, reading: RunReader, rng: random.Random) -> Iterator[Chunk]:
-    """Ranges that end where a row does, at a place or after it, as preflight cuts them."""
+    """Return ranges that end at the first row end from some place on, as preflight cuts them."""
     ends, start, line = reading.boundaries, 0, 1
     while start < len(data):
         target = start + rng.choice((1, 1, 5, 20))
@@ -138,7 +141,7 @@ def pieces_of(data: bytes, rng: random.Random) -> Iterator[bytes]:
 
 
 def read(data: bytes, start: Cursor, reading: RunReader, rng: random.Random) -> list[Row]:
-    """A range's rows: line, byte, and item or None."""
+    """Read a range's rows: line, byte, and item or None."""
     found: list[Row] = []
     cutter = BlockSplitter(reading.boundaries, start, 10**6)
     held = b""
@@ -152,15 +155,15 @@ def read(data: bytes, start: Cursor, reading: RunReader, rng: random.Random) -> 
 def block_rows(block: Block | None, reading: RunReader) -> list[Row]:
     if block is None:
         return []
-    places, window = reading.encoder.read(block)
+    places, encoded = reading.encoder.read(block)
     found = []
-    for row in range(len(window)):
+    for row in range(len(encoded)):
         at = places.position(row)
-        if row in window.odd:
+        if row in encoded.odd:
             built = reading.encoder.build(places.data(row), places.byte(row))
             item = None if isinstance(built, Defect) else built.attributes
         else:
-            item = item_of_request(window.puts[row])
+            item = item_of_request(encoded.puts[row])
         found.append((at.line, at.byte, item))
     return found
 

@@ -26,7 +26,7 @@ from tests.unit.pipeline.generated import (
 )
 
 FEWER = settings(max_examples=max(1, settings.default.max_examples // 2))
-"""An import takes thirty times as long as a split."""
+"""Fewer examples: an import takes thirty times as long as a split."""
 
 
 @FEWER

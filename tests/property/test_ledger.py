@@ -1,4 +1,4 @@
-"""Laws of the ledger: whatever dies, comes twice or comes late, the run comes to the same."""
+"""Laws of the ledger: interruptions change nothing in a run's outcome."""
 
 from __future__ import annotations
 

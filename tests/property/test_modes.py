@@ -1,4 +1,4 @@
-"""Laws of the modes: whatever dies, comes twice or comes late, each keeps its word to the table."""
+"""Laws of the modes: each keeps its promise, whatever is interrupted, repeated or late."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def world_of(scene: Scene, mode: str) -> World:
 
 
 def survive(scene: Scene, world: World) -> Report:
-    """A run to its end, and its report."""
+    """Run to the end with all interruptions, and return the report."""
     chaos = Chaos(world, scene.plan)
     with scene.sizes():
         chaos.run()
@@ -68,7 +68,7 @@ def without_positions(table: Mapping[Key, Values]) -> dict[Key, Values]:
 
 
 def attributes(values: Mapping[str, tuple[str, Any]]) -> dict[str, dict[str, Any]]:
-    """An item of the oracle's, in DynamoDB's JSON."""
+    """Return an item of the oracle's in DynamoDB JSON."""
     return {
         name: {kind: value if kind == "BOOL" else str(value)}
         for name, (kind, value) in values.items()
@@ -135,7 +135,7 @@ def test_last_wins_keeps_rows_of_the_later_run(
 
 
 def _rows_moved(scene: Scene) -> bytes:
-    """A file with some of the rows of another, at other places, each whole."""
+    """Return a file with some rows of another, each whole, at other places."""
     data, rows = scene.case.data, scene.case.outcome.rows
     if len(rows) < 3:
         return data
@@ -236,12 +236,12 @@ def _not_keys(world: World, outcome: Outcome) -> list[Expected]:
 
 @dataclass(frozen=True)
 class Shaped:
-    """Rows, how they are sent, and what is found out of them together and of each alone."""
+    """Rows of a mode, encoded together, and built one by one."""
 
     options: Options
     sheet: Sheet
     body: RequestBody
-    window: EncodedRows
+    encoded: EncodedRows
     built: list[Item | Defect]
 
 
@@ -282,17 +282,17 @@ def shaped(draw: st.DrawFn) -> Shaped:
 def test_rejected_rows_are_odd(case: Shaped) -> None:
     for place, built in enumerate(case.built):
         if isinstance(built, Defect):
-            assert place in case.window.odd
+            assert place in case.encoded.odd
 
 
 @given(shaped())
 def test_keys_and_items_equal_the_builders(case: Shaped) -> None:
     for place, built in enumerate(case.built):
-        if place not in case.window.odd:
+        if place not in case.encoded.odd:
             assert isinstance(built, Item)
-            assert case.window.keys[place] == built.key
-            assert item_of_request(case.window.puts[place]) == built.attributes
-            units = 1 if case.window.units is None else case.window.units[place]
+            assert case.encoded.keys[place] == built.key
+            assert item_of_request(case.encoded.puts[place]) == built.attributes
+            units = 1 if case.encoded.units is None else case.encoded.units[place]
             assert units >= -(-built.size // 1024)
 
 
@@ -306,7 +306,7 @@ def test_body_equals_plain_json_to_the_byte(case: Shaped) -> None:
         if isinstance(built, Item):
             own = put_request(built.attributes)
             items.append(built.attributes)
-            puts.append((own if place in case.window.odd else case.window.puts[place], own))
+            puts.append((own if place in case.encoded.odd else case.encoded.puts[place], own))
     most = requests.most_rows or len(items)
     for start in range(0, len(items), most or 1):
         some = slice(start, start + most)

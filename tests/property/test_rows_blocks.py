@@ -1,4 +1,4 @@
-"""Laws of blocks: whole rows out of a stream's pieces."""
+"""Laws of blocks: a stream's pieces become blocks of whole rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONG = 1024 * 1024
 
 
 def _cut(cutter: BlockSplitter, parts: list[bytes], *, empty_end: bool) -> list[Block]:
-    """The blocks of a stream whose end comes with its last piece, or after it."""
+    """Return the blocks of a stream whose end comes with its last piece, or after it."""
     blocks = [
         cutter.feed(part, final=not empty_end and number == len(parts))
         for number, part in enumerate(parts, 1)

@@ -1,4 +1,4 @@
-"""Laws of columns: they are the rows of the oracle, turned on their side."""
+"""Laws of columns: they hold the oracle's rows."""
 
 from __future__ import annotations
 

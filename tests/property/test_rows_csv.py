@@ -1,4 +1,4 @@
-"""Laws of well-formed files: they have the rows that Python's csv module has for them."""
+"""Laws of well-formed files: they have the rows that Python's `csv` module reads."""
 
 from __future__ import annotations
 

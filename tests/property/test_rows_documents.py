@@ -1,4 +1,4 @@
-"""Laws of lines of JSON: what the oracle says of each, however a source is cut."""
+"""Laws of JSON lines: they become the oracle's items, however the source is cut."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Found(NamedTuple):
     line: int
     byte: int
     outcome: Any
-    """Attributes, or why there are none."""
+    """Attributes, or the cause of the reject."""
 
 
 def read(
     data: bytes, rules: DocumentRules, chunk_bytes: int, piece_bytes: list[int]
 ) -> list[Found]:
-    """Every row, as the pipeline comes by it."""
+    """Read every row as the pipeline does."""
     rows = DocumentEncoder(rules)
     with patch.object(json_columns, "MIN_COLUMN_ROWS", len(piece_bytes)):
         return _read(data, rows, chunk_bytes, piece_bytes)
@@ -56,24 +56,24 @@ def _read(
             if chunk_bytes % 2:
                 # Again: some things are remembered from rows that came before.
                 rows.read(block)
-            places, window = rows.read(block)
+            places, encoded = rows.read(block)
             for row in range(places.count):
                 built = rows.build(places.data(row), places.byte(row))
-                is_odd = row in window.odd
+                is_odd = row in encoded.odd
                 assert is_odd == isinstance(built, Defect), built
                 place = places.position(row)
                 if isinstance(built, Defect):
                     found.append(Found(place.line, place.byte, built.cause))
                     continue
-                written = item_of_request(window.puts[row])
+                written = item_of_request(encoded.puts[row])
                 assert written == built.attributes
-                assert window.keys[row] == built.key
+                assert encoded.keys[row] == built.key
                 found.append(Found(place.line, place.byte, written))
     return found
 
 
 def plain_item(row: Row) -> Any:
-    """What becomes of a row of JSON."""
+    """Return the item of a row of plain JSON, or the cause of its reject."""
     if not isinstance(row.value, dict):
         raise row.value if isinstance(row.value, Bad) else Bad("duplicate_name")
     item = {}
@@ -88,7 +88,7 @@ def plain_item(row: Row) -> Any:
 
 
 def typed_item(row: Row) -> Any:
-    """What becomes of a row of DynamoDB's JSON."""
+    """Return the item of a row of DynamoDB JSON, or the cause of its reject."""
     value = row.value
     if isinstance(value, dict) and value.keys() == {"Item"} and not is_value(value["Item"]):
         value = value["Item"]
@@ -100,7 +100,7 @@ def typed_item(row: Row) -> Any:
 
 
 def is_value(content: Any) -> bool:
-    """Whether it can be only a value, and no item."""
+    """Return whether an object can only be a value, and not an item."""
     if not isinstance(content, dict):
         return not isinstance(content, list) or not content or not isinstance(content[0], tuple)
     types = {"S", "N", "B", "SS", "NS", "BS", "BOOL", "NULL", "L", "M"}
@@ -110,7 +110,7 @@ def is_value(content: Any) -> bool:
 
 
 def with_key(item: dict[str, Any]) -> dict[str, Any]:
-    """The item, whose key is good."""
+    """Return the item if its key is good."""
     key = item.get("id", {}).get("S", "")
     if not 0 < len(key.encode()) <= 2048:
         raise Bad("key")
@@ -118,7 +118,7 @@ def with_key(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def assert_the_oracles(found: list[Found], data: bytes, *, is_typed: bool) -> None:
-    """The same rows at the same places, and of each the same item, or none."""
+    """Assert that rows are the oracle's: the same positions, and the same items or rejects."""
     expected = read_rows(data)
     assert [(row.line, row.byte) for row in found] == [
         (row.line + 6, row.byte + 1000) for row in expected
@@ -135,7 +135,7 @@ def assert_the_oracles(found: list[Found], data: bytes, *, is_typed: bool) -> No
 
 
 def outcome(item_of_row: Callable[[Row], Any], row: Row) -> Any:
-    """The item, or why there is none."""
+    """Return a row's item, or the cause of its reject."""
     try:
         return item_of_row(row)
     except Bad as bad:

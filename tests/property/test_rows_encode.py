@@ -1,4 +1,4 @@
-"""Laws of encoding: what is found out of rows together is what is found out of each alone."""
+"""Laws of encoding: rows encoded together are those built one by one."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.unit.items.expected_bodies import batch_write_body
 
 @dataclass(frozen=True)
 class Judged:
-    """Rows, and what the builder and the encoder say of each."""
+    """Rows, encoded together and built one by one."""
 
     built: list[Item | Defect]
-    window: EncodedRows
+    encoded: EncodedRows
 
 
 def _columns(draw: st.DrawFn, records: list[ParsedRow], count: int) -> Columns:
-    """As the reader would give them: not everything that could be known is."""
+    """Return columns as the reader gives them, which does not know all that it could."""
     fields = [
         [to_octets(cell) for cell in record]
         if isinstance(record, list) and len(record) == count
@@ -64,32 +64,32 @@ def judged(draw: st.DrawFn) -> Judged:
     built = [
         record if isinstance(record, Defect) else sheet.builder.build(record) for record in records
     ]
-    window = EncodedRows([], [], None, 1)
+    encoded = EncodedRows([], [], None, 1)
     cut = draw(st.integers(0, len(records)))
     with mock.patch.object(
         batch_encoder, "MAX_ROW_BYTES", draw(st.sampled_from([100, 400, 600_000]))
     ):
         for some in (records[:cut], records[cut:]):
             if some:
-                window.extend(encoder.encode(_columns(draw, some, len(sheet.columns))))
-    return Judged(built, window)
+                encoded.extend(encoder.encode(_columns(draw, some, len(sheet.columns))))
+    return Judged(built, encoded)
 
 
 @given(judged())
 def test_rejected_rows_are_odd(case: Judged) -> None:
-    assert len(case.window) == len(case.built)
+    assert len(case.encoded) == len(case.built)
     for place, built in enumerate(case.built):
         if isinstance(built, Defect):
-            assert place in case.window.odd
+            assert place in case.encoded.odd
 
 
 @given(judged())
 def test_keys_and_items_equal_the_builders(case: Judged) -> None:
     for place, built in enumerate(case.built):
-        if place not in case.window.odd:
+        if place not in case.encoded.odd:
             assert isinstance(built, Item)
-            assert case.window.keys[place] == built.key
-            assert item_of_request(case.window.puts[place]) == built.attributes
+            assert case.encoded.keys[place] == built.key
+            assert item_of_request(case.encoded.puts[place]) == built.attributes
 
 
 @given(judged(), st.randoms(use_true_random=False))
@@ -98,7 +98,7 @@ def test_body_equals_plain_json_to_the_byte(case: Judged, rng) -> None:
     rng.shuffle(places)
     items = [built for place in places if isinstance(built := case.built[place], Item)]
     puts = [
-        put_request(item.attributes) if place in case.window.odd else case.window.puts[place]
+        put_request(item.attributes) if place in case.encoded.odd else case.encoded.puts[place]
         for place, item in zip(places, items, strict=True)
     ]
     assert request_body(Table("t", "id", ()), PUT)(puts) == batch_write_body(
@@ -110,11 +110,11 @@ def test_body_equals_plain_json_to_the_byte(case: Judged, rng) -> None:
 def test_units_and_bytes_are_upper_bounds(case: Judged) -> None:
     sent = 0
     for place, built in enumerate(case.built):
-        if place in case.window.odd or not isinstance(built, Item):
+        if place in case.encoded.odd or not isinstance(built, Item):
             continue
-        units = 1 if case.window.units is None else case.window.units[place]
+        units = 1 if case.encoded.units is None else case.encoded.units[place]
         assert units >= -(-built.size // 1024)
         # Without blanks, as it is sent: in a long list they are more than what is around an item.
         item = json.dumps(built.attributes, ensure_ascii=False, separators=(",", ":"))
         sent += len(item.encode())
-    assert case.window.row_bytes * len(case.window) >= sent
+    assert case.encoded.row_bytes * len(case.encoded) >= sent

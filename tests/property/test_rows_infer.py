@@ -1,4 +1,4 @@
-"""Laws of guesses: what is guessed takes every text that was seen, and keeps it."""
+"""Laws of inference: the inferred type accepts every text of the column, and keeps it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of items."""
+"""Laws of items: values, sizes, keys and rejects are those of DynamoDB's documentation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_row_is_rejected_exactly_when_there_is_a_cause(sheet: Sheet, more: int) 
 
 
 def _values(sheet: Sheet) -> dict[str, tuple[str, Any]]:
-    """What the first row's attributes are to be."""
+    """Return the values that the first row's attributes must have."""
     found = {
         name: value_of(kind, text)
         if text

@@ -1,4 +1,4 @@
-"""Laws of layouts: rows together become what each becomes alone, in every mode."""
+"""Laws of layouts: rows together become the same as one by one, in every mode."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _new_names = st.sampled_from(["new", "pk", "é", "%s", "{x}"])
 
 @dataclass(frozen=True)
 class Mapped:
-    """A file's rows, and what is to be made of them."""
+    """Rows of a file, and a mapping."""
 
     columns: list[str]
     rows: list[list[str]]
     rename: dict[str, str]
     drop: list[str]
     composed: dict[str, list[tuple[bool, str]]]
-    """Each attribute's parts: whether it is a column, and its name or text."""
+    """Parts of each composed attribute: whether it is a column, and its name or text."""
     markers: list[str]
 
     @property
@@ -55,7 +55,7 @@ class Mapped:
 
     @property
     def cells(self) -> Columns:
-        """As the reader would give them."""
+        """The rows as the reader gives them."""
         rows = [[to_octets(cell) for cell in row] for row in self.rows]
         said = "".join(cell for row in rows for cell in row)
         return Columns(
@@ -66,7 +66,7 @@ class Mapped:
         )
 
     def expected(self, row: list[str]) -> dict[str, str]:
-        """The row's attributes, the slow way. Nulls are empty."""
+        """Return a row's attributes, computed the slow way. Nulls are empty."""
         cells = {
             name: "" if cell in self.markers else cell
             for name, cell in zip(self.columns, row, strict=True)
@@ -160,19 +160,19 @@ def test_every_mode_sends_the_mapped_attributes(
         return
     keys = rng.sample(layout.attributes, min(len(layout.attributes), rng.randint(1, 2)))
     table = Table("t", "id", tuple(KeyAttribute(key, "S", 9) for key in keys))
-    shape = encoder_for(mode, layout, table, nulls)
+    encoder = encoder_for(mode, layout, table, nulls)
     body = request_body(table, mode, "at" if mode == LAST_WINS else None)
     # Places are all that modes want to know of the text.
     block = Block(b"x\n" * len(case.rows), Cursor(1000, 7))
-    window = shape.encode(
+    encoded = encoder.encode(
         case.cells, RowPositions(block, dialect_boundaries(Dialect()), len(case.rows))
     )
     for row, fields in enumerate(case.rows):
         byte = 1000 + 2 * row
-        built = shape.build(fields, byte)
+        built = encoder.build(fields, byte)
         expected = case.expected(fields)
         if isinstance(built, Defect):
-            assert row in window.odd
+            assert row in encoded.odd
             said = [to_octets(expected[key]) for key in keys]
             assert not all(said) or max(map(len, said)) > 9
             continue
@@ -186,10 +186,10 @@ def test_every_mode_sends_the_mapped_attributes(
         if mode == LAST_WINS:
             attributes["at"] = {"S": position(STARTED, byte)}
         assert built.attributes == attributes
-        if row not in window.odd:
-            assert item_of_request(window.puts[row]) == attributes
-            assert window.keys[row] == built.key == tuple(to_octets(expected[key]) for key in keys)
-            assert body([window.puts[row]]) == body([put_request(built.attributes)])
+        if row not in encoded.odd:
+            assert item_of_request(encoded.puts[row]) == attributes
+            assert encoded.keys[row] == built.key == tuple(to_octets(expected[key]) for key in keys)
+            assert body([encoded.puts[row]]) == body([put_request(built.attributes)])
 
 
 @given(mapped(), st.sampled_from(["put", "delete"]))

@@ -1,4 +1,4 @@
-"""Laws of parsing: the same rows, however a source is cut."""
+"""Laws of parsing: the rows are the same, however a source is cut."""
 
 from __future__ import annotations
 

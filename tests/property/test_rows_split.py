@@ -1,4 +1,4 @@
-"""Laws of row ends."""
+"""Laws of row ends: they are the oracle's, from any offset and in any prefix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.rows.expected import certain_ends, row_ends, terminated_ends
 
 
 def _ends_of(file: File) -> RowBoundaries:
-    """What looks no farther than it must, even in files as small as these."""
+    """Return boundaries that look back a few bytes only, even in files as small as these."""
     kind = PlainBoundaries if file.dialect.is_plain else GeneralBoundaries
     return kind(file.dialect, 1 + len(file.data) % 5)
 

@@ -1,4 +1,4 @@
-"""Laws of numbers."""
+"""Laws of numbers: limits, spellings, values and sizes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_number_size_counts_pairs_of_digits(text: str) -> None:
 
 @st.composite
 def _spellings(draw: st.DrawFn) -> tuple[str, str]:
-    """Two texts of one value, or of neighbours."""
+    """Draw two spellings of one number, or of neighbours."""
     digits, power = draw(st.integers(0, 10**6)), draw(st.integers(-8, 8))
 
     def spelled(near: int) -> str:

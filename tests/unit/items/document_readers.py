@@ -1,4 +1,4 @@
-"""Reads lines of JSON as the pipeline does, and holds windows to what the builder says."""
+"""Reads lines of JSON as the pipeline does, and compares encoded rows with the builder's items."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ START = Cursor(1000, 50)
 
 
 def table(*keys: tuple[str, str], index_keys: Sequence[tuple[str, str, int]] = ()) -> Table:
-    """A table with these keys: names and types."""
+    """Return a table with these keys: names and types."""
     limits = (2048, 1024)
     return Table(
         "t",
@@ -43,12 +43,12 @@ def changes(
     drop: Sequence[str] = (),
     set: Mapping[str, str] | None = None,
 ) -> ColumnChanges:
-    """A mapping as a payload has it."""
+    """Return a mapping as a payload has it."""
     return ColumnChanges.of(rename, drop, set)
 
 
 def lines(*rows: Any) -> bytes:
-    """Rows as lines of JSON; bytes and texts as they are."""
+    """Return rows as lines of JSON; bytes and strings as they are."""
     return b"".join(
         (
             row
@@ -61,7 +61,7 @@ def lines(*rows: Any) -> bytes:
 
 
 def read(data: bytes, rules: DocumentRules) -> list[Item | Defect]:
-    """Every row. What windows say of rows is what the builder says of them one by one."""
+    """Read every row, encoded together and built one by one: both must be the same."""
     with patch.object(json_columns, "MIN_COLUMN_ROWS", 0):
         found = _read(data, rules)
     if len(data) < 700_000:
@@ -74,22 +74,22 @@ def _read(data: bytes, rules: DocumentRules) -> list[Item | Defect]:
     block = Block(data, START, terminated=data.endswith(b"\n"), count_lines=rows.ends.count_lines)
     # Again: some things are remembered from rows that came before.
     rows.read(block)
-    places, window = rows.read(block)
-    assert places.count == len(places.spans) == len(window) == len(window.keys)
-    assert window.units is None or len(window.units) == len(window)
+    places, encoded = rows.read(block)
+    assert places.count == len(places.spans) == len(encoded) == len(encoded.keys)
+    assert encoded.units is None or len(encoded.units) == len(encoded)
     found: list[Item | Defect] = []
     for row in range(places.count):
         built = rows.build(places.data(row), places.byte(row))
         found.append(built)
-        if row in window.odd:
+        if row in encoded.odd:
             assert isinstance(built, Defect) or built.wire_bytes > MAX_ROW_BYTES // 5
             continue
         assert isinstance(built, Item), built
-        put = window.puts[row]
+        put = encoded.puts[row]
         assert "\n" not in put
         put.encode("latin-1")
-        assert window.keys[row] == built.key
-        units = 1 if window.units is None else window.units[row]
+        assert encoded.keys[row] == built.key
+        units = 1 if encoded.units is None else encoded.units[row]
         assert units >= -(-built.size // 1024)
         assert built.wire_bytes <= MAX_ROW_BYTES
         assert (
@@ -106,7 +106,7 @@ def _read(data: bytes, rules: DocumentRules) -> list[Item | Defect]:
 
 
 def items(data: bytes, rules: DocumentRules) -> list[Any]:
-    """The attributes of each row; of one that is none, its cause and its column."""
+    """Return the attributes of each row, or the cause and the column of its defect."""
     return [
         built.attributes if isinstance(built, Item) else (built.cause, built.column)
         for built in read(data, rules)

@@ -1,4 +1,4 @@
-"""What DynamoDB's manual says of numbers, sizes and keys, worked out the slow way."""
+"""Numbers, sizes and keys by the rules of DynamoDB's documentation, computed the slow way."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ BAD = {
         )
     },
 }
-"""Cells that their column's type cannot take, and why."""
+"""Types with cells that are not of this type."""
 BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def decimal_of(text: str) -> Decimal | None:
-    """The number a text writes, if any, DynamoDB's limits apart."""
+    """Return the number that a text spells, if any, without DynamoDB's limits."""
     if not NUMERALS.issuperset(text):
         return None
     try:
@@ -68,12 +68,12 @@ def decimal_of(text: str) -> Decimal | None:
 
 
 def significant_digits(value: Decimal) -> str:
-    """The digits without zeros before and after them."""
+    """Return a number's digits without the zeros before and after them."""
     return "".join(map(str, value.as_tuple().digits)).strip("0")
 
 
 def fits(value: Decimal) -> bool:
-    """38 digits; nothing nearer to zero than 1E-130, nothing farther than 9.9...E+125."""
+    """Return whether a number has up to 38 digits, and is within 1E-130 and 9.9...E+125."""
     return not value or (
         len(significant_digits(value)) <= 38
         and Decimal("1E-130") <= value.copy_abs() < Decimal("1E+126")
@@ -81,7 +81,7 @@ def fits(value: Decimal) -> bool:
 
 
 def number_bytes(value: Decimal) -> int:
-    """A byte for two digits, counted off from the point; one for the exponent; one for a minus."""
+    """Return a number's size: a byte for two digits, one for the exponent, one for a minus sign."""
     if not value:
         return 1
     integer, _, fraction = f"{value.copy_abs():f}".partition(".")
@@ -97,7 +97,7 @@ def number_bytes(value: Decimal) -> int:
 
 
 def value_of(kind: str, text: str) -> tuple[str, Any]:
-    """A good cell's value with its type: numbers as `Decimal`, binary as bytes."""
+    """Return a good cell's type and value: numbers as `Decimal`, binary as bytes."""
     match kind:
         case "S":
             return "S", text
@@ -138,7 +138,7 @@ def _document(said: Any) -> tuple[str, Any]:
 
 
 def seconds_of(text: str) -> int:
-    """Of a time as `epoch` takes it."""
+    """Return the seconds since 1970 of a time as `epoch` reads it."""
     if text.lstrip("-").replace(".", "").isdecimal():
         value = Decimal(text)
         for power in (0, 3, 6, 9):
@@ -149,7 +149,7 @@ def seconds_of(text: str) -> int:
 
 
 def read_back(attribute: Mapping[str, Any]) -> tuple[str, Any]:
-    """What DynamoDB understands of a value in its JSON, as `value_of` has it."""
+    """Return what DynamoDB understands of an attribute value, in the form of `value_of`."""
     ((kind, content),) = attribute.items()
     match kind:
         case "N":
@@ -174,7 +174,7 @@ def read_back(attribute: Mapping[str, Any]) -> tuple[str, Any]:
 
 
 def value_bytes(value: tuple[str, Any]) -> int:
-    """What DynamoDB counts for a value."""
+    """Return the bytes that DynamoDB counts for a value."""
     kind, content = value
     match kind:
         case "S":
@@ -199,7 +199,7 @@ EMPTY = {"S": ("S", ""), "B": ("B", b""), "L": ("L", []), "M": ("M", {})}
 
 
 def absent(kind: str, policy: str, *, indexed: bool) -> tuple[str, Any] | None:
-    """What stands for a cell without a value, where nulls are not rejected."""
+    """Return the value of a missing cell under a policy other than reject."""
     if policy == "omit" or indexed:
         return None
     return ("NULL", True) if policy == "null" else EMPTY.get(kind)
@@ -212,7 +212,7 @@ def causes(
     limits: Mapping[str, int],
     policy: str = "omit",
 ) -> Iterator[tuple[str, int | None]]:
-    """Every reason to reject a row, with its column. `limits`: bytes of a key attribute."""
+    """Return every reason to reject a row, with its column. `limits`: bytes of key attributes."""
     if len(fields) != len(columns):
         yield "field_count", None
         return

@@ -1,4 +1,4 @@
-"""Write units of rows, where they are told by looking at columns."""
+"""Tests of encoding columns as requests, and of the write units counted for them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TABLE = Table("t", "id", (KeyAttribute("k", "S", 2048),), ())
 def units(
     types: dict[str, str], row: list[str], *, known: bool, nulls: str = "omit"
 ) -> tuple[int, int]:
-    """A row's write units, by its columns, and by the builder."""
+    """Return a row's write units, by the encoder and by the builder."""
     longest = sum(map(len, row)) + len(row) - 1
     columns = Columns(1, [[cell] for cell in row], longest=longest if known else None)
-    window = BatchEncoder(list(types), list(types.values()), TABLE, nulls).encode(columns)
+    encoded = BatchEncoder(list(types), list(types.values()), TABLE, nulls).encode(columns)
     built = ItemBuilder(list(types), list(types.values()), TABLE, nulls).build(row)
     assert isinstance(built, Item)
-    return 1 if window.units is None else window.units[0], -(-built.size // 1024)
+    return 1 if encoded.units is None else encoded.units[0], -(-built.size // 1024)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -74,18 +74,18 @@ def test_no_row_is_odd_with_good_cells_of_every_type() -> None:
     said = "k=S n=N ok=BOOL b=B ss=SS ns=NS bs=BS m=M l=L none=NULL at=epoch"
     types = dict(each.split("=") for each in said.split())
     row = ["é", "1.5", "no", "AP8=", '["é"]', "[1]", '["AA=="]', '{"é": "é"}', "[]", "null", "0"]
-    window = examined(types, [row, ["k", *[""] * 10], row])
-    assert window.odd == set()
+    encoded = examined(types, [row, ["k", *[""] * 10], row])
+    assert encoded.odd == set()
     built = ItemBuilder(list(types), list(types.values()), TABLE).build(row)
     assert isinstance(built, Item)
-    assert item_of_request(window.puts[2]) == built.attributes
-    assert item_of_request(window.puts[1]) == {"k": {"S": "k"}}
+    assert item_of_request(encoded.puts[2]) == built.attributes
+    assert item_of_request(encoded.puts[1]) == {"k": {"S": "k"}}
 
 
 @pytest.mark.parametrize("nulls", ["omit", "null", "empty", "reject"])
 def test_row_with_a_null_is_odd_only_when_nulls_are_rejected(nulls: str) -> None:
-    window = examined({"a": "S", "k": "S", "b": "N"}, [["", "k", ""], ["a", "k", "1"]], nulls)
-    assert window.odd == ({0} if nulls == "reject" else set())
+    encoded = examined({"a": "S", "k": "S", "b": "N"}, [["", "k", ""], ["a", "k", "1"]], nulls)
+    assert encoded.odd == ({0} if nulls == "reject" else set())
 
 
 def test_units_of_a_document_exceed_those_of_its_text() -> None:
@@ -98,30 +98,32 @@ def test_units_of_a_document_exceed_those_of_its_text() -> None:
 @pytest.mark.parametrize("rows", [[["", ""], ["a", ""], ["", "1"], ["a", "1"]], [["", ""]]])
 def test_any_attribute_can_be_missing_without_a_key(rows: list[list[str]]) -> None:
     encoder = BatchEncoder(["a", "b"], ["S", "N"], Table("t", "id", ()))
-    window = encoder.encode(Columns(len(rows), [*zip(*rows, strict=True)]))
+    encoded = encoder.encode(Columns(len(rows), [*zip(*rows, strict=True)]))
     builder = ItemBuilder(["a", "b"], ["S", "N"], Table("t", "id", ()))
     built = [builder.build(row) for row in rows]
-    assert window.puts == [put_request(item.attributes) for item in built if isinstance(item, Item)]
-    assert window.keys == [()] * len(rows)
+    assert encoded.puts == [
+        put_request(item.attributes) for item in built if isinstance(item, Item)
+    ]
+    assert encoded.keys == [()] * len(rows)
 
 
 def test_item_can_have_no_attributes() -> None:
-    window = BatchEncoder([], [], Table("t", "id", ())).encode(Columns(2, []))
-    assert window.puts == [put_request({})] * 2
+    encoded = BatchEncoder([], [], Table("t", "id", ())).encode(Columns(2, []))
+    assert encoded.puts == [put_request({})] * 2
 
 
 def test_malformed_rows_are_odd_and_others_keep_their_numbers() -> None:
     columns = Columns(4, [["a", "b"], ["1", "x"]], {0, 2})
-    window = BatchEncoder(["k", "n"], ["S", "N"], TABLE).encode(columns)
-    assert window.odd == {0, 2, 3}
-    assert item_of_request(window.puts[1]) == {"k": {"S": "a"}, "n": {"N": "1"}}
-    assert window.keys == [(), ("a",), (), ("b",)]
-    assert (len(window), window.units) == (4, None)
+    encoded = BatchEncoder(["k", "n"], ["S", "N"], TABLE).encode(columns)
+    assert encoded.odd == {0, 2, 3}
+    assert item_of_request(encoded.puts[1]) == {"k": {"S": "a"}, "n": {"N": "1"}}
+    assert encoded.keys == [(), ("a",), (), ("b",)]
+    assert (len(encoded), encoded.units) == (4, None)
 
 
 def test_requests_of_short_rows_take_no_memory_under_a_wide_header() -> None:
     names = ["k", *(f"c{place}" for place in range(100_000))]
     encoder = BatchEncoder(names, ["S"] * len(names), TABLE)
-    window = encoder.encode(Columns(5_000, [()] * len(names), set(range(5_000))))
-    assert window.odd == set(range(5_000))
-    assert sum(map(len, window.puts)) == 0
+    encoded = encoder.encode(Columns(5_000, [()] * len(names), set(range(5_000))))
+    assert encoded.odd == set(range(5_000))
+    assert sum(map(len, encoded.puts)) == 0

@@ -1,4 +1,4 @@
-"""Lines of DynamoDB's JSON, and of its exports."""
+"""Tests of lines of DynamoDB JSON, of exports and of Parquet."""
 
 from __future__ import annotations
 

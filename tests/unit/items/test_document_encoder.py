@@ -1,4 +1,4 @@
-"""Items of lines of JSON, and why some lines are none."""
+"""Tests of lines of plain JSON, and of the modes."""
 
 from __future__ import annotations
 
@@ -328,11 +328,11 @@ def test_row_with_too_many_values_is_rejected_unparsed() -> None:
     tracemalloc.start()
     try:
         rows = DocumentEncoder(JSON)
-        _, window = rows.read(Block(data, START))
+        _, encoded = rows.read(Block(data, START))
         assert tracemalloc.get_traced_memory()[1] < 10 * len(data)
     finally:
         tracemalloc.stop()
-    assert window.odd == {1}
+    assert encoded.odd == {1}
 
 
 @pytest.mark.parametrize("size", [1, 900, 1000, 1024, 1100, 5000, 100_000, 150_000, 300_000])
@@ -389,8 +389,8 @@ def test_mode_decides_what_is_sent() -> None:
 
     def body(rules: DocumentRules, *, count: int = 1) -> bytes:
         rows = DocumentEncoder(rules)
-        _, window = rows.read(Block(data, START))
-        return rows.body(window.puts[:count])
+        _, encoded = rows.read(Block(data, START))
+        return rows.body(encoded.puts[:count])
 
     put = b'{"PutRequest":{"Item":{"id":{"S":"a"},"x":{"L":[{"N":"1"}]}}}}'
     assert body(JSON, count=2) == (

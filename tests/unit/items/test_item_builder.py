@@ -1,4 +1,4 @@
-"""From fields to items."""
+"""Tests of building items from fields."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _table(*keys: tuple[str, str], index_keys: tuple[tuple[str, str, int], ...] 
 
 
 def _builder(types: str, table: Table | None = None) -> ItemBuilder:
-    """`types` as the command line takes them: "id=S,year=N"."""
+    """Return a builder for types as the command line takes them: "id=S,year=N"."""
     columns = [column.split("=") for column in types.split(",")]
     names = [name for name, _ in columns]
     return ItemBuilder(names, [kind for _, kind in columns], table or _table(("id", "S")))

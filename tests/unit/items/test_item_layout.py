@@ -1,4 +1,4 @@
-"""What a mapping may say, and what it may not."""
+"""Tests of mappings: renamed, dropped and composed attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strict JSON, and the attribute values it becomes."""
+"""Tests of strict JSON, and of the attribute values that it becomes."""
 
 from __future__ import annotations
 

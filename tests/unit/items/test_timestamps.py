@@ -1,4 +1,4 @@
-"""Points in time, as texts say them."""
+"""Tests of times read as seconds since 1970."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types that are guessed at: a text stays a text wherever something could be lost."""
+"""Tests of inferred types: a column stays text wherever something could be lost."""
 
 from __future__ import annotations
 

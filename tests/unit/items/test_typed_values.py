@@ -1,4 +1,4 @@
-"""Values of every type, read from text."""
+"""Tests of values of every type, read from text."""
 
 from __future__ import annotations
 

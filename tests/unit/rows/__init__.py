@@ -1,1 +1,1 @@
-"""From bytes to items: the splitter, the parser, types, items."""
+"""Tests of row boundaries, blocks, parsing and sniffing."""

@@ -1,4 +1,4 @@
-"""What the oracle says of buffers, prefixes and cuts; nothing here knows the product."""
+"""Rows, row ends and lines of buffers according to the oracle, which does not know the product."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Mark = str | None
 
 @lru_cache(maxsize=4096)
 def rows_of(data: bytes, *marks: Mark) -> tuple[Row, ...]:
-    """Every row of a buffer that begins at a row's start; a BOM there is text."""
+    """Return every row of a buffer that begins at a row's start; a BOM there is text."""
     # The oracle skips one BOM, at byte 0: it gets one that is not the buffer's own.
     shift = len(BOM)
     rows = read_rows(BOM + data, *marks)  # type: ignore[arg-type]
@@ -21,13 +21,16 @@ def rows_of(data: bytes, *marks: Mark) -> tuple[Row, ...]:
 
 
 def line_at(data: bytes, offset: int) -> int:
-    """The line, from 1, that begins at `offset`: CR, LF and CRLF end one each."""
+    """Return the line, from 1, that begins at `offset`: CR, LF and CRLF end one each."""
     return 1 + len(re.findall(b"\r\n|\r|\n", data[:offset]))
 
 
 @lru_cache(maxsize=4096)
 def row_ends(data: bytes, *marks: Mark) -> tuple[int, ...]:
-    """Where rows end, empty lines and comments included; the last may lack its line end."""
+    """Return all row ends, those of empty lines and comments included.
+
+    The last row may lack its line end.
+    """
     ends = []
     position = 0
     for row in rows_of(data, *marks):
@@ -44,12 +47,12 @@ def _line_ends(data: bytes, start: int, stop: int) -> list[int]:
 
 
 def terminated_ends(data: bytes, *marks: Mark) -> tuple[int, ...]:
-    """Row ends of a whole buffer without the last row's, where that lacks its line end."""
+    """Return the row ends of a whole buffer, without the last row's if that lacks its line end."""
     return _ends_before(data, b"a", *marks)
 
 
 def certain_ends(prefix: bytes, *marks: Mark) -> tuple[int, ...]:
-    """Offsets where a row ends whatever follows `prefix`."""
+    """Return the offsets at which a row ends whatever follows `prefix`."""
     after_text = _ends_before(prefix, b"a", *marks)
     after_line_end = set(_ends_before(prefix, b"\n", *marks))
     return tuple(end for end in after_text if end in after_line_end)

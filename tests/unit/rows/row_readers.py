@@ -1,4 +1,4 @@
-"""Reads bytes as the pipeline does: cut into chunks, chunks into pieces, pieces into blocks."""
+"""Reads bytes as the pipeline does: split into chunks, chunks into pieces, pieces into blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONG = 64 * 1024 * 1024
 
 
 class Read(NamedTuple):
-    """One row as the product sees it."""
+    """A row as the product reads it."""
 
     line: int
     byte: int
@@ -28,7 +28,7 @@ class Read(NamedTuple):
 
 
 def chunks_of(data: bytes, ends: RowBoundaries, start: Cursor, chunk_bytes: int) -> list[Chunk]:
-    """Byte ranges of at least `chunk_bytes`, cut at row ends as preflight cuts them."""
+    """Split data into byte ranges of at least `chunk_bytes`, at row ends, as preflight does."""
     chunks: list[Chunk] = []
     begin, line = 0, start.line
     while begin < len(data):
@@ -42,7 +42,7 @@ def chunks_of(data: bytes, ends: RowBoundaries, start: Cursor, chunk_bytes: int)
 def blocks_of(
     data: bytes, ends: RowBoundaries, start: Cursor, piece_bytes: Sequence[int] = (LONG,)
 ) -> Iterator[Block]:
-    """The blocks of a stream that comes in pieces of these sizes, over and over."""
+    """Yield the blocks of a stream that comes in pieces of these sizes, over and over."""
     cutter = BlockSplitter(ends, start, LONG)
     position = number = 0
     while position < len(data):
@@ -54,7 +54,7 @@ def blocks_of(
 
 
 def rows_of_blocks(blocks: Iterator[Block], parser: RowParser) -> Iterator[Read]:
-    """Every row of some blocks, with its place and its text."""
+    """Yield every row of some blocks, with its position and its text."""
     for block in blocks:
         rows = parser.parse(block)
         for number, record in enumerate(rows.records):
@@ -70,7 +70,7 @@ def read_all(
     chunk_bytes: int = LONG,
     piece_bytes: Sequence[int] = (LONG,),
 ) -> list[Read]:
-    """Every row of `data`, which stands at `start` of a source."""
+    """Read every row of `data`, which stands at `start` of a source."""
     ends = dialect_boundaries(dialect)
     parser = RowParser(dialect, ends)
     found: list[Read] = []
@@ -84,7 +84,7 @@ def read_all(
 def assert_same_rows(
     found: Sequence[Read], expected: Sequence[Row], data: bytes, encoding: str = "utf-8"
 ) -> None:
-    """The product's rows are the oracle's: once each, in order, whole or with the same defect."""
+    """Assert that rows are the oracle's: once each, in order, whole or with the same defect."""
     assert [(read.line, read.byte) for read in found] == [(row.line, row.byte) for row in expected]
     for read, row in zip(found, expected, strict=True):
         text = data[row.byte : row.end_byte].decode(encoding, "surrogateescape")

@@ -1,4 +1,4 @@
-"""Blocks of whole rows out of a stream's pieces."""
+"""Tests of splitting a stream's pieces into blocks of whole rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks whose rows look alike from afar, and are not."""
+"""Tests of reading blocks as columns, malformed rows and wide headers included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields in dialects with more than a delimiter and a quote of one character each."""
+"""Tests of fields in dialects with escapes, comments, longer delimiters and other encodings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The awkward files, cut everywhere; and every short text there is."""
+"""Tests that cut the golden files at every byte, and read every short text."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.unit.rows.expected import certain_ends, row_ends, rows_of, terminated
 from tests.unit.rows.row_readers import assert_same_rows, blocks_of, read_all, rows_of_blocks
 
 SYMBOLS = ("a", ",", '"', "\r", "\n")
-"""Enough for every transition of the oracle's machine."""
+"""Enough symbols for every transition of the oracle's machine."""
 
 GOLDEN = [golden for golden in load_all() if len(golden.data) <= 4096]
 each_file = pytest.mark.parametrize("golden", GOLDEN, ids=[golden.name for golden in GOLDEN])
 
 
 def row_ends_near(dialect: Dialect, near_bytes: int) -> RowBoundaries:
-    """What looks at little, even of texts as short as those of tests."""
+    """Return boundaries that look back a few bytes only, even in texts as short as these."""
     return (PlainBoundaries if dialect.is_plain else GeneralBoundaries)(dialect, near_bytes)
 
 

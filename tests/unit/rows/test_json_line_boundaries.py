@@ -1,4 +1,4 @@
-"""Where lines of JSON end."""
+"""Tests of the boundaries of JSON Lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENDS = JsonLineBoundaries()
 
 
 def _lines(data: bytes) -> list[tuple[int, int]]:
-    """Start and end of every line, one byte after the other."""
+    """Return the start and end of every line, found byte by byte."""
     found, start = [], 0
     for place, byte in enumerate(data, 1):
         if byte == 0x0A:

@@ -1,4 +1,4 @@
-"""JSON that is not lines of objects, told by its beginning."""
+"""Tests of recognizing JSON that is not one object a line."""
 
 from __future__ import annotations
 

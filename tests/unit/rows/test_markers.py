@@ -1,4 +1,4 @@
-"""Null markers in dialects that escape: what is null, and what only looks like it."""
+"""Tests of null markers in dialects with an escape."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUOTES = Source(escape="\\", path="x")
 
 
 def laid_out(source: Source, data: str, *markers: str) -> list[list[str]]:
-    """The rows' texts, found together; one by one they must be the same."""
+    """Return the rows' texts, read by column; read row by row they must be the same."""
     payload = Payload(source, "table", nulls=NullHandling(markers=markers), mapping=ColumnMapping())
     dialect = Dialect.of(source)
     parser = RowParser(dialect, dialect_boundaries(dialect), markers)

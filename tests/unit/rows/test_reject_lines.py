@@ -1,4 +1,4 @@
-"""A file with one bad row of every kind: each is named, and no good row is lost."""
+"""Tests that each kind of malformed row is reported, and that no good row is lost."""
 
 from __future__ import annotations
 

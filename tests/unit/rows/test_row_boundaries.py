@@ -1,4 +1,4 @@
-"""Where rows end."""
+"""Tests of the row ends of delimited text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields, places and texts of rows."""
+"""Tests of the fields, positions and raw text of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file is taken for, by its first bytes and its name."""
+"""Tests of guessing a file's format and delimiter."""
 
 from __future__ import annotations
 
