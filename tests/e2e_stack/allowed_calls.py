@@ -1,4 +1,4 @@
-"""What the synthesized template lets each role of a deployed stack do, and what each did."""
+"""Compare the calls that each role made with the policies of the synthesized template."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Granted:
                         yield action, resource
 
     def granted(self, role: str) -> set[tuple[str, str]]:
-        """What is allowed, by kind of resource."""
+        """Allowed actions by kind of resource."""
         return {(action, self.kind(resource)) for action, resource in self.statements(role)}
 
     def used(self, role: str, calls: Iterable[Call]) -> set[tuple[str, str]]:

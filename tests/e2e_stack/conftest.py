@@ -46,7 +46,7 @@ UPLOADS: list[dict[str, Any]] = [
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest is looked at late, and what judges all that happened comes last."""
+    """Run slow tests late, and those that judge all calls last."""
     last = ("test_many_chunks", "test_silence", "test_permissions")
     places = {HERE / f"{name}.py": place for place, name in enumerate(last, 1)}
     items.sort(key=lambda item: places.get(item.path, 0))
@@ -86,7 +86,7 @@ def cloud(folder: Path, log_folder: Path, recorded_calls: Path) -> Iterator[Clou
 
 @pytest.fixture(scope="session")
 def stack(cloud: Cloud) -> Stack:
-    """As deployed by default, with some uploads mapped."""
+    """Stack with default settings and some upload rules."""
     return cloud.deploy(NAME, UPLOADS)
 
 
@@ -104,7 +104,7 @@ def many_chunks(stack: Stack) -> Load:
 
 @pytest.fixture(scope="session")
 def hasty_loads(hasty: Stack) -> dict[str, Load]:
-    """What takes functions with little time many invocations."""
+    """Stack whose functions have little time, so that imports take many invocations."""
     # A row is a write unit, so it takes eight seconds, of which an invocation has two.
     slowly = load(hasty, plain(401), run="import", max_wcu=50)
     # Preflight has no time at all: it reads one piece of the file, and no more.

@@ -9,7 +9,7 @@ HEADER = "id,name,text\n"
 
 
 def plain(count: int, first: int = 0) -> bytes:
-    """A header, and so many rows that are as they should be."""
+    """Make a header and a number of valid rows."""
     return (HEADER + rows(count, first)).encode()
 
 

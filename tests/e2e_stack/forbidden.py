@@ -32,7 +32,7 @@ BESIDE = (
     "Runs/r/run.json",
     "mapruns",
 )
-"""What is no file of a run, though some nearly look so."""
+"""Keys that are not files of a run, though some resemble them."""
 
 TABLE_ACTIONS = (
     "CreateTable", "DeleteItem", "DeleteTable", "GetItem", "BatchGetItem", "PartiQLDelete",
@@ -54,7 +54,7 @@ MACHINE_ACTIONS = (
 
 
 def forbidden_to_all(granted: Granted, role: str) -> set[Call]:
-    """What nobody may do. `role` is who tries: its own log is its own."""
+    """List calls that no role may make; `role` is the caller, which may write to its log group."""
     return {
         *_on_tables(granted),
         *_on_objects(granted),
@@ -193,7 +193,7 @@ READS_SOURCES = {"preflight", "import_chunk"}
 
 
 def forbidden_to(granted: Granted, role: str) -> set[Call]:
-    """What others may do, and this role may not."""
+    """List calls that other roles may make, but not this one."""
     stack = granted.stack
     work, inbox, sources = (f"arn:aws:s3:::{name}" for name in (stack.work, stack.inbox, SOURCES))
     files = {*LEDGER, RESULTS}

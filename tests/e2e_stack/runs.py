@@ -18,7 +18,7 @@ FATES = ("written", "rejected", "superseded", "skipped")
 
 @dataclass(frozen=True)
 class Ended:
-    """How an execution ended."""
+    """End of an execution."""
 
     status: str
     output: Any
@@ -27,7 +27,7 @@ class Ended:
     events: Sequence[dict[str, Any]]
 
     def entered(self, state: str) -> int:
-        """How often a state was entered; not those of a Map's children."""
+        """Count how often a state was entered, without those of a Map's children."""
         return sum(
             event.get("stateEnteredEventDetails", {}).get("name") == state for event in self.events
         )
@@ -68,7 +68,7 @@ class Run:
     # The ledger.
 
     def names(self, folder: str = "") -> list[str]:
-        """What lies in the run's ledger, below a folder."""
+        """List the names below a folder of the run's ledger."""
         root = f"runs/{self.id}/"
         pages = self.stack.cloud.s3.get_paginator("list_objects_v2")
         found = pages.paginate(Bucket=self.stack.work, Prefix=root + folder)
@@ -103,7 +103,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Load:
-    """A file on its way into a table of its own."""
+    """Import of a file into a new table."""
 
     run: Run
     table: str

@@ -1,4 +1,4 @@
-"""What goes wrong on the way: nothing is lost, counted twice, or told as a success."""
+"""After failures no row is lost or counted twice, and no false success is reported."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_chunk_without_permission_fails_run(stack, console):
 
 
 def test_damaged_ledger_fails_run(stack, console):
-    """Planted where the second chunk's segment is to be: for once the siblings are not told of."""
+    """A damaged object has the name of the second chunk's segment."""
     data = plain(40)
     lines = data.splitlines(keepends=True)
     start = len(b"".join(lines[:11]))
@@ -112,7 +112,7 @@ def functions_of(cloud, step):
 
 
 def test_killed_function_is_retried(stack):
-    """As when it needs too much memory: what it wrote is written again, and counted once."""
+    """A function is killed, as for want of memory: its rows are written again, and counted once."""
     # Twenty rows a second in each of four chunks, for five seconds: all of them are under way.
     killed = load(stack, plain(400), run="killed", chunk_bytes=4200, workers=4, max_wcu=80)
     until(lambda: len(stack.cloud.items(killed.table)) > 60, "nothing is written")
@@ -143,7 +143,7 @@ def test_overwritten_source_fails_run(stack, console):
 
 
 def test_replaced_version_is_still_read(stack, console):
-    """Where versions are kept, the run reads on in the one that it began with."""
+    """In a versioned bucket the run keeps reading its version."""
     replaced = load(
         stack, plain(60), run="replaced", inbox=True, chunk_bytes=700, workers=1, max_wcu=20
     )

@@ -1,4 +1,4 @@
-"""As many chunks as a large file has, in a small one."""
+"""A small file with the number of chunks of a large one."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def several(stack, run):
 
 
 def resume_of_a_lost_segment(stack, run):
-    """As when a function was killed between writing its rejects and its segment."""
+    """Resume a run whose function was killed after its rejects and before its segment."""
     (lost, *_) = (each for each in Run(stack, run).segments() if each["rejects"])
     name = f"runs/{run}/chunks/{lost['chunk']:05d}/{lost['start']['byte']}.json"
     stack.cloud.s3.delete_object(Bucket=stack.work, Key=name)
@@ -325,12 +325,12 @@ NOT_SEEN_HERE = {
         ("states:StopExecution", "execution:*"): CHILDREN,
     },
 }
-"""What is allowed and does not happen here, and why AWS needs it."""
+"""Return allowed calls that are not made here, with the reason why AWS needs them."""
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_policies_allow_only_calls_that_are_made(recorded, granted, role):
-    """Of each statement, each action on each resource."""
+    """List each action on each resource of each statement."""
     calls = [
         record.call
         for of, record in recorded

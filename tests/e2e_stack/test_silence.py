@@ -22,7 +22,7 @@ def silent(stack):
 
 
 def test_logs_contain_no_row_data(stack, log_folder):
-    """Of functions, in the files and in the log groups that whoever operates it looks at."""
+    """Logs of functions, in files and in log groups, contain no row data."""
     files = [path for path in log_folder.rglob("*") if path.is_file()]
     text = "".join(path.read_text("utf-8", "replace") for path in files)
     assert "START RequestId" in text

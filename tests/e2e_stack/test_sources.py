@@ -1,4 +1,4 @@
-"""What is more than one file of text: many objects, compressed ones, documents, exports; and runs
+"""Sources other than one text file: many objects, compressed ones, JSON, exports; and runs
 that write nothing.
 """
 
@@ -44,7 +44,7 @@ class Sources:
         self._runs: dict[str, Run] = {}
 
     def start(self, name: str, source: dict[str, Any], **payload: Any) -> None:
-        """Start a run into a table of its own, or into that of the run that `table` names."""
+        """Start a run into a new table, or into that of the run `table`."""
         table = self.tables[name] = payload.pop("table", None) or self.stack.cloud.table()
         payload |= {
             "run": {"id": name},
@@ -64,7 +64,7 @@ class Sources:
         return run, report
 
     def items(self, name: str) -> dict[str, dict[str, Any]]:
-        """What is in a run's table."""
+        """Return the items of a run's table."""
         return by_key(self.stack.cloud.items(self.tables[name]), "id")
 
 
@@ -107,13 +107,13 @@ def test_many_small_objects_make_a_few_chunks(sources):
 
 
 def of_file(data: bytes):
-    """What is to come of a file of strings."""
+    """Return the items expected from a file of strings."""
     header, *rows = read_rows(data)
     return expected(data, rows, header.fields)
 
 
 def test_gzip_is_imported(sources):
-    """Of two members. Its bytes are those that come out of it."""
+    """The file has two members; positions count decompressed bytes."""
     run, report = sources.succeeded("gzip")
     wanted = of_file(ODD)
     assert sources.items("gzip") == wanted.items

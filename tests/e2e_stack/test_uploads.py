@@ -132,7 +132,7 @@ def test_upload_to_second_bucket_starts_run(stack):
 
 
 def test_failed_upload_is_not_started_again(stack, console):
-    """It is not started again; `resume` takes it up, under its own id."""
+    """The failed run is not started again; `resume` continues it with the same id."""
     table = stack.cloud.table("id:S", name="up-strict")
     data = (HEADER + rows(20) + bad_rows(2)).encode()
     load = uploaded(stack, data, "strict/a.csv", table)

@@ -24,7 +24,7 @@ from tests.unit.pipeline.world import World
 
 T = TypeVar("T")
 SECONDS = 1000.0
-"""Of an invocation. Only an event makes them pass."""
+"""Seconds of an invocation, which only an event makes pass."""
 MOST_NESTED = 3
 
 
@@ -33,14 +33,14 @@ class Killed(BaseException):
 
 
 class Event(Enum):
-    """What happens at a moment."""
+    """Event at a moment of an import."""
 
     LAND = auto()
     """A write of a dead invocation is written."""
     KILL = auto()
     """The invocation dies here."""
     LATE = auto()
-    """It dies, and what it was writing is written later."""
+    """The function dies, and its last write arrives later."""
     DOUBLE = auto()
     """The same task is done by another invocation, from start to end; then this one goes on."""
     OTHERS = auto()
@@ -56,14 +56,14 @@ class Event(Enum):
 
 
 AT_WORK = {Event.DEADLINE, Event.STOP, Event.FAIL}
-"""What most often waits for the work itself: there it cuts an invocation's in two."""
+"""Events that wait for the work itself: there they cut an invocation in two."""
 GAPS = (0, 0, 1, 2, 4, 8, 13, 20)
 """Moments from one event to the next: one often comes upon the other."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Events, each after so many moments; and a number to choose a variant by."""
+    """Events, each after a number of moments, and a number that chooses a variant."""
 
     events: tuple[tuple[int, Event, int], ...]
     backwards: bool
@@ -89,7 +89,7 @@ class Chaos:
         self.world = world
         self.happened: list[Event] = []
         self.reports: list[Any] = []
-        """What was reported in between."""
+        """Reports that were written in between."""
         self._plan = plan
         self._events = list(plan.events)
         self._wait = self._events[0][0] if self._events else 0
@@ -156,7 +156,7 @@ class Chaos:
             self._stopping.pop()
 
     def finish(self) -> None:
-        """What is left: late writes land, and no more happens."""
+        """Let late writes arrive, and cause no more events."""
         self._events.clear()
         while self._late:
             self._late.pop()()

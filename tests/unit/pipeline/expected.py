@@ -1,4 +1,4 @@
-"""What the oracle says an import must come to: items, and rejects with their places."""
+"""Items and rejects of an import, by the oracle."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Outcome:
 
     @property
     def all_of_each_key(self) -> dict[Key | None, list[Values | None]]:
-        """What each key may hold when they are not."""
+        """Items that each key may hold if keys repeat."""
         found: dict[Key | None, list[Values | None]] = {}
         for row in self.items:
             found.setdefault(row.key, []).append(row.item)
@@ -82,7 +82,7 @@ def outcome(
     types: Mapping[str, str] | None = None,
     marks: Sequence[str | None] = (",", '"', None, None, "utf-8"),
 ) -> Outcome:
-    """What the rows of a file are. `columns` None: as the header names them.
+    """Return the outcome of a file's rows. `columns` None: those of the header.
 
     `marks`: its dialect, as the oracle takes it.
     """
@@ -95,7 +95,7 @@ def outcome(
 
 
 def ends_within_quotes(data: bytes, *marks: str | None) -> bool:
-    """Whether what a file ends with is a quoted field that is not closed."""
+    """Tell whether a file ends within a quoted field."""
     # Outside of quotes a line end that is not escaped, and whatever follows it, begins a row.
     escaped = b"z" * (marks[2] is not None)
     return read_rows(data + escaped + b"\nx", *marks)[-1].byte <= len(data)
@@ -205,7 +205,7 @@ def assert_rejects_are(expected: Sequence[Expected], lines: Sequence[Mapping[str
 
 
 def counts(expected: Outcome, superseded: int = 0) -> RowCounts:
-    """What a report must say of a whole file."""
+    """Return the counts that a report of a whole file must have."""
     rejected = len(expected.rejects)
     written = len(expected.rows) - rejected - superseded
     return RowCounts(len(expected.rows), written, rejected, superseded)

@@ -35,13 +35,13 @@ class Case:
     keys: tuple[tuple[str, str], ...]
     columns: tuple[str, ...]
     named: bool
-    """Whether the columns are named beside the file, and not in it."""
+    """True if the payload names the columns, not the file."""
     header: bool
     types: dict[str, str] = field(default_factory=dict)
 
     @property
     def outcome(self) -> Outcome:
-        """What the oracle says."""
+        """Outcome of the file by the oracle."""
         return outcome(
             self.data,
             columns=self.columns,
@@ -53,7 +53,7 @@ class Case:
 
     @property
     def has_unique_keys(self) -> bool:
-        """Whether no two items are kept under one key."""
+        """True if no two items have the same key."""
         found = self.outcome
         return len(found.last_of_each_key) == len(found.items)
 
@@ -222,13 +222,13 @@ def chunk_sizes() -> st.SearchStrategy[int]:
 
 
 def seconds() -> st.SearchStrategy[float]:
-    """Of an invocation: each request takes one."""
+    """Seconds of an invocation; each request takes one."""
     return st.sampled_from([0.5, 1.5, 2.5, float("inf")])
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is read and written at once: little, so that a short file takes many steps."""
+    """Sizes of reads and requests: small, so that a short file takes many steps."""
 
     block_bytes: int
     range_bytes: int

@@ -53,7 +53,7 @@ def report(world: World, state: dict[str, Any]) -> dict[str, Any]:
 
 
 def caught(error: DdbloadError) -> dict[str, str]:
-    """As the state machine shows a function's error."""
+    """Return a function's error as the state machine catches it."""
     cause = {"errorMessage": error.message, "errorType": error.name, "stackTrace": []}
     return {"Error": error.name, "Cause": json.dumps(cause)}
 

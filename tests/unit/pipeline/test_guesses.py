@@ -244,7 +244,7 @@ def test_comment_with_as_many_fields_as_header_is_refused(tmp_path: Path) -> Non
 
 
 def test_key_of_table_decides_delimiter(tmp_path: Path) -> None:
-    """Where the first row names the keys, it is the header."""
+    """The first row is the header if it names the keys."""
     found = converted(tmp_path, "id\na;b;c\nd;e;f\n", table=TABLE)
     assert found.rows == [["a;b;c"], ["d;e;f"]]
     found = converted(tmp_path, "id,x\n1,2,3\n4,5,6\n", table=TABLE)

@@ -1,4 +1,4 @@
-"""How far an invocation counts: to the first row that is not settled, and not a row beyond."""
+"""Segments end before the first row without an outcome."""
 
 from __future__ import annotations
 

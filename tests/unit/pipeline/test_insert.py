@@ -40,7 +40,7 @@ def world(count: int = ROWS, *, full: bool = False, **more: object) -> World:
 
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch):
-    """Rows are read, told of and covered a few at a time."""
+    """Read, offer and record a few rows at a time."""
     monkeypatch.setattr(block_splitter, "BLOCK_BYTES", 14)
     monkeypatch.setattr(Scheduler, "READY_ROWS", 2)
     monkeypatch.setattr(attempts, "AHEAD_ROWS", 2)
@@ -51,7 +51,7 @@ def attempts_of(world: World) -> list[str]:
 
 
 def ranges(world: World) -> list[attempts.Range]:
-    """What each invocation said last."""
+    """Return the last recorded range of each invocation."""
     # Each begins with the run's own mark.
     names = [name.rpartition("/")[2].partition("-")[2] for name in attempts_of(world)]
     return list(attempts._last_of_each(names).values())
@@ -389,7 +389,7 @@ def test_rows_are_not_sent_when_attempt_cannot_be_recorded():
 
 
 def test_identical_is_unknown_when_items_are_not_returned():
-    """As emulators have it: they only say that the condition does not hold."""
+    """Emulators only report that the condition failed, without the item."""
     it = world(full=True)
     refused = Fault(raises=ServiceError("ConditionalCheckFailedException", 400))
     it.dynamodb.faults.decide = lambda operation, _: refused if operation == "put_item" else None

@@ -1,4 +1,4 @@
-"""What an upload starts, and that it starts it once."""
+"""An upload starts one run."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_other_version_starts_another_run(trigger, other):
 
 
 def test_old_content_uploaded_again_starts_another_run(trigger):
-    """Where no versions are kept. Deliveries of one upload have one sequencer."""
+    """Unversioned bucket: deliveries of one upload have the same sequencer."""
     first, again = event(), event(sequencer="01")
     runs = [trigger(each)["run"] for each in (first, again, first, again)]
     assert runs[0] != runs[1]

@@ -222,7 +222,7 @@ def test_error_shows_column_that_differs_in_case_or_spaces():
 
 
 def test_error_shows_no_columns_that_may_be_a_row():
-    """Without a header the first row stands for it, and its cells are nobody's to read."""
+    """Without a header the first row takes its place, and errors must not quote it."""
     for file in (b"top,secret\n", b"secret,secret\n", b"secret,\n"):
         world = World(file, types={"a": "N"}, keys=[("id", "S")])
         with pytest.raises(errors.DdbloadError) as raised:

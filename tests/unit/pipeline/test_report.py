@@ -458,7 +458,7 @@ def test_segment_without_stamp_is_refused(world, name):
 
 
 def test_remains_of_removed_run_are_refused(world):
-    """As an earlier advice had it: rows were never written, and the run succeeded."""
+    """Earlier versions advised this: rows were never written, and the run succeeded."""
     del world.store.objects[f"runs/{RUN}/run.json"]
     world.overwrite(DATA.replace(b"r", b"q"))
     with pytest.raises(errors.LedgerDamaged, match=r"manifest/5\.json was not written by this run"):

@@ -106,7 +106,7 @@ def leaks(world: World) -> list[str]:
 
 
 def steps(world: World) -> list[ImportResult | DdbloadError]:
-    """What came of each chunk, as a worker gives it back; word of it is in the ledger."""
+    """Return each chunk's result as a worker returns it; failures are in the ledger too."""
     settings: Any = Settings(world, segment_seconds=20.0)
     worker = ChunkWorker(settings, world.context(), RUN)
     found: list[ImportResult | DdbloadError] = []

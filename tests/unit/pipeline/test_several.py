@@ -54,7 +54,7 @@ def expected(files: dict[str, bytes]) -> tuple[list[str], list[tuple[Any, ...]]]
 
 
 def found(world: World) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """What an import came to, in the same words."""
+    """Return the outcome of an import in the same form."""
     rejects = [
         tuple(each[name] for name in ("source", "line", "byte", "raw")) for each in world.rejects()
     ]

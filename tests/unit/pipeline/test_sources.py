@@ -40,7 +40,7 @@ class Files(World):
 
     @property
     def ids(self) -> list[int]:
-        """Of the items in the table."""
+        """Keys of the items in the table."""
         return sorted(int(item["id"]["N"]) for item in self.items)
 
     @property

@@ -39,7 +39,7 @@ class Clock:
 
 
 class MemoryStore:
-    """A store in a dictionary; `hook` is told of each access, before and after it took effect."""
+    """Store in a dictionary; calls `hook` before each access, and after each write."""
 
     def __init__(self, hook: Callable[[str, str, bytes], object] | None = None) -> None:
         self.objects: dict[str, bytes] = {}
@@ -104,7 +104,7 @@ class World:
     request_seconds: float = 0.0
     make_table: bool = True
     more: Mapping[str, Any] = field(default_factory=dict)
-    """Of the payload: `mapping`, `nulls`, `infer_types`."""
+    """Other fields of the payload: `mapping`, `nulls`, `infer_types`."""
 
     def __post_init__(self) -> None:
         self.clock = Clock()
@@ -167,7 +167,7 @@ class World:
         should_stop: Callable[[], bool] = lambda: False,
         progress: Callable[[ChunkProgress], None] = lambda _: None,
     ) -> Context:
-        """What a step stands on; its deadline lies `seconds` from now."""
+        """Make a step's context, with a deadline in `seconds`."""
         self.seed += 1
         return Context(
             store=self.store,
@@ -188,7 +188,7 @@ class World:
         return preflight(PreflightTask(self.payload, RUN, cursor), context or self.context())
 
     def preflight(self, seconds: float = float("inf")) -> PreflightResult:
-        """Preflight to its end, each invocation with so many seconds."""
+        """Run preflight to its end, with a number of seconds for each invocation."""
         result = self.preflight_step(None, self.context(seconds))
         while result.cursor is not None:
             result = self.preflight_step(result.cursor, self.context(seconds))
