@@ -325,12 +325,12 @@ NOT_SEEN_HERE = {
         ("states:StopExecution", "execution:*"): CHILDREN,
     },
 }
-"""Return allowed calls that are not made here, with the reason why AWS needs them."""
+"""Allowed calls that are not made here, with the reason why AWS needs them."""
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_policies_allow_only_calls_that_are_made(recorded, granted, role):
-    """List each action on each resource of each statement."""
+    """Each action on each resource of each statement is used."""
     calls = [
         record.call
         for of, record in recorded

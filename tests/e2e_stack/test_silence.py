@@ -16,13 +16,12 @@ MANY = 20
 
 @pytest.fixture(scope="module", autouse=True)
 def silent(stack):
-    """So that there is something to look at, also where these tests run alone."""
+    """Import a file, so that there are logs also if these tests run alone."""
     data = (HEADER + rows(30) + bad_rows(2)).encode()
     load(stack, data, run="silent", chunk_bytes=400).succeeds()
 
 
 def test_logs_contain_no_row_data(stack, log_folder):
-    """Logs of functions, in files and in log groups, contain no row data."""
     files = [path for path in log_folder.rglob("*") if path.is_file()]
     text = "".join(path.read_text("utf-8", "replace") for path in files)
     assert "START RequestId" in text

@@ -46,7 +46,7 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
         return DetectedFormat(plain)
     file = open_as_text(raw, plain)
     start, whole = _sample(file, source.skip_lines)
-    found = sniff(
+    guess = sniff(
         start,
         name=raw.name,
         whole=whole,
@@ -58,8 +58,8 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
         ),
         format_=None if source.format == AUTO else source.format,
     )
-    settled = replace(plain, format=found.format, delimiter=found.delimiter or ",")
-    return DetectedFormat(settled, found.sure, found.why, found.doubt)
+    source = replace(plain, format=guess.format, delimiter=guess.delimiter or ",")
+    return DetectedFormat(source, guess.sure, guess.why, guess.doubt)
 
 
 def _first_bytes(raw: ByteSource) -> bytes:
@@ -80,8 +80,8 @@ def _sample(file: DecodedSource, skip_lines: int) -> tuple[bytes, bool]:
     start = _read_up_to(file.stream(0, None, _PIECE_BYTES), _MOST_BYTES)
     whole = len(start) < _MOST_BYTES
     for _ in range(skip_lines):
-        _, found, start = start.replace(b"\r\n", b"\n").replace(b"\r", b"\n").partition(b"\n")
-        if not found:
+        _, line_end, start = start.replace(b"\r\n", b"\n").replace(b"\r", b"\n").partition(b"\n")
+        if not line_end:
             break
     return start, whole
 

@@ -212,10 +212,10 @@ def _list_objects(
             )
         format_ = existing.payload.source.format
         return ObjectListing(existing.pinned, existing.listing or "", format_)
-    found = find_objects(source, context)
-    if found is None:
+    source_objects = find_objects(source, context)
+    if source_objects is None:
         return None
-    return write_object_listing(found.objects, ledger, source.uri, found.format)
+    return write_object_listing(source_objects.objects, ledger, source.uri, source_objects.format)
 
 
 def _open_objects(

@@ -138,21 +138,21 @@ def _first_line(file: DecodedSource, skip_lines: int) -> tuple[Cursor, bool]:
 
 
 def _after_lines(
-    held: bytes, byte: int, pieces: Iterator[bytes], skip_lines: int
+    data: bytes, byte: int, pieces: Iterator[bytes], skip_lines: int
 ) -> tuple[Cursor, bool]:
     line = 1
     while line <= skip_lines:
-        found = _LINE_END.search(held)
+        line_end = _LINE_END.search(data)
         # The next piece may begin with the LF that belongs to this CR.
-        if found is not None and (found.end() < len(held) or found.group() != b"\r"):
-            held, byte, line = held[found.end() :], byte + found.end(), line + 1
+        if line_end is not None and (line_end.end() < len(data) or line_end.group() != b"\r"):
+            data, byte, line = data[line_end.end() :], byte + line_end.end(), line + 1
             continue
         piece = next(pieces, None)
         if piece is None:
-            ended = found is not None or held
-            return Cursor(byte + len(held), line + bool(ended)), True
-        held += piece
-    return Cursor(byte, line), not held and next(pieces, None) is None
+            ended = line_end is not None or data
+            return Cursor(byte + len(data), line + bool(ended)), True
+        data += piece
+    return Cursor(byte, line), not data and next(pieces, None) is None
 
 
 def _first_rows(

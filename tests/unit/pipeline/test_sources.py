@@ -7,6 +7,7 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +17,9 @@ from pyarrow import parquet
 
 from ddbload import errors
 from ddbload.contracts.payload import Source
+from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.find_objects import find_objects
-from ddbload.pipeline.reading.open_sources import open_location
+from ddbload.pipeline.reading.open_sources import open_each, open_location, reopen
 from ddbload.source.parquet.parquet_lines import ParquetLines
 from tests.unit.pipeline.world import BUCKET, TABLE, World
 
@@ -224,6 +226,31 @@ def test_open_location_refuses_bucket_and_path_that_are_not_allowed(place):
     world.access = type(world.access)(buckets=frozenset([BUCKET]))
     with pytest.raises(errors.BucketNotAllowed):
         open_location(place, world.context())
+
+
+@pytest.mark.parametrize(
+    "pinned",
+    [
+        {"bucket": "other", "key": "k", "version_id": None, "etag": "e", "size": 1},
+        {"path": "/etc/passwd", "size": 1},
+    ],
+)
+def test_reopen_refuses_bucket_and_path_that_are_not_allowed(pinned):
+    context = World(b"", access=AccessPolicy(buckets=frozenset([BUCKET]))).context()
+    with pytest.raises(errors.BucketNotAllowed):
+        reopen(pinned, context)
+    with (
+        pytest.raises(errors.BucketNotAllowed),
+        closing(open_each(iter([pinned]), context, several=True)) as objects,
+    ):
+        next(objects)
+
+
+def test_listing_refuses_bucket_and_path_that_are_not_allowed():
+    context = World(b"", access=AccessPolicy(buckets=frozenset([BUCKET]))).context()
+    for source in (Source(bucket="other", prefix="in/"), Source(path="/etc/")):
+        with pytest.raises(errors.BucketNotAllowed):
+            find_objects(source, context)
 
 
 def test_manifest_without_key_is_refused():
