@@ -68,6 +68,7 @@ class DynamoDBJsonRows:
         self._builder = builder
         self._deletes = rules.mode == DELETE
         self._keeps_nulls = rules.native and rules.nulls == OMIT
+        self._drops_nulls = not rules.native and rules.nulls == OMIT
         self._is_export = rules.envelope is export_line
         self._can_keep_text = (
             rules.changes.is_empty
@@ -82,7 +83,8 @@ class DynamoDBJsonRows:
             (key.name, key.type, key.max_bytes, place < table_keys)
             for place, key in enumerate(builder.checked_keys)
         ]
-        self._legal_names: set[str] = set()
+        self._names: dict[str, str] = {}
+        """Legal attribute names, each as JSON with its colon."""
 
     def read(
         self, lines: Sequence[str], positions: Callable[[Sequence[int]], AttributeTemplate | None]
@@ -146,8 +148,10 @@ class DynamoDBJsonRows:
             return None
         if "\\u" in text and _SURROGATE.search(text):
             return None
+        if not self._keeps_nulls and _NULL in values.values():
+            return None
         try:
-            if not self._legal_names.issuperset(values):
+            if not self._names.keys() >= values.keys():
                 self._check_names(values)
             for value in values.values():
                 if not isinstance(value, tuple):
@@ -163,8 +167,6 @@ class DynamoDBJsonRows:
                 else:
                     _check_spelling(kind, content, 0)
         except (BadValue, ValueError):
-            return None
-        if not self._keeps_nulls and _NULL in values.values():
             return None
         for name, kind in self._declared:
             if name in values and _kind_of(values[name]) != kind:
@@ -211,17 +213,30 @@ class DynamoDBJsonRows:
             sources = builder.sources(members)
         elif len(values) < len(members):
             return FOR_BUILDER
-        elif not self._legal_names.issuperset(values):
+        elif not self._names.keys() >= values.keys():
             self._check_names(values)
         keys_only = self._deletes or deleted
+        special, names, markers = self._special, self._names, rules.markers
         attributes: list[str] = []
         keys: dict[str, Hashable] = {}
         for name, source in sources.items():
             if keys_only and name not in key_names:
                 continue
+            if isinstance(source, tuple) and len(source) == 1 and name not in special:
+                # Most values are of these types.
+                ((kind, content),) = source
+                begin = names.get(name) or f"{quoted(name)}:"
+                if kind == "S" and isinstance(content, str) and content not in markers:
+                    attributes.append(f'{begin}{{"S":{quoted(content)}}}')
+                    continue
+                if kind == "N" and isinstance(content, str) and _is_plain_number(content):
+                    attributes.append(f'{begin}{{"N":"{content}"}}')
+                    continue
+                if kind == "NULL" and content is True and self._drops_nulls:
+                    continue
             if isinstance(source, Template):
                 found = builder.composed(name, source, values)
-            elif name in self._special or self._is_null(source):
+            elif name in special or self._is_null(source):
                 found = builder.attribute_of(name, source)
             else:
                 attributes.append(f"{quoted(name)}:{_value_json(source, 0)}")
@@ -240,9 +255,13 @@ class DynamoDBJsonRows:
                 return FOR_BUILDER
             attributes.append(f'{quoted(name)}:{{"S":"{position}"}}')
         is_deletion = deleted and not self._deletes
-        begin, end = (DELETE_BEGIN, DELETE_END) if is_deletion else (PUT_BEGIN, PUT_END)
+        opening, closing = (DELETE_BEGIN, DELETE_END) if is_deletion else (PUT_BEGIN, PUT_END)
         key = tuple([keys[name] for name in key_names])
-        return to_octets(f"{begin}{','.join(attributes)}{end}"), key, -_MARKUP * len(attributes)
+        return (
+            to_octets(f"{opening}{','.join(attributes)}{closing}"),
+            key,
+            -_MARKUP * len(attributes),
+        )
 
     def _is_null(self, value: Json) -> bool:
         """Return whether a value stands for null, and the run does not keep it."""
@@ -258,9 +277,11 @@ class DynamoDBJsonRows:
         """Raise `BadValue` for an illegal attribute name; remember the others."""
         for name in names:
             check_name(name)
-        if len(self._legal_names) > MAX_LEGAL_NAMES:
-            self._legal_names.clear()
-        self._legal_names.update(name for name in names if len(name) <= LONGEST_LEGAL_NAME)
+        if len(self._names) > MAX_LEGAL_NAMES:
+            self._names.clear()
+        self._names |= {
+            name: f"{quoted(name)}:" for name in names if len(name) <= LONGEST_LEGAL_NAME
+        }
 
 
 def _kind_of(value: Json) -> str | None:
