@@ -53,10 +53,10 @@ def commands() -> None:
     """Load files and S3 objects into an existing DynamoDB table, exact to the row.
 
     \b
-    Try it without AWS:      ddbload demo
-    Check and estimate:      ddbload plan books.csv books
-    Import from here:        ddbload import books.csv books --types year=N
-    Import on the stack:     ddbload start s3://bucket/books.csv books
+    Try it without AWS:        ddbload demo
+    Check and estimate:        ddbload plan books.csv books
+    Import from this machine:  ddbload import books.csv books --types year=N
+    Import on AWS:             ddbload start s3://bucket/books.csv books
 
     AWS settings are found like those of the AWS CLI (AWS_PROFILE, AWS_REGION,
     AWS_ENDPOINT_URL_DYNAMODB, shared config and credentials); options override them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,8 +15,6 @@ from ddbload.errors import Interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from rich.console import Console
 
     from ddbload.pipeline.context import RunTotals
 
@@ -44,26 +43,62 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def _live_console(*, enabled: bool) -> Console | None:
-    """Return a console on stderr, or None if progress is off or stderr is not a terminal."""
-    if not enabled or not sys.stderr.isatty():
-        return None
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    return None if console.is_dumb_terminal else console
-
-
 @contextmanager
 def live_progress(*, enabled: bool) -> Iterator[Callable[[RunTotals], None]]:
     """Yield a function that draws a run's totals in a progress bar."""
-    console = _live_console(enabled=enabled)
-    if console is None:
-        yield lambda _: None
+    with _live_bar(enabled=enabled) as draw_line:
+        if draw_line is None:
+            yield lambda _: None
+            return
+        started: tuple[float, int] | None = None
+
+        def draw(totals: RunTotals) -> None:
+            nonlocal started
+            now, rows = time.monotonic(), totals.rows
+            if started is None:
+                started = (now, totals.adopted_rows)
+            elapsed = now - started[0]
+            rate = (rows.read - max(started[1], totals.adopted_rows)) / elapsed if elapsed else 0.0
+            words = [f"{rows.read:,} rows", f"{max(rate, 0.0):,.0f} rows/s"]
+            words += [f"{rows.rejected:,} rejected"] if rows.rejected else []
+            words += [f"{totals.work.throttled:,} throttled"] if totals.work.throttled else []
+            draw_line(totals.bytes, totals.size, words)
+
+        yield draw
+
+
+@contextmanager
+def live_reading(*, enabled: bool) -> Iterator[Callable[[int, int, int], None]]:
+    """Yield a function that draws bytes read, bytes in all, and rows in a progress bar."""
+    with _live_bar(enabled=enabled) as draw_line:
+        if draw_line is None:
+            yield lambda _read, _size, _rows: None
+            return
+
+        def draw(read: int, size: int, rows: int) -> None:
+            draw_line(read, size, [f"{rows:,} rows"])
+
+        yield draw
+
+
+@contextmanager
+def _live_bar(*, enabled: bool) -> Iterator[Callable[[int, int, list[str]], None] | None]:
+    """Yield a function that draws bytes done, bytes in all, and words after them.
+
+    Yields None if progress is off or stderr is not a terminal. The bar is removed at the end.
+    """
+    if not enabled or not sys.stderr.isatty():
+        yield None
         return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_dumb_terminal:
+        yield None
+        return
+    from rich.filesize import decimal
     from rich.progress import (
         BarColumn,
-        DownloadColumn,
         Progress,
         TaskProgressColumn,
         TextColumn,
@@ -73,54 +108,14 @@ def live_progress(*, enabled: bool) -> Iterator[Callable[[RunTotals], None]]:
     columns = (
         BarColumn(bar_width=24),
         TaskProgressColumn(),
-        DownloadColumn(binary_units=True),
-        TextColumn("{task.fields[rows]:,} rows"),
-        TextColumn("{task.fields[rate]:,.0f} rows/s"),
-        TextColumn("{task.fields[rejected]}{task.fields[throttled]}"),
+        TextColumn("{task.description}"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("import", total=None, rows=0, rate=0.0, rejected="", throttled="")
-        started: tuple[float, int] | None = None
+        task = bar.add_task("checking the source", total=None)
 
-        def draw(totals: RunTotals) -> None:
-            nonlocal started
-            now, rows = bar.get_time(), totals.rows
-            if started is None:
-                started = (now, totals.adopted_rows)
-            elapsed = now - started[0]
-            rate = (rows.read - max(started[1], totals.adopted_rows)) / elapsed if elapsed else 0.0
-            bar.update(
-                task,
-                total=totals.size,
-                completed=totals.bytes,
-                rows=rows.read,
-                rate=max(rate, 0.0),
-                rejected=f"{rows.rejected:,} rejected  " if rows.rejected else "",
-                throttled=f"{totals.work.throttled:,} throttled" if totals.work.throttled else "",
-            )
-
-        yield draw
-
-
-@contextmanager
-def live_reading(*, enabled: bool) -> Iterator[Callable[[int, int, int], None]]:
-    """Yield a function that draws bytes read, bytes in all, and rows in a progress bar."""
-    console = _live_console(enabled=enabled)
-    if console is None:
-        yield lambda _read, _size, _rows: None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-    columns = (
-        BarColumn(bar_width=24),
-        DownloadColumn(binary_units=True),
-        TextColumn("{task.fields[rows]:,} rows"),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("plan", total=None, rows=0)
-
-        def draw(read: int, size: int, rows: int) -> None:
-            bar.update(task, completed=read, total=size, rows=rows)
+        def draw(done: int, size: int, words: list[str]) -> None:
+            line = ", ".join([f"{decimal(done)} of {decimal(size)}", *words])
+            bar.update(task, description=line, total=size, completed=done)
 
         yield draw

@@ -41,7 +41,7 @@ SHOWN = 50
 
 
 @click.command(
-    "rejects", cls=GroupedCommand, short_help="Show rejected rows, or import them again."
+    "rejects", cls=GroupedCommand, short_help="Show rejected rows, or import corrected ones."
 )
 @run_argument
 @output_option("--summary", is_flag=True, help="Show only counts by cause and column.")

@@ -40,7 +40,7 @@ def test_progress_is_drawn_on_a_terminal(books, table):
     assert ended.out.startswith("run ")
     assert "\x1b" not in ended.out
     assert COLOUR.search(ended.err)
-    assert re.search(r"\d+ rows +[\d,]+ rows/s +1 rejected", plain(ended.err))
+    assert re.search(r"\d+ rows, [\d,]+ rows/s, 1 rejected", plain(ended.err))
     assert "━" in ended.err
     # The line is taken away again, and the cursor is there again.
     assert ended.err.endswith("\x1b[2K")
