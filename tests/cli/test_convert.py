@@ -37,7 +37,9 @@ def objects(s3: Any) -> Any:
     return read
 
 
-def test_parts_in_s3_are_what_is_imported(console: Console, dynamodb, s3, objects):
+def test_convert_writes_parts_to_s3_with_the_items_of_an_import(
+    console: Console, dynamodb, s3, objects
+):
     make_table(dynamodb, "converted", "id:N")
     console.write("a.csv", TEXT)
     assert console.ddbload("import", "a.csv", "converted", *TYPES).code == 3
@@ -74,7 +76,7 @@ def test_parts_in_s3_are_what_is_imported(console: Console, dynamodb, s3, object
     assert objects("out/") == found
 
 
-def test_what_fails_leaves_no_objects(console: Console, s3, objects):
+def test_convert_leaves_no_objects_when_it_fails(console: Console, s3, objects):
     console.write("a.csv", TEXT)
     ended = console.ddbload(
         "convert", "a.csv", "s3://convert/failed/", "--types", "id=N", "--max-rejects", "0"
@@ -84,7 +86,7 @@ def test_what_fails_leaves_no_objects(console: Console, s3, objects):
     assert console.ddbload("convert", "a.csv", "s3://no-such-bucket-here/x/").code == 1
 
 
-def test_a_stream_that_is_interrupted_says_so(console: Console):
+def test_convert_marks_stream_as_incomplete_when_interrupted(console: Console):
     # More than a pipe holds: it waits for a reader when it is interrupted.
     console.write("a.csv", "id,text\n" + "".join(f"{n},{'x' * 100}\n" for n in range(5000)))
     process = subprocess.Popen(
@@ -112,6 +114,6 @@ def test_a_stream_that_is_interrupted_says_so(console: Console):
         ("a.jsonl", '{"id":"x","n":"1"}\n', "ddbload: --infer-types has no effect: "),
     ],
 )
-def test_what_is_found_out_of_types_is_said(console: Console, name, text, told):
+def test_convert_prints_inferred_types(console: Console, name, text, told):
     console.write(name, text)
     assert told in console.ddbload("convert", name, "-", "--infer-types").err

@@ -26,13 +26,13 @@ def import_something():
         raise ImportError("a module in pieces") from None
 
 
-def test_what_it_was_turned_into(monkeypatch):
+def test_run_raises_keyboard_interrupt_when_it_became_another_exception(monkeypatch):
     monkeypatch.setattr(module.commands, "main", lambda *_, **__: import_something())
     with pytest.raises(KeyboardInterrupt):
         module.run([], raise_on_interrupt())
 
 
-def test_an_error_without_it(monkeypatch, capsys):
+def test_run_reports_error_when_not_interrupted(monkeypatch, capsys):
     def fail(*_, **__):
         raise ImportError("a module in pieces")
 
@@ -41,7 +41,7 @@ def test_an_error_without_it(monkeypatch, capsys):
     assert "ddbload: internal error: ImportError at " in capsys.readouterr().err
 
 
-def test_what_is_ignored_stays_ignored():
+def test_ignored_signals_stay_ignored():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     interrupted = raise_on_interrupt()
     signal.raise_signal(signal.SIGINT)

@@ -48,7 +48,7 @@ def table(dynamodb):
     return "json"
 
 
-def test_done(console: Console, table):
+def test_json_of_successful_import(console: Console, table):
     console.write("a.csv", "id,name\n1,one\n1,uno\n2,two\n")
     ended = console.ddbload("import", "a.csv", table, "--json", "--run-id", "j")
     found = checked(ended)
@@ -68,7 +68,7 @@ def test_done(console: Console, table):
     }
 
 
-def test_with_rejects(console: Console, table):
+def test_json_of_import_with_rejects(console: Console, table):
     console.write("a.csv", "id,name\n1,one\nx,none\n")
     ended = console.ddbload("import", "a.csv", table, "--json")
     found = checked(ended)
@@ -88,7 +88,7 @@ def test_with_rejects(console: Console, table):
         (["a.csv", "json", "--region", "no region"], "AwsConfiguration"),
     ],
 )
-def test_failed(console: Console, table, arguments, name):
+def test_json_of_failed_import(console: Console, table, arguments, name):
     console.write("a.csv", "id,name\n1,one\nx,none at all\n")
     ended = console.ddbload("import", *arguments, "--json")
     found = checked(ended)
@@ -96,6 +96,6 @@ def test_failed(console: Console, table, arguments, name):
     assert ended.told == f"ddbload: {name}: {found['error']['message']}\n"
 
 
-def test_quiet_and_json_go_together(console: Console, table):
+def test_json_is_printed_when_quiet(console: Console, table):
     console.write("a.csv", "id,name\n1,one\n")
     checked(console.ddbload("import", "a.csv", table, "--json", "--quiet"))

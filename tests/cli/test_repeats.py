@@ -50,7 +50,7 @@ def converted(capfdbinary: Any, tmp_path: Any, *arguments: str) -> list[dict[str
 @pytest.mark.parametrize(
     ("name", "option"), VALUED, ids=[f"{name} {option.opts[0]}" for name, option in VALUED]
 )
-def test_no_command_takes_two_values_for_an_option_that_has_one(capsys, name, option):
+def test_single_value_options_refuse_two_values(capsys, name, option):
     flag = option.opts[0]
     err = said(capsys, name, "source", "target", flag, "1", flag, "2")
     assert err == (
@@ -58,7 +58,7 @@ def test_no_command_takes_two_values_for_an_option_that_has_one(capsys, name, op
     )
 
 
-def test_the_first_two_values_that_differ_are_named(capsys):
+def test_error_names_first_two_different_values(capsys):
     given = ["--mode=put", "--mode", "put", "--mode", "insert", "--mode=delete"]
     assert "--mode is given twice, as 'put' and as 'insert'" in said(
         capsys, "import", "a.csv", "books", *given
@@ -67,19 +67,19 @@ def test_the_first_two_values_that_differ_are_named(capsys):
 
 @pytest.mark.parametrize("name", LOADING)
 @pytest.mark.parametrize("given", [["--header", "--no-header"], ["--no-header", "--header"]])
-def test_a_flag_and_its_opposite(capsys, name, given):
+def test_flag_and_its_opposite_are_refused(capsys, name, given):
     err = said(capsys, name, "s3://bucket/key", "books", *given)
     assert "--header and --no-header contradict each other: give one" in err
 
 
-def test_what_else_is_wrong_is_said_by_the_command(capsys):
+def test_other_mistakes_are_reported_by_command(capsys):
     given = ["--mode", "put", "--mode", "insert", "--no-such-option"]
     err = said(capsys, "import", "a.csv", "books", *given)
     assert "No such option" in err
     assert "given twice" not in err
 
 
-def test_the_same_value_twice_is_one(capfdbinary, tmp_path):
+def test_same_value_twice_is_accepted(capfdbinary, tmp_path):
     given = ["--delimiter", ",", "--columns", "x,y,z", "--skip-lines", "1", "--no-header"]
     assert converted(capfdbinary, tmp_path, *given, *given) == [
         {"x": {"S": "1"}, "y": {"S": "2"}, "z": {"S": "3"}}
@@ -99,7 +99,7 @@ def test_the_same_value_twice_is_one(capfdbinary, tmp_path):
         ("--null 1 --null 2 --null 1", {"c": {"S": "3"}}),
     ],
 )
-def test_what_is_repeated_adds_up(capfdbinary, tmp_path, given, item):
+def test_repeatable_options_add_up(capfdbinary, tmp_path, given, item):
     assert converted(capfdbinary, tmp_path, *given.split()) == [item]
 
 
@@ -116,18 +116,18 @@ def test_what_is_repeated_adds_up(capfdbinary, tmp_path, given, item):
         ("--set x=1 --set x=2", "--set names 'x' twice, with '1' and with '2'"),
     ],
 )
-def test_contradictions_are_named(capsys, name, given, words):
+def test_contradictions_are_refused(capsys, name, given, words):
     assert words in said(capsys, name, "s3://bucket/key", "books", *given.split())
 
 
-def test_help_says_what_may_be_repeated():
+def test_help_marks_repeatable_options():
     for name in LOADING:
         for option in COMMANDS[name].params:
             if isinstance(option, click.Option):
                 assert option.multiple == ("may be repeated" in (option.help or "").lower())
 
 
-def test_the_program_refuses_them_too():
+def test_program_exits_with_usage_error_when_values_differ():
     ended = subprocess.run(
         [sys.executable, "-m", "ddbload", "ls", "s3://b/", "--after", "x", "--after", "y"],
         capture_output=True,

@@ -35,7 +35,7 @@ def leave_heartbeat(console: Console, run: str, *, pid: int = 0, every: float = 
     (folder / "progress.json").write_text(json.dumps(beat.to_json()))
 
 
-def test_before_there_is_a_record(console):
+def test_status_shows_running_before_record_exists(console):
     """The source's objects may be many: to list them takes its time."""
     leave_heartbeat(console, "early")
     for place in ({}, {"DDBLOAD_LEDGER": "ledger"}):
@@ -55,7 +55,7 @@ def test_before_there_is_a_record(console):
 
 
 @pytest.mark.parametrize("gone", [{"pid": 2**22 + 1}, {"every": 2.0}])
-def test_it_ended_before_there_was_a_record(console, gone):
+def test_status_finds_no_run_when_it_died_before_its_record(console, gone):
     leave_heartbeat(console, "early", **gone)
     for command in ("status", "resume", "report"):
         ended = console.ddbload(command, "early", "--ledger", "ledger")
@@ -63,7 +63,7 @@ def test_it_ended_before_there_was_a_record(console, gone):
         assert ended.err.startswith("ddbload: RunNotFound: there is no run early in the ledger at ")
 
 
-def test_while_chunks_are_looked_for(console, table):
+def test_status_shows_preflight_while_chunks_are_unknown(console, table):
     console.write("a.csv", "id,name\n1,one\n")
     where = ("--ledger", "ledger")
     assert console.ddbload("import", "a.csv", table, "--run-id", "r", *where).code == 0
@@ -84,7 +84,7 @@ def test_while_chunks_are_looked_for(console, table):
     )
 
 
-def test_the_run_is_named_before_its_source_is_looked_for(console):
+def test_import_prints_run_id_before_it_opens_source(console):
     ended = console.ddbload("import", "no.csv", "no-table", "--run-id", "named")
     ledger = f"{console.env['HOME']}/.local/state/ddbload"
     assert ended.err == (
@@ -95,7 +95,7 @@ def test_the_run_is_named_before_its_source_is_looked_for(console):
     )
 
 
-def test_a_run_that_wrote_nothing_is_not_taken_up(console, table):
+def test_status_offers_no_resume_when_nothing_was_written(console, table):
     console.write("bad.csv", "id,n\nx,1\ny,2\n")
     ended = console.ddbload("import", "bad.csv", table, "--run-id", "bad", "--ledger", "ledger")
     assert (ended.code, ended.out.splitlines()[0]) == (1, "run bad: FAILED")

@@ -26,13 +26,13 @@ def rejected(console, table):
     assert console.ddbload("import", "a.csv", table, "--run-id", "r", "--quiet").code == 3
 
 
-def test_a_reader_that_has_enough(console, rejected):
+def test_command_ends_quietly_when_reader_closes_pipe(console, rejected):
     ended = console.shell("set -o pipefail; ddbload rejects r | head -n 1")
     assert ended.out == next(iter(console.ddbload("rejects", "r").out.splitlines(keepends=True)))
     assert (ended.code, ended.err) == (1, "")
 
 
-def test_a_reader_that_was_never_there(console, rejected, table):
+def test_command_fails_quietly_when_pipe_has_no_reader(console, rejected, table):
     for command in ("--help", "--version", "rejects r", "status r", f"import a.csv {table} --json"):
         ours, theirs = os.pipe()
         os.close(ours)
@@ -54,7 +54,7 @@ def test_a_reader_that_was_never_there(console, rejected, table):
         assert (told.told if command.startswith("import") else told.err) == "", command
 
 
-def test_what_was_written_stays_written(console, dynamodb):
+def test_import_is_reported_when_stdout_is_full(console, dynamodb):
     make_table(dynamodb, "unheard", "id:N")
     console.write("a.csv", "id,name\n1,one\n")
     ended = console.shell("ddbload import a.csv unheard --run-id r > /dev/full")

@@ -32,7 +32,7 @@ def plain(text):
     return MOVES.sub("", text)
 
 
-def test_progress_is_drawn_on_a_terminal(books, table):
+def test_import_draws_progress_on_terminal(books, table):
     # So slow that it is drawn more than once.
     limit = ("--processes", "1", "--max-wcu", "250")
     ended = on_terminal(books, "import", "books.csv", table, *limit, streams="err")
@@ -47,7 +47,7 @@ def test_progress_is_drawn_on_a_terminal(books, table):
     assert ended.err.count("\x1b[?25l") == ended.err.count("\x1b[?25h") == 1
 
 
-def test_progress_without_colour(books, table):
+def test_import_draws_progress_without_colour_when_no_color_is_set(books, table):
     ended = on_terminal(books, "import", "books.csv", table, streams="err", NO_COLOR="1")
     assert ended.code == 3
     assert " rows/s" in ended.err
@@ -55,12 +55,12 @@ def test_progress_without_colour(books, table):
 
 
 @pytest.mark.parametrize(("flags", "term"), [(["--quiet"], "xterm"), ([], "dumb")])
-def test_no_progress_where_it_is_unwanted(books, table, flags, term):
+def test_import_draws_no_progress_when_quiet_or_dumb(books, table, flags, term):
     ended = on_terminal(books, "import", "books.csv", table, *flags, streams="err", TERM=term)
     assert (ended.code, ended.err if flags else ended.told) == (3, "")
 
 
-def test_progress_in_ascii(books, table):
+def test_import_draws_progress_in_ascii_locale(books, table):
     ended = on_terminal(
         books,
         *("import", "books.csv", table),
@@ -74,7 +74,7 @@ def test_progress_in_ascii(books, table):
     assert ended.err.isascii()
 
 
-def test_results_stay_on_stdout_and_json_stays_alone(books, table):
+def test_json_is_alone_on_stdout_when_progress_is_drawn(books, table):
     ended = on_terminal(books, "import", "books.csv", table, "--json", streams="err")
     assert ended.code == 3
     assert ended.out.startswith('{"run": ')
@@ -99,7 +99,7 @@ line  byte  column       cause         row
 """
 
 
-def test_rejects_are_a_table_on_a_terminal(rejected):
+def test_rejects_draws_table_on_terminal(rejected):
     ended = on_terminal(rejected, "rejects", "r", streams="out")
     assert (ended.code, ended.err) == (0, "")
     lines = [line.rstrip() for line in plain(ended.out).splitlines()]
@@ -115,12 +115,12 @@ def test_rejects_are_a_table_on_a_terminal(rejected):
     assert "\x1b[5m" not in ended.out
 
 
-def test_rejects_as_json_on_a_terminal(rejected):
+def test_rejects_prints_json_lines_on_terminal_when_asked(rejected):
     ended = on_terminal(rejected, "rejects", "r", "--json", streams="out")
     assert ended.out == rejected.ddbload("rejects", "r").out
 
 
-def test_rejects_without_colour_and_in_ascii(rejected):
+def test_rejects_draws_table_without_colour_in_ascii_locale(rejected):
     ended = on_terminal(
         rejected,
         *("rejects", "r"),
@@ -138,7 +138,7 @@ def test_rejects_without_colour_and_in_ascii(rejected):
 HOSTILE = 'id,"na\x1b[5mme",ö\n1,\x1b[2J,é\nx,\x1b[2J,b\n'
 
 
-def test_a_plan_is_a_page_on_a_terminal(console, table):
+def test_plan_draws_page_on_terminal(console, table):
     console.write("bad.csv", HOSTILE)
     ended = on_terminal(console, "plan", "bad.csv", table, streams="out")
     assert (ended.code, ended.err) == (3, "")
@@ -152,7 +152,7 @@ def test_a_plan_is_a_page_on_a_terminal(console, table):
     assert "\x1b[5m" not in ended.out
 
 
-def test_a_plan_without_colour_and_in_ascii(console, table):
+def test_plan_draws_page_without_colour_in_ascii_locale(console, table):
     console.write("bad.csv", HOSTILE)
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     ended = on_terminal(
@@ -163,7 +163,7 @@ def test_a_plan_without_colour_and_in_ascii(console, table):
     assert not COLOUR.search(ended.out)
 
 
-def test_a_plan_draws_how_far_it_is(console, table):
+def test_plan_draws_progress_on_terminal(console, table):
     console.write("books.csv", "id,name\n" + "".join(f"{n},name {n}\n" for n in range(60_000)))
     ended = on_terminal(console, "plan", "books.csv", table, "--json", streams="err")
     assert ended.out.startswith('{"status": "FINE"')

@@ -45,12 +45,12 @@ def asked_for(request: pytest.FixtureRequest) -> list[pytest.Function]:
     return [
         item
         for item in request.session.items
-        if isinstance(item, pytest.Function) and item.function is test_it_reads_as_written
+        if isinstance(item, pytest.Function) and item.function is test_transcript_replays_unchanged
     ]
 
 
 @pytest.mark.parametrize("path", LONGEST_FIRST, ids=lambda path: path.stem)
-def test_it_reads_as_written(path, replays):
+def test_transcript_replays_unchanged(path, replays):
     expected = path.read_text("utf-8")
     now = replays[path].result()
     if os.environ.get("UPDATE_TRANSCRIPTS"):

@@ -19,7 +19,7 @@ def closed_port():
 
 
 @pytest.mark.parametrize("service", ["DYNAMODB", "S3"])
-def test_it_gives_up(console, closed_port, service):
+def test_import_gives_up_when_service_is_unreachable(console, closed_port, service):
     console.write("a.csv", "id,name\n1,one\n")
     source = {"DYNAMODB": "a.csv", "S3": "s3://bucket/a.csv"}[service]
     endpoint = {f"AWS_ENDPOINT_URL_{service}": f"http://127.0.0.1:{closed_port}"}

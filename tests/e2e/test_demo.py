@@ -37,7 +37,7 @@ def endpoint_in(out):
     return found[1]
 
 
-def test_the_sample(demo):
+def test_demo_imports_generated_rows(demo):
     ended = demo.ddbload("demo", "--import-only", "--rows", "400")
     assert (ended.code, ended.err) == (0, "")
     assert re.fullmatch(
@@ -52,7 +52,7 @@ def test_the_sample(demo):
     assert not listens(endpoint_in(ended.out))
 
 
-def test_a_file_with_rejects(demo):
+def test_demo_imports_file_with_rejects(demo):
     rows = 'id,größe,name\n1,5,"a\nb"\n2,,b\nx,7,c\n3,1,"d"d\n2,9,\n,,\n4,"8",é\n'
     demo.write("meine Datei.csv", rows)
     ended = demo.ddbload(
@@ -69,7 +69,7 @@ def test_a_file_with_rejects(demo):
     assert not listens(endpoint_in(ended.out))
 
 
-def test_a_file_with_two_keys_and_tabs(demo):
+def test_demo_imports_tsv_with_two_keys(demo):
     demo.write("a.tsv", "word\tyear\tcount\nEmma\t1815\t1\nEmma\t1816\t2\n")
     ended = demo.ddbload("demo", "--import-only", "--file", "a.tsv", "--table-key", "word,year:N")
     assert (ended.code, ended.err) == (0, "")
@@ -83,7 +83,7 @@ def test_a_file_with_two_keys_and_tabs(demo):
         (["a.csv", "isbn"], "ddbload: KeyColumnMissing: table demo is keyed by 'isbn', "),
     ],
 )
-def test_a_file_that_does_not_do(demo, arguments, message):
+def test_demo_refuses_bad_arguments(demo, arguments, message):
     demo.write("a.csv", "id,name\n1,one\n")
     file, key = arguments
     ended = demo.ddbload("demo", "--import-only", "--file", file, "--table-key", key)
@@ -92,14 +92,14 @@ def test_a_file_that_does_not_do(demo, arguments, message):
 
 
 @pytest.mark.parametrize("which", [[], ["--import-only"]])
-def test_without_node(demo, tmp_path, which):
+def test_demo_fails_when_node_is_missing(demo, tmp_path, which):
     ended = demo.ddbload("demo", *which, PATH=str(tmp_path))
     assert ended.code == 1
     assert ended.err.startswith("ddbload: DemoUnavailable: the demo needs Node.js")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_demo_that_is_stopped_stops_its_server(demo, number):
+def test_demo_stops_its_server_when_interrupted(demo, number):
     with started(demo, [PROGRAM, "demo", "--import-only", "--rows", "20000"]) as running:
         until(lambda: LISTENS.search(running.out.read_text("utf-8")), "no server was started")
         (server,) = [pid for pid in children(running.pid) if "dynalite" in command_of(pid)]

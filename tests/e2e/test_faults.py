@@ -19,7 +19,7 @@ TABLE = {
 
 
 @pytest.mark.parametrize(("engine", "seed"), [("threads", 11), ("sync", 12), ("async", 13)])
-def test_every_row_is_written(console, engine, seed):
+def test_import_writes_every_row_when_connections_fail(console, engine, seed):
     console.write("a.csv", "id,name\n" + "".join(f"{n},name {n}\n" for n in range(ROWS)))
     with FaultServer(drip_seconds=0.05, stall_seconds=0.1) as server:
         server.dynamodb.create_table(**TABLE)
@@ -50,7 +50,7 @@ def test_every_row_is_written(console, engine, seed):
     assert found["throttled"] > 0
 
 
-def test_a_proxy_is_for_the_other_engines(console):
+def test_proxy_is_used_by_all_engines_but_async(console):
     """The fault server takes requests as a proxy gets them: whole URLs."""
     console.write("a.csv", "id,name\n1,one\n")
     with FaultServer() as server:

@@ -35,7 +35,7 @@ def imported(console, file, table, *options, processes=2):
 
 
 @pytest.mark.parametrize(("seed", "engine"), [(1, "threads"), (2, "sync"), (3, "async")])
-def test_an_awkward_file(console, dynamodb, seed, engine):
+def test_import_loads_awkward_file(console, dynamodb, seed, engine):
     table = f"awkward-{seed}"
     make_table(dynamodb, table, "id:S")
     data = awkward(seed, 1000)
@@ -64,7 +64,7 @@ def test_an_awkward_file(console, dynamodb, seed, engine):
 
 
 @pytest.mark.parametrize("name", ["quoted_rows", "invalid_utf8"])
-def test_a_row_a_chunk(console, dynamodb, name):
+def test_import_loads_file_with_one_row_per_chunk(console, dynamodb, name):
     golden = GOLDEN[name]
     table = f"row-{name}"
     columns = golden.rows[0].fields
@@ -109,7 +109,7 @@ def table(dynamodb, account, monkeypatch):
 
 
 @pytest.mark.parametrize("name", sorted(set(GOLDEN) - UNCLOSED))
-def test_a_golden_file(dynamodb, table, tmp_path, name):
+def test_import_loads_golden_file(dynamodb, table, tmp_path, name):
     golden = GOLDEN[name]
     wanted = expected(golden.data, golden.rows, numbered(golden))
     ended = in_this_process(golden, table, tmp_path)
@@ -123,14 +123,14 @@ def test_a_golden_file(dynamodb, table, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", sorted(UNCLOSED))
-def test_a_golden_file_that_ends_inside_quotes(dynamodb, table, tmp_path, name):
+def test_import_refuses_golden_file_that_ends_inside_quotes(dynamodb, table, tmp_path, name):
     golden = GOLDEN[name]
     with pytest.raises(UnterminatedQuote, match=f"line {golden.rows[-1].line}, "):
         in_this_process(golden, table, tmp_path)
     assert list(items(dynamodb, table)) == []
 
 
-def test_100000_columns(console, dynamodb):
+def test_import_loads_100000_columns(console, dynamodb):
     """A full row is an item of 400,000 bytes, just within DynamoDB's limit; one is nearly empty."""
     letters = string.ascii_letters + string.digits
     names = itertools.islice(itertools.product(letters, repeat=3), 100_000)

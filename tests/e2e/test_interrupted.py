@@ -40,7 +40,7 @@ def long(console, dynamodb):
         ("chunks/*/*.json", "process"),
     ],
 )
-def test_ctrl_c(long, reached, to):
+def test_ctrl_c_stops_run_that_resume_completes(long, reached, to):
     """A terminal sends it to all processes, `kill -INT` to one."""
     with long.started() as running:
         long.reaches(reached, running)
@@ -53,7 +53,7 @@ def test_ctrl_c(long, reached, to):
 
 
 @pytest.mark.parametrize("imported", ["click.core", "ddbload.contracts.payload"])
-def test_ctrl_c_at_the_start(long, imported):
+def test_ctrl_c_during_start_ends_command(long, imported):
     """Before there is a run. Python tells what it imports, so the moment is known."""
     with long.started(PYTHONPROFILEIMPORTTIME="1") as running:
         until(lambda: f" {imported}\n" in running.err.read_text(), f"{imported} is not imported")
@@ -64,7 +64,7 @@ def test_ctrl_c_at_the_start(long, imported):
 
 
 @pytest.mark.parametrize("to", ["group", "process"])
-def test_sigterm(long, to):
+def test_sigterm_stops_run_like_ctrl_c(long, to):
     """A service manager sends it to all processes, so workers are lost on the way; or to one."""
     with long.started() as running:
         long.reaches("chunks/*/*.json", running)
@@ -75,7 +75,7 @@ def test_sigterm(long, to):
     long.continued()
 
 
-def test_what_is_ignored_stays_ignored(long):
+def test_ignored_sigint_does_not_stop_run(long):
     """As by what a script runs in the background, for which Ctrl-C is not meant."""
     command = " ".join(map(str, [*long.command, *SLOWLY, "--processes", "2"]))
     with started(long.console, ["bash", "-c", f"trap '' INT TERM; exec {command}"]) as running:
@@ -87,7 +87,7 @@ def test_what_is_ignored_stays_ignored(long):
     long.table_is_right()
 
 
-def test_interrupted_as_workers_start(long):
+def test_ctrl_c_while_workers_start_stops_run(long):
     """What workers are then, is for a moment Python alone, which would die of SIGINT."""
     for pause in (0.0, 0.3):
         with long.started() as running:
@@ -98,7 +98,7 @@ def test_interrupted_as_workers_start(long):
     long.continued()
 
 
-def test_a_pipe_cannot_be_gone_on_with(long):
+def test_run_of_a_pipe_cannot_be_resumed(long):
     whole = long.console.path(FILE)
     data = whole.read_bytes()
     whole.unlink()
@@ -113,7 +113,7 @@ def test_a_pipe_cannot_be_gone_on_with(long):
     assert ended.err.endswith("ddbload: interrupted; start again\n")
 
 
-def test_json_of_an_interrupted_run(long):
+def test_json_of_interrupted_run(long):
     with long.started("--json", processes=1) as running:
         long.reaches("manifest.json", running)
         running.ctrl_c()
@@ -127,7 +127,7 @@ def test_json_of_an_interrupted_run(long):
     long.continued()
 
 
-def test_the_second_ctrl_c_ends_it_at_once(console):
+def test_second_ctrl_c_ends_run_at_once(console):
     console.write("a.csv", "id,name\n" + "".join(f"{n},name\n" for n in range(500)))
     with FaultServer(stall_seconds=60) as server:
         server.dynamodb.create_table(
@@ -156,7 +156,7 @@ def test_the_second_ctrl_c_ends_it_at_once(console):
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_killed_again_and_again(console, dynamodb, processes):
+def test_run_completes_when_killed_repeatedly(console, dynamodb, processes):
     """SIGKILL for the process that users see; its workers notice."""
     table = f"interrupted-{next(NUMBERS)}"
     make_table(dynamodb, table, "id:N")
@@ -185,7 +185,7 @@ def test_killed_again_and_again(console, dynamodb, processes):
 
 
 @pytest.mark.parametrize("chunk_bytes", ["1500", "1000000"])
-def test_a_killed_run_is_seen_and_taken_up(console, dynamodb, chunk_bytes):
+def test_status_shows_killed_run_that_resume_completes(console, dynamodb, chunk_bytes):
     """While it lives `status` says how far it is, within a chunk too; then, that it stopped."""
     table = f"interrupted-{next(NUMBERS)}"
     make_table(dynamodb, table, "id:N")
@@ -247,7 +247,7 @@ def test_a_killed_run_is_seen_and_taken_up(console, dynamodb, chunk_bytes):
     assert report_json.read_bytes() == before
 
 
-def test_a_killed_insert_knows_its_own_rows(console, dynamodb):
+def test_resumed_insert_recognizes_rows_it_wrote(console, dynamodb):
     """What killed attempts put counts as written, and in another run as skipped."""
     table = f"interrupted-{next(NUMBERS)}"
     make_table(dynamodb, table, "id:N")
@@ -279,7 +279,7 @@ def test_a_killed_insert_knows_its_own_rows(console, dynamodb):
     long.table_is_right()
 
 
-def test_a_killed_worker_ends_the_run(long):
+def test_run_fails_when_worker_is_killed(long):
     with long.started() as running:
         long.reaches("chunks/*/*.json", running)
         os.kill(running.workers()[0], signal.SIGKILL)
@@ -291,7 +291,7 @@ def test_a_killed_worker_ends_the_run(long):
     assert found["rows"]["read"] == ROWS
 
 
-def test_a_run_that_reads_standard_input_is_seen(console, dynamodb):
+def test_status_shows_run_that_reads_standard_input(console, dynamodb):
     """Before it has a record, for that may be hours; it goes on when the input ends."""
     table = f"interrupted-{next(NUMBERS)}"
     make_table(dynamodb, table, "id:N")
@@ -314,7 +314,7 @@ def test_a_run_that_reads_standard_input_is_seen(console, dynamodb):
     assert console.ddbload("status", "piped").out.startswith("run piped: SUCCEEDED\n")
 
 
-def test_a_stopped_spool_leaves_nothing(console):
+def test_interrupted_spool_leaves_no_file(console):
     """Standard input is put on disk first; the fixture looks for what is left of it."""
     for number in (signal.SIGINT, signal.SIGTERM):
         command = ["bash", "-c", "(echo id,name; sleep 60) | exec ddbload import - none"]

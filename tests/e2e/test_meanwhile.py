@@ -23,7 +23,7 @@ def long(console, dynamodb):
     return LongRun(console, dynamodb, table)
 
 
-def test_the_source_is_changed(long):
+def test_import_fails_when_source_changes(long):
     with long.started() as running:
         long.reaches("chunks/*/*.json", running)
         with long.console.path(FILE).open("a") as file:
@@ -37,7 +37,7 @@ def test_the_source_is_changed(long):
     assert again.told.startswith("ddbload: SourceChanged: run long began with another version")
 
 
-def test_the_table_is_deleted(long):
+def test_import_fails_when_table_is_deleted(long):
     with long.started() as running:
         long.reaches("chunks/*/*.json", running)
         long.dynamodb.delete_table(TableName=long.table)
@@ -49,7 +49,7 @@ def test_the_table_is_deleted(long):
     assert ended.out.startswith("run long: FAILED\n")
 
 
-def test_the_same_run_is_started_twice(long):
+def test_second_process_is_refused_when_run_is_running(long):
     """Segments are written once: what one has settled, the other adopts.
 
     Neither knows of the other: where their heartbeats would lie there is a folder.
@@ -65,7 +65,7 @@ def test_the_same_run_is_started_twice(long):
     long.table_is_right()
 
 
-def test_all_of_it_in_s3(console, dynamodb, s3):
+def test_import_works_with_source_and_ledger_in_s3(console, dynamodb, s3):
     """The source, and a ledger that two processes write at once."""
     make_table(dynamodb, "all-in-s3", "id:S")
     data = awkward(3, 400)

@@ -62,14 +62,14 @@ def reader(account: LocalAws, aws_cli: Path, tmp_path: Path) -> Iterator[Reader]
     assert console.leftovers() == []
 
 
-def test_the_readme(reader, account):
+def test_commands_of_readme_work(reader, account):
     reader.console.write("words.tsv", "Emma\t1815\t7\nUbu\t1896\t\n")
     reader.follow(README)
     stacks = client(account, "cloudformation").describe_stacks()["Stacks"]
     assert {stack["StackName"] for stack in stacks} == {"CDKToolkit", "ddbload"}
 
 
-def test_the_page_on_deploying(reader, account):
+def test_commands_of_deploy_page_work(reader, account):
     """At its end nothing is left but what it names."""
     reader.console.write("books.csv", BOOKS)
     reader.follow(DEPLOY)
@@ -89,7 +89,7 @@ def test_the_page_on_deploying(reader, account):
     ]
 
 
-def test_the_page_on_getting_started(reader, account):
+def test_commands_of_getting_started_page_work(reader, account):
     """It brings its own table, and removes everything in the end but what bootstrapping made."""
     reader.follow(START)
     stacks = client(account, "cloudformation").describe_stacks()["Stacks"]
@@ -99,7 +99,7 @@ def test_the_page_on_getting_started(reader, account):
     assert [name for name in names - {"my-bucket"} if not name.startswith("cdk-")] == []
 
 
-def test_the_pages_are_read_at_all():
+def test_pages_have_commands():
     commands = [line for block in blocks(README) for line in block.commands]
     assert sum(line.startswith("ddbload import ") for line in commands) >= 3
     assert any(block.shown for block in blocks(README))
@@ -113,7 +113,7 @@ def test_the_pages_are_read_at_all():
     "line",
     ["rm -rf books.csv", "make no-such-target", "ddbload no-such", "aws s3 no-such", "x=$(false)"],
 )
-def test_what_it_does_not_know_fails(line, reader):
+def test_unknown_command_fails(line, reader):
     with pytest.raises(AssertionError):
         reader.run(line)
 
@@ -121,12 +121,12 @@ def test_what_it_does_not_know_fails(line, reader):
 @pytest.mark.parametrize(
     "page", ["```sh\nls\n```\n", "a\n\n```\nls\n```\n", "{}\n\n```json\n{}\n```\n"]
 )
-def test_a_block_that_is_not_understood_fails(page):
+def test_unknown_block_fails(page):
     with pytest.raises(AssertionError):
         blocks("# A page\n" + page)
 
 
-def test_links_lead_somewhere():
+def test_links_have_targets():
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").glob("*.md")]
     found = {page: list(links(page)) for page in pages}
     assert sum(map(len, found.values())) > 50
@@ -135,6 +135,6 @@ def test_links_lead_somewhere():
             assert path.exists(), f"{page.relative_to(ROOT)} links to {path}"
 
 
-def test_the_readme_has_absolute_links_only():
+def test_readme_links_are_absolute():
     """PyPI shows it, and has none of the other files."""
     assert re.findall(r"\]\((?!https://)[^)]*\)", README) == []

@@ -26,7 +26,7 @@ def wheel(tmp_path_factory):
     return made
 
 
-def test_what_is_in_it(wheel):
+def test_wheel_has_package_files_only(wheel):
     files = [path for path in (ROOT / "ddbload").rglob("*") if path.suffix in (".py", ".typed")]
     sources = {path.relative_to(ROOT).as_posix() for path in files}
     about = f"ddbload-{__version__}.dist-info"
@@ -48,7 +48,7 @@ def test_what_is_in_it(wheel):
     ]
 
 
-def test_it_works_alone(wheel, console, dynamodb):
+def test_wheel_works_when_installed_alone(wheel, console, dynamodb):
     """In an environment of its own, to which only the dependencies are lent."""
     home = console.folder / "venv"
     venv.create(home, symlinks=True)

@@ -33,7 +33,7 @@ def demo(console: Console) -> Console:
     return console
 
 
-def test_the_sample(demo):
+def test_demo_deploys_and_imports_generated_rows(demo):
     ended = demo.ddbload("demo", "--rows", "6000")
     assert (ended.code, ended.err) == (0, "")
     run = re.search(r"starts a run: (upload-[0-9a-f]{40})\n", ended.out)
@@ -58,7 +58,7 @@ def test_the_sample(demo):
     assert list(demo.folder.parent.joinpath("home").iterdir()) == []
 
 
-def test_a_file_with_rejects(demo):
+def test_demo_deploys_and_imports_file_with_rejects(demo):
     """As people have them: quoted line ends, empty keys, odd names, more than one chunk."""
     rows = ["\ufeffisbn,title,größe"]
     for number in range(4000):
@@ -87,7 +87,7 @@ def test_a_file_with_rejects(demo):
         ("starts a run: ", signal.SIGINT),
     ],
 )
-def test_a_demo_that_is_stopped_stops_everything(demo, reached, number):
+def test_demo_stops_everything_when_interrupted(demo, reached, number):
     # Ctrl-C may land in the middle of a request, and its socket is open then.
     demo.env["PYTHONWARNINGS"] = "ignore::ResourceWarning"
     with started(demo, [PROGRAM, "demo", "--rows", "40000"]) as running:
@@ -117,7 +117,7 @@ def descendants(pid):
     return found + [below for child in found for below in descendants(child)]
 
 
-def test_what_cdk_says_is_shown_when_it_fails(tmp_path, monkeypatch, capfd):
+def test_output_of_cdk_is_shown_when_it_fails(tmp_path, monkeypatch, capfd):
     fails = tmp_path / "cdk"
     fails.write_text("#!/bin/sh\necho so much for $1\nexit 7\n")
     fails.chmod(0o755)
@@ -130,7 +130,7 @@ def test_what_cdk_says_is_shown_when_it_fails(tmp_path, monkeypatch, capfd):
     assert capfd.readouterr().err == "so much for synth\n"
 
 
-def test_what_is_tied_ends_with_all_below_it(tmp_path):
+def test_child_process_ends_with_all_its_children(tmp_path):
     """Also what it started itself, and when it does not care for signals."""
     script = f"trap '' INT TERM; sleep 60 & echo $! >{tmp_path}/below; sleep 60"
     process = subprocess.Popen(
@@ -145,7 +145,7 @@ def test_what_is_tied_ends_with_all_below_it(tmp_path):
     assert time.monotonic() - began < 50
 
 
-def test_what_is_tied_ends_by_itself():
+def test_child_process_ends_by_itself():
     line = [sys.executable, child_process.__file__, "sh", "-c", "exit 5"]
     # Its input stays open until it has ended: subprocess.run would close it at once.
     with subprocess.Popen(line, stdin=subprocess.PIPE) as process:

@@ -70,7 +70,7 @@ class Conversion:
         return [each["Item"] for each in found]
 
 
-def test_each_row_is_an_item(tmp_path: Path) -> None:
+def test_convert_writes_item_of_each_row(tmp_path: Path) -> None:
     made = Conversion(
         tmp_path, 'id,year,ok\n1,1900,yes\n"é\n",,\n', types={"year": "N", "ok": "BOOL"}
     )
@@ -83,7 +83,7 @@ def test_each_row_is_an_item(tmp_path: Path) -> None:
     assert made.watched == [RowCounts(read=2, written=2)]
 
 
-def test_rows_that_are_none_are_rejected_with_their_places(tmp_path: Path) -> None:
+def test_convert_rejects_bad_rows_with_position(tmp_path: Path) -> None:
     data = b"id,year\n1,x\n2,5,6\n\n,\n\xff,1\n3,1\n"
     made = Conversion(tmp_path, data, types={"year": "N"})
     assert made.items == [{"id": {"S": "3"}, "year": {"N": "1"}}]
@@ -104,13 +104,13 @@ def test_rows_that_are_none_are_rejected_with_their_places(tmp_path: Path) -> No
     }
 
 
-def test_a_row_of_nothing_is_one_among_good_ones(tmp_path: Path) -> None:
+def test_convert_rejects_empty_row(tmp_path: Path) -> None:
     made = Conversion(tmp_path, "a,b\n1,\n,\n,2\n")
     assert made.items == [{"a": {"S": "1"}}, {"b": {"S": "2"}}]
     assert [each["line"] for each in made.rejects] == [3]
 
 
-def test_the_keys_of_a_table(tmp_path: Path) -> None:
+def test_convert_takes_key_types_of_table(tmp_path: Path) -> None:
     made = Conversion(tmp_path, "id,x\n1,a\n,b\n" + "k" * 3000 + ",c\n", table=TABLE)
     assert made.items == [{"id": {"S": "1"}, "x": {"S": "a"}}]
     assert [each["cause"] for each in made.rejects] == ["empty_key", "key_too_long"]
@@ -128,29 +128,31 @@ def test_the_keys_of_a_table(tmp_path: Path) -> None:
         ("a\n1,2\n3\n4,5\n", {"max_rejects": 1}, TooManyRejects),
     ],
 )
-def test_what_fails(tmp_path: Path, data: str, options: Any, error: type[Exception]) -> None:
+def test_convert_raises_when_source_or_payload_is_bad(
+    tmp_path: Path, data: str, options: Any, error: type[Exception]
+) -> None:
     with pytest.raises(error) as caught:
         Conversion(tmp_path, data, **options)
     assert "xxx" not in str(caught.value)
 
 
-def test_as_many_rejects_as_are_allowed(tmp_path: Path) -> None:
+def test_convert_allows_as_many_rejects_as_limit(tmp_path: Path) -> None:
     assert len(Conversion(tmp_path, "a\n1,2\n3\n4,5\n", max_rejects=2).rejects) == 2
 
 
-def test_a_type_of_no_column(tmp_path: Path) -> None:
+def test_prepare_conversion_refuses_type_of_missing_column(tmp_path: Path) -> None:
     with pytest.raises(UnknownColumn):
         Conversion(tmp_path, "a\n1\n", types={"b": "N"})
 
 
 @pytest.mark.parametrize("data", ["", "a,b\n", "a,b"])
-def test_a_file_without_rows(tmp_path: Path, data: str) -> None:
+def test_convert_writes_nothing_when_file_has_no_rows(tmp_path: Path, data: str) -> None:
     made = Conversion(tmp_path, data)
     assert (made.items, made.converted.rows) == ([], RowCounts())
     assert made.converted.bytes == len(data)
 
 
-def test_an_object(tmp_path: Path) -> None:
+def test_convert_reads_s3_object(tmp_path: Path) -> None:
     world = World(b"a\n1\n")
     source = Source(bucket="bucket", key="in/file.csv")
     context, out = world.context(), io.BytesIO()

@@ -127,7 +127,7 @@ def sink(target: BucketShards | FolderShards, part_bytes: int = 5000, seed: int 
     return made
 
 
-def test_parts_in_a_folder(tmp_path: Path) -> None:
+def test_sharded_sink_writes_equal_parts_to_folder(tmp_path: Path) -> None:
     out = tmp_path / "out"
     made = sink(FolderShards(str(out)))
     assert not out.exists()
@@ -146,7 +146,7 @@ def test_parts_in_a_folder(tmp_path: Path) -> None:
     assert sorted(found) == sorted(LINES)
 
 
-def test_the_seed_decides_the_order(tmp_path: Path) -> None:
+def test_sharded_sink_order_depends_on_seed(tmp_path: Path) -> None:
     contents = []
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         sink(FolderShards(str(tmp_path / name)), seed=seed).finish()
@@ -154,7 +154,7 @@ def test_the_seed_decides_the_order(tmp_path: Path) -> None:
     assert contents[0] == contents[1] != contents[2]
 
 
-def test_no_items_make_one_part_all_the_same(tmp_path: Path) -> None:
+def test_sharded_sink_writes_one_part_when_there_are_no_items(tmp_path: Path) -> None:
     made = ShardedSink(FolderShards(str(tmp_path / "out")), compression="none", seed=0)
     made.finish()
     assert [(path.name, path.read_bytes()) for path in (tmp_path / "out").iterdir()] == [
@@ -162,7 +162,7 @@ def test_no_items_make_one_part_all_the_same(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_is_new_or_empty(tmp_path: Path) -> None:
+def test_folder_shards_refuse_folder_with_files(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     sink(FolderShards(str(out))).finish()
@@ -175,12 +175,12 @@ def test_a_folder_is_new_or_empty(tmp_path: Path) -> None:
         FolderShards(str(tmp_path / "no" / "out"))
 
 
-def test_what_is_abandoned_is_gone(tmp_path: Path) -> None:
+def test_sharded_sink_removes_everything_when_abandoned(tmp_path: Path) -> None:
     sink(FolderShards(str(tmp_path / "out"))).abandon()
     assert [path.name for path in tmp_path.iterdir()] == ["tmp"]
 
 
-def test_objects_appear_when_all_are_uploaded() -> None:
+def test_bucket_shards_appear_when_all_are_uploaded() -> None:
     client = Uploads()
     client.objects["other/part"] = b""
     made = sink(bucket(client))
@@ -195,7 +195,7 @@ def test_objects_appear_when_all_are_uploaded() -> None:
     assert set(client.calls[first:]) == {"complete_multipart_upload"}
 
 
-def test_objects_below_the_prefix_are_not_joined() -> None:
+def test_bucket_shards_refuse_prefix_with_objects() -> None:
     client = Uploads()
     client.objects["out/old"] = b""
     with pytest.raises(OutputUnwritable, match="there are objects below s3://bucket/out/"):
@@ -209,7 +209,7 @@ def test_objects_below_the_prefix_are_not_joined() -> None:
         ("create_multipart_upload", error("AccessDenied", 403), AccessDenied),
     ],
 )
-def test_what_is_not_allowed_is_known_before_anything_is_read(
+def test_bucket_shards_check_permission_first(
     operation: str, failure: Exception, named: type[Exception]
 ) -> None:
     client = Uploads()
@@ -220,7 +220,7 @@ def test_what_is_not_allowed_is_known_before_anything_is_read(
 
 
 @pytest.mark.parametrize("operation", ["create_multipart_upload", "upload_part"])
-def test_an_upload_that_fails_leaves_nothing(operation: str) -> None:
+def test_bucket_shards_leave_nothing_when_upload_fails(operation: str) -> None:
     client = Uploads()
     target = bucket(client)
     made = sink(target)
@@ -232,7 +232,7 @@ def test_an_upload_that_fails_leaves_nothing(operation: str) -> None:
     assert (client.objects, client.pending) == ({}, {})
 
 
-def test_where_some_cannot_be_completed_none_stays() -> None:
+def test_bucket_shards_leave_nothing_when_completion_fails() -> None:
     client = Uploads()
     made = sink(bucket(client))
     client.fail["complete_multipart_upload"] = [None, None, error("InvalidPart", 400)]
@@ -243,7 +243,7 @@ def test_where_some_cannot_be_completed_none_stays() -> None:
     assert (client.objects, client.pending) == ({}, {})
 
 
-def test_throttling_passes() -> None:
+def test_bucket_shards_retry_when_throttled() -> None:
     client = Uploads()
     made = sink(bucket(client))
     slow = error("SlowDown", 503)
@@ -260,7 +260,7 @@ def test_throttling_passes() -> None:
     assert (lasting.objects, lasting.pending) == ({}, {})
 
 
-def test_an_answer_that_is_lost_is_no_failure() -> None:
+def test_bucket_shards_succeed_when_answer_is_lost() -> None:
     client = Uploads()
     made = sink(bucket(client))
     client.fail["answer"] = [read_timeout()]
@@ -268,7 +268,7 @@ def test_an_answer_that_is_lost_is_no_failure() -> None:
     assert len(client.objects) == made.parts
 
 
-def test_an_upload_that_somebody_aborted_is_one() -> None:
+def test_bucket_shards_fail_when_upload_was_aborted() -> None:
     client = Uploads()
     made = sink(bucket(client), part_bytes=100_000)
     # Between the last upload and its completion.
@@ -280,7 +280,9 @@ def test_an_upload_that_somebody_aborted_is_one() -> None:
     made.abandon()
 
 
-def test_a_full_disk_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sharded_sink_raises_when_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = sink(FolderShards(str(tmp_path / "out")))
 
     def full(*_: object) -> io.BytesIO:
@@ -292,7 +294,7 @@ def test_a_full_disk_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     made.abandon()
 
 
-def test_what_parts_need_is_looked_for_before_anything_is_read(tmp_path, monkeypatch):
+def test_sharded_sink_checks_compression_first(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)
     target = FolderShards(str(tmp_path / "out"))
     with pytest.raises(ExtraMissing):

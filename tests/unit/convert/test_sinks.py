@@ -27,7 +27,7 @@ def write(sink: Sink) -> Sink:
     return sink
 
 
-def test_a_stream() -> None:
+def test_stream_sink_writes_lines() -> None:
     stream = io.BytesIO()
     sink = write(StreamSink(stream, "stream"))
     assert stream.getvalue() == DATA
@@ -35,7 +35,7 @@ def test_a_stream() -> None:
     assert (stream.getvalue(), sink.bytes, sink.parts) == (DATA, len(DATA), 0)
 
 
-def test_a_stream_that_is_not_all_cannot_be_taken_for_it() -> None:
+def test_stream_sink_writes_incomplete_mark_when_abandoned() -> None:
     stream = io.BytesIO()
     write(StreamSink(stream, "stream")).abandon()
     assert stream.getvalue() == DATA + INCOMPLETE
@@ -50,7 +50,7 @@ def test_a_stream_that_is_not_all_cannot_be_taken_for_it() -> None:
         ("out.zst", lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data)),
     ],
 )
-def test_a_file_compressed_as_its_name_says(tmp_path: Path, name: str, read: object) -> None:
+def test_file_sink_compresses_by_file_name(tmp_path: Path, name: str, read: object) -> None:
     path = tmp_path / name
     sink = write(FileSink(str(path)))
     # Nothing is there before all is.
@@ -62,20 +62,22 @@ def test_a_file_compressed_as_its_name_says(tmp_path: Path, name: str, read: obj
     assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
-def test_the_same_lines_are_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_sink_writes_same_bytes_for_same_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, moment in (("a.gz", 1.0), ("b.gz", 2e9)):
         monkeypatch.setattr("time.time", lambda moment=moment: moment)
         write(FileSink(str(tmp_path / name))).finish()
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
 
 
-def test_compression_may_be_said(tmp_path: Path) -> None:
+def test_file_sink_uses_given_compression(tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     write(FileSink(str(path), "gzip")).finish()
     assert gzip.decompress(path.read_bytes()) == DATA
 
 
-def test_what_is_abandoned_leaves_what_was_there(tmp_path: Path) -> None:
+def test_file_sink_keeps_old_file_when_abandoned(tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     path.write_text("before")
     write(FileSink(str(path))).abandon()
@@ -83,7 +85,7 @@ def test_what_is_abandoned_leaves_what_was_there(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+def test_file_sink_keeps_permissions_of_replaced_file(tmp_path: Path) -> None:
     path, link = tmp_path / "out.json", tmp_path / "link"
     path.write_text("before")
     path.chmod(0o640)
@@ -94,7 +96,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_new_files_permissions_are_as_usual(tmp_path: Path) -> None:
+def test_file_sink_gives_new_file_default_permissions(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         write(FileSink(str(tmp_path / "new"))).finish()
@@ -103,12 +105,14 @@ def test_a_new_files_permissions_are_as_usual(tmp_path: Path) -> None:
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
 
 
-def test_where_there_is_no_folder(tmp_path: Path) -> None:
+def test_file_sink_raises_when_folder_is_missing(tmp_path: Path) -> None:
     with pytest.raises(OutputUnwritable, match="No such file or directory"):
         FileSink(str(tmp_path / "no" / "out"))
 
 
-def test_without_zstandard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_sink_raises_when_zstandard_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
     with pytest.raises(ExtraMissing, match="pip install"):
         FileSink(str(tmp_path / "a.zst"))
@@ -116,11 +120,11 @@ def test_without_zstandard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("name", ["a.json", "gz", "a.gz.json", "a.zst/b"])
-def test_names_that_say_nothing(name: str) -> None:
+def test_compression_of_name_is_none_for_other_suffixes(name: str) -> None:
     assert compression_of_name(name) == "none"
 
 
-def test_which_sink_it_is(tmp_path: Path) -> None:
+def test_open_sink_chooses_sink_by_output(tmp_path: Path) -> None:
     def opened(out: str) -> Sink:
         sink = open_sink(OutputOptions(out, None, 1000, 0), World(b"").context())
         sink.abandon()

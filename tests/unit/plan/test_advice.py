@@ -58,11 +58,11 @@ def warnings(data: str, *, recovery="ENABLED", expires=None, world=None, **more)
     return {each["code"]: each["message"] for each in plan["warnings"]}
 
 
-def test_nothing_to_warn_of():
+def test_no_warnings_for_ordinary_import():
     assert codes("id,name\n1,a\n2,b\n") == []
 
 
-def test_the_fake_knows_neither_backups_nor_expiry():
+def test_warnings_name_settings_that_are_unknown():
     plan = make_plan(World(b"id\n1\n").payload, World(b"id\n1\n").context()).to_json()
     found = {each["code"]: each["message"] for each in plan["warnings"]}
     assert list(found) == ["recovery_unknown", "time_to_live_unknown"]
@@ -82,13 +82,13 @@ def test_the_fake_knows_neither_backups_nor_expiry():
         ({"Replicas": [{"RegionName": "eu-west-1"}]}, "global_table", "eu-west-1"),
     ],
 )
-def test_what_the_table_has(more, code, words):
+def test_warnings_of_table_settings(more, code, words):
     found = warnings("id,name\n1,a\n2,b\n", **more)
     assert list(found) == [code]
     assert words in found[code]
 
 
-def test_a_replica_is_paid_for():
+def test_price_includes_replicas():
     world = World(("id\n" + "".join(f"{n}\n" for n in range(1000))).encode())
     world.dynamodb = Told(world.dynamodb, {"Replicas": [{"RegionName": "x"}]}, "ENABLED", None)
     plan = make_plan(world.payload, world.context()).to_json()
@@ -96,7 +96,7 @@ def test_a_replica_is_paid_for():
     assert plan["price"]["services"]["DynamoDB"] == pytest.approx(2 * 1000 * 0.625e-6)
 
 
-def test_local_indexes_take_of_the_table():
+def test_local_indexes_use_capacity_of_table():
     local = {
         "IndexName": "local",
         "KeySchema": [
@@ -113,7 +113,7 @@ def test_local_indexes_take_of_the_table():
     assert (limits["table"], limits["index index-0"]) == (3 + 2, 2)
 
 
-def test_an_earlier_table_class_costs_more():
+def test_price_of_infrequent_access_class_is_higher():
     world = World(("id\n" + "".join(f"{n}\n" for n in range(10_000))).encode())
     more = {"TableClassSummary": {"TableClass": "STANDARD_INFREQUENT_ACCESS"}}
     world.dynamodb = Told(world.dynamodb, more, "ENABLED", None)
@@ -121,14 +121,14 @@ def test_an_earlier_table_class_costs_more():
     assert plan["price"]["services"]["DynamoDB"] == pytest.approx(10_000 * 0.78e-6)
 
 
-def test_too_little_is_provisioned():
+def test_warning_when_provisioned_capacity_is_low():
     given = {"BillingModeSummary": {}, "ProvisionedThroughput": {"WriteCapacityUnits": 1}}
     rows = "".join(f"{n}\n" for n in range(301))
     assert codes(f"id\n{rows}", **given) == ["provisioned_low"]
     assert codes(f"id\n{rows[:-4]}", **given) == []
 
 
-def test_keys_that_come_twice():
+def test_warning_when_keys_are_duplicate():
     assert codes("id,name\n1,a\n2,b\n1,c\n") == ["duplicate_keys"]
     last_wins = {"options": {"mode": "last-wins", "position_attribute": "at"}}
     assert codes("id,name\n1,a\n2,b\n1,c\n", world=last_wins) == []
@@ -143,18 +143,18 @@ ONE = "".join(f"0,{n}\n" for n in range(6000))
     ("rows", "found"),
     [(SORTED, ["keys_together"]), (MIXED, []), (ONE, ["hot_key", "keys_together"])],
 )
-def test_partition_keys(rows, found):
+def test_warnings_of_hot_and_adjacent_partition_keys(rows, found):
     world = {"keys": (("id", "S"), ("n", "N"))}
     assert codes(f"id,n\n{rows}", world=world) == found
 
 
-def test_what_capacity_holds_up_more_is_not_hot():
+def test_no_hot_key_warning_when_capacity_is_slower():
     given = {"BillingModeSummary": {}, "ProvisionedThroughput": {"WriteCapacityUnits": 5}}
     world = {"keys": (("id", "S"), ("n", "N"))}
     assert codes(f"id,n\n{ONE}", world=world, **given) == ["provisioned_low", "keys_together"]
 
 
-def test_indexes():
+def test_warnings_of_indexes():
     world = {"indexes": [[("team", "S")], [("nowhere", "S")]]}
     rows = "".join(f"{n},{'' if n % 4 == 0 else 'a'}\n" for n in range(8000))
     found = warnings(f"id,team\n{rows}", world=world)
@@ -173,19 +173,19 @@ def test_indexes():
         (NOW + 9, {}, "time_to_live_type"),
     ],
 )
-def test_items_that_expire(expires, types, code):
+def test_warnings_of_time_to_live(expires, types, code):
     data = f"id,end\n1,{expires}\n2,\n"
     assert codes(data, expires="end", world={"types": types}) == [code]
     assert codes(data, expires="another", world={"types": types}) == []
 
 
-def test_documents_expire_alike():
+def test_warnings_of_time_to_live_in_documents():
     data = f'{{"id": "a", "end": {NOW - 5}}}\n{{"id": "b"}}\n'
     found = codes(data, expires="end", world={"source": {"format": "json"}})
     assert found == ["time_to_live_past"]
 
 
-def test_every_code_is_documented():
+def test_docs_list_every_warning_code():
     root = Path(planning.__file__).parents[2]
     page = (root / "docs" / "plan.md").read_text("utf-8")
     source = Path(planning.__file__).with_name("advice.py").read_text("utf-8")

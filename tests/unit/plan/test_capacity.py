@@ -65,14 +65,14 @@ def parameters(command: str) -> dict[str, Any]:
         (provisioned(250), 250, "provisioned"),
     ],
 )
-def test_the_table_is_the_limit(facts, rate, how):
+def test_rank_limits_has_rate_of_table(facts, rate, how):
     (first, *_) = rank_limits(facts, load(1_000_000))
     assert (first.what, first.per_second) == ("table", rate)
     assert first.seconds == 1_000_000 / rate
     assert how in first.how
 
 
-def test_whatever_is_slowest_is_the_limit():
+def test_rank_limits_sorts_slowest_first():
     slow = index(write_capacity=10)
     facts = provisioned(1000)
     assert rank_limits(facts, load(5000, (slow, 5000)))[0].what == "index idx"
@@ -85,7 +85,7 @@ def test_whatever_is_slowest_is_the_limit():
     assert (stuck.what, stuck.to_json()["seconds"]) == ("index idx", None)
 
 
-def test_warming_an_on_demand_table():
+def test_suggest_prewarm_warms_on_demand_table():
     facts = on_demand()
     wanted = load(6_000_000, (index(), 6_000_000), (index("warm", warm_writes=30_000), 9))
     better = suggest_prewarm(facts, wanted, rank_limits(facts, wanted))
@@ -98,13 +98,13 @@ def test_warming_an_on_demand_table():
     assert (better.seconds, better.back) == (300, None)
 
 
-def test_each_region_is_warmed():
+def test_suggest_prewarm_prices_each_region():
     facts = on_demand(Replicas=[{"RegionName": "eu-west-1"}])
     wanted = load(6_000_000)
     assert suggest_prewarm(facts, wanted, rank_limits(facts, wanted)).dollars == pytest.approx(20.8)
 
 
-def test_raising_a_provisioned_table_and_taking_it_back():
+def test_suggest_prewarm_raises_and_restores_provisioned_table():
     facts = provisioned(5)
     wanted = load(60_000, (index(write_capacity=6, read_capacity=2), 60_000))
     better = suggest_prewarm(facts, wanted, rank_limits(facts, wanted))
@@ -137,11 +137,11 @@ def test_raising_a_provisioned_table_and_taking_it_back():
         (provisioned(0), load(0)),
     ],
 )
-def test_where_it_would_not_help(facts, wanted):
+def test_suggest_prewarm_is_none_when_it_would_not_help(facts, wanted):
     assert suggest_prewarm(facts, wanted, rank_limits(facts, wanted)) is None
 
 
-def test_the_quota_is_not_exceeded():
+def test_suggest_prewarm_stays_within_quota():
     facts, wanted = on_demand(), load(10**9)
     better = suggest_prewarm(facts, wanted, rank_limits(facts, wanted))
     assert (better.write_units, better.seconds) == (40_000, 25_000)

@@ -25,7 +25,7 @@ def census_of(keys, exact_rows=10**6, block=50):
 
 @settings(max_examples=30)
 @given(KEYS)
-def test_keys_are_counted_exactly(keys):
+def test_key_counter_is_exact_up_to_its_limit(keys):
     found = census_of(keys)
     counts = Counter(keys)
     assert found.rows == len(keys)
@@ -38,7 +38,7 @@ def test_keys_are_counted_exactly(keys):
 
 @settings(max_examples=30)
 @given(KEYS)
-def test_keys_that_repeat_much_need_no_estimate(keys):
+def test_key_counter_is_exact_when_many_keys_repeat(keys):
     """What counts is how many differ, not how many rows there are."""
     keys = [key[:1] for key in keys] * 20
     found = census_of(keys, exact_rows=600, block=7)
@@ -47,7 +47,7 @@ def test_keys_that_repeat_much_need_no_estimate(keys):
 
 
 @pytest.mark.parametrize("doubled", [0.0, 0.01, 0.3, 1.0])
-def test_many_keys_are_estimated(doubled):
+def test_key_counter_estimates_when_there_are_many_keys(doubled):
     rng = random.Random(4)
     keys = [str(n).encode() for n in range(60_000)]
     keys += rng.sample(keys, int(doubled * len(keys)))
@@ -61,13 +61,13 @@ def test_many_keys_are_estimated(doubled):
     assert found.error < 0.03
 
 
-def test_one_key_for_all_rows_is_no_trouble():
+def test_key_counter_counts_single_key():
     found = census_of([b"same"] * 20_000, exact_rows=1000, block=1000)
     assert (found.distinct, found.repeated, found.extra_rows, found.most) == (1, 1, 19_999, 20_000)
 
 
 @given(st.lists(st.integers(0, 30), max_size=300), st.integers(1, 8))
-def test_a_hot_key_is_short_by_what_is_said_at_most(keys, capacity):
+def test_heavy_hitters_count_is_within_error(keys, capacity):
     hot = HeavyHitters(capacity)
     for start in range(0, len(keys), 20):
         hot.add(Counter(keys[start : start + 20]))
@@ -87,7 +87,7 @@ def test_a_hot_key_is_short_by_what_is_said_at_most(keys, capacity):
 @pytest.mark.parametrize(
     ("rows", "hot", "share"), [(FEW_ROWS, 60, 0.06), (FEW_ROWS, 50, 0), (FEW_ROWS - 1, 500, 0)]
 )
-def test_what_stands_out(rows, hot, share):
+def test_heavy_hitters_have_hot_share(rows, hot, share):
     keys = HeavyHitters()
     keys.add(Counter(["hot"] * hot + [str(n) for n in range(rows - hot)]))
     assert keys.hot_share == pytest.approx(share)
@@ -106,7 +106,7 @@ def test_what_stands_out(rows, hot, share):
     ],
 )
 @pytest.mark.parametrize("block", [1, 3, 1000])
-def test_order(keys, told, together, block):
+def test_key_order_tells_sorted_and_adjacent_rows(keys, told, together, block):
     order = KeyOrder()
     for start in range(0, len(keys), block):
         order.add(keys[start : start + block])
@@ -115,7 +115,7 @@ def test_order(keys, told, together, block):
 
 
 @given(st.lists(st.integers(1, 9000), min_size=1), st.floats(0.01, 1.0))
-def test_sizes(given_sizes, share):
+def test_size_histogram_has_count_and_quantiles(given_sizes, share):
     sizes = SizeHistogram()
     for start in range(0, len(given_sizes), 7):
         sizes.add(given_sizes[start : start + 7])
@@ -128,7 +128,7 @@ def test_sizes(given_sizes, share):
     assert sum(each["items"] for each in sizes.histogram()) == len(given_sizes)
 
 
-def test_a_histogram():
+def test_size_histogram_has_bins():
     sizes = SizeHistogram()
     sizes.add([1, 1024, 1025, 2049, 4096, 4097, 8192, 8193])
     assert sizes.histogram() == [
@@ -141,5 +141,5 @@ def test_a_histogram():
 
 
 @pytest.mark.parametrize(("sizes", "units"), [([], 0), ([0, 5], 1), ([0, 1024, 1025], 3)])
-def test_what_is_not_there_takes_no_unit(sizes, units):
+def test_units_of_counts_nothing_for_missing_entries(sizes, units):
     assert units_of(sizes) == units

@@ -12,7 +12,7 @@ CASES = [case for case in load_all() if case.rows and case.rows[0].defect is Non
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_plan_of_it(case: Golden):
+def test_plan_of_golden_file(case: Golden):
     header, *rows = case.rows
     columns = [f"c{place}" for place in range(len(header.fields))]
     if any(row.defect == "unterminated_quote" for row in rows):
@@ -47,5 +47,5 @@ def test_a_plan_of_it(case: Golden):
     assert min(told, default=None) == min(places, default=None)
 
 
-def test_there_are_many():
+def test_golden_files_are_many():
     assert len(CASES) > 40

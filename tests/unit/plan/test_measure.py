@@ -111,7 +111,7 @@ def joined(parts: list[MeasuredRows]) -> dict:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_both_ways_measure_what_the_table_counts(seed):
+def test_measured_units_equal_units_of_table(seed):
     world = World(file_of(seed), types={"year": "N", "ok": "BOOL", "größe": "N"}, make_table=False)
     make_table(world)
     one = joined(measured(world, by_item=False))

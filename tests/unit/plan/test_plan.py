@@ -31,7 +31,7 @@ def world() -> World:
     return world
 
 
-def test_it_says_what_the_import_then_does(world):
+def test_plan_predicts_result_of_import(world):
     plan = plan_of(world)
     assert world.items == []
     assert world.store.objects == {}
@@ -61,7 +61,7 @@ def test_it_says_what_the_import_then_does(world):
     ]
 
 
-def test_it_counts_the_units_that_are_then_consumed():
+def test_plan_counts_units_that_import_consumes():
     world = World((HEAD + GOOD).encode(), indexes=[[("team", "S")]])
     plan = plan_of(world)
     report = world.run()
@@ -73,7 +73,7 @@ def test_it_counts_the_units_that_are_then_consumed():
     assert plan["items"]["largest"] == max(item_size(item) for item in world.items)
 
 
-def test_it_tells_of_columns(world):
+def test_plan_describes_columns(world):
     columns = {each["name"]: each for each in plan_of(world)["columns"]}
     assert columns["id"]["key"] == "partition"
     assert columns["year"]["type"] == "S"
@@ -82,7 +82,7 @@ def test_it_tells_of_columns(world):
     assert columns["name"]["examples"] == ["Name, 0", "Name, 1", "Name, 2"]
 
 
-def test_what_the_import_would_fail_of_is_its_error():
+def test_plan_has_error_that_import_would_fail_with():
     world = World(b"id,name\n1,a\n", make_table=False)
     plan = plan_of(world)
     assert plan["status"] == "FAILS"
@@ -93,7 +93,7 @@ def test_what_the_import_would_fail_of_is_its_error():
     assert [each["name"] for each in plan["columns"]] == ["id", "name"]
 
 
-def test_why_a_key_is_missing_can_be_seen():
+def test_plan_shows_columns_when_key_is_missing():
     world = World(b"Id;name\n1;a\n2;b\n", source={"format": "auto"})
     plan = plan_of(world)
     assert plan["error"]["name"] == "KeyColumnMissing"
@@ -106,7 +106,7 @@ def test_why_a_key_is_missing_can_be_seen():
     assert plan["keys"] is None
 
 
-def test_a_delimiter_that_is_given_is_no_guess():
+def test_plan_is_sure_of_given_delimiter():
     plan = plan_of(World(b"id^name\n1^a\n", source={"format": "auto", "delimiter": "^"}))
     assert plan["status"] == "FINE"
     read = plan["dialect"]
@@ -115,7 +115,7 @@ def test_a_delimiter_that_is_given_is_no_guess():
 
 
 @pytest.mark.parametrize("data", [b'{"id": "1"}\n', b'{"id": {"S": "1"}}\n'])
-def test_what_has_a_delimiter_is_no_json(data):
+def test_plan_reads_delimited_text_when_delimiter_is_given(data):
     plan = plan_of(World(data, source={"format": "auto", "delimiter": ";"}))
     assert plan["dialect"]["format"] == "csv"
     assert plan["error"]["name"] == "KeyColumnMissing"
@@ -130,7 +130,7 @@ def test_what_has_a_delimiter_is_no_json(data):
         (b"\x1f\x8b\x08\x00", None),
     ],
 )
-def test_errors_of_the_file(data, name):
+def test_plan_has_errors_of_file(data, name):
     plan = plan_of(World(data))
     assert plan["status"] == "FAILS"
     assert name is None or plan["error"]["name"] == name
@@ -138,7 +138,7 @@ def test_errors_of_the_file(data, name):
     assert plan["time"] is None
 
 
-def test_too_many_rejects_fail_it_with_all_of_them_counted(world):
+def test_plan_counts_all_rejects_when_they_exceed_limit(world):
     world.options["max_rejects"] = 2
     plan = plan_of(world)
     assert plan["error"]["name"] == "TooManyRejects"
@@ -148,7 +148,7 @@ def test_too_many_rejects_fail_it_with_all_of_them_counted(world):
     assert plan_of(world)["status"] == "REJECTS"
 
 
-def test_a_file_without_rows_is_fine():
+def test_plan_is_fine_when_file_has_no_rows():
     plan = plan_of(World(b"id,name\n"))
     assert (plan["status"], plan["rows"]["total"]) == ("FINE", 0)
     assert plan["write_units"]["total"] == 0
@@ -157,7 +157,7 @@ def test_a_file_without_rows_is_fine():
 
 
 @pytest.mark.parametrize("sample", [Sample(rows=1000), Sample(share=0.1)])
-def test_a_sample_is_scaled(sample):
+def test_sample_is_scaled_to_whole_file(sample):
     rows = 60_000
     world = World(("id,name\n" + "".join(f"{n:06},{'x' * 20}\n" for n in range(rows))).encode())
     plan = plan_of(world, sample=sample)
@@ -170,7 +170,7 @@ def test_a_sample_is_scaled(sample):
 
 
 @pytest.mark.parametrize("sample", [Sample(rows=1000), Sample(share=0.1)])
-def test_a_sample_of_what_is_compressed(sample):
+def test_sample_of_compressed_file_is_scaled(sample):
     rng = random.Random(2)
     rows = [f'{{"id": "{n}", "x": "{rng.randbytes(40).hex()}"}}\n' for n in range(40_000)]
     data = gzip.compress("".join(rows).encode(), 1)
@@ -183,13 +183,13 @@ def test_a_sample_of_what_is_compressed(sample):
     assert plan["rows"]["total"] == pytest.approx(40_000, rel=0.15)
 
 
-def test_a_small_compressed_file_is_read_to_its_end():
+def test_sample_reads_small_compressed_file_to_its_end():
     data = gzip.compress(b"".join(b'{"id": "%d"}\n' % n for n in range(5000)))
     plan = plan_of(World(data, source={"format": "json"}), sample=Sample(rows=10))
     assert (plan["rows"]["read"], plan["rows"]["estimated"]) == (5000, False)
 
 
-def test_several_objects():
+def test_plan_reads_several_objects():
     world = World(b"id,name\n1,a\n", source={"key": None, "prefix": "in/"})
     world.s3.put_object(Bucket=BUCKET, Key="in/two.csv", Body=b"id,name\n2,b\n,c\n1,d\n")
     plan = plan_of(world)
@@ -200,7 +200,7 @@ def test_several_objects():
     assert reject["first"] == {"source": f"s3://{BUCKET}/in/two.csv", "line": 3, "byte": 12}
 
 
-def test_documents():
+def test_plan_describes_documents():
     rows = [
         '{"id": "a", "n": 7, "tags": ["x", null]}',
         '{"id": "b", "n": "none"}',
@@ -226,7 +226,7 @@ def test_documents():
     assert plan["items"]["bytes"] == sum(map(item_size, put))
 
 
-def test_changes_that_delete():
+def test_plan_counts_deletions_of_export():
     key = {"id": {"S": "a"}}
     rows = [
         {"Metadata": {}, "Keys": key, "NewImage": {**key, "x": {"S": "y" * 2000}}},
@@ -245,7 +245,7 @@ def test_changes_that_delete():
     assert plan["write_units"]["total"] == report.work.consumed_wcu
 
 
-def test_a_mapping_and_nulls():
+def test_plan_applies_mapping_and_null_policy():
     world = World(b"a,b,c\n1,x,NULL\n2,NULL,y\n")
     more = {
         "mapping": {"rename": {"a": "n"}, "drop": ["c"], "set": {"id": "USER#{a}"}},
@@ -269,7 +269,7 @@ def test_a_mapping_and_nulls():
 @pytest.mark.parametrize(
     "options", [{"mode": "insert"}, {"mode": "last-wins", "position_attribute": "at"}]
 )
-def test_modes_that_put(options):
+def test_plan_counts_units_of_conditional_modes(options):
     world = World((HEAD + GOOD).encode(), options=dict(options), indexes=[[("team", "S")]])
     plan = plan_of(world)
     report = world.run()
@@ -277,7 +277,7 @@ def test_modes_that_put(options):
     assert plan["write_units"]["total"] == report.work.consumed_wcu
 
 
-def test_the_mode_that_deletes():
+def test_plan_of_mode_delete():
     world = World(b"id,name\n1,a\n2,b\n,c\n", options={"mode": "delete"})
     plan = plan_of(world)
     report = world.run()
@@ -287,24 +287,24 @@ def test_the_mode_that_deletes():
     assert "deleting" in plan["write_units"]["assumed"]
 
 
-def test_types_that_are_inferred_are_those_of_the_import():
+def test_plan_infers_types_of_import():
     world = World(b"id,year,zip\n1,1999,01234\n2,2001,20500\n")
     made = make_plan({**world.payload, "infer_types": True}, world.context()).to_json()
     assert [each["type"] for each in made["columns"]] == ["S", "N", "S"]
 
 
-def test_of_very_many_columns_the_first_are_looked_at(monkeypatch):
+def test_plan_profiles_first_columns_when_there_are_many(monkeypatch):
     monkeypatch.setattr(survey, "MAX_PROFILES", 2)
     columns = plan_of(World((HEAD + GOOD).encode()))["columns"]
     assert [("examples" in each) for each in columns] == [True, True, False, False]
 
 
-def test_a_sample_of_everything_is_no_estimate():
+def test_sample_of_everything_is_exact():
     plan = plan_of(World((HEAD + GOOD).encode()), sample=Sample(share=1.0))
     assert plan["rows"]["estimated"] is False
 
 
-def test_no_row_of_the_file_is_told_but_its_examples(world):
+def test_plan_shows_no_row_data_but_examples(world):
     secret = "".join(f"{n},secret-{n:03},1,t\n" for n in range(100)) + ",secret-999,1,t\nx,secret\n"
     world.overwrite((HEAD + secret).encode())
     told = json.dumps(plan_of(world))

@@ -16,7 +16,7 @@ PLAN = {"mode": "plan", "chunk_bytes": 60}
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 60, 10**6])
-def test_it_says_what_would_come_of_each_row(chunk_bytes):
+def test_mode_plan_counts_result_of_each_row(chunk_bytes):
     world = World(ROWS, options={**PLAN, "chunk_bytes": chunk_bytes})
     report = world.run()
     assert report.status == "SUCCEEDED_WITH_REJECTS"
@@ -28,19 +28,19 @@ def test_it_says_what_would_come_of_each_row(chunk_bytes):
     assert "batch_write_item" not in {call.operation for call in world.dynamodb.calls}
 
 
-def test_sizes_of_items_come_from_all_their_attributes():
+def test_mode_plan_measures_all_attributes():
     world = World(b"id,a\n1," + b"x" * 3000 + b"\n", options=PLAN)
     assert world.run().planned == PlanTotals(1, 3004, 3, 3004)
 
 
-def test_rejects_are_those_of_the_import():
+def test_mode_plan_rejects_rows_of_import():
     planned, imported = World(ROWS, options=PLAN), World(ROWS, options={"chunk_bytes": 60})
     planned.run()
     imported.run()
     assert planned.rejects() == imported.rejects()
 
 
-def test_lines_of_json_are_planned_too():
+def test_mode_plan_reads_json_lines():
     data = b'{"id": "1", "n": [1, 2]}\n{"n": 1}\n'
     world = World(data, source={"format": "json"}, options=PLAN)
     report = world.run()
@@ -49,7 +49,7 @@ def test_lines_of_json_are_planned_too():
     assert report.planned.items == 1
 
 
-def test_it_goes_on_where_its_time_was_up(monkeypatch):
+def test_mode_plan_continues_after_deadline(monkeypatch):
     monkeypatch.setattr("ddbload.pipeline.importing.plan_mode.PIECE_BYTES", 32)
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 32)
     world = SlowReads(ROWS, options={**PLAN, "chunk_bytes": 10**6})
@@ -61,7 +61,7 @@ def test_it_goes_on_where_its_time_was_up(monkeypatch):
     assert report.planned == PlanTotals(50, 290, 50, 6)
 
 
-def test_more_rejects_than_allowed_fail_the_run_and_are_all_counted():
+def test_mode_plan_counts_all_rejects_when_they_exceed_limit():
     world = World(b"id\n" + b"k\n" + b",\n" * 20, options={**PLAN, "max_rejects": 5})
     report = world.run()
     assert (report.status, report.rows.rejected) == ("FAILED", 20)
@@ -69,13 +69,13 @@ def test_more_rejects_than_allowed_fail_the_run_and_are_all_counted():
     assert report.error.name == errors.TooManyRejects.__name__
 
 
-def test_what_was_planned_is_in_the_ledger_and_comes_back():
+def test_mode_plan_keeps_counts_in_ledger():
     world = World(ROWS, options=PLAN)
     report = world.run()
     assert Report.from_json(world.read_json("report.json")) == report
     assert json.loads(json.dumps(report.to_json()))["planned"]["items"] == 50
 
 
-def test_reports_of_other_modes_say_nothing_of_it():
+def test_reports_of_other_modes_have_no_planned_counts():
     world = World(b"id\n1\n")
     assert "planned" not in world.run().to_json()

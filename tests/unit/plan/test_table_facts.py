@@ -59,7 +59,7 @@ def time_to_live(**described: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_known(answers, found):
+def test_read_other_settings_reads_recovery_and_time_to_live(answers, found):
     asked = read_other_settings(Client(*answers), "t")
     assert (asked.recovery, asked.time_to_live, asked.unknown) == (*found, [])
 
@@ -75,7 +75,7 @@ def test_what_is_known(answers, found):
         None,
     ],
 )
-def test_what_cannot_be_asked_is_unknown(trouble):
+def test_read_other_settings_marks_failed_calls_unknown(trouble):
     asked = read_other_settings(Client(trouble, trouble), "t")
     assert (asked.recovery, asked.time_to_live) == (None, None)
     assert asked.unknown == ["recovery", "time_to_live"]
@@ -83,7 +83,7 @@ def test_what_cannot_be_asked_is_unknown(trouble):
     assert asked.unknown == ["recovery"]
 
 
-def test_a_table_on_demand():
+def test_table_facts_of_on_demand_table():
     facts = table_facts(
         TABLE,
         {
@@ -109,7 +109,7 @@ def test_a_table_on_demand():
     assert told["keys"] == [{"name": "id", "type": "S", "role": "partition"}]
 
 
-def test_a_provisioned_table_with_indexes():
+def test_table_facts_of_provisioned_table_with_indexes():
     schema = [
         {"AttributeName": "day", "KeyType": "HASH"},
         {"AttributeName": "hour", "KeyType": "HASH"},

@@ -27,13 +27,13 @@ def named(world: World, **changes: Any) -> dict[str, Any]:
     return {**world.payload, "run": {"id": RUN}, **changes}
 
 
-def test_a_run_is_named_by_its_payload_or_else_its_execution(world):
+def test_run_id_comes_from_payload_or_execution_name(world):
     assert execute(world, world.payload, RUN)["run"] == RUN
     other = execute(world, {**world.payload, "run": {"id": "mine"}}, "execution-7")
     assert (other["run"], other["status"]) == ("mine", "SUCCEEDED")
 
 
-def test_a_whole_run(world):
+def test_run_imports_all_rows(world):
     outcome = execute(world, world.payload, RUN)
     assert outcome["rows"]["written"] == ROWS
     assert outcome["chunks"] == outcome["chunks_done"] == len(world.manifest) > 3
@@ -43,19 +43,19 @@ def test_a_whole_run(world):
 
 
 @pytest.mark.parametrize("data", [b"", b"id,n\n", b"\xef\xbb\xbf"])
-def test_no_rows(data):
+def test_run_succeeds_when_source_has_no_rows(data):
     world = World(data)
     assert execute(world, world.payload, RUN)["status"] == "SUCCEEDED"
 
 
-def test_states_are_small_whatever_the_file():
+def test_states_stay_small_when_file_is_large():
     columns = ",".join(["id", *(f"column {n}" for n in range(5000))])
     world = World(columns.encode() + b"\nk" + b"," * 5000 + b"\n")
     task = PreflightTask(world.payload, RUN)
     assert len(str(preflight(task, world.context()).to_json())) < 300
 
 
-def test_what_preflight_refuses_fails_the_execution_and_leaves_no_ledger(world):
+def test_execution_fails_without_ledger_when_preflight_refuses_payload(world):
     outcome = execute(world, named(world, target={"table": "nothing"}), "e")
     assert (outcome["run"], outcome["error"]["name"]) == (RUN, "TableNotFound")
     assert world.store.objects == {}
@@ -64,13 +64,13 @@ def test_what_preflight_refuses_fails_the_execution_and_leaves_no_ledger(world):
 @pytest.mark.parametrize(
     "given", [None, [], "x", {"run": 3}, {"run": {"id": ["x"]}}, {"run": {"id": "../x"}}]
 )
-def test_whatever_the_input_is_report_says_why(world, given):
+def test_report_names_error_of_any_bad_input(world, given):
     outcome = execute(world, given, "e")
     assert (outcome["status"], outcome["error"]["name"]) == ("FAILED", "InvalidPayload")
     assert world.store.objects == {}
 
 
-def test_a_scan_that_fails_is_told_by_the_report(world):
+def test_report_names_error_of_failed_scan(world):
     world = World(b'id,n\na,1\nb,"never closed\n')
     outcome = execute(world, world.payload, RUN)
     assert outcome["error"]["name"] == "UnterminatedQuote"
@@ -78,7 +78,7 @@ def test_a_scan_that_fails_is_told_by_the_report(world):
     assert current_report(RUN, world.context()).error.name == "UnterminatedQuote"
 
 
-def test_a_chunk_that_fails_without_a_word_is_named(world):
+def test_report_names_chunk_that_failed_without_error(world):
     outcome = execute(world, world.payload, RUN, lost=frozenset({2}))
     assert outcome["status"] == "FAILED"
     assert (outcome["error"]["name"], outcome["chunks_done"]) == (
@@ -89,7 +89,7 @@ def test_a_chunk_that_fails_without_a_word_is_named(world):
 
 
 @pytest.mark.parametrize("error", ["Lambda.Unknown", "States.Timeout"])
-def test_a_chunk_whose_function_was_killed_is_named_with_the_cause(world, error):
+def test_report_names_chunk_and_cause_when_function_was_killed(world, error):
     outcome = execute(world, world.payload, RUN, killed={2: error})
     name = error.removeprefix("States.")
     assert (outcome["error"]["name"], outcome["error"]["chunk"]) == (name, 2)
@@ -99,7 +99,7 @@ def test_a_chunk_whose_function_was_killed_is_named_with_the_cause(world, error)
     assert (again["status"], again["rows"]["written"]) == ("SUCCEEDED", ROWS)
 
 
-def test_what_was_caught_when_all_was_imported_is_reported_too(world):
+def test_report_names_caught_error_when_all_rows_are_imported(world):
     """The Map may fail of its own results. The next execution finds all there."""
     result = preflight(PreflightTask(named(world), RUN), world.context())
     for chunk in world.manifest:
@@ -111,7 +111,7 @@ def test_what_was_caught_when_all_was_imported_is_reported_too(world):
     assert execute(world, {"run": {"resume_of": RUN}}, "again")["status"] == "SUCCEEDED"
 
 
-def test_what_the_map_failed_of_is_told_when_the_ledger_knows_no_more(world):
+def test_report_names_error_of_map_when_ledger_has_none(world):
     preflight(PreflightTask(named(world), RUN), world.context())
     error = {"Error": "States.ItemReaderFailed", "Cause": "no text of ours"}
     outcome = report(world, {"run": RUN, "chunks": 9, "error": error})
@@ -122,14 +122,14 @@ def test_what_the_map_failed_of_is_told_when_the_ledger_knows_no_more(world):
     }
 
 
-def test_a_chunk_s_own_error_is_worth_more_than_the_map_s(world):
+def test_report_prefers_error_of_chunk_to_error_of_map(world):
     planned = preflight(PreflightTask(named(world), RUN), world.context()).to_json()
     world.ledger.put_failure(Failure("NoProgress", "words", 1))
     outcome = report(world, {**planned, "error": {"Error": "States.TaskFailed", "Cause": ""}})
     assert (outcome["error"]["name"], outcome["error"]["chunk"]) == ("NoProgress", 1)
 
 
-def test_what_preflight_failed_of_is_told_and_no_chunk_s_failure_of_an_earlier_execution(world):
+def test_report_names_error_of_preflight_not_of_earlier_execution(world):
     execute(world, world.payload, RUN, lost=frozenset({1}), killed={2: "Lambda.Unknown"})
     assert world.ledger.find_report().error.name == "Lambda.Unknown"
     outcome = execute(world, {**named(world), "types": {}}, "again")
@@ -142,7 +142,7 @@ def test_what_preflight_failed_of_is_told_and_no_chunk_s_failure_of_an_earlier_e
     assert current_report(RUN, world.context()).error.name == "Lambda.Unknown"
 
 
-def test_a_run_is_not_taken_up_into_a_table_that_was_made_again(world):
+def test_resume_is_refused_when_table_was_recreated(world):
     execute(world, world.payload, RUN, lost=frozenset({1}))
     world.dynamodb.delete_table(TableName=TABLE)
     world.create_table()
@@ -152,7 +152,7 @@ def test_a_run_is_not_taken_up_into_a_table_that_was_made_again(world):
     assert world.items == []
 
 
-def test_a_caught_error_is_never_a_success_and_never_spoils_one(world):
+def test_execution_with_another_source_keeps_ledger_when_run_is_done(world):
     """Another file under the id of a run that is done: that run stays done."""
     execute(world, named(world), "first")
     world.overwrite(b"id,n\nother,1\n")
@@ -162,13 +162,13 @@ def test_a_caught_error_is_never_a_success_and_never_spoils_one(world):
     assert world.store.objects == before
 
 
-def test_a_cause_is_kept_short(world):
+def test_cause_is_truncated(world):
     error = {"Error": "X", "Cause": "c" * 40_000}
     outcome = report(world, {"run": "never-was", "error": error})
     assert len(outcome["error"]["message"]) == 2000
 
 
-def test_resume_imports_what_is_missing(world):
+def test_resume_imports_missing_rows(world):
     assert execute(world, named(world), "e", lost=frozenset({0, 3}))["status"] == "FAILED"
     sent = len(world.dynamodb.items("books"))
     assert sent < ROWS
@@ -178,7 +178,7 @@ def test_resume_imports_what_is_missing(world):
     assert world.ledger.find_execution() == "arn:of:again"
 
 
-def test_resume_of_a_run_that_is_whole_changes_nothing(world):
+def test_resume_changes_nothing_when_run_is_done(world):
     execute(world, named(world), "e")
     calls = len(world.dynamodb.calls)
     outcome = execute(world, {"run": {"resume_of": RUN}}, "again")
@@ -186,7 +186,7 @@ def test_resume_of_a_run_that_is_whole_changes_nothing(world):
     assert [c.operation for c in world.dynamodb.calls[calls:]] == ["describe_table"]
 
 
-def test_the_report_of_a_run_that_is_done_keeps_its_times(world):
+def test_report_keeps_times_when_run_is_done(world):
     execute(world, named(world), "e")
     before = world.store.objects[f"runs/{RUN}/report.json"]
     world.clock.sleep(100.0)
@@ -200,7 +200,7 @@ def test_the_report_of_a_run_that_is_done_keeps_its_times(world):
     assert world.store.objects[f"runs/{RUN}/report.json"] == before
 
 
-def test_resume_under_other_limits():
+def test_resume_applies_new_limits():
     rows = b"".join(b"k%d,%s\n" % (n, b"x" if n % 3 else b"1") for n in range(30))
     world = World(b"id,n\n" + rows, types={"n": "N"}, options={"max_rejects": 2})
     assert execute(world, named(world), "e")["error"]["name"] == "TooManyRejects"
@@ -216,7 +216,7 @@ def test_resume_under_other_limits():
     }
 
 
-def test_resume_after_preflight_was_interrupted(world):
+def test_resume_continues_interrupted_preflight(world):
     world.options["max_row_bytes"] = 50
     first = preflight(PreflightTask(named(world), RUN), world.context(0.0))
     assert first.cursor is not None
@@ -224,7 +224,7 @@ def test_resume_after_preflight_was_interrupted(world):
     assert (outcome["status"], outcome["rows"]["written"]) == ("SUCCEEDED", ROWS)
 
 
-def test_resume_reads_the_version_that_the_run_began_with(world):
+def test_resume_is_refused_when_source_was_overwritten(world):
     execute(world, named(world), "e", lost=frozenset({1}))
     world.overwrite(FILE.replace(b"k0", b"q0"))
     outcome = execute(world, {"run": {"resume_of": RUN}}, "again")
@@ -232,7 +232,7 @@ def test_resume_reads_the_version_that_the_run_began_with(world):
     assert world.ledger.find_report().error.name == "SourceChanged"
 
 
-def test_resume_of_a_versioned_object_that_was_overwritten():
+def test_resume_reads_old_version_when_object_was_overwritten():
     world = World(FILE, types={"n": "N"}, options={"chunk_bytes": 100})
     world.s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
     world.s3.put_object(Bucket=BUCKET, Key=KEY, Body=FILE)
@@ -257,19 +257,19 @@ def test_resume_of_a_versioned_object_that_was_overwritten():
         ({"more": 1}, "unknown field 'more'"),
     ],
 )
-def test_a_resume_that_says_too_much(world, given, words):
+def test_resume_refuses_other_fields(world, given, words):
     execute(world, named(world), "e", lost=frozenset({1}))
     whole = {"run": {"resume_of": RUN}, **given}
     with pytest.raises(InvalidPayload, match=words):
         preflight(PreflightTask(whole, "e"), world.context())
 
 
-def test_resume_of_nothing(world):
+def test_resume_fails_when_run_is_unknown(world):
     with pytest.raises(RunNotFound, match="no run r9"):
         preflight(PreflightTask({"run": {"resume_of": "r9"}}, "e"), world.context())
 
 
-def test_a_function_s_own_words_are_told_and_not_its_trace(world):
+def test_report_has_message_of_function_without_trace(world):
     outcome = report(world, {"run": "x", "error": caught(SourceNotFound("no such object"))})
     assert outcome["error"] == {
         "name": "SourceNotFound",

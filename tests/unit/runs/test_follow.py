@@ -64,7 +64,7 @@ class Watched:
         )
 
 
-def test_progress_is_told_until_the_end():
+def test_follow_passes_on_totals_until_end():
     watched = Watched()
     assert watched.follow().status == "SUCCEEDED"
     rows = [totals.rows.written for totals in watched.seen]
@@ -75,7 +75,7 @@ def test_progress_is_told_until_the_end():
     assert (last.bytes, last.size, last.adopted_rows) == (len(FILE), len(FILE), 0)
 
 
-def test_each_segment_is_read_once():
+def test_follow_reads_each_segment_once():
     watched = Watched()
     reads: list[str] = []
     watched.world.store.hook = lambda moment, name, _: (
@@ -93,7 +93,7 @@ def test_each_segment_is_read_once():
     assert follow_reads
 
 
-def test_what_is_there_at_the_second_look_is_this_execution_s():
+def test_follow_counts_rows_as_fresh_when_record_appears_later():
     watched = Watched()
 
     def sleep(_: float) -> None:
@@ -104,7 +104,7 @@ def test_what_is_there_at_the_second_look_is_this_execution_s():
     assert [(each.rows.written, each.adopted_rows) for each in watched.seen] == [(40, 0)]
 
 
-def test_what_an_earlier_execution_did_is_not_this_one_s_speed():
+def test_follow_counts_rows_of_earlier_execution_as_adopted():
     watched = Watched()
     execute(watched.world, watched.world.payload, RUN, lost=frozenset({1}))
     before = watched.world.ledger.segments()
@@ -115,7 +115,7 @@ def test_what_an_earlier_execution_did_is_not_this_one_s_speed():
 
 
 @pytest.mark.parametrize("seconds", [1, 5, 60])
-def test_an_execution_that_is_not_known_at_once(seconds):
+def test_follow_waits_when_execution_is_unknown_at_first(seconds):
     """DescribeExecution is eventually consistent."""
     watched = Watched()
     watched.steps = itertools.chain([None] * seconds, watched.happenings())
@@ -124,7 +124,7 @@ def test_an_execution_that_is_not_known_at_once(seconds):
     assert watched.seen[-1].rows.written == 40
 
 
-def test_progress_is_told_while_the_execution_is_not_known():
+def test_follow_passes_on_totals_while_execution_is_unknown():
     watched = Watched()
     # All has happened by then.
     watched.fake.is_known = lambda: watched.slept >= 50
@@ -135,14 +135,14 @@ def test_progress_is_told_while_the_execution_is_not_known():
     assert len(set(rows)) > 3
 
 
-def test_what_knew_it_may_not_know_it_for_a_moment():
+def test_follow_waits_when_execution_becomes_unknown():
     watched = Watched()
     answers = iter([True, False, True, False])
     watched.fake.is_known = lambda: next(answers, True)
     assert watched.follow().status == "SUCCEEDED"
 
 
-def test_an_execution_that_is_never_known():
+def test_follow_raises_when_execution_stays_unknown():
     watched = Watched()
     watched.steps = itertools.repeat(None)
     watched.fake.is_known = lambda: False
@@ -151,7 +151,7 @@ def test_an_execution_that_is_never_known():
     assert watched.slept == 60
 
 
-def test_what_is_no_execution_is_not_waited_for():
+def test_follow_raises_at_once_when_arn_is_invalid():
     watched = Watched()
     watched.arn = "none"
     with pytest.raises(RunNotFound, match="there is no execution none"):
@@ -159,7 +159,7 @@ def test_what_is_no_execution_is_not_waited_for():
     assert watched.slept == 0
 
 
-def test_what_a_failed_execution_came_to():
+def test_final_report_has_error_of_failed_execution():
     world = World(FILE, options={"chunk_bytes": 50})
     fake: Any = FakeStepFunctions()
     executions = Executions(fake, fake.machine)
@@ -175,7 +175,7 @@ def test_what_a_failed_execution_came_to():
     assert found.rows.written == 40
 
 
-def test_an_execution_that_was_stopped():
+def test_final_report_is_cancelled_when_execution_was_stopped():
     world = World(FILE, options={"chunk_bytes": 50})
     fake: Any = FakeStepFunctions()
     executions = Executions(fake, fake.machine)
@@ -195,7 +195,7 @@ def test_an_execution_that_was_stopped():
     assert report.status == "SUCCEEDED"
 
 
-def test_a_run_that_never_began():
+def test_final_report_is_none_when_there_is_no_record():
     world = World(FILE)
     fake: Any = FakeStepFunctions()
     executions = Executions(fake, fake.machine)
@@ -220,7 +220,7 @@ def outputs(**values: str) -> dict[str, Any]:
     return {"Stacks": [{"Outputs": found}]}
 
 
-def test_a_stack_is_known_by_its_outputs():
+def test_find_stack_reads_outputs():
     client: Any = FakeCloudFormation(
         outputs(StateMachineArn="arn:m", WorkBucketName="w", InboxBucketName="i", Other="o")
     )
@@ -231,20 +231,20 @@ def test_a_stack_is_known_by_its_outputs():
     "answer",
     [outputs(), outputs(StateMachineArn="arn:m"), {"Stacks": []}, {"Stacks": [{}]}],
 )
-def test_another_s_stack_is_refused(answer):
+def test_find_stack_refuses_stack_without_outputs(answer):
     client: Any = FakeCloudFormation(answer)
     with pytest.raises(StackNotFound, match="stack other in eu-west-1 is not a ddbload stack"):
         find_stack(client, "other")
 
 
-def test_a_stack_that_is_not_there():
+def test_find_stack_raises_when_stack_is_missing():
     absent = client_error("ValidationError", "Stack with id nope does not exist")
     client: Any = FakeCloudFormation(absent)
     with pytest.raises(StackNotFound, match="no stack nope in eu-west-1"):
         find_stack(client, "nope")
 
 
-def test_a_stack_that_may_not_be_looked_at():
+def test_find_stack_raises_when_access_is_denied():
     client: Any = FakeCloudFormation(client_error("AccessDenied", "not authorized", 403))
     with pytest.raises(AccessDenied):
         find_stack(client, "ddbload")

@@ -40,7 +40,7 @@ def rows(*raws: object, source: Source | None = None) -> bytes:
     return out.getvalue()
 
 
-def test_each_raw_is_a_row() -> None:
+def test_write_rows_writes_each_raw_as_row() -> None:
     assert rows("1,2", "3,4\n", "5,6\r\n", "7,8\r") == b"1,2\n3,4\n5,6\n7,8\n"
     assert rows('1,"a\r\nb"', "é, ") == '1,"a\r\nb"\né, \n'.encode()
     assert rows('5" disk,2', '1,"a""b"', '1,"bad "quote"') == (
@@ -48,23 +48,23 @@ def test_each_raw_is_a_row() -> None:
     )
 
 
-def test_bytes_that_were_no_text_are_those_bytes_again() -> None:
+def test_write_rows_restores_bytes_that_are_not_utf8() -> None:
     assert rows("1,\udcff") == b"1,\xff\n"
 
 
-def test_lines_without_anything_are_none() -> None:
+def test_write_rows_skips_blank_lines() -> None:
     out = io.BytesIO()
     assert write_rows(record(), [b"\n", b'{"raw": "1"}\n', b"  \n", b'{"raw": "2"}'], out, "f") == 2
     assert out.getvalue() == b"1\n2\n"
 
 
 @pytest.mark.parametrize("raw", ["", "\n", '1,"2', '"', "1,2\n3,4", "1,2\r3,4", "1,2\n\n", "1\n\r"])
-def test_what_is_not_one_row(raw: str) -> None:
+def test_write_rows_refuses_raw_that_is_not_one_row(raw: str) -> None:
     with pytest.raises(BadRetryFile, match=r"^file, line 2: its 'raw' is not exactly one row: "):
         rows("1,2", raw)
 
 
-def test_the_dialect_is_the_runs() -> None:
+def test_write_rows_uses_dialect_of_run() -> None:
     assert rows('1|"2', source=Source(path="a", delimiter="|", quote=None)) == b'1|"2\n'
     with pytest.raises(BadRetryFile):
         rows("1|'2", source=Source(path="a", delimiter="|", quote="'"))
@@ -74,18 +74,18 @@ def test_the_dialect_is_the_runs() -> None:
     "line",
     [b"1,2", b"{}", b'{"raw": 1}', b'["raw"]', b'{"raw": "1"', b"\xff", b"[" * 100_000, b"null"],
 )
-def test_what_is_no_reject(line: bytes) -> None:
+def test_write_rows_refuses_line_that_is_not_a_reject(line: bytes) -> None:
     with pytest.raises(BadRetryFile, match=r"^file, line 2: not a reject") as caught:
         write_rows(record(), [b'{"raw": "1"}\n', line], io.BytesIO(), "file")
     assert "\xff" not in caught.value.message
 
 
-def test_what_is_no_text() -> None:
+def test_write_rows_refuses_raw_that_is_not_encodable() -> None:
     with pytest.raises(BadRetryFile, match=r"^file, line 1: its 'raw' cannot be encoded"):
         rows("1,\ud800")
 
 
-def test_the_payload_is_the_runs_with_another_source() -> None:
+def test_payload_for_keeps_everything_but_source() -> None:
     payload = payload_for(record(), "rows")
     source = payload.source
     assert (source.path, source.header, source.columns) == ("rows", False, ("id", "year"))
@@ -97,14 +97,14 @@ def test_the_payload_is_the_runs_with_another_source() -> None:
     assert Payload.from_json(payload.to_json()) == payload
 
 
-def test_types_are_those_of_attributes() -> None:
+def test_payload_for_declares_types_of_all_attributes() -> None:
     begun = record()
     mapping = ColumnMapping({"year": "y"}, ("id",), {"pk": "BOOK#{id}"})
     begun = replace(begun, payload=replace(begun.payload, mapping=mapping), types=("N", "S"))
     assert payload_for(begun, "rows").types == {"y": "N", "pk": "S"}
 
 
-def test_what_the_file_was_does_not_matter_to_its_rows() -> None:
+def test_payload_for_reads_utf8_file_whatever_the_source_was() -> None:
     read = Source(
         bucket="b",
         prefix="in/",
@@ -131,7 +131,7 @@ def test_what_the_file_was_does_not_matter_to_its_rows() -> None:
 
 
 @pytest.mark.parametrize("kind", ["json", "dynamodb-json", "dynamodb-export"])
-def test_lines_of_json(kind: str) -> None:
+def test_payload_for_keeps_json_format(kind: str) -> None:
     read = Source(kind, path="a", columns=None)
     begun = replace(record(read), columns=(), types=())
     out = io.BytesIO()
@@ -155,7 +155,7 @@ def test_lines_of_json(kind: str) -> None:
         ("reject", {"id": {"N": "1.50"}, "x": {}}),
     ],
 )
-def test_rows_of_parquet_are_items_of_their_own(policy: str, item: object) -> None:
+def test_rejects_of_parquet_are_dynamodb_json(policy: str, item: object) -> None:
     begun = record(Source("parquet", path="a"))
     begun = replace(
         begun, payload=replace(begun.payload, nulls=NullHandling(policy)), columns=(), types=()

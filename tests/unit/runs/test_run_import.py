@@ -65,7 +65,7 @@ def conduct(world: World, seconds: float = 60.0, **how: Any) -> RunResult:
 
 @pytest.mark.parametrize("engine", ["sync", "threads"])
 @pytest.mark.parametrize("chunk_bytes", [1, 500, 10**6])
-def test_an_import_from_end_to_end(engine, chunk_bytes):
+def test_run_import_writes_all_rows_and_report(engine, chunk_bytes):
     world = World(DATA, options={"engine": engine, "chunk_bytes": chunk_bytes})
     ended = conduct(world)
     expected = outcome(DATA)
@@ -77,12 +77,12 @@ def test_an_import_from_end_to_end(engine, chunk_bytes):
     assert world.ledger.find_report() == ended.report
 
 
-def test_a_file_without_rows_needs_no_worker():
+def test_run_import_starts_no_worker_when_file_has_no_rows():
     ended = conduct(World(b"id\n"))
     assert (ended.report.status, ended.report.rows.read) == ("SUCCEEDED", 0)
 
 
-def test_each_step_has_a_deadline_of_its_own():
+def test_each_step_has_a_new_deadline():
     world = World(DATA, options={"chunk_bytes": 1500}, request_seconds=1.0)
     ended = conduct(world, seconds=2.5)
     assert ended.report.rows == counts(outcome(DATA))
@@ -94,7 +94,7 @@ def test_each_step_has_a_deadline_of_its_own():
 @pytest.mark.parametrize(
     ("changes", "run"), [({"target": {}}, RUN), ({}, "../up"), ({"source": None}, RUN)]
 )
-def test_a_bad_request_reaches_nothing(changes, run):
+def test_run_import_touches_nothing_when_payload_is_invalid(changes, run):
     world = World(DATA)
     settings: Any = Settings(world)
     with pytest.raises(errors.InvalidPayload):
@@ -102,7 +102,7 @@ def test_a_bad_request_reaches_nothing(changes, run):
     assert settings.contexts == []
 
 
-def test_what_preflight_raises_is_raised():
+def test_run_import_raises_errors_of_preflight():
     world = World(DATA, keys=[("isbn", "S")])
     with pytest.raises(errors.KeyColumnMissing):
         conduct(world)
@@ -120,7 +120,7 @@ def stops_after(world: World, operation: str, count: int) -> Callable[[], bool]:
 
 
 @pytest.mark.parametrize("count", [1, 3, 7, 11])
-def test_an_interrupted_import_goes_on_where_it_was(count):
+def test_run_import_resumes_interrupted_run(count):
     world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
     first = conduct(world, should_stop=stops_after(world, "batch_write_item", count))
     assert (first.report.status, first.report.error) == ("INTERRUPTED", None)
@@ -133,7 +133,7 @@ def test_an_interrupted_import_goes_on_where_it_was(count):
     assert len(world.dynamodb.writes) == 300
 
 
-def test_a_finished_run_again_does_nothing_and_keeps_its_times():
+def test_run_import_changes_nothing_when_run_is_done():
     world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
     first = conduct(world)
     writes, names = len(world.dynamodb.writes), set(world.store.objects)
@@ -148,7 +148,7 @@ def test_a_finished_run_again_does_nothing_and_keeps_its_times():
     assert not first.already_done
 
 
-def test_a_finished_run_that_the_ledger_does_not_prove_is_taken_up():
+def test_run_import_resumes_run_when_ledger_does_not_prove_it():
     world = World(DATA, options={"chunk_bytes": 700})
     conduct(world)
     del world.store.objects[min(name for name in world.store.objects if "/chunks/" in name)]
@@ -157,7 +157,7 @@ def test_a_finished_run_that_the_ledger_does_not_prove_is_taken_up():
     assert 0 < again.adopted_rows < again.report.rows.read == 300
 
 
-def test_a_finished_run_whose_rejects_are_lost_is_not_done():
+def test_run_import_does_not_report_success_when_rejects_are_lost():
     world = World(BAD + b"good,1\n", types={"n": "N"})
     assert conduct(world).report.rows.rejected == 300
     (name,) = (name for name in world.store.objects if "/rejects/" in name)
@@ -181,7 +181,7 @@ def heartbeats_of(world: World) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_run_shows_that_it_lives_from_its_first_object_to_its_report():
+def test_run_import_writes_heartbeats_from_first_object_to_report():
     world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
     found = heartbeats_of(world)
     conduct(world, should_stop=stops_after(world, "batch_write_item", 3))
@@ -195,14 +195,14 @@ def test_a_run_shows_that_it_lives_from_its_first_object_to_its_report():
     assert (first["at"], last["at"]) == (1000.0, world.clock.time)
 
 
-def test_what_ends_before_there_is_a_run_leaves_nothing():
+def test_run_import_leaves_no_heartbeat_when_refused():
     world = World(DATA, keys=[("isbn", "S")])
     with pytest.raises(errors.KeyColumnMissing):
         conduct(world)
     assert world.store.objects == {}
 
 
-def test_a_run_that_fails_has_ended():
+def test_run_import_ends_heartbeat_when_run_fails():
     world = World(DATA)
     conduct(world)
     world.overwrite(DATA + b"x,1\n")
@@ -212,7 +212,7 @@ def test_a_run_that_fails_has_ended():
     assert found[-1]["state"] == "ended"
 
 
-def test_a_heartbeat_that_cannot_be_written_ends_no_run():
+def test_run_import_succeeds_when_heartbeat_cannot_be_written():
     world = World(DATA)
 
     def hook(moment: str, name: str, _data: bytes) -> None:
@@ -234,7 +234,7 @@ def living(world: World, **changes: Any) -> None:
     world.ledger.put_heartbeat(replace(beat, **changes))
 
 
-def test_a_run_under_way_is_not_taken_up():
+def test_run_import_is_refused_when_another_process_works_on_run():
     world = World(DATA)
     living(world)
     found = heartbeats_of(world)
@@ -255,14 +255,14 @@ def test_a_run_under_way_is_not_taken_up():
         {"host": "elsewhere", "at": 1000.0 - 6.1},
     ],
 )
-def test_a_run_whose_process_is_gone_is_taken_up(changes):
+def test_run_import_resumes_run_when_its_process_is_gone(changes):
     world = World(DATA)
     living(world, **changes)
     assert conduct(world).report.status == "SUCCEEDED"
 
 
 @pytest.mark.parametrize("changes", [{"host": "elsewhere"}, {"boot": "another"}])
-def test_of_another_machine_only_the_heartbeat_is_known(changes):
+def test_run_import_trusts_fresh_heartbeat_of_another_machine(changes):
     world = World(DATA)
     living(world, pid=2**22 + 1, **changes)
     with pytest.raises(errors.RunUnderWay):
@@ -271,14 +271,14 @@ def test_of_another_machine_only_the_heartbeat_is_known(changes):
     assert conduct(world).report.status == "SUCCEEDED"
 
 
-def test_a_damaged_heartbeat_is_none():
+def test_run_import_ignores_damaged_heartbeat():
     world = World(DATA)
     world.preflight()
     world.write_json("progress.json", {"state": "running"})
     assert conduct(world).report.status == "SUCCEEDED"
 
 
-def test_interrupted_before_there_is_anything_to_report(monkeypatch):
+def test_run_import_raises_interrupted_when_stopped_during_preflight(monkeypatch):
     monkeypatch.setattr("ddbload.source.s3_object.RANGE_BYTES", 100)
     monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 100)
     world = World(DATA, options={"chunk_bytes": 50})
@@ -289,7 +289,7 @@ def test_interrupted_before_there_is_anything_to_report(monkeypatch):
     assert conduct(world).report.status == "SUCCEEDED"
 
 
-def test_interrupted_when_all_is_done_is_a_success():
+def test_run_import_succeeds_when_stopped_after_last_row():
     world = World(DATA)
     stop = stops_after(world, "batch_write_item", 12)
     assert conduct(world, should_stop=stop).report.status == "SUCCEEDED"
@@ -298,7 +298,7 @@ def test_interrupted_when_all_is_done_is_a_success():
 # Failures.
 
 
-def test_a_chunk_that_fails_for_its_own_reasons_does_not_stop_its_siblings():
+def test_run_import_continues_other_chunks_when_one_fails():
     world = World(DATA, options={"chunk_bytes": 700})
     world.preflight()
     chunks = [chunk.to_json() for chunk in world.manifest]
@@ -313,7 +313,7 @@ def test_a_chunk_that_fails_for_its_own_reasons_does_not_stop_its_siblings():
     assert ended.report.chunks_done == ended.report.chunks - 1
 
 
-def test_what_no_chunk_could_do_ends_the_run():
+def test_run_import_stops_all_chunks_when_table_fails():
     world = World(DATA, options={"chunk_bytes": 700})
     world.dynamodb.faults.add("batch_write_item", None, fails("AccessDeniedException"))
     ended = conduct(world)
@@ -323,7 +323,7 @@ def test_what_no_chunk_could_do_ends_the_run():
     assert conduct(world).report.status == "SUCCEEDED"
 
 
-def test_a_chunk_that_makes_no_progress_is_given_up():
+def test_run_import_gives_up_chunk_without_progress():
     world = World(DATA, options={"chunk_bytes": 1500}, request_seconds=1.0)
 
     def decide(operation: str, params: Any) -> Fault | None:
@@ -340,7 +340,7 @@ def test_a_chunk_that_makes_no_progress_is_given_up():
     assert conduct(world).report.rows == counts(outcome(DATA))
 
 
-def test_a_fault_of_ours_is_named_without_row_data_and_stops_no_sibling(monkeypatch):
+def test_run_import_names_unexpected_error_without_row_data(monkeypatch):
     real = BatchEncoder.encode
 
     def encode(self: BatchEncoder, columns: Columns) -> Any:
@@ -368,7 +368,7 @@ BAD = b"id,n\n" + b"".join(b"r%d,x\n" % n for n in range(300))
 
 
 @pytest.mark.parametrize("limit", [0, 5, 100])
-def test_too_many_rejects_stop_all_chunks(limit):
+def test_run_import_stops_all_chunks_when_rejects_exceed_limit(limit):
     options = {"chunk_bytes": 60, "max_rejects": limit}
     world = World(BAD, types={"n": "N"}, options=options)
     ended = conduct(world)
@@ -381,7 +381,7 @@ def test_too_many_rejects_stop_all_chunks(limit):
     assert (ended.report.status, ended.report.error.name) == ("FAILED", "NothingWritten")
 
 
-def test_a_run_with_too_many_rejects_does_not_go_on_under_the_same_limit():
+def test_run_import_imports_no_more_when_rejects_still_exceed_limit():
     world = World(BAD, types={"n": "N"}, options={"chunk_bytes": 60, "max_rejects": 5})
     first = conduct(world)
     again = conduct(world)
@@ -392,7 +392,7 @@ def test_a_run_with_too_many_rejects_does_not_go_on_under_the_same_limit():
 # What is shown meanwhile.
 
 
-def test_totals_grow_to_the_whole():
+def test_totals_grow_to_whole_file():
     told: list[RunTotals] = []
     world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
     conduct(world, seconds=2.0, watch=told.append)
@@ -406,7 +406,7 @@ def test_totals_grow_to_the_whole():
     )
 
 
-def test_totals_begin_with_what_was_there():
+def test_totals_start_with_adopted_rows():
     world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
     first = conduct(world, should_stop=stops_after(world, "batch_write_item", 5))
     told: list[RunTotals] = []
@@ -427,14 +427,14 @@ def test_run_ids_sort_by_time():
     assert check_run_id(early) == early
 
 
-def test_a_worker_needs_a_run():
+def test_worker_raises_when_run_is_unknown():
     world = World(DATA)
     settings: Any = Settings(world)
     with pytest.raises(errors.RunNotFound):
         ChunkWorker(settings, world.context(), RUN)
 
 
-def test_one_worker_alone_does_one_task_at_a_time():
+def test_in_process_pool_does_one_task_at_a_time():
     world = World(DATA, options={"chunk_bytes": 700})
     world.preflight()
     settings: Any = Settings(world)
@@ -451,7 +451,7 @@ def test_one_worker_alone_does_one_task_at_a_time():
     pool.close()
 
 
-def test_errors_of_a_step_are_given_back():
+def test_worker_returns_errors():
     world = World(DATA)
     world.preflight()
     settings: Any = Settings(world)
@@ -461,7 +461,7 @@ def test_errors_of_a_step_are_given_back():
     worker.close()
 
 
-def test_a_worker_process_that_died_is_named():
+def test_process_pool_returns_worker_died_when_process_was_killed():
     future: Future[Any] = Future()
     future.set_exception(BrokenProcessPool("gone"))
     found = process_pool._outcome(future)
@@ -469,7 +469,7 @@ def test_a_worker_process_that_died_is_named():
     assert "resume the run" in found.message
 
 
-def test_a_worker_process_that_was_not_set_up_is_named(monkeypatch):
+def test_process_pool_returns_error_when_worker_was_not_set_up(monkeypatch):
     task = ImportTask(RUN, Chunk(0, 0, 1, 1))
     assert isinstance(process_pool._step(task), errors.WorkerDied)
     broken = errors.RunNotFound("no such run")

@@ -43,7 +43,7 @@ def seen(world: World) -> RunState:
     return run_state(world.ledger.record(), world.context())
 
 
-def test_a_run_that_lives_tells_how_far_it_is():
+def test_run_state_is_running_when_heartbeat_is_fresh():
     world = World(DATA)
     world.preflight()
     beat(world, step="import", rows=RowCounts(7, 7), bytes=60, size=len(DATA))
@@ -54,7 +54,7 @@ def test_a_run_that_lives_tells_how_far_it_is():
     assert live_heartbeat(RUN, world.context()) == found.heartbeat
 
 
-def test_a_run_that_lives_and_looks_at_the_source_anew_has_what_its_ledger_has():
+def test_run_state_keeps_ledger_progress_when_resumed_run_is_in_preflight():
     world = World(DATA)
     rows = world.run().rows
     world.ledger.put_report(replace(world.ledger.find_report(), status="FAILED"))
@@ -65,7 +65,7 @@ def test_a_run_that_lives_and_looks_at_the_source_anew_has_what_its_ledger_has()
 
 
 @pytest.mark.parametrize("changes", [{"pid": GONE}, {"at": 1000.0 - 6.1}, {"at": 1000.0 + 6.1}])
-def test_a_run_that_was_killed_is_interrupted(changes):
+def test_run_state_is_interrupted_when_process_was_killed(changes):
     world = World(DATA)
     world.preflight()
     left = beat(world, **changes)
@@ -76,7 +76,7 @@ def test_a_run_that_was_killed_is_interrupted(changes):
     assert live_heartbeat(RUN, world.context()) is None
 
 
-def test_a_run_that_was_killed_after_an_earlier_report_is_interrupted():
+def test_run_state_is_interrupted_when_killed_after_earlier_report():
     world = World(DATA)
     world.preflight()
     assert world.report().status == "FAILED"
@@ -87,7 +87,7 @@ def test_a_run_that_was_killed_after_an_earlier_report_is_interrupted():
     assert seen(world).status == "FAILED"
 
 
-def test_a_run_of_an_earlier_version_has_no_heartbeat():
+def test_run_state_is_interrupted_when_there_is_no_heartbeat():
     world = World(DATA)
     world.preflight()
     found = seen(world)
@@ -96,7 +96,7 @@ def test_a_run_of_an_earlier_version_has_no_heartbeat():
     assert seen(world).status == "INTERRUPTED"
 
 
-def test_a_run_that_was_killed_after_its_report_is_done():
+def test_run_state_is_done_when_killed_after_report():
     world = World(DATA)
     world.run()
     beat(world, pid=GONE)
@@ -104,7 +104,7 @@ def test_a_run_that_was_killed_after_its_report_is_done():
     assert (found.status, found.done, found.progress.error) == ("SUCCEEDED", True, None)
 
 
-def test_a_report_that_the_ledger_does_not_prove_is_no_success():
+def test_run_state_is_not_done_when_ledger_contradicts_report():
     world = World(DATA)
     world.run()
     assert done_before(world.ledger) == world.ledger.find_report()
@@ -114,7 +114,7 @@ def test_a_report_that_the_ledger_does_not_prove_is_no_success():
     assert done_before(world.ledger) is None
 
 
-def test_a_heartbeat_of_another_machine_is_known_by_its_age():
+def test_heartbeat_of_another_machine_is_judged_by_its_age():
     world = World(DATA)
     left = beat(world, host="elsewhere", pid=GONE)
     assert is_alive(left, left.at + 3 * left.every)
@@ -125,13 +125,13 @@ def test_a_heartbeat_of_another_machine_is_known_by_its_age():
 
 
 @pytest.mark.parametrize(("uri", "seconds"), [("memory:", 2.0), ("s3://bucket/", 5.0)])
-def test_in_a_bucket_it_is_written_less_often(uri, seconds, monkeypatch):
+def test_heartbeats_are_rarer_in_a_bucket(uri, seconds, monkeypatch):
     world = World(DATA)
     monkeypatch.setattr(world.store, "uri", lambda _name: uri)
     assert beat(world).every == seconds
 
 
-def test_it_is_written_again_and_again_and_says_at_the_end_that_it_ended(monkeypatch):
+def test_heartbeats_repeat_and_last_one_says_ended(monkeypatch):
     monkeypatch.setattr(module, "FOLDER_SECONDS", 0.001)
     world, enough = World(DATA), threading.Event()
     found: list[str] = []
@@ -156,14 +156,14 @@ def test_it_is_written_again_and_again_and_says_at_the_end_that_it_ended(monkeyp
     assert set(found) == {f"runs/{RUN}/progress.json"}
 
 
-def test_nothing_is_left_of_what_ends_at_once():
+def test_no_heartbeat_is_written_when_run_ends_at_once():
     world = World(DATA)
     with HeartbeatWriter(world.ledger, world.context()):
         pass
     assert world.store.objects == {}
 
 
-def test_a_ledger_that_takes_none_is_no_matter():
+def test_failed_heartbeats_are_ignored():
     world = World(DATA)
 
     def hook(moment: str, _name: str, _data: bytes) -> None:
@@ -177,13 +177,13 @@ def test_a_ledger_that_takes_none_is_no_matter():
 
 
 @pytest.mark.parametrize("kept", [b"", b"[]", b"{", b'{"state": "running"}', b"\xff"])
-def test_a_damaged_one_is_none(kept):
+def test_damaged_heartbeat_is_ignored(kept):
     world = World(DATA)
     world.store.objects[f"runs/{RUN}/progress.json"] = kept
     assert world.ledger.find_heartbeat() is None
 
 
-def test_a_machine_that_tells_no_boot_is_known_by_its_name(monkeypatch):
+def test_machine_is_its_host_name_when_boot_id_is_unreadable(monkeypatch):
     def unreadable(*_: object) -> str:
         raise OSError
 
@@ -196,7 +196,7 @@ def test_a_machine_that_tells_no_boot_is_known_by_its_name(monkeypatch):
         machine.cache_clear()
 
 
-def test_a_process_of_another_user_lives(monkeypatch):
+def test_process_of_another_user_counts_as_alive(monkeypatch):
     def refused(_pid: int, _signal: int) -> None:
         raise PermissionError
 

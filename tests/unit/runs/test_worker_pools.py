@@ -14,7 +14,7 @@ from ddbload.runs.process_pool import ProcessPool
 
 
 @pytest.mark.parametrize("tasks", [1, 2])
-def test_none_is_left_when_they_are_closed(tmp_path, tasks, capfd):
+def test_process_pool_leaves_no_process_when_closed(tmp_path, tasks, capfd):
     """Not even one that is still starting: it would find gone what it is to be given."""
     settings = LocalSettings(str(tmp_path), AwsSettings(region="eu-west-1"))
     crew = ProcessPool(2, settings, "none", should_stop=lambda: False, progress=lambda _: None)
