@@ -1,1 +1,1 @@
-"""The real command, run as a process: what it prints, and how it ends."""
+"""Tests of the command line: commands run as processes, their output and exit status."""

@@ -1,4 +1,4 @@
-"""The servers that the command talks to, and a folder for each test to run it in."""
+"""Fixtures: local AWS servers, and a folder for each test to run commands in."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CREDENTIALS = {
 
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
-    """The URL of one moto server, of which only S3 is used."""
+    """Start a moto server for S3; return its URL."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
@@ -51,7 +51,7 @@ def s3(s3_endpoint: str) -> Any:
 
 @pytest.fixture(scope="session")
 def account(dynalite_endpoint: str, s3_endpoint: str) -> dict[str, str]:
-    """The environment that leads AWS's tools to the servers here."""
+    """Return the environment variables that point AWS tools at the local servers."""
     return {
         **ACCOUNT,
         "AWS_ENDPOINT_URL_DYNAMODB": dynalite_endpoint,
@@ -63,7 +63,7 @@ def account(dynalite_endpoint: str, s3_endpoint: str) -> dict[str, str]:
 
 @pytest.fixture
 def console(account: dict[str, str], tmp_path: Path) -> Iterator[Console]:
-    """An empty folder to run commands in. They may leave nothing among the temporary files."""
+    """Return a console in an empty folder, and check that commands leave no temporary files."""
     folder = tmp_path / "folder"
     folder.mkdir()
     made = Console(folder, account)

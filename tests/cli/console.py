@@ -1,4 +1,4 @@
-"""Runs commands as a user's shell does, in a folder of their own, against servers on 127.0.0.1."""
+"""Run commands in a folder of the test, against servers on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(sys.executable).with_name("ddbload")
 SECONDS = 240.0
-"""A command that takes longer hangs. (A whole demo takes a minute on a busy machine.)"""
+"""Seconds after which a command counts as hanging; a demo takes a minute on a busy machine."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended. Negative codes are signals'."""
+    """Result of a command; a negative exit code is a signal."""
 
     code: int
     out: str
@@ -26,7 +26,7 @@ class Ended:
 
     @property
     def told(self) -> str:
-        """Standard error after its first line, which names the run."""
+        """Standard error without its first line, which has the run id."""
         named, end, rest = self.err.partition("\n")
         assert re.fullmatch(r"ddbload: run \S+ \((ledger|stack) .+\)", named), self.err
         assert end
@@ -35,7 +35,7 @@ class Ended:
 
 @dataclass
 class Console:
-    """A folder to run commands in, and their environment, to which nothing of ours leaks."""
+    """Folder to run commands in, with an environment without the developer's settings."""
 
     folder: Path
     aws: Mapping[str, str]
@@ -57,24 +57,24 @@ class Console:
         }
 
     def path(self, name: str) -> Path:
-        """A file of the folder."""
+        """Return the path of a file in the folder."""
         return self.folder / name
 
     def write(self, name: str, data: str | bytes) -> str:
-        """Make a file; its name."""
+        """Write a file; return its name."""
         self.path(name).write_bytes(data.encode() if isinstance(data, str) else data)
         return name
 
     def shell(self, line: str, **env: str | None) -> Ended:
-        """Run a line of bash. An environment variable that is None is unset."""
+        """Run a line of bash; a variable with the value None is unset."""
         return self.run(["bash", "-c", line], **env)
 
     def ddbload(self, *arguments: str, **env: str | None) -> Ended:
-        """Run ddbload."""
+        """Run ddbload with arguments."""
         return self.run([str(PROGRAM), *arguments], **env)
 
     def run(self, command: Sequence[str], **env: str | None) -> Ended:
-        """Run a program to its end, with nothing on its standard input."""
+        """Run a program to its end, with empty standard input."""
         done = subprocess.run(
             command,
             cwd=self.folder,
@@ -90,10 +90,10 @@ class Console:
         return ended
 
     def environment(self, changes: Mapping[str, str | None]) -> dict[str, str]:
-        """The environment, with changes."""
+        """Return the environment with changes."""
         changed = {**self.env, **changes}
         return {name: value for name, value in changed.items() if value is not None}
 
     def leftovers(self) -> list[str]:
-        """What commands have left among the temporary files."""
+        """List temporary files that commands have left."""
         return sorted(path.name for path in (self.folder.parent / "tmp").iterdir())

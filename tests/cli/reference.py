@@ -1,4 +1,4 @@
-"""Writes docs/cli.md from the commands' own help: `python -m tests.cli.reference > docs/cli.md`."""
+"""Generate docs/cli.md from the commands' help: `python -m tests.cli.reference > docs/cli.md`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ddbload.cli.commands import commands
 
 WIDTH = 98
-"""What click makes of a wide terminal here: 100 columns at most, two of them kept free."""
+"""Columns that click fills on a wide terminal: the maximum of 100, minus 2."""
 HEAD = """\
 # The command line
 
@@ -18,12 +18,12 @@ and a test compares the two: edit the help in `ddbload/cli/`, not this.
 
 
 def reference() -> str:
-    """The page."""
+    """Render the page."""
     return "\n".join([HEAD, *(_section(path, text) for path, text in helps())])
 
 
 def helps() -> Iterator[tuple[str, str]]:
-    """Each command as it is typed, and its help."""
+    """Yield each command as it is typed, with its help."""
     top = commands.make_context("ddbload", [], resilient_parsing=True, terminal_width=WIDTH)
     yield "ddbload", top.get_help()
     for name in commands.list_commands(top):

@@ -1,4 +1,4 @@
-"""Runs a command on a terminal of its own, and keeps what the terminal was sent."""
+"""Run a command on a pseudo-terminal, and capture its output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIDTH = 100
 def on_terminal(console: Console, *arguments: str, streams: str, **env: str | None) -> Ended:
     """Run ddbload with its ``streams`` ("out", "err" or "out err") on a terminal.
 
-    What the terminal was sent stands in ``err``, or in ``out`` where only that is on it.
+    The output of the terminal is in ``err``, or in ``out`` if only "out" is on the terminal.
     """
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))

@@ -1,4 +1,4 @@
-"""What is converted is what is imported, and a conversion that ends early leaves nothing."""
+"""`ddbload convert` writes the items of an import, and leaves nothing when it fails."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sorted_items(found: Any) -> list[str]:
 
 @pytest.fixture
 def objects(s3: Any) -> Any:
-    """The objects below a prefix, by key."""
+    """Read the objects below a prefix, by key."""
     s3.create_bucket(Bucket="convert")
 
     def read(prefix: str) -> dict[str, bytes]:

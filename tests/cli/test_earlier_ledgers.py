@@ -51,7 +51,7 @@ def place(console, s3):
 
 
 def restored(place: Place, run: Run) -> Golden:
-    """The run as it was when the earlier version ended: source, table and ledger."""
+    """Set up source, table and ledger as the earlier version left them."""
     golden = load(VERSION, run.name)
     place.put_objects(run)
     place.put_items(golden.items)
@@ -66,12 +66,12 @@ def by_key(items: list[Item]) -> dict[str, Item]:
 
 
 def row_keys(run: Run) -> list[str]:
-    """The partition keys of all rows, in the source's order; each begins with its number."""
+    """List the partition keys of all rows in the source's order; each begins with its number."""
     return [f"r{number:03}" for number in range(COUNTS[run.name]["read"])]
 
 
 def resumed(place: Place, run: Run) -> tuple[dict[str, Any], int, list[str]]:
-    """The resumed run's JSON object and exit status, and the key of each write that took effect."""
+    """Resume a run; return its JSON, its exit status, and the key of each effective write."""
     before = len(place.server.dynamodb.writes)
     ended = place.ddbload("resume", run.name, "--ledger", LEDGER, "--processes", "1", "--json")
     writes = place.server.dynamodb.writes[before:]
@@ -158,7 +158,7 @@ def test_resume_writes_exactly_the_rows_that_are_missing(place, run):
 
 @pytest.mark.parametrize("run", [INSERT_KILLED, INSERT_INTERRUPTED], ids=ids)
 def test_resume_tells_its_own_items_from_those_of_others(place, run):
-    """Two rows find identical items of others; those that this run put count as written."""
+    """Two rows find identical items of another run; items of this run count as written."""
     restored(place, run)
     found, _, _ = resumed(place, run)
     assert found["identical"] == 2
@@ -166,7 +166,7 @@ def test_resume_tells_its_own_items_from_those_of_others(place, run):
 
 @pytest.mark.parametrize("run", STOPPED, ids=ids)
 def test_resume_reads_the_same_rows_when_the_table_has_none(place, run):
-    """Rows that no segment counts are read from the source, not guessed from the table."""
+    """Rows without a segment are read from the source, not guessed from the table."""
     golden = load(VERSION, run.name)
     place.put_objects(run)
     place.write_ledger(golden.ledger)

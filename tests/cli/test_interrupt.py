@@ -1,4 +1,4 @@
-"""Ctrl-C is Ctrl-C, whatever was under way made of it."""
+"""Ctrl-C ends a command even if another exception came of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _as_it_was():
 
 
 def import_something():
-    """As `import` does it, when a signal comes while a module's C part is imported."""
+    """Raise ImportError in place of KeyboardInterrupt, like a half imported C module."""
     try:
         signal.raise_signal(signal.SIGTERM)
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`--json` prints the object that scripts rely on: these names and types, and nothing more."""
+"""`--json` prints exactly the fields and types that scripts rely on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS = ("read", "written", "rejected", "superseded", "skipped")
 
 
 def checked(ended: Ended) -> dict:
-    """The only thing on stdout: one object, on one line."""
+    """Check that stdout is one JSON object on one line; return it."""
     assert ended.out.endswith("}\n")
     assert ended.out.count("\n") == 1
     found = json.loads(ended.out)

@@ -1,4 +1,4 @@
-"""docs/cli.md says what `--help` says."""
+"""docs/cli.md equals `--help`."""
 
 from __future__ import annotations
 

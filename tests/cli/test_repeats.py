@@ -1,4 +1,4 @@
-"""Options that are given more than once: lists and maps add up, and no value is lost."""
+"""Repeated options: lists and maps add up, and no value is dropped silently."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ VALUED = [
     for option in command.params
     if isinstance(option, click.Option) and not option.multiple and not option.is_flag
 ]
-"""Every option that takes one value, with its command."""
+"""Options that take one value, with their commands."""
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch) -> None:
-    """Where a command that is not refused would make files."""
+    """Run in a temporary folder, where a command that is not refused may write files."""
     monkeypatch.chdir(tmp_path)
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command that is used wrongly says."""
+    """Return the message of a command that is refused."""
     assert run(arguments, lambda: False) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -40,7 +40,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def converted(capfdbinary: Any, tmp_path: Any, *arguments: str) -> list[dict[str, Any]]:
-    """The items that a file of one row is converted to."""
+    """Convert a file of one row; return its items."""
     source = tmp_path / "source.csv"
     source.write_text("a,b,c\n1,2,3\n")
     assert run(["convert", str(source), "-", "--quiet", *arguments], lambda: False) == 0

@@ -1,4 +1,4 @@
-"""`ddbload status` of a run that a process works on; here, this one stands in for it."""
+"""`ddbload status` of a running run, whose heartbeats this process writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli.console import Console
 from tests.cli.transcript import make_table
 
 LONG = 10_000.0
-"""Seconds between two heartbeats: none is due while the test runs."""
+"""Seconds between two heartbeats, longer than any test."""
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def table(dynamodb):
 
 
 def leave_heartbeat(console: Console, run: str, *, pid: int = 0, every: float = LONG) -> None:
-    """As a process leaves it that looks at the source."""
+    """Write the heartbeat of a process in preflight."""
     host, boot = machine()
     beat = Heartbeat(
         *("running", "preflight", host, boot, pid or os.getpid(), time.time() - 60, every),
@@ -36,7 +36,7 @@ def leave_heartbeat(console: Console, run: str, *, pid: int = 0, every: float = 
 
 
 def test_status_shows_running_before_record_exists(console):
-    """The source's objects may be many: to list them takes its time."""
+    """Listing the objects of a source may take a while."""
     leave_heartbeat(console, "early")
     for place in ({}, {"DDBLOAD_LEDGER": "ledger"}):
         options = [] if place else ["--ledger", "ledger"]

@@ -1,4 +1,4 @@
-"""Readers that leave early."""
+"""Standard output that is closed early or full."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def table(dynamodb):
 
 @pytest.fixture
 def rejected(console, table):
-    """A run with more rejects than a pipe holds."""
+    """Import a file with more rejects than a pipe buffers."""
     console.write("a.csv", "id,name\n1,one\n" + 500 * f"x,{WIDE}\n")
     assert console.ddbload("import", "a.csv", table, "--run-id", "r", "--quiet").code == 3
 

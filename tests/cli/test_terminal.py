@@ -1,4 +1,4 @@
-"""What is drawn on a terminal, and only there."""
+"""Output that is drawn on a terminal, and nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is typed and what is shown, word for word. UPDATE_TRANSCRIPTS=1 writes them anew."""
+"""Transcripts of commands and their output. UPDATE_TRANSCRIPTS=1 writes them anew."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def replays(
     dynamodb: Any,
     s3: Any,
 ) -> Iterator[dict[Path, Future[str]]]:
-    """All that were asked for, replayed side by side: most of a command's time is one core's."""
+    """Replay the selected transcripts in parallel: a command uses only one core."""
 
     def run(path: Path) -> str:
         folder = tmp_path_factory.mktemp(path.stem) / "folder"

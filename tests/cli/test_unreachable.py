@@ -1,4 +1,4 @@
-"""Where nobody listens, ddbload says so before long."""
+"""Services that cannot be reached."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 import pytest
 
 LONG = 30.0
-"""Seconds. Six tries with full jitter between take 3.1 at most, and starting takes its time."""
+"""Seconds. Six tries with full jitter take at most 3.1, and the command needs time to start."""
 
 
 @pytest.fixture

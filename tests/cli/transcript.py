@@ -1,4 +1,4 @@
-r"""Transcripts: what is typed, and what a terminal then shows, as text files.
+r"""Replay transcripts: text files of commands and their output.
 
     # A remark.
     % table books id:N       makes a table
@@ -10,7 +10,7 @@ r"""Transcripts: what is typed, and what a terminal then shows, as text files.
     ! what it prints on standard error
     [3]                      its exit status, where that is not 0
 
-What differs from run to run is replaced by a word in capitals: see `settled`.
+Texts that differ between runs are replaced by a word in capitals: see `settled`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MARKS = ("# ", "% ", "$ ")
 
 @dataclass(frozen=True)
 class Services:
-    """What a transcript's folder, tables and objects are made with."""
+    """Console and clients that a transcript uses."""
 
     console: Console
     dynamodb: Any
@@ -46,7 +46,7 @@ class Services:
 
 
 def settled(text: str, console: Console) -> str:
-    """The text without what differs from run to run."""
+    """Replace texts that differ between runs."""
     text = text.replace(str(console.folder), "FOLDER").replace(console.env["HOME"], "HOME")
     for pattern, word in _VARYING:
         text = pattern.sub(word, text)
@@ -54,7 +54,7 @@ def settled(text: str, console: Console) -> str:
 
 
 def replay(text: str, services: Services) -> str:
-    """The transcript as it is when its commands are run now."""
+    """Run the commands of a transcript; return it with their present output."""
     lines: list[str] = []
     for head, shown in _steps(text.splitlines()):
         lines += head
@@ -71,7 +71,7 @@ def replay(text: str, services: Services) -> str:
 
 
 def _steps(lines: list[str]) -> Iterator[tuple[list[str], list[str]]]:
-    """What begins each step, and the lines that follow up to the next one."""
+    """Yield the lines that start each step, and the lines of its output."""
     starts = [n for n, line in enumerate(lines) if line.startswith(_MARKS)]
     assert starts[:1] == [0], "a transcript begins with a remark, a '%' or a '$'"
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
@@ -113,7 +113,7 @@ def _parts(uri: str) -> tuple[str, str]:
 
 
 def make_table(dynamodb: Any, name: str, *keys: str) -> None:
-    """A table keyed by `id:N`, or `id:N` and `year:S`."""
+    """Create a table with the keys `id:N`, or `id:N` and `year:S`."""
     pairs = [key.split(":") for key in keys]
     dynamodb.create_table(
         TableName=name,
@@ -129,6 +129,6 @@ def make_table(dynamodb: Any, name: str, *keys: str) -> None:
 
 
 def items(dynamodb: Any, table: str) -> Iterator[dict[str, Any]]:
-    """All items of a table."""
+    """Scan all items of a table."""
     for page in dynamodb.get_paginator("scan").paginate(TableName=table, ConsistentRead=True):
         yield from page["Items"]

@@ -1,1 +1,1 @@
-"""Whole imports: the real command, its worker processes, and servers over sockets."""
+"""End-to-end tests: the command with its worker processes, against local servers."""

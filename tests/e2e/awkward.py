@@ -1,4 +1,4 @@
-"""Makes files in which everything happens that may happen to a row, the same for the same seed."""
+"""Generate files with every kind of good and bad row; a seed gives the same file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ENDS = ("\n", "\n", "\n", "\r\n", "\r", "\n\n")
 
 
 def awkward(seed: int, rows: int) -> bytes:
-    """A header and so many rows: the first of each has a key of its own, one in ten is bad."""
+    """Generate a header and rows; keys repeat, and one row in ten is bad."""
     rng = random.Random(seed)
     data = ",".join(COLUMNS).encode() + b"\r\n"
     for number in range(rows):

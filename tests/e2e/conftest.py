@@ -1,4 +1,4 @@
-"""The same servers and folders as the command line's tests have."""
+"""Fixtures: the servers and folders of the tests of the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file's import must come to, by the oracle and these few lines, and nothing of ddbload."""
+"""Expected result of an import, computed by the oracle without code of ddbload."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from tests.oracle.csv_machine import Row
 
 Reject = tuple[int, int, str, str]
-"""Line, byte, cause, and the row as it stands."""
+"""Line, byte, cause, and raw row."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The table's items by key, when each key's last row wins, and the rejects in order."""
+    """Expected items by key, with the last row of each key, and rejects in order."""
 
     items: dict[str, dict[str, Any]]
     rejects: list[Reject]
@@ -23,7 +23,7 @@ class Expected:
 
 
 def expected(data: bytes, rows: Sequence[Row], columns: Sequence[str]) -> Expected:
-    """Of ``rows``, of which the first column is the key. All columns are strings."""
+    """Compute the result for ``rows``; the first column is the key, all columns are strings."""
     items: dict[str, dict[str, Any]] = {}
     rejects: list[Reject] = []
     for row in rows:
@@ -42,11 +42,11 @@ def expected(data: bytes, rows: Sequence[Row], columns: Sequence[str]) -> Expect
 
 
 def by_key(items: Iterable[dict[str, Any]], key: str) -> dict[str, dict[str, Any]]:
-    """A table's items by their key, a string."""
+    """Scan a table; return its items by key, a string."""
     return {item[key]["S"]: item for item in items}
 
 
 def read_rejects(lines: Iterable[str]) -> list[Reject]:
-    """Reject lines, as far as the oracle knows them."""
+    """Parse rejects into the fields that the oracle knows."""
     found = [json.loads(line) for line in lines]
     return [(each["line"], each["byte"], each["cause"], each["raw"]) for each in found]

@@ -1,4 +1,4 @@
-"""A run that takes long enough to be interrupted, and its continuation."""
+"""Run that is slow enough to be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.e2e.processes import Running, started, until
 ROWS = 1200
 FILE = "long.csv"
 SLOWLY = ("--max-wcu", "400")
-"""Three seconds of writing, whatever the machine."""
+"""Options that make the import take three seconds on any machine."""
 
 
 class LongRun:
-    """A file, its table, and a run of it under one id."""
+    """Slow run: its file, table and run id."""
 
     def __init__(self, console: Console, dynamodb: Any, table: str, rows: int = ROWS) -> None:
         self.rows = rows
@@ -38,13 +38,13 @@ class LongRun:
     def started(
         self, *options: str, processes: int = 2, slowly: Sequence[str] = SLOWLY, **env: str
     ) -> Iterator[Running]:
-        """Run it slowly, by two processes."""
+        """Start the import, slowly and with two processes."""
         command = [*self.command, *slowly, "--processes", str(processes), *options]
         with started(self.console, command, **env) as running:
             yield running
 
     def reaches(self, name: str, running: Running) -> None:
-        """Wait until the ledger has an object: `run.json`, `chunks/*/*.json`."""
+        """Wait until the ledger has an object such as `run.json` or `chunks/*/*.json`."""
         folder = Path(self.ledger, "runs", "long")
         until(
             lambda: next(folder.glob(name), None) or running.process.poll() is not None,
@@ -53,7 +53,7 @@ class LongRun:
         assert running.process.poll() is None, "it ended too soon"
 
     def continued(self) -> dict[str, Any]:
-        """Give the same command again, and find everything right in the end; its JSON object."""
+        """Repeat the command, check the result, and return its JSON."""
         ended = self.console.run([*map(str, self.command), "--processes", "1", "--json"])
         assert (ended.code, ended.told) == (0, "")
         found: dict[str, Any] = json.loads(ended.out)
@@ -63,7 +63,7 @@ class LongRun:
         return found
 
     def table_is_right(self) -> None:
-        """Each row is an item, and nothing else is."""
+        """Check that the table has exactly the rows of the file."""
         found = {item["id"]["N"]: item for item in items(self.dynamodb, self.table)}
         assert found == {
             str(number): {"id": {"N": str(number)}, "name": {"S": f"name of {number}"}}

@@ -1,4 +1,4 @@
-"""Pages of the docs, run as somebody runs them who follows them from the top.
+"""Run the commands of a documentation page in order.
 
 A block fenced as `sh` is commands, run line by line; one fenced as `console` right after it shows
 lines that the last of them prints; one fenced as `json` after "Save it as `name`:" is that file. A
@@ -27,22 +27,22 @@ from tests.e2e.processes import until
 BLOCK = re.compile(r"([^\n]*)\n\n```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SAVED = re.compile(r"Save it as `([\w.]+)`:$")
 RUN = re.compile(r"(ddbload|printf|cat|aws|\.venv/bin/python|node_modules/\.bin/cdk) ")
-"""What is run as it stands."""
+"""Commands that are run unchanged."""
 DEFINED = re.compile(r"\w+\(\) \{.*\}$")
 ASSIGNED = re.compile(r"(?:^| )(\w+)=\$\(")
 INSTALLS = {"pipx install ."}
-"""What test_wheel.py does with the same wheel."""
+"""Commands that test_wheel.py runs."""
 REJECTS = re.compile(
     r"(cat books.csv \| )?ddbload (import (books.csv|s3://my-bucket/in/books.csv|'s3://.*|-)"
     r"|start|resume|report|plan) "
 )
-"""What ends with 3: the README's own file has a row without a key."""
+"""Commands that exit with 3: the README's file has a row without a key."""
 TELLS = re.compile(
     r"node_modules/\.bin/cdk |ddbload (start|resume) |ddbload import (things|words|'s3:)"
 )
-"""What says on stderr how it gets on, or what it found out."""
+"""Commands that print progress or detected formats on stderr."""
 NAMES = re.compile(r"(cat books.csv \| )?ddbload import ")
-"""What names its run first, on stderr."""
+"""Commands that print their run id first, on stderr."""
 BOOKS = (
     "isbn,title,year\n0439023483,The Hunger Games,2008\n"
     '0439554934,"Harry Potter, 1",1997\n,No ISBN,2001\n'
@@ -52,12 +52,12 @@ REPOSITORY = re.compile(
 )
 CHECKOUT = ("app.py", "cdk.json", "node_modules")
 SLOWLY = 180.0
-"""Seconds in which a run has ended, on a busy machine too."""
+"""Seconds within which a run ends, even on a busy machine."""
 
 
 @dataclass
 class Block:
-    """Commands, and lines of what the last one prints; or a file."""
+    """Commands with lines of the last one's output, or a file."""
 
     commands: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
@@ -88,17 +88,17 @@ def blocks(page: str) -> list[Block]:
 
 @dataclass
 class Reader:
-    """Somebody with an account, and a folder that looks like the checkout."""
+    """User with an AWS account and a folder that looks like the checkout."""
 
     console: Console
     stepfunctions: Any
     s3: Any
     _known: list[str] = field(default_factory=list)
-    """Functions and variables of the shell, as lines that define them again."""
+    """Shell functions and variables, as lines that define them again."""
     _runs: int = 0
 
     def follow(self, page: str) -> None:
-        """Do what a page says, and see what it shows. Raises AssertionError."""
+        """Run a page's commands, and check the output that it shows."""
         for block in blocks(page):
             if block.file is not None:
                 self.console.write(*block.file)
@@ -115,7 +115,7 @@ class Reader:
                     )
 
     def run(self, line: str) -> Ended | None:
-        """Run a line, if it is to be run; None for what other tests run."""
+        """Run a line; return None for commands that other tests run."""
         if line.startswith("make"):
             check_make(line)
             return None
@@ -169,7 +169,7 @@ class Reader:
         ]
 
     def _await_run(self, line: str) -> None:
-        """What was started in the background is to have ended well, before the next line."""
+        """Wait until background commands have succeeded."""
 
         def ended() -> bool:
             found = self._executions()
@@ -181,14 +181,14 @@ class Reader:
 
 
 def check_make(line: str) -> None:
-    """CI runs the targets; here it is enough that they exist."""
+    """Check that the targets of make exist; CI runs them."""
     dry = ["bash", "-c", line.replace("make", "make --dry-run", 1)]
     done = subprocess.run(dry, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{line}: {done.stderr}"
 
 
 def furnish(console: Console) -> None:
-    """Make a folder look like the checkout, and let nothing be asked or fetched."""
+    """Make a folder look like the checkout, without prompts or downloads."""
     for name in CHECKOUT:
         console.path(name).symlink_to(ROOT / name)
     console.path(".venv").symlink_to(sys.prefix)
@@ -204,7 +204,7 @@ def furnish(console: Console) -> None:
 
 
 def aws_command_line(folder: Path) -> Path:
-    """A folder with `aws`, AWS's own command line. aws-cdk-lib depends on a copy of it."""
+    """Return a folder with the AWS CLI, a copy of which aws-cdk-lib depends on."""
     package = Path(sysconfig.get_path("purelib"), "aws_cdk", "asset_awscli_v1", "_jsii")
     (archive,) = package.glob("*.tgz")
     with tarfile.open(archive) as tar:
@@ -226,7 +226,7 @@ def aws_command_line(folder: Path) -> Path:
 
 
 def links(page: Path) -> Iterator[Path]:
-    """Files that a page's links within the repository name, relative or absolute."""
+    """List the files that a page links to within the repository."""
     for link in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):
         if inside := REPOSITORY.match(link):
             yield ROOT / link[inside.end() :]

@@ -1,4 +1,4 @@
-"""Processes that are started to be interrupted, and what is left of them."""
+"""Start processes, interrupt them, and find those that are left."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import IO
 from tests.cli.console import SECONDS, Console, Ended
 
 PROC = Path("/proc")
-"""Where there is none, as on macOS, `ps` knows."""
+"""Linux only; elsewhere, such as on macOS, `ps` is used."""
 
 NOT_LONG = 30.0
-"""Seconds in which what was told to end has ended, on a busy machine too."""
+"""Seconds within which a process ends, even on a busy machine."""
 
 
 @dataclass
 class Running:
-    """A process with a session, and so a process group, of its own: as if in its own terminal."""
+    """Process in a new session and process group, as in a separate terminal."""
 
     process: subprocess.Popen[bytes]
     out: Path
@@ -38,19 +38,19 @@ class Running:
         self.process.send_signal(number)
 
     def ctrl_c(self) -> None:
-        """Send what a terminal sends at Ctrl-C: SIGINT, to the process and all its children."""
+        """Send SIGINT to the process and all its children, as a terminal does at Ctrl-C."""
         os.killpg(self.pid, signal.SIGINT)
 
     def members(self) -> list[int]:
-        """The processes of its group that are alive, itself included."""
+        """List the live processes of its group, including the process itself."""
         return [pid for pid, _, group, state in _all() if group == self.pid and state[0] != "Z"]
 
     def workers(self) -> list[int]:
-        """Its children that import."""
+        """List its worker processes."""
         return [pid for pid in children(self.pid) if "spawn_main" in command_of(pid)]
 
     def ended(self) -> Ended:
-        """How it ended, when it has, and its whole group with it."""
+        """Wait until the process and its group have ended; return its result."""
         code = self.process.wait(SECONDS)
         until(lambda: not self.members(), f"processes are left: {self.members()}")
         found = Ended(code, self.out.read_text("utf-8"), self.err.read_text("utf-8"))
@@ -60,7 +60,7 @@ class Running:
 
 @contextmanager
 def started(console: Console, command: Sequence[str | Path], **env: str) -> Iterator[Running]:
-    """Start a command. Whatever becomes of it, nothing of it outlives the block."""
+    """Start a command, and kill its process group at the end of the block."""
     folder = console.folder.parent
     out, err = folder / "out", folder / "err"
     with out.open("wb") as to, err.open("wb") as errors:
@@ -92,7 +92,7 @@ def _open(
 
 
 def until(holds: Callable[[], object], otherwise: str, seconds: float = NOT_LONG) -> None:
-    """Wait until something holds. Raises AssertionError when it takes too long."""
+    """Wait until a condition holds. Raises AssertionError after a while."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, otherwise
@@ -100,17 +100,17 @@ def until(holds: Callable[[], object], otherwise: str, seconds: float = NOT_LONG
 
 
 def children(pid: int) -> list[int]:
-    """A process's children."""
+    """List the children of a process."""
     return [child for child, parent, _, state in _all() if parent == pid and state[0] != "Z"]
 
 
 def alive(pid: int) -> bool:
-    """Whether there is such a process, and not just its remains."""
+    """Tell whether a process exists and is not a zombie."""
     return any(pid == each and state[0] != "Z" for each, _, _, state in _all())
 
 
 def _all() -> list[tuple[int, int, int, str]]:
-    """Each process's id, parent, group and state."""
+    """List id, parent, group and state of each process."""
     if not PROC.is_dir():
         lines = _ps("-A", "-o", "pid=,ppid=,pgid=,stat=")
         parts = (line.split() for line in lines)
@@ -126,7 +126,7 @@ def _all() -> list[tuple[int, int, int, str]]:
 
 
 def command_of(pid: int) -> str:
-    """A process and its arguments."""
+    """Return the command line of a process."""
     if not PROC.is_dir():
         return "".join(_ps("-p", str(pid), "-ww", "-o", "command="))
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""`ddbload demo --import-only`: proves an import on this machine, and leaves nothing behind."""
+"""`ddbload demo --import-only` verifies an import, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LISTENS = re.compile(r"DynamoDB \(dynalite\) listens on (http://127\.0\.0\.1:\d+
 
 @pytest.fixture
 def demo(console: Console) -> Console:
-    """As from the checkout, where Node's modules are, and without anybody's AWS settings."""
+    """Run the demo in the checkout, without AWS settings."""
     for name in [name for name in console.env if name.startswith("AWS_")]:
         del console.env[name]
     console.path("node_modules").symlink_to(ROOT / "node_modules")

@@ -1,4 +1,4 @@
-"""An import through a DynamoDB of which three answers in ten are wrong, late or lost."""
+"""Import into a DynamoDB that answers three in ten requests wrongly, late or never."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_import_writes_every_row_when_connections_fail(console, engine, seed):
 
 
 def test_proxy_is_used_by_all_engines_but_async(console):
-    """The fault server takes requests as a proxy gets them: whole URLs."""
+    """The fault server accepts absolute URLs, as a proxy does."""
     console.write("a.csv", "id,name\n1,one\n")
     with FaultServer() as server:
         server.dynamodb.create_table(**TABLE)

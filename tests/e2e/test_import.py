@@ -1,4 +1,4 @@
-"""Files of all kinds, cut into small chunks and imported by processes: the table is the file."""
+"""Imports of all kinds of files in small chunks, by several processes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_import_loads_file_with_one_row_per_chunk(console, dynamodb, name):
 
 
 def in_this_process(golden, table, folder):
-    """Its header is a row like any other, so that no name in it matters. A row a chunk."""
+    """Import a file without a header, with one row per chunk."""
     source = {"path": str(golden.path), "delimiter": golden.delimiter, "quote": golden.quote}
     return run_import(
         {
@@ -100,7 +100,7 @@ def numbered(golden):
 
 @pytest.fixture
 def table(dynamodb, account, monkeypatch):
-    """A table keyed by ``c1``, for this process to import into."""
+    """Create a table keyed by ``c1``; return settings to import into it."""
     for variable, value in account.items():
         monkeypatch.setenv(variable, value)
     name = f"golden-{next(NUMBERS)}"
@@ -131,7 +131,7 @@ def test_import_refuses_golden_file_that_ends_inside_quotes(dynamodb, table, tmp
 
 
 def test_import_loads_100000_columns(console, dynamodb):
-    """A full row is an item of 400,000 bytes, just within DynamoDB's limit; one is nearly empty."""
+    """One row is an item of 400,000 bytes, just within DynamoDB's limit; one is nearly empty."""
     letters = string.ascii_letters + string.digits
     names = itertools.islice(itertools.product(letters, repeat=3), 100_000)
     columns = ["".join(name) for name in names]

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGKILL, at any moment: nothing is lost, and nothing is left running."""
+"""Ctrl-C, SIGTERM and SIGKILL lose no row and leave no process running."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def long(console, dynamodb):
     ],
 )
 def test_ctrl_c_stops_run_that_resume_completes(long, reached, to):
-    """A terminal sends it to all processes, `kill -INT` to one."""
+    """A terminal sends SIGINT to all processes, `kill -INT` to one."""
     with long.started() as running:
         long.reaches(reached, running)
         os.kill(-running.pid if to == "group" else running.pid, signal.SIGINT)
@@ -54,7 +54,7 @@ def test_ctrl_c_stops_run_that_resume_completes(long, reached, to):
 
 @pytest.mark.parametrize("imported", ["click.core", "ddbload.contracts.payload"])
 def test_ctrl_c_during_start_ends_command(long, imported):
-    """Before there is a run. Python tells what it imports, so the moment is known."""
+    """The signal comes before there is a run, while Python imports a known module."""
     with long.started(PYTHONPROFILEIMPORTTIME="1") as running:
         until(lambda: f" {imported}\n" in running.err.read_text(), f"{imported} is not imported")
         running.ctrl_c()
@@ -65,7 +65,7 @@ def test_ctrl_c_during_start_ends_command(long, imported):
 
 @pytest.mark.parametrize("to", ["group", "process"])
 def test_sigterm_stops_run_like_ctrl_c(long, to):
-    """A service manager sends it to all processes, so workers are lost on the way; or to one."""
+    """A service manager sends SIGTERM to all processes, so that workers die, or to one."""
     with long.started() as running:
         long.reaches("chunks/*/*.json", running)
         os.kill(-running.pid if to == "group" else running.pid, signal.SIGTERM)
@@ -76,7 +76,7 @@ def test_sigterm_stops_run_like_ctrl_c(long, to):
 
 
 def test_ignored_sigint_does_not_stop_run(long):
-    """As by what a script runs in the background, for which Ctrl-C is not meant."""
+    """Background jobs of a script ignore SIGINT."""
     command = " ".join(map(str, [*long.command, *SLOWLY, "--processes", "2"]))
     with started(long.console, ["bash", "-c", f"trap '' INT TERM; exec {command}"]) as running:
         long.reaches("chunks/*/*.json", running)
@@ -88,7 +88,7 @@ def test_ignored_sigint_does_not_stop_run(long):
 
 
 def test_ctrl_c_while_workers_start_stops_run(long):
-    """What workers are then, is for a moment Python alone, which would die of SIGINT."""
+    """A starting worker is plain Python for a moment, which SIGINT would kill."""
     for pause in (0.0, 0.3):
         with long.started() as running:
             until(running.workers, "there are no workers")
@@ -157,7 +157,7 @@ def test_second_ctrl_c_ends_run_at_once(console):
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_run_completes_when_killed_repeatedly(console, dynamodb, processes):
-    """SIGKILL for the process that users see; its workers notice."""
+    """SIGKILL ends the parent process; its workers notice and end."""
     table = f"interrupted-{next(NUMBERS)}"
     make_table(dynamodb, table, "id:N")
     # Ten seconds of writing, of which each attempt gets half a one.
@@ -186,7 +186,7 @@ def test_run_completes_when_killed_repeatedly(console, dynamodb, processes):
 
 @pytest.mark.parametrize("chunk_bytes", ["1500", "1000000"])
 def test_status_shows_killed_run_that_resume_completes(console, dynamodb, chunk_bytes):
-    """While it lives `status` says how far it is, within a chunk too; then, that it stopped."""
+    """While the run lives, `status` shows progress within chunks; then, that it stopped."""
     table = f"interrupted-{next(NUMBERS)}"
     make_table(dynamodb, table, "id:N")
     long = LongRun(console, dynamodb, table, rows=4000)
@@ -248,7 +248,7 @@ def test_status_shows_killed_run_that_resume_completes(console, dynamodb, chunk_
 
 
 def test_resumed_insert_recognizes_rows_it_wrote(console, dynamodb):
-    """What killed attempts put counts as written, and in another run as skipped."""
+    """Rows of killed attempts count as written, and in another run as skipped."""
     table = f"interrupted-{next(NUMBERS)}"
     make_table(dynamodb, table, "id:N")
     long = LongRun(console, dynamodb, table, rows=4000)
@@ -292,7 +292,7 @@ def test_run_fails_when_worker_is_killed(long):
 
 
 def test_status_shows_run_that_reads_standard_input(console, dynamodb):
-    """Before it has a record, for that may be hours; it goes on when the input ends."""
+    """Standard input may last for hours before the run has a record."""
     table = f"interrupted-{next(NUMBERS)}"
     make_table(dynamodb, table, "id:N")
     fifo = console.path("fifo")
@@ -315,7 +315,7 @@ def test_status_shows_run_that_reads_standard_input(console, dynamodb):
 
 
 def test_interrupted_spool_leaves_no_file(console):
-    """Standard input is put on disk first; the fixture looks for what is left of it."""
+    """Standard input is copied to disk first; the fixture checks that the copy is removed."""
     for number in (signal.SIGINT, signal.SIGTERM):
         command = ["bash", "-c", "(echo id,name; sleep 60) | exec ddbload import - none"]
         with started(console, command) as running:

@@ -1,4 +1,4 @@
-"""What may happen to a source, a table or a ledger while a run is under way."""
+"""Changes of the source, the table or the ledger during a run."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def test_import_fails_when_table_is_deleted(long):
 
 
 def test_second_process_is_refused_when_run_is_running(long):
-    """Segments are written once: what one has settled, the other adopts.
+    """Segments are written once: rows that one process has settled are adopted by the other.
 
-    Neither knows of the other: where their heartbeats would lie there is a folder.
+    The processes do not see each other's heartbeats, because a folder takes their place.
     """
     long.ledger.joinpath("runs", "long", "progress.json").mkdir(parents=True)
     with long.started() as running:
@@ -66,7 +66,7 @@ def test_second_process_is_refused_when_run_is_running(long):
 
 
 def test_import_works_with_source_and_ledger_in_s3(console, dynamodb, s3):
-    """The source, and a ledger that two processes write at once."""
+    """Source and ledger are in S3, and two processes write the ledger."""
     make_table(dynamodb, "all-in-s3", "id:S")
     data = awkward(3, 400)
     wanted = expected(data, read_rows(data)[1:], COLUMNS)

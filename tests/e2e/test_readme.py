@@ -26,7 +26,7 @@ START = (ROOT / "docs" / "getting-started.md").read_text("utf-8")
 
 @pytest.fixture(scope="module")
 def account() -> Iterator[LocalAws]:
-    """An account that has what the pages speak of: three tables and a bucket."""
+    """Create the three tables and the bucket that the pages name."""
     with LocalAws() as aws:
         make_table(client(aws, "dynamodb"), "books", "isbn:S")
         make_table(client(aws, "dynamodb"), "words", "word:S", "year:N")
@@ -70,7 +70,7 @@ def test_commands_of_readme_work(reader, account):
 
 
 def test_commands_of_deploy_page_work(reader, account):
-    """At its end nothing is left but what it names."""
+    """The page leaves only the resources that it names."""
     reader.console.write("books.csv", BOOKS)
     reader.follow(DEPLOY)
     stacks = client(account, "cloudformation").describe_stacks()["Stacks"]
@@ -90,7 +90,7 @@ def test_commands_of_deploy_page_work(reader, account):
 
 
 def test_commands_of_getting_started_page_work(reader, account):
-    """It brings its own table, and removes everything in the end but what bootstrapping made."""
+    """The page creates a table, and at its end removes everything but the bootstrap stack."""
     reader.follow(START)
     stacks = client(account, "cloudformation").describe_stacks()["Stacks"]
     assert [stack["StackName"] for stack in stacks] == ["CDKToolkit"]
@@ -136,5 +136,5 @@ def test_links_have_targets():
 
 
 def test_readme_links_are_absolute():
-    """PyPI shows it, and has none of the other files."""
+    """PyPI shows the README without the other files."""
     assert re.findall(r"\]\((?!https://)[^)]*\)", README) == []

@@ -1,4 +1,4 @@
-"""The wheel: what is in it, and that it works where there is no checkout."""
+"""Contents of the wheel, and its use without a checkout."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_wheel_has_package_files_only(wheel):
 
 
 def test_wheel_works_when_installed_alone(wheel, console, dynamodb):
-    """In an environment of its own, to which only the dependencies are lent."""
+    """The wheel is installed into a new environment that shares only the dependencies."""
     home = console.folder / "venv"
     venv.create(home, symlinks=True)
     (site,) = home.glob("lib/*/site-packages")

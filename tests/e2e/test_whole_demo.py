@@ -1,4 +1,4 @@
-"""`ddbload demo`: deploys, uploads, follows, proves, and leaves nothing behind."""
+"""`ddbload demo` deploys, uploads, follows and verifies, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.e2e.processes import alive, children, command_of, started, until
 STEP = r" *\d+\.\d s  "
 URL = r"http://127\.0\.0\.1:\d+"
 SLOWLY = 180.0
-"""Seconds in which a demo has come anywhere, on a busy machine too."""
+"""Seconds within which a demo makes progress, even on a busy machine."""
 
 
 @pytest.fixture
 def demo(console: Console) -> Console:
-    """Without anybody's AWS settings, but for a few that must not matter."""
+    """Run the demo without AWS settings, except a few that must not matter."""
     for name in [name for name in console.env if name.startswith("AWS_")]:
         del console.env[name]
     console.env["AWS_PROFILE"] = "somebody"
@@ -59,7 +59,7 @@ def test_demo_deploys_and_imports_generated_rows(demo):
 
 
 def test_demo_deploys_and_imports_file_with_rejects(demo):
-    """As people have them: quoted line ends, empty keys, odd names, more than one chunk."""
+    """The file has quoted line ends, empty keys, odd names and several chunks."""
     rows = ["\ufeffisbn,title,größe"]
     for number in range(4000):
         key = "" if number % 10 == 7 else f"{number:09}"
@@ -131,7 +131,7 @@ def test_output_of_cdk_is_shown_when_it_fails(tmp_path, monkeypatch, capfd):
 
 
 def test_child_process_ends_with_all_its_children(tmp_path):
-    """Also what it started itself, and when it does not care for signals."""
+    """Grandchildren end as well, even if they ignore signals."""
     script = f"trap '' INT TERM; sleep 60 & echo $! >{tmp_path}/below; sleep 60"
     process = subprocess.Popen(
         [sys.executable, child_process.__file__, "sh", "-c", script], stdin=subprocess.PIPE

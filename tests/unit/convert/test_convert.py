@@ -1,4 +1,4 @@
-"""Rows as items, without a table."""
+"""Conversions of rows to items."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.unit.pipeline.world import TABLE, World
 
 
 class Conversion:
-    """What a file's rows become."""
+    """Convert a file; return its lines."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Parts in folders and buckets: all of them, or none."""
+"""Parts in folders and buckets appear all at once, or not at all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LINES = [f'{{"Item":{{"id":{{"N":"{number}"}}}}}}' for number in range(1000)]
 
 @pytest.fixture(autouse=True)
 def _tidy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Temporary files are gone in the end, whatever becomes of a test."""
+    """Check that no temporary files are left."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     yield
@@ -39,7 +39,7 @@ def _tidy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Uploads:
-    """As much of an S3 client as a target needs: multipart uploads, and objects of them."""
+    """Fake S3 client with multipart uploads."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}

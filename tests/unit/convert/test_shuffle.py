@@ -1,4 +1,4 @@
-"""Lines in a random order, however many there are."""
+"""External shuffle of lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shuffled(folder: Path, lines: list[str], *, seed: int = 1, at_once: int = 7)
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything goes by way of files, most of it more than once."""
+    """Make buckets so small that lines are dealt out to files more than once."""
     monkeypatch.setattr(sharded_sink, "BUFFER_BYTES", 512)
     monkeypatch.setattr(sharded_sink, "BUCKET_BYTES", 16)
     monkeypatch.setattr(sharded_sink, "_READ_BYTES", 10)

@@ -1,4 +1,4 @@
-"""Streams and files that items are written to."""
+"""Sinks that write streams and files."""
 
 from __future__ import annotations
 

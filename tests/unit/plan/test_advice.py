@@ -1,4 +1,4 @@
-"""What is warned of, and what is not."""
+"""Warnings of a plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOW = 1_700_000_000
 
 
 class Told:
-    """The fake, whose table has more to tell."""
+    """Fake DynamoDB whose table has more settings."""
 
     def __init__(self, inner: Any, more: Mapping[str, Any], recovery: str, expires: str | None):
         self._inner, self._more = inner, more

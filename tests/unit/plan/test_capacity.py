@@ -1,4 +1,4 @@
-"""How long writing takes, and the commands that make it shorter."""
+"""Limits of the write speed, and suggestions to raise capacity."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def load(units: int, *indexes: tuple[TableIndex, int], hot: float = 0.0) -> Load
 
 
 def parameters(command: str) -> dict[str, Any]:
-    """What the AWS CLI makes of a command, checked against DynamoDB's own model."""
+    """Parse an AWS CLI command as the CLI does, and check it against botocore's model."""
     words = shlex.split(command)
     assert words[:5] == ["aws", "dynamodb", "update-table", "--table-name", "t.1"]
     given: dict[str, Any] = {"TableName": "t.1"}

@@ -1,4 +1,4 @@
-"""Keys, hot keys, their order, and sizes, beside what is counted in full."""
+"""Counters of keys, hot keys, order and sizes, compared with exact counts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_key_counter_is_exact_up_to_its_limit(keys):
 @settings(max_examples=30)
 @given(KEYS)
 def test_key_counter_is_exact_when_many_keys_repeat(keys):
-    """What counts is how many differ, not how many rows there are."""
+    """The limit applies to distinct keys, not to rows."""
     keys = [key[:1] for key in keys] * 20
     found = census_of(keys, exact_rows=600, block=7)
     assert found.exact

@@ -1,4 +1,4 @@
-"""A plan of each awkward file has the rows that are known of it, and says where bad ones are."""
+"""Plans of the golden files have the known number of rows and positions of bad rows."""
 
 from __future__ import annotations
 

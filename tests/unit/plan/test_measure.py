@@ -1,4 +1,4 @@
-"""Sizes and index entries, beside those of the fake table, which counts by itself."""
+"""Sizes and index entries, compared with those that the fake table counts."""
 
 from __future__ import annotations
 

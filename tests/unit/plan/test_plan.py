@@ -1,4 +1,4 @@
-"""A plan says what an import then does, and writes nothing."""
+"""Plans predict the result of an import, and write nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mode `plan`: the three steps over a source, and nothing written to the table."""
+"""Mode `plan` of the state machine: all steps, without writes to the table."""
 
 from __future__ import annotations
 

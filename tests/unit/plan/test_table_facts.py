@@ -1,4 +1,4 @@
-"""What AWS tells of a table, and what it does not."""
+"""Settings of a table, known and unknown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def refused(code: str) -> ClientError:
 
 
 class Client:
-    """Answers, or raises, what it is told to."""
+    """Fake client with given answers or errors."""
 
     def __init__(self, recovery: Any, time_to_live: Any) -> None:
         self._recovery, self._time_to_live = recovery, time_to_live

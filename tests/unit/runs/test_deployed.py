@@ -1,4 +1,4 @@
-"""Runs as the state machine sees them: one JSON message after the other, caught errors, resume."""
+"""Runs of the state machine's steps: their JSON messages, caught errors, and resume."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_report_names_chunk_and_cause_when_function_was_killed(world, error):
 
 
 def test_report_names_caught_error_when_all_rows_are_imported(world):
-    """The Map may fail of its own results. The next execution finds all there."""
+    """The Map may fail to write its results. The next execution finds all chunks imported."""
     result = preflight(PreflightTask(named(world), RUN), world.context())
     for chunk in world.manifest:
         world.import_one(chunk)
@@ -153,7 +153,7 @@ def test_resume_is_refused_when_table_was_recreated(world):
 
 
 def test_execution_with_another_source_keeps_ledger_when_run_is_done(world):
-    """Another file under the id of a run that is done: that run stays done."""
+    """An execution with another file under the id of a done run leaves that run done."""
     execute(world, named(world), "first")
     world.overwrite(b"id,n\nother,1\n")
     before = dict(world.store.objects)

@@ -1,4 +1,4 @@
-"""A deployed run, watched from outside."""
+"""Following an execution, and finding a stack."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILE = b"id\n" + b"".join(b"k%03d\n" % n for n in range(40))
 
 
 class Watched:
-    """An execution whose steps happen while somebody sleeps between two looks."""
+    """Execution whose steps run while the follower sleeps."""
 
     def __init__(self) -> None:
         self.world = World(FILE, options={"chunk_bytes": 50})

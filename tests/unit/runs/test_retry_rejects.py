@@ -1,4 +1,4 @@
-"""Mended rejects as the rows of a file."""
+"""Corrected rejects as the source of a new run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state machine's part on one machine, in this process, over fakes."""
+"""Imports in this process, against fakes of AWS."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DATA = b"id,n\n" + b"".join(b"r%d,%d\n" % (n, n) for n in range(300))
 
 @dataclass
 class Settings:
-    """What makes contexts: a world's fakes in place of clients and a folder."""
+    """Settings whose contexts have the fakes of a world."""
 
     world: World
     segment_seconds: float = 60.0
@@ -170,7 +170,7 @@ def test_run_import_does_not_report_success_when_rejects_are_lost():
 
 
 def heartbeats_of(world: World) -> list[dict[str, Any]]:
-    """What is written as the run's heartbeat, from now on."""
+    """Collect the heartbeats that the run writes from now on."""
     found: list[dict[str, Any]] = []
 
     def hook(moment: str, name: str, data: bytes) -> None:
@@ -224,7 +224,7 @@ def test_run_import_succeeds_when_heartbeat_cannot_be_written():
 
 
 def living(world: World, **changes: Any) -> None:
-    """Leave the heartbeat of another process, this one's parent, that is at it just now."""
+    """Write a fresh heartbeat of another live process, the parent of this one."""
     world.preflight()
     host, boot = machine()
     beat = Heartbeat(

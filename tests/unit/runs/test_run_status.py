@@ -1,4 +1,4 @@
-"""What a run's ledger says of it to another process, and the signs of life in it."""
+"""Run states and heartbeats, as another process reads them from the ledger."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.unit.pipeline.world import RUN, World
 
 DATA = b"id,n\n" + b"".join(b"r%d,%d\n" % (n, n) for n in range(100))
 GONE = 2**22 + 1
-"""A process id that there never is."""
+"""Process id that is never in use."""
 
 
 def beat(world: World, **changes: Any) -> Heartbeat:
-    """Leave a heartbeat: of this process, unless told otherwise."""
+    """Write a heartbeat, by default that of this process."""
     with HeartbeatWriter(world.ledger, world.context()) as heart:
         heart.beat()
         found = world.ledger.find_heartbeat()

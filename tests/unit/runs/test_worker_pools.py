@@ -1,4 +1,4 @@
-"""Worker processes, with nothing to do: there is no such run."""
+"""Pools of worker processes for a run that does not exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ddbload.runs.process_pool import ProcessPool
 
 @pytest.mark.parametrize("tasks", [1, 2])
 def test_process_pool_leaves_no_process_when_closed(tmp_path, tasks, capfd):
-    """Not even one that is still starting: it would find gone what it is to be given."""
+    """A worker that is still starting must not find its locks gone."""
     settings = LocalSettings(str(tmp_path), AwsSettings(region="eu-west-1"))
     crew = ProcessPool(2, settings, "none", should_stop=lambda: False, progress=lambda _: None)
     for number in range(tasks):
