@@ -11,7 +11,7 @@ _ENDS = ("\n", "\n", "\n", "\r\n", "\r", "\n\n")
 
 
 def awkward(seed: int, rows: int) -> bytes:
-    """Generate a header and rows; keys repeat, and one row in ten is bad."""
+    """Generate a header and rows with unique keys, of which one in ten is bad."""
     rng = random.Random(seed)
     data = ",".join(COLUMNS).encode() + b"\r\n"
     for number in range(rows):

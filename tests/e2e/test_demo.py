@@ -16,7 +16,7 @@ LISTENS = re.compile(r"DynamoDB \(dynalite\) listens on (http://127\.0\.0\.1:\d+
 
 @pytest.fixture
 def demo(console: Console) -> Console:
-    """Run the demo in the checkout, without AWS settings."""
+    """Set up a console with the checkout's Node modules and without AWS settings."""
     for name in [name for name in console.env if name.startswith("AWS_")]:
         del console.env[name]
     console.path("node_modules").symlink_to(ROOT / "node_modules")

@@ -100,7 +100,7 @@ def numbered(golden):
 
 @pytest.fixture
 def table(dynamodb, account, monkeypatch):
-    """Create a table keyed by ``c1``; return settings to import into it."""
+    """Create a table keyed by ``c1``, and point this process at the local servers."""
     for variable, value in account.items():
         monkeypatch.setenv(variable, value)
     name = f"golden-{next(NUMBERS)}"

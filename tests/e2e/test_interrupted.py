@@ -47,7 +47,7 @@ def test_ctrl_c_stops_run_that_resume_completes(long, reached, to):
         os.kill(-running.pid if to == "group" else running.pid, signal.SIGINT)
         ended = running.ended()
     assert ended.code == 130
-    assert "ddbload: stopping when the requests under way are answered" in ended.err
+    assert "ddbload: stopping after the requests in flight" in ended.err
     assert ended.err.endswith(GOES_ON)
     long.continued()
 
@@ -285,7 +285,7 @@ def test_run_fails_when_worker_is_killed(long):
         os.kill(running.workers()[0], signal.SIGKILL)
         ended = running.ended()
     assert ended.code == 1
-    assert "ddbload: WorkerDied: a worker process ended without an answer" in ended.err
+    assert "ddbload: WorkerDied: a worker process was killed or ran out of memory" in ended.err
     assert ended.out.startswith("run long: FAILED\n")
     found = long.continued()
     assert found["rows"]["read"] == ROWS
@@ -307,7 +307,7 @@ def test_status_shows_run_that_reads_standard_input(console, dynamodb):
         ended = running.ended()
     assert shown.startswith(
         "run piped: RUNNING\n"
-        "  chunks    none yet, standard input, or a pipe, is being copied to a file\n"
+        "  chunks    none yet, standard input is being copied to a temporary file\n"
         f"  process   {running.pid} on "
     )
     assert (ended.code, ended.told) == (0, "")

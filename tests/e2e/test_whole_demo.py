@@ -25,7 +25,7 @@ SLOWLY = 180.0
 
 @pytest.fixture
 def demo(console: Console) -> Console:
-    """Run the demo without AWS settings, except a few that must not matter."""
+    """Set up a console without AWS settings, except a few that must not matter."""
     for name in [name for name in console.env if name.startswith("AWS_")]:
         del console.env[name]
     console.env["AWS_PROFILE"] = "somebody"
