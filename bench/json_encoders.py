@@ -25,7 +25,7 @@ from typing import Any
 
 from bench.clients import ROOT, TABLE, Client
 from bench.compare import machine
-from bench.rounds import Cores, Refused, Scenario, run, sink
+from bench.rounds import Cores, InvalidRound, Scenario, run, sink
 from bench.shapes import Shape
 from bench.tally import Tally
 
@@ -229,7 +229,7 @@ class Checkout(Client):
 
 
 def measure(name: str, asked: argparse.Namespace) -> dict[Path, list[float]]:
-    """Give CPU seconds for a million rows, of each round of each checkout. Raises `Refused`."""
+    """Compute CPU seconds for a million rows, by round and checkout. Raises `InvalidRound`."""
     kind = FILES[name]
     cores = Cores.of_this_machine()
     table = Shape(name, {"id": "S"}, ("id",), "", header=False, rows=lambda _: iter(()))
@@ -273,7 +273,7 @@ def main(words: Sequence[str] | None = None) -> None:
     for name in asked.shapes.split(","):
         try:
             found = measure(name, asked)
-        except Refused as refused:
+        except InvalidRound as refused:
             sys.exit(str(refused))
         for checkout, cpu in found.items():
             figure = f"{statistics.median(cpu):6.2f} ({min(cpu):.2f} to {max(cpu):.2f})"

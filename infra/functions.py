@@ -15,7 +15,7 @@ from constructs import Construct
 from infra import variables
 from infra.bundling import bundle
 from infra.observability import Observability
-from infra.permissions import allow, bucket_arn, objects, table_arn
+from infra.policy_statements import allow, bucket_arn, objects, table_arn
 from infra.settings import Settings
 from infra.storage import Storage
 

@@ -14,7 +14,7 @@ from constructs import Construct
 
 from infra import variables
 from infra.functions import Functions
-from infra.permissions import allow, objects
+from infra.policy_statements import allow, objects
 from infra.settings import Settings
 from infra.storage import Storage
 

@@ -18,7 +18,7 @@ from ddbload.contracts.upload_rule import (
     WORK_BUCKET,
 )
 from infra.errors import TooManySettings
-from infra.permissions import check_policy_sizes
+from infra.policy_statements import check_policy_sizes
 from infra.settings import Settings
 
 ENVIRONMENT_BYTES = 4096

@@ -11,7 +11,7 @@ from constructs import Construct
 
 from infra import DEFINITION
 from infra.functions import Functions
-from infra.permissions import allow, objects
+from infra.policy_statements import allow, objects
 from infra.storage import MAP_RUNS
 
 MAP_LABEL = "ImportChunks"

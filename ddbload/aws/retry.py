@@ -13,8 +13,8 @@ from ddbload.aws.failures import AwsFailure, FailureKind, classify_failure, to_d
 
 T = TypeVar("T")
 ATTEMPTS = 6
-BASE_SECONDS = 0.1
-CAP_SECONDS = 5.0
+CALL_BASE_SECONDS = 0.1
+CALL_CAP_SECONDS = 5.0
 _TRANSIENT = (FailureKind.THROTTLED, FailureKind.UNSURE)
 
 
@@ -32,7 +32,7 @@ class RetryPolicy:
 
     def pause(self, attempt: int) -> float:
         """Draw the seconds to wait after failed attempt number `attempt`, counted from 1."""
-        return full_jitter(attempt, self.rng, base=BASE_SECONDS, cap=CAP_SECONDS)
+        return full_jitter(attempt, self.rng, base=CALL_BASE_SECONDS, cap=CALL_CAP_SECONDS)
 
     def require_retry(self, failure: AwsFailure, attempt: int, doing: str) -> None:
         """Raise the named error of a failure that is permanent, or failed too often.

@@ -88,12 +88,12 @@ def status_command(
 
 def _run_state(record: RunRecord, execution: Execution | None, context: Context) -> RunState:
     """Return the state of a run, combined with that of its last execution."""
-    from ddbload.pipeline.executions import ABORTED, SUCCEEDED
+    from ddbload.pipeline.executions import EXECUTION_ABORTED, EXECUTION_SUCCEEDED
     from ddbload.runs.deployed import run_status
     from ddbload.runs.run_status import RunState, run_state
 
     found = run_state(record, context)
-    if execution is None or (found.done and execution.status == ABORTED):
+    if execution is None or (found.done and execution.status == EXECUTION_ABORTED):
         # The execution was stopped after the run was done.
         return found
     progress = found.progress
@@ -102,7 +102,7 @@ def _run_state(record: RunRecord, execution: Execution | None, context: Context)
     elif execution.failure is not None and not progress.failures:
         progress = replace(progress, error=execution.failure)
     done = found.done and execution.failure is None and not execution.running
-    status = found.status if execution.status == SUCCEEDED else run_status(execution)
+    status = found.status if execution.status == EXECUTION_SUCCEEDED else run_status(execution)
     return RunState(status, execution.running, done, progress, None)
 
 

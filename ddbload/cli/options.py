@@ -13,7 +13,7 @@ import click
 from ddbload.contracts.payload import check_run_id
 from ddbload.errors import InvalidPayload, InvalidUsage
 
-F = TypeVar("F", bound=Callable[..., Any])
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 _GROUPS = INPUT, TYPES_AND_MAPPING, WRITING, RUN, OUTPUT, AWS = (
     "Input",
@@ -93,7 +93,7 @@ detach_option = run_option(
 )
 
 
-def decorate(command: F, options: Sequence[Callable[[Any], Any]]) -> F:
+def decorate(command: _F, options: Sequence[Callable[[Any], Any]]) -> _F:
     """Add options to a command; `--help` lists them in this order."""
     # Decorators apply from the last to the first.
     for option in reversed(options):
@@ -101,7 +101,7 @@ def decorate(command: F, options: Sequence[Callable[[Any], Any]]) -> F:
     return command
 
 
-def aws_options(command: F) -> F:
+def aws_options(command: _F) -> _F:
     """Add --profile, --region and --endpoint-url, passed as one `aws: AwsSettings`."""
 
     @wraps(command)
@@ -121,10 +121,10 @@ def aws_options(command: F) -> F:
             help="Endpoint for both DynamoDB and S3, such as http://localhost:8000.",
         ),
     )
-    return cast("F", decorate(with_settings, options))
+    return cast("_F", decorate(with_settings, options))
 
 
-def run_argument(command: F) -> F:
+def run_argument(command: _F) -> _F:
     """Add the argument RUN, a run id."""
     return click.argument("run", callback=lambda _context, _parameter, run: _run_id(run))(command)
 

@@ -25,7 +25,7 @@ from ddbload.contracts.payload import (
 )
 from ddbload.dynamodb.write_modes import MODES, PUT
 
-F = TypeVar("F", bound=Callable[..., Any])
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 _MAX_REJECTS = run_option(
     "--max-rejects",
@@ -214,16 +214,16 @@ _WRITING = (
 )
 
 
-def source_options(command: F) -> F:
+def source_options(command: _F) -> _F:
     """Add the options for reading and mapping the source."""
     return decorate(command, _SOURCE)
 
 
-def import_options(command: F) -> F:
+def import_options(command: _F) -> _F:
     """Add the options for reading, mapping and writing."""
     return decorate(command, (*_SOURCE, *_WRITING))
 
 
-def max_rejects_option(command: F) -> F:
+def max_rejects_option(command: _F) -> _F:
     """Add --max-rejects to a command without the other options for writing."""
     return decorate(command, (_MAX_REJECTS,))

@@ -19,7 +19,7 @@ from ddbload.errors import NothingWritten, OutputUnwritable, TooManyRejects
 from ddbload.items.encode.request_json import batch_request
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context, RunTotals
-from ddbload.pipeline.importing.row_feeder import PIECE_BYTES
+from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
 from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
 from ddbload.pipeline.reading.row_batches import RowBatch, iter_row_batches
@@ -96,7 +96,7 @@ def convert(
     """
     limit = record.payload.options.max_rejects
     converted.bytes = record.data_start.byte
-    for batch in iter_row_batches(RunReader(record), ledger, context, piece_bytes=PIECE_BYTES):
+    for batch in iter_row_batches(RunReader(record), ledger, context, piece_bytes=FEED_READ_BYTES):
         lines = _encode_items(batch, record, converted, reject)
         converted.read += batch.count
         converted.written += len(lines)

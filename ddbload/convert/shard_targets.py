@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-UPLOADS = 4
+CONCURRENT_UPLOADS = 4
 """Parts uploaded at once; each takes space on the local disk meanwhile."""
 
 
@@ -144,7 +144,7 @@ class BucketShards:
 
     def publish(self) -> None:
         """Complete all uploads."""
-        with ThreadPoolExecutor(UPLOADS) as pool:
+        with ThreadPoolExecutor(CONCURRENT_UPLOADS) as pool:
             list(pool.map(self._complete, self._uploads))
 
     def discard(self) -> None:

@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from threading import BoundedSemaphore
 
-from ddbload.convert.shard_targets import UPLOADS, ShardTarget
+from ddbload.convert.shard_targets import CONCURRENT_UPLOADS, ShardTarget
 from ddbload.convert.sinks import SUFFIXES, open_compressor
 from ddbload.errors import DdbloadError, OutputUnwritable
 
@@ -146,9 +146,9 @@ class ShardedSink:
 
     def finish(self) -> None:
         """Write, upload and publish the parts. Raises `OutputUnwritable` and AWS's errors."""
-        room = BoundedSemaphore(UPLOADS)
+        room = BoundedSemaphore(CONCURRENT_UPLOADS)
         uploads: list[Future[None]] = []
-        with _disk_errors(), ThreadPoolExecutor(UPLOADS) as pool:
+        with _disk_errors(), ThreadPoolExecutor(CONCURRENT_UPLOADS) as pool:
             try:
                 for path in self._write_parts():
                     room.acquire()

@@ -16,6 +16,8 @@ MIN_EXPONENT, MAX_EXPONENT = -130, 125
 """Range of a number's decimal exponent."""
 WRITE_UNIT_BYTES = 1024
 """Bytes that one write unit covers."""
+PARTITION_WRITE_UNITS = 1000
+"""Write units a second of one partition ("Best practices for partition keys")."""
 MAX_BATCH_ROWS = 25
 """Most items of a BatchWriteItem request."""
 MAX_BATCH_BYTES = 15 * 1024 * 1024

@@ -16,7 +16,7 @@ from ddbload.errors import ExecutionExists, InvalidPayload, RequestRefused, RunN
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
-RUNNING, SUCCEEDED, ABORTED = "RUNNING", "SUCCEEDED", "ABORTED"
+EXECUTION_RUNNING, EXECUTION_SUCCEEDED, EXECUTION_ABORTED = "RUNNING", "SUCCEEDED", "ABORTED"
 MAX_INPUT_BYTES = 220_000
 """Most bytes of a payload: a state may have 262,144, of which a caught error takes 32,768."""
 
@@ -37,7 +37,7 @@ class Execution:
     @property
     def running(self) -> bool:
         """True while the execution may still import rows."""
-        return self.status in (RUNNING, "PENDING_REDRIVE")
+        return self.status in (EXECUTION_RUNNING, "PENDING_REDRIVE")
 
 
 class _UnknownExecution(Exception):
@@ -136,10 +136,10 @@ class Executions:
 
 def _failure(answer: Mapping[str, Any]) -> Failure | None:
     status = answer["status"]
-    if status in (RUNNING, SUCCEEDED, "PENDING_REDRIVE"):
+    if status in (EXECUTION_RUNNING, EXECUTION_SUCCEEDED, "PENDING_REDRIVE"):
         return None
     hint = {
-        ABORTED: "somebody stopped the execution; resume takes the run up again",
+        EXECUTION_ABORTED: "somebody stopped the execution; resume takes the run up again",
         "TIMED_OUT": "the execution took longer than it may; resume takes the run up again",
     }
     caught = {

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
 from ddbload.pipeline.reading.measure import TableIndex
 from ddbload.plan import price
 from ddbload.plan.table_facts import TableFacts
@@ -17,8 +18,6 @@ NEW_TABLE_RATE = 4000
 """Write units a second that a new on-demand table accepts."""
 TABLE_QUOTA = 40_000
 """Write units a second of a table, by AWS's default quota."""
-PARTITION_RATE = 1000
-"""Write units a second that one partition key accepts."""
 LONG_SECONDS = 300.0
 """Seconds up to which an import needs no more capacity."""
 GOAL_SECONDS = 300.0
@@ -123,9 +122,9 @@ def rank_limits(
         )
         limits.append(Limit(f"index {index.name}", units, rate, how))
     limits += [
-        Limit(what, units, PARTITION_RATE, "the maximum of any partition key")
+        Limit(what, units, PARTITION_WRITE_UNITS, "the maximum of any partition key")
         for what, units in load.hot
-        if units > PARTITION_RATE
+        if units > PARTITION_WRITE_UNITS
     ]
     if max_wcu is not None:
         limits.append(Limit("max_wcu", load.units, max_wcu, "set by --max-wcu"))

@@ -33,7 +33,7 @@ from ddbload.plan.figures import estimate_chunks, figures, is_split
 from ddbload.plan.survey import MAX_PROFILES, Survey
 from ddbload.plan.table_facts import TableFacts, read_other_settings, table_facts
 
-PIECE_BYTES = 256 * 1024
+_READ_BYTES = 256 * 1024
 """Bytes read at a time: a compromise of speed and memory."""
 
 FINE, REJECTS, FAILS = "FINE", "REJECTS", "FAILS"
@@ -290,7 +290,7 @@ def _read_all_rows(
     # A delimited file without rows has no columns.
     if record.columns or not record.payload.source.delimited:
         for batch in iter_row_batches(
-            RunReader(record), ledger, context, piece_bytes=PIECE_BYTES, must_end=must_end
+            RunReader(record), ledger, context, piece_bytes=_READ_BYTES, must_end=must_end
         ):
             survey.add(batch)
             watch(survey.kept, plan.size, survey.rows)
@@ -318,7 +318,7 @@ def _sample_first_rows(plan: Plan, ledger: Ledger, context: Context) -> None:
     record = prepared.record
     survey = Survey(record, ())
     if record.columns or not record.payload.source.delimited:
-        rows = iter_row_batches(RunReader(record), ledger, context, piece_bytes=PIECE_BYTES)
+        rows = iter_row_batches(RunReader(record), ledger, context, piece_bytes=_READ_BYTES)
         with closing(rows):
             for batch in islice(rows, 1):
                 survey.add(batch)

@@ -22,7 +22,7 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import RunNotFound, StackNotFound
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context, RunTotals
-from ddbload.pipeline.executions import ABORTED, Execution, Executions
+from ddbload.pipeline.executions import EXECUTION_ABORTED, Execution, Executions
 from ddbload.pipeline.report import current_report, done_before
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 DEFAULT_STACK = "ddbload"
-STATE_MACHINE = "StateMachineArn"
-WORK_BUCKET = "WorkBucketName"
-INBOX_BUCKET = "InboxBucketName"
+STATE_MACHINE_OUTPUT = "StateMachineArn"
+WORK_BUCKET_OUTPUT = "WorkBucketName"
+INBOX_BUCKET_OUTPUT = "InboxBucketName"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +65,18 @@ def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEM
     )
     try:
         given = {each["OutputKey"]: each["OutputValue"] for each in answer["Stacks"][0]["Outputs"]}
-        return Stack(name, given[STATE_MACHINE], given[WORK_BUCKET], given[INBOX_BUCKET])
+        return Stack(
+            name, given[STATE_MACHINE_OUTPUT], given[WORK_BUCKET_OUTPUT], given[INBOX_BUCKET_OUTPUT]
+        )
     except (LookupError, TypeError):
         raise StackNotFound(
-            f"stack {name} in {where} is not a ddbload stack, or its deployment did not finish: it"
-            f" lacks an output {STATE_MACHINE}, {WORK_BUCKET} or {INBOX_BUCKET}"
+            f"stack {name} in {where} is not a ddbload stack, or its deployment did not finish:"
+            f" it lacks an output {STATE_MACHINE_OUTPUT}, {WORK_BUCKET_OUTPUT} or"
+            f" {INBOX_BUCKET_OUTPUT}"
         ) from None
 
 
-POLL_SECONDS = 1.0
+FOLLOW_POLL_SECONDS = 1.0
 UNKNOWN_SECONDS = 60.0
 """Seconds for which a new execution may be unknown: DescribeExecution is eventually consistent."""
 
@@ -105,7 +108,7 @@ def follow(
             watch(totals)
         if execution is not None and not execution.running:
             return execution
-        sleep(POLL_SECONDS)
+        sleep(FOLLOW_POLL_SECONDS)
 
 
 class _TotalsReader:
@@ -158,7 +161,7 @@ def final_report(run: str, execution: Execution, context: Context) -> Report | N
     ledger = context.ledger(run)
     if ledger.find_record() is None:
         return None
-    if execution.status == ABORTED and (done := done_before(ledger)) is not None:
+    if execution.status == EXECUTION_ABORTED and (done := done_before(ledger)) is not None:
         return done
     found = current_report(run, context)
     if execution.status == SUCCEEDED:
@@ -179,4 +182,4 @@ def run_status(execution: Execution) -> str:
     """
     if execution.running or execution.status == SUCCEEDED:
         return execution.status
-    return CANCELLED if execution.status == ABORTED else FAILED
+    return CANCELLED if execution.status == EXECUTION_ABORTED else FAILED

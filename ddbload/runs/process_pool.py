@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from multiprocessing.queues import SimpleQueue
 
 
-PROGRESS_SECONDS = 0.1
+WORKER_PROGRESS_SECONDS = 0.1
 """Seconds between two progress reports of a worker, at least."""
 
 
@@ -89,7 +89,7 @@ class ProcessPool:
                 del self._futures[future]
         # A full pipe of progress reports would block a worker, so they are read to the end.
         while self._futures:
-            self.wait(PROGRESS_SECONDS)
+            self.wait(WORKER_PROGRESS_SECONDS)
         # Shut down once, and waiting: with wait=False a worker that is still starting would find
         # its locks gone.
         self._pool.shutdown(wait=True)
@@ -138,7 +138,7 @@ def _init_worker(
 
     def progress(now: ChunkProgress) -> None:
         nonlocal last
-        if time.monotonic() - last >= PROGRESS_SECONDS:
+        if time.monotonic() - last >= WORKER_PROGRESS_SECONDS:
             last = time.monotonic()
             reports.put(now)
 

@@ -22,7 +22,7 @@ from ddbload.runs.local_settings import LocalSettings, step_seconds
 from ddbload.runs.run_status import MISSED, HeartbeatWriter, is_alive, is_another
 from ddbload.runs.worker_pool import InProcessPool, WorkerPool
 
-POLL_SECONDS = 0.1
+WORKER_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def _run_tasks(
         while tasks and running < pool.size:
             pool.submit(tasks.popleft())
             running += 1
-        for task, result in pool.wait(POLL_SECONDS):
+        for task, result in pool.wait(WORKER_POLL_SECONDS):
             running -= 1
             totals.finished(task.chunk.chunk)
             if isinstance(result, DdbloadError):

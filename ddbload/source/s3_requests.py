@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ddbload.aws.signing.s3_signer import S3Signer
 
 
-POLL_SECONDS = 0.2
+S3_POLL_SECONDS = 0.2
 """Longest wait for the network between two checks of a deadline."""
 
 
@@ -81,7 +81,7 @@ class S3RequestLoop:
         Both lists may be empty. Raises the named error of a request that failed for good.
         """
         loop, waiting = self._loop, self._waiting
-        pause = POLL_SECONDS
+        pause = S3_POLL_SECONDS
         if waiting:
             now = loop.now()
             while waiting and waiting[0][0] <= now:

@@ -91,7 +91,7 @@ def test_asset_has_every_module_that_it_imports(asset: Path):
     ddbload = asset / "ddbload"
     # Mode `plan` and Parquet files are imported by a run that needs them.
     assert (ddbload / "pipeline" / "importing" / "plan_mode.py").is_file()
-    assert (ddbload / "source" / "parquet" / "parquet_values.py").is_file()
+    assert (ddbload / "source" / "parquet" / "arrow_to_ddb_json.py").is_file()
     imported = {
         name
         for path in (*asset.glob("ddbload/**/*.py"), *asset.glob("lambdas/*.py"))

@@ -34,7 +34,7 @@ from ddbload.rows.row_positions import RowPositions
 from ddbload.write.requests import requests_for
 from tests.property.scenes import FEWER, Scene, scenes
 from tests.property.sheets import Sheet, sheets
-from tests.unit.contracts.test_messages import RECORD
+from tests.unit.contracts.message_samples import RECORD
 from tests.unit.pipeline.chaos import Chaos, Event
 from tests.unit.pipeline.expected import Expected, Key, Outcome, Values, status_for, table_of
 from tests.unit.pipeline.world import TABLE, World, by_value

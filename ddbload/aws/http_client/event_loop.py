@@ -28,6 +28,10 @@ _REQUEST_ID = "x-amzn-requestid"
 _S3_REQUEST_ID = "x-amz-request-id"
 
 
+FIRST_BYTE_SECONDS = 10.0
+"""Seconds after which a response that has not begun counts as lost."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timeouts:
     """Time limits of an exchange, in seconds."""
@@ -36,7 +40,7 @@ class Timeouts:
     """Connecting: all addresses together, and the TLS handshake."""
     stall: float = 10.0
     """Time without progress while sending a request."""
-    first_byte: float = 10.0
+    first_byte: float = FIRST_BYTE_SECONDS
     """From the request's last byte to the response's first byte."""
     whole: float = 15.0
     """From the request's last byte to the response's last byte."""

@@ -13,16 +13,13 @@ from ddbload.aws import boto_clients as module
 from ddbload.aws import failures
 from ddbload.aws.boto_clients import BotoClients
 from ddbload.aws.http_client.connection import Endpoint
-from ddbload.aws.http_client.event_loop import HttpLoop, Timeouts
+from ddbload.aws.http_client.event_loop import FIRST_BYTE_SECONDS, HttpLoop, Timeouts
 from ddbload.aws.signing.credentials import SigningCredentials, has_proxy
 from ddbload.aws.signing.sigv4 import GetSigner, encoded_path, encoded_query
 from ddbload.errors import AwsConfiguration, SourceNotFound
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-FIRST_BYTE_SECONDS = 10.0
-"""Time-out for the first byte of a response."""
 
 
 class BucketAddress(NamedTuple):

@@ -98,7 +98,7 @@ class RequestSigner:
             if not _NAME.fullmatch(name) or name in _RESERVED:
                 raise ValueError(f"not an allowed header name: {name!r}")
         for value in (service, region, host, *headers.values()):
-            check_value(value)
+            check_header_value(value)
         self._service, self._region, self._host = service, region, host
         self._headers = dict(headers)
         self._second: int | None = None
@@ -125,8 +125,8 @@ class RequestSigner:
         headers = {**self._headers, "host": self._host, "x-amz-date": key.stamp}
         if credentials.token:
             headers["x-amz-security-token"] = credentials.token
-        check_value(credentials.access_key)
-        check_value(credentials.token or "")
+        check_header_value(credentials.access_key)
+        check_header_value(credentials.token or "")
         signed = sorted(name for name in headers if name not in UNSIGNED)
         # The canonical form has single spaces.
         lines = "".join(f"{name}:{' '.join(headers[name].split())}\n" for name in signed)
@@ -144,7 +144,7 @@ class RequestSigner:
         return key
 
 
-def check_value(value: str) -> None:
+def check_header_value(value: str) -> None:
     """Raise `AwsConfiguration` for a header value with a control character."""
     # The message must not quote the value, which may be a secret.
     if _CONTROL.search(value):
@@ -179,7 +179,7 @@ class GetSigner:
         `AwsConfiguration` for an invalid value.
         """
         for value in (service, region, host):
-            check_value(value)
+            check_header_value(value)
         self._service, self._region, self._host = service, region, host
         self._second: int | None = None
         self._credentials: Credentials | None = None
@@ -222,8 +222,8 @@ class GetSigner:
 
     def _begin_second(self, second: int, credentials: Credentials) -> SigningKey:
         key = SigningKey(credentials, second, self._region, self._service)
-        check_value(credentials.access_key)
-        check_value(credentials.token or "")
+        check_header_value(credentials.access_key)
+        check_header_value(credentials.token or "")
         headers = {"x-amz-content-sha256": _EMPTY_HASH, "x-amz-date": key.stamp}
         if credentials.token:
             headers["x-amz-security-token"] = credentials.token

@@ -28,7 +28,7 @@ from ddbload.errors import (
 from ddbload.ledger.attempts import Attempt
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context
-from ddbload.pipeline.importing.row_feeder import PIECE_BYTES, RowFeeder
+from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES, RowFeeder
 from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
 from ddbload.pipeline.reading.source_objects import read_chunk
 from ddbload.pipeline.table_description import require_same_table
@@ -239,7 +239,7 @@ class _ChunkImport:
         context, feeder = self._context, self._feeder
         options = self._record.payload.options
         blocks = read_chunk(
-            self._reader, self._chunk, self._start, self._ledger, context, PIECE_BYTES
+            self._reader, self._chunk, self._start, self._ledger, context, FEED_READ_BYTES
         )
         with closing(blocks), rare_gc():
             feeder.attach(blocks, self._scheduler)

@@ -16,7 +16,7 @@ from ddbload.pipeline.reading.row_batches import RowBatch, make_row_batch
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.pipeline.reading.source_objects import read_chunk
 
-PIECE_BYTES = 256 * 1024
+PLAN_READ_BYTES = 256 * 1024
 
 
 def plan_chunk(
@@ -29,7 +29,7 @@ def plan_chunk(
     """
     plan = _ChunkPlan(chunk, start, reader, context)
     error: DdbloadError | None = None
-    with closing(read_chunk(reader, chunk, start, ledger, context, PIECE_BYTES)) as blocks:
+    with closing(read_chunk(reader, chunk, start, ledger, context, PLAN_READ_BYTES)) as blocks:
         try:
             for object_slice, name, block in blocks:
                 plan.add(make_row_batch(reader, name, object_slice, block), block.end)

@@ -18,7 +18,7 @@ from ddbload.pipeline.reading.source_objects import ChunkBlock
 from ddbload.rows.reject_lines import Defect, reject_line
 from ddbload.write.scheduler.scheduler import Scheduler
 
-PIECE_BYTES = 64 * 1024
+FEED_READ_BYTES = 64 * 1024
 """Bytes that are read and encoded together: few enough to stay in a processor's cache."""
 READ_AHEAD_BYTES = 1024 * 1024
 """Most bytes whose rows are offered together: the scheduler spreads these over partitions."""

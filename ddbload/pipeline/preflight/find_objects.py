@@ -14,7 +14,6 @@ from ddbload.contracts.payload import AUTO, DYNAMODB_EXPORT, EXPORT_STARTED, Sou
 from ddbload.errors import InvalidPayload, SourceChanged, SourceNotFound
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.reading.open_sources import (
-    Pinned,
     list_bucket,
     list_folder,
     open_location,
@@ -31,6 +30,7 @@ from ddbload.source.catalogs.exports import (
 from ddbload.source.catalogs.globs import Glob
 from ddbload.source.catalogs.manifests import ManifestEntry, read_manifest
 from ddbload.source.s3_listing.list_page import ListedObject
+from ddbload.source.s3_object import Pinned
 from ddbload.source.small_objects import pinned_version
 
 T = TypeVar("T")

@@ -20,7 +20,6 @@ from ddbload.pipeline.preflight.find_objects import find_objects
 from ddbload.pipeline.preflight.table_checks import settle_types
 from ddbload.pipeline.reading.header import Header, read_header, wanted_columns
 from ddbload.pipeline.reading.open_sources import (
-    Pinned,
     known_size,
     open_decoded,
     open_source,
@@ -35,6 +34,7 @@ from ddbload.pipeline.reading.source_objects import (
 )
 from ddbload.pipeline.table_description import describe_table
 from ddbload.source.byte_source import ByteSource, HeadCachingSource
+from ddbload.source.s3_object import Pinned
 
 MAX_CHUNKS = 20_000
 

@@ -23,7 +23,7 @@ from ddbload.rows.sniff_delimiter import Doubt
 from ddbload.rows.sniff_json import begins_as_lines, jq_advice, shape_of_json
 from ddbload.source.decoding.decoded_source import DecodedSource
 
-PIECE_BYTES = 256 * 1024
+HEADER_READ_BYTES = 256 * 1024
 _JSON_PIECE_BYTES = 64 * 1024
 _JSON_BYTES = 256 * 1024
 _LONG_LINE_BYTES = 4 * 1024 * 1024
@@ -124,7 +124,7 @@ def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]
 
 def _first_line(file: DecodedSource, skip_lines: int) -> tuple[Cursor, bool]:
     """Find the first line after byte order mark and skipped lines; also tell if the file ends."""
-    pieces = file.stream(0, None, PIECE_BYTES)
+    pieces = file.stream(0, None, HEADER_READ_BYTES)
     first = b""
     for piece in pieces:
         first += piece
@@ -163,7 +163,7 @@ def _first_rows(
     ends = dialect_boundaries(dialect)
     parser = RowParser(dialect, ends)
     splitter = BlockSplitter(ends, start, max_row_bytes)
-    for block in iter_row_blocks(file, splitter, known_size(file), PIECE_BYTES):
+    for block in iter_row_blocks(file, splitter, known_size(file), HEADER_READ_BYTES):
         if block is not None:
             rows = parser.parse(block)
             if rows.records:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -33,14 +33,12 @@ from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.local_file import open_local
 from ddbload.source.s3_listing.list_objects import list_objects
 from ddbload.source.s3_listing.list_page import ListedObject
-from ddbload.source.s3_object import S3Object, open_s3, uri_of
+from ddbload.source.s3_object import Pinned, S3Object, open_s3, uri_of
 from ddbload.source.small_objects import read_objects
 
 if TYPE_CHECKING:
     from ddbload.source.parquet.parquet_lines import ParquetLines
 
-Pinned = Mapping[str, Any]
-"""The version of an object or file that a run reads, as the ledger keeps it."""
 EXTRA_LISTING_FIELDS = ("items", "row_groups", "bytes")
 """Fields of a listed object that are no part of its version: the items of an exported file, the
 row groups of a Parquet file to read, and their approximate size in bytes."""

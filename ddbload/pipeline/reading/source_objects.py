@@ -20,10 +20,11 @@ from ddbload.errors import (
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.reading.header import read_header, wanted_columns
-from ddbload.pipeline.reading.open_sources import Pinned, open_decoded, open_each, open_parquet
+from ddbload.pipeline.reading.open_sources import open_decoded, open_each, open_parquet
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.rows.block_splitter import Block
 from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.s3_object import Pinned
 
 PAGE_OBJECTS = 1000
 """Objects of one page of the listing."""

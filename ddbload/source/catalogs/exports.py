@@ -15,7 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ddbload.contracts.payload import EXPORT_FILES, EXPORT_STARTED, EXPORT_SUMMARY, GZIP
+from ddbload.contracts.payload import (
+    DEFAULT_MAX_EXPANSION,
+    EXPORT_FILES,
+    EXPORT_STARTED,
+    EXPORT_SUMMARY,
+    GZIP,
+)
 from ddbload.errors import DamagedExport, UnsupportedFormat
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.catalogs.manifests import S3_SCHEME
@@ -117,7 +123,11 @@ class ExportedFile(DecodedSource):
     """Content of a data file, checked to have a line for each item of the manifest."""
 
     def __init__(
-        self, inner: ByteSource, items: int | None, *, max_expansion: int | None = 200
+        self,
+        inner: ByteSource,
+        items: int | None,
+        *,
+        max_expansion: int | None = DEFAULT_MAX_EXPANSION,
     ) -> None:
         super().__init__(inner, compression=GZIP, max_expansion=max_expansion)
         self._items = items

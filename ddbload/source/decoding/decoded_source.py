@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ddbload.contracts.payload import UNCOMPRESSED
+from ddbload.contracts.payload import DEFAULT_MAX_EXPANSION, UNCOMPRESSED
 from ddbload.errors import SourceChanged
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.compression import decompress
@@ -29,7 +29,7 @@ class DecodedSource:
         *,
         compression: str = UNCOMPRESSED,
         encoding: str | None = None,
-        max_expansion: int | None = 200,
+        max_expansion: int | None = DEFAULT_MAX_EXPANSION,
     ) -> None:
         self.inner = inner
         self._compression = compression

@@ -237,7 +237,7 @@ class ParquetLines(DecodedSource):
         return file
 
     def _lines(self) -> Iterator[bytes]:
-        from ddbload.source.parquet.parquet_values import lines
+        from ddbload.source.parquet.arrow_to_ddb_json import lines
 
         for group in range(self._first, self._after):
             batches = self._file.iter_batches(

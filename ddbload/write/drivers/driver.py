@@ -11,7 +11,7 @@ from ddbload.write.requests import ItemOrKey
 from ddbload.write.scheduler.messages import Answer, Batch, Finished, Wait
 from ddbload.write.scheduler.scheduler import Scheduler
 
-POLL_SECONDS = 0.2
+DRIVER_POLL_SECONDS = 0.2
 """Longest sleep of a driver before it calls `should_stop` again."""
 
 
@@ -63,8 +63,8 @@ class Job(Generic[T]):
 
     def pause(self, wait: Wait) -> float:
         """Compute the seconds to sleep before the next step, at most `POLL_SECONDS`."""
-        left = POLL_SECONDS if wait.until is None else wait.until - self.clock()
-        return min(max(left, 0.0), POLL_SECONDS)
+        left = DRIVER_POLL_SECONDS if wait.until is None else wait.until - self.clock()
+        return min(max(left, 0.0), DRIVER_POLL_SECONDS)
 
 
 class Driver(Protocol):

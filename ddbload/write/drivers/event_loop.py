@@ -7,15 +7,13 @@ from functools import partial
 
 from ddbload.aws import boto_clients
 from ddbload.aws.failures import failure_of_response
-from ddbload.aws.http_client.event_loop import HttpLoop, RequestLost, Timeouts
+from ddbload.aws.http_client.event_loop import FIRST_BYTE_SECONDS, HttpLoop, RequestLost, Timeouts
 from ddbload.aws.http_client.http1 import Response
 from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
 from ddbload.write.drivers.driver import Job
 from ddbload.write.requests import ModeRequests, SentItems
 from ddbload.write.scheduler.messages import Accepted, Answer, Finished, Unsure, Wait
 
-FIRST_BYTE_SECONDS = 10.0
-"""Seconds after which an answer that has not begun counts as lost."""
 _MAX_CACHED_ANSWERS = 100
 
 

@@ -15,8 +15,6 @@ from ddbload.dynamodb import limits
 from ddbload.write.pacing.adaptive_rate import PERIOD, AdaptiveRate
 from ddbload.write.scheduler.key_ordering import QueuedRow, RowQueue
 
-PARTITION_RATE = 1000.0
-"""Write units a second of one partition (DynamoDB developer guide, "Partitions")."""
 SUSPECT_UNITS = 150
 """Returned units of a key from which on it may be hot."""
 SUSPECT_SHARE = 0.75
@@ -42,7 +40,9 @@ class _HotKey:
     __slots__ = ("queue", "rate", "seen_at")
 
     def __init__(self, now: float) -> None:
-        self.rate = AdaptiveRate(now, PARTITION_RATE, MIN_KEY_RATE, KEY_RISE_PER_SECOND)
+        self.rate = AdaptiveRate(
+            now, limits.PARTITION_WRITE_UNITS, MIN_KEY_RATE, KEY_RISE_PER_SECOND
+        )
         self.queue = RowQueue()
         self.seen_at = now
 

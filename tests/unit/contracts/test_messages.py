@@ -22,10 +22,11 @@ from ddbload.contracts.results import (
     Segment,
     WriteStats,
 )
-from ddbload.contracts.run_record import Cursor, KeyAttribute, RunRecord, Table
+from ddbload.contracts.run_record import Cursor, RunRecord, Table
 from ddbload.dynamodb.attribute_values import VALUE_TYPES
 from ddbload.errors import InvalidPayload
 from ddbload.write.drivers.engines import ENGINES_BY_NAME
+from tests.unit.contracts.message_samples import PAYLOAD, RECORD, REPORT, SEGMENT, SOURCE, TABLE
 
 INPUT: dict[str, Any] = {
     "run": {"id": None, "resume_of": None, "force": False},
@@ -63,55 +64,6 @@ INPUT: dict[str, Any] = {
         "max_row_bytes": 16777216,
     },
 }
-SOURCE = Source(
-    format="tsv",
-    delimiter="\t",
-    quote=None,
-    header=False,
-    columns=("id", "né"),
-    bucket="b",
-    key="k/ü.tsv",
-    version_id="v",
-    etag="e",
-)
-PAYLOAD = Payload(SOURCE, "books", {"id": "N"}, Options(max_wcu=12.5, workers=3), "a-run")
-TABLE = Table("books", "1234", (KeyAttribute("id", "N", 2048),), (KeyAttribute("né", "S", 1024),))
-RECORD = RunRecord(
-    run="a-run",
-    payload=PAYLOAD,
-    pinned={"version_id": "v", "etag": "e"},
-    size=100,
-    data_start=Cursor(3, 1),
-    columns=("id", "né"),
-    types=("N", "S"),
-    table=TABLE,
-    chunk_bytes=1000,
-    workers=3,
-    created=1.5,
-)
-SEGMENT = Segment(
-    3,
-    Cursor(0, 1),
-    Cursor(90, 7),
-    True,
-    RowCounts(6, 4, 2),
-    WriteStats(2, 1, 1, 3.5),
-    "rejects/3/0-90.jsonl",
-)
-REPORT = Report(
-    run="a-run",
-    status="FAILED",
-    rows=RowCounts(10, 6, 4),
-    work=WriteStats(1, 2, 3, 4.5),
-    bytes=90,
-    size=100,
-    chunks=2,
-    chunks_done=1,
-    seconds=0.25,
-    rejects=None,
-    error=Failure("IncompleteRun", "a chunk is missing"),
-    failures=(Failure("RowTooLong", "the row at line 9", 1),),
-)
 MESSAGES: list[tuple[Any, Callable[[object], Any]]] = [
     (Cursor(5, 2), Cursor.from_json),
     (SOURCE, Source.from_json),

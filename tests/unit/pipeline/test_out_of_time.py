@@ -15,7 +15,7 @@ from tests.fakes.dynamodb_faults import fails
 from tests.fakes.s3_faults import Fault, internal_error, slow_down
 from tests.unit.pipeline.expected import counts, outcome
 from tests.unit.pipeline.world import World
-from tests.unit.runs.test_run_import import conduct
+from tests.unit.runs.local_runs import conduct
 
 DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(100))
 

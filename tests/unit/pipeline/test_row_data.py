@@ -27,7 +27,7 @@ from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails, never_sent, nothing_processed
 from tests.fakes.s3_faults import slow_down
 from tests.unit.pipeline.world import RUN, World
-from tests.unit.runs.test_run_import import Settings
+from tests.unit.runs.local_runs import Settings
 
 SECRET = "s3cr3t"
 

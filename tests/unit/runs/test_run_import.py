@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,10 +20,10 @@ from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import Heartbeat, RowCounts
 from ddbload.contracts.states import ImportTask
 from ddbload.items.encode.batch_encoder import BatchEncoder
-from ddbload.pipeline.context import ChunkProgress, Context, RunTotals
+from ddbload.pipeline.context import RunTotals
 from ddbload.rows.columns import Columns
 from ddbload.runs import process_pool
-from ddbload.runs.run_import import RunResult, new_run_id, run_import
+from ddbload.runs.run_import import new_run_id, run_import
 from ddbload.runs.run_status import machine
 from ddbload.runs.worker_pool import ChunkWorker, InProcessPool
 from tests.fakes.dynamodb_faults import Fault, fails, nothing_processed
@@ -35,32 +35,9 @@ from tests.unit.pipeline.expected import (
     table_of,
 )
 from tests.unit.pipeline.world import RUN, World
+from tests.unit.runs.local_runs import Settings, conduct
 
 DATA = b"id,n\n" + b"".join(b"r%d,%d\n" % (n, n) for n in range(300))
-
-
-@dataclass
-class Settings:
-    """Settings whose contexts have the fakes of a world."""
-
-    world: World
-    segment_seconds: float = 60.0
-    concurrency: int = 1
-    contexts: list[Context] = field(default_factory=list)
-
-    def context(
-        self,
-        *,
-        should_stop: Callable[[], bool] = lambda: False,
-        progress: Callable[[ChunkProgress], None] = lambda _: None,
-    ) -> Context:
-        self.contexts.append(self.world.context(should_stop=should_stop, progress=progress))
-        return self.contexts[-1]
-
-
-def conduct(world: World, seconds: float = 60.0, **how: Any) -> RunResult:
-    settings: Any = Settings(world, seconds)
-    return run_import(world.payload, settings, run=RUN, **how)
 
 
 @pytest.mark.parametrize("engine", ["sync", "threads"])
@@ -110,8 +87,6 @@ def test_run_import_raises_errors_of_preflight():
 
 
 # Interrupted, and continued.
-
-
 def stops_after(world: World, operation: str, count: int) -> Callable[[], bool]:
     def should_stop() -> bool:
         return sum(call.operation == operation for call in world.dynamodb.calls) >= count
@@ -167,8 +142,6 @@ def test_run_import_does_not_report_success_when_rejects_are_lost():
 
 
 # Signs of life.
-
-
 def heartbeats_of(world: World) -> list[dict[str, Any]]:
     """Collect the heartbeats that the run writes from now on."""
     found: list[dict[str, Any]] = []
@@ -296,8 +269,6 @@ def test_run_import_succeeds_when_stopped_after_last_row():
 
 
 # Failures.
-
-
 def test_run_import_continues_other_chunks_when_one_fails():
     world = World(DATA, options={"chunk_bytes": 700})
     world.preflight()
@@ -390,8 +361,6 @@ def test_run_import_imports_no_more_when_rejects_still_exceed_limit():
 
 
 # What is shown meanwhile.
-
-
 def test_totals_grow_to_whole_file():
     told: list[RunTotals] = []
     world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
@@ -416,8 +385,6 @@ def test_totals_start_with_adopted_rows():
 
 
 # Workers.
-
-
 def test_run_ids_sort_by_time():
     early = new_run_id(datetime(2026, 11, 21, 7, 30, tzinfo=UTC))
     late = new_run_id(datetime(2026, 11, 21, 7, 30, 1, tzinfo=UTC))

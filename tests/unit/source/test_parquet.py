@@ -28,8 +28,8 @@ from ddbload.errors import (
     UnsupportedFormat,
 )
 from ddbload.source.parquet import parquet_lines as reading
+from ddbload.source.parquet.arrow_to_ddb_json import values
 from ddbload.source.parquet.parquet_lines import ParquetLines, SeekableSource
-from ddbload.source.parquet.parquet_values import values
 from tests.unit.source.memory_source import MemorySource
 
 D = decimal.Decimal

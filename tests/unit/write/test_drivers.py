@@ -10,7 +10,7 @@ import pytest
 from ddbload.contracts.results import RowCounts
 from ddbload.errors import TableNotFound
 from ddbload.write.drivers.blocking import SyncDriver, ThreadsDriver
-from ddbload.write.drivers.driver import POLL_SECONDS, Driver
+from ddbload.write.drivers.driver import DRIVER_POLL_SECONDS, Driver
 from ddbload.write.drivers.engines import ENGINES_BY_NAME
 from ddbload.write.drivers.event_loop import EventLoopDriver
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
@@ -172,7 +172,7 @@ def test_sync_driver_sleeps_until_the_scheduler_is_ready():
     assert table.items == {"a": 0}
     assert clock.now > 5.0
     # should_stop is called at least this often.
-    assert max(clock.slept) == POLL_SECONDS
+    assert max(clock.slept) == DRIVER_POLL_SECONDS
     assert min(clock.slept) > 0
 
 
@@ -181,7 +181,7 @@ def test_sync_driver_stops_during_a_wait():
     rows, table = FakeRows("a"), FakeTable(otherwise=always(Throttled("ThrottlingException")))
     job = rows.job(table, clock=clock, sleep=clock.sleep, should_stop=lambda: clock.now > 1.0)
     SyncDriver().run(job)
-    assert clock.now <= 1.0 + 2 * POLL_SECONDS
+    assert clock.now <= 1.0 + 2 * DRIVER_POLL_SECONDS
     assert rows.counts == RowCounts()
 
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
 from ddbload.write.pacing.adaptive_rate import PERIOD
 from ddbload.write.pacing.wcu_budget import TokenBucket
 from ddbload.write.scheduler.hot_keys import (
     FORGET_SECONDS,
     MAX_HOT_KEYS,
     MIN_KEY_RATE,
-    PARTITION_RATE,
     SUSPECT_UNITS,
     HotKeys,
 )
@@ -39,7 +39,7 @@ def with_hot_keys(keys: str = "h", beside: str = "abcd", **given) -> tuple[HotKe
 def test_key_is_hot_when_it_alone_is_returned_for_long():
     hot, _ = with_hot_keys()
     assert list(hot.by_key) == ["h"]
-    assert hot.by_key["h"].rate.units_per_second <= PARTITION_RATE
+    assert hot.by_key["h"].rate.units_per_second <= PARTITION_WRITE_UNITS
 
 
 def test_key_is_not_hot_when_other_keys_are_returned_too():

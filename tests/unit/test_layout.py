@@ -1,0 +1,91 @@
+"""Rules of the house that import-linter cannot hold: sizes, names, and who imports a test."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("bench", "checks", "ddbload", "infra", "lambdas", "localaws")
+MOST_MODULES = 170
+MOST_LINES = 500
+
+
+def python_files(*folders: str) -> list[Path]:
+    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    assert len(found) > 10
+    return found
+
+
+def public_names(path: Path) -> Iterator[str]:
+    """Find the functions, classes and constants that a module defines for others."""
+    for statement in ast.parse(path.read_bytes()).body:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                names = [name]
+            case ast.Assign(targets=targets):
+                names = [
+                    node.id
+                    for each in targets
+                    for node in ast.walk(each)
+                    if isinstance(node, ast.Name)
+                ]
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names = [name]
+            case _:
+                names = []
+        yield from (name for name in names if not name.startswith("_"))
+
+
+def test_ddbload_has_at_most_170_modules():
+    modules = [path for path in python_files("ddbload") if path.name != "__init__.py"]
+    assert len(modules) <= MOST_MODULES
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_modules_have_at_most_500_lines(folder):
+    paths = python_files("ddbload") if folder == "ddbload" else (ROOT / folder).rglob("*.py")
+    lines = {path: len(path.read_bytes().splitlines()) for path in paths}
+    assert {path: count for path, count in lines.items() if count > MOST_LINES} == {}
+
+
+def test_modules_are_not_named_like_the_standard_librarys():
+    names = {path for path in python_files(*FOLDERS) if path.stem in sys.stdlib_module_names}
+    assert names == set()
+
+
+def test_public_names_of_ddbload_mean_one_thing():
+    """A name of two things misleads a search, and hides a rule that is kept twice."""
+    homes = defaultdict(set)
+    for path in python_files("ddbload"):
+        for name in public_names(path):
+            homes[name].add(path.relative_to(ROOT).as_posix())
+    # Entry points are called main, and each generic module has a type variable T.
+    homes.pop("main", None)
+    homes.pop("T", None)
+    assert {name: sorted(paths) for name, paths in homes.items() if len(paths) > 1} == {}
+
+
+def test_test_modules_import_no_test_module():
+    """Helpers that several test modules share are in modules without tests."""
+    importers = set()
+    for path in python_files("tests"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            names = []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
+            elif isinstance(node, ast.Import):
+                names = [each.name for each in node.names]
+            if any(
+                name.startswith("tests.")
+                and name.rpartition(".")[2].startswith("test_")
+                and (ROOT / (name.replace(".", "/") + ".py")).is_file()
+                for name in names
+            ):
+                importers.add(path.relative_to(ROOT).as_posix())
+    assert importers == set()
