@@ -142,6 +142,7 @@ def _keys(keys: Value, sampled: str) -> str:
     said = f"{', '.join(keys['attributes'])}: {about}{keys['distinct']:,} distinct{sampled}"
     if keys["repeated"]:
         said += f" in {keys['rows']:,} rows; keys with several rows: {about}{keys['repeated']:,}"
+        said += f" ({about}{keys['extra_rows']:,} rows more than keys)"
     else:
         said += ", no duplicates" if keys["exact"] else ", no duplicates seen"
     if not keys["exact"]:

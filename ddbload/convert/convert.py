@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import stat
 import sys
 from collections import Counter
@@ -11,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ddbload.contracts.payload import GZIP, Payload
+from ddbload.contracts.payload import DYNAMODB_EXPORT, DYNAMODB_JSON, GZIP, Payload
 from ddbload.contracts.results import RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
 from ddbload.errors import NothingWritten, OutputUnwritable, TooManyRejects
-from ddbload.items.encode.request_json import batch_request
+from ddbload.items.encode.request_json import batch_request, compact_json
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context, RunTotals
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
@@ -26,6 +28,7 @@ from ddbload.pipeline.reading.row_batches import RowBatch, iter_row_batches
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.pipeline.table_description import describe_table
+from ddbload.rows.columns import from_octets, to_octets
 from ddbload.rows.reject_lines import Defect
 
 if TYPE_CHECKING:
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 
 _PUT, _ITEM = '{"PutRequest":', slice(len('{"PutRequest":'), -1)
 _EMPTY = '{"Item":{}}'
+_SENT_AS_WRITTEN = (DYNAMODB_JSON, DYNAMODB_EXPORT)
+"""Formats whose items are encoded with the text of their lines."""
+_BLANK_OR_ESCAPE = re.compile(r"[\s\\]")
 _NO_ATTRIBUTES = Defect("no_attributes", "the row is empty; an item has at least one attribute")
 _DELETION = Defect("deletion", "the row deletes an item, and only items can be converted")
 
@@ -98,6 +104,8 @@ def convert(
     converted.bytes = record.data_start.byte
     for batch in iter_row_batches(RunReader(record), ledger, context, piece_bytes=FEED_READ_BYTES):
         lines = _encode_items(batch, record, converted, reject)
+        if record.payload.source.format in _SENT_AS_WRITTEN:
+            lines = list(map(_without_blanks, lines))
         converted.read += batch.count
         converted.written += len(lines)
         converted.bytes += batch.bytes
@@ -110,7 +118,7 @@ def convert(
         watch(RunTotals(converted.rows, WriteStats(), converted.bytes, expected_bytes(record), 0))
     if converted.rows.all_rejected:
         raise NothingWritten.of(
-            converted.read, "the causes above tell why, and --rejects writes the rows to a file"
+            converted.read, "their causes say why, and --rejects writes the rows to a file"
         )
 
 
@@ -132,6 +140,16 @@ def _encode_items(
         else:
             lines.append(line)
     return lines
+
+
+def _without_blanks(line: str) -> str:
+    """Write an item as every other input does: equal items make equal lines, whatever their input.
+
+    An import may send the text of the line that an item was read from, with its blanks and escapes.
+    """
+    if _BLANK_OR_ESCAPE.search(line) is None:
+        return line
+    return to_octets(compact_json(json.loads(from_octets(line))))
 
 
 def _encode_item(batch: RowBatch, row: int) -> str | Defect:

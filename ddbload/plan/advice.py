@@ -117,9 +117,9 @@ def _keys(record: RunRecord, survey: Survey, limits: Sequence[Limit]) -> Iterato
         about = "" if keys.exact else "about "
         yield PlanWarning(
             "duplicate_keys",
-            f"keys with several rows: {about}{keys.repeated:,} ({keys.rows:,} rows,"
-            f" {about}{keys.distinct:,} distinct keys). One row of each key stays, and not"
-            " necessarily the last one: --mode last-wins keeps the last",
+            f"keys with several rows: {about}{keys.repeated:,} ({about}{keys.extra_rows:,} rows"
+            " more than keys). One row of each key stays, and not necessarily the last one:"
+            " --mode last-wins keeps the last",
         )
     share = _limiting_share(survey.hot, HOT_TABLE, limits)
     if share is not None and len(table.keys) > 1:

@@ -74,4 +74,4 @@ def test_wheel_works_when_installed_alone(wheel, console, dynamodb):
     # The whole demo deploys a checkout, and here is none.
     ended = console.run([str(home / "bin" / "ddbload"), "demo"], PYTHONPATH=None)
     assert ended.code == 1
-    assert ended.err.startswith("ddbload: DemoUnavailable: the whole demo deploys ddbload's")
+    assert ended.err.startswith("ddbload: DemoUnavailable: the whole demo deploys a checkout")

@@ -142,7 +142,7 @@ def test_status_describes_running_run(stack, console, ddbload):
     run = Run(stack, "slow", answer["execution"])
     run.reaches("chunks/")
     refused = ddbload("resume", "slow", code=1)
-    assert refused.err.startswith("ddbload: ExecutionExists: run slow is under way: ")
+    assert refused.err.startswith("ddbload: ExecutionExists: run slow is still running: ")
     status = json.loads(ddbload("status", "slow", "--json").out)
     assert status["status"] == "RUNNING"
     assert 0 < status["rows"]["written"] < 200
@@ -172,8 +172,8 @@ def test_status_describes_running_run(stack, console, ddbload):
 
 def test_resume_refuses_payload_that_failed_checks(stack, ddbload):
     for name, payload, message in (
-        ("bad-run", {"run": "x"}, "its 'run' and 'options' must be objects"),
-        ("bad-options", {"options": [1]}, "its 'run' and 'options' must be objects"),
+        ("bad-run", {"run": "x"}, "'run' and 'options' of its payload must be objects"),
+        ("bad-options", {"options": [1]}, "'run' and 'options' of its payload must be objects"),
         ("named-otherwise", {"run": {"id": "an-other"}}, "ddbload resume an-other"),
     ):
         assert Run(stack, name, stack.start(payload, name)).ended.status == "FAILED"
@@ -192,8 +192,8 @@ def test_resume_refuses_payload_that_failed_checks(stack, ddbload):
         (["status", "asked", "--stack", "nobodys"], 1, "StackNotFound: there is no stack nobodys"),
         (["resume", "asked", "--stack", "CDKToolkit"], 1, "StackNotFound: stack CDKToolkit in"),
         (["start", f"s3://{SOURCES}/a", "t01", "--delimiter", ";\n"], 2, "delimiter"),
-        (["start", b"s3://bucket/\xff", "t01"], 2, "are not text in UTF-8"),
-        (["status", "asked", "--stack", b"\xff"], 2, "the stack's name is not text in UTF-8"),
+        (["start", b"s3://bucket/\xff", "t01"], 2, "are not valid UTF-8"),
+        (["status", "asked", "--stack", b"\xff"], 2, "the stack's name is not valid UTF-8"),
         (["start", f"s3://{FORBIDDEN}/a", "t01"], 1, f"BucketNotAllowed: bucket {FORBIDDEN}"),
         (["start", f"s3://{SOURCES}/a", "others"], 1, "TableNotAllowed: table others"),
     ],

@@ -46,7 +46,7 @@ BAD = {
     "a-text": ("good.csv", "InvalidPayload", "the input must be a JSON object, not a string"),
     "a-list": ([GOOD], "InvalidPayload", "the input must be a JSON object, not a list"),
     "a-number": (5, "InvalidPayload", "the input must be a JSON object, not a number"),
-    "nothing": ({}, "InvalidPayload", "'target' is missing"),
+    "nothing": ({}, "InvalidPayload", "'source' is missing"),
     # Fields.
     "unknown": (given(sources={}), "InvalidPayload", "unknown field 'sources'"),
     "unknown-of-source": (

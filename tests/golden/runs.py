@@ -297,7 +297,7 @@ SEVERAL = Run(
         "1.csv": _csv(range(50)),
         "2.csv": _csv(range(50, 55)),
         "3.csv": b"id,n,title\nr055,x,not a number\nr056,56,title 56\n",
-        "4.csv.gz": (LEDGERS / "version_2" / "4.csv.gz").read_bytes(),
+        "4.csv.gz": (LEDGERS / "several-4.csv.gz").read_bytes(),
         "5.csv": _csv(range(120, 200)),
     },
     (*INSERT, "--chunk-bytes", "1000"),

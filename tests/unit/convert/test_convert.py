@@ -36,12 +36,13 @@ class Conversion:
         *,
         table: str | None = None,
         types: dict[str, str] | None = None,
+        source: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
         path = folder / f"{random.getrandbits(64)}.csv"
         path.write_bytes(data.encode() if isinstance(data, str) else data)
         value = {
-            "source": {"path": str(path)},
+            "source": {"path": str(path), **(source or {})},
             "target": {"table": table or "none"},
             "types": types or {},
             "options": options,
@@ -160,3 +161,24 @@ def test_convert_reads_s3_object(tmp_path: Path) -> None:
         record = prepare_conversion(Payload(source, "none"), None, ledger, context)
         convert(record, ledger, context, StreamSink(out, "out"), ConvertResult())
     assert out.getvalue() == b'{"Item":{"a":{"S":"1"}}}\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "item"),
+    [
+        (
+            r'{"Item": {"id": {"S":"\u0041\/b c"},	"n": {"N":"-0"}}}',
+            '{"Item":{"id":{"S":"A/b c"},"n":{"N":"-0"}}}',
+        ),
+        (
+            r'{ "id" : {"M": {"\u00e9": {"L": [ {"BOOL": true} ]}}} }',
+            '{"Item":{"id":{"M":{"é":{"L":[{"BOOL":true}]}}}}}',
+        ),
+        ('{"id":{"S":"plain"}}', '{"Item":{"id":{"S":"plain"}}}'),
+    ],
+)
+def test_convert_writes_equal_items_alike_whatever_the_blanks_and_escapes_of_their_lines(
+    tmp_path, line, item
+):
+    made = Conversion(tmp_path, f"{line}\n", source={"format": "dynamodb-json"})
+    assert made.out.getvalue().decode() == f"{item}\n"

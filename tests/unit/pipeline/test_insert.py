@@ -54,7 +54,7 @@ def ranges(world: World) -> list[attempts.Range]:
     """Return the last recorded range of each invocation."""
     # Each begins with the run's own mark.
     names = [name.rpartition("/")[2].partition("-")[2] for name in attempts_of(world)]
-    return list(attempts._last_of_each(names).values())
+    return list(attempts._last_ranges(names).values())
 
 
 def survive(world: World, *events: tuple[int, Event, int]) -> tuple[Chaos, Report]:
