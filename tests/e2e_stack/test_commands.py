@@ -148,7 +148,7 @@ def test_status_describes_running_run(stack, console, ddbload):
     assert 0 < status["rows"]["written"] < 200
     report = ddbload("report", "slow", "--json", code=1)
     assert json.loads(report.out)["status"] == "RUNNING"
-    assert "run slow is under way" in report.err
+    assert "run slow is still running" in report.err
     assert run.status == "RUNNING"
 
     command = [PROGRAM, "start", uri, table, "--run-id", "watched", *slowly]
