@@ -156,7 +156,7 @@ def test_status_describes_running_run(stack, console, ddbload):
         until(
             lambda: (
                 running.process.poll() is not None
-                or "watched is under way" in running.err.read_text()
+                or "watched has started" in running.err.read_text()
             ),
             "it is not started",
         )
