@@ -58,12 +58,11 @@ FIRST_BYTES = 256 * 1024
 """Bytes that usually suffice to find the header and the format; a small object as a whole."""
 
 
-class HeadCachingSource:
-    """A source with its first 256 KiB kept in memory; closes the source when it is closed."""
+class _WrappedSource:
+    """The name, size and version of the source inside."""
 
     def __init__(self, inner: ByteSource) -> None:
         self._inner = inner
-        self._head: bytes | None = None
 
     @property
     def name(self) -> str:
@@ -79,6 +78,14 @@ class HeadCachingSource:
     def pinned(self) -> Mapping[str, Any]:
         """Version of the source."""
         return self._inner.pinned
+
+
+class HeadCachingSource(_WrappedSource):
+    """A source with its first 256 KiB kept in memory; closes the source when it is closed."""
+
+    def __init__(self, inner: ByteSource) -> None:
+        super().__init__(inner)
+        self._head: bytes | None = None
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
         """Yield a range, see `ByteSource.stream`."""
@@ -98,28 +105,13 @@ class HeadCachingSource:
         self._inner.close()
 
 
-class CountingSource:
+class CountingSource(_WrappedSource):
     """A source that records how far it was read; leaves closing to its opener."""
 
     def __init__(self, inner: ByteSource) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self.read = 0
         """Offset up to which bytes were read."""
-
-    @property
-    def name(self) -> str:
-        """Path or s3:// URI."""
-        return self._inner.name
-
-    @property
-    def size(self) -> int:
-        """Size in bytes."""
-        return self._inner.size
-
-    @property
-    def pinned(self) -> Mapping[str, Any]:
-        """Version of the source."""
-        return self._inner.pinned
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
         """Yield a range, see `ByteSource.stream`."""
