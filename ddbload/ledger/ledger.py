@@ -13,18 +13,30 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ddbload.contracts.chunks import Chunk, ManifestPart, ObjectSlice, PreflightCursor
+from ddbload.contracts.control import Control, WorkerProgress
 from ddbload.contracts.results import Failure, Heartbeat, Report, Segment
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
 from ddbload.ledger.store import FolderStore, Store
 
 T = TypeVar("T")
+_WORKERS = "progress/"
 REJECTS_AT_ONCE = 8
 """Objects of rejects, up to 32 MiB each, that are read concurrently and kept in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenWorker:
+    """Worker of a run, as a listing shows it."""
+
+    progress: WorkerProgress
+    age: float
+    """Seconds since the worker wrote its progress."""
 
 
 class Ledger:
@@ -92,6 +104,33 @@ class Ledger:
             return self._read("progress.json", Heartbeat.from_json)
         except LedgerDamaged:
             return None
+
+    # Control and progress.
+
+    def put_control(self, control: Control) -> None:
+        """Replace the limits that the run's workers obey."""
+        self._store.put(self._root + "control.json", _encode(control.to_json()))
+
+    def find_control(self) -> Control | None:
+        """Read the limits that the run's workers obey; None if those of the payload hold."""
+        return self._read("control.json", Control.from_json)
+
+    def put_worker(self, progress: WorkerProgress, earlier: WorkerProgress | None) -> None:
+        """Write the progress of a worker, and delete its earlier one."""
+        self._store.put(f"{self._root}{_WORKERS}{progress.to_name()}", b"")
+        if earlier is not None:
+            self._store.delete(f"{self._root}{_WORKERS}{earlier.to_name()}")
+
+    def workers(self) -> list[SeenWorker]:
+        """List all workers that the run ever had, with their last progress, by one listing."""
+        seen: dict[str, SeenWorker] = {}
+        folder = self._root + _WORKERS
+        for name, age in sorted(self._store.ages(folder).items()):
+            progress = WorkerProgress.from_name(name.removeprefix(folder))
+            # Sorted by worker, then by number: the last one counts.
+            if progress is not None:
+                seen[progress.worker] = SeenWorker(progress, age)
+        return list(seen.values())
 
     # Sources of several objects.
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -39,6 +42,15 @@ class Store(Protocol):
 
     def names(self, prefix: str) -> list[str]:
         """List all names that begin with `prefix`, sorted."""
+
+    def ages(self, prefix: str) -> dict[str, float]:
+        """List names that begin with `prefix`, each with the seconds since it was written.
+
+        Ages are by one clock, the store's, to about a second.
+        """
+
+    def delete(self, name: str) -> None:
+        """Delete an object; do nothing if it does not exist."""
 
     def uri(self, name: str) -> str:
         """Return the path or s3:// URI of an object."""
@@ -101,6 +113,24 @@ class FolderStore:
             if not path.name.startswith(".") and path.is_file()
         )
         return sorted(name for name in names if name.startswith(prefix))
+
+    def ages(self, prefix: str) -> dict[str, float]:
+        """List files with the seconds since their last change."""
+        now, found = time.time(), {}
+        for name in self.names(prefix):
+            # A file may be deleted meanwhile.
+            with contextlib.suppress(FileNotFoundError):
+                found[name] = max(0.0, now - (self._root / name).stat().st_mtime)
+        return found
+
+    def delete(self, name: str) -> None:
+        """Delete a file."""
+        try:
+            (self._root / name).unlink(missing_ok=True)
+        except NotADirectoryError:
+            pass
+        except OSError as error:
+            raise self._unwritable(name, error) from None
 
     def uri(self, name: str) -> str:
         """Return the absolute path."""
@@ -221,7 +251,31 @@ class BucketStore:
 
     def names(self, prefix: str) -> list[str]:
         """List keys below the store's prefix, which is removed from them."""
-        names: list[str] = []
+        return sorted(name for page in self._pages(prefix) for name, _ in self._entries(page))
+
+    def ages(self, prefix: str) -> dict[str, float]:
+        """List keys with the seconds since they were written, by the clock of S3's answers."""
+        found = {}
+        for page in self._pages(prefix):
+            date = page["ResponseMetadata"]["HTTPHeaders"].get("date")
+            now = datetime.now(UTC) if date is None else parsedate_to_datetime(date)
+            for name, modified in self._entries(page):
+                found[name] = max(0.0, (now - modified).total_seconds())
+        return found
+
+    def delete(self, name: str) -> None:
+        """Delete an object."""
+        call_with_retries(
+            lambda: self._client.delete_object(Bucket=self._bucket, Key=self._prefix + name),
+            f"deleting {self.uri(name)}",
+            policy=self._retry_policy,
+        )
+
+    def _entries(self, page: Any) -> Iterator[tuple[str, datetime]]:
+        for each in page.get("Contents", ()):
+            yield each["Key"][len(self._prefix) :], each["LastModified"]
+
+    def _pages(self, prefix: str) -> Iterator[Any]:
         token: Any = {}
 
         def read() -> Any:
@@ -231,9 +285,9 @@ class BucketStore:
 
         while True:
             page = call_with_retries(read, f"listing {self.uri(prefix)}", policy=self._retry_policy)
-            names += [each["Key"][len(self._prefix) :] for each in page.get("Contents", ())]
+            yield page
             if not page.get("IsTruncated"):
-                return sorted(names)
+                return
             token = {"ContinuationToken": page["NextContinuationToken"]}
 
     def uri(self, name: str) -> str:

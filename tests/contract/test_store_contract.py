@@ -104,6 +104,26 @@ def test_names_are_sorted_and_have_the_prefix(store):
     assert store.names("runs/x/") == []
 
 
+def test_ages_are_seconds_since_the_last_write(store):
+    store.put("runs/r/progress/a", b"")
+    store.put("runs/r/other", b"")
+    ages = store.ages("runs/r/progress/")
+    assert list(ages) == ["runs/r/progress/a"]
+    # S3 tells times in whole seconds.
+    assert 0.0 <= ages["runs/r/progress/a"] < 60.0
+    assert store.ages("runs/s/") == {}
+
+
+def test_delete_removes_a_name(store):
+    store.put(NAME, b"x")
+    store.put("runs/r/other", b"x")
+    store.delete(NAME)
+    store.delete(NAME)
+    store.delete("runs/never/made")
+    assert store.get(NAME) is None
+    assert store.names("") == ["runs/r/other"]
+
+
 def test_empty_store_has_no_names(store):
     assert store.names("") == []
     assert store.names("runs/r/chunks/") == []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
+from email.utils import format_datetime
 from typing import Any
 
 from botocore.response import StreamingBody
@@ -15,6 +15,7 @@ from tests.fakes.s3_store import (
     Bucket,
     Version,
     key_of,
+    moment,
     span,
     token_for,
 )
@@ -39,7 +40,11 @@ class FakeS3(FakeClient):
         self.max_read = max_read
         self.bodies: list[RawBody] = []
         self._buckets: dict[str, Bucket] = {}
-        self._numbers = itertools.count(1)
+        self._written = 0
+
+    def _next_number(self) -> int:
+        self._written += 1
+        return self._written
 
     def create_bucket(self, **params: Any) -> Answer:
         return self._call("create_bucket", params, self._create_bucket)
@@ -109,7 +114,7 @@ class FakeS3(FakeClient):
         if "IfMatch" in params:
             _match(bucket.find(key, None), params)
         headers = {name: params[name] for name in STORED if name in params}
-        version = bucket.add(key, _content(params), headers, next(self._numbers))
+        version = bucket.add(key, _content(params), headers, self._next_number())
         return {"ResponseMetadata": self._metadata(200), "ETag": version.etag} | _id(
             bucket, version
         )
@@ -153,7 +158,7 @@ class FakeS3(FakeClient):
         elif bucket.versioning is None:
             bucket.keys.pop(key, None)
         else:
-            marker = bucket.add(key, None, {}, next(self._numbers))
+            marker = bucket.add(key, None, {}, self._next_number())
             response |= {"VersionId": marker.version_id, "DeleteMarker": True}
         return response
 
@@ -164,8 +169,9 @@ class FakeS3(FakeClient):
         after = params.get("StartAfter", "") if token is None else key_of(token)
         delimiter = params.get("Delimiter", "")
         entries, last = bucket.page(prefix, after, most, delimiter)
+        date = format_datetime(moment(self._written), usegmt=True)
         response: Answer = {
-            "ResponseMetadata": self._metadata(200),
+            "ResponseMetadata": self._metadata(200, {"date": date}),
             "IsTruncated": last is not None,
             "Name": params["Bucket"],
             "Prefix": prefix,

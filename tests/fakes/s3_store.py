@@ -40,6 +40,11 @@ class Version:
         }
 
 
+def moment(number: int) -> datetime:
+    """Return the time of the write of this number: each takes a second."""
+    return datetime(2024, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
+
+
 @dataclass
 class Bucket:
     """A bucket's keys and versions, oldest first. ``versioning``: Enabled, Suspended or None."""
@@ -60,7 +65,7 @@ class Bucket:
         version = Version(
             version_id=name if self.versioning == "Enabled" else "null",
             data=data or b"",
-            modified=datetime(2024, 1, 1, tzinfo=UTC) + timedelta(seconds=number),
+            modified=moment(number),
             is_delete_marker=data is None,
             headers=headers,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -41,8 +42,14 @@ class Clock:
 class MemoryStore:
     """Store in a dictionary; calls `hook` before each access, and after each write."""
 
-    def __init__(self, hook: Callable[[str, str, bytes], object] | None = None) -> None:
+    def __init__(
+        self,
+        hook: Callable[[str, str, bytes], object] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.objects: dict[str, bytes] = {}
+        self.written: dict[str, float] = {}
+        self.clock = clock
         self.hook = hook or (lambda _moment, _name, _data: None)
 
     def get(self, name: str) -> bytes | None:
@@ -55,18 +62,29 @@ class MemoryStore:
     def put(self, name: str, data: bytes) -> None:
         self.hook("put", name, data)
         self.objects[name] = data
+        self.written[name] = self.clock()
         self.hook("done", name, data)
 
     def put_new(self, name: str, data: bytes) -> bool:
         self.hook("put_new", name, data)
         new = name not in self.objects
         self.objects.setdefault(name, data)
+        if new:
+            self.written[name] = self.clock()
         self.hook("done", name, data)
         return new
 
     def names(self, prefix: str) -> list[str]:
         self.hook("names", prefix, b"")
         return sorted(name for name in self.objects if name.startswith(prefix))
+
+    def ages(self, prefix: str) -> dict[str, float]:
+        now = self.clock()
+        return {name: now - self.written.get(name, now) for name in self.names(prefix)}
+
+    def delete(self, name: str) -> None:
+        self.hook("delete", name, b"")
+        self.objects.pop(name, None)
 
     def uri(self, name: str) -> str:
         return f"memory:{name}"
@@ -112,7 +130,7 @@ class World:
         self.s3.create_bucket(Bucket=BUCKET)
         self.s3.put_object(Bucket=BUCKET, Key=KEY, Body=self.data)
         self.dynamodb = FakeDynamoDB(latency=self.request_seconds, sleep=self.clock.sleep)
-        self.store: Any = MemoryStore()
+        self.store: Any = MemoryStore(clock=self.clock)
         self.seed = 0
         if self.make_table:
             self.create_table()

@@ -1,0 +1,156 @@
+"""Messages by which a run is controlled, and by which its workers tell their progress."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Annotated, Self
+
+from ddbload.contracts.messages import JsonRule, Message
+from ddbload.contracts.payload import Options
+from ddbload.contracts.results import RowCounts, WriteStats
+
+ACTIVE, CANCELLED_CONTROL = "running", "cancelled"
+"""States of a control message."""
+WORKING, IDLE = "working", "idle"
+"""States of a worker. One that is idle sends nothing, and has written its segment."""
+_NONE = "x"
+_STATE_LETTERS = {WORKING: "w", IDLE: "i"}
+_FIELDS = 21
+"""Parts of a name: seven of the worker, seven of each total."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control(Message):
+    """`control.json`: limits that the workers of a run obey within seconds.
+
+    Without the object, the limits of the run's payload hold.
+    """
+
+    state: Annotated[str, JsonRule(choices=(ACTIVE, CANCELLED_CONTROL))] = ACTIVE
+    max_wcu: Annotated[float | None, JsonRule(least=1)] = None
+    """Write units a second of all workers together; None without a limit."""
+    max_cost: float | None = None
+    """Dollars of write units of the whole run, earlier attempts included; None without a limit."""
+
+    @classmethod
+    def of(cls, options: Options) -> Self:
+        """Make the control of a run that nobody has changed."""
+        return cls(max_wcu=options.max_wcu)
+
+    @property
+    def cancelled(self) -> bool:
+        """True if no worker may send a request."""
+        return self.state == CANCELLED_CONTROL
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTotals:
+    """Rows, requests and bytes of work on a source."""
+
+    rows: RowCounts = field(default_factory=RowCounts)
+    work: WriteStats = field(default_factory=WriteStats)
+    bytes: int = 0
+    """Bytes of the settled rows."""
+
+    def __add__(self, other: WorkTotals) -> WorkTotals:
+        return WorkTotals(self.rows + other.rows, self.work + other.work, self.bytes + other.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerProgress:
+    """Progress of one worker: a process of `import`, or one environment of the function.
+
+    It is the name of an empty object in the ledger, so that one listing reads the progress of all
+    workers. A worker writes a new name and deletes the one before.
+    """
+
+    worker: str
+    """Random hexadecimal digits."""
+    number: int
+    """Counts the names that this worker has written."""
+    state: str
+    """`WORKING` or `IDLE`."""
+    wcu: float | None
+    """Write units a second that the worker may send; None without a limit."""
+    unit_limit: float | None
+    """Write units that the worker may consume in the whole run; None without a limit."""
+    settled: WorkTotals = field(default_factory=WorkTotals)
+    """Totals of the segments that this worker has written."""
+    chunk: int | None = None
+    """Chunk that the worker imports; None between chunks."""
+    start: int = 0
+    """Byte at which its invocation on the chunk began, as in the name of the segment to come."""
+    current: WorkTotals = field(default_factory=WorkTotals)
+    """Totals of that invocation, which no segment counts yet."""
+
+    @property
+    def totals(self) -> WorkTotals:
+        """All that the worker has done for the run."""
+        return self.settled + self.current
+
+    def to_name(self) -> str:
+        """Return the name of the object, below `progress/`."""
+        fields = [
+            *(self.worker, f"{self.number:06d}", _STATE_LETTERS[self.state]),
+            *(_limit_text(self.wcu), _limit_text(self.unit_limit)),
+            *(_NONE if self.chunk is None else str(self.chunk), str(self.start)),
+            *_numbers_of(self.settled),
+            *_numbers_of(self.current),
+        ]
+        return "-".join(fields)
+
+    @classmethod
+    def from_name(cls, name: str) -> Self | None:
+        """Read a name that `to_name` made; None for a name of another kind."""
+        fields = name.split("-")
+        if len(fields) != _FIELDS or not re.fullmatch("[0-9a-f]+", fields[0]):
+            return None
+        states = {letter: state for state, letter in _STATE_LETTERS.items()}
+        try:
+            settled, current = (_totals_of(fields[first : first + 7]) for first in (7, 14))
+            return cls(
+                worker=fields[0],
+                number=int(fields[1]),
+                state=states[fields[2]],
+                wcu=_limit_of(fields[3]),
+                unit_limit=_limit_of(fields[4]),
+                chunk=None if fields[5] == _NONE else int(fields[5]),
+                start=int(fields[6]),
+                settled=settled,
+                current=current,
+            )
+        except (ValueError, KeyError):
+            return None
+
+
+def _limit_text(limit: float | None) -> str:
+    # Rounded up: a limit that others must respect may be too high, but never too low.
+    return _NONE if limit is None else f"{math.ceil(limit * 10) / 10:.1f}"
+
+
+def _limit_of(text: str) -> float | None:
+    return None if text == _NONE else float(text)
+
+
+def _numbers_of(totals: WorkTotals) -> list[str]:
+    rows, work = totals.rows, totals.work
+    counts = (rows.written, rows.rejected, rows.superseded, rows.skipped)
+    numbers = (totals.bytes, *counts, work.throttled, math.ceil(work.consumed_wcu))
+    return [str(each) for each in numbers]
+
+
+def _totals_of(texts: list[str]) -> WorkTotals:
+    done, written, rejected, superseded, skipped, throttled, consumed = map(int, texts)
+    return WorkTotals(
+        RowCounts(
+            read=written + rejected + superseded + skipped,
+            written=written,
+            rejected=rejected,
+            superseded=superseded,
+            skipped=skipped,
+        ),
+        WriteStats(throttled=throttled, consumed_wcu=consumed),
+        done,
+    )
