@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.run_record import Cursor
+from ddbload.contracts.segment_times import SegmentTimes
 
 STATUSES = SUCCEEDED, SUCCEEDED_WITH_REJECTS, FAILED, INTERRUPTED, CANCELLED = (
     *("SUCCEEDED", "SUCCEEDED_WITH_REJECTS", "FAILED", "INTERRUPTED", "CANCELLED"),
@@ -104,9 +105,11 @@ class Segment(Message):
     """Totals of mode `plan`, which sends nothing."""
     identical: int | None = None
     """Skipped rows that found an identical item; None if not known."""
+    times: SegmentTimes | None = None
+    """Beginning, end and progress of the invocation; None in segments of earlier versions."""
 
     def to_json(self) -> dict[str, Any]:
-        return _without_null(asdict(self), "planned", "identical")
+        return _without_null(asdict(self), "planned", "identical", "times")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,11 @@ class Failure(Message):
     name: str
     message: str
     chunk: int | None = None
+    at: float | None = None
+    """Seconds since the epoch; None if not known."""
+
+    def to_json(self) -> dict[str, Any]:
+        return _without_null(asdict(self), "at")
 
     @classmethod
     def caught(cls, value: object) -> Self:
@@ -149,6 +157,9 @@ class ExecutionOutput(Message):
     rejects: str | None
     error: Failure | None
 
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "error": None if self.error is None else self.error.to_json()}
+
 
 @dataclass(frozen=True, slots=True)
 class Report(Message):
@@ -177,7 +188,10 @@ class Report(Message):
     """Skipped rows that found an identical item; None if not known."""
 
     def to_json(self) -> dict[str, Any]:
-        return _without_null(asdict(self), "planned", "identical")
+        value = _without_null(asdict(self), "planned", "identical")
+        value["error"] = None if self.error is None else self.error.to_json()
+        value["failures"] = [each.to_json() for each in self.failures]
+        return value
 
 
 def _read_boot(f: JsonObjectReader) -> str:

@@ -6,6 +6,7 @@ Handlers and the command line make a context; a step takes it and its message, a
 from __future__ import annotations
 
 import random
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -119,3 +120,5 @@ class Context(LedgerContext):
     """Driver shared by all chunks; without it each invocation makes one."""
     pacing: Pacing | None = None
     """Pacing shared by all chunks: what is known of the table's capacity."""
+    worker: str = field(default_factory=lambda: secrets.token_hex(4))
+    """Identity of this process, or of the function's environment: random hexadecimal digits."""

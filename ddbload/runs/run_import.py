@@ -195,7 +195,8 @@ def _run_tasks(
                     continue
                 failed = True
                 enough = enough or not result.chunk_local
-                ledger.put_failure(Failure(result.name, result.message, task.chunk.chunk))
+                chunk = task.chunk.chunk
+                ledger.put_failure(Failure(result.name, result.message, chunk, context.now()))
                 continue
             if result.segment is not None:
                 totals.add(result.segment, adopted=result.adopted)

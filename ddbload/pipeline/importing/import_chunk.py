@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.results import Failure, RowCounts, Segment
+from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.dynamodb.write_modes import PLAN
@@ -28,6 +28,7 @@ from ddbload.errors import (
 from ddbload.ledger.attempts import Attempt
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context
+from ddbload.pipeline.importing.progress_samples import ProgressSamples
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES, RowFeeder
 from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
 from ddbload.pipeline.reading.source_objects import read_chunk
@@ -60,7 +61,7 @@ def import_chunk(
     ledger = context.ledger(task.run, None if reader is None else reader.record)
     chunk = task.chunk
     if task.error is not None:
-        failure = replace(task.error, chunk=chunk.chunk)
+        failure = replace(task.error, chunk=chunk.chunk, at=context.now())
         ledger.put_failure(failure)
         return ImportResult(task.run, chunk, task.cursor, task.stalled, None, error=failure)
     start = task.cursor or Cursor(chunk.start, chunk.first_line)
@@ -86,7 +87,7 @@ def import_chunk(
     except DdbloadError as error:
         with suppress(DdbloadError):
             # The error is raised even if the ledger cannot be written.
-            ledger.put_failure(Failure(error.name, error.message, chunk.chunk))
+            ledger.put_failure(Failure(error.name, error.message, chunk.chunk, context.now()))
         raise
 
 
@@ -161,6 +162,7 @@ class _ChunkImport:
         self._ledger = ledger
         self._context = context
         self._report_at = float("-inf")
+        self._samples = ProgressSamples(context.worker, context.now(), context.clock())
         options = record.payload.options
         # Only `insert` reads attempts. Runs of earlier versions kept none.
         self._attempt = Attempt(ledger, task.chunk, start) if record.keeps_attempts else None
@@ -268,9 +270,10 @@ class _ChunkImport:
         return self._context.should_stop()
 
     def _report_progress(self) -> None:
-        counts: RowCounts = self._scheduler.outcomes.counts
+        counts, work = self._scheduler.outcomes.counts, self._scheduler.stats
+        self._samples.add(self._context.clock(), counts, work)
         self._context.progress(
-            ChunkProgress(self._chunk.chunk, counts, self._scheduler.stats, self._feeder.bytes_read)
+            ChunkProgress(self._chunk.chunk, counts, work, self._feeder.bytes_read)
         )
 
     def _make_segment(self) -> Segment:
@@ -286,6 +289,7 @@ class _ChunkImport:
             rows=outcomes.counts,
             work=self._scheduler.stats,
             rejects=None,
+            times=self._samples.times(self._context.clock()),
         )
         if not segment.rows.conserved:
             raise ConservationViolated(

@@ -10,6 +10,7 @@ from ddbload.contracts.run_record import Cursor
 from ddbload.errors import DdbloadError
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context
+from ddbload.pipeline.importing.progress_samples import ProgressSamples
 from ddbload.pipeline.importing.row_feeder import MAX_REJECT_BYTES
 from ddbload.pipeline.reading.measure import Measure, SizeHistogram
 from ddbload.pipeline.reading.row_batches import RowBatch, make_row_batch
@@ -51,6 +52,7 @@ class _ChunkPlan:
         self.reject_bytes = 0
         self._chunk, self._start, self._end = chunk, start, start
         self._context = context
+        self._samples = ProgressSamples(context.worker, context.now(), context.clock())
         record = reader.record
         self._measure = Measure.of(record)
         self._rows, self._sizes = RowCounts(), SizeHistogram()
@@ -66,8 +68,9 @@ class _ChunkPlan:
         valid = batch.count - len(lines)
         self._rows += RowCounts(read=batch.count, rejected=len(lines), skipped=valid)
         self._end = end
-        done = end.byte - self._start.byte
-        self._context.progress(ChunkProgress(self._chunk.chunk, self._rows, WriteStats(), done))
+        done, work = end.byte - self._start.byte, WriteStats()
+        self._samples.add(self._context.clock(), self._rows, work)
+        self._context.progress(ChunkProgress(self._chunk.chunk, self._rows, work, done))
 
     def write(self, ledger: Ledger) -> Segment | None:
         """Write the segment; None if no row was checked."""
@@ -79,6 +82,11 @@ class _ChunkPlan:
             rejects = ledger.put_rejects(chunk.chunk, start.byte, end.byte, self._lines)
         planned = PlanTotals(sizes.count, sizes.bytes, sizes.units, sizes.largest)
         proven = end.byte == chunk.end
+        times = self._samples.times(self._context.clock())
         return ledger.put_segment(
-            Segment(chunk.chunk, start, end, proven, self._rows, WriteStats(), rejects, planned)
+            Segment(
+                *(chunk.chunk, start, end, proven, self._rows, WriteStats(), rejects),
+                planned=planned,
+                times=times,
+            )
         )

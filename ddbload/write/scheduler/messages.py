@@ -59,12 +59,16 @@ class Unsure:
     """The service says that it did nothing; the request may pass when repeated."""
 
 
+REFUSED_BY_DYNAMODB = "refused_by_dynamodb"
+"""Cause of rejects whose detail is DynamoDB's message, which may quote the item."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """DynamoDB rejects the request's content, or the item that a row would replace."""
 
     message: str
-    cause: str = "refused_by_dynamodb"
+    cause: str = REFUSED_BY_DYNAMODB
     """Cause of the resulting reject."""
 
 

@@ -1,0 +1,71 @@
+"""When an invocation worked on a chunk, and how far it was meanwhile, for charts of a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
+
+MAX_SAMPLES = 32
+"""Samples of one invocation, however long it takes."""
+_LAST_TIME = 253_402_300_799.0
+"""Last second of the year 9999."""
+_SAMPLE = r"[0-9]{1,9}\.[0-9]/[0-9]{1,16}/[0-9]{1,16}/[0-9]{1,16}"
+_SAMPLES = re.compile(rf"(?:{_SAMPLE}(?: {_SAMPLE}){{0,{MAX_SAMPLES - 1}}})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Totals of an invocation at one moment."""
+
+    seconds: float
+    """Seconds since the invocation began."""
+    rows: int
+    """Settled rows."""
+    units: int
+    """Consumed write units."""
+    throttled: int
+    """Throttled requests."""
+
+
+def _read_samples(f: JsonObjectReader) -> str:
+    samples = f.raw("samples")
+    if not isinstance(samples, str) or not _SAMPLES.fullmatch(samples):
+        raise f.wrong("samples", samples, "a text of samples")
+    return samples
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentTimes(Message):
+    """Beginning and end of an invocation on a chunk, and samples of its totals."""
+
+    worker: str
+    """Identity of the process, or of the function's environment."""
+    began: float
+    """Seconds since the epoch."""
+    ended: float
+    samples: Annotated[str, JsonRule(read=_read_samples)] = ""
+    """Each sample as `seconds/rows/units/throttled`, separated by spaces.
+
+    Report reads the segments of a run together: as text they take a tenth of the memory.
+    """
+
+    @classmethod
+    def of(cls, worker: str, began: float, ended: float, samples: Sequence[Sample] = ()) -> Self:
+        """Make the times of an invocation."""
+        texts = (f"{s.seconds:.1f}/{s.rows}/{s.units}/{s.throttled}" for s in samples)
+        return cls(worker, began, ended, " ".join(texts))
+
+    def iter_samples(self) -> Iterator[Sample]:
+        """Return the samples, in order."""
+        for text in self.samples.split():
+            seconds, rows, units, throttled = text.split("/")
+            yield Sample(float(seconds), int(rows), int(units), int(throttled))
+
+    def check_rules(self, f: JsonObjectReader) -> None:
+        """Raise `InvalidPayload` for an end before the beginning, or beyond all calendars."""
+        if not self.began <= self.ended <= _LAST_TIME:
+            raise f.wrong("ended", self.ended, f"a time from {self.began} on")

@@ -1,0 +1,67 @@
+"""Samples of an invocation's progress: few however long it takes, in order, up to its end."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.contracts.segment_times import MAX_SAMPLES, SegmentTimes
+from ddbload.errors import TableNotFound
+from ddbload.pipeline.importing.progress_samples import ProgressSamples
+from tests.unit.pipeline.world import TABLE, World
+
+DATA = b"id\n" + b"".join(b"r%d\n" % number for number in range(400))
+
+
+def times_after(seconds: float) -> SegmentTimes:
+    """Sample an invocation that polls ten times a second and settles ten rows each time."""
+    samples = ProgressSamples("ab", began=1e9, now=50.0)
+    polls = round(seconds * 10)
+    for poll in range(polls + 1):
+        rows = RowCounts(10 * poll, 10 * poll)
+        samples.add(50.0 + poll / 10, rows, WriteStats(consumed_wcu=12.5 * poll, throttled=poll))
+    return samples.times(50.0 + seconds)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1, 20, 33, 60, 840, 10_000])
+def test_samples_are_few_and_even(seconds):
+    times = times_after(seconds)
+    assert (times.began, times.ended) == (1e9, 1e9 + seconds)
+    found = list(times.iter_samples())
+    assert min(seconds, MAX_SAMPLES) // 2 <= len(found) <= MAX_SAMPLES
+    for sample in found:
+        assert sample.rows == pytest.approx(sample.seconds * 100)
+        assert sample.throttled == pytest.approx(sample.seconds * 10)
+    steps = [b.seconds - a.seconds for a, b in pairwise(found)]
+    assert not steps or max(steps) <= min(steps) * 2 + 0.3
+
+
+def test_end_does_not_depend_on_a_clock_that_is_set_back():
+    samples = ProgressSamples("ab", began=1e9, now=50.0)
+    assert samples.times(49.0).ended == 1e9
+
+
+def test_segments_have_the_times_of_their_invocation():
+    world = World(DATA, options={"chunk_bytes": 600}, request_seconds=2.0)
+    world.run(seconds=9.0)
+    segments = sorted(world.ledger.segments(), key=lambda each: (each.chunk, each.start.byte))
+    times = [each.times for each in segments]
+    assert len(segments) > len(world.manifest)
+    for earlier, later in pairwise(times):
+        assert earlier is not None
+        assert later is not None
+        assert earlier.began < earlier.ended <= later.began
+    assert times[-1].ended <= world.clock.time
+    assert any(each.samples for each in times)
+
+
+def test_failure_has_its_time():
+    world = World(DATA)
+    world.preflight()
+    world.clock.sleep(3.0)
+    world.dynamodb.delete_table(TableName=TABLE)
+    with pytest.raises(TableNotFound):
+        world.import_one(world.manifest[0])
+    assert [each.at for each in world.ledger.failures()] == [world.clock.time]
