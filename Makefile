@@ -13,6 +13,11 @@ NODE_DONE := node_modules/.setup-done
 # aiobotocore's botocore is older than ddbload's: what `make bench` compares with lives apart.
 RIVALS := .venv-bench
 RIVALS_DONE := $(RIVALS)/.setup-done
+# checkov pins the versions of what it needs, botocore among them: it lives apart, too.
+CHECKOV := .venv-checkov
+CHECKOV_DONE := $(CHECKOV)/.setup-done
+AUDIT := .venv-audit
+AUDIT_DONE := $(AUDIT)/.setup-done
 
 # Cases of each property in `make property`.
 CASES ?= 1000
@@ -76,6 +81,24 @@ $(NODE_DONE): package.json package-lock.json
 	npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
 	@touch $@
 
+.PHONY: checkov
+checkov: $(CHECKOV_DONE) ## Install checkov, by which a test reads the template
+
+# An environment of its own, from a list of packages with their hashes.
+define install_apart
+	@command -v "$(PYTHON)" >/dev/null || \
+		{ echo "make: no $(PYTHON) here; ddbload needs Python 3.11 or newer (make $@ PYTHON=...)" >&2; exit 1; }
+	"$(PYTHON)" -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@touch $@
+endef
+
+$(CHECKOV_DONE): audit/checkov.txt
+	$(install_apart)
+
+$(AUDIT_DONE): audit/requirements.txt
+	$(install_apart)
+
 ##@ Check
 
 .PHONY: lint
@@ -105,7 +128,7 @@ test-unit: setup ## Run the unit tests, which start no servers, in a minute
 
 # pytest alone would call a run good in which every test was skipped.
 .PHONY: test
-test: setup node_modules ## Run every test (ARGS="-k word" for some)
+test: setup node_modules checkov ## Run every test (ARGS="-k word" for some)
 	@set -o pipefail; $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadscope --no-loadscope-reorder \
 		$(if $(MAKE_TERMOUT),--color=yes) $(ARGS) | tee $(VENV)/.pytest-output
 	@grep --quiet --extended-regexp '[1-9][0-9]* passed' $(VENV)/.pytest-output || \
@@ -134,6 +157,14 @@ trials: setup node_modules ## Run what takes longer than CI: property, simulate,
 		$(BIN)/python -m pytest --numprocesses=$(JOBS) --quiet tests/e2e/test_interrupted.py || exit 1; \
 	done
 	@echo "trials passed: CASES=$(CASES) of each property, SEEDS=$(SEEDS) simulated imports, KILLS=$(KILLS)"
+
+# Each program asks a database on the internet. pip-audit is strict: what cannot be looked up fails.
+.PHONY: audit
+audit: setup node_modules $(AUDIT_DONE) ## Look for known vulnerabilities in packages, and for risky code
+	$(AUDIT)/bin/bandit --quiet --recursive --configfile pyproject.toml app.py checks ddbload infra lambdas localaws
+	$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --requirement requirements.txt
+	$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --requirement lambdas/requirements.txt
+	npm audit
 
 ##@ Try
 
@@ -166,11 +197,7 @@ bench: setup $(RIVALS_DONE) ## Measure every engine beside boto3 and aiobotocore
 	$(BIN)/python -m bench.compare --rounds $(ROUNDS) $(ARGS)
 
 $(RIVALS_DONE): bench/requirements.txt
-	@command -v "$(PYTHON)" >/dev/null || \
-		{ echo "make: no $(PYTHON) here; ddbload needs Python 3.11 or newer (make bench PYTHON=...)" >&2; exit 1; }
-	"$(PYTHON)" -m venv $(RIVALS)
-	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement bench/requirements.txt
-	@touch $@
+	$(install_apart)
 
 .PHONY: bench-start
 bench-start: setup ## Measure the CPU time that functions and commands need to start
@@ -199,18 +226,31 @@ bench-table: setup ## Measure how a simulated table's capacity is used, beside p
 ##@ Release
 
 .PHONY: wheel
-wheel: setup ## Build the wheel into dist/
+wheel: sbom ## Build the wheel into dist/, with its bills of materials
 	$(BIN)/python -m build --wheel --no-isolation
 
+# Reproducible: neither has a time or a random number in it.
+.PHONY: sbom
+sbom: setup $(AUDIT_DONE) ## List what wheel and functions consist of, as CycloneDX in dist/
+	mkdir -p dist
+	set -o pipefail; $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header \
+		--constraint requirements.txt pyproject.toml | \
+		$(AUDIT)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+			--output-file dist/ddbload.cdx.json -
+	$(AUDIT)/bin/cyclonedx-py requirements --output-reproducible \
+		--pyproject pyproject.toml --output-file dist/functions.cdx.json lambdas/requirements.txt
+
 .PHONY: lock
-lock: setup ## Write requirements.txt and bench/requirements.txt anew (ARGS=--upgrade for newer versions)
+lock: setup ## Write every list of hashed packages anew (ARGS=--upgrade for newer versions)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--extra deploy --extra dev --extra localaws \
 		--custom-compile-command "make lock" --output-file requirements.txt $(ARGS) pyproject.toml
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-		--custom-compile-command "make lock" --output-file bench/requirements.txt $(ARGS) bench/requirements.in
+	for list in bench/requirements audit/requirements audit/checkov; do \
+		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+			--custom-compile-command "make lock" --output-file $$list.txt $(ARGS) $$list.in || exit 1; \
+	done
 
 .PHONY: clean
 clean: ## Remove everything that make and its tools have made
-	rm -rf $(VENV) $(RIVALS) node_modules build cdk.out dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(RIVALS) $(CHECKOV) $(AUDIT) node_modules build cdk.out dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

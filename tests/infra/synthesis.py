@@ -34,6 +34,9 @@ CONTEXT = {
 }
 """Context beyond cdk.json's defaults: a value for each list."""
 
+PACKS = ("AwsSolutions", "Serverless")
+"""Packs of cdk-nag's rules that findings are taken from."""
+
 _HASH = re.compile(r"(?<=[a-z])[0-9A-F]{8}(?=[.>])")
 """Hash at the end of a logical id in a finding."""
 
@@ -75,7 +78,7 @@ class Synthesized:
                 construct["constructPath"].removeprefix(f"{STACK}/"),
             )
             for plugin in report["pluginReports"]
-            if plugin["pluginName"] == "AwsSolutions"
+            if plugin["pluginName"] in PACKS
             for finding in plugin["violations"]
             for construct in finding["violatingConstructs"]
         }
@@ -128,7 +131,9 @@ def main() -> None:
     context = {**defaults, **CONTEXT, **json.loads(sys.argv[2])}
     app = App(outdir=sys.argv[1], analytics_reporting=False, context=context)
     build(app)
-    Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
+    Validations.of(app).add_plugins(
+        cdk_nag.AwsSolutionsChecks(app), cdk_nag.ServerlessChecks(app)
+    )
     # Findings come as an exception, when all is written: the tests look at the report.
     try:
         app.synth()

@@ -1,4 +1,4 @@
-"""Tests by cdk-nag's AWS Solutions rules: each accepted finding is listed with its reason.
+"""Tests by cdk-nag's AWS Solutions and Serverless rules: each accepted finding has its reason.
 
 `Resource::` findings are about a `*` in what a statement names; test_policies.py has them all.
 """
@@ -80,6 +80,29 @@ ACKNOWLEDGED = {
     ("IAM5[Resource::*]", f"Workflow/{POLICY}"): "log deliveries have no resource to name",
     (f"IAM5[Resource::{EXECUTION}:*]", "Workflow/RunChildren/Resource"): EXECUTIONS,
     (f"IAM5[Resource::{EXECUTION}/ImportChunks:*]", "Workflow/RunChildren/Resource"): EXECUTIONS,
+}
+
+FUNCTIONS = (PREFLIGHT, IMPORT_CHUNK, REPORT, ON_UPLOAD)
+NO_QUEUE = (
+    "only asynchronous invocations use it, and the function has none: the state machine waits for"
+    " its answer, or its failed events stay in their queue"
+)
+ACKNOWLEDGED |= {
+    (f"Serverless-{rule}", f"{function}/Function/Resource"): reason
+    for function in FUNCTIONS
+    for rule, reason in (
+        ("LambdaDLQ", NO_QUEUE),
+        ("LambdaLatestVersion", RUNTIME),
+        ("LambdaTracing", "X-Ray has a price: a knob (tracing)"),
+    )
+}
+ACKNOWLEDGED |= {
+    ("Serverless-SQSRedrivePolicy", "Trigger/DeadLetters/Resource"): (
+        "it is the dead-letter queue itself"
+    ),
+    ("Serverless-StepFunctionStateMachineXray", "Workflow/StateMachine/Resource"): (
+        "X-Ray has a price: a knob (tracing)"
+    ),
 }
 
 
