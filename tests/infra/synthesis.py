@@ -131,9 +131,7 @@ def main() -> None:
     context = {**defaults, **CONTEXT, **json.loads(sys.argv[2])}
     app = App(outdir=sys.argv[1], analytics_reporting=False, context=context)
     build(app)
-    Validations.of(app).add_plugins(
-        cdk_nag.AwsSolutionsChecks(app), cdk_nag.ServerlessChecks(app)
-    )
+    Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app), cdk_nag.ServerlessChecks(app))
     # Findings come as an exception, when all is written: the tests look at the report.
     try:
         app.synth()

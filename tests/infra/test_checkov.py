@@ -35,13 +35,17 @@ WORK, INBOX = "AWS::S3::Bucket.StorageWork", "AWS::S3::Bucket.StorageInbox"
 ACCEPTED = {
     "CKV_AWS_18": (
         {WORK, INBOX},
-        "access logs need a further bucket that outlives the stack; CloudTrail data events give"
-        " the same to who wants it",
+        (
+            "access logs need a further bucket that outlives the stack; CloudTrail data events give"
+            " the same to who wants it"
+        ),
     ),
     "CKV_AWS_21": (
         {WORK},
-        "the ledger's objects are written once, or replaced on purpose; versions of progress would"
-        " only cost",
+        (
+            "the ledger's objects are written once, or replaced on purpose; versions of progress would"
+            " only cost"
+        ),
     ),
     "CKV_AWS_27": (
         {"AWS::SQS::Queue.TriggerDeadLetters"},
@@ -49,8 +53,10 @@ ACCEPTED = {
     ),
     "CKV_AWS_115": (
         FUNCTIONS,
-        "reserved concurrency is taken from all other functions of the account: a knob"
-        " (import_concurrency)",
+        (
+            "reserved concurrency is taken from all other functions of the account: a knob"
+            " (import_concurrency)"
+        ),
     ),
     "CKV_AWS_116": (
         FUNCTIONS,
