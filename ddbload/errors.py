@@ -164,6 +164,10 @@ class TableReplaced(DdbloadError):
     resumable = False
 
 
+class BackupRequired(DdbloadError):
+    """The table has no point-in-time recovery, which the run or the deployment requires."""
+
+
 class KeyColumnMissing(DdbloadError):
     """The file has no column for a key attribute of the table."""
 

@@ -6,12 +6,18 @@ import copy
 import os
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from ddbload.contracts.payload import check_run_id
+from ddbload.contracts.payload import AUTO, MAX_WORKERS, check_run_id, parse_percent
 from ddbload.errors import InvalidPayload, InvalidUsage
+
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:
+    # Generic only in click's later releases.
+    _ParamType = click.ParamType
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -58,6 +64,36 @@ class GroupedCommand(click.Command):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+
+class WorkersType(_ParamType):
+    """Number of workers, or the word `auto`."""
+
+    name = "workers"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """Return the number, or `auto`."""
+        if value == AUTO:
+            return AUTO
+        return click.IntRange(1, MAX_WORKERS).convert(value, param, ctx)
+
+
+class MaxWcuType(_ParamType):
+    """Write units a second, or a share of the table's capacity such as `50%`."""
+
+    name = "max_wcu"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | str:
+        """Return the number, or the share as the payload has it."""
+        if isinstance(value, str) and value.endswith("%"):
+            if parse_percent(value) is None:
+                self.fail(f"{value!r} is not a share from above 0% to 100%", param, ctx)
+            return value
+        return click.FloatRange(1).convert(value, param, ctx)
 
 
 input_option = partial(click.option, cls=GroupedOption, group=INPUT)

@@ -15,7 +15,7 @@ from ddbload.errors import InvalidPayload, InvalidUsage
 _FIELD = re.compile(r"'(?:options|source)\.(\w+)'")
 _PAYLOAD_OPTIONS = (
     *("engine", "concurrency", "chunk_bytes", "max_wcu", "mode", "position_attribute"),
-    *("max_rejects", "max_row_bytes"),
+    *("max_rejects", "max_row_bytes", "max_cost", "unit_price", "require_backup"),
 )
 """Options that become fields of the payload's `options` under the same name."""
 _DELIMITED_ONLY = {
@@ -30,7 +30,7 @@ _DELIMITED_ONLY = {
 
 
 def build_payload(
-    source: str, table: str, run: str | None, workers: int, given: Mapping[str, Any]
+    source: str, table: str, run: str | None, workers: int | str, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Build a checked payload from SOURCE, TABLE and options.
 
@@ -38,7 +38,7 @@ def build_payload(
         source: SOURCE as it was typed.
         table: Name of the table.
         run: Run id, if it is known by now.
-        workers: Chunks to import at once.
+        workers: Chunks to import at once, or `auto`.
         given: Values of the options of `payload_options`, by parameter name.
 
     Raises:

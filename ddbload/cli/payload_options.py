@@ -7,7 +7,14 @@ from typing import Any, TypeVar
 
 import click
 
-from ddbload.cli.options import decorate, input_option, run_option, types_option, writing_option
+from ddbload.cli.options import (
+    MaxWcuType,
+    decorate,
+    input_option,
+    run_option,
+    types_option,
+    writing_option,
+)
 from ddbload.contracts.payload import (
     ASYNC,
     AUTO,
@@ -181,10 +188,30 @@ _WRITING = (
     ),
     writing_option(
         "--max-wcu",
-        metavar="N",
-        type=click.FloatRange(1),
-        help="Use at most N write capacity units a second.",
+        metavar="N|N%",
+        type=MaxWcuType(),
+        help="Use at most N write capacity units a second, index writes included, or N percent of"
+        " the table's capacity.",
         show_default="as many as the table accepts",
+    ),
+    writing_option(
+        "--max-cost",
+        metavar="DOLLARS",
+        type=click.FloatRange(0, min_open=True),
+        help="Stop before the write units of the run cost more.",
+        show_default="no limit",
+    ),
+    writing_option(
+        "--unit-price",
+        metavar="DOLLARS",
+        type=click.FloatRange(0, min_open=True),
+        help="Price of a million write units, for --max-cost and the report.",
+        show_default="AWS's price list, or us-east-1's list price",
+    ),
+    writing_option(
+        "--require-backup",
+        is_flag=True,
+        help="Refuse a table without point-in-time recovery.",
     ),
     writing_option(
         "--concurrency",

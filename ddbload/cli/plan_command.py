@@ -25,6 +25,7 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import import_options
+from ddbload.contracts.payload import AUTO
 from ddbload.errors import InvalidUsage
 
 if TYPE_CHECKING:
@@ -66,13 +67,12 @@ def plan_command(
     fail.
     """
     from ddbload.aws.clients import Clients
-    from ddbload.contracts.payload import DEFAULT_WORKERS
     from ddbload.ledger.store import FolderStore
     from ddbload.pipeline.context import AccessPolicy, Context
     from ddbload.plan.plan import FAILS, FINE, make_plan
 
     wanted = _parse_sample(sample)
-    payload = build_payload(source, table, None, DEFAULT_WORKERS, given)
+    payload = build_payload(source, table, None, AUTO, given)
     context = Context(
         # A plan has no ledger: nothing is written here.
         store=FolderStore(Path()),

@@ -10,6 +10,8 @@ import click
 from ddbload.cli.import_command import import_with_progress, rejects_file, with_rejects
 from ddbload.cli.options import (
     GroupedCommand,
+    MaxWcuType,
+    WorkersType,
     aws_options,
     cores,
     json_option,
@@ -43,9 +45,16 @@ _MAX_EXECUTION_NAME = 80
 @run_argument
 @writing_option(
     "--max-wcu",
-    metavar="N",
-    type=click.FloatRange(1),
-    help="Use at most N write capacity units a second.",
+    metavar="N|N%",
+    type=MaxWcuType(),
+    help="Use at most N write capacity units a second, or N percent of the table's capacity.",
+    show_default="the run's",
+)
+@writing_option(
+    "--max-cost",
+    metavar="DOLLARS",
+    type=click.FloatRange(0, min_open=True),
+    help="Stop before the write units of the whole run cost more.",
     show_default="the run's",
 )
 @run_option(
@@ -64,8 +73,8 @@ _MAX_EXECUTION_NAME = 80
 )
 @run_option(
     "--workers",
-    metavar="N",
-    type=click.IntRange(1, 10_000),
+    metavar="N|auto",
+    type=WorkersType(),
     help="For a run of the stack: chunks imported at once.",
     show_default="the run's",
 )
@@ -86,11 +95,12 @@ _MAX_EXECUTION_NAME = 80
 @quiet_option
 def resume_command(
     run: str,
-    max_wcu: float | None,
+    max_wcu: float | str | None,
+    max_cost: float | None,
     max_rejects: int | None,
     processes: int | None,
     rejects: str | None,
-    workers: int | None,
+    workers: int | str | None,
     detach: bool,
     ledger: str | None,
     stack: str | None,
@@ -105,7 +115,12 @@ def resume_command(
     run that is done is not imported again. A run that read standard input cannot be resumed,
     because its input is gone.
     """
-    changes = {"workers": workers, "max_wcu": max_wcu, "max_rejects": max_rejects}
+    changes = {
+        "workers": workers,
+        "max_wcu": max_wcu,
+        "max_cost": max_cost,
+        "max_rejects": max_rejects,
+    }
     options = {name: value for name, value in changes.items() if value is not None}
     there = find_run(run, ledger, stack, aws)
     if there.deployed is not None:

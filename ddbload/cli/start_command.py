@@ -10,6 +10,7 @@ import click
 
 from ddbload.cli.options import (
     GroupedCommand,
+    WorkersType,
     aws_options,
     detach_option,
     json_option,
@@ -21,7 +22,7 @@ from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, live_progress, print
 from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import import_options
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
-from ddbload.contracts.payload import DEFAULT_WORKERS, Payload
+from ddbload.contracts.payload import AUTO, Payload
 from ddbload.contracts.results import Failure
 from ddbload.errors import ExecutionExists, InvalidUsage
 
@@ -37,11 +38,13 @@ if TYPE_CHECKING:
 @import_options
 @run_option(
     "--workers",
-    metavar="N",
-    type=click.IntRange(1, 10_000),
-    default=DEFAULT_WORKERS,
+    metavar="N|auto",
+    type=WorkersType(),
+    default=AUTO,
     show_default=True,
-    help="Chunks imported at once, one Lambda invocation each.",
+    help="Chunks imported at once, one Lambda invocation each. auto: one for each 1,000 write units"
+    " a second that the table accepts or --max-wcu allows, as far as the account's concurrency"
+    " goes.",
 )
 @run_option("--run-id", metavar="ID", help="Id of the run.", show_default="generated")
 @detach_option
@@ -52,7 +55,7 @@ if TYPE_CHECKING:
 def start_command(
     source: str,
     table: str,
-    workers: int,
+    workers: int | str,
     run_id: str | None,
     detach: bool,
     stack: str | None,

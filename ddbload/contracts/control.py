@@ -37,7 +37,7 @@ class Control(Message):
     @classmethod
     def of(cls, options: Options) -> Self:
         """Make the control of a run that nobody has changed."""
-        return cls(max_wcu=options.max_wcu)
+        return cls(max_wcu=options.max_wcu, max_cost=options.max_cost)
 
     @property
     def cancelled(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, LineNumber, Message
 from ddbload.contracts.payload import Options, Payload, check_run_id, refuse_force
+from ddbload.contracts.write_price import WritePrice
 from ddbload.dynamodb.write_modes import INSERT
 from ddbload.errors import InvalidPayload
 
@@ -127,6 +128,11 @@ class RunRecord(Message):
         LEDGER_VERSION
     )
     """Version of the ledger, fixed when the run begins."""
+    most_workers: Annotated[int | None, JsonRule(least=1)] = None
+    """Most workers that the payload, or for `auto` the table, and the account allow. `workers` is
+    lower if there are fewer chunks."""
+    write_price: WritePrice | None = None
+    """Price by which the run's write units become dollars."""
 
     @property
     def configuration(self) -> str:
@@ -159,9 +165,14 @@ class RunRecord(Message):
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
     def with_options(self, later: RunRecord) -> Self:
-        """Return the run with the options and workers of a later call."""
-        payload = replace(self.payload, options=later.payload.options)
-        return replace(self, payload=payload, workers=later.workers)
+        """Return the run with the options, workers and price of a later call."""
+        return replace(
+            self,
+            payload=replace(self.payload, options=later.payload.options),
+            workers=later.workers,
+            most_workers=later.most_workers,
+            write_price=later.write_price,
+        )
 
     @property
     def keeps_attempts(self) -> bool:
@@ -194,6 +205,8 @@ class RunRecord(Message):
             "objects": self.objects,
             "listing": self.listing,
             "ledger_version": self.ledger_version,
+            "most_workers": self.most_workers,
+            "write_price": None if self.write_price is None else self.write_price.to_json(),
             "configuration": self.configuration,
         }
 

@@ -114,6 +114,14 @@ class Context(LedgerContext):
 
     access: AccessPolicy = field(default_factory=AccessPolicy)
     progress: Callable[[ChunkProgress], None] = lambda _: None
+    notice: Callable[[str], None] = lambda _: None
+    """Called with a one-line warning about the table or the run's limits."""
+    account_concurrency: Callable[[], int | None] = lambda: None
+    """Returns how many import functions the account may run at once; None if unknown."""
+    import_concurrency: int | None = None
+    """Concurrency that the deployment reserves for import functions; None without one."""
+    require_backup: bool = False
+    """Refuse tables without point-in-time recovery, whatever the payload says."""
     begun: Callable[[], None] = lambda: None
     """Called once the run's record is in the ledger."""
     driver: Driver | None = None

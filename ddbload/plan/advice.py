@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.write_price import LIST_PRICE_REGION
 from ddbload.dynamodb.write_modes import DELETE, PUT
 from ddbload.plan import hot_partitions, price
 from ddbload.plan.capacity import (
@@ -89,10 +90,10 @@ def _table(record: RunRecord, facts: TableFacts, survey: Survey) -> Iterator[Pla
             f"the table is replicated to {', '.join(facts.replicas)}: each write is billed there"
             " as well, which the price includes; their capacity must suffice, too",
         )
-    if facts.region != price.REGION:
+    if facts.region != LIST_PRICE_REGION:
         yield PlanWarning(
             "other_region",
-            f"the table is in {facts.region}, but prices are those of {price.REGION}",
+            f"the table is in {facts.region}, but prices are those of {LIST_PRICE_REGION}",
         )
 
 

@@ -11,13 +11,10 @@ from typing import Any
 
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
 from ddbload.pipeline.reading.measure import TableIndex
+from ddbload.pipeline.table_capacity import NEW_TABLE_RATE, TABLE_QUOTA, capacity_of
 from ddbload.plan import price
 from ddbload.plan.table_facts import TableFacts
 
-NEW_TABLE_RATE = 4000
-"""Write units a second that a new on-demand table accepts."""
-TABLE_QUOTA = 40_000
-"""Write units a second of a table, by AWS's default quota."""
 LONG_SECONDS = 300.0
 """Seconds up to which an import needs no more capacity."""
 GOAL_SECONDS = 300.0
@@ -112,15 +109,17 @@ def rank_limits(
     facts: TableFacts, load: Load, *, max_wcu: float | None = None, workers: int = 1
 ) -> list[Limit]:
     """List all limits of the write speed, the slowest first."""
-    rate, how = _rate(
-        facts, facts.write_capacity, facts.warm_writes, facts.most_writes, "the table"
-    )
-    limits = [Limit("table", load.table_units, rate, how)]
+    capacity = facts.capacity
+    limits = [Limit("table", load.table_units, capacity.units, capacity.how)]
     for index, units in load.index_units:
-        rate, how = _rate(
-            facts, index.write_capacity, index.warm_writes, index.most_writes, "the index"
+        capacity = capacity_of(
+            on_demand=facts.on_demand,
+            provisioned=index.write_capacity,
+            warm=index.warm_writes,
+            maximum=index.most_writes,
+            what="the index",
         )
-        limits.append(Limit(f"index {index.name}", units, rate, how))
+        limits.append(Limit(f"index {index.name}", units, capacity.units, capacity.how))
     limits += [
         Limit(what, units, PARTITION_WRITE_UNITS, "the maximum of any partition key")
         for what, units in load.hot
@@ -139,21 +138,6 @@ def rank_limits(
         )
     )
     return sorted(limits, key=lambda limit: -limit.seconds)
-
-
-def _rate(
-    facts: TableFacts, provisioned: int | None, warm: int | None, most: int | None, what: str
-) -> tuple[float, str]:
-    if not facts.on_demand:
-        return float(provisioned or 0), f"provisioned for {what}"
-    rate, how = (
-        (float(warm), f"warm throughput of {what}")
-        if warm is not None
-        else (float(NEW_TABLE_RATE), "assumed, as for a new on-demand table")
-    )
-    if most is not None and most < rate:
-        return float(most), f"on-demand maximum of {what}"
-    return rate, how
 
 
 def suggest_prewarm(facts: TableFacts, load: Load, limits: Sequence[Limit]) -> Prewarm | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ddbload.contracts.payload import DEFAULT_WORKERS
 from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.write_price import LIST_PRICE_REGION, NOT_BILLED, WritePrice
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.plan import price
@@ -45,7 +45,7 @@ def figures(
     """
     load = _load(survey, scale)
     options = record.payload.options
-    workers = min(DEFAULT_WORKERS, max(1, estimate_chunks(record)))
+    workers = min(record.most_workers or 1, max(1, estimate_chunks(record)))
     limits = rank_limits(facts, load, max_wcu=options.max_wcu, workers=workers)
     seconds = limits[0].seconds if load.units else 0.0
     better = suggest_prewarm(facts, load, limits)
@@ -171,7 +171,13 @@ def _price(
 ) -> dict[str, Any]:
     replicas, infrequent = len(facts.replicas), facts.infrequent
     duration = seconds if math.isfinite(seconds) else 0.0
-    on_demand = price.writes(load.units, replicas=replicas, infrequent=infrequent)
+    write_price = record.write_price
+    if write_price is None or write_price.source == NOT_BILLED:
+        # The price on demand is of interest for a provisioned table too.
+        write_price = WritePrice.of(
+            facts.region, on_demand=True, infrequent=infrequent, regions=replicas + 1
+        )
+    on_demand = price.writes(load.units, write_price)
     table = on_demand
     if not facts.on_demand:
         provisioned = (facts.write_capacity or 0) + sum(
@@ -203,8 +209,13 @@ def _price(
         stored_bytes = 0.0
     return {
         "currency": "USD",
-        "region": price.REGION,
+        "region": LIST_PRICE_REGION,
         "prices_of": price.PRICES_OF,
+        "write_units": {
+            "dollars_per_million": write_price.dollars_per_million,
+            "source": write_price.source,
+            "text": write_price.text,
+        },
         "billing": "on-demand" if facts.on_demand else "provisioned",
         "lines": [
             {"service": line.service, "dollars": _dollars(line.dollars), "how": line.how}

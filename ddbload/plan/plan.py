@@ -266,7 +266,7 @@ def _read_all_rows(
         time_to_live=other.time_to_live,
         unknown=tuple(other.unknown),
     )
-    prepared = prepare_run("plan", asked, ledger, context, table=table)
+    prepared = prepare_run("plan", asked, ledger, context, table=table, described=answer)
     plan.record, plan.detected = prepared.record, prepared.detected
     record = prepared.record
     plan.size = expected_bytes(record)

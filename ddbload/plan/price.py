@@ -14,15 +14,19 @@ from ddbload.contracts.upload_rule import (
     DEFAULT_RESERVE_SECONDS,
     DEFAULT_TIMEOUT_SECONDS,
 )
+from ddbload.contracts.write_price import (
+    LIST_PRICE,
+    LIST_PRICE_REGION,
+    WritePrice,
+    dollars_text,
+)
 from ddbload.source.s3_object import RANGE_BYTES
 
-REGION = "us-east-1"
+US_EAST_1_PRICE = WritePrice.of(LIST_PRICE_REGION, on_demand=True)
 PRICES_OF = "2026-11"
 """Month in which the prices were last checked."""
 
 # DynamoDB.
-WRITE_UNIT, WRITE_UNIT_IA = 0.625 / 1e6, 0.78 / 1e6
-"""Price of an on-demand write request unit, in each region of a global table."""
 CAPACITY_HOUR, CAPACITY_HOUR_IA = 0.00065, 0.00081
 """Price of a provisioned write capacity unit per hour."""
 WARM_UNIT = 0.00065
@@ -175,13 +179,13 @@ class Workload:
         ]
 
 
-def writes(units: int, *, replicas: int = 0, infrequent: bool = False) -> PriceLine:
-    """Price the write request units of an on-demand table, in all its regions."""
-    price = WRITE_UNIT_IA if infrequent else WRITE_UNIT
-    dollars = f"{price * 1e6:.3f}".rstrip("0")
-    times = f" x {replicas + 1} regions" if replicas else ""
-    how = f"{units:,} write units{times} x ${dollars} a million"
-    return PriceLine("DynamoDB", how, units * (replicas + 1) * price)
+def writes(units: int, price: WritePrice = US_EAST_1_PRICE) -> PriceLine:
+    """Price the write request units of a table, in all its regions."""
+    times = f" x {price.regions} regions" if price.regions > 1 else ""
+    how = f"{units:,} write units{times} x {dollars_text(price.dollars_per_million)} a million"
+    if price.source != LIST_PRICE:
+        how += f" ({price.origin})"
+    return PriceLine("DynamoDB", how, price.dollars(units))
 
 
 def capacity(

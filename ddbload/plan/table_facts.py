@@ -14,13 +14,23 @@ from ddbload.aws.retry import RetryPolicy, call_with_retries
 from ddbload.contracts.run_record import Table
 from ddbload.errors import DdbloadError, Interrupted
 from ddbload.pipeline.reading.measure import TableIndex
+from ddbload.pipeline.table_backup import has_recovery
+from ddbload.pipeline.table_capacity import (
+    STANDARD_IA,
+    WriteCapacity,
+    capacity_of,
+    is_on_demand,
+    on_demand_maximum,
+    other_regions,
+    provisioned_writes,
+    table_class_of,
+    warm_writes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mypy_boto3_dynamodb import DynamoDBClient
-
-STANDARD_IA = "STANDARD_INFREQUENT_ACCESS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,16 @@ class TableFacts:
     """Attribute that items expire by; None without one, or if unknown."""
     unknown: tuple[str, ...] = ()
     """Settings that could not be read: `recovery`, `time_to_live`."""
+
+    @property
+    def capacity(self) -> WriteCapacity:
+        """Write units a second that the table accepts at once."""
+        return capacity_of(
+            on_demand=self.on_demand,
+            provisioned=self.write_capacity,
+            warm=self.warm_writes,
+            maximum=self.most_writes,
+        )
 
     @property
     def infrequent(self) -> bool:
@@ -88,29 +108,23 @@ class TableFacts:
 
 def table_facts(table: Table, described: Mapping[str, Any], region: str) -> TableFacts:
     """Extract the settings from `described`, the `Table` of a DescribeTable response."""
-    billing = described.get("BillingModeSummary", {}).get("BillingMode")
     provisioned = described.get("ProvisionedThroughput", {})
-    capacity = int(provisioned.get("WriteCapacityUnits") or 0)
-    on_demand = billing == "PAY_PER_REQUEST" or (billing is None and not capacity)
+    on_demand = is_on_demand(described)
     stream = described.get("StreamSpecification") or {}
     return TableFacts(
         table=table,
         region=region,
         on_demand=on_demand,
-        write_capacity=None if on_demand else capacity,
+        write_capacity=None if on_demand else provisioned_writes(described),
         read_capacity=None if on_demand else int(provisioned.get("ReadCapacityUnits") or 0),
-        warm_writes=_warm(described),
-        most_writes=_most(described) if on_demand else None,
-        table_class=described.get("TableClassSummary", {}).get("TableClass") or "STANDARD",
+        warm_writes=warm_writes(described),
+        most_writes=on_demand_maximum(described) if on_demand else None,
+        table_class=table_class_of(described),
         items=described.get("ItemCount"),
         bytes=described.get("TableSizeBytes"),
         indexes=table_indexes(table, described, on_demand=on_demand),
         stream=stream.get("StreamViewType") if stream.get("StreamEnabled") else None,
-        replicas=tuple(
-            str(each["RegionName"])
-            for each in described.get("Replicas") or ()
-            if each.get("RegionName") not in (None, region)
-        ),
+        replicas=other_regions(described, region),
         deletion_protection=bool(described.get("DeletionProtectionEnabled")),
         recovery=None,
         time_to_live=None,
@@ -132,9 +146,7 @@ def read_other_settings(client: DynamoDBClient, name: str) -> OtherSettings:
     found = OtherSettings()
 
     def recovery() -> None:
-        answer: Any = client.describe_continuous_backups(TableName=name)
-        described = answer["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
-        found.recovery = described.get("PointInTimeRecoveryStatus") == "ENABLED"
+        found.recovery = has_recovery(client, name, retry_policy=RetryPolicy(attempts=1))
 
     def time_to_live() -> None:
         answer: Any = client.describe_time_to_live(TableName=name)
@@ -180,10 +192,10 @@ def table_indexes(
                     sort=sort,
                     projection=held,
                     projected=None if held == "ALL" else frozenset([*keys, *parts, *sort, *more]),
-                    write_capacity=int(given.get("WriteCapacityUnits") or 0) if own else None,
+                    write_capacity=provisioned_writes(index) if own else None,
                     read_capacity=int(given.get("ReadCapacityUnits") or 0) if own else None,
-                    warm_writes=_warm(index) if is_global else None,
-                    most_writes=_most(index) if is_global and on_demand else None,
+                    warm_writes=warm_writes(index) if is_global else None,
+                    most_writes=on_demand_maximum(index) if is_global and on_demand else None,
                 )
             )
     return tuple(found)
@@ -191,17 +203,6 @@ def table_indexes(
 
 def _names(schema: Any, kind: str) -> tuple[str, ...]:
     return tuple(str(each["AttributeName"]) for each in schema if each["KeyType"] == kind)
-
-
-def _warm(described: Mapping[str, Any]) -> int | None:
-    found = (described.get("WarmThroughput") or {}).get("WriteUnitsPerSecond")
-    return int(found) if found else None
-
-
-def _most(described: Mapping[str, Any]) -> int | None:
-    found = (described.get("OnDemandThroughput") or {}).get("MaxWriteRequestUnits")
-    # -1 means no limit.
-    return int(found) if found and int(found) > 0 else None
 
 
 def _index_json(index: TableIndex) -> dict[str, Any]:

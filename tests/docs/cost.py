@@ -13,7 +13,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ddbload.contracts.payload import DEFAULT_CHUNK_BYTES, DEFAULT_WORKERS
+from ddbload.contracts.payload import DEFAULT_CHUNK_BYTES
+from ddbload.pipeline.table_capacity import NEW_TABLE_RATE, choose_workers
 from ddbload.plan.price import (
     CHUNK_TRANSITIONS,
     CPU_SECONDS,
@@ -30,8 +31,8 @@ KNOBS = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
 KEY_MONTH = 1.0
 
 ROW_BYTES = 100
-TABLE_RATE = 4000
-"""Write units per second that a new on-demand table accepts from its first second on."""
+TABLE_RATE = NEW_TABLE_RATE
+WORKERS = choose_workers(TABLE_RATE)
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Run:
 
     @property
     def workers(self) -> int:
-        return min(DEFAULT_WORKERS, self.chunks)
+        return min(WORKERS, self.chunks)
 
     @property
     def seconds(self) -> float:
@@ -83,7 +84,7 @@ calculates the price of importing a given file.
 
 The figures are estimates: calculated, and not measured on AWS. They assume new items of up to 1 KB, a
 table in us-east-1 with on-demand capacity and without indexes, no free tiers, a file of {ROW_BYTES}
-bytes per row, and ddbload's defaults: chunks of {DEFAULT_CHUNK_BYTES >> 20} MiB, {DEFAULT_WORKERS} workers, functions on
+bytes per row, and ddbload's defaults: chunks of {DEFAULT_CHUNK_BYTES >> 20} MiB, {WORKERS} workers, functions on
 arm64 with {KNOBS["memory_mb"]["import_chunk"]:,} MB.
 
 {"".join(_table(run) for run in runs)}
@@ -97,7 +98,7 @@ old and the new one. Rejected rows need no write units.
   then take {_time(runs[0])}, a hundred million {_time(runs[1])}. Lambda bills functions while they
   wait for the table, so at ten times the rate the Lambda line shrinks to nearly a tenth. Fewer
   `workers` cost less while the table is the limit: each worker can send more than
-  {TABLE_RATE // DEFAULT_WORKERS:,} rows per second.
+  {TABLE_RATE // WORKERS:,} rows per second.
 - A million narrow rows take at most {CPU_SECONDS} seconds of one processor (measured with `make bench` on the
   development machine; Lambda's processors differ). At these rates the processor is not the limit.
 - Preflight reads {SCAN_BYTES_PER_SECOND / 1e6:.0f} MB per second. The source is read twice: by preflight, to find row

@@ -101,7 +101,9 @@ def _put_counts(record: RunRecord, chunks: Sequence[Chunk], ledger: Ledger) -> R
     size = record.size
     if size is None:
         size = chunks[-1].end if chunks else record.data_start.byte
-    workers = max(1, min(record.payload.options.workers, len(chunks)))
+    # Records of earlier versions have only the payload's number.
+    most = record.most_workers or record.payload.options.workers or record.workers
+    workers = max(1, min(most, len(chunks)))
     counted = replace(record, size=size, workers=workers)
     if counted != record:
         ledger.put_record(counted)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from typing import Any
 
 from ddbload.contracts.column_mapping import check_column_names, column_changes
 from ddbload.contracts.dialect import check_dialect
@@ -17,6 +18,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.detect_format import DetectedFormat, detect_format
 from ddbload.pipeline.preflight.find_objects import find_objects
+from ddbload.pipeline.preflight.run_limits import RunLimits, settle_limits
 from ddbload.pipeline.preflight.table_checks import settle_types
 from ddbload.pipeline.reading.header import Header, read_header, wanted_columns
 from ddbload.pipeline.reading.open_sources import (
@@ -32,7 +34,7 @@ from ddbload.pipeline.reading.source_objects import (
     row_groups,
     write_object_listing,
 )
-from ddbload.pipeline.table_description import describe_table
+from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.source.byte_source import ByteSource, HeadCachingSource
 from ddbload.source.s3_object import Pinned
 
@@ -72,11 +74,15 @@ def create_or_load_run(run: str, payload: Payload, ledger: Ledger, context: Cont
         return record
     existing = ledger.record()
     _check_same_configuration(existing, record)
-    if record.payload.options == existing.payload.options:
+    if _limits_of(record) == _limits_of(existing):
         return existing
     record = existing.with_options(record)
     ledger.put_record(record)
     return record
+
+
+def _limits_of(record: RunRecord) -> tuple[object, ...]:
+    return record.payload.options, record.most_workers, record.write_price
 
 
 def prepare_run(
@@ -86,11 +92,13 @@ def prepare_run(
     context: Context,
     existing: RunRecord | None = None,
     table: Table | None = None,
+    described: Mapping[str, Any] | None = None,
 ) -> PreparedRun:
     """Open the source, detect its format and check it against the table.
 
     The listing of a source of several objects is written to `ledger`; an `existing` run keeps the
-    listing it has. `table` replaces the payload's table, which is otherwise described.
+    listing it has. `table` replaces the payload's table, which is otherwise described; `described`
+    is its description by DescribeTable, if it exists.
     """
     source = payload.source
     check_dialect(source)
@@ -104,7 +112,7 @@ def prepare_run(
     with closing(_open_objects(payload.source, listing, ledger, context)) as objects:
         raw = next(objects)
         if table is None:
-            table = describe_table(
+            table, described = describe_table_with_response(
                 context.clients.dynamodb, payload.table, retry_policy=context.retry_policy
             )
         first = _inspect_first_object(
@@ -112,8 +120,9 @@ def prepare_run(
         )
     if existing is None and first.detected.source.format == PARQUET:
         listing = _list_row_groups(first, listing, ledger, context)
-    payload = replace(payload, run=run)
-    record = _make_record(payload, first, listing, table, existing, context.now())
+    limits = settle_limits(payload.options, table.name, described, context)
+    payload = replace(payload, run=run, options=limits.options)
+    record = _make_record(payload, first, listing, table, limits, existing, context.now())
     return PreparedRun(record, first.detected)
 
 
@@ -145,6 +154,7 @@ def _make_record(
     first: _FirstObject,
     listing: ObjectListing | None,
     table: Table,
+    limits: RunLimits,
     existing: RunRecord | None,
     created: float,
 ) -> RunRecord:
@@ -177,11 +187,13 @@ def _make_record(
         types=first.types,
         table=table,
         chunk_bytes=chunk_bytes,
-        workers=max(1, min(payload.options.workers, max_chunks, -(-expected_bytes // chunk_bytes))),
+        workers=max(1, min(limits.most_workers, max_chunks, -(-expected_bytes // chunk_bytes))),
         created=created,
         objects=None if listing is None else listing.objects,
         listing=None if listing is None else listing.name,
         ledger_version=ledger_version,
+        most_workers=limits.most_workers,
+        write_price=limits.write_price,
     )
 
 

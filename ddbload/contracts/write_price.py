@@ -1,0 +1,103 @@
+"""The price of write units, by which a run's consumed units become dollars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+from ddbload.contracts.messages import JsonRule, Message
+
+LIST_PRICE_REGION = "us-east-1"
+LIST_PRICE_DATE = "2024-11"
+"""Month since which the list prices below hold."""
+WRITE_UNIT_PRICE, WRITE_UNIT_PRICE_IA = 0.625, 0.78
+"""Dollars for a million on-demand write units in us-east-1, for either table class.
+
+In a global table each region bills them.
+"""
+
+GIVEN, PRICE_LIST, LIST_PRICE, NOT_BILLED = PRICE_SOURCES = (
+    *("given", "price-list", "us-east-1", "provisioned"),
+)
+"""Origins of a price: the user, AWS's price list, the list price above, and none, because a
+provisioned table bills capacity and not units."""
+GIVEN_SOURCES = (GIVEN, PRICE_LIST)
+"""Origins of a price that a payload may give."""
+
+
+@dataclass(frozen=True, slots=True)
+class WritePrice(Message):
+    """Price of the write units of a run, as its record keeps it."""
+
+    dollars_per_million: float
+    """Dollars for a million units in one region; 0 where units are not billed."""
+    source: Annotated[str, JsonRule(choices=PRICE_SOURCES)]
+    region: str
+    """Region of the table."""
+    regions: Annotated[int, JsonRule(least=1)] = 1
+    """Number of regions that bill each unit: several for a global table."""
+
+    @classmethod
+    def of(
+        cls,
+        region: str,
+        *,
+        on_demand: bool,
+        infrequent: bool = False,
+        regions: int = 1,
+        given: float | None = None,
+        given_source: str = GIVEN,
+    ) -> Self:
+        """Choose the price: the given one, or the list price of us-east-1.
+
+        A provisioned table bills no units; but its user may give a price to count with.
+        """
+        if not on_demand and (given is None or given_source == PRICE_LIST):
+            return cls(0.0, NOT_BILLED, region, regions)
+        if given is not None:
+            return cls(given, given_source, region, regions)
+        price = WRITE_UNIT_PRICE_IA if infrequent else WRITE_UNIT_PRICE
+        return cls(price, LIST_PRICE, region, regions)
+
+    @property
+    def dollars_per_unit(self) -> float:
+        """Dollars for one unit in all regions; 0 where units are not billed."""
+        return self.dollars_per_million * self.regions / 1e6
+
+    def dollars(self, units: float) -> float:
+        """Return the price of consumed write units."""
+        return units * self.dollars_per_unit
+
+    def units(self, dollars: float) -> float | None:
+        """Return the write units that an amount buys; None where units are not billed."""
+        return dollars / self.dollars_per_unit if self.dollars_per_million else None
+
+    @property
+    def origin(self) -> str:
+        """Origin of the price, for people."""
+        return {
+            GIVEN: "as given",
+            PRICE_LIST: f"AWS's price list for {self.region}",
+            LIST_PRICE: f"{LIST_PRICE_REGION} list price of {LIST_PRICE_DATE}",
+            NOT_BILLED: "provisioned capacity is billed by the hour, not by unit",
+        }[self.source]
+
+    @property
+    def text(self) -> str:
+        """Price and origin: `$0.625 a million (us-east-1 list price of 2024-11)`."""
+        if self.source == NOT_BILLED:
+            return self.origin
+        where = f" in each of {self.regions} regions" if self.regions > 1 else ""
+        return f"{dollars_text(self.dollars_per_million)} a million{where} ({self.origin})"
+
+
+def dollars_text(amount: float) -> str:
+    """Format a price with at least two decimals, and as many more as it has, up to six."""
+    shown = f"{amount:,.6f}".rstrip("0")
+    whole, _, decimals = shown.partition(".")
+    return f"${whole}.{decimals.ljust(2, '0')}"
+
+
+def amount_text(amount: float) -> str:
+    """Format an amount of money: to the cent, or to a hundredth of it below ten cents."""
+    return f"${amount:,.2f}" if amount >= 0.1 or amount == 0 else f"${amount:,.4f}"
