@@ -43,8 +43,8 @@ ACCEPTED = {
     "CKV_AWS_21": (
         {WORK},
         (
-            "the ledger's objects are written once, or replaced on purpose; versions of progress would"
-            " only cost"
+            "the ledger's objects are written once, or replaced on purpose; versions of progress"
+            " would only cost"
         ),
     ),
     "CKV_AWS_27": (
