@@ -28,7 +28,7 @@ from ddbload.cli.options import (
 from ddbload.cli.output import live_progress, print_stderr
 from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import import_options
-from ddbload.cli.run_location import resume_command_line
+from ddbload.cli.run_location import run_command_line
 from ddbload.cli.run_result import (
     Result,
     already_done,
@@ -110,7 +110,7 @@ def import_command(
     if _is_stream(source):
         heart = _spool_heartbeat(run, settings)
     else:
-        again = resume_command_line(run, aws, ledger=ledger)
+        again = run_command_line("resume", run, aws, ledger=ledger)
         resume = f"{again} (or the same command with --run-id {run})"
     with rejects_file(rejects, source) as reject_file, spooled(source, payload, heart):
         result = import_with_progress(
@@ -122,7 +122,8 @@ def import_command(
             show_progress=not quiet,
             resume=resume,
         )
-    return show_result(result, as_json=as_json, quiet=quiet)
+    list_rejects = run_command_line("rejects", run, aws, ledger=ledger)
+    return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
 
 
 def import_with_progress(

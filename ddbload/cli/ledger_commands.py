@@ -18,7 +18,7 @@ from ddbload.cli.options import (
     stack_option,
 )
 from ddbload.cli.output import print_stderr
-from ddbload.cli.run_location import find_run, resume_command_line
+from ddbload.cli.run_location import find_run, run_command_line
 from ddbload.cli.run_result import Result, print_error
 from ddbload.errors import RunNotFound, is_resumable
 
@@ -66,7 +66,7 @@ def status_command(
     found = _run_state(record, execution, context)
     resume = None
     if not found.running and not found.done:
-        resume = resume_command_line(run, aws, ledger=ledger, stack=stack)
+        resume = run_command_line("resume", run, aws, ledger=ledger, stack=stack)
     gone, error = _is_source_gone(record), found.progress.error
     if gone or (error is not None and not is_resumable(error.name)):
         resume = None
@@ -185,7 +185,8 @@ def report_command(
     if as_json:
         click.echo(json.dumps(result.to_json()))
     else:
-        click.echo("\n".join(result.lines()))
+        list_rejects = run_command_line("rejects", run, aws, ledger=ledger, stack=stack)
+        click.echo("\n".join(result.lines(list_rejects)))
     print_error(result)
     return result.exit_code
 

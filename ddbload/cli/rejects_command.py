@@ -24,7 +24,7 @@ from ddbload.cli.options import (
     stack_option,
 )
 from ddbload.cli.output import EXIT_DONE, printable
-from ddbload.cli.run_location import find_run
+from ddbload.cli.run_location import find_run, run_command_line
 from ddbload.cli.run_result import print_run, show_result
 from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import BadRetryFile, InvalidUsage, LedgerDamaged, SourceUnreadable
@@ -217,7 +217,8 @@ def _retry(
             processes=1,
             show_progress=not quiet,
         )
-    return show_result(result, as_json=as_json, quiet=quiet)
+    list_rejects = run_command_line("rejects", new_run, aws, ledger=ledger)
+    return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from ddbload.cli.options import (
     stack_option,
     writing_option,
 )
-from ddbload.cli.run_location import find_run, resume_command_line
+from ddbload.cli.run_location import find_run, run_command_line
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.start_command import follow_run
 from ddbload.contracts.run_record import Resume
@@ -123,12 +123,14 @@ def resume_command(
     }
     options = {name: value for name, value in changes.items() if value is not None}
     there = find_run(run, ledger, stack, aws)
+    list_rejects = run_command_line("rejects", run, aws, ledger=ledger, stack=stack)
     if there.deployed is not None:
         _refuse(run, {"--processes": processes, "--rejects": rejects}, "this machine", "the stack")
-        return _resume_deployed(run, options, there.deployed, detach, as_json, quiet)
+        return _resume_deployed(run, options, there.deployed, detach, as_json, quiet, list_rejects)
     _refuse(run, {"--workers": workers, "--detach": detach or None}, "the stack", "this machine")
-    again = resume_command_line(run, aws, ledger=ledger, stack=stack)
-    return _resume_here(run, options, there, ledger, aws, processes, rejects, again, as_json, quiet)
+    again = run_command_line("resume", run, aws, ledger=ledger, stack=stack)
+    result = _resume_here(run, options, there, ledger, aws, processes, rejects, again, quiet)
+    return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
 
 
 def _refuse(run: str, given: dict[str, object], other: str, place: str) -> None:
@@ -147,9 +149,8 @@ def _resume_here(
     processes: int | None,
     rejects: str | None,
     again: str,
-    as_json: bool,
     quiet: bool,
-) -> int:
+) -> Result:
     from ddbload.runs.local_settings import LocalSettings, default_ledger
 
     location = ledger or default_ledger()
@@ -175,7 +176,7 @@ def _resume_here(
                 show_progress=not quiet,
                 resume=again,
             )
-    return show_result(result, as_json=as_json, quiet=quiet)
+    return result
 
 
 def _finished_result(
@@ -187,18 +188,24 @@ def _finished_result(
 
 
 def _resume_deployed(
-    run: str, options: dict[str, Any], there: Deployed, detach: bool, as_json: bool, quiet: bool
+    run: str,
+    options: dict[str, Any],
+    there: Deployed,
+    detach: bool,
+    as_json: bool,
+    quiet: bool,
+    list_rejects: str,
 ) -> int:
     payload = _resume_payload(run, options, there)
     if not quiet:
         print_run(run, stack=there.stack.name)
     done = _finished_result(run, options, there.context, quiet=quiet)
     if done is not None:
-        return show_result(done, as_json=as_json, quiet=quiet)
+        return show_result(done, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
     suffix = f"-r{secrets.token_hex(4)}"
     name = run[: _MAX_EXECUTION_NAME - len(suffix)] + suffix
     arn = there.executions.start(name, payload)
-    return follow_run(run, arn, there, detach, as_json, quiet)
+    return follow_run(run, arn, there, detach, as_json, quiet, list_rejects)
 
 
 def _resume_payload(run: str, options: dict[str, Any], there: Deployed) -> dict[str, Any]:

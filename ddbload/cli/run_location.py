@@ -107,10 +107,15 @@ def find_run(run: str, ledger: str | None, stack: str | None, aws: AwsSettings) 
     )
 
 
-def resume_command_line(
-    run: str, aws: AwsSettings, *, ledger: str | None = None, stack: str | None = None
+def run_command_line(
+    command: str,
+    run: str,
+    aws: AwsSettings,
+    *,
+    ledger: str | None = None,
+    stack: str | None = None,
 ) -> str:
-    """Return the command that resumes a run, with the options that locate it."""
+    """Return a command on a run, such as `resume`, with the options that locate the run."""
     given = {
         "--ledger": ledger,
         "--stack": stack,
@@ -118,7 +123,7 @@ def resume_command_line(
         "--region": aws.region,
         "--endpoint-url": aws.endpoint_url,
     }
-    words = ["ddbload", "resume", run]
+    words = ["ddbload", command, run]
     for option, value in given.items():
         if value is not None:
             words += [option, value]

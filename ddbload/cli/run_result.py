@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from ddbload.cli.output import (
     EXIT_INTERRUPTED,
     EXIT_REJECTS,
     print_stderr,
+    printable,
 )
 from ddbload.contracts.payload import AUTO, UNCOMPRESSED
 from ddbload.contracts.results import (
@@ -34,6 +36,8 @@ from ddbload.errors import DdbloadError, Interrupted
 if TYPE_CHECKING:
     from ddbload.pipeline.context import Context, RunTotals
 
+TOP_CAUSES = 5
+"""Causes of rejects that a result names; `ddbload rejects RUN --summary` has all."""
 _USUAL_FORMAT = "csv, ',' between fields"
 """The format of most sources. It is not printed."""
 _DELIMITER_NAMES = {"\t": "a tab", " ": "a space"}
@@ -57,6 +61,8 @@ class Result:
     """Skipped rows whose item was identical; None if unknown."""
     read_as: str | None = None
     """Format of the source, in words."""
+    causes: Mapping[str, int] | None = None
+    """Rejected rows by cause, the most frequent first; those of earlier versions are missing."""
 
     @classmethod
     def from_report(
@@ -89,6 +95,7 @@ class Result:
             error=report.error,
             planned=report.planned,
             identical=report.identical,
+            causes=report.causes,
         )
 
     @classmethod
@@ -141,8 +148,8 @@ class Result:
             **({} if self.identical is None else {"identical": self.identical}),
         }
 
-    def lines(self) -> list[str]:
-        """Return the lines of the summary."""
+    def lines(self, list_rejects: str | None = None) -> list[str]:
+        """Return the lines of the summary. `list_rejects`: the command that lists the rejects."""
         rows, work = self.rows, self.work
         planned = self.planned
         skipped = "skipped because an item was there"
@@ -176,15 +183,32 @@ class Result:
         ]
         if self.rejects:
             lines.append(f"  rejects   {self.rejects}")
+        if rows.rejected:
+            lines += self._cause_lines()
+            lines += [] if list_rejects is None else [f"  show      {list_rejects}"]
         return lines
 
+    def _cause_lines(self) -> list[str]:
+        """Return a line with the most frequent causes of rejects, if they are counted."""
+        causes = list((self.causes or {}).items())
+        words = [f"{rows:,} {printable(cause)}" for cause, rows in causes[:TOP_CAUSES]]
+        if len(causes) > TOP_CAUSES:
+            words.append(f"{sum(rows for _, rows in causes[TOP_CAUSES:]):,} of other causes")
+        uncounted = self.rows.rejected - sum(rows for _, rows in causes)
+        if causes and uncounted > 0:
+            words.append(f"{uncounted:,} not counted by cause")
+        return [f"  causes    {', '.join(words)}"] if words else []
 
-def show_result(result: Result, *, as_json: bool, quiet: bool) -> int:
-    """Print a result on stdout; return the exit status."""
+
+def show_result(result: Result, *, as_json: bool, quiet: bool, list_rejects: str) -> int:
+    """Print a result on stdout; return the exit status.
+
+    `list_rejects`: the command that lists the run's rejects.
+    """
     if as_json:
         click.echo(json.dumps(result.to_json()))
     elif not quiet and (result.error is None or result.rows.read):
-        click.echo("\n".join(result.lines()))
+        click.echo("\n".join(result.lines(list_rejects)))
     return result.exit_code
 
 

@@ -72,7 +72,7 @@ def start_command(
     Progress is read from the run's ledger, which needs permission to read the work bucket. Ctrl-C
     stops following; the run continues.
     """
-    from ddbload.cli.run_location import find_deployed
+    from ddbload.cli.run_location import find_deployed, run_command_line
     from ddbload.runs.run_import import new_run_id
 
     if not source.startswith("s3://"):
@@ -83,6 +83,7 @@ def start_command(
     run = run_id or new_run_id()
     payload = build_payload(source, table, run, workers, given)
     there = find_deployed(stack, aws)
+    list_rejects = run_command_line("rejects", run, aws, stack=stack)
     if not quiet:
         print_run(run, stack=there.stack.name)
     try:
@@ -96,8 +97,8 @@ def start_command(
                 f"a run {run} was started before: ddbload resume {run} resumes it; give another"
                 " --run-id to start a new one"
             ) from None
-        return show_result(done, as_json=as_json, quiet=quiet)
-    return follow_run(run, arn, there, detach, as_json, quiet)
+        return show_result(done, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
+    return follow_run(run, arn, there, detach, as_json, quiet, list_rejects)
 
 
 def _loads_the_same(run: str, payload: dict[str, Any], there: Deployed) -> bool:
@@ -112,11 +113,18 @@ def _loads_the_same(run: str, payload: dict[str, Any], there: Deployed) -> bool:
 
 
 def follow_run(
-    run: str, arn: str, there: Deployed, detach: bool, as_json: bool, quiet: bool
+    run: str,
+    arn: str,
+    there: Deployed,
+    detach: bool,
+    as_json: bool,
+    quiet: bool,
+    list_rejects: str,
 ) -> int:
     """Follow an execution to its end, and print its result; return the exit status.
 
-    With `detach`, print its ARN and return at once.
+    With `detach`, print its ARN and return at once. `list_rejects`: the command that lists the
+    run's rejects.
     """
     if detach:
         if as_json:
@@ -135,7 +143,7 @@ def follow_run(
         )
         return EXIT_INTERRUPTED
     print_error(result)
-    return show_result(result, as_json=as_json, quiet=quiet)
+    return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
 
 
 def _followed(run: str, arn: str, there: Deployed, *, show_progress: bool) -> Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, Self
 
@@ -64,6 +65,13 @@ def _without_null(value: dict[str, Any], *names: str) -> dict[str, Any]:
     return {key: each for key, each in value.items() if key not in names or each is not None}
 
 
+def _read_causes(f: JsonObjectReader) -> dict[str, int] | None:
+    if f.raw("causes") is None:
+        return None
+    with f.nested("causes") as counts:
+        return {cause: counts.whole(cause, least=1) for cause in f.mapping("causes")}
+
+
 def _values(message: RowCounts | WriteStats) -> list[Any]:
     return [getattr(message, each.name) for each in fields(message)]
 
@@ -107,9 +115,11 @@ class Segment(Message):
     """Skipped rows that found an identical item; None if not known."""
     times: SegmentTimes | None = None
     """Beginning, end and progress of the invocation; None in segments of earlier versions."""
+    causes: Annotated[Mapping[str, int] | None, JsonRule(read=_read_causes)] = None
+    """Rejected rows by cause; None without rejects, and in segments of earlier versions."""
 
     def to_json(self) -> dict[str, Any]:
-        return _without_null(asdict(self), "planned", "identical", "times")
+        return _without_null(asdict(self), "planned", "identical", "times", "causes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +196,12 @@ class Report(Message):
     """Totals of mode `plan`, which sends nothing."""
     identical: int | None = None
     """Skipped rows that found an identical item; None if not known."""
+    causes: Annotated[Mapping[str, int] | None, JsonRule(read=_read_causes)] = None
+    """Rejected rows by cause, without those of segments that do not count causes; None if no
+    segment does."""
 
     def to_json(self) -> dict[str, Any]:
-        value = _without_null(asdict(self), "planned", "identical")
+        value = _without_null(asdict(self), "planned", "identical", "causes")
         value["error"] = None if self.error is None else self.error.to_json()
         value["failures"] = [each.to_json() for each in self.failures]
         return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -216,6 +217,7 @@ def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
         failures=tuple(failures),
         planned=planned,
         identical=_identical(segments),
+        causes=_causes(segments),
     )
 
 
@@ -225,6 +227,17 @@ def _identical(segments: Sequence[Segment]) -> int | None:
         return None
     counts = [each.identical for each in segments if each.identical is not None]
     return sum(counts) if counts else None
+
+
+def _causes(segments: Sequence[Segment]) -> dict[str, int] | None:
+    """Add up the rejects by cause, the most frequent cause first; None if no segment counts them.
+
+    Segments of earlier versions do not, so the sum may be less than the rejected rows.
+    """
+    counts: Counter[str] = Counter()
+    for each in segments:
+        counts.update(each.causes or {})
+    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))) or None
 
 
 def counted_segments(ledger: Ledger) -> list[Segment]:

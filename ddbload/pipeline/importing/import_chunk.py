@@ -334,7 +334,8 @@ class _ChunkImport:
             name = self._ledger.put_rejects(
                 segment.chunk, segment.start.byte, segment.end.byte, lines
             )
-            segment = replace(segment, rejects=name)
+            causes = self._feeder.causes(segment.rows.read)
+            segment = replace(segment, rejects=name, causes=causes)
         return self._ledger.put_segment(segment)
 
     def _raise_pending_error(self) -> None:

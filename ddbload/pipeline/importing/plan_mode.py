@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
 
 from ddbload.contracts.chunks import Chunk
@@ -57,12 +58,14 @@ class _ChunkPlan:
         self._measure = Measure.of(record)
         self._rows, self._sizes = RowCounts(), SizeHistogram()
         self._lines: list[bytes] = []
+        self._causes: Counter[str] = Counter()
 
     def add(self, batch: RowBatch, end: Cursor) -> None:
         """Check and count rows, the last of which ends at `end`."""
         measured = self._measure.measure(batch)
         lines = [batch.reject_line(row, defect) for row, defect in measured.rejected]
         self._lines += lines
+        self._causes.update(defect.cause for _, defect in measured.rejected)
         self.reject_bytes += sum(map(len, lines))
         self._sizes.add(measured.sizes)
         valid = batch.count - len(lines)
@@ -88,5 +91,6 @@ class _ChunkPlan:
                 *(chunk.chunk, start, end, proven, self._rows, WriteStats(), rejects),
                 planned=planned,
                 times=times,
+                causes=dict(self._causes) or None,
             )
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice
@@ -61,7 +62,7 @@ class RowFeeder:
         self._error_ahead: DdbloadError | None = None
         # Objects in the order in which they were read, with their names.
         self._slices: list[tuple[ObjectSlice, str]] = []
-        self._rejects: dict[int, bytes] = {}
+        self._rejects: dict[int, tuple[str, bytes]] = {}
         self._reject_bytes = 0
         # Bytes at which rows begin that found an identical item, in the order of the answers.
         self._identical = array("Q")
@@ -138,7 +139,13 @@ class RowFeeder:
 
     def rejects(self, frontier: int) -> list[bytes]:
         """Return the reject lines of the rows before a handle, in order."""
-        return [line for handle, line in sorted(self._rejects.items()) if handle < frontier]
+        return [line for handle, (_, line) in sorted(self._rejects.items()) if handle < frontier]
+
+    def causes(self, frontier: int) -> dict[str, int]:
+        """Count the rejects before a handle by cause."""
+        return dict(
+            Counter(cause for handle, (cause, _) in self._rejects.items() if handle < frontier)
+        )
 
     def _read_ahead(self, scheduler: Scheduler) -> None:
         """Read blocks until there are enough rows to spread.
@@ -229,7 +236,7 @@ class RowFeeder:
             object_slice.skip - object_slice.base,
             None if record.objects is None else name,
         )
-        self._rejects[handle] = line
+        self._rejects[handle] = defect.cause, line
         self._reject_bytes += len(line)
 
     def _has_enough_rejects(self) -> bool:
