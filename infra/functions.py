@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from aws_cdk import Duration
+from aws_cdk import Aws, Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -15,10 +15,28 @@ from constructs import Construct
 from infra import variables
 from infra.bundling import bundle
 from infra.observability import Observability
-from infra.policy_statements import allow, bucket_arn, objects, table_arn
+from infra.policy_statements import (
+    LIST_BUCKET,
+    READ_OBJECTS,
+    allow,
+    bucket_arn,
+    limited_source_statements,
+    objects,
+    table_arn,
+    use_keys,
+)
 from infra.settings import Settings
 from infra.storage import Storage
 
+TABLE_KEY = (
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+)
+"""Actions on a table's key that writing needs, as CDK's `Table.grant_write_data` gives them."""
 REPORT_TIMEOUT = Duration.seconds(900)
 
 
@@ -90,8 +108,13 @@ class Functions(Construct):
         observability: Observability,
     ) -> None:
         super().__init__(scope, name)
+        self._storage = storage
         self._environment = variables.for_all(
-            settings, work=storage.work.bucket_name, inbox=storage.inbox.bucket_name
+            settings,
+            work=storage.work.bucket_name,
+            inbox=storage.inbox.bucket_name,
+            account=Aws.ACCOUNT_ID,
+            stack=Aws.STACK_NAME,
         )
         self._settings = settings
         self._log_groups = observability.functions
@@ -141,7 +164,7 @@ class Functions(Construct):
 
         `layers`: for those that read sources.
         """
-        return Function(
+        made = Function(
             scope,
             module.title().replace("_", ""),
             module=module,
@@ -153,6 +176,8 @@ class Functions(Construct):
             environment={**self._environment, **(more or {})},
             layers=layers,
         )
+        self._storage.allow_key(made.role)
+        return made
 
     @property
     def _tables(self) -> list[str]:
@@ -198,6 +223,8 @@ class Functions(Construct):
         # Each invocation checks that the table is still the one that the run began with.
         write = ["dynamodb:BatchWriteItem", "dynamodb:DescribeTable", "dynamodb:PutItem"]
         allow(role, "WriteTables", write, self._tables)
+        keys = self._settings.kms_keys
+        use_keys(role, "WriteEncryptedTables", keys, TABLE_KEY, f"dynamodb.{Aws.REGION}")
         self._allow_sources(role, storage)
 
     def _allow_report(self, storage: Storage) -> None:
@@ -208,20 +235,20 @@ class Functions(Construct):
         allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
 
     def _allow_sources(self, role: iam.Role, storage: Storage) -> None:
-        others = (bucket_arn(name) for name in self._settings.source_buckets)
+        sources = self._settings.source_buckets
+        others = (bucket_arn(s.bucket) for s in sources if s.owner is None and not s.prefix)
         buckets = [storage.inbox.bucket_arn, *others]
-        allow(
-            role,
-            "ReadSources",
-            # A run reads one version of its object throughout.
-            ["s3:GetObject", "s3:GetObjectVersion"],
-            [f"{bucket}/*" for bucket in buckets],
-        )
+        allow(role, "ReadSources", READ_OBJECTS, [f"{bucket}/*" for bucket in buckets])
         allow(
             role,
             "ListSources",
             # For preflight's listings, and so that S3 answers 404 for a missing object instead of
             # 403. A condition on the prefix would never be met by GetObject, which has none.
-            ["s3:ListBucket"],
+            LIST_BUCKET,
             [*buckets, storage.work.bucket_arn],
         )
+        for statement in limited_source_statements(sources):
+            allow(role, *statement)
+        # A source may be in another region.
+        keys = self._settings.kms_keys
+        use_keys(role, "ReadEncryptedSources", keys, ["kms:Decrypt"], "s3.*")

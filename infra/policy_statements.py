@@ -10,23 +10,51 @@ tables and buckets fit into a function's environment of 4 KB.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
+from ddbload.contracts.source_bucket import SourceBucket
 from infra.errors import TooManySettings
 from infra.settings import Settings
 
 ARNS_OF_A_STATEMENT = 36
+ARN_CHARACTERS = 153
+"""What CDK counts for an ARN that is only known at deployment."""
+MANAGED_POLICY_CHARACTERS = 6000
+"""What CDK puts into a managed policy."""
+_FIXED_CHARACTERS = 200
+"""Upper bound for a statement without resources and conditions."""
+READ_OBJECTS = ("s3:GetObject", "s3:GetObjectVersion")
+"""A run reads one version of its object throughout."""
+LIST_BUCKET = ("s3:ListBucket",)
 MANAGED_POLICIES = 10
 """IAM's limit for the managed policies of a role. An account may have a higher one."""
 
 
+Conditions = Mapping[str, Mapping[str, Any]]
+"""Values by operator and key."""
+
+
+class Statement(NamedTuple):
+    """Statement that depends on the settings."""
+
+    sid: str
+    actions: Sequence[str]
+    resources: Sequence[str]
+    conditions: Conditions
+
+
 def allow(
-    role: iam.Role | iam.Policy, sid: str, actions: Sequence[str], resources: Iterable[str]
+    role: iam.Role | iam.Policy,
+    sid: str,
+    actions: Sequence[str],
+    resources: Iterable[str],
+    conditions: Conditions | None = None,
 ) -> None:
     """Allow a role the actions on the resources, in statements that each fit into a policy.
 
@@ -34,7 +62,10 @@ def allow(
     """
     for number, named in enumerate(_split(list(resources)), start=1):
         statement = iam.PolicyStatement(
-            sid=sid if number == 1 else f"{sid}{number}", actions=list(actions), resources=named
+            sid=sid if number == 1 else f"{sid}{number}",
+            actions=list(actions),
+            resources=named,
+            conditions=conditions,
         )
         if isinstance(role, iam.Policy):
             role.add_statements(statement)
@@ -52,6 +83,45 @@ def bucket_arn(name: str) -> str:
     return f"arn:{Aws.PARTITION}:s3:::{name}"
 
 
+def use_keys(
+    role: iam.Role, sid: str, keys: Sequence[str], actions: Sequence[str], *services: str
+) -> None:
+    """Allow a role to use KMS keys through services of AWS, such as `s3.*`."""
+    hosts = [f"{service}.{Aws.URL_SUFFIX}" for service in services]
+    allow(role, sid, actions, keys, {"StringLike": {"kms:ViaService": hosts}})
+
+
+def limited_source_statements(sources: Iterable[SourceBucket]) -> list[Statement]:
+    """Make the statements for sources of which only a prefix, or one owner's bucket, may be read.
+
+    `ListBucket` is limited by a condition that GetObject does not meet. So S3 answers 403, and not
+    404, for a missing object below such a prefix.
+    """
+    statements: list[Statement] = []
+    by_owner: dict[str, list[SourceBucket]] = {}
+    for each in sources:
+        if each.owner is not None or each.prefix:
+            by_owner.setdefault(each.owner or "", []).append(each)
+    for owner, of_owner in sorted(by_owner.items()):
+        ownership: Conditions = {}
+        if owner:
+            ownership = {"StringEquals": {"s3:ResourceAccount": owner}}
+        read = [f"{bucket_arn(each.bucket)}/{each.prefix}*" for each in of_owner]
+        statements.append(Statement(f"ReadLimited{owner}", READ_OBJECTS, read, ownership))
+        whole = [bucket_arn(each.bucket) for each in of_owner if not each.prefix]
+        if whole:
+            statements.append(Statement(f"ListLimited{owner}", LIST_BUCKET, whole, ownership))
+        prefixes: dict[str, list[str]] = {}
+        for each in of_owner:
+            if each.prefix:
+                prefixes.setdefault(each.bucket, []).append(f"{each.prefix}*")
+        for number, (bucket, below) in enumerate(prefixes.items(), start=1):
+            conditions = {**ownership, "StringLike": {"s3:prefix": below}}
+            sid = f"ListBelow{owner}n{number}"
+            statements.append(Statement(sid, LIST_BUCKET, [bucket_arn(bucket)], conditions))
+    return statements
+
+
 def objects(bucket: s3.IBucket, *keys: str) -> list[str]:
     """Return the ARNs of a bucket's objects; `*` in a key matches anything, slashes included."""
     return [bucket.arn_for_objects(key) for key in keys]
@@ -61,12 +131,14 @@ def check_policy_sizes(settings: Settings) -> None:
     """Raise `TooManySettings` if the roles of preflight and import_chunk would need more policies.
 
     The inline policy holds the statements that are always there and the first that depends on
-    the settings; each of the others needs at most one managed policy.
+    the settings; each of the others needs at most one managed policy, and smaller ones share some.
     """
-    others = len(settings.source_buckets)
+    sources = settings.source_buckets
+    others = sum(1 for each in sources if each.owner is None and not each.prefix)
     # Tables, objects of the inbox and the other buckets, and these buckets with the work bucket.
     arns = (len(settings.tables), others + 1, others + 2)
-    statements = sum(len(_split(range(each))) for each in arns)
+    statements = sum(len(_split([""] * each)) for each in arns)
+    statements += _policies_for(limited_source_statements(sources))
     if statements > MANAGED_POLICIES + 1:
         raise TooManySettings(
             f"the role of import_chunk would have up to {statements - 1} managed policies, and"
@@ -75,8 +147,33 @@ def check_policy_sizes(settings: Settings) -> None:
         )
 
 
-def _split(resources: Sequence[Any]) -> list[Sequence[Any]]:
-    return [
-        resources[begin : begin + ARNS_OF_A_STATEMENT]
-        for begin in range(0, len(resources), ARNS_OF_A_STATEMENT)
-    ]
+def _policies_for(statements: Iterable[Statement]) -> int:
+    """Count the managed policies for statements, each put into the first that has room."""
+    room: list[int] = []
+    for each in statements:
+        for resources in _split(each.resources):
+            size = _FIXED_CHARACTERS + len(json.dumps(each.conditions)) + sum(map(_size, resources))
+            place = next((place for place, free in enumerate(room) if size <= free), None)
+            if place is None:
+                room.append(MANAGED_POLICY_CHARACTERS)
+                place = len(room) - 1
+            room[place] -= size
+    return len(room)
+
+
+def _size(resource: str) -> int:
+    """Return the characters of an ARN: what CDK counts, or its length if that is more."""
+    return max(ARN_CHARACTERS, len(resource))
+
+
+def _split(resources: Sequence[str]) -> list[Sequence[str]]:
+    """Split resources into statements that fit into a managed policy."""
+    parts: list[list[str]] = []
+    free = 0
+    for each in resources:
+        if _size(each) > free:
+            parts.append([])
+            free = ARNS_OF_A_STATEMENT * ARN_CHARACTERS
+        parts[-1].append(each)
+        free -= _size(each)
+    return list(parts)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ddbload.contracts.messages import MAX_WHOLE
 from ddbload.contracts.payload import TABLE_NAME
+from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import (
     DEFAULT_MEMORY_MB,
     DEFAULT_RESERVE_SECONDS,
@@ -47,6 +48,11 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _LAYER = re.compile(
     r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:layer:[A-Za-z0-9_-]+:[0-9]+", re.ASCII
 )
+_KEY = re.compile(
+    r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/"
+    r"(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})",
+    re.ASCII,
+)
 MOST_LAYERS = 5
 """Lambda's limit for the layers of a function."""
 _DEFAULT_MEMORY = {**dict.fromkeys(FUNCTIONS, DEFAULT_MEMORY_MB), "on_upload": 512}
@@ -57,11 +63,15 @@ class Settings:
     """All knobs. A test keeps the defaults equal to those of cdk.json."""
 
     stack_name: str = "ddbload"
-    source_buckets: tuple[str, ...] = ()
-    """Names of buckets that may be read, besides the inbox."""
+    source_buckets: tuple[SourceBucket, ...] = ()
+    """Buckets, or prefixes in them, that may be read, besides the inbox."""
     tables: tuple[str, ...] = ()
     """Names of existing tables that may be written."""
     uploads: tuple[UploadRule, ...] = ()
+    kms_keys: tuple[str, ...] = ()
+    """ARNs of the keys that source buckets and tables are encrypted with."""
+    bucket_key: str | None = None
+    """ARN of a key that encrypts the work bucket and the inbox; None for S3's own."""
     layers: tuple[str, ...] = ()
     """ARNs of layer versions with the packages for Parquet and Zstandard."""
     runtime: str = "python3.13"
@@ -96,6 +106,10 @@ class Settings:
             source_buckets=buckets,
             tables=tables,
             uploads=_uploads(given.get("uploads", ()), tables, buckets),
+            kms_keys=tuple(
+                _key("kms_keys", each) for each in _texts("kms_keys", given.get("kms_keys", ()))
+            ),
+            bucket_key=_key("bucket_key", key) if (key := given.get("bucket_key")) else None,
             layers=tuple(_layers(given.get("layers", ()))),
             runtime=_one_of("runtime", given.get("runtime", "python3.13"), RUNTIMES),
             architecture=_one_of("architecture", given.get("architecture", "arm64"), ARCHITECTURES),
@@ -159,15 +173,60 @@ def _table(where: str, name: object) -> str:
     return _matching(where, name, TABLE_NAME)
 
 
-def _buckets(value: object) -> Iterable[str]:
-    for name in _texts("source_buckets", value):
-        yield _bucket("source_buckets", name)
+def _buckets(value: object) -> tuple[SourceBucket, ...]:
+    """Read names, names with prefixes, and objects of `SourceBucket`'s fields."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        value = _decoded("source_buckets", value)
+    if isinstance(value, str):
+        value = _texts("source_buckets", value)
+    if not isinstance(value, list | tuple):
+        wanted = (
+            'a list like ["bucket", "bucket/prefix/", {"bucket": "b", "owner": "123456789012"}]'
+        )
+        raise _wrong("source_buckets", value, wanted)
+    found = [_source_bucket(f"source_buckets[{n}]", each) for n, each in enumerate(value)]
+    terms: dict[str, SourceBucket] = {}
+    for each in found:
+        first = terms.setdefault(each.bucket, each)
+        if (each.owner, each.requester_pays) != (first.owner, first.requester_pays):
+            raise InvalidSetting(
+                f"source_buckets names the bucket '{each.bucket}' with different owner or"
+                " requester_pays: give each of its prefixes the same"
+            )
+    return tuple(dict.fromkeys(found))
+
+
+def _source_bucket(where: str, value: object) -> SourceBucket:
+    if isinstance(value, str):
+        bucket, _, prefix = value.partition("/")
+        value = {"bucket": bucket, "prefix": prefix} if bucket else value
+    if not isinstance(value, Mapping):
+        raise _wrong(where, value, "a bucket's name, with a prefix after a slash, or an object")
+    try:
+        found = SourceBucket.from_json(value, where)
+    except DdbloadError as error:
+        raise InvalidSetting(f"{error.message}: {_where_to_set('source_buckets')}") from None
+    if "${" in found.prefix:
+        raise _wrong(where, found.prefix, "a prefix without ${, which IAM takes for a variable")
+    _bucket(where, found.bucket)
+    return found
 
 
 def _bucket(where: str, name: object) -> str:
     if not isinstance(name, str) or not _BUCKET.fullmatch(name):
-        raise _wrong(where, name, "a bucket's name, without s3://, arn: or a prefix")
+        raise _wrong(where, name, "a bucket's name, without s3:// or arn:")
+    if name.endswith("-s3alias"):
+        raise _wrong(
+            where, name, "a bucket's name: IAM's policies know no alias of an access point"
+        )
     return name
+
+
+def _key(where: str, arn: object) -> str:
+    if not isinstance(arn, str) or not _KEY.fullmatch(arn):
+        wanted = "the ARN of a KMS key, arn:aws:kms:...:key/ID (IAM's policies know no aliases)"
+        raise _wrong(where, arn, wanted)
+    return arn
 
 
 def _layers(value: object) -> Iterable[str]:
@@ -196,7 +255,7 @@ def _memory(value: object) -> dict[str, int]:
 
 
 def _uploads(
-    value: object, tables: tuple[str, ...], buckets: tuple[str, ...]
+    value: object, tables: tuple[str, ...], buckets: tuple[SourceBucket, ...]
 ) -> tuple[UploadRule, ...]:
     value = _decoded("uploads", value)
     if not isinstance(value, list | tuple):
@@ -210,11 +269,7 @@ def _uploads(
             raise TableNotListed(
                 f"{where} goes to the table '{upload.table}', which is not in tables: add it there"
             )
-        if upload.bucket is not None and upload.bucket not in buckets:
-            raise BucketNotListed(
-                f"{where} comes from the bucket '{upload.bucket}', which is not in"
-                " source_buckets: add it there, or leave bucket out to mean the stack's own inbox"
-            )
+        _check_source(where, upload, buckets)
         place = (upload.bucket, upload.prefix)
         if place in found:
             raise AmbiguousUpload(
@@ -223,6 +278,23 @@ def _uploads(
         found[place] = where
         uploads.append(upload)
     return tuple(uploads)
+
+
+def _check_source(where: str, upload: UploadRule, buckets: Sequence[SourceBucket]) -> None:
+    """Raise `BucketNotListed` for a rule whose uploads the deployment could not read."""
+    bucket = upload.bucket
+    if bucket is None or any(each.covers(bucket, upload.prefix) for each in buckets):
+        return
+    listed = [each.location for each in buckets if each.bucket == bucket]
+    if listed:
+        raise BucketNotListed(
+            f"{where} has the prefix '{upload.prefix}' in the bucket '{bucket}', of which"
+            f" source_buckets has {', '.join(listed)} only: widen that, or narrow the rule"
+        )
+    raise BucketNotListed(
+        f"{where} comes from the bucket '{bucket}', which is not in source_buckets: add it there,"
+        " or leave bucket out to mean the stack's own inbox"
+    )
 
 
 def _upload_rule(where: str, value: object) -> UploadRule:

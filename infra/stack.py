@@ -28,7 +28,12 @@ class DdbloadStack(Stack):
             description="ddbload: loads S3 objects into DynamoDB tables",
             **more,
         )
-        storage = Storage(self, "Storage", retain_runs_days=settings.retain_runs_days)
+        storage = Storage(
+            self,
+            "Storage",
+            retain_runs_days=settings.retain_runs_days,
+            key=settings.bucket_key,
+        )
         observability = Observability(
             self,
             "Observability",
@@ -46,7 +51,7 @@ class DdbloadStack(Stack):
             self,
             "Workflow",
             functions=functions,
-            work=storage.work,
+            storage=storage,
             log_group=observability.machine,
         )
         trigger = Trigger(
@@ -69,6 +74,15 @@ class DdbloadStack(Stack):
             ),
         ):
             CfnOutput(self, name, value=value, description=description)
+        # For the policies of keys, buckets and tables.
+        for name, role in (
+            ("PreflightRoleArn", functions.preflight.role),
+            ("ImportChunkRoleArn", functions.import_chunk.role),
+            ("ReportRoleArn", functions.report.role),
+            ("OnUploadRoleArn", trigger.on_upload.role),
+            ("StateMachineRoleArn", workflow.role),
+        ):
+            CfnOutput(self, name, value=role.role_arn)
         self._warn(settings)
 
     def _warn(self, settings: Settings) -> None:

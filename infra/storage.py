@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Aws, Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
+
+from infra.policy_statements import use_keys
 
 RUNS = "runs/"
 MAP_RUNS = "mapruns/"
@@ -21,8 +25,12 @@ ABANDONED_UPLOADS = Duration.days(7)
 class Storage(Construct):
     """The work bucket, with the ledgers, and the inbox, where an upload starts a run."""
 
-    def __init__(self, scope: Construct, name: str, *, retain_runs_days: int) -> None:
+    def __init__(
+        self, scope: Construct, name: str, *, retain_runs_days: int, key: str | None = None
+    ) -> None:
+        """`key`: ARN of a KMS key that encrypts both; None for S3's own keys."""
         super().__init__(scope, name)
+        self._key = None if key is None else kms.Key.from_key_arn(self, "Key", key)
         kept = Duration.days(retain_runs_days)
         self.work = self._bucket(
             "Work",
@@ -54,12 +62,23 @@ class Storage(Construct):
             )
         )
 
+    def allow_key(self, role: iam.Role) -> None:
+        """Allow a role to read and write objects that are encrypted with the buckets' key."""
+        if self._key is not None:
+            actions = ["kms:Decrypt", "kms:GenerateDataKey"]
+            use_keys(role, "UseBucketKey", [self._key.key_arn], actions, f"s3.{Aws.REGION}")
+
     def _bucket(self, name: str, **more: Any) -> s3.Bucket:
         # CloudFormation makes the names, since bucket names are globally unique.
         bucket = s3.Bucket(
             self,
             name,
-            encryption=s3.BucketEncryption.S3_MANAGED,
+            encryption=(
+                s3.BucketEncryption.S3_MANAGED if self._key is None else s3.BucketEncryption.KMS
+            ),
+            encryption_key=self._key,
+            # One call of KMS for many objects.
+            bucket_key_enabled=None if self._key is None else True,
             enforce_ssl=True,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,

@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from ddbload.contracts.upload_rule import (
+    ACCOUNT,
+    INBOX,
     RESERVE_SECONDS,
     SOURCE_BUCKETS,
     STATE_MACHINE,
@@ -27,17 +29,22 @@ PATTERN_CHARACTERS = 2048
 """EventBridge's limit for a rule's event pattern."""
 
 _BUCKET = "b" * 63
+_ACCOUNT = "123456789012"
 _MACHINE = f"arn:aws:states:ap-southeast-1:123456789012:stateMachine:{'s' * 80}"
 
 
-def for_all(settings: Settings, *, work: str, inbox: str) -> dict[str, str]:
+def for_all(
+    settings: Settings, *, work: str, inbox: str, account: str, stack: str
+) -> dict[str, str]:
     """Return the variables of every function."""
     return {
+        ACCOUNT: account,
         WORK_BUCKET: work,
-        SOURCE_BUCKETS: ",".join([inbox, *settings.source_buckets]),
+        INBOX: inbox,
+        SOURCE_BUCKETS: ",".join([inbox, *(each.to_text() for each in settings.source_buckets)]),
         TABLES: ",".join(settings.tables),
-        "POWERTOOLS_SERVICE_NAME": "ddbload",
-        "POWERTOOLS_METRICS_NAMESPACE": "ddbload",
+        # Dimension of the metrics, which tells stacks apart.
+        "POWERTOOLS_SERVICE_NAME": stack,
     }
 
 
@@ -80,7 +87,13 @@ def _pattern(bucket: str, prefixes: list[str]) -> dict[str, Any]:
 def check(settings: Settings) -> None:
     """Raise `TooManySettings` for settings with which a deployment would fail half way."""
     variables = {
-        **for_all(settings, work=_BUCKET, inbox=_BUCKET),
+        **for_all(
+            settings,
+            work=_BUCKET,
+            inbox=_BUCKET,
+            account=_ACCOUNT,
+            stack=settings.stack_name,
+        ),
         **for_uploads(machine=_MACHINE, mappings=_compact(mappings(settings, _BUCKET))),
     }
     _fits("the environment of on_upload", len(_compact(variables).encode()), ENVIRONMENT_BYTES)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra import DEFINITION
 from infra.functions import Functions
 from infra.policy_statements import allow, objects
-from infra.storage import MAP_RUNS
+from infra.storage import MAP_RUNS, Storage
 
 MAP_LABEL = "ImportChunks"
 """Label of the distributed Map, which is part of its children's ARNs."""
@@ -32,16 +31,17 @@ class Workflow(Construct):
         name: str,
         *,
         functions: Functions,
-        work: s3.IBucket,
+        storage: Storage,
         log_group: logs.ILogGroup,
     ) -> None:
         super().__init__(scope, name)
+        work = storage.work
         steps = {
             "PreflightFunctionArn": functions.preflight.function.function_arn,
             "ImportChunkFunctionArn": functions.import_chunk.function.function_arn,
             "ReportFunctionArn": functions.report.function.function_arn,
         }
-        role = iam.Role(
+        self.role = role = iam.Role(
             self,
             "Role",
             assumed_by=iam.ServicePrincipal(
@@ -63,6 +63,8 @@ class Workflow(Construct):
             ],
             objects(work, f"{MAP_RUNS}*"),
         )
+        # The Map reads the manifest, and writes its results.
+        storage.allow_key(role)
         # Actions for log delivery, which `logs` adds, only allow the resource `*`.
         self.machine = sfn.StateMachine(
             self,

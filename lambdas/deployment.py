@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from ddbload.aws.clients import Clients
 from ddbload.contracts.payload import MAX_CONCURRENCY
+from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import (
+    ACCOUNT,
     DEFAULT_RESERVE_SECONDS,
+    INBOX,
     RESERVE_SECONDS,
     SOURCE_BUCKETS,
     STATE_MACHINE,
@@ -28,6 +31,11 @@ if TYPE_CHECKING:
     from ddbload.pipeline.executions import Executions
 
 
+def _make_clients() -> Clients:
+    # Connections for any run's `concurrency`; more would not be kept alive.
+    return Clients(connections=MAX_CONCURRENCY)
+
+
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """Settings of one function, and the clients that all its invocations share."""
@@ -37,19 +45,23 @@ class Deployment:
     reserve_seconds: float = DEFAULT_RESERVE_SECONDS
     state_machine: str | None = None
     uploads: tuple[UploadRule, ...] = ()
-    clients: Clients = field(default_factory=lambda: Clients(connections=MAX_CONCURRENCY))
-    """Clients with connections for any run's `concurrency`; more would not be kept alive."""
+    clients: Clients = field(default_factory=_make_clients)
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
         """Read a function's environment variables. Raises `AwsConfiguration`."""
         try:
+            sources = [SourceBucket.from_text(each) for each in _split(environment[SOURCE_BUCKETS])]
+            work = environment[WORK_BUCKET]
+            # For seconds of an upgrade, a function has the environment of the earlier version.
+            account, inbox = environment.get(ACCOUNT), environment.get(INBOX, "")
+            own = [SourceBucket(bucket, owner=account) for bucket in (work, inbox)]
             return cls(
-                work_bucket=environment[WORK_BUCKET],
+                work_bucket=work,
                 access=AccessPolicy(
-                    buckets=_names(environment[SOURCE_BUCKETS]),
-                    tables=_names(environment[TABLES]),
+                    sources=tuple(sources), tables=frozenset(_split(environment[TABLES]))
                 ),
+                clients=_clients([*sources, *own]),
                 reserve_seconds=float(environment.get(RESERVE_SECONDS, DEFAULT_RESERVE_SECONDS)),
                 state_machine=environment.get(STATE_MACHINE),
                 uploads=tuple(
@@ -93,5 +105,12 @@ class Deployment:
         return time.monotonic() + remaining_seconds - self.reserve_seconds
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(name for name in text.split(",") if name)
+def _clients(buckets: Iterable[SourceBucket]) -> Clients:
+    clients = _make_clients()
+    for each in buckets:
+        clients.set_terms(each.bucket, owner=each.owner, requester_pays=each.requester_pays)
+    return clients
+
+
+def _split(text: str) -> list[str]:
+    return [entry for entry in text.split(",") if entry]

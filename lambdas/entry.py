@@ -17,8 +17,10 @@ from lambdas.deployment import Deployment
 C = TypeVar("C")
 """`LedgerContext` or `Context`."""
 
-logger = Logger(service="ddbload")
-metrics = Metrics(namespace="ddbload", service="ddbload")
+# The stack's name, so that stacks do not share metrics.
+_SERVICE = os.environ.get("POWERTOOLS_SERVICE_NAME", "ddbload")
+logger = Logger(service=_SERVICE)
+metrics = Metrics(namespace="ddbload", service=_SERVICE)
 Handler = Callable[[Any, LambdaContext], dict[str, Any]]
 
 

@@ -32,6 +32,8 @@ class AwsSettings:
     profile: str | None = None
     region: str | None = None
     endpoint_url: str | None = None
+    requester_pays: bool = False
+    """True if the caller agrees to pay for requests to buckets whose requester pays."""
 
 
 class BotoClients:
@@ -45,6 +47,26 @@ class BotoClients:
         self._stepfunctions: SFNClient | None = None
         self._cloudformation: CloudFormationClient | None = None
         self._session: Session | None = None
+        # Parameters of all requests to a bucket, by bucket.
+        self._terms: dict[str, dict[str, str]] = {}
+
+    def set_terms(
+        self, bucket: str, *, owner: str | None = None, requester_pays: bool = False
+    ) -> None:
+        """Set what all requests to a bucket say: who must own it, and that ddbload pays.
+
+        S3 refuses a request whose bucket belongs to another account than `owner`. So rows cannot
+        come from, or the ledger go to, a bucket that somebody else made under a deleted one's name.
+        """
+        terms = {"ExpectedBucketOwner": owner} if owner else {}
+        if requester_pays:
+            terms["RequestPayer"] = "requester"
+        self._terms[bucket] = {**self._terms.get(bucket, {}), **terms}
+
+    def terms(self, bucket: str) -> dict[str, str]:
+        """Return the parameters of botocore that all requests to a bucket have."""
+        pays = {"RequestPayer": "requester"} if self._settings.requester_pays else {}
+        return {**pays, **self._terms.get(bucket, {})}
 
     @property
     def dynamodb(self) -> DynamoDBClient:
@@ -59,8 +81,17 @@ class BotoClients:
     def s3(self) -> S3Client:
         """Client of S3. Raises `AwsConfiguration`."""
         if self._s3 is None:
-            self._s3 = self._make("s3")
+            client: S3Client = self._make("s3")
+            add_terms: Any = self._add_terms
+            client.meta.events.register("provide-client-params.s3", add_terms)
+            self._s3 = client
         return self._s3
+
+    def _add_terms(self, params: dict[str, Any], model: Any, **_: object) -> dict[str, Any]:
+        """Add a bucket's terms to a request, as a `provide-client-params` handler of botocore."""
+        known = model.input_shape.members
+        terms = self.terms(str(params.get("Bucket", "")))
+        return {**{name: value for name, value in terms.items() if name in known}, **params}
 
     @property
     def stepfunctions(self) -> SFNClient:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from ddbload.aws.boto_clients import AwsSettings, BotoClients
@@ -45,6 +46,7 @@ class Clients(BotoClients):
     def __init__(self, settings: AwsSettings | None = None, connections: int = 16) -> None:
         super().__init__(settings, connections)
         self._dynamodb_signer: DynamoDBSigner | None = None
+        self._located: set[str] = set()
 
     @property
     def dynamodb_signer(self) -> DynamoDBSigner:
@@ -59,4 +61,17 @@ class Clients(BotoClients):
         """Make a signer of requests to a bucket; None where only botocore can reach it."""
         from ddbload.aws.signing.s3_signer import s3_signer_for
 
+        self._locate(bucket)
         return s3_signer_for(self, bucket)
+
+    def _locate(self, bucket: str) -> None:
+        """Have botocore find the region of a bucket of AWS, which may be another than the client's.
+
+        botocore follows S3's redirect and remembers the region; ddbload's HTTP client does not.
+        """
+        if bucket in self._located or ".amazonaws.com" not in self.s3.meta.endpoint_url:
+            return
+        self._located.add(bucket)
+        # The region is known even where this request is refused. Another error ends the next one.
+        with suppress(Exception):
+            self.s3.head_bucket(Bucket=bucket)

@@ -138,15 +138,20 @@ def decorate(command: _F, options: Sequence[Callable[[Any], Any]]) -> _F:
 
 
 def aws_options(command: _F) -> _F:
-    """Add --profile, --region and --endpoint-url, passed as one `aws: AwsSettings`."""
+    """Add the options of the group AWS, passed as one `aws: AwsSettings`."""
 
     @wraps(command)
     def with_settings(
-        *, profile: str | None, region: str | None, endpoint_url: str | None, **given: Any
+        *,
+        profile: str | None,
+        region: str | None,
+        endpoint_url: str | None,
+        requester_pays: bool,
+        **given: Any,
     ) -> Any:
         from ddbload.aws.boto_clients import AwsSettings
 
-        return command(aws=AwsSettings(profile, region, endpoint_url), **given)
+        return command(aws=AwsSettings(profile, region, endpoint_url, requester_pays), **given)
 
     options = (
         _aws_option("--profile", metavar="NAME", help="Profile of the shared AWS config."),
@@ -155,6 +160,11 @@ def aws_options(command: _F) -> _F:
             "--endpoint-url",
             metavar="URL",
             help="Endpoint for both DynamoDB and S3, such as http://localhost:8000.",
+        ),
+        _aws_option(
+            "--requester-pays",
+            is_flag=True,
+            help="Pay for requests to buckets whose requester pays.",
         ),
     )
     return cast("_F", decorate(with_settings, options))

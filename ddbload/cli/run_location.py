@@ -62,6 +62,8 @@ def find_deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None =
     if not is_text(name):
         raise InvalidUsage("the stack's name is not valid UTF-8")
     found = find_stack(clients.cloudformation, name, attempts=attempts or ATTEMPTS)
+    for bucket in (found.work_bucket, found.inbox_bucket):
+        clients.set_terms(bucket, owner=found.account)
     return Deployed(
         stack=found,
         context=Context(store=BucketStore(clients.s3, found.work_bucket), clients=clients),
@@ -127,4 +129,6 @@ def run_command_line(
     for option, value in given.items():
         if value is not None:
             words += [option, value]
+    if aws.requester_pays:
+        words.append("--requester-pays")
     return shlex.join(words)

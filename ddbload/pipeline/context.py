@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.results import RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.errors import BucketNotAllowed, TableNotAllowed
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.store import Store
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class AccessPolicy:
     """Buckets, tables and files that a deployment may touch. None: any that credentials allow."""
 
-    buckets: frozenset[str] | None = None
+    sources: tuple[SourceBucket, ...] | None = None
     tables: frozenset[str] | None = None
     paths: bool = False
     """True if local files may be read."""
@@ -45,17 +46,29 @@ class AccessPolicy:
     def check_location(self, location: str) -> None:
         """Raise `BucketNotAllowed` for a path or an s3:// URI that may not be read."""
         if location.startswith("s3://"):
-            self.check_bucket(location.removeprefix("s3://").partition("/")[0])
+            bucket, _, key = location.removeprefix("s3://").partition("/")
+            self.check_object(bucket, key)
         elif not self.paths:
             raise BucketNotAllowed(f"{location} is a file of another machine; name an object")
 
-    def check_bucket(self, bucket: str) -> None:
-        """Raise `BucketNotAllowed` for a bucket that may not be read."""
-        if self.buckets is not None and bucket not in self.buckets:
-            allowed = ", ".join(sorted(self.buckets)) or "none"
+    def check_object(self, bucket: str, key: str) -> None:
+        """Raise `BucketNotAllowed` for an object that may not be read.
+
+        `key` may also be the prefix of a listing.
+        """
+        sources = self.sources
+        if sources is None or any(each.covers(bucket, key) for each in sources):
+            return
+        of_bucket = [each.location for each in sources if each.bucket == bucket]
+        if of_bucket:
             raise BucketNotAllowed(
-                f"bucket {bucket} is not among those this deployment reads: {allowed}"
+                f"s3://{bucket}/{key} is outside of what this deployment reads of the bucket:"
+                f" {', '.join(sorted(of_bucket))}"
             )
+        allowed = ", ".join(sorted({each.location for each in sources})) or "none"
+        raise BucketNotAllowed(
+            f"bucket {bucket} is not among those this deployment reads: {allowed}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

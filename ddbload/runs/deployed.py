@@ -44,6 +44,11 @@ class Stack:
     work_bucket: str
     inbox_bucket: str
 
+    @property
+    def account(self) -> str:
+        """Account of the stack, from arn:partition:states:region:account:stateMachine:name."""
+        return self.state_machine.split(":")[4]
+
 
 def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEMPTS) -> Stack:
     """Look up a stack by name. Raises `StackNotFound` and AWS's errors."""

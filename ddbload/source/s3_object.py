@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure, classify_failure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
-from ddbload.errors import SourceChanged, SourceNotFound, SourceUnreadable
+from ddbload.errors import (
+    AccessDenied,
+    RequestRefused,
+    SourceChanged,
+    SourceNotFound,
+    SourceUnreadable,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -149,12 +155,25 @@ def expected(failure: AwsFailure, pinned: Pinned) -> Exception | None:
         return SourceChanged(
             f"{uri_of(pinned)}: the version that this run began with is gone; start a new run"
         )
+    if _is_customer_encrypted(failure):
+        return _customer_encrypted(uri_of(pinned))
     if failure.code == "InvalidObjectState":
         # S3 returns 403 for a GET of an archived object, and a listing does not show the state.
         return SourceUnreadable(
             f"{uri_of(pinned)}: the object is archived; restore it first (aws s3api restore-object)"
         )
     return None
+
+
+def _is_customer_encrypted(failure: AwsFailure) -> bool:
+    return failure.code == "InvalidRequest" and "Server Side Encryption" in failure.text
+
+
+def _customer_encrypted(name: str) -> SourceUnreadable:
+    return SourceUnreadable(
+        f"{name}: the object is encrypted with a key that its writer sent (SSE-C), which ddbload"
+        " does not support; copy it with another encryption"
+    )
 
 
 def uri_of(pinned: Pinned) -> str:
@@ -191,6 +210,20 @@ def open_s3(
             return SourceNotFound(f"{name}: no such object{what}")
         if failure.status == 400 and version_id:
             return SourceNotFound(f"{name}: S3 refuses version {version_id}")
+        # Responses to HEAD have no body that would tell more.
+        if failure.code == "400":
+            return RequestRefused(
+                f"reading {name}: 400: the object is encrypted with a key that its writer sent"
+                " (SSE-C), which ddbload does not support; or the credentials have expired"
+            )
+        if failure.code == "403":
+            return AccessDenied(
+                f"reading {name}: 403: check the credentials (aws sts get-caller-identity). They"
+                " need s3:GetObject, s3:ListBucket to learn that an object does not exist, and"
+                " kms:Decrypt if the object has a key of its own; the bucket must belong to the"
+                " account that is expected; if its requester pays, give --requester-pays, or"
+                " requester_pays for the stack"
+            )
         return None
 
     head: Any = call_with_retries(

@@ -165,7 +165,11 @@ def _events_actions(operation: str, fields: Fields, place: Place) -> Iterator[Ca
 
     if operation == "PutEvents":
         for entry in fields.get("Entries", []):
-            yield Call("events:PutEvents", bus(entry.get("EventBusName") or "default"))
+            context = {
+                "events:source": str(entry.get("Source")),
+                "events:detail-type": str(entry.get("DetailType")),
+            }
+            yield Call("events:PutEvents", bus(entry.get("EventBusName") or "default"), context)
     elif operation in _RULE_NAME_FIELDS:
         name = _required_field(fields, _RULE_NAME_FIELDS[operation], operation)
         on = fields.get("EventBusName") or "default"

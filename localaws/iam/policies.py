@@ -7,7 +7,8 @@ therefore translated here into regular expressions that mean the same as in IAM.
 would still be evaluated wrongly is refused by name.
 
 Not evaluated: resource policies (of buckets, keys, queues), trust policies, permission
-boundaries and service control policies. Conditions are limited to CONDITIONS.
+boundaries and service control policies. Conditions are limited to CONDITIONS, and to StringEquals
+and StringLike of Allow statements: a key that a request does not supply is not met, as on AWS.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ CONDITIONS: Mapping[tuple[str, str, str], bool] = {
     ("Bool", "aws:SecureTransport", "false"): False,
 }
 """Supported conditions as (operator, key, value), and whether each one holds."""
+
+_DYNAMIC = {"StringEquals", "StringLike"}
+"""Operators that are compared with what a request supplies."""
+_Conditions = Mapping[str, Mapping[str, str | Sequence[str]]]
 
 _VERSIONS = {"2008-10-17", "2012-10-17"}
 _ELEMENTS = {"Sid", "Effect", "Action", "NotAction", "Resource", "Condition"}
@@ -54,8 +59,9 @@ class Policies:
 
     def __init__(self, documents: Mapping[str, str | Mapping[str, Any]]) -> None:
         self._policies = [
-            IAMPolicy(json.dumps(_translate_document(document, name)))
+            (conditions, IAMPolicy(json.dumps(_translate_document(part, name))))
             for name, document in documents.items()
+            for conditions, part in _split_by_conditions(document, name)
         ]
 
     def judge(self, call: Call) -> Verdict:
@@ -63,7 +69,8 @@ class Policies:
         # IAM compares actions case-insensitively and resources exactly.
         results = {
             policy.is_action_permitted(call.action.lower(), call.resource)
-            for policy in self._policies
+            for conditions, policy in self._policies
+            if _are_met(conditions, call.context)
         }
         if PermissionResult.DENIED in results:
             return Verdict.DENIED
@@ -94,6 +101,46 @@ def policy_documents(role: str) -> dict[str, str]:
         for policy in found.managed_policies.values()
     }
     return inline | attached
+
+
+def _split_by_conditions(
+    document: str | Mapping[str, Any], name: str
+) -> list[tuple[_Conditions, Mapping[str, Any]]]:
+    """Move each statement with conditions on the request into a policy of its own."""
+    policy = json.loads(document) if isinstance(document, str) else document
+    if not isinstance(policy, Mapping):
+        raise UnsupportedPolicy(f"{name}: not a policy document")
+    given = policy.get("Statement", [])
+    plain, parts = [], []
+    for statement in [given] if isinstance(given, Mapping) else given:
+        conditions = statement.get("Condition", {})
+        dynamic = {name: conditions[name] for name in conditions if name in _DYNAMIC}
+        if not dynamic:
+            plain.append(statement)
+            continue
+        if statement.get("Effect") != "Allow":
+            raise UnsupportedPolicy(f"{name}: {', '.join(dynamic)} in a statement that denies")
+        rest = {name: conditions[name] for name in conditions if name not in _DYNAMIC}
+        parts.append((dynamic, {**policy, "Statement": [{**statement, "Condition": rest}]}))
+    return [({}, {**policy, "Statement": plain}), *parts]
+
+
+def _are_met(conditions: _Conditions, context: Mapping[str, str]) -> bool:
+    """Compare conditions with a request: one value of a key is enough; all keys must match."""
+    values = {name.lower(): value for name, value in context.items()}
+    for operator, keys in conditions.items():
+        for key, wanted in keys.items():
+            value = values.get(key.lower())
+            patterns = [wanted] if isinstance(wanted, str) else wanted
+            if value is None or not any(_matches(operator, pattern, value) for pattern in patterns):
+                return False
+    return True
+
+
+def _matches(operator: str, pattern: str, value: str) -> bool:
+    if operator == "StringEquals":
+        return pattern == value
+    return re.fullmatch(_to_moto_pattern(pattern, operator), value) is not None
 
 
 def _translate_document(document: str | Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -19,6 +19,8 @@ class Call:
 
     action: str
     resource: str
+    context: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Values of condition keys (`s3:prefix`) that the request supplies."""
 
 
 @dataclass(frozen=True)

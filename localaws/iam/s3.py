@@ -149,9 +149,17 @@ def required_actions(request: Request, place: Place) -> list[Call]:
             return [Call("s3:ListAllMyBuckets", "*")]
         raise UnknownCall(f"S3: {request}")
     arn = f"arn:{place.partition}:s3:::{bucket}"
-    if key:
-        return list(_object_actions(request, arn, key))
-    return list(_bucket_actions(request, arn))
+    calls = _object_actions(request, arn, key) if key else _bucket_actions(request, arn)
+    return [_with_context(call, request, place) for call in calls]
+
+
+def _with_context(call: Call, request: Request, place: Place) -> Call:
+    """Add the values of S3's condition keys: all buckets here belong to one account."""
+    context = {"s3:ResourceAccount": place.account}
+    parameters = request.parameters()
+    if "prefix" in parameters:
+        context["s3:prefix"] = parameters["prefix"]
+    return Call(call.action, call.resource, context)
 
 
 def missing_object_action(request: Request, place: Place) -> Call | None:
@@ -169,7 +177,8 @@ def missing_object_action(request: Request, place: Place) -> Call | None:
         bucket = unquote(copied.partition("?")[0]).removeprefix("/").partition("/")[0]
     elif request.method not in {"GET", "HEAD"} or _subresource(request) == "uploadId":
         return None
-    return Call("s3:ListBucket", f"arn:{place.partition}:s3:::{bucket}")
+    call = Call("s3:ListBucket", f"arn:{place.partition}:s3:::{bucket}")
+    return _with_context(call, request, place)
 
 
 def _bucket_and_key(request: Request) -> tuple[str, str]:

@@ -192,7 +192,9 @@ def test_task_retries_for_hours_when_lambda_throttles(name: str):
     """An import occupies an environment for up to 15 minutes; others wait instead of failing."""
     waiting = tasks()[name]["Retry"][1]
     assert waiting["ErrorEquals"] == [
+        # By "Handle transient Lambda service exceptions" of Step Functions' best practices.
         "Lambda.AWSLambdaException",
+        "Lambda.ClientExecutionTimeoutException",
         "Lambda.SdkClientException",
         "Lambda.ServiceException",
         "Lambda.TooManyRequestsException",

@@ -139,7 +139,7 @@ def test_not_action_covers_all_other_actions():
         {"Resource": "arn:aws:s3:::b/${aws:username}/*"},
         {"Resource": "arn:aws:dynamodb:*:1:table/t"},
         {"Resource": {"Fn::GetAtt": ["B", "Arn"]}},
-        {"Condition": {"StringEquals": {"s3:prefix": "runs/"}}},
+        {"Condition": {"StringNotEquals": {"s3:prefix": "runs/"}}},
         {"Condition": {"Bool": {"aws:SecureTransport": "maybe"}}},
         {"Condition": {"Bool": {"aws:SecureTransport": ["true", "maybe"]}}},
         {"Condition": {"Bool": {"aws:SecureTransport": "true"}, "Null": {"s3:prefix": "true"}}},
@@ -194,6 +194,49 @@ def test_statement_needs_all_its_conditions(monkeypatch):
     no, yes = {"A": {"k": "v"}}, {"B": {"k": "v", "l": "v"}}
     for condition, allowed in ((yes, True), (no | yes, False), (yes | no, False)):
         assert policies(ALLOW | {"Condition": condition}).allow(call) == allowed
+
+
+PUT = Call(
+    "events:PutEvents",
+    "arn:aws:events:eu-west-1:1:event-bus/default",
+    {"events:source": "mine", "events:detail-type": "mine.done"},
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "allowed"),
+    [
+        ({"StringEquals": {"events:source": "mine"}}, True),
+        ({"StringEquals": {"events:Source": ["other", "mine"]}}, True),
+        ({"StringEquals": {"events:source": "other"}}, False),
+        ({"StringEquals": {"events:source": "m*"}}, False),
+        ({"StringLike": {"events:detail-type": "mine.*"}}, True),
+        ({"StringLike": {"events:detail-type": "mine?"}}, False),
+        ({"StringEquals": {"events:source": "mine", "events:detail-type": "x"}}, False),
+        # A key that the request does not have.
+        ({"StringEquals": {"kms:ViaService": "s3.eu-west-1.amazonaws.com"}}, False),
+        (
+            {"StringEquals": {"events:source": "mine"}, "Bool": {"aws:SecureTransport": "true"}},
+            True,
+        ),
+    ],
+)
+def test_conditions_are_compared_with_the_request(condition, allowed):
+    statement = {
+        "Effect": "Allow",
+        "Action": PUT.action,
+        "Resource": PUT.resource,
+        "Condition": condition,
+    }
+    assert policies(statement).allow(PUT) == allowed
+    other = ALLOW | {"Action": "s3:PutObject"}
+    assert policies(statement, other).allow(PUT) == allowed
+
+
+def test_denial_with_a_condition_on_the_request_is_refused():
+    condition = {"StringEquals": {"events:source": "mine"}}
+    with pytest.raises(UnsupportedPolicy, match="denies"):
+        policies(ALLOW | {"Effect": "Deny", "Condition": condition})
 
 
 _LETTERS = st.sampled_from("ab.*?/:")

@@ -253,11 +253,12 @@ def test_function_has_the_settings_of_its_step(template: Template, name: str):
         "Timeout": timeout,
     }
     expected = {
+        "DDBLOAD_ACCOUNT": "${AWS::AccountId}",
         "DDBLOAD_WORK_BUCKET": "${StorageWork}",
+        "DDBLOAD_INBOX": INBOX,
         "DDBLOAD_SOURCE_BUCKETS": f"{INBOX},other-source,third.source",
         "DDBLOAD_TABLES": "books,films",
-        "POWERTOOLS_SERVICE_NAME": "ddbload",
-        "POWERTOOLS_METRICS_NAMESPACE": "ddbload",
+        "POWERTOOLS_SERVICE_NAME": "${AWS::StackName}",
     }
     if module in ("preflight", "import_chunk"):
         expected["DDBLOAD_RESERVE_SECONDS"] = "30"
@@ -389,6 +390,11 @@ def test_outputs_are_those_that_the_command_line_reads(template: Template):
         "WorkBucketName": "${StorageWork}",
         "InboxBucketName": INBOX,
         "UploadDeadLetterQueueUrl": "${TriggerDeadLetters}",
+        "PreflightRoleArn": "${FunctionsPreflightRole.Arn}",
+        "ImportChunkRoleArn": "${FunctionsImportChunkRole.Arn}",
+        "ReportRoleArn": "${FunctionsReportRole.Arn}",
+        "OnUploadRoleArn": "${TriggerOnUploadRole.Arn}",
+        "StateMachineRoleArn": "${WorkflowRole.Arn}",
     }
 
 

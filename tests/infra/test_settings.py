@@ -11,12 +11,15 @@ import pytest
 from ddbload.contracts import payload as messages
 from ddbload.contracts.column_mapping import check_column_names, column_changes
 from ddbload.contracts.dialect import check_dialect
+from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import DdbloadError
 from infra import ROOT
 from infra.errors import DeploymentError, InvalidSetting
 from infra.settings import FUNCTIONS, Settings
 
+KEY = f"arn:aws:kms:eu-west-1:123456789012:key/mrk-{'12ab' * 8}"
+OTHER_KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 BOOKS = {"prefix": "books/", "table": "books"}
 CDK_JSON = json.loads((ROOT / "cdk.json").read_text("utf-8"))
 
@@ -251,7 +254,25 @@ def test_whole_numbers_survive_javascript():
         ({"tables": ["books", "books"]}, {"tables": ("books",)}),
         ({"layers": LAYER}, {"layers": (LAYER,)}),
         ({"layers": [LAYER, LAYER]}, {"layers": (LAYER,)}),
-        ({"source_buckets": "a-b,c.d"}, {"source_buckets": ("a-b", "c.d")}),
+        (
+            {"source_buckets": "a-b,c.d/in/"},
+            {"source_buckets": (SourceBucket("a-b"), SourceBucket("c.d", "in/"))},
+        ),
+        (
+            {"source_buckets": '["a-b/x,y", {"bucket": "c.d", "owner": "123456789012"}]'},
+            {
+                "source_buckets": (
+                    SourceBucket("a-b", "x,y"),
+                    SourceBucket("c.d", owner="123456789012"),
+                )
+            },
+        ),
+        (
+            {"source_buckets": [{"bucket": "a-b", "prefix": "p", "requester_pays": True}]},
+            {"source_buckets": (SourceBucket("a-b", "p", requester_pays=True),)},
+        ),
+        ({"kms_keys": f"{KEY},{OTHER_KEY}"}, {"kms_keys": (KEY, OTHER_KEY)}),
+        ({"bucket_key": KEY}, {"bucket_key": KEY}),
         ({"memory_mb": "2048"}, {"memory_mb": dict.fromkeys(FUNCTIONS, 2048)}),
         ({"memory_mb": 2048.0}, {"memory_mb": dict.fromkeys(FUNCTIONS, 2048)}),
         (
@@ -306,7 +327,22 @@ def test_knob_is_read(context: dict[str, Any], expected: dict[str, Any]):
             "tables of other accounts or regions are not supported",
         ),
         ({"source_buckets": "s3://a-b"}, "InvalidSetting", "without s3://"),
-        ({"source_buckets": "arn:aws:s3:::a-b"}, "InvalidSetting", "without s3://, arn:"),
+        ({"source_buckets": "arn:aws:s3:::a-b"}, "InvalidSetting", "without s3:// or arn:"),
+        ({"source_buckets": "point-x1-s3alias"}, "InvalidSetting", "no alias of an access point"),
+        ({"source_buckets": "a-b/*.csv"}, "InvalidSetting", "plain text that keys begin with"),
+        ({"source_buckets": ["a-b/${x}"]}, "InvalidSetting", "which IAM takes for a variable"),
+        ({"source_buckets": [{"bucket": "a-b", "owner": 1}]}, "InvalidSetting", "[0].owner"),
+        ({"source_buckets": [{"name": "a-b"}]}, "InvalidSetting", "'source_buckets[0].bucket'"),
+        ({"source_buckets": [1]}, "InvalidSetting", "source_buckets[0] is 1"),
+        ({"source_buckets": {"bucket": "a-b"}}, "InvalidSetting", "must be a list like"),
+        ({"source_buckets": '[{"bucket"'}, "InvalidSetting", "source_buckets is not JSON"),
+        (
+            {"source_buckets": ["a-b/x", {"bucket": "a-b", "owner": "123456789012"}]},
+            "InvalidSetting",
+            "different owner or requester_pays",
+        ),
+        ({"kms_keys": "alias/mine"}, "InvalidSetting", "the ARN of a KMS key"),
+        ({"bucket_key": KEY.replace(":key/", ":alias/")}, "InvalidSetting", "know no aliases"),
         ({"source_buckets": "UPPER"}, "InvalidSetting", "a bucket's name"),
         ({"memory_mb": 64}, "InvalidSetting", "from 128 to 10240"),
         ({"memory_mb": {"report": True}}, "InvalidSetting", "memory_mb.report is true"),
@@ -353,6 +389,11 @@ def test_wrong_knob_is_named(context: dict[str, Any], error: str, says: str):
             "like 'books'",
         ),
         ({**BOOKS, "bucket": "other"}, "BucketNotListed", "not in source_buckets"),
+        (
+            {**BOOKS, "bucket": "narrow"},
+            "BucketNotListed",
+            "of which source_buckets has narrow/books/new/ only",
+        ),
         ({**BOOKS, "bucket": "s3://other"}, "InvalidSetting", "uploads[1].bucket"),
         (BOOKS, "AmbiguousUpload", "uploads[1] and uploads[0]"),
         ({**BOOKS, "prefx": "x"}, "InvalidSetting", "unknown field 'uploads[1].prefx'"),
@@ -387,7 +428,7 @@ def test_wrong_knob_is_named(context: dict[str, Any], error: str, says: str):
 )
 def test_wrong_upload_rule_is_named(upload: Any, error: str, says: str):
     with pytest.raises(DeploymentError) as caught:
-        settings(tables="books", source_buckets="mine", uploads=[BOOKS, upload])
+        settings(tables="books", source_buckets="mine,narrow/books/new/", uploads=[BOOKS, upload])
     assert type(caught.value).__name__ == error
     assert says in str(caught.value)
 

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 
+_HEADERS = {
+    "ExpectedBucketOwner": "x-amz-expected-bucket-owner",
+    "RequestPayer": "x-amz-request-payer",
+}
+"""Headers of a bucket's terms, which are parameters of botocore."""
+
+
 class BucketAddress(NamedTuple):
     """Address that a bucket's requests are sent to."""
 
@@ -53,8 +60,12 @@ class S3Signer(SigningCredentials):
         self.bucket = bucket
         self._path = address.path
         endpoint = address.endpoint
+        terms = clients.terms(bucket)
         self._signer = GetSigner(
-            service=address.service, region=endpoint.region, host=endpoint.authority
+            service=address.service,
+            region=endpoint.region,
+            host=endpoint.authority,
+            amz_headers={_HEADERS[name]: value for name, value in terms.items()},
         )
 
     def connect(self, connections: int) -> HttpLoop:

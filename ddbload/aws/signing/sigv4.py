@@ -172,13 +172,22 @@ def encoded_query(query: Mapping[str, str]) -> str:
 class GetSigner:
     """Signer of `GET` requests to one host. To be used by one thread at a time."""
 
-    def __init__(self, *, service: str, region: str, host: str) -> None:
+    def __init__(
+        self,
+        *,
+        service: str,
+        region: str,
+        host: str,
+        amz_headers: Mapping[str, str] | None = None,
+    ) -> None:
         """Set the parts that all requests share.
 
-        `host`: as in the URL, with its port unless it is the scheme's default. Raises
-        `AwsConfiguration` for an invalid value.
+        `host`: as in the URL, with its port unless it is the scheme's default. `amz_headers`:
+        further headers, whose names begin with `x-amz-`. Raises `AwsConfiguration` for an invalid
+        value.
         """
-        for value in (service, region, host):
+        self._amz_headers = dict(amz_headers or {})
+        for value in (service, region, host, *self._amz_headers.values()):
             check_header_value(value)
         self._service, self._region, self._host = service, region, host
         self._second: int | None = None
@@ -225,8 +234,10 @@ class GetSigner:
         check_header_value(credentials.access_key)
         check_header_value(credentials.token or "")
         headers = {"x-amz-content-sha256": _EMPTY_HASH, "x-amz-date": key.stamp}
+        headers.update(self._amz_headers)
         if credentials.token:
             headers["x-amz-security-token"] = credentials.token
+        headers = dict(sorted(headers.items()))
         self._signed = {
             "lines": "".join(f"{name}:{' '.join(v.split())}\n" for name, v in headers.items()),
             "names": ";".join(headers),

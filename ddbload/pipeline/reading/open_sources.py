@@ -80,7 +80,7 @@ def _open_object(
     version_id: str | None = None,
     etag: str | None = None,
 ) -> S3Object:
-    context.access.check_bucket(bucket)
+    context.access.check_object(bucket, key)
     return open_s3(
         context.clients.s3,
         bucket,
@@ -98,7 +98,7 @@ def reopen(pinned: Pinned, context: Context) -> ByteSource:
         version = {name: pinned[name] for name in pinned if name not in EXTRA_LISTING_FIELDS}
         # The absolute path: a later attempt may run in another folder.
         return open_local(str(pinned["path"]), version)
-    context.access.check_bucket(str(pinned["bucket"]))
+    context.access.check_object(str(pinned["bucket"]), str(pinned["key"]))
     return S3Object(context.clients.s3, pinned, context.retry_policy)
 
 
@@ -122,7 +122,7 @@ def read_whole(location: str, context: Context) -> bytes | None:
 
 def list_bucket(bucket: str, prefix: str, context: Context) -> Generator[ListedObject]:
     """List the objects below a prefix, in order. Raises `BucketNotAllowed` and errors of S3."""
-    context.access.check_bucket(bucket)
+    context.access.check_object(bucket, prefix)
     return list_objects(
         context.clients.s3,
         bucket,
@@ -176,7 +176,7 @@ def _read_small_objects(
 
     def request_each() -> Iterator[Pinned]:
         for pinned in objects:
-            context.access.check_bucket(str(pinned["bucket"]))
+            context.access.check_object(str(pinned["bucket"]), str(pinned["key"]))
             requested.append(pinned)
             yield pinned
 

@@ -290,3 +290,98 @@ def test_client_can_be_used_after_a_refused_request(monkeypatch):
     with pytest.raises(client.exceptions.ResourceNotFoundException, match="gone"):
         client.describe_table(TableName="table")
     assert client.describe_table(TableName="table")["Table"] == {"TableName": "table"}
+
+
+# Terms of buckets
+
+OWNER = "123456789012"
+
+
+def canned_clients(**settings: Any) -> tuple[Clients, Canned]:
+    clients = Clients(AwsSettings(endpoint_url=ENDPOINT, **settings))
+    canned = Canned()
+    clients.s3.meta.events.register("before-send.s3", canned.on_request)
+    return clients, canned
+
+
+def sent_headers(canned: Canned) -> dict[str, str]:
+    def text(value: object) -> str:
+        return value.decode() if isinstance(value, bytes) else str(value)
+
+    headers = canned.requests[-1].headers
+    return {name.lower(): text(value) for name, value in headers.items()}
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments"),
+    [
+        ("get_object", {"Key": "k"}),
+        ("head_object", {"Key": "k"}),
+        ("put_object", {"Key": "k", "Body": b""}),
+        ("put_object_tagging", {"Key": "k", "Tagging": {"TagSet": []}}),
+        ("delete_object", {"Key": "k"}),
+        ("list_objects_v2", {}),
+    ],
+)
+def test_every_request_to_a_bucket_says_who_must_own_it(operation, arguments):
+    clients, canned = canned_clients()
+    clients.set_terms("mine", owner=OWNER)
+    for bucket in ("mine", "other"):
+        canned.say(b"")
+        getattr(clients.s3, operation)(Bucket=bucket, **arguments)
+        expected = OWNER if bucket == "mine" else None
+        assert sent_headers(canned).get("x-amz-expected-bucket-owner") == expected
+
+
+def test_requester_pays_for_one_bucket_or_for_all():
+    clients, canned = canned_clients()
+    clients.set_terms("paid", requester_pays=True)
+    clients.set_terms("paid", owner=OWNER)
+    assert clients.terms("paid") == {"ExpectedBucketOwner": OWNER, "RequestPayer": "requester"}
+    canned.say(b"")
+    clients.s3.head_object(Bucket="paid", Key="k")
+    assert sent_headers(canned)["x-amz-request-payer"] == "requester"
+    # Listing buckets' versions, for example, knows no payer: botocore would refuse the parameter.
+    canned.say(b"")
+    clients.s3.get_bucket_versioning(Bucket="paid")
+    assert "x-amz-request-payer" not in sent_headers(canned)
+    clients, canned = canned_clients(requester_pays=True)
+    canned.say(b"")
+    clients.s3.list_objects_v2(Bucket="any")
+    assert sent_headers(canned)["x-amz-request-payer"] == "requester"
+
+
+def test_own_requests_have_the_terms_of_their_bucket():
+    clients, _ = canned_clients()
+    clients.set_terms("mine", owner=OWNER, requester_pays=True)
+    signer = clients.s3_signer("mine")
+    assert signer is not None
+    for request, _ in (signer.get("k", {}), signer.list({})):
+        assert b"\r\nx-amz-expected-bucket-owner: 123456789012\r\n" in request
+        assert b"\r\nx-amz-request-payer: requester\r\n" in request
+
+
+def test_own_requests_go_to_the_region_of_their_bucket():
+    clients = Clients()
+    canned = Canned()
+    clients.s3.meta.events.register("before-send.s3", canned.on_request)
+    there = {"x-amz-bucket-region": "ap-south-1", "Content-Length": "0"}
+    canned.answers.extend([(301, there, b""), (200, there, b""), (200, there, b"")])
+    signer = clients.s3_signer("far")
+    assert signer is not None
+    assert signer.endpoint.host == "far.s3.ap-south-1.amazonaws.com"
+    assert signer.endpoint.region == "ap-south-1"
+    count = len(canned.requests)
+    clients.s3_signer("far")
+    assert len(canned.requests) == count
+
+
+@pytest.mark.parametrize("status", [403, 404, 503])
+def test_bucket_without_a_known_region_is_asked_at_the_clients(status):
+    clients = Clients()
+    canned = Canned()
+    clients.s3.meta.events.register("before-send.s3", canned.on_request)
+    canned.answers.extend([(status, {"Content-Length": "0"}, b"")] * 3)
+    signer = clients.s3_signer("near")
+    assert signer is not None
+    assert signer.endpoint.host == "near.s3.eu-central-1.amazonaws.com"

@@ -118,3 +118,21 @@ def test_line_end_in_a_setting_is_refused(where):
 def test_line_end_in_credentials_is_refused(bad):
     with pytest.raises(AwsConfiguration, match="control character"):
         signer().request("/k", "", {}, bad, NOW)
+
+
+TERMS = {"x-amz-request-payer": "requester", "x-amz-expected-bucket-owner": "123456789012"}
+
+
+@pytest.mark.parametrize("credentials", [PLAIN, TEMPORARY])
+def test_headers_of_a_buckets_terms_are_signed_as_botocores(credentials):
+    own = signer(amz_headers=TERMS)
+    encoded = encoded_path("/k"), ""
+    _, sent = parsed(own.request(*encoded, {"if-match": '"e"'}, credentials, NOW))
+    assert {name: sent[name] for name in TERMS} == TERMS
+    expected = by_botocore("/k", {}, {"if-match": '"e"', **TERMS}, credentials, NOW)
+    assert sent["authorization"] == expected["authorization"]
+
+
+def test_terms_with_control_characters_are_refused():
+    with pytest.raises(AwsConfiguration):
+        signer(amz_headers={"x-amz-request-payer": "a\r\nb: c"})

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ddbload.contracts import upload_rule as deployed
+from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.errors import AwsConfiguration, InvalidPayload, TableNotFound, UnexpectedError
 from ddbload.ledger.store import BucketStore
 from ddbload.pipeline.context import AccessPolicy
@@ -46,7 +47,7 @@ def world(monkeypatch) -> World:
     stepfunctions = FakeStepFunctions()
     settings = Deployment(
         work_bucket=WORK,
-        access=AccessPolicy(frozenset([BUCKET]), frozenset([TABLE])),
+        access=AccessPolicy((SourceBucket(BUCKET),), frozenset([TABLE])),
         state_machine=stepfunctions.machine,
         uploads=Deployment.of(
             {**ENVIRONMENT, deployed.UPLOADS: '[{"prefix": "in/", "table": "books"}]'}
@@ -163,7 +164,9 @@ def test_deployment_reads_the_environment(monkeypatch):
         monkeypatch.setenv(name, "made-up")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     settings = Deployment.of({**ENVIRONMENT, deployed.RESERVE_SECONDS: "7.5"})
-    assert settings.access == AccessPolicy(frozenset(["inbox", BUCKET]), frozenset([TABLE]))
+    assert settings.access == AccessPolicy(
+        (SourceBucket("inbox"), SourceBucket(BUCKET)), frozenset([TABLE])
+    )
     assert (settings.reserve_seconds, settings.uploads) == (7.5, ())
     context = Deployment.of(ENVIRONMENT).step_context(100.0)
     assert 60 < context.deadline - context.clock() <= 70

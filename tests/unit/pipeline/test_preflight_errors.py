@@ -9,10 +9,12 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.states import PreflightTask
 from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.preflight.table_checks import check_column_types
+from ddbload.pipeline.reading.open_sources import list_bucket
 from tests.fakes.client import ServiceError
 from tests.fakes.dynamodb_faults import Fault, fails
 from tests.fakes.s3_faults import Fault as S3Fault
@@ -303,10 +305,29 @@ def test_preflight_refuses_unclosed_quote(row):
 
 @pytest.mark.parametrize("allowed", [[], ["other", "another"]])
 def test_preflight_refuses_bucket_that_is_not_allowed(allowed):
-    world = World(FILE, access=AccessPolicy(buckets=frozenset(allowed)))
+    world = World(FILE, access=AccessPolicy(sources=tuple(map(SourceBucket, allowed))))
     named = "none" if not allowed else "another, other"
     assert_refused(world, errors.BucketNotAllowed, f"bucket bucket is not among .*: {named}")
     assert len(world.s3.calls) == 2
+
+
+def test_preflight_refuses_objects_outside_of_the_allowed_prefix():
+    below = SourceBucket(BUCKET, "in/books/")
+    world = World(FILE, access=AccessPolicy(sources=(below, SourceBucket("other"))))
+    assert_refused(
+        world,
+        errors.BucketNotAllowed,
+        "s3://bucket/in/f.csv is outside of .*: bucket/in/books/",
+        source={**world.payload["source"], "key": "in/f.csv"},
+    )
+    assert len(world.s3.calls) == 2
+
+
+@pytest.mark.parametrize("listed", ["in/", "in/books", "", "out/in/books/"])
+def test_listing_outside_of_the_allowed_prefix_is_refused(listed):
+    world = World(FILE, access=AccessPolicy(sources=(SourceBucket(BUCKET, "in/books/"),)))
+    with pytest.raises(errors.BucketNotAllowed, match="is outside of"):
+        list_bucket(BUCKET, listed, world.context())
 
 
 @pytest.mark.parametrize("allowed", [[], ["other"]])
@@ -317,7 +338,7 @@ def test_preflight_refuses_table_that_is_not_allowed(allowed):
 
 
 def test_run_succeeds_when_bucket_and_table_are_allowed():
-    permitted = AccessPolicy(buckets=frozenset({BUCKET}), tables=frozenset({TABLE}))
+    permitted = AccessPolicy(sources=(SourceBucket(BUCKET),), tables=frozenset({TABLE}))
     assert World(FILE, access=permitted).run().status == "SUCCEEDED"
 
 
@@ -326,7 +347,7 @@ def test_preflight_refuses_path_unless_allowed(tmp_path):
     path.write_bytes(FILE)
     source = {"path": str(path)}
     assert_refused(World(FILE), errors.BucketNotAllowed, "another machine", source=source)
-    world = World(FILE, access=AccessPolicy(paths=True, buckets=frozenset()))
+    world = World(FILE, access=AccessPolicy(paths=True, sources=()))
     preflight(PreflightTask({**world.payload, "source": source}, RUN), world.context())
     assert world.in_ledger("run") == ["run.json"]
 

@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 from ddbload import errors
 from ddbload.contracts.payload import Source
+from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.find_objects import find_objects
 from ddbload.pipeline.reading.open_sources import open_each, open_location, reopen
@@ -215,7 +216,7 @@ def test_manifest_names_objects_of_run(manifest):
 )
 def test_manifest_with_bad_entries_is_refused(manifest, error, words):
     world = manifested(manifest)
-    world.access = type(world.access)(buckets=frozenset([BUCKET]))
+    world.access = type(world.access)(sources=(SourceBucket(BUCKET),))
     with pytest.raises(error, match=words):
         world.preflight()
 
@@ -223,7 +224,7 @@ def test_manifest_with_bad_entries_is_refused(manifest, error, words):
 @pytest.mark.parametrize("place", ["s3://other/in/list", "/etc/passwd"])
 def test_open_location_refuses_bucket_and_path_that_are_not_allowed(place):
     world = manifested(b"")
-    world.access = type(world.access)(buckets=frozenset([BUCKET]))
+    world.access = type(world.access)(sources=(SourceBucket(BUCKET),))
     with pytest.raises(errors.BucketNotAllowed):
         open_location(place, world.context())
 
@@ -236,7 +237,7 @@ def test_open_location_refuses_bucket_and_path_that_are_not_allowed(place):
     ],
 )
 def test_reopen_refuses_bucket_and_path_that_are_not_allowed(pinned):
-    context = World(b"", access=AccessPolicy(buckets=frozenset([BUCKET]))).context()
+    context = World(b"", access=AccessPolicy(sources=(SourceBucket(BUCKET),))).context()
     with pytest.raises(errors.BucketNotAllowed):
         reopen(pinned, context)
     with (
@@ -247,7 +248,7 @@ def test_reopen_refuses_bucket_and_path_that_are_not_allowed(pinned):
 
 
 def test_listing_refuses_bucket_and_path_that_are_not_allowed():
-    context = World(b"", access=AccessPolicy(buckets=frozenset([BUCKET]))).context()
+    context = World(b"", access=AccessPolicy(sources=(SourceBucket(BUCKET),))).context()
     for source in (Source(bucket="other", prefix="in/"), Source(path="/etc/")):
         with pytest.raises(errors.BucketNotAllowed):
             find_objects(source, context)

@@ -221,6 +221,28 @@ def test_refused_request_is_reported(bucket):
         read(source)
 
 
+def test_object_with_its_writers_key_is_reported(bucket):
+    """By "Specifying server-side encryption with customer-provided keys (SSE-C)".
+
+    S3 answers such a GET with InvalidRequest, and a HEAD with 400 and no body.
+    """
+    text = "The object was stored using a form of Server Side Encryption. The correct parameters"
+    refused = Fault(raises=ServiceError("InvalidRequest", 400, text))
+    source = bucket.open()
+    bucket.s3.faults.add("get_object", refused)
+    with pytest.raises(SourceUnreadable, match=r"s3://b/k: .*SSE-C"):
+        read(source)
+    bucket.s3.faults.add("head_object", Fault(raises=ServiceError("400", 400, "Bad Request")))
+    with pytest.raises(RequestRefused, match=r"s3://b/k: 400: .*SSE-C.*or the credentials"):
+        bucket.open()
+
+
+def test_forbidden_object_says_what_may_be_missing(bucket):
+    bucket.s3.faults.add("head_object", Fault(raises=ServiceError("403", 403, "Forbidden")))
+    with pytest.raises(AccessDenied, match=r"s3:ListBucket .* kms:Decrypt .* --requester-pays"):
+        bucket.open()
+
+
 def test_unreadable_version_id_is_reported(bucket):
     bad = Fault(raises=ServiceError("400", 400, "Bad Request"))
     bucket.s3.faults.add("head_object", bad)
