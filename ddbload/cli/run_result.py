@@ -31,6 +31,7 @@ from ddbload.contracts.results import (
     WriteStats,
 )
 from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.write_price import WritePrice, amount_text
 from ddbload.errors import DdbloadError, Interrupted
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Result:
     planned: PlanTotals | None = None
     identical: int | None = None
     """Skipped rows whose item was identical; None if unknown."""
+    write_price: WritePrice | None = None
+    """Price of the consumed write units; None if unknown."""
     read_as: str | None = None
     """Format of the source, in words."""
     causes: Mapping[str, int] | None = None
@@ -95,6 +98,7 @@ class Result:
             error=report.error,
             planned=report.planned,
             identical=report.identical,
+            write_price=report.write_price,
             causes=report.causes,
         )
 
@@ -146,7 +150,27 @@ class Result:
             "error": error,
             **({} if self.planned is None else {"planned": self.planned.to_json()}),
             **({} if self.identical is None else {"identical": self.identical}),
+            **self._price_json(),
         }
+
+    def _price_json(self) -> dict[str, Any]:
+        price = self.write_price
+        if price is None:
+            return {}
+        dollars = round(price.dollars(self.work.consumed_wcu), 6)
+        return {"dollars": dollars, "write_price": price.to_json()}
+
+    def _units(self) -> str:
+        """Describe the consumed units and their price."""
+        consumed, price = self.work.consumed_wcu, self.write_price
+        said = f"{consumed:,.0f} WCU used"
+        if price is None or not consumed:
+            return said
+        if not price.dollars_per_million:
+            return f"{said} ({price.text})"
+        dollars = amount_text(price.dollars(consumed))
+        about = "" if dollars.startswith("less") else "about "
+        return f"{said}, {about}{dollars} at {price.text}"
 
     def lines(self, list_rejects: str | None = None) -> list[str]:
         """Return the lines of the summary. `list_rejects`: the command that lists the rejects."""
@@ -178,8 +202,9 @@ class Result:
             ),
             (
                 f"  requests  {work.requests:,}, {work.throttled:,} throttled,"
-                f" {work.retries:,} retried; {work.consumed_wcu:,.0f} WCU used"
+                f" {work.retries:,} retried"
             ),
+            f"  units     {self._units()}",
         ]
         if self.rejects:
             lines.append(f"  rejects   {self.rejects}")

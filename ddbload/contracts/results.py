@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.segment_times import SegmentTimes
+from ddbload.contracts.write_price import WritePrice
 
 STATUSES = SUCCEEDED, SUCCEEDED_WITH_REJECTS, FAILED, INTERRUPTED, CANCELLED = (
     *("SUCCEEDED", "SUCCEEDED_WITH_REJECTS", "FAILED", "INTERRUPTED", "CANCELLED"),
@@ -199,9 +200,23 @@ class Report(Message):
     causes: Annotated[Mapping[str, int] | None, JsonRule(read=_read_causes)] = None
     """Rejected rows by cause, without those of segments that do not count causes; None if no
     segment does."""
+    write_price: WritePrice | None = None
+    """Price of the run's write units; None in reports of earlier versions."""
+
+    @property
+    def dollars(self) -> float | None:
+        """Price of the consumed write units, those of indexes included; None if unknown."""
+        price = self.write_price
+        return None if price is None else price.dollars(self.work.consumed_wcu)
+
+    def check_rules(self, f: JsonObjectReader) -> None:
+        """Allow `dollars`, which follow from the other fields."""
+        f.raw("dollars")
 
     def to_json(self) -> dict[str, Any]:
-        value = _without_null(asdict(self), "planned", "identical", "causes")
+        value = _without_null(asdict(self), "planned", "identical", "causes", "write_price")
+        if self.dollars is not None:
+            value["dollars"] = round(self.dollars, 6)
         value["error"] = None if self.error is None else self.error.to_json()
         value["failures"] = [each.to_json() for each in self.failures]
         return value

@@ -100,4 +100,6 @@ def dollars_text(amount: float) -> str:
 
 def amount_text(amount: float) -> str:
     """Format an amount of money: to the cent, or to a hundredth of it below ten cents."""
+    if 0 < amount < 0.0001:
+        return "less than $0.0001"
     return f"${amount:,.2f}" if amount >= 0.1 or amount == 0 else f"${amount:,.4f}"

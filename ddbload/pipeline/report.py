@@ -216,6 +216,7 @@ def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
         error=error,
         failures=tuple(failures),
         planned=planned,
+        write_price=record.write_price,
         identical=_identical(segments),
         causes=_causes(segments),
     )
