@@ -43,8 +43,8 @@ REPORT_TIMEOUT = Duration.seconds(900)
 class Function(Construct):
     """One function and its role.
 
-    Concurrency is not reserved, since that would reduce it for all other functions of the account.
-    Each run limits its concurrency by `workers`.
+    By default no concurrency is reserved, since that would reduce it for all other functions of
+    the account. Each run limits its concurrency by `workers`.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Function(Construct):
         timeout: Duration,
         environment: Mapping[str, str],
         layers: Sequence[str] = (),
+        reserved_concurrency: int | None = None,
     ) -> None:
         super().__init__(scope, name)
         # Not the managed policy AWSLambdaBasicExecutionRole, which allows creating log groups
@@ -88,6 +89,7 @@ class Function(Construct):
             memory_size=settings.memory_mb[module],
             timeout=timeout,
             environment=environment,
+            reserved_concurrent_executions=reserved_concurrency,
             layers=[
                 lambda_.LayerVersion.from_layer_version_arn(self, f"Layer{number}", arn)
                 for number, arn in enumerate(layers, 1)
@@ -128,7 +130,7 @@ class Functions(Construct):
                 "preflight",
                 "Checks a run's input and its table, and cuts the source into chunks",
                 timeout=step_timeout,
-                more=stops_early,
+                more={**stops_early, **variables.for_preflight(settings)},
                 layers=settings.layers,
             )
             # The first function copied the asset into cdk.out.
@@ -139,6 +141,7 @@ class Functions(Construct):
             timeout=step_timeout,
             more=stops_early,
             layers=settings.layers,
+            reserved_concurrency=settings.import_concurrency,
         )
         self.report = self.make(
             self,
@@ -159,6 +162,7 @@ class Functions(Construct):
         timeout: Duration,
         more: Mapping[str, str] | None = None,
         layers: Sequence[str] = (),
+        reserved_concurrency: int | None = None,
     ) -> Function:
         """Make a function from the asset, with the common environment and `more`.
 
@@ -175,6 +179,7 @@ class Functions(Construct):
             timeout=timeout,
             environment={**self._environment, **(more or {})},
             layers=layers,
+            reserved_concurrency=reserved_concurrency,
         )
         self._storage.allow_key(made.role)
         return made

@@ -42,6 +42,8 @@ LOG_RETENTION_DAYS = (
 MEMORY_MB = range(128, 10241)
 TIMEOUT_SECONDS = range(2, 901)
 """Up to Lambda's limit, which is below TimeoutSeconds of the state machine's tasks."""
+IMPORT_CONCURRENCY = range(1, 10_001)
+"""At 0 no chunk would be imported; more than a run's `workers` would never be used."""
 
 _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}", re.ASCII)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
@@ -85,6 +87,8 @@ class Settings:
     log_key: bool = False
     """Encrypt log groups with a KMS key of the stack instead of CloudWatch Logs' key."""
     retain_runs_days: int = 90
+    import_concurrency: int | None = None
+    """Concurrency reserved for import_chunk; None to share the account's."""
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Settings:
@@ -130,6 +134,11 @@ class Settings:
             log_key=_true_or_false("log_key", given.get("log_key", False)),
             retain_runs_days=_whole(
                 "retain_runs_days", given.get("retain_runs_days", 90), range(1, 36501)
+            ),
+            import_concurrency=(
+                _whole("import_concurrency", given["import_concurrency"], IMPORT_CONCURRENCY)
+                if "import_concurrency" in given
+                else None
             ),
         )
 

@@ -67,10 +67,11 @@ class DdbloadStack(Stack):
             ("StateMachineArn", workflow.machine.state_machine_arn, "Runs are executions of it"),
             ("WorkBucketName", storage.work.bucket_name, "Has the ledger, below runs/"),
             ("InboxBucketName", storage.inbox.bucket_name, "Uploads to it start runs"),
+            ("UploadQueueUrl", trigger.queue.queue_url, "Uploads that wait for their run"),
             (
                 "UploadDeadLetterQueueUrl",
                 trigger.dead_letters.queue_url,
-                "Uploads that could not start a run",
+                "Uploads that could not start a run; ddbload replay",
             ),
         ):
             CfnOutput(self, name, value=value, description=description)

@@ -1,4 +1,9 @@
-"""Trigger of runs by uploads: S3, EventBridge, on_upload, state machine."""
+"""Trigger of runs by uploads: S3, EventBridge, queue, on_upload, state machine.
+
+Uploads come in bursts, and StartExecution allows some hundred a second. The queue keeps what has to
+wait. EventBridge would invoke the function for each event at once, and Lambda would discard what
+was throttled for too long.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from typing import Any
 
 from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_events as events
-from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
@@ -19,12 +24,22 @@ from infra.settings import Settings
 from infra.storage import Storage
 
 TIMEOUT = Duration.seconds(60)
-KEPT_TRYING = Duration.hours(6)
-"""Retention of failed events, both by EventBridge and by Lambda, which retry so long."""
+"""Timeout of on_upload, which begins no message in the last 30 seconds."""
+VISIBILITY = Duration.seconds(6 * 60)
+"""Six times the function's timeout, as "Configuring a queue to use with Lambda" demands: Lambda
+retries throttled invocations so long. Failed messages come again after it."""
+RECEIVES = 20
+"""Deliveries after which a message is a dead letter: over about two hours."""
+BATCH = 10
+CONCURRENCY = 10
+"""Batches in progress at once. Ten suffice for StartExecution's quota in every region."""
+WAITING = Duration.days(7)
+LOST = Duration.days(14)
+"""SQS's limit. A message's age counts from its upload, so it is longer than `WAITING`."""
 
 
 class Trigger(Construct):
-    """The function on_upload, an event rule per bucket, and a dead-letter queue."""
+    """The function on_upload, its queues, and an event rule for each bucket with upload rules."""
 
     def __init__(
         self,
@@ -42,7 +57,19 @@ class Trigger(Construct):
             "DeadLetters",
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
-            retention_period=Duration.days(14),
+            retention_period=LOST,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        self.queue = sqs.Queue(
+            self,
+            "Uploads",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=WAITING,
+            visibility_timeout=VISIBILITY,
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=self.dead_letters, max_receive_count=RECEIVES
+            ),
             removal_policy=RemovalPolicy.DESTROY,
         )
         inbox = storage.inbox.bucket_name
@@ -65,49 +92,67 @@ class Trigger(Construct):
             objects(storage.work, "runs/*/report.json", "runs/*/run.json"),
         )
         allow(role, "ListLedger", ["s3:ListBucket"], [storage.work.bucket_arn])
-        self._keep_failures()
-        for bucket, pattern in variables.patterns(settings, inbox).items():
+        self._read_queue()
+        rules = [
             self._rule("Inbox" if bucket is None else f"Bucket-{bucket}", pattern)
+            for bucket, pattern in variables.patterns(settings, inbox).items()
+        ]
+        for queue in (self.queue, self.dead_letters):
+            _allow_rules(queue, [rule.attr_arn for rule in rules])
 
-    def _keep_failures(self) -> None:
-        """Send events that fail in the function to the queue; EventBridge does not see them."""
+    def _read_queue(self) -> None:
+        """Have Lambda invoke the function with the queue's messages."""
         allow(
             self.on_upload.role,
-            "KeepFailures",
-            ["sqs:SendMessage"],
-            [self.dead_letters.queue_arn],
+            "ReadQueue",
+            # From "Configuring execution role permissions" for SQS; the L2 method allows more.
+            ["sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"],
+            [self.queue.queue_arn],
         )
-        lambda_.CfnEventInvokeConfig(
+        lambda_.EventSourceMapping(
             self,
-            "OnUploadFailures",
-            function_name=self.on_upload.function.function_name,
-            qualifier="$LATEST",
-            maximum_retry_attempts=2,
-            maximum_event_age_in_seconds=int(KEPT_TRYING.to_seconds()),
-            destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
-                on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(
-                    destination=self.dead_letters.queue_arn
-                )
-            ),
+            "ReadUploads",
+            target=self.on_upload.function,
+            event_source_arn=self.queue.queue_arn,
+            batch_size=BATCH,
+            max_concurrency=CONCURRENCY,
+            report_batch_item_failures=True,
         )
 
-    def _rule(self, name: str, pattern: dict[str, Any]) -> None:
-        """Add the event rule for uploads to one bucket, below the prefixes of its upload rules."""
-        rule = events.Rule(
+    def _rule(self, name: str, pattern: dict[str, Any]) -> events.CfnRule:
+        """Add the event rule for uploads to one bucket, below the prefixes of its upload rules.
+
+        EventBridge retries for a day, and then sends the event to the dead letters itself. This is
+        the L1 construct, since the L2 target lets rules read the queue's attributes as well.
+        """
+        return events.CfnRule(
             self,
             name,
             description="Uploads that start runs of ddbload",
-            event_pattern=events.EventPattern(
-                source=pattern["source"],
-                detail_type=pattern["detail-type"],
-                detail=pattern["detail"],
-            ),
+            event_pattern=pattern,
+            state="ENABLED",
+            targets=[
+                events.CfnRule.TargetProperty(
+                    id="Uploads",
+                    arn=self.queue.queue_arn,
+                    dead_letter_config=events.CfnRule.DeadLetterConfigProperty(
+                        arn=self.dead_letters.queue_arn
+                    ),
+                )
+            ],
         )
-        rule.add_target(
-            targets.LambdaFunction(
-                self.on_upload.function,
-                dead_letter_queue=self.dead_letters,
-                max_event_age=KEPT_TRYING,
-                retry_attempts=185,
-            )
+
+
+def _allow_rules(queue: sqs.Queue, rules: list[str]) -> None:
+    """Let EventBridge send to the queue for these rules, given by ARN, and for no others."""
+    if not rules:
+        return
+    queue.add_to_resource_policy(
+        iam.PolicyStatement(
+            sid="SendUploads",
+            principals=[iam.ServicePrincipal("events.amazonaws.com")],
+            actions=["sqs:SendMessage"],
+            resources=[queue.queue_arn],
+            conditions={"ArnEquals": {"aws:SourceArn": rules}},
         )
+    )

@@ -11,6 +11,7 @@ from typing import Any
 
 from ddbload.contracts.upload_rule import (
     ACCOUNT,
+    IMPORT_CONCURRENCY,
     INBOX,
     RESERVE_SECONDS,
     SOURCE_BUCKETS,
@@ -51,6 +52,13 @@ def for_all(
 def for_stopping_early(settings: Settings) -> dict[str, str]:
     """Return the additional variables of functions that continue in another invocation."""
     return {RESERVE_SECONDS: str(settings.reserve_seconds)}
+
+
+def for_preflight(settings: Settings) -> dict[str, str]:
+    """Return the additional variables of preflight, which decides on a run's `workers`."""
+    if settings.import_concurrency is None:
+        return {}
+    return {IMPORT_CONCURRENCY: str(settings.import_concurrency)}
 
 
 def for_uploads(*, machine: str, mappings: str) -> dict[str, str]:

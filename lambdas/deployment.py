@@ -14,6 +14,7 @@ from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import (
     ACCOUNT,
     DEFAULT_RESERVE_SECONDS,
+    IMPORT_CONCURRENCY,
     INBOX,
     RESERVE_SECONDS,
     SOURCE_BUCKETS,
@@ -45,11 +46,13 @@ class Deployment:
     reserve_seconds: float = DEFAULT_RESERVE_SECONDS
     state_machine: str | None = None
     uploads: tuple[UploadRule, ...] = ()
+    import_concurrency: int | None = None
     clients: Clients = field(default_factory=_make_clients)
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
         """Read a function's environment variables. Raises `AwsConfiguration`."""
+        limit = environment.get(IMPORT_CONCURRENCY)
         try:
             sources = [SourceBucket.from_text(each) for each in _split(environment[SOURCE_BUCKETS])]
             work = environment[WORK_BUCKET]
@@ -68,6 +71,7 @@ class Deployment:
                     UploadRule.from_json(rule)
                     for rule in json.loads(environment.get(UPLOADS, "[]"))
                 ),
+                import_concurrency=None if limit is None else int(limit),
             )
         except KeyError as missing:
             raise AwsConfiguration(f"the environment variable {missing} is not set") from None
@@ -97,6 +101,7 @@ class Deployment:
             store=BucketStore(self.clients.s3, self.work_bucket),
             clients=self.clients,
             access=self.access,
+            import_concurrency=self.import_concurrency,
             deadline=self._deadline(remaining_seconds),
         )
 

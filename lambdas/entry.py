@@ -48,7 +48,7 @@ def function(
                 return step(event, make_context(deployment(), remaining))
             except DdbloadError as error:
                 named = _shortened(error)
-                logger.warning("failed", extra={"error": named.name, "cause": named.message})
+                log_failure(named)
                 raise named from None
             except Exception as error:  # noqa: BLE001 - its text may hold row data: its place may not
                 named = unexpected(error, f"function {step.__module__}")
@@ -62,6 +62,12 @@ def function(
         return handler
 
     return decorate
+
+
+def log_failure(error: DdbloadError, **more: str) -> None:
+    """Log a named error, and the fields in `more`, as a warning."""
+    named = _shortened(error)
+    logger.warning("failed", extra={"error": named.name, "cause": named.message, **more})
 
 
 def _shortened(error: DdbloadError) -> DdbloadError:

@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=defaults.retry_seconds,
         help="seconds before the first retry of a failed asynchronous invocation, doubled for the "
-        "second; default: %(default)s",
+        "second, and before a failed message of a queue comes again; default: %(default)s",
     )
     add("--log-folder", type=Path, help="keep the functions' logs in this folder")
     add(

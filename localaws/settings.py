@@ -17,7 +17,8 @@ class Settings:
 
     `concurrency`: maximum number of processes for each function (AWS: 1,000 per account; this
     machine has few cores). Further callers wait. `retry_seconds`: seconds before the first retry of
-    a failed asynchronous invocation, doubled before the second (AWS: 60 and 120 seconds).
+    a failed asynchronous invocation, doubled before the second (AWS: 60 and 120 seconds), and
+    before a failed message of a queue comes again (AWS: the queue's visibility timeout).
     `log_folder`: folder that keeps the functions' logs, one file per environment; None deletes them
     at the end. `work_folder`: folder for all other files.
     """

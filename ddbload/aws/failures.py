@@ -88,6 +88,9 @@ _THROTTLES = {
     "ThrottlingException",
     "TooManyRequestsException",
     "BandwidthLimitExceeded",
+    # StartExecution, while a million executions are open.
+    "ExecutionLimitExceeded",
+    "KmsThrottlingException",
     "ReplicatedWriteConflictException",
 }
 _RETRYABLE = {

@@ -35,6 +35,8 @@ RESERVE_SECONDS = "DDBLOAD_RESERVE_SECONDS"
 """Environment variable: seconds before its timeout at which a function hands on its cursor."""
 STATE_MACHINE = "DDBLOAD_STATE_MACHINE"
 """Environment variable: ARN of the state machine that uploads start."""
+IMPORT_CONCURRENCY = "DDBLOAD_IMPORT_CONCURRENCY"
+"""Environment variable: invocations of import_chunk that may run at once, if limited."""
 UPLOADS = "DDBLOAD_UPLOADS"
 """Environment variable: a JSON list of `UploadRule`."""
 

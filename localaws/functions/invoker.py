@@ -51,12 +51,13 @@ class DestinationSender(Protocol):
 class Invoker:
     """Invoker of all functions.
 
-    `retry_seconds`: seconds before the first retry of an event, doubled before the second.
+    `retry_seconds`: seconds before the first retry of an event, doubled before the second, and
+    before a queue's message that failed is delivered again.
     """
 
     def __init__(self, pools: Pools, retry_seconds: float, deliver: DestinationSender) -> None:
         self._pools = pools
-        self._retry_seconds = retry_seconds
+        self.retry_seconds = retry_seconds
         self._deliver = deliver
 
     def invoke(self, function: Function, payload: bytes) -> Outcome:
@@ -74,7 +75,7 @@ class Invoker:
         ).start()
 
     def _run_event(self, function: Function, payload: bytes, settings: AsyncSettings) -> None:
-        pause = self._retry_seconds
+        pause = self.retry_seconds
         outcome = self._pools.invoke(function, payload)
         attempt = 1
         while outcome.failed and attempt < settings.attempts:

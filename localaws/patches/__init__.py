@@ -18,6 +18,7 @@ from localaws.patches import (
     machines,
     map_runs,
     map_storage,
+    queues,
     states,
     tasks,
 )
@@ -44,6 +45,7 @@ def apply(invoker: Invoker, endpoint: str) -> None:
     custom_resources.apply(endpoint)
     buckets.apply()
     events.apply(invoker)
+    queues.apply(invoker)
     machines.apply(endpoint)
     states.apply()
     tasks.apply(invoker)

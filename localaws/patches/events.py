@@ -16,7 +16,7 @@ from moto.awslambda.utils import get_backend as lambda_backend
 from moto.events.models import Rule
 from moto.events.utils import EventTemplateParser
 from moto.s3 import notifications
-from moto.sqs.models import sqs_backends
+from moto.sqs.models import Queue, sqs_backends
 from moto.stepfunctions.parser.asl.utils.json_path import extract_json
 from moto.stepfunctions.responses import get_backend as states_backend
 
@@ -24,6 +24,7 @@ from localaws.call_observers import check_json_call
 from localaws.functions.invoker import Invoker
 from localaws.patches.functions import read_async_settings, to_function
 from localaws.patches.monkeypatch import original, replace
+from localaws.patches.queues import permits
 
 _LOG = logging.getLogger(__name__)
 _TARGET_SERVICES = frozenset({"lambda", "states", "sqs"})
@@ -177,12 +178,24 @@ def _start_execution(rule: Rule, target: Any, text: str) -> None:
 
 def _send_message(rule: Rule, arn: str, text: str, parameters: dict[str, Any]) -> None:
     region, name = arn.split(":")[3], arn.rsplit(":", maxsplit=1)[-1]
+    if not permits(_queue(arn), rule.arn):
+        raise NotDelivered(
+            "NO_PERMISSIONS", f"{arn} does not permit events.amazonaws.com for {rule.arn}"
+        )
     try:
         sqs_backends[rule.account_id][region].send_message(
             queue_name=name, message_body=text, group_id=parameters.get("MessageGroupId")
         )
     except Exception as error:
         raise NotDelivered("SDK_CLIENT_ERROR", str(error)) from error
+
+
+def _queue(arn: str) -> Queue:
+    *_, region, account, name = arn.split(":")
+    try:
+        return sqs_backends[account][region].get_queue(name)
+    except Exception as error:
+        raise NotDelivered("RESOURCE_NOT_FOUND", f"the queue {arn} does not exist") from error
 
 
 def _dead_letter(rule: Rule, target: Any, event: Any, error: NotDelivered) -> None:

@@ -63,7 +63,12 @@ class Granted:
 
     @property
     def queue(self) -> str:
-        """The name of the queue for what an upload could not start."""
+        """The name of the queue of uploads."""
+        return self.stack.outputs["UploadQueueUrl"].rpartition("/")[2]
+
+    @property
+    def dead_letters(self) -> str:
+        """The name of the queue for uploads that could not start a run."""
         return self.stack.outputs["UploadDeadLetterQueueUrl"].rpartition("/")[2]
 
     def function(self, step: str) -> str:
@@ -89,7 +94,8 @@ class Granted:
             (re.escape(self.arn("states", f"execution:{machine}")), "execution"),
             (re.escape(self.arn("logs", f"log-group:/ddbload/{stack.name}/")), "log "),
             (r"^(log \w+):.+", r"\1"),
-            (re.escape(self.arn("sqs", "")) + ".+", "queue"),
+            (re.escape(self.arn("sqs", self.queue)), "queue"),
+            (re.escape(self.arn("sqs", self.dead_letters)), "dead letters"),
         ]
 
     def kind(self, resource: str) -> str:

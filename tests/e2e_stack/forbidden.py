@@ -137,14 +137,14 @@ def _on_the_rest(granted: Granted, role: str) -> set[Call]:
     groups += [f"/ddbload/{name}2/{role}", f"/ddbload/{name}/{role}2", "/aws/lambda/other"]
     streams = [granted.arn("logs", f"log-group:{group}:log-stream:s") for group in groups]
     own = granted.arn("logs", f"log-group:/ddbload/{name}/{role}:log-stream:s")
-    queues = [granted.arn("sqs", each) for each in ("other", granted.queue)]
+    queues = [granted.arn("sqs", each) for each in ("other", granted.dead_letters)]
     roles = granted.arns.values()
     return {
         *_all("logs", ("CreateLogStream", "PutLogEvents"), streams),
         *_all("logs", ("DeleteLogGroup", "DeleteLogStream", "GetLogEvents"), [own, *streams]),
         *_all("logs", ("CreateLogGroup",), [granted.arn("logs", "log-group:new")]),
         *_all("sqs", ("ReceiveMessage", "DeleteMessage", "PurgeQueue"), queues),
-        *_all("sqs", ("SendMessage",), queues[:1]),
+        *_all("sqs", ("PurgeQueue", "SendMessage"), [*queues, granted.arn("sqs", granted.queue)]),
         *_all("sts", ("AssumeRole",), roles),
         *_all("iam", ("PassRole", "PutRolePolicy", "AttachRolePolicy"), roles),
         *_all("kms", ("Decrypt", "GenerateDataKey"), [granted.arn("kms", "key/any")]),
@@ -221,5 +221,6 @@ def forbidden_to(granted: Granted, role: str) -> set[Call]:
     else:
         found |= _all("s3", ("ListBucket",), [work])
     if role != "on_upload":
-        found |= _all("sqs", ("SendMessage",), [granted.arn("sqs", granted.queue)])
+        queue = granted.arn("sqs", granted.queue)
+        found |= _all("sqs", ("ReceiveMessage", "DeleteMessage"), [queue])
     return found

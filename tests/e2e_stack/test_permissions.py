@@ -261,6 +261,9 @@ DONE = {
     "on_upload": {
         "s3:GetObject": {"work/runs/*/report.json", "work/runs/*/run.json"},
         "s3:ListBucket": {"work"},
+        "sqs:DeleteMessage": {"queue"},
+        "sqs:GetQueueAttributes": {"queue"},
+        "sqs:ReceiveMessage": {"queue"},
         "states:StartExecution": {"machine"},
     },
     MACHINE: {
@@ -301,7 +304,7 @@ NOT_SEEN_HERE = {
         ("s3:ListBucket", "sources"): LISTED,
     },
     "report": {},
-    "on_upload": {("sqs:SendMessage", "queue"): "Lambda does, when the function fails thrice."},
+    "on_upload": {},
     MACHINE: {
         **{
             (f"logs:{action}", "*"): DELIVERIES

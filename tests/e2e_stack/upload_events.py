@@ -50,7 +50,7 @@ def event(stack, key, version, bucket=None):
 
 
 def deliver(stack, given):
-    """Call on_upload as EventBridge does, but wait for its answer."""
+    """Call on_upload with an event that does not come by the queue, and wait for its answer."""
     answer = stack.cloud.lambda_.invoke(
         FunctionName=stack.function("on_upload"), Payload=json.dumps(given)
     )

@@ -38,8 +38,9 @@ ACKNOWLEDGED = {
         "X-Ray's actions take no resource but `*`, and a trace of 20,000 children shows nothing"
         " that the report does not"
     ),
-    ("SQS3", "Trigger/DeadLetters/Resource"): (
-        "it is the dead-letter queue, of rules and of a function: the rule looks for queues'"
+    ("Serverless-LambdaEventSourceMappingDestination", "Trigger/ReadUploads/Resource"): (
+        "a queue has no destination of its mapping: what failed stays in it, and becomes a dead"
+        " letter by its redrive policy"
     ),
     ("L1", f"{PREFLIGHT}/Function/Resource"): RUNTIME,
     ("L1", f"{IMPORT_CHUNK}/Function/Resource"): RUNTIME,

@@ -91,7 +91,10 @@ ALLOWED = {
             [f"{WORK}/runs/*/report.json", f"{WORK}/runs/*/run.json"],
         ),
         "ListLedger": (["s3:ListBucket"], [WORK]),
-        "KeepFailures": (["sqs:SendMessage"], ["${TriggerDeadLetters.Arn}"]),
+        "ReadQueue": (
+            ["sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"],
+            ["${TriggerUploads.Arn}"],
+        ),
     },
     "WorkflowRole": {
         "CallSteps": (

@@ -28,11 +28,10 @@ def test_template_has_only_the_known_resources(template: Template):
         "AWS::IAM::Role": 5,
         "AWS::IAM::Policy": 6,
         "AWS::Lambda::Function": 4,
-        "AWS::Lambda::EventInvokeConfig": 1,
-        "AWS::Lambda::Permission": 2,
+        "AWS::Lambda::EventSourceMapping": 1,
         "AWS::StepFunctions::StateMachine": 1,
-        "AWS::SQS::Queue": 1,
-        "AWS::SQS::QueuePolicy": 1,
+        "AWS::SQS::Queue": 2,
+        "AWS::SQS::QueuePolicy": 2,
         "AWS::Events::Rule": 2,
     }
 
@@ -321,65 +320,78 @@ def test_event_rules_match_mapped_uploads_only(template: Template):
     }
 
 
-def test_event_rules_call_on_upload_and_keep_failures(template: Template):
-    permissions = list(template.of_type("AWS::Lambda::Permission").values())
-    for name, rule in template.of_type("AWS::Events::Rule").items():
+def test_event_rules_send_to_the_queue_and_keep_failures(template: Template):
+    for rule in template.of_type("AWS::Events::Rule").values():
         assert rule["State"] == "ENABLED"
         assert rule["Targets"] == [
             {
-                "Arn": "${TriggerOnUploadFunction.Arn}",
+                "Arn": "${TriggerUploads.Arn}",
                 "DeadLetterConfig": {"Arn": "${TriggerDeadLetters.Arn}"},
-                "Id": "Target0",
-                "RetryPolicy": {
-                    "MaximumEventAgeInSeconds": 21600,
-                    "MaximumRetryAttempts": 185,
-                },
+                "Id": "Uploads",
             }
         ]
-        assert {
-            "Action": "lambda:InvokeFunction",
-            "FunctionName": "${TriggerOnUploadFunction.Arn}",
-            "Principal": "events.amazonaws.com",
-            "SourceArn": f"${{{name}.Arn}}",
-        } in permissions
+    assert not template.of_type("AWS::Lambda::Permission")
 
 
-def test_failed_events_of_on_upload_are_kept(template: Template):
-    (config,) = template.of_type("AWS::Lambda::EventInvokeConfig").values()
-    assert config == {
-        "DestinationConfig": {"OnFailure": {"Destination": "${TriggerDeadLetters.Arn}"}},
+def test_queue_keeps_uploads_until_their_run_has_started(template: Template):
+    queue = template.resources["TriggerUploads"]["Properties"]
+    function = template.resources["TriggerOnUploadFunction"]["Properties"]
+    dead_letters = template.resources["TriggerDeadLetters"]["Properties"]
+    assert queue == {
+        "MessageRetentionPeriod": 7 * 86400,
+        "RedrivePolicy": {
+            "deadLetterTargetArn": "${TriggerDeadLetters.Arn}",
+            "maxReceiveCount": 20,
+        },
+        "SqsManagedSseEnabled": True,
+        # "Set the source queue's visibility timeout to at least six times the configuration
+        # timeout on your function."
+        "VisibilityTimeout": 6 * function["Timeout"],
+    }
+    assert dead_letters == {"MessageRetentionPeriod": 14 * 86400, "SqsManagedSseEnabled": True}
+    # "The expiration of a message is always based on its original enqueue timestamp."
+    assert dead_letters["MessageRetentionPeriod"] > queue["MessageRetentionPeriod"]
+
+
+def test_on_upload_reads_the_queue_in_small_batches(template: Template):
+    (mapping,) = template.of_type("AWS::Lambda::EventSourceMapping").values()
+    assert mapping == {
+        "BatchSize": 10,
+        "EventSourceArn": "${TriggerUploads.Arn}",
         "FunctionName": "${TriggerOnUploadFunction}",
-        "MaximumEventAgeInSeconds": 21600,
-        "MaximumRetryAttempts": 2,
-        "Qualifier": "$LATEST",
+        # Without it, one failed message would bring back those whose runs have started.
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "ScalingConfig": {"MaximumConcurrency": 10},
     }
+    # Lambda's own retries are for events that it queues itself, and none arrive that way.
+    assert not template.of_type("AWS::Lambda::EventInvokeConfig")
 
 
-def test_queue_accepts_messages_of_the_rules_only(template: Template):
-    queue = template.resources["TriggerDeadLetters"]["Properties"]
-    assert queue == {"MessageRetentionPeriod": 14 * 86400, "SqsManagedSseEnabled": True}
-    (policy,) = template.of_type("AWS::SQS::QueuePolicy").values()
-    assert policy["Queues"] == ["${TriggerDeadLetters}"]
-    denied, *allowed = policy["PolicyDocument"]["Statement"]
-    assert denied == {
-        "Action": "sqs:*",
-        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-        "Effect": "Deny",
-        "Principal": {"AWS": "*"},
-        "Resource": "${TriggerDeadLetters.Arn}",
-    }
-    for statement in allowed:
-        statement.pop("Sid")
-    rules = template.of_type("AWS::Events::Rule")
-    assert allowed == [
+@pytest.mark.parametrize("name", ["TriggerUploads", "TriggerDeadLetters"])
+def test_queue_accepts_messages_of_the_rules_only(template: Template, name: str):
+    policies = template.of_type("AWS::SQS::QueuePolicy").values()
+    (policy,) = (each for each in policies if each["Queues"] == [f"${{{name}}}"])
+    assert len(policies) == 2
+    assert policy["PolicyDocument"]["Statement"] == [
+        {
+            "Action": "sqs:*",
+            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+            "Effect": "Deny",
+            "Principal": {"AWS": "*"},
+            "Resource": f"${{{name}.Arn}}",
+        },
         {
             "Action": "sqs:SendMessage",
-            "Condition": {"ArnEquals": {"aws:SourceArn": f"${{{rule}.Arn}}"}},
+            "Condition": {
+                "ArnEquals": {
+                    "aws:SourceArn": ["${TriggerInbox.Arn}", "${TriggerBucketothersource.Arn}"]
+                }
+            },
             "Effect": "Allow",
             "Principal": {"Service": "events.amazonaws.com"},
-            "Resource": "${TriggerDeadLetters.Arn}",
-        }
-        for rule in rules
+            "Resource": f"${{{name}.Arn}}",
+            "Sid": "SendUploads",
+        },
     ]
 
 
@@ -389,6 +401,7 @@ def test_outputs_are_those_that_the_command_line_reads(template: Template):
         "StateMachineArn": "${WorkflowStateMachine}",
         "WorkBucketName": "${StorageWork}",
         "InboxBucketName": INBOX,
+        "UploadQueueUrl": "${TriggerUploads}",
         "UploadDeadLetterQueueUrl": "${TriggerDeadLetters}",
         "PreflightRoleArn": "${FunctionsPreflightRole.Arn}",
         "ImportChunkRoleArn": "${FunctionsImportChunkRole.Arn}",

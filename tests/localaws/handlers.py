@@ -90,3 +90,19 @@ def custom(event, context):
 def fail(event, context):
     print("failing")  # noqa: T201 - the log is what the test reads
     raise NoSuchColour("always")
+
+
+def work(event, context):
+    """Note each message in the bucket; report as many deliveries as failed as a message asks."""
+    import boto3
+
+    failed = []
+    for record in event["Records"]:
+        body = json.loads(record["body"])
+        if "detail" in body:
+            body = {"name": body["detail"]["object"]["key"].partition("/")[0], "fails": 0}
+        count = int(record["attributes"]["ApproximateReceiveCount"])
+        boto3.client("s3").put_object(Bucket=os.environ["SEEN"], Key=f"{body['name']}/{count}")
+        if count <= body["fails"]:
+            failed.append({"itemIdentifier": record["messageId"]})
+    return {"batchItemFailures": failed}

@@ -66,6 +66,73 @@ def _permission(function, rule):
     }
 
 
+def queue_template():
+    """Return a template with a queue that invokes a function, and rules that send to it."""
+
+    def rule(prefix):
+        detail = {"bucket": {"name": [{"Ref": "Source"}]}, "object": {"key": [{"prefix": prefix}]}}
+        target = {"Arn": _arn("Work"), "DeadLetterConfig": {"Arn": _arn("Dead")}}
+        return _rule({"detail": detail}, target)
+
+    resources = {
+        "FunctionRole": {
+            "Type": "AWS::IAM::Role",
+            "Properties": {"AssumeRolePolicyDocument": _TRUST},
+        },
+        "Seen": {"Type": "AWS::S3::Bucket"},
+        "Source": {
+            "Type": "AWS::S3::Bucket",
+            "Properties": {
+                "NotificationConfiguration": {
+                    "EventBridgeConfiguration": {"EventBridgeEnabled": True}
+                }
+            },
+        },
+        "Dead": {"Type": "AWS::SQS::Queue"},
+        "Work": {
+            "Type": "AWS::SQS::Queue",
+            "Properties": {
+                "VisibilityTimeout": 120,
+                "RedrivePolicy": {"deadLetterTargetArn": _arn("Dead"), "maxReceiveCount": 2},
+            },
+        },
+        "Worker": _function("work", Environment={"Variables": {"SEEN": {"Ref": "Seen"}}}),
+        "Mapping": {
+            "Type": "AWS::Lambda::EventSourceMapping",
+            "Properties": {
+                "EventSourceArn": _arn("Work"),
+                "FunctionName": {"Ref": "Worker"},
+                "BatchSize": 10,
+                "FunctionResponseTypes": ["ReportBatchItemFailures"],
+                "ScalingConfig": {"MaximumConcurrency": 2},
+            },
+        },
+        "PermittedRule": rule("permitted/"),
+        "RefusedRule": rule("refused/"),
+        "WorkPolicy": {
+            "Type": "AWS::SQS::QueuePolicy",
+            "Properties": {
+                "Queues": [{"Ref": "Work"}],
+                "PolicyDocument": {
+                    "Statement": [
+                        {
+                            "Effect": "Allow",
+                            "Principal": {"Service": "events.amazonaws.com"},
+                            "Action": "sqs:SendMessage",
+                            "Resource": _arn("Work"),
+                            "Condition": {"ArnEquals": {"aws:SourceArn": [_arn("PermittedRule")]}},
+                        }
+                    ]
+                },
+            },
+        },
+    }
+    outputs = {
+        name: {"Value": {"Ref": name}} for name in ("Seen", "Source", "Dead", "Work", "Worker")
+    }
+    return {"Resources": resources, "Outputs": outputs}
+
+
 def template():
     role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": _TRUST}}
     resources = {

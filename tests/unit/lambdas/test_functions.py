@@ -129,6 +129,21 @@ def test_on_upload_starts_a_run(world):
     assert done["outcome"] == "started"
 
 
+def test_on_upload_returns_the_messages_that_must_come_again(world, log):
+    detail = {"bucket": {"name": BUCKET}, "object": {"key": KEY, "etag": "e", "size": 1}}
+    bodies = {"good": json.dumps({"detail": detail}), "bad": "{}", "worse": f"[{SECRET}"}
+    records = [{"messageId": name, "body": body} for name, body in bodies.items()]
+    done = on_upload.handler({"Records": records}, Invocation())
+    assert done == {"batchItemFailures": [{"itemIdentifier": "bad"}, {"itemIdentifier": "worse"}]}
+    logged = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert [(each.get("message_id"), each.get("error")) for each in logged] == [
+        (None, None),
+        ("bad", "InvalidPayload"),
+        ("worse", "InvalidPayload"),
+    ]
+    assert SECRET not in log.getvalue()
+
+
 def test_handler_raises_named_errors(world, log):
     world.dynamodb.delete_table(TableName=TABLE)
     with pytest.raises(TableNotFound):
@@ -168,6 +183,9 @@ def test_deployment_reads_the_environment(monkeypatch):
         (SourceBucket("inbox"), SourceBucket(BUCKET)), frozenset([TABLE])
     )
     assert (settings.reserve_seconds, settings.uploads) == (7.5, ())
+    assert Deployment.of(ENVIRONMENT).step_context(100.0).import_concurrency is None
+    limited = Deployment.of({**ENVIRONMENT, deployed.IMPORT_CONCURRENCY: "7"})
+    assert limited.step_context(100.0).import_concurrency == 7
     context = Deployment.of(ENVIRONMENT).step_context(100.0)
     assert 60 < context.deadline - context.clock() <= 70
     assert context.access.paths is False
@@ -181,6 +199,7 @@ def test_deployment_reads_the_environment(monkeypatch):
         ({deployed.UPLOADS: "[{]"}, "the function's environment"),
         ({deployed.UPLOADS: '[{"prefix": "x"}]'}, r"'upload\.table' is missing"),
         ({deployed.RESERVE_SECONDS: "soon"}, "soon"),
+        ({deployed.IMPORT_CONCURRENCY: "many"}, "many"),
     ],
 )
 def test_deployment_names_wrong_variables(changes, words):
