@@ -75,8 +75,10 @@ class ResponseReader:
                 if head is not None and head.length == len(data) - end - 4:
                     self._interim = False
                     return Response(head.status, head.headers, data[end + 4 :], head.keep_alive)
+        # Headers that come byte by byte are searched once.
+        searched = max(0, len(self._buffer) - 3)
         self._buffer += data
-        return self._read()
+        return self._read(searched)
 
     def eof(self) -> None:
         """Handle the end of the connection. Raises `BadResponse` in the middle of a response."""
@@ -96,10 +98,10 @@ class ResponseReader:
             body = self._chunks.received if self._chunks is not None else bytearray()
         return Response(head.status, head.headers, bytes(body[:max_bytes]), keep_alive=False)
 
-    def _read(self) -> Response | None:
+    def _read(self, searched: int) -> Response | None:
         buffer = self._buffer
         while self._head is None:
-            end = buffer.find(b"\r\n\r\n", 0, MAX_HEAD_BYTES + 4)
+            end = buffer.find(b"\r\n\r\n", searched, MAX_HEAD_BYTES + 4)
             if end < 0:
                 start = bytes(buffer[:7])
                 if not b"HTTP/1.".startswith(start):
@@ -109,6 +111,7 @@ class ResponseReader:
                 return None
             self._head = _head_of(bytes(buffer[:end]))
             self._interim = self._head is None
+            searched = 0
             del buffer[: end + 4]
         head = self._head
         if head.length is None:

@@ -79,17 +79,20 @@ def _sample(file: DecodedSource, skip_lines: int) -> tuple[bytes, bool]:
     """Read the first bytes after skipped lines; also tell whether these are all bytes."""
     start = _read_up_to(file.stream(0, None, _PIECE_BYTES), _MOST_BYTES)
     whole = len(start) < _MOST_BYTES
+    if skip_lines:
+        start = start.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    at = 0
     for _ in range(skip_lines):
-        _, line_end, start = start.replace(b"\r\n", b"\n").replace(b"\r", b"\n").partition(b"\n")
-        if not line_end:
-            break
-    return start, whole
+        at = start.find(b"\n", at) + 1
+        if not at:
+            return b"", whole
+    return start[at:], whole
 
 
 def _read_up_to(pieces: Iterator[bytes], size: int) -> bytes:
-    data = b""
+    held = bytearray()
     for piece in pieces:
-        data += piece
-        if len(data) >= size:
+        held += piece
+        if len(held) >= size:
             break
-    return data[:size]
+    return bytes(held[:size])

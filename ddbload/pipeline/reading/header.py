@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from ddbload.contracts.column_mapping import ColumnChanges
 from ddbload.contracts.dialect import Dialect
@@ -138,21 +139,27 @@ def _first_line(file: DecodedSource, skip_lines: int) -> tuple[Cursor, bool]:
 
 
 def _after_lines(
-    data: bytes, byte: int, pieces: Iterator[bytes], skip_lines: int
+    first: bytes, byte: int, pieces: Iterator[bytes], skip_lines: int
 ) -> tuple[Cursor, bool]:
-    line = 1
-    while line <= skip_lines:
-        line_end = _LINE_END.search(data)
-        # The next piece may begin with the LF that belongs to this CR.
-        if line_end is not None and (line_end.end() < len(data) or line_end.group() != b"\r"):
-            data, byte, line = data[line_end.end() :], byte + line_end.end(), line + 1
-            continue
-        piece = next(pieces, None)
-        if piece is None:
-            ended = line_end is not None or data
-            return Cursor(byte + len(data), line + bool(ended)), True
-        data += piece
-    return Cursor(byte, line), not data and next(pieces, None) is None
+    """Find the line after `skip_lines` others, piece by piece: each may be of any length."""
+    line, within, after_cr = 1, False, False
+    for piece in chain((first,), pieces):
+        at = 0
+        if after_cr:
+            # A LF at the beginning belongs to the CR before it.
+            at, line, within, after_cr = int(piece.startswith(b"\n")), line + 1, False, False
+        while line <= skip_lines:
+            line_end = _LINE_END.search(piece, at)
+            if line_end is None or (line_end.group() == b"\r" and line_end.end() == len(piece)):
+                after_cr = line_end is not None
+                within = within or at < len(piece)
+                break
+            at, line, within = line_end.end(), line + 1, False
+        else:
+            is_end = at == len(piece) and next(pieces, None) is None
+            return Cursor(byte + at, line), is_end
+        byte += len(piece)
+    return Cursor(byte, line + within), True
 
 
 def _first_rows(

@@ -12,6 +12,8 @@ import re
 from ddbload.errors import InvalidPayload
 
 _WILDCARD = re.compile(r"[*?\[]")
+MAX_PATTERN = 4096
+"""Characters of a pattern: as many as a path has on Linux, and four times an S3 key's bytes."""
 
 
 def has_wildcards(text: str) -> bool:
@@ -20,9 +22,13 @@ def has_wildcards(text: str) -> bool:
 
 
 class Glob:
-    """Compiled pattern. Raises `InvalidPayload` for a range in reverse order."""
+    """Compiled pattern. Raises `InvalidPayload` for a range in reverse order, or a long pattern."""
 
     def __init__(self, pattern: str) -> None:
+        if len(pattern) > MAX_PATTERN:
+            raise InvalidPayload(
+                f"the pattern has {len(pattern):,} characters, and may have {MAX_PATTERN:,}"
+            )
         self.pattern = pattern
         found = _WILDCARD.search(pattern)
         self.prefix = pattern if found is None else pattern[: found.start()]
@@ -55,30 +61,51 @@ class Glob:
 
 
 def component(text: str) -> str:
-    """Translate one component of a pattern, without `/`, into a regular expression."""
+    """Translate one component of a pattern, without `/` and `**`, into a regular expression."""
+    return _component_pieces(text)[0]
+
+
+def _component_pieces(text: str) -> list[str]:
+    """Translate what stands around each `**` of a component into regular expressions."""
     fixed, stars = _tokens(text)
-    made = fixed[0]
+    pieces = [fixed[0]]
     for position, (star, after) in enumerate(zip(stars, fixed[1:], strict=True)):
         if star > 1:
-            made += ".*" + after
-        elif position < len(stars) - 1 and stars[position + 1] == 1:
+            pieces.append(after)
+        elif position < len(stars) - 1:
             # The shortest match is as good as any, because the next star matches the rest. The
             # atomic group prevents backtracking in exponential time.
-            made += f"(?>[^/]*?{after})"
+            pieces[-1] += f"(?>[^/]*?{after})"
         else:
-            made += "[^/]*" + after
-    return made
+            pieces[-1] += "[^/]*" + after
+    return pieces
 
 
 def _expression(parts: list[str]) -> str:
-    made = ""
+    """Translate a whole pattern into a regular expression that backtracks over one `**` only.
+
+    What stands between two `**` is matched where it ends first, which leaves the second one most
+    to choose from. So it is an atomic group, and several `**` take no more time than one.
+    """
+    pieces, gaps = [""], []
     for position, part in enumerate(parts):
         last = position == len(parts) - 1
         if part == "**":
-            made += ".*" if last else "(?:.*/)?"
-        else:
-            made += component(part) + ("" if last else "/")
-    return made
+            # (the shortest first, the longest first)
+            gaps.append((".*?", ".*") if last else ("(?:.*?/)??", "(?:.*/)?"))
+            pieces.append("")
+            continue
+        first, *others = _component_pieces(part)
+        pieces[-1] += first
+        gaps += [(".*?", ".*")] * len(others)
+        pieces += others
+        pieces[-1] += "" if last else "/"
+    if not gaps:
+        return pieces[0]
+    made = f"(?>{pieces[0]})"
+    for (shortest, _), piece in zip(gaps[:-1], pieces[1:-1], strict=True):
+        made += f"(?>{shortest}{piece})"
+    return made + gaps[-1][1] + pieces[-1]
 
 
 def _tokens(text: str) -> tuple[list[str], list[int]]:

@@ -184,15 +184,17 @@ class _ByteReader:
 
     def take(self, count: int) -> bytes:
         """Take the next `count` bytes. Raises `_FrameDamage` if there are fewer."""
-        found = b""
-        while len(found) < count:
+        found: list[bytes] = []
+        left = count
+        while left:
             if self.at_end():
                 raise _FrameDamage("the Zstandard data end too early")
-            some = self._piece[self._offset : self._offset + count - len(found)]
+            some = self._piece[self._offset : self._offset + left]
             self._offset += len(some)
             self.taken += len(some)
-            found = found + some if found else some
-        return found
+            left -= len(some)
+            found.append(some)
+        return found[0] if len(found) == 1 else b"".join(found)
 
     def skip(self, count: int) -> None:
         """Skip `count` bytes."""

@@ -63,14 +63,14 @@ def _blocks(pieces: Iterator[bytes]) -> Iterator[bytes]:
     A stateful decoder's output for invalid bytes depends on where its input is cut. Offsets must
     not depend on that, so the cuts are always the same.
     """
-    held = b""
+    held = bytearray()
     for piece in pieces:
-        held = held + piece if held else piece
+        held += piece
         while len(held) >= _BLOCK_BYTES:
-            yield held[:_BLOCK_BYTES]
-            held = held[_BLOCK_BYTES:]
+            yield bytes(held[:_BLOCK_BYTES])
+            del held[:_BLOCK_BYTES]
     if held:
-        yield held
+        yield bytes(held)
 
 
 def _codec_name(encoding: str, start: bytes) -> str:
