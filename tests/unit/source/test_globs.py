@@ -131,8 +131,8 @@ def _oracle_matches(pattern: str, name: str) -> bool:
     places = {0}
     for token in re.findall(r"(?:(?<=/)|^)\*\*(?:/|$)|\*\*+|\[[^\]]+\]|.", pattern):
         if token == "**/":
-            starts = {end + 1 for end in range(min(places, default=0), len(name)) if name[end] == "/"}
-            places |= {place for place in starts if any(place > before for before in places)}
+            after_slashes = {end + 1 for end, one in enumerate(name) if one == "/"}
+            places |= {place for place in after_slashes if place > min(places, default=place)}
         elif token.startswith("**"):
             places = {end for place in places for end in range(place, len(name) + 1)}
         elif token == "*":
