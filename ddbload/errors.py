@@ -108,6 +108,10 @@ class BadHeader(DdbloadError):
     """The header row has bad quoting or bad encoding."""
 
 
+class TooManyColumns(DdbloadError):
+    """The source has more columns than an item could hold."""
+
+
 class HeaderMismatch(DdbloadError):
     """One of several objects has different columns from the first."""
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from ddbload.contracts.payload import ColumnMapping
-from ddbload.dynamodb.limits import MAX_NAME_BYTES
+from ddbload.dynamodb.limits import MAX_COLUMNS, MAX_NAME_BYTES
 from ddbload.errors import (
     BadHeader,
     ColumnNameTooLong,
     DuplicateColumn,
     EmptyColumnName,
     InvalidPayload,
+    TooManyColumns,
 )
 
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|[{}]")
@@ -149,7 +150,12 @@ def _check_name(name: str) -> None:
 
 
 def check_column_names(columns: Sequence[str]) -> None:
-    """Raise if a column name is empty, repeated, too long, or not valid UTF-8."""
+    """Raise for too many columns, and a name that is empty, repeated, too long, or not UTF-8."""
+    if len(columns) > MAX_COLUMNS:
+        raise TooManyColumns(
+            f"{len(columns):,} columns are named, and {MAX_COLUMNS:,} may be: no item holds as many"
+            " attributes"
+        )
     seen: dict[str, int] = {}
     for place, name in enumerate(columns, 1):
         if not name:

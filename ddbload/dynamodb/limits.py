@@ -4,6 +4,9 @@ from __future__ import annotations
 
 MAX_DEPTH = 32
 """Maximum nesting depth, the innermost value included."""
+MAX_COLUMNS = 100_000
+"""Columns of a file: a limit of ddbload. An item of 400 KB holds hardly as many attributes, with
+names of three bytes and values of one."""
 MAX_NAME_BYTES = 64 * 1024 - 1
 """Largest attribute name, in UTF-8."""
 MAX_ITEM_BYTES = 400 * 1024

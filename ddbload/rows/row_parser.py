@@ -10,8 +10,10 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 
 from ddbload.contracts.dialect import UTF_8, Dialect
+from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.columns import JSON_ESCAPED, Columns, from_octets, has_none_of, to_octets
@@ -20,6 +22,9 @@ from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_positions import RowPositions
 from ddbload.rows.row_splitter import RowSplitter
 
+_MOST_BYTES = 2_000_000
+"""Bytes of a block that are split at once, if they may have as many fields. Most blocks are far
+smaller; a row of 16 MB may be nothing but delimiters."""
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
 """Bytes that the encoding does not have, as `surrogateescape` decodes them."""
 
@@ -43,10 +48,13 @@ class RowParser:
         self.ends = ends
         self.splitter = FieldSplitter(dialect, ends, markers)
         self._rows = RowSplitter(dialect, markers)
+        self._delimiter = dialect.delimiter.encode(dialect.encoding)
 
     def parse(self, block: Block) -> ParsedRows:
         """Parse the rows of a block, in order, without empty lines and comments."""
         splitter = self.splitter
+        if self.has_too_many_fields(block):
+            return ParsedRows(block, self.ends, self.parse_rows(block))
         try:
             octets = splitter.octets(block.data)
             fields = splitter.fields(octets)
@@ -55,6 +63,10 @@ class RowParser:
         if not octets.isascii():
             fields = [list(map(from_octets, row)) for row in fields]
         return ParsedRows(block, self.ends, [*fields])
+
+    def has_too_many_fields(self, block: Block) -> bool:
+        """Tell whether the fields of a block take too much memory to be split at once."""
+        return len(block.data) > _MOST_BYTES and block.data.count(self._delimiter) > MAX_COLUMNS
 
     def parse_rows(self, block: Block) -> list[ParsedRow]:
         """Parse a block row by row, so that a malformed row spoils no other."""
@@ -99,10 +111,9 @@ class ColumnReader:
 
     def read(self, block: Block) -> Columns:
         """Read a block's rows as columns, without empty lines and comments."""
-        try:
-            return self._read(block)
-        except (UnicodeDecodeError, csv.Error):
-            pass
+        if not self._parser.has_too_many_fields(block):
+            with suppress(UnicodeDecodeError, csv.Error):
+                return self._read(block)
         records = self._parser.parse_rows(block)
         return self._transpose(
             [

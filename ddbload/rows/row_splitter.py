@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Collection
 
 from ddbload.contracts.dialect import Dialect
+from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.rows.boundaries.row_boundaries import repeated
 from ddbload.rows.reject_lines import Defect
 
@@ -64,7 +65,10 @@ class RowSplitter:
             self._quoted = re.compile(rf"{quote}({inside}){quote}", re.DOTALL)
 
     def split(self, text: str) -> tuple[list[str], Defect | None]:
-        """Return the fields of a row, with its line end or without, and its first fault."""
+        """Return the fields of a row, with its line end or without, and its first fault.
+
+        Stops after `MAX_COLUMNS` + 1 fields: no file has a row of more.
+        """
         fields: list[str] = []
         defect: Defect | None = None
         position = 0
@@ -98,7 +102,7 @@ class RowSplitter:
             else:
                 rest = ""
             fields.append(value + rest)
-            if not text.startswith(self._delimiter, position):
+            if not text.startswith(self._delimiter, position) or len(fields) > MAX_COLUMNS:
                 return fields, defect
             position += len(self._delimiter)
 

@@ -11,7 +11,8 @@ from ddbload.contracts.column_mapping import ColumnChanges
 from ddbload.contracts.dialect import Dialect
 from ddbload.contracts.payload import PARQUET, Source
 from ddbload.contracts.run_record import Cursor, Table
-from ddbload.errors import BadHeader, UnsupportedFormat
+from ddbload.dynamodb.limits import MAX_COLUMNS
+from ddbload.errors import BadHeader, TooManyColumns, UnsupportedFormat
 from ddbload.pipeline.reading.open_sources import known_size
 from ddbload.pipeline.reading.row_blocks import iter_row_blocks
 from ddbload.rows.block_splitter import BlockSplitter
@@ -74,6 +75,12 @@ def read_header(
         raise BadHeader(
             f"the {what} at line {at.line}, byte {at.byte}{place}: {record.detail}"
             f" ({record.cause}); {_advice(record.cause)}"
+        )
+    if len(record) > MAX_COLUMNS:
+        at = rows.position(0)
+        raise TooManyColumns(
+            f"the first row, at line {at.line}, byte {at.byte}, has more than {MAX_COLUMNS:,}"
+            " fields, and no item holds as many attributes; check --delimiter"
         )
     if doubt is not None:
         at = rows.position(0)

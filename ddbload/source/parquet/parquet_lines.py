@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import io
 import json
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ddbload.contracts.payload import DEFAULT_MAX_EXPANSION, UNCOMPRESSED
+from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import (
     DamagedParquet,
     DdbloadError,
     DuplicateColumn,
     ExpansionTooLarge,
     ExtraMissing,
+    RowTooLong,
+    TooManyColumns,
     UnsupportedFormat,
 )
 from ddbload.rows.file_signatures import LONGEST_COMPRESSION_SIGNATURE, compression_of
@@ -32,10 +36,19 @@ if TYPE_CHECKING:
 MIN_RANGE_BYTES = 4 * 1024 * 1024
 """Decompressed column bytes below which a row group is merged with its neighbour."""
 
-# Limits of one record batch. Its bytes are estimated from the row group's metadata.
+# Limits of one record batch. Its bytes are estimated from the row group's metadata, which does not
+# tell how often the values of a dictionary are repeated.
 _BATCH_CELLS = 32 * 1024
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_ROWS = 4096
+# Columns that may decode to more in a batch are read as dictionaries.
+_DENSE_BYTES = 16 * 1024 * 1024
+# Memory of the rows that become JSON together, and the most that one row may take: far more than
+# an item does.
+_JSON_BYTES = 16 * 1024 * 1024
+_MAX_ROW_MEMORY = 64 * 1024 * 1024
+# Rows that any file may have, however small it is.
+_ALLOWED_ROWS = 1_000_000
 # Bytes of a column's compressed pages that pyarrow reads at once.
 _BUFFER_BYTES = 64 * 1024
 
@@ -125,8 +138,8 @@ class ParquetLines(DecodedSource):
     such as NaN, and text that is not UTF-8 are written unchanged, so that the row is rejected.
 
     Raises `DamagedParquet`, `DuplicateColumn`, `UnsupportedFormat`, `ExtraMissing` (no pyarrow),
-    `ExpansionTooLarge` (judged by the decompressed columns, before they become JSON), and the
-    errors of the inner source.
+    `ExpansionTooLarge` (judged by the decompressed and decoded columns, before they become JSON),
+    `RowTooLong`, and the errors of the inner source.
     """
 
     def __init__(
@@ -151,8 +164,12 @@ class ParquetLines(DecodedSource):
         schema = self._call(lambda: self._file.schema_arrow)
         self.columns: tuple[str, ...] = tuple(schema.names)
         """Names of the top-level columns, which become attributes."""
-        twice = next((name for name in self.columns if self.columns.count(name) > 1), None)
-        if twice is not None:
+        if len(self.columns) > MAX_COLUMNS:
+            raise TooManyColumns(
+                f"{self.name} has {len(self.columns):,} columns, and may have {MAX_COLUMNS:,}"
+            )
+        if len(set(self.columns)) < len(self.columns):
+            twice = next(name for name, count in Counter(self.columns).items() if count > 1)
             raise DuplicateColumn(f"{self.name}: two columns are called {twice!r}")
         metadata = self._file.metadata
         self.rows: int = metadata.num_rows
@@ -161,6 +178,8 @@ class ParquetLines(DecodedSource):
         """Row groups in the whole file."""
         self._first: int = 0 if groups is None else groups[0]
         self._after: int = self.groups if groups is None else groups[1]
+        self._max_decoded = self._find_max_decoded(metadata, max_expansion)
+        self._decoded = 0
         self._refuse_bomb(metadata, max_expansion)
         self._access.set_reader_count(metadata.num_columns)
 
@@ -202,16 +221,51 @@ class ParquetLines(DecodedSource):
         self._file.close(force=True)
         self.inner.close()
 
-    def _refuse_bomb(self, metadata: Any, most: int | None) -> None:
-        whole = sum(metadata.row_group(group).total_byte_size for group in range(self.groups))
-        if most is not None and whole > max(EXPANSION_ALLOWANCE_BYTES, most * self.inner.size):
-            raise ExpansionTooLarge(
-                f"{self.name}: its columns decompress to more than {most} times the file's size,"
-                " which is what bombs do; if the data are sound, allow more (--max-expansion; in a"
-                " payload, max_expansion)"
-            )
+    def _find_max_decoded(self, metadata: Any, most: int | None) -> float:
+        """Return the most bytes that the row groups may decode to, beside 1 KB for each row."""
+        if most is None:
+            return float("inf")
+        sizes = [metadata.row_group(group).total_byte_size for group in range(self.groups)]
+        share: float = sum(sizes[self._first : self._after]) / max(1, sum(sizes))
+        return float(max(EXPANSION_ALLOWANCE_BYTES, most * self.inner.size * share))
 
-    def _open(self) -> Any:
+    def _refuse_bomb(self, metadata: Any, most: int | None) -> None:
+        """Refuse a file whose metadata say that it holds too much."""
+        if most is None:
+            return
+        limit = max(EXPANSION_ALLOWANCE_BYTES, most * self.inner.size)
+        whole = sum(metadata.row_group(group).total_byte_size for group in range(self.groups))
+        if whole > limit or self.rows > max(_ALLOWED_ROWS, limit):
+            raise self._too_large(most)
+        schema = metadata.schema
+        repeated = [
+            place
+            for place in range(metadata.num_columns)
+            if schema.column(place).max_repetition_level
+        ]
+        for group in range(self._first, self._after):
+            found = metadata.row_group(group)
+            values = sum(found.column(place).num_values for place in repeated)
+            # Elements of lists: each takes eight bytes, and none in the file if all are equal.
+            if 8 * (values - len(repeated) * found.num_rows) > limit:
+                raise self._too_large(most)
+
+    def _too_large(self, most: int) -> ExpansionTooLarge:
+        return ExpansionTooLarge(
+            f"{self.name}: its columns decompress to more than {most} times the file's size,"
+            " which is what bombs do; if the data are sound, allow more (--max-expansion; in a"
+            " payload, max_expansion)"
+        )
+
+    @cached_property
+    def _fixed_row_bytes(self) -> int:
+        """Bytes of a row's values of fixed length, which a dictionary may repeat."""
+        schema = self._file.schema
+        lengths = (schema.column(place).length or 0 for place in range(len(schema)))
+        return sum(max(0, length) for length in lengths)
+
+    def _open(self, as_dictionaries: Sequence[str] = ()) -> Any:
+        """Open the file; keep the values of some columns, given by path, in dictionaries."""
         try:
             from pyarrow import parquet  # type: ignore[import-untyped]
         except ImportError:
@@ -224,6 +278,7 @@ class ParquetLines(DecodedSource):
         file = parquet.ParquetFile(
             self._access,
             metadata=known,
+            read_dictionary=list(as_dictionaries),
             # Pre-buffering would hold a whole row group, which may be a gigabyte.
             pre_buffer=False,
             buffer_size=_BUFFER_BYTES,
@@ -240,26 +295,78 @@ class ParquetLines(DecodedSource):
         from ddbload.source.parquet.arrow_to_ddb_json import lines
 
         for group in range(self._first, self._after):
-            batches = self._file.iter_batches(
-                batch_size=self._batch_rows(group), row_groups=[group], use_threads=False
+            for batch in self._batches(group):
+                yield self._call(lambda: lines(batch), group)  # noqa: B023 - used at once
+
+    def _batches(self, group: int) -> Iterator[Any]:
+        """Read a row group as record batches of bounded size."""
+        from ddbload.source.parquet.decoded_size import ROW_BYTES, decoded_size, slices
+
+        rows = self._batch_rows(group)
+        repeating = self._call(lambda: self._repeating_columns(group, rows), group)
+        file = self._call(lambda: self._open(repeating)) if repeating else self._file
+        batches = file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False)
+        left = self._file.metadata.row_group(group).num_rows
+        while True:
+            batch = self._call(lambda: next(batches, None), group)
+            if batch is None:
+                break
+            left -= batch.num_rows
+            size = self._call(lambda: decoded_size(batch.columns), group)  # noqa: B023
+            self._decoded += max(0, size.bytes - ROW_BYTES * batch.num_rows)
+            if self._decoded > self._max_decoded and self._max_expansion is not None:
+                raise self._too_large(self._max_expansion)
+            if size.memory <= _JSON_BYTES:
+                yield batch
+                continue
+            for part in self._call(lambda: list(slices(batch, _JSON_BYTES)), group):  # noqa: B023
+                if decoded_size(part.columns).memory > _MAX_ROW_MEMORY:
+                    raise RowTooLong(
+                        f"{self.name}, row group {group} has a row that takes more than"
+                        f" {_MAX_ROW_MEMORY >> 20} MiB of memory; an item has up to 400 KB"
+                    )
+                yield part
+        if left:
+            # pyarrow may skip a page whose header is damaged.
+            raise DamagedParquet(
+                f"{self.name}, row group {group} has another number of rows than its metadata"
+                " says: it is damaged; write it again"
             )
-            left = self._file.metadata.row_group(group).num_rows
-            while True:
-                batch = self._call(lambda: next(batches, None), group)  # noqa: B023 - used at once
-                if batch is None:
-                    break
-                left -= batch.num_rows
-                yield self._call(lambda: lines(batch), group)  # noqa: B023
-            if left:
-                # pyarrow may skip a page whose header is damaged.
-                raise DamagedParquet(
-                    f"{self.name}, row group {group} has another number of rows than its metadata"
-                    " says: it is damaged; write it again"
-                )
+
+    def _repeating_columns(self, group: int, rows: int) -> list[str]:
+        """Return the columns whose dictionaries could make a batch too large for the memory.
+
+        Their first row shows the dictionary. What is not in it takes as much memory as in the file.
+        """
+        from ddbload.source.parquet.decoded_size import longest_value
+
+        found = self._file.metadata.row_group(group)
+        columns = [found.column(place) for place in range(found.num_columns)]
+        # Values that one batch may have: elements of lists may all be in one row.
+        counts = {
+            each.path_in_schema: each.num_values if each.num_values > found.num_rows else rows
+            for each in columns
+            if each.physical_type == "BYTE_ARRAY" and each.has_dictionary_page
+        }
+        suspects = [
+            each.path_in_schema
+            for each in columns
+            if counts.get(each.path_in_schema, 0) * each.total_uncompressed_size > _DENSE_BYTES
+        ]
+        repeating = []
+        if suspects:
+            file = self._open(suspects)
+            for path in suspects:
+                first = next(file.iter_batches(1, [group], columns=[path], use_threads=False), None)
+                longest = 0 if first is None else max(map(longest_value, first.columns), default=0)
+                if longest * counts[path] > _DENSE_BYTES:
+                    repeating.append(path)
+        return repeating
 
     def _batch_rows(self, group: int) -> int:
         found = self._file.metadata.row_group(group)
-        row_bytes: int = found.total_byte_size // max(1, found.num_rows)
+        fixed = self._fixed_row_bytes
+        row_bytes: int = fixed + found.total_byte_size // max(1, found.num_rows)
         cells: int = _BATCH_CELLS // max(1, found.num_columns)
         return max(1, min(_BATCH_ROWS, cells, _BATCH_BYTES // max(1, row_bytes)))
 

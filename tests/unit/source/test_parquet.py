@@ -23,8 +23,10 @@ from ddbload.errors import (
     DuplicateColumn,
     ExpansionTooLarge,
     ExtraMissing,
+    RowTooLong,
     ServiceUnavailable,
     SourceChanged,
+    TooManyColumns,
     UnsupportedFormat,
 )
 from ddbload.source.parquet import parquet_lines as reading
@@ -474,3 +476,108 @@ def test_seekable_source_cache_is_bounded():
         file.seek(place)
         file.read(1)
     assert sum(map(len, file._cache.values())) <= 16 * 1024 * 1024
+
+
+def _repeated_text(rows: int, size: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["x" * size]))
+
+
+BOMBS = {
+    "text": pa.table({"a": _repeated_text(2000, 30_000)}),
+    "plain text": pa.table({"a": ["x" * 30_000] * 2000}),
+    "text of fixed length": pa.table({"a": pa.array([b"x" * 30_000] * 2000, pa.binary(30_000))}),
+    "list of texts": pa.table({"a": [["x" * 30_000] * 4000]}),
+    "list of numbers": pa.table({"a": pa.array([[7] * 2_000_000], pa.list_(pa.int64()))}),
+    "texts in a map": pa.table(
+        {"a": pa.array([[("k", "x" * 30_000)] * 2000], pa.map_(pa.string(), pa.string()))}
+    ),
+    "texts in a struct": pa.table({"a": [{"b": "x" * 30_000}] * 2000}),
+    "rows": pa.table({"a": pa.array([1] * 2_000_000, pa.int8())}),
+}
+"""Files of a few KB that decode to 16 MB and more."""
+
+
+def _measured(data: bytes, most: int | None) -> int:
+    """Read a file, and return the most memory that Arrow took, in MiB."""
+    pool = pa.proxy_memory_pool(pa.default_memory_pool())
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        for _ in ParquetLines(MemorySource(data), max_expansion=most).stream(0, None, 1 << 20):
+            pass
+    finally:
+        peak = pool.max_memory() >> 20
+        pa.set_memory_pool(before)
+    return peak
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_dictionary_bombs_are_refused(name):
+    data = io.BytesIO()
+    parquet.write_table(BOMBS[name], data, compression="zstd")
+    assert len(data.getvalue()) < 20_000
+    with pytest.raises(ExpansionTooLarge, match="200 times the file's size"):
+        _measured(data.getvalue(), 200)
+
+
+@pytest.mark.parametrize("name", ["text", "plain text", "text of fixed length"])
+def test_dictionary_bombs_take_little_memory_where_they_are_allowed(name):
+    data = io.BytesIO()
+    parquet.write_table(BOMBS[name], data, compression="zstd")
+    assert _measured(data.getvalue(), None) < 40
+
+
+def test_row_that_no_item_could_hold_is_refused():
+    data = io.BytesIO()
+    parquet.write_table(BOMBS["list of texts"], data, compression="zstd")
+    with pytest.raises(RowTooLong, match="row group 0 has a row that takes more than 64 MiB"):
+        _measured(data.getvalue(), None)
+
+
+@pytest.mark.parametrize("arrow_schema", [True, False])
+def test_repeated_values_are_read_as_written(arrow_schema, monkeypatch):
+    """The limits decide how columns are read, and change no line."""
+    texts = [None if n % 7 == 0 else f"t{n % 5}" * (n % 3) for n in range(500)]
+    table = pa.table(
+        {
+            "a": pa.array(texts).dictionary_encode(),
+            "b": pa.array([f"unique {n}" for n in range(500)]),
+            "c": [texts[n : n + n % 4] for n in range(500)],
+            "d": [{"e": text, "f": text} for text in texts],
+            "g": pa.array([[("k", text)] for text in texts], pa.map_(pa.string(), pa.string())),
+        }
+    )
+    data = io.BytesIO()
+    parquet.write_table(table, data, store_schema=arrow_schema, row_group_size=200)
+    expected = b"".join(ParquetLines(MemorySource(data.getvalue())).stream(0, None, 1000))
+    monkeypatch.setattr(reading, "_DENSE_BYTES", 0)
+    monkeypatch.setattr(reading, "_JSON_BYTES", 1000)
+    found = b"".join(ParquetLines(MemorySource(data.getvalue())).stream(0, None, 1000))
+    assert found == expected
+    assert [json.loads(line)["Item"]["b"] for line in found.splitlines()] == [
+        {"S": f"unique {n}"} for n in range(500)
+    ]
+
+
+def test_sparse_and_repetitive_files_are_no_bombs():
+    """Columns of nulls, or of few different texts, take next to nothing in a file."""
+    rows = 20_000
+    table = pa.table(
+        {
+            "id": [f"id-{n}" for n in range(rows)],
+            **{f"null {n}": pa.nulls(rows, pa.string()) for n in range(20)},
+            **{f"text {n}": pa.array(["some category"] * rows) for n in range(20)},
+        }
+    )
+    data = io.BytesIO()
+    parquet.write_table(table, data, compression="zstd")
+    pieces = ParquetLines(MemorySource(data.getvalue()), max_expansion=200).stream(0, None, 1 << 20)
+    assert sum(piece.count(b"\n") for piece in pieces) == rows
+
+
+def test_too_many_columns_are_refused(monkeypatch):
+    monkeypatch.setattr(reading, "MAX_COLUMNS", 299)
+    data = io.BytesIO()
+    parquet.write_table(pa.table({f"c{n}": pa.array([1]) for n in range(300)}), data)
+    with pytest.raises(TooManyColumns, match="300 columns"):
+        ParquetLines(MemorySource(data.getvalue()))
