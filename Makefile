@@ -23,8 +23,9 @@ AUDIT_DONE := $(AUDIT)/.setup-done
 CASES ?= 1000
 # Seeds of `make simulate`.
 SEEDS ?= 10000
-# Repetitions of the kill tests in `make trials`.
-KILLS ?= 10
+# Moments at which `make trials` kills an import, and a deployed function.
+KILL_POINTS ?= 1000
+KILL_FUNCTIONS ?= 100
 # More words for pytest: make test ARGS="-k splitter -x"
 ARGS ?=
 # Processes that tests run in.
@@ -148,15 +149,14 @@ property: setup ## Run the property tests, CASES=1000 each
 simulate: setup ## Run the simulated table with SEEDS=10000 seeds (ARGS="--first 5000" to go on)
 	$(BIN)/python -m tests.sim $(SEEDS) $(ARGS)
 
-# At what moment a process is killed depends on the machine, so that repetitions differ.
+# KILL_SEED=2 makes other moments; they depend on the machine, too.
 .PHONY: trials
-trials: setup node_modules ## Run what takes longer than CI: property, simulate, KILLS=10 times the kill tests
+trials: setup node_modules ## Run what takes longer than CI: property, simulate, KILL_POINTS=1000 kills, a soak
 	$(MAKE) --no-print-directory property
 	$(MAKE) --no-print-directory simulate
-	@for n in $$(seq $(KILLS)); do \
-		$(BIN)/python -m pytest --numprocesses=$(JOBS) --quiet tests/e2e/test_interrupted.py || exit 1; \
-	done
-	@echo "trials passed: CASES=$(CASES) of each property, SEEDS=$(SEEDS) simulated imports, KILLS=$(KILLS)"
+	DDBLOAD_TRIALS=1 KILL_POINTS=$(KILL_POINTS) KILL_FUNCTIONS=$(KILL_FUNCTIONS) \
+		$(BIN)/python -m pytest --numprocesses=$(JOBS) --timeout=0 $(ARGS) tests/trials
+	@echo "trials passed: CASES=$(CASES), SEEDS=$(SEEDS), KILL_POINTS=$(KILL_POINTS), KILL_FUNCTIONS=$(KILL_FUNCTIONS)"
 
 # Each program asks a database on the internet. pip-audit is strict: what cannot be looked up fails.
 .PHONY: audit

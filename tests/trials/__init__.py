@@ -1,0 +1,1 @@
+"""Trials: what takes longer than CI, run by `make trials`."""
