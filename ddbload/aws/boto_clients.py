@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
 CONNECT_SECONDS = 5
+ADVISORY_SECONDS = 3
+"""Time-outs of calls for information that a run can do without."""
 READ_SECONDS = 15
 """Read time-out. A step's deadline leaves at least this much time."""
 
@@ -107,6 +109,15 @@ class BotoClients:
             self._cloudformation = self._make("cloudformation")
         return self._cloudformation
 
+    def advisory(self, service: str, region: str | None = None) -> Any:
+        """Make a client that reads information a run can do without, and so waits only briefly.
+
+        Raises `AwsConfiguration`.
+        """
+        return self._make(
+            service, region=region, connect_seconds=ADVISORY_SECONDS, read_seconds=ADVISORY_SECONDS
+        )
+
     def session(self, *, anew: bool = False) -> Session:
         """Return the session that clients share; with `anew`, make one with new credentials."""
         if self._session is None or anew:
@@ -123,14 +134,21 @@ class BotoClients:
         self.session(anew=True)
         self._dynamodb = None
 
-    def _make(self, service: Any) -> Any:
+    def _make(
+        self,
+        service: Any,
+        *,
+        region: str | None = None,
+        connect_seconds: int = CONNECT_SECONDS,
+        read_seconds: int = READ_SECONDS,
+    ) -> Any:
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
 
         config = Config(
             retries={"total_max_attempts": 1, "mode": "standard"},
-            connect_timeout=CONNECT_SECONDS,
-            read_timeout=READ_SECONDS,
+            connect_timeout=connect_seconds,
+            read_timeout=read_seconds,
             max_pool_connections=self._connections,
             tcp_keepalive=True,
             # Items were validated before, by stricter rules.
@@ -139,7 +157,7 @@ class BotoClients:
         )
         settings = self._settings
         # botocore reads only AWS_DEFAULT_REGION, while the AWS CLI and Lambda use AWS_REGION.
-        region = settings.region or os.environ.get("AWS_REGION") or None
+        region = region or settings.region or os.environ.get("AWS_REGION") or None
         try:
             client: Any = self.session().create_client(
                 service, region, config=config, endpoint_url=settings.endpoint_url

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ddbload.aws.boto_clients import AwsSettings, BotoClients
 
@@ -32,6 +32,9 @@ class AwsClients(Protocol):
 
     def s3_signer(self, bucket: str) -> S3Signer | None:
         """Make a signer of requests to a bucket; None where only botocore can reach it."""
+
+    def advisory(self, service: str, region: str | None = None) -> Any:
+        """Make a client that reads information a run can do without. Raises `AwsConfiguration`."""
 
     def renew(self) -> None:
         """Load the credentials again for the next DynamoDB client."""

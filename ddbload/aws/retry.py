@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from ddbload.aws.backoff import full_jitter
 from ddbload.aws.failures import AwsFailure, FailureKind, classify_failure, to_ddbload_error
+from ddbload.errors import DdbloadError, Interrupted
 
 T = TypeVar("T")
 ATTEMPTS = 6
@@ -86,3 +87,16 @@ def call_with_retries(
             if failure is None:
                 raise
             policy.wait(failure, attempt, doing, expected)
+
+
+def call_if_possible(operation: Callable[[], T], doing: str) -> T | None:
+    """Call `operation` once for information that is not needed; None if it fails.
+
+    A permission may be missing, an emulator may lack the call, or its answer may be damaged.
+    """
+    try:
+        return call_with_retries(operation, doing, policy=RetryPolicy(attempts=1))
+    except Interrupted:
+        raise
+    except (DdbloadError, AttributeError, LookupError, TypeError, ValueError):
+        return None

@@ -127,10 +127,11 @@ class Context(LedgerContext):
 
     access: AccessPolicy = field(default_factory=AccessPolicy)
     progress: Callable[[ChunkProgress], None] = lambda _: None
-    notice: Callable[[str], None] = lambda _: None
-    """Called with a one-line warning about the table or the run's limits."""
-    account_concurrency: Callable[[], int | None] = lambda: None
-    """Returns how many import functions the account may run at once; None if unknown."""
+    notice: Callable[[str], None] | None = None
+    """Called with each one-line warning about the table or the run's limits. None: nobody reads
+    them, and the table's traffic and backups are not asked for."""
+    in_account: bool = False
+    """True in a deployment, whose account limits the functions that import at once."""
     import_concurrency: int | None = None
     """Concurrency that the deployment reserves for import functions; None without one."""
     require_backup: bool = False

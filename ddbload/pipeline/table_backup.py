@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
+from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_if_possible, call_with_retries
 from ddbload.errors import AccessDenied, BackupRequired, RequestRefused
 
 if TYPE_CHECKING:
@@ -25,6 +25,15 @@ def has_recovery(
 
     return call_with_retries(
         ask, f"reading point-in-time recovery of table {table}", policy=retry_policy
+    )
+
+
+def recovery_if_known(client: DynamoDBClient, table: str) -> bool | None:
+    """Tell whether recovery is on; None if that cannot be read. Asks once."""
+    once = RetryPolicy(attempts=1)
+    return call_if_possible(
+        lambda: has_recovery(client, table, retry_policy=once),
+        f"reading point-in-time recovery of table {table}",
     )
 
 

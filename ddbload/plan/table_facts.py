@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ddbload.aws.retry import RetryPolicy, call_with_retries
+from ddbload.aws.retry import call_if_possible
 from ddbload.contracts.run_record import Table
-from ddbload.errors import DdbloadError, Interrupted
 from ddbload.pipeline.reading.measure import TableIndex
-from ddbload.pipeline.table_backup import has_recovery
+from ddbload.pipeline.table_backup import recovery_if_known
 from ddbload.pipeline.table_capacity import (
     STANDARD_IA,
     WriteCapacity,
@@ -28,8 +27,6 @@ from ddbload.pipeline.table_capacity import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
@@ -143,29 +140,22 @@ class OtherSettings:
 
 def read_other_settings(client: DynamoDBClient, name: str) -> OtherSettings:
     """Read point-in-time recovery and time to live, once each; errors make them unknown."""
-    found = OtherSettings()
 
-    def recovery() -> None:
-        found.recovery = has_recovery(client, name, retry_policy=RetryPolicy(attempts=1))
-
-    def time_to_live() -> None:
+    def time_to_live() -> tuple[str | None]:
         answer: Any = client.describe_time_to_live(TableName=name)
         described = answer["TimeToLiveDescription"]
-        if described.get("TimeToLiveStatus") in ("ENABLED", "ENABLING"):
-            found.time_to_live = described.get("AttributeName")
+        is_on = described.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
+        return (described.get("AttributeName") if is_on else None,)
 
-    _try("recovery", recovery, found)
-    _try("time_to_live", time_to_live, found)
+    found = OtherSettings(recovery=recovery_if_known(client, name))
+    if found.recovery is None:
+        found.unknown.append("recovery")
+    expires = call_if_possible(time_to_live, "reading time to live")
+    if expires is None:
+        found.unknown.append("time_to_live")
+    else:
+        found.time_to_live = expires[0]
     return found
-
-
-def _try(what: str, read: Callable[[], None], found: OtherSettings) -> None:
-    try:
-        call_with_retries(read, f"reading {what}", policy=RetryPolicy(attempts=1))
-    except Interrupted:
-        raise
-    except (DdbloadError, AttributeError, LookupError, TypeError, ValueError):
-        found.unknown.append(what)
 
 
 def table_indexes(

@@ -14,6 +14,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.chunker import Chunker
 from ddbload.pipeline.preflight.prepare import create_or_load_run
+from ddbload.pipeline.table_notices import table_notices
 
 
 def preflight(task: PreflightTask, context: Context) -> PreflightResult:
@@ -28,6 +29,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
         ledger = context.ledger(run)
         context.access.check_table(payload.table)
         record = create_or_load_run(run, payload, ledger, context)
+        _warn(record, context)
         context.begun()
         if task.execution is not None:
             ledger.put_execution(task.execution)
@@ -58,6 +60,15 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
     if part.cursor is None:
         record = _write_manifest(record, ledger)
     return _result(record, part.cursor, ledger, chunks)
+
+
+def _warn(record: RunRecord, context: Context) -> None:
+    """Pass on the warnings about the table, if somebody reads them."""
+    if context.notice is None:
+        return
+    options = record.payload.options
+    for notice in table_notices(context.clients, record.table.name, options, context.now()):
+        context.notice(notice)
 
 
 def _payload(task: PreflightTask, context: Context) -> Payload:

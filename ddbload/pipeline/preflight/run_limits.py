@@ -9,6 +9,7 @@ from typing import Any
 from ddbload.contracts.payload import Options
 from ddbload.contracts.write_price import NOT_BILLED, WritePrice
 from ddbload.errors import InvalidPayload
+from ddbload.pipeline.account_concurrency import account_concurrency
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.table_backup import require_recovery
 from ddbload.pipeline.table_capacity import choose_workers, write_capacity, write_price
@@ -60,12 +61,15 @@ def _count_workers(options: Options, capacity: float, context: Context) -> int:
     """Return the given number of workers, or choose one; the reserved concurrency limits both."""
     reserved = context.import_concurrency
     if options.workers is None:
-        concurrency = context.account_concurrency() if reserved is None else reserved
+        concurrency = reserved
+        if reserved is None and context.in_account:
+            concurrency = account_concurrency(context.clients)
         return choose_workers(capacity, options.max_wcu, concurrency)
     if reserved is not None and reserved < options.workers:
-        context.notice(
-            f"workers is {options.workers}, and import_concurrency of the stack lets"
-            f" {reserved} import at once: {reserved} are used"
-        )
+        if context.notice is not None:
+            context.notice(
+                f"workers is {options.workers}, and import_concurrency of the stack lets"
+                f" {reserved} import at once: {reserved} are used"
+            )
         return reserved
     return options.workers
