@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from ddbload.aws.clients import AwsClients
 
 
-def table_notices(
-    clients: AwsClients, table: str, options: Options, now: float
-) -> Iterator[str]:
+def table_notices(clients: AwsClients, table: str, options: Options, now: float) -> Iterator[str]:
     """Yield the warnings about a table, as far as permissions allow to know them.
 
     `now`: seconds since the epoch.
