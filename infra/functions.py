@@ -200,8 +200,13 @@ class Functions(Construct):
             ["s3:PutObject"],
             objects(storage.work, "runs/*/execution.json", listed, *cut, parts),
         )
+        # For `workers: auto`, and for a warning about a table's other traffic. IAM has no resources
+        # for these two actions.
+        limits = ["cloudwatch:GetMetricStatistics", "lambda:GetAccountSettings"]
+        allow(role, "ReadLimits", limits, ["*"])
         # Long statements come last: CDK moves those that do not fit into managed policies.
-        allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
+        check = ["dynamodb:DescribeContinuousBackups", "dynamodb:DescribeTable"]
+        allow(role, "CheckTables", check, self._tables)
         self._allow_sources(role, storage)
 
     def _allow_import_chunk(self, storage: Storage) -> None:

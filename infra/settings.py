@@ -89,6 +89,8 @@ class Settings:
     retain_runs_days: int = 90
     import_concurrency: int | None = None
     """Concurrency reserved for import_chunk; None to share the account's."""
+    require_backup: bool = False
+    """Refuse tables without point-in-time recovery."""
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Settings:
@@ -140,6 +142,7 @@ class Settings:
                 if "import_concurrency" in given
                 else None
             ),
+            require_backup=_true_or_false("require_backup", given.get("require_backup", False)),
         )
 
 

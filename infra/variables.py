@@ -13,6 +13,7 @@ from ddbload.contracts.upload_rule import (
     ACCOUNT,
     IMPORT_CONCURRENCY,
     INBOX,
+    REQUIRE_BACKUP,
     RESERVE_SECONDS,
     SOURCE_BUCKETS,
     STATE_MACHINE,
@@ -55,10 +56,13 @@ def for_stopping_early(settings: Settings) -> dict[str, str]:
 
 
 def for_preflight(settings: Settings) -> dict[str, str]:
-    """Return the additional variables of preflight, which decides on a run's `workers`."""
-    if settings.import_concurrency is None:
-        return {}
-    return {IMPORT_CONCURRENCY: str(settings.import_concurrency)}
+    """Return the additional variables of preflight, which settles a run's limits."""
+    found = {}
+    if settings.import_concurrency is not None:
+        found[IMPORT_CONCURRENCY] = str(settings.import_concurrency)
+    if settings.require_backup:
+        found[REQUIRE_BACKUP] = "true"
+    return found
 
 
 def for_uploads(*, machine: str, mappings: str) -> dict[str, str]:

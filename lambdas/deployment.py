@@ -16,6 +16,7 @@ from ddbload.contracts.upload_rule import (
     DEFAULT_RESERVE_SECONDS,
     IMPORT_CONCURRENCY,
     INBOX,
+    REQUIRE_BACKUP,
     RESERVE_SECONDS,
     SOURCE_BUCKETS,
     STATE_MACHINE,
@@ -47,6 +48,7 @@ class Deployment:
     state_machine: str | None = None
     uploads: tuple[UploadRule, ...] = ()
     import_concurrency: int | None = None
+    require_backup: bool = False
     clients: Clients = field(default_factory=_make_clients)
 
     @classmethod
@@ -72,6 +74,7 @@ class Deployment:
                     for rule in json.loads(environment.get(UPLOADS, "[]"))
                 ),
                 import_concurrency=None if limit is None else int(limit),
+                require_backup=environment.get(REQUIRE_BACKUP) == "true",
             )
         except KeyError as missing:
             raise AwsConfiguration(f"the environment variable {missing} is not set") from None
@@ -102,6 +105,8 @@ class Deployment:
             clients=self.clients,
             access=self.access,
             import_concurrency=self.import_concurrency,
+            in_account=True,
+            require_backup=self.require_backup,
             deadline=self._deadline(remaining_seconds),
         )
 

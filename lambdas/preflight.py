@@ -14,9 +14,14 @@ from lambdas.entry import function, logger
 @function(Deployment.step_context)
 def handler(event: Any, context: Context) -> dict[str, Any]:
     """Cut the source into chunks: `PreflightTask` to `PreflightResult`."""
+    context.notice = _log_notice
     result = preflight(PreflightTask.from_json(event), context)
     logger.info(
         "cut",
         extra={"run": result.run, "chunks": result.chunks, "whole": result.cursor is None},
     )
     return result.to_json()
+
+
+def _log_notice(notice: str) -> None:
+    logger.warning("notice", extra={"notice": notice})

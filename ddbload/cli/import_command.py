@@ -25,7 +25,7 @@ from ddbload.cli.options import (
     rejects_option,
     run_option,
 )
-from ddbload.cli.output import live_progress, print_stderr
+from ddbload.cli.output import live_progress, print_notice, print_stderr
 from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import import_options
 from ddbload.cli.run_location import run_command_line
@@ -171,6 +171,7 @@ def import_with_progress(
                 should_stop=should_stop,
                 watch=watch,
                 begun=lambda record: print_detected(record, payload) if show_progress else None,
+                notice=print_notice if show_progress else None,
             )
     except InvalidUsage:
         raise

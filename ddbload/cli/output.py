@@ -38,6 +38,11 @@ def print_stderr(text: str) -> None:
         click.echo(text, err=True)
 
 
+def print_notice(notice: str) -> None:
+    """Write a warning about a run's table to stderr."""
+    print_stderr(f"ddbload: warning: {notice}")
+
+
 def printable(text: str) -> str:
     """Escape control characters: the text of a file must not control the terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -52,6 +52,7 @@ def run_import(
     should_stop: Callable[[], bool] = lambda: False,
     watch: Callable[[RunTotals], None] = lambda _: None,
     begun: Callable[[RunRecord], None] = lambda _: None,
+    notice: Callable[[str], None] | None = None,
 ) -> RunResult:
     """Run the steps of the state machine on this machine, with processes instead of its Map.
 
@@ -67,6 +68,7 @@ def run_import(
         should_stop: Asked often; True stops the run at the next settled rows.
         watch: Called with the totals whenever they change.
         begun: Called with the run's record before any row is written.
+        notice: Called with each warning about the table before any row is written.
 
     Raises:
         RunUnderWay: If another process works on the run.
@@ -77,6 +79,7 @@ def run_import(
     Payload.from_json(payload)
     totals = _TotalsTracker(watch)
     context = settings.context(should_stop=should_stop, progress=totals.progress)
+    context.notice = notice
     ledger = context.ledger(run)
     earlier = ledger.find_heartbeat()
     if earlier is not None and is_alive(earlier, context.now()) and is_another(earlier):

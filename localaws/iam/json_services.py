@@ -210,10 +210,22 @@ def _sqs_actions(operation: str, fields: Fields, place: Place) -> Iterator[Call]
 
 
 # Signing name to the prefix of X-Amz-Target and the function that knows the service's actions.
+# CloudWatch
+
+_CLOUDWATCH_READS = {"GetMetricData", "GetMetricStatistics", "ListMetrics"}
+
+
+def _cloudwatch_actions(operation: str, _fields: Fields, _place: Place) -> Iterator[Call]:
+    if operation not in _CLOUDWATCH_READS:
+        raise UnknownCall(f"cloudwatch:{operation}")
+    yield Call(f"cloudwatch:{operation}", "*")
+
+
 _SERVICES: dict[str, tuple[str, _ServiceActions]] = {
     "dynamodb": ("DynamoDB_20120810", _dynamodb_actions),
     "events": ("AWSEvents", _events_actions),
     "logs": ("Logs_20140328", _logs_actions),
+    "monitoring": ("GraniteServiceVersion20100801", _cloudwatch_actions),
     "sqs": ("AmazonSQS", _sqs_actions),
     "states": ("AWSStepFunctions", _states_actions),
 }

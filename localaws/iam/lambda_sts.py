@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, unquote
 from localaws.iam.requests import Call, Place, Request, UnknownCall
 
 _FUNCTION = re.compile(r"/\d{4}-\d{2}-\d{2}/functions(?:/(?P<name>[^/]+)(?P<rest>/.*)?)?/?")
+_ACCOUNT_SETTINGS = re.compile(r"/\d{4}-\d{2}-\d{2}/account-settings/?")
 # Method and path after the function's name, to action.
 _FUNCTION_ACTIONS = {
     ("DELETE", ""): "DeleteFunction",
@@ -33,6 +34,8 @@ _ASSUME_ROLE_ACTIONS = {"AssumeRole", "AssumeRoleWithSAML", "AssumeRoleWithWebId
 
 def lambda_actions(request: Request, place: Place) -> list[Call]:
     """Return the permission that Lambda checks. Raises UnknownCall for an unlisted path."""
+    if request.method == "GET" and _ACCOUNT_SETTINGS.fullmatch(request.path):
+        return [Call("lambda:GetAccountSettings", "*")]
     match = _FUNCTION.fullmatch(request.path)
     if match is None:
         raise UnknownCall(f"lambda: {request}")

@@ -95,6 +95,7 @@ FUNCTION = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:f"
         ("create_function", {"FunctionName": "f"}, "CreateFunction", FUNCTION),
         ("update_function_code", {"FunctionName": "f"}, "UpdateFunctionCode", FUNCTION),
         ("list_functions", {}, "ListFunctions", "*"),
+        ("get_account_settings", {}, "GetAccountSettings", "*"),
     ],
 )
 def test_lambda_operation_needs_its_action(operation, parameters, action, resource):
@@ -123,6 +124,10 @@ STREAM = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/g:log-stream:s"
          [("sqs:SendMessage", QUEUE)]),
         ("events", "put_events", {"Entries": [{"Source": "s"}]},
          [("events:PutEvents", f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/default")]),
+        ("cloudwatch", "get_metric_statistics",
+         {"Namespace": "AWS/DynamoDB", "MetricName": "ConsumedWriteCapacityUnits",
+          "StartTime": 0, "EndTime": 1, "Period": 60, "Statistics": ["Sum"]},
+         [("cloudwatch:GetMetricStatistics", "*")]),
         ("events", "put_rule", {"Name": "r"},
          [("events:PutRule", f"arn:aws:events:{REGION}:{ACCOUNT}:rule/r")]),
     ],

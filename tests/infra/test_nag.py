@@ -46,6 +46,9 @@ ACKNOWLEDGED = {
     ("L1", f"{IMPORT_CHUNK}/Function/Resource"): RUNTIME,
     ("L1", f"{REPORT}/Function/Resource"): RUNTIME,
     ("L1", f"{ON_UPLOAD}/Function/Resource"): RUNTIME,
+    ("IAM5[Resource::*]", f"{PREFLIGHT}/{POLICY}"): (
+        "IAM has no resources for GetAccountSettings and GetMetricStatistics, which only read"
+    ),
     (f"IAM5[Resource::{WORK}/runs/*/execution.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/listing/*]", f"{PREFLIGHT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/manifest.json]", f"{PREFLIGHT}/{POLICY}"): RUN,

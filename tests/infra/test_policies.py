@@ -25,7 +25,14 @@ LIST_SOURCES = (["s3:ListBucket"], [*SOURCES, WORK])
 ALLOWED = {
     "FunctionsPreflightRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityPreflight.Arn}"]),
-        "CheckTables": (["dynamodb:DescribeTable"], TABLES),
+        "CheckTables": (
+            ["dynamodb:DescribeContinuousBackups", "dynamodb:DescribeTable"],
+            TABLES,
+        ),
+        "ReadLimits": (
+            ["cloudwatch:GetMetricStatistics", "lambda:GetAccountSettings"],
+            ["*"],
+        ),
         "ReadLedger": (
             ["s3:GetObject"],
             [

@@ -95,10 +95,14 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
         "mode": [*messages.MODES, "update", "", 1, None, []],
         "position_attribute": ["at", "", 1, None, [], "\ud800"],
         "engine": [*messages.ENGINES, "processes", 1, None, []],
-        "workers": whole_numbers(10_000),
+        "workers": [*whole_numbers(10_000), "auto", "all"],
         "concurrency": whole_numbers(messages.MAX_CONCURRENCY),
         "chunk_bytes": whole_numbers(2**53),
-        "max_wcu": [*whole_numbers(2**53), 0.9, 1e308, float("inf"), 10**400],
+        "max_wcu": [*whole_numbers(2**53), 0.9, 1e308, float("inf"), 10**400, "50%", "0%"],
+        "max_cost": [0, 0.01, 1e308, float("inf"), "5", True, None, []],
+        "unit_price": [0, 0.625, -1, "0.625", True, None, []],
+        "unit_price_source": ["given", "price-list", "us-east-1", "", 1, None],
+        "require_backup": [True, False, None, "true", 1],
         "max_rejects": whole_numbers(2**53),
         "max_row_bytes": whole_numbers(2**53),
     },
@@ -110,7 +114,8 @@ LAYER = "arn:aws:lambda:eu-west-1:123456789012:layer:formats:3"
 
 def test_every_field_of_an_upload_rule_is_tried():
     assert set(FIELD_VALUES["source"]) == names_of(messages.Source) - set(messages.LOCATION_FIELDS)
-    assert set(FIELD_VALUES["options"]) == names_of(messages.Options)
+    # The share of a payload's max_wcu is a text in max_wcu.
+    assert set(FIELD_VALUES["options"]) == names_of(messages.Options) - {"max_wcu_percent"}
     assert set(FIELD_VALUES["mapping"]) == names_of(messages.ColumnMapping)
     assert set(FIELD_VALUES["nulls"]) == names_of(messages.NullHandling)
     # A rule has the fields of a payload and those that select uploads.

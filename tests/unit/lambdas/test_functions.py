@@ -191,6 +191,15 @@ def test_deployment_reads_the_environment(monkeypatch):
     assert context.access.paths is False
 
 
+def test_stack_can_require_backups(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "made-up")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    assert not Deployment.of(ENVIRONMENT).step_context(100.0).require_backup
+    strict = Deployment.of({**ENVIRONMENT, "DDBLOAD_REQUIRE_BACKUP": "true"})
+    assert strict.step_context(100.0).require_backup
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
