@@ -146,7 +146,8 @@ property: setup ## Run the property tests, CASES=1000 each
 	DDBLOAD_PROPERTY_CASES=$(CASES) $(BIN)/python -m pytest --timeout=0 $(ARGS) tests/property
 
 .PHONY: simulate
-simulate: setup ## Run the simulated table with SEEDS=10000 seeds (ARGS="--first 5000" to go on)
+simulate: setup ## Run bursts of 100,000 uploads, and the simulated table with SEEDS=10000 (ARGS="--first 5000")
+	$(BIN)/python -m tests.sim.bursts
 	$(BIN)/python -m tests.sim $(SEEDS) $(ARGS)
 
 # KILL_SEED=2 makes other moments; they depend on the machine, too.

@@ -88,11 +88,14 @@ _THROTTLES = {
     "ThrottlingException",
     "TooManyRequestsException",
     "BandwidthLimitExceeded",
-    # StartExecution, while a million executions are open.
-    "ExecutionLimitExceeded",
-    "KmsThrottlingException",
     "ReplicatedWriteConflictException",
 }
+_EXECUTION_THROTTLES = {
+    # A million executions are open.
+    "ExecutionLimitExceeded",
+    "KmsThrottlingException",
+}
+"""Step Functions' own throttles."""
 _RETRYABLE = {
     "ConditionalRequestConflict",
     "InternalError",
@@ -136,6 +139,7 @@ _CREDENTIALS = {
 _SESSIONS = ("SSOError", "LoginError", "NoAuthTokenError")
 _KNOWN = {
     *_THROTTLES,
+    *_EXECUTION_THROTTLES,
     *_RETRYABLE,
     *_INVALID,
     *_CREDENTIALS,
@@ -301,7 +305,7 @@ def failure_of_code(
     code: str, text: str, status: int, request_id: str = "", reasons: tuple[str, ...] = ()
 ) -> AwsFailure:
     """Classify a failure by AWS's error code, or by the HTTP status if the code is unknown."""
-    if code in _THROTTLES or status == 429:
+    if code in _THROTTLES or code in _EXECUTION_THROTTLES or status == 429:
         kind = FailureKind.THROTTLED
     elif code in _RETRYABLE or status >= 500 or status == 408:
         kind = FailureKind.UNSURE

@@ -151,7 +151,7 @@ def test_begin_passes_the_whole_input():
 def test_map_matches_the_design():
     state = dict(MACHINE["States"]["ImportChunks"])
     processor = state.pop("ItemProcessor")
-    del state["Comment"], state["Catch"]
+    del state["Comment"], state["Catch"], state["Retry"]
     assert state == {
         "Type": "Map",
         "Label": "ImportChunks",
@@ -200,8 +200,44 @@ def test_task_retries_for_hours_when_lambda_throttles(name: str):
         "Lambda.TooManyRequestsException",
     ]
     assert waiting["JitterStrategy"] == "FULL"
-    # Full jitter waits half of the maximum delay on average.
-    assert waiting["MaxAttempts"] * waiting["MaxDelaySeconds"] / 2 > 4 * 3600
+    # Full jitter waits half of the maximum delay on average. A burst of 100,000 uploads takes 8
+    # hours in an account with 10 concurrent functions, and no run is lucky all the time.
+    assert waiting["MaxAttempts"] * waiting["MaxDelaySeconds"] / 2 > 4 * 8 * 3600
+    # TaskScheduled, TaskStarted and TaskFailed, of the 25,000 events that an execution may have.
+    assert 3 * waiting["MaxAttempts"] <= 25_000 / 5
+    # Each retry is a state transition, which has a price and a quota for the account.
+    assert waiting["MaxDelaySeconds"] >= 300
+
+
+def test_map_is_tried_again():
+    """A second Map Run writes no row again that the first one settled.
+
+    Its children ask the ledger first: a segment that exists is adopted, whoever wrote it, and the
+    next one begins at its cursor. So a Map Run that was refused, could not read the manifest, or
+    could not write its results may be repeated.
+
+    The names are those of "Handling errors in Step Functions workflows". Map Runs above the quota
+    of 1,000 are not refused: "Backlogged Map Runs wait at the MapRunStarted event until the total
+    number of open Map Runs is less than the quota." No error is documented for a Map Run that is
+    refused otherwise, so States.ALL waits for more than an hour. What is missing permission would
+    fail again, and fails within minutes.
+    """
+    named, others = MACHINE["States"]["ImportChunks"]["Retry"]
+    assert named == {
+        "ErrorEquals": [
+            "States.ItemReaderFailed",
+            "States.Permissions",
+            "States.ResultWriterFailed",
+        ],
+        "IntervalSeconds": 2,
+        "MaxAttempts": 6,
+        "BackoffRate": 2.0,
+        "MaxDelaySeconds": 60,
+        "JitterStrategy": "FULL",
+    }
+    assert others["ErrorEquals"] == ["States.ALL"]
+    assert others["JitterStrategy"] == "FULL"
+    assert others["MaxAttempts"] * others["MaxDelaySeconds"] / 2 > 3600
 
 
 def test_failed_chunk_is_recorded_then_fails():
