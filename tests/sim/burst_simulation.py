@@ -46,6 +46,8 @@ class Quotas:
     refuses_map_runs: bool = False
     """Fail a Map Run above the quota, instead of keeping it waiting as documented."""
     retries_throttled_batches: bool = True
+    lookup_seconds: tuple[float, float] = (0.02, 0.1)
+    """Shortest and longest time in which on_upload reads the ledger for one message."""
     import_seconds: tuple[float, float] = (0.3, 2.5)
     """Shortest and longest import of an uploaded object."""
 
@@ -274,7 +276,8 @@ class Invocation:
             self._queue.done(self._batch, self._received)
         elif self._left and account.now < self._deadline:
             # The ledger is asked first.
-            account.after(account.rng.uniform(0.02, 0.1), self._start, self._left.popleft(), 1)
+            seconds = account.rng.uniform(*account.quotas.lookup_seconds)
+            account.after(seconds, self._start, self._left.popleft(), 1)
         else:
             account.free_function()
             self._queue.done([*self._again, *self._left], self._received)

@@ -12,6 +12,7 @@ from tests.sim.burst_simulation import Burst, Quotas, simulate
 ACCOUNTS = {
     "most regions": Quotas(),
     "us-east-1, us-west-2, eu-west-1": Quotas(bucket=1300, refill=300),
+    "StartExecution throttled most of the time": Quotas(lookup_seconds=(0.002, 0.01)),
     "new account, 10 concurrent functions": Quotas(functions=10),
     "larger files, more than 1,000 Map Runs": Quotas(import_seconds=(5.0, 30.0)),
     "Map Runs above the quota refused": Quotas(import_seconds=(5.0, 30.0), refuses_map_runs=True),
@@ -40,7 +41,8 @@ def main() -> int:
             outcome, failed = f"FAILED: {error}", failed + 1
         print(
             f"{versions:,} uploads in two minutes, {account}: {outcome}; {burst.seconds / 60:,.0f}"
-            f" minutes, {burst.throttled_functions:,} throttled invocations, at most"
+            f" minutes, {burst.throttled_starts:,} starts and {burst.throttled_functions:,}"
+            " invocations throttled, at most"
             f" {burst.most_receives} receives of {burst.most_waiting:,} messages that waited",
             flush=True,
         )
