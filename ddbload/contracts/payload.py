@@ -120,6 +120,9 @@ class Source(Message):
     glob: str | None = None
     path: Annotated[str | None, JsonRule(read=_read_path)] = None
     manifest: str | None = None
+    within: str | None = None
+    """`bucket/prefix` that all objects of the run must have; None for no limit. An upload's rule
+    sets it, because the uploaded file may be a manifest that names others' objects."""
 
     @property
     def uri(self) -> str:
@@ -145,6 +148,8 @@ class Source(Message):
         absent = [name for name in _LOCATION if value[name] is None]
         if self.key is None:
             absent += ["version_id", "etag"]
+        if self.within is None:
+            absent.append("within")
         return {name: v for name, v in value.items() if name not in absent}
 
     def check_rules(self, f: JsonObjectReader) -> None:
@@ -167,7 +172,7 @@ class Source(Message):
 
 
 _LOCATION = ("bucket", "key", "prefix", "glob", "path", "manifest")
-LOCATION_FIELDS = (*_LOCATION, "version_id", "etag")
+LOCATION_FIELDS = (*_LOCATION, "version_id", "etag", "within")
 """Fields that say where a source is; all others say how to read it."""
 _IN_BUCKET = ("key", "prefix", "glob")
 

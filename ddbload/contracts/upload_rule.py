@@ -168,6 +168,7 @@ class UploadRule(Message):
             "key": upload.key,
             "version_id": upload.version_id,
             "etag": upload.etag,
+            "within": f"{upload.bucket}/{self.prefix}",
         }
         return {
             "run": {"id": upload.run},

@@ -223,6 +223,15 @@ class Ledger:
         """Read all chunks in order; None if preflight has not finished."""
         return self._read("manifest.json", _chunks)
 
+    def has_chunk(self, chunk: Chunk) -> bool:
+        """Tell whether the manifest has a chunk."""
+
+        def find(chunks: Any) -> bool:
+            # Only one is compared: a worker has no use for the 20,000 others.
+            return bool(chunks[chunk.chunk : chunk.chunk + 1] == [chunk.to_json()])
+
+        return bool(self._read("manifest.json", find))
+
     @property
     def manifest_name(self) -> str:
         """Name of the manifest in the store."""

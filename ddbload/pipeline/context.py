@@ -9,10 +9,11 @@ import random
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ddbload.aws.retry import RetryPolicy
+from ddbload.contracts.payload import Source
 from ddbload.contracts.results import RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source_bucket import SourceBucket
@@ -34,6 +35,8 @@ class AccessPolicy:
     tables: frozenset[str] | None = None
     paths: bool = False
     """True if local files may be read."""
+    within: str | None = None
+    """`bucket/prefix` that one run is confined to: `Source.within`."""
 
     def check_table(self, table: str) -> None:
         """Raise `TableNotAllowed` for a table that may not be written."""
@@ -48,7 +51,7 @@ class AccessPolicy:
         if location.startswith("s3://"):
             bucket, _, key = location.removeprefix("s3://").partition("/")
             self.check_object(bucket, key)
-        elif not self.paths:
+        elif not self.paths or self.within is not None:
             raise BucketNotAllowed(f"{location} is a file of another machine; name an object")
 
     def check_object(self, bucket: str, key: str) -> None:
@@ -56,6 +59,11 @@ class AccessPolicy:
 
         `key` may also be the prefix of a listing.
         """
+        if self.within is not None and not f"{bucket}/{key}".startswith(self.within):
+            raise BucketNotAllowed(
+                f"s3://{bucket}/{key} is outside of s3://{self.within}, which the run is confined"
+                " to: an upload loads nothing from outside of its rule's prefix"
+            )
         sources = self.sources
         if sources is None or any(each.covers(bucket, key) for each in sources):
             return
@@ -144,3 +152,9 @@ class Context(LedgerContext):
     """Pacing shared by all chunks: what is known of the table's capacity."""
     worker: str = field(default_factory=lambda: secrets.token_hex(4))
     """Identity of this process, or of the function's environment: random hexadecimal digits."""
+
+    def confined(self, source: Source) -> Context:
+        """Return a context that reads no more than the source of a run allows."""
+        if source.within is None:
+            return self
+        return replace(self, access=replace(self.access, within=source.within))

@@ -25,6 +25,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
     """
     if task.cursor is None:
         payload = _payload(task, context)
+        context = context.confined(payload.source)
         run = check_run_id(payload.run or task.run)
         ledger = context.ledger(run)
         context.access.check_table(payload.table)
@@ -47,6 +48,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
     else:
         ledger = context.ledger(check_run_id(task.run))
         record, cursor = ledger.record(), task.cursor
+        context = context.confined(record.payload.source)
         before = ledger.manifest_part_before(cursor.byte)
         if before is None or before.cursor != cursor:
             raise InvalidPayload(
