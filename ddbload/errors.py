@@ -216,6 +216,27 @@ class TooManyRejects(DdbloadError):
     """More rows were rejected than max_rejects allows."""
 
 
+class Cancelled(DdbloadError):
+    """The run was cancelled; resuming it continues."""
+
+    exit_code = 130
+
+    @classmethod
+    def of(cls, run: str) -> Self:
+        """Make the error of a worker that finds its run cancelled."""
+        return cls(f"run {run} was cancelled; ddbload resume {run} continues it")
+
+
+class MaxCostReached(DdbloadError):
+    """The run has consumed the write units that max_cost pays for."""
+
+
+class ControlLost(DdbloadError):
+    """A worker with a limit could not tell the others, in the ledger, that it is alive."""
+
+    permanent = False
+
+
 class NothingWritten(DdbloadError):
     """Every row was rejected."""
 

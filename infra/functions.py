@@ -193,7 +193,12 @@ class Functions(Construct):
         cut = ("runs/*/manifest.json", "runs/*/manifest/*", "runs/*/run.json")
         # With several objects: their listing, and the objects of each chunk.
         listed, parts = "runs/*/listing/*", "runs/*/parts/*"
-        allow(role, "ReadLedger", ["s3:GetObject"], objects(storage.work, listed, *cut))
+        allow(
+            role,
+            "ReadLedger",
+            ["s3:GetObject"],
+            objects(storage.work, "runs/*/control.json", listed, *cut),
+        )
         allow(
             role,
             "WriteLedger",
@@ -217,7 +222,8 @@ class Functions(Construct):
             ["s3:GetObject"],
             objects(
                 storage.work,
-                *("runs/*/chunks/*", "runs/*/parts/*", "runs/*/rejects/*", "runs/*/run.json"),
+                *("runs/*/chunks/*", "runs/*/control.json", "runs/*/parts/*", "runs/*/rejects/*"),
+                "runs/*/run.json",
             ),
         )
         allow(
@@ -226,8 +232,16 @@ class Functions(Construct):
             ["s3:PutObject"],
             objects(
                 storage.work,
-                *("runs/*/attempts/*", "runs/*/chunks/*", "runs/*/failures/*", "runs/*/rejects/*"),
+                *("runs/*/attempts/*", "runs/*/chunks/*", "runs/*/failures/*"),
+                *("runs/*/progress/*", "runs/*/rejects/*"),
             ),
+        )
+        # A worker writes its progress under a new name, and deletes the one before.
+        allow(
+            role,
+            "RenewProgress",
+            ["s3:DeleteObject"],
+            objects(storage.work, "runs/*/progress/*"),
         )
         # BatchWriteItem needs no permission for single items; conditional puts need PutItem.
         # Each invocation checks that the table is still the one that the run began with.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Self
 
 from ddbload.aws.clients import Clients
@@ -31,6 +33,7 @@ from ddbload.pipeline.context import AccessPolicy, Context, LedgerContext
 
 if TYPE_CHECKING:
     from ddbload.pipeline.executions import Executions
+    from ddbload.pipeline.run_worker import RunWorker
 
 
 def _make_clients() -> Clients:
@@ -108,6 +111,8 @@ class Deployment:
             in_account=True,
             require_backup=self.require_backup,
             deadline=self._deadline(remaining_seconds),
+            worker=_run_worker().worker,
+            control=_run_worker(),
         )
 
     def _deadline(self, remaining_seconds: float) -> float:
@@ -124,3 +129,11 @@ def _clients(buckets: Iterable[SourceBucket]) -> Clients:
 
 def _split(text: str) -> list[str]:
     return [entry for entry in text.split(",") if entry]
+
+
+@cache
+def _run_worker() -> RunWorker:
+    """Make this environment's worker. Not imported by functions that import no rows."""
+    from ddbload.pipeline.run_worker import RunWorker
+
+    return RunWorker(secrets.token_hex(8), lingers=False)

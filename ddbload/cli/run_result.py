@@ -32,7 +32,7 @@ from ddbload.contracts.results import (
 )
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import WritePrice, amount_text
-from ddbload.errors import DdbloadError, Interrupted
+from ddbload.errors import Cancelled, DdbloadError, Interrupted
 
 if TYPE_CHECKING:
     from ddbload.pipeline.context import Context, RunTotals
@@ -107,7 +107,8 @@ class Result:
         cls, run: str, error: DdbloadError, seconds: float, last: RunTotals | None = None
     ) -> Result:
         """Make the result of a run that left no report; `last` are its last known totals."""
-        status = INTERRUPTED if isinstance(error, Interrupted) else FAILED
+        stopped = {Interrupted: INTERRUPTED, Cancelled: CANCELLED}
+        status = stopped.get(type(error), FAILED)
         failure = Failure(error.name, error.message)
         if last is None:
             return cls.unreported(run, status, failure, seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Self
 
@@ -11,6 +12,17 @@ from ddbload.contracts.messages import JsonRule, Message
 from ddbload.contracts.payload import Options
 from ddbload.contracts.results import RowCounts, WriteStats
 
+CONTROL_SECONDS, MAX_CONTROL_SECONDS = 2.0, 4.0
+"""Seconds between two reads of `control.json` by a worker, of few workers and of many."""
+MAX_RENEWAL_SECONDS = 30.0
+"""Longest time between two writes of a worker's progress."""
+UNHURRIED_WORKERS = 50
+"""Up to this number of workers, each reads and writes as often as it may."""
+MISSED_RENEWALS = 3
+"""Periods without a renewal after which a worker counts as dead, and sends nothing itself."""
+_CLOCK_GRAIN_SECONDS = 1.0
+"""Ages are differences of whole seconds in S3."""
+_ACTIVE_SECONDS = MISSED_RENEWALS * MAX_RENEWAL_SECONDS
 ACTIVE, CANCELLED_CONTROL = "running", "cancelled"
 """States of a control message."""
 WORKING, IDLE = "working", "idle"
@@ -31,7 +43,7 @@ class Control(Message):
     state: Annotated[str, JsonRule(choices=(ACTIVE, CANCELLED_CONTROL))] = ACTIVE
     max_wcu: Annotated[float | None, JsonRule(least=1)] = None
     """Write units a second of all workers together; None without a limit."""
-    max_cost: float | None = None
+    max_cost: Annotated[float | None, JsonRule(least=0)] = None
     """Dollars of write units of the whole run, earlier attempts included; None without a limit."""
 
     @classmethod
@@ -125,9 +137,38 @@ class WorkerProgress:
             return None
 
 
+def control_seconds(ages: Iterable[float]) -> float:
+    """Compute the seconds between two reads of `control.json`, from the ages of all workers."""
+    crowd = _crowd(ages, _ACTIVE_SECONDS)
+    return min(MAX_CONTROL_SECONDS, CONTROL_SECONDS * crowd)
+
+
+def renewal_seconds(base: float, ages: Iterable[float]) -> float:
+    """Compute the seconds between two writes of a worker's progress.
+
+    `base`: `Ledger.progress_seconds`. `ages`: of all workers, as a listing shows them.
+    """
+    return min(MAX_RENEWAL_SECONDS, base * _crowd(ages, _ACTIVE_SECONDS))
+
+
+def silence_limit(base: float, ages: Iterable[float]) -> float:
+    """Compute the age from which a worker is dead.
+
+    Counts twice as far back as `renewal_seconds`, so that a worker which slowed down because it
+    saw many others is not taken for dead by one that comes later and sees few.
+    """
+    period = min(MAX_RENEWAL_SECONDS, base * _crowd(ages, 2 * _ACTIVE_SECONDS))
+    return MISSED_RENEWALS * period + _CLOCK_GRAIN_SECONDS
+
+
+def _crowd(ages: Iterable[float], within: float) -> float:
+    return max(1.0, sum(age <= within for age in ages) / UNHURRIED_WORKERS)
+
+
 def _limit_text(limit: float | None) -> str:
-    # Rounded up: a limit that others must respect may be too high, but never too low.
-    return _NONE if limit is None else f"{math.ceil(limit * 10) / 10:.1f}"
+    # Rounded up: a limit that others must respect may be too high, but never too low. Shares of a
+    # small budget among many workers are fractions.
+    return _NONE if limit is None else f"{math.ceil(limit * 10_000) / 10_000:.4f}"
 
 
 def _limit_of(text: str) -> float | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ddbload.contracts.chunks import Chunk, ManifestPart, ObjectSlice, PreflightCursor
-from ddbload.contracts.control import Control, WorkerProgress
+from ddbload.contracts.control import IDLE, Control, WorkerProgress, silence_limit
 from ddbload.contracts.results import Failure, Heartbeat, Report, Segment
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
@@ -26,6 +26,8 @@ from ddbload.ledger.store import FolderStore, Store
 
 T = TypeVar("T")
 _WORKERS = "progress/"
+FOLDER_PROGRESS_SECONDS, BUCKET_PROGRESS_SECONDS = 1.0, 5.0
+"""Seconds between two writes of a worker's progress, for a ledger in a folder and in S3."""
 REJECTS_AT_ONCE = 8
 """Objects of rejects, up to 32 MiB each, that are read concurrently and kept in memory."""
 
@@ -37,6 +39,13 @@ class SeenWorker:
     progress: WorkerProgress
     age: float
     """Seconds since the worker wrote its progress."""
+    alive: bool
+    """False if it has been silent for so long that it died, or stopped by itself."""
+
+    @property
+    def working(self) -> bool:
+        """True if the worker may send requests."""
+        return self.alive and self.progress.state != IDLE
 
 
 class Ledger:
@@ -123,14 +132,21 @@ class Ledger:
 
     def workers(self) -> list[SeenWorker]:
         """List all workers that the run ever had, with their last progress, by one listing."""
-        seen: dict[str, SeenWorker] = {}
+        last: dict[str, tuple[WorkerProgress, float]] = {}
         folder = self._root + _WORKERS
         for name, age in sorted(self._store.ages(folder).items()):
             progress = WorkerProgress.from_name(name.removeprefix(folder))
             # Sorted by worker, then by number: the last one counts.
             if progress is not None:
-                seen[progress.worker] = SeenWorker(progress, age)
-        return list(seen.values())
+                last[progress.worker] = progress, age
+        silent = silence_limit(self.progress_seconds, [age for _, age in last.values()])
+        return [SeenWorker(progress, age, age <= silent) for progress, age in last.values()]
+
+    @property
+    def progress_seconds(self) -> float:
+        """Seconds between two writes of a worker's progress, while there are few workers."""
+        in_bucket = self._store.uri("").startswith("s3://")
+        return BUCKET_PROGRESS_SECONDS if in_bucket else FOLDER_PROGRESS_SECONDS
 
     # Sources of several objects.
 

@@ -23,6 +23,7 @@ from ddbload.ledger.store import Store
 
 if TYPE_CHECKING:
     from ddbload.aws.clients import AwsClients
+    from ddbload.pipeline.run_worker import RunWorker
     from ddbload.write.drivers.driver import Driver
     from ddbload.write.pacing.pacing import Pacing
 
@@ -152,6 +153,8 @@ class Context(LedgerContext):
     """Pacing shared by all chunks: what is known of the table's capacity."""
     worker: str = field(default_factory=lambda: secrets.token_hex(4))
     """Identity of this process, or of the function's environment: random hexadecimal digits."""
+    control: RunWorker | None = None
+    """Part of this process in the run, by which it is controlled; None: nobody controls it."""
 
     def confined(self, source: Source) -> Context:
         """Return a context that reads no more than the source of a run allows."""

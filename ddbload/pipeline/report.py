@@ -9,6 +9,7 @@ from dataclasses import replace
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import (
+    CANCELLED,
     DONE,
     FAILED,
     INTERRUPTED,
@@ -27,6 +28,7 @@ from ddbload.contracts.states import ReportTask
 from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import (
     TAKE_UP,
+    Cancelled,
     ConservationViolated,
     DdbloadError,
     IncompleteRun,
@@ -40,6 +42,9 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.table_description import require_same_table
 
+_STOPPED = (INTERRUPTED, CANCELLED)
+"""Statuses of a run in which open chunks are expected."""
+
 
 def write_report(run: str, context: LedgerContext, *, interrupted: bool = False) -> Report:
     """Add up the run's segments, check them, and write `report.json`.
@@ -48,13 +53,16 @@ def write_report(run: str, context: LedgerContext, *, interrupted: bool = False)
     conservation law holds, every reject is in the ledger, there are at most `max_rejects`, some
     row was not rejected, and the table is still the one the run began with. Otherwise `error`
     names the first check that failed. Raises errors of reading the ledger, and transient errors
-    of describing the table. `interrupted`: the user stopped the run, so open chunks are expected.
+    of describing the table. `interrupted`: the user stopped the run, so open chunks are expected,
+    as they are in a run that was cancelled.
     """
     ledger = context.ledger(run)
     record = ledger.record()
     report = _reconcile_and_check(record, ledger, context)
-    if interrupted:
-        report = _as_interrupted(report)
+    if _is_cancelled(ledger):
+        report = _as_stopped(report, CANCELLED)
+    elif interrupted:
+        report = _as_stopped(report, INTERRUPTED)
     ledger.put_report(report)
     return report
 
@@ -76,8 +84,12 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
         return ExecutionOutput(run, FAILED, RowCounts(), 0, 0, None, failure)
     earlier = done_before(ledger)
     report = _reconcile_and_check(record, ledger, context) if earlier is None else earlier
+    if _is_cancelled(ledger) and report.status not in DONE:
+        report = _as_stopped(report, CANCELLED)
     # The error of a failed chunk tells more than that of the Map. But if Preflight failed, no chunk
     # was tried, and their failures are from an earlier execution.
+    if report.status == CANCELLED:
+        caught = None
     if caught is not None and (report.status in DONE or _lacks_cause(report) or not task.planned):
         report = replace(report, status=FAILED, error=caught)
     if earlier is None:
@@ -89,8 +101,12 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
         report.chunks,
         report.chunks_done,
         report.rejects,
-        report.error,
+        _failure_of(Cancelled.of(run)) if report.status == CANCELLED else report.error,
     )
+
+
+def _failure_of(error: DdbloadError) -> Failure:
+    return Failure(error.name, error.message)
 
 
 def _lacks_cause(report: Report) -> bool:
@@ -107,10 +123,10 @@ def current_report(run: str, context: LedgerContext) -> Report:
     report = _check_rejects(report, ledger)
     if last is None:
         # Still running, or killed: no report has compared the table.
-        report = _as_interrupted(report)
+        report = _as_stopped(report, INTERRUPTED)
         return replace(report, status=INTERRUPTED) if report.status in DONE else report
     report = with_last_report(replace(report, seconds=last.seconds), last)
-    return _as_interrupted(report) if last.status == INTERRUPTED else report
+    return _as_stopped(report, last.status) if last.status in _STOPPED else report
 
 
 def with_last_report(report: Report, last: Report) -> Report:
@@ -178,13 +194,18 @@ def _check_rejects(report: Report, ledger: Ledger) -> Report:
     return report
 
 
-def _as_interrupted(report: Report) -> Report:
+def _is_cancelled(ledger: Ledger) -> bool:
+    control = ledger.find_control()
+    return control is not None and control.cancelled
+
+
+def _as_stopped(report: Report, status: str) -> Report:
     # Open chunks are expected, and their failures are those of an earlier attempt. Any other
     # error stays a failure.
     is_expected = _lacks_cause(report) or (
         report.error is not None and report.error.chunk is not None
     )
-    return replace(report, status=INTERRUPTED, error=None, failures=()) if is_expected else report
+    return replace(report, status=status, error=None, failures=()) if is_expected else report
 
 
 def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:

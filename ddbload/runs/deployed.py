@@ -19,7 +19,7 @@ from ddbload.contracts.results import (
     WriteStats,
 )
 from ddbload.contracts.run_record import RunRecord
-from ddbload.errors import RunNotFound, StackNotFound
+from ddbload.errors import Cancelled, RunNotFound, StackNotFound
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context, RunTotals
 from ddbload.pipeline.executions import EXECUTION_ABORTED, Execution, Executions
@@ -187,4 +187,6 @@ def run_status(execution: Execution) -> str:
     """
     if execution.running or execution.status == SUCCEEDED:
         return execution.status
-    return CANCELLED if execution.status == EXECUTION_ABORTED else FAILED
+    failure = execution.failure
+    cancelled = failure is not None and failure.name == Cancelled.__name__
+    return CANCELLED if cancelled or execution.status == EXECUTION_ABORTED else FAILED

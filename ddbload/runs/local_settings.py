@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from ddbload.contracts.payload import DEFAULT_CONCURRENCY
 from ddbload.errors import InvalidUsage
 from ddbload.ledger.store import BucketStore, FolderStore, Store
 from ddbload.pipeline.context import AccessPolicy, ChunkProgress, Context
+from ddbload.pipeline.run_worker import RunWorker
 
 SEGMENT_SECONDS = 60.0
 """Seconds that one step may work; a crash loses at most this much work."""
@@ -38,8 +40,11 @@ class LocalSettings:
     ) -> Context:
         """Make a context with new clients and a new store."""
         clients = Clients(self.aws, connections=self.concurrency)
+        control = RunWorker(secrets.token_hex(8), lingers=True)
         return Context(
             store=open_store(self.ledger, clients),
+            worker=control.worker,
+            control=control,
             clients=clients,
             access=AccessPolicy(paths=True),
             should_stop=should_stop,

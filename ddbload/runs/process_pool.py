@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection
+from multiprocessing import connection, util
 from typing import TYPE_CHECKING
 
 from ddbload.contracts.states import ImportResult, ImportTask
@@ -145,7 +145,9 @@ def _init_worker(
     try:
         # Nothing is sent over the pipe; poll returns True once the other end is closed.
         context = settings.context(should_stop=stopped.poll, progress=progress)
-        _worker = ChunkWorker(settings, context, run)
+        _worker = worker = ChunkWorker(settings, context, run)
+        # Called when the pool shuts down; at-exit functions are not, in processes of a pool.
+        util.Finalize(worker, worker.close, exitpriority=0)
     except DdbloadError as error:
         _worker = error
 

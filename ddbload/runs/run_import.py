@@ -13,7 +13,7 @@ from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.results import Failure, Report, RowCounts, Segment, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ImportTask, PreflightTask
-from ddbload.errors import DdbloadError, Interrupted, RunUnderWay
+from ddbload.errors import Cancelled, DdbloadError, Interrupted, RunUnderWay
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context, RunTotals
 from ddbload.pipeline.preflight.preflight import preflight
@@ -73,12 +73,15 @@ def run_import(
     Raises:
         RunUnderWay: If another process works on the run.
         Interrupted: If the run was stopped during preflight.
+        Cancelled: If the run was cancelled during preflight.
         DdbloadError: If preflight fails, or the ledger cannot be read or written.
     """
     check_run_id(run)
     Payload.from_json(payload)
     totals = _TotalsTracker(watch)
-    context = settings.context(should_stop=should_stop, progress=totals.progress)
+    context = settings.context(
+        should_stop=lambda: should_stop() or totals.cancelled, progress=totals.progress
+    )
     context.notice = notice
     ledger = context.ledger(run)
     earlier = ledger.find_heartbeat()
@@ -93,6 +96,8 @@ def run_import(
         if earlier is not None:
             heart.beat()
         chunks = _preflight(payload, run, context, settings)
+        if chunks is None and heart.cancelled:
+            raise Cancelled.of(run)
         if chunks is None:
             raise Interrupted(f"stopped during preflight; --run-id {run} continues it")
         record = ledger.record()
@@ -102,7 +107,7 @@ def run_import(
         if not tasks and (done := done_before(ledger)) is not None:
             return RunResult(done, totals.adopted_rows, record, already_done=True)
         failed = _import_tasks(tasks, processes, totals, context, settings, record)
-        final = write_report(run, context, interrupted=should_stop() and not failed)
+        final = write_report(run, context, interrupted=context.should_stop() and not failed)
         return RunResult(final, totals.adopted_rows, record)
 
 
@@ -192,6 +197,9 @@ def _run_tasks(
         for task, result in pool.wait(WORKER_POLL_SECONDS):
             running -= 1
             totals.finished(task.chunk.chunk)
+            if isinstance(result, Cancelled):
+                enough = True
+                continue
             if isinstance(result, DdbloadError):
                 if (enough or context.should_stop()) and not result.permanent:
                     # The request was given up because of the stop; it would have been retried.
@@ -221,6 +229,11 @@ class _TotalsTracker:
         self._watch = watch
         self.heart: HeartbeatWriter | None = None
         self._running: dict[int, ChunkProgress] = {}
+
+    @property
+    def cancelled(self) -> bool:
+        """True if the run was cancelled."""
+        return self.heart is not None and self.heart.cancelled
 
     def begin(self, record: RunRecord) -> None:
         """Set the source's size, and count its header as read."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ddbload.contracts.control import CONTROL_SECONDS
 from ddbload.contracts.results import DONE, INTERRUPTED, Heartbeat, Report, RowCounts
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError
@@ -33,13 +34,17 @@ MISSED = 3
 
 
 class HeartbeatWriter:
-    """Thread that writes heartbeats; the import itself may be busy for minutes.
+    """Thread that writes heartbeats and reads `control.json`.
+
+    The import itself may be busy for minutes.
 
     The first heartbeat is written with the run's record, or after one period, so that a run that
     is refused at once leaves nothing in the ledger. Leaving the context writes that the run ended.
     """
 
     def __init__(self, ledger: Ledger, context: Context, step: str = PREFLIGHT) -> None:
+        self.cancelled = False
+        """The run was cancelled."""
         self._ledger = ledger
         self._now = context.now
         in_bucket = context.store.uri("").startswith("s3://")
@@ -78,8 +83,17 @@ class HeartbeatWriter:
     def _beat_until_end(self) -> None:
         # Signals must interrupt the main thread, which may be blocked in a read.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        while not self._end.wait(self._every):
-            self.beat()
+        every = min(CONTROL_SECONDS, self._every)
+        waited = 0.0
+        while not self._end.wait(every):
+            with suppress(DdbloadError):
+                # Read again soon. Workers that cannot read it stop by themselves.
+                control = self._ledger.find_control()
+                self.cancelled = control is not None and control.cancelled
+            waited += every
+            if waited + every > self._every:
+                waited = 0.0
+                self.beat()
 
     def _write(self, state: str) -> None:
         host, boot = machine()

@@ -46,9 +46,11 @@ class ChunkWorker:
             return unexpected(error, f"importing chunk {task.chunk.chunk}")
 
     def close(self) -> None:
-        """End the driver's threads."""
+        """End the threads, and tell the others that this worker sends nothing any more."""
         if self._context.driver is not None:
             self._context.driver.close()
+        if self._context.control is not None:
+            self._context.control.close()
 
 
 class WorkerPool(Protocol):
@@ -95,5 +97,5 @@ class InProcessPool:
         """Do nothing: no task runs between two calls of `wait`."""
 
     def close(self) -> None:
-        """End the driver's threads."""
+        """End the worker."""
         self._worker.close()

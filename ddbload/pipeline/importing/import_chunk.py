@@ -5,17 +5,19 @@ An invocation writes one segment to the ledger: the rows that have an outcome, c
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
 from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import (
     TAKE_UP,
+    Cancelled,
     ConservationViolated,
     DdbloadError,
     InvalidPayload,
@@ -32,6 +34,7 @@ from ddbload.pipeline.importing.progress_samples import ProgressSamples
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES, RowFeeder
 from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
 from ddbload.pipeline.reading.source_objects import read_chunk
+from ddbload.pipeline.run_worker import WorkerSession
 from ddbload.pipeline.table_description import require_same_table
 from ddbload.write.drivers.driver import Job
 from ddbload.write.drivers.engines import concurrency_for, driver_for, transport_for
@@ -55,14 +58,16 @@ def import_chunk(
 
     An existing segment is adopted. `reader` may be passed by a caller that imports many chunks of
     one run. After an error the rows before it are finished, their segment and the failure are
-    written to the ledger, and the error is raised. A task with an `error` is not imported: its
-    error is written to the ledger for a function that was killed, or never started.
+    written to the ledger, and the error is raised. That a run was cancelled is no failure of a
+    chunk, and is not written. A task with an `error` is not imported: its error is written to the
+    ledger for a function that was killed, or never started.
     """
     ledger = context.ledger(task.run, None if reader is None else reader.record)
     chunk = task.chunk
     if task.error is not None:
         failure = replace(task.error, chunk=chunk.chunk, at=context.now())
-        ledger.put_failure(failure)
+        if failure.name != Cancelled.__name__:
+            ledger.put_failure(failure)
         return ImportResult(task.run, chunk, task.cursor, task.stalled, None, error=failure)
     start = task.cursor or Cursor(chunk.start, chunk.first_line)
     if not chunk.start <= start.byte < chunk.end:
@@ -81,22 +86,56 @@ def import_chunk(
         segment = ledger.find_segment(chunk.chunk, start.byte)
         if segment is not None:
             return _result(task, segment, adopted=True)
-        if reader.record.payload.options.mode == PLAN:
-            # Imported here: an import does not need it.
-            from ddbload.pipeline.importing.plan_mode import plan_chunk
-
-            segment, work = plan_chunk(chunk, start, reader, ledger, context), None
-        else:
-            work = _ChunkImport(task, start, reader, ledger, context)
-            segment = work.run()
-        if segment is None:
-            return _stalled_result(task, start, context, work)
-        return _result(task, segment)
+        with _session(reader.record, ledger, context) as session:
+            if session is not None:
+                context = _stopped_by(session, context)
+            return _import(task, start, reader, ledger, context, session)
+    except Cancelled:
+        raise
     except DdbloadError as error:
         with suppress(DdbloadError):
             # The error is raised even if the ledger cannot be written.
             ledger.put_failure(Failure(error.name, error.message, chunk.chunk, context.now()))
         raise
+
+
+def _session(
+    record: RunRecord, ledger: Ledger, context: Context
+) -> AbstractContextManager[WorkerSession | None]:
+    """Take part in the run as a worker that others see and control."""
+    return nullcontext() if context.control is None else context.control.importing(ledger, record)
+
+
+def _stopped_by(session: WorkerSession, context: Context) -> Context:
+    should_stop, clock = context.should_stop, context.clock
+    return replace(context, should_stop=lambda: session.stop_requested(clock()) or should_stop())
+
+
+def _import(
+    task: ImportTask,
+    start: Cursor,
+    reader: RunReader,
+    ledger: Ledger,
+    context: Context,
+    session: WorkerSession | None,
+) -> ImportResult:
+    """Import the rows from the cursor on, until the deadline, a stop, or the chunk's end."""
+    work = None
+    if reader.record.payload.options.mode == PLAN:
+        # Imported here: an import does not need it.
+        from ddbload.pipeline.importing.plan_mode import plan_chunk
+
+        segment = plan_chunk(task.chunk, start, reader, ledger, context)
+        if session is not None and segment is not None:
+            session.settle(segment)
+    else:
+        work = _ChunkImport(task, start, reader, ledger, context, session)
+        segment = work.run()
+    if session is not None and (segment is None or not segment.proven):
+        session.raise_pending()
+    if segment is None:
+        return _stalled_result(task, start, context, work)
+    return _result(task, segment)
 
 
 def _require_row_start(start: Cursor, chunk: Chunk, ledger: Ledger) -> None:
@@ -152,6 +191,9 @@ def _cause_of_stall(work: _ChunkImport | None) -> str:
 
 def worker_pacing(record: RunRecord, context: Context) -> Pacing:
     """Make the pacing of one worker, with its share of `max_wcu`, for all chunks it imports."""
+    if context.control is not None:
+        session = context.control.session(context.ledger(record.run, record), record)
+        return Pacing(context.rng, now=context.clock(), budget=session.budget)
     limit = record.payload.options.max_wcu
     share = None if limit is None else limit / record.workers
     return Pacing(context.rng, share, context.clock())
@@ -161,8 +203,15 @@ class _ChunkImport:
     """Work of one invocation on a chunk."""
 
     def __init__(
-        self, task: ImportTask, start: Cursor, reader: RunReader, ledger: Ledger, context: Context
+        self,
+        task: ImportTask,
+        start: Cursor,
+        reader: RunReader,
+        ledger: Ledger,
+        context: Context,
+        session: WorkerSession | None,
     ) -> None:
+        self._session = session
         self._chunk = task.chunk
         self._start = start
         self._reader = reader
@@ -283,6 +332,10 @@ class _ChunkImport:
         self._context.progress(
             ChunkProgress(self._chunk.chunk, counts, work, self._feeder.bytes_read)
         )
+        if self._session is not None:
+            settled = self._feeder.settled_bytes(self._scheduler.outcomes.frontier)
+            totals = WorkTotals(counts, work, settled)
+            self._session.progress(self._chunk.chunk, self._start.byte, totals)
 
     def _make_segment(self) -> Segment:
         """Count the rows before the first one without an outcome."""
@@ -344,7 +397,10 @@ class _ChunkImport:
             )
             causes = self._feeder.causes(segment.rows.read)
             segment = replace(segment, rejects=name, causes=causes)
-        return self._ledger.put_segment(segment)
+        counted = self._ledger.put_segment(segment)
+        if self._session is not None and counted is segment:
+            self._session.settle(segment)
+        return counted
 
     def _raise_pending_error(self) -> None:
         limit = self._record.payload.options.max_rejects

@@ -137,6 +137,12 @@ class RowFeeder:
             return self.pending.position(frontier)
         return self._read_to
 
+    def settled_bytes(self, frontier: int) -> int:
+        """Return the number of bytes from the start cursor to the row with this handle."""
+        if frontier < self.pending.rows:
+            return self.pending.byte(frontier) - self._start.byte
+        return self.bytes_read
+
     def rejects(self, frontier: int) -> list[bytes]:
         """Return the reject lines of the rows before a handle, in order."""
         return [line for handle, (_, line) in sorted(self._rejects.items()) if handle < frontier]

@@ -9,7 +9,7 @@ from ddbload.contracts.chunks import Chunk, PreflightCursor
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.run_record import Resume, RunRecord
 from ddbload.contracts.states import PreflightResult, PreflightTask
-from ddbload.errors import InvalidPayload, LedgerDamaged
+from ddbload.errors import Cancelled, InvalidPayload, LedgerDamaged
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.chunker import Chunker
@@ -28,6 +28,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
         context = context.confined(payload.source)
         run = check_run_id(payload.run or task.run)
         ledger = context.ledger(run)
+        _require_not_cancelled(ledger)
         context.access.check_table(payload.table)
         record = create_or_load_run(run, payload, ledger, context)
         _warn(record, context)
@@ -47,6 +48,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
             return _result(record, None, ledger, len(whole))
     else:
         ledger = context.ledger(check_run_id(task.run))
+        _require_not_cancelled(ledger)
         record, cursor = ledger.record(), task.cursor
         context = context.confined(record.payload.source)
         before = ledger.manifest_part_before(cursor.byte)
@@ -71,6 +73,12 @@ def _warn(record: RunRecord, context: Context) -> None:
     options = record.payload.options
     for notice in table_notices(context.clients, record.table.name, options, context.now()):
         context.notice(notice)
+
+
+def _require_not_cancelled(ledger: Ledger) -> None:
+    control = ledger.find_control()
+    if control is not None and control.cancelled:
+        raise Cancelled.of(ledger.run)
 
 
 def _payload(task: PreflightTask, context: Context) -> Payload:

@@ -62,7 +62,7 @@ class SentUnits:
     units: int
     """Write units of the rows."""
     charge: float
-    """Units charged to the budget; 0 without one."""
+    """Units charged to the budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,34 +83,39 @@ NOTHING_RETURNED = ReturnedUnits(0, 0, 0)
 class Pacing:
     """Limits on a worker's requests, kept from one byte range to the next."""
 
-    def __init__(self, rng: random.Random, max_wcu: float | None = None, now: float = 0.0) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        max_wcu: float | None = None,
+        now: float = 0.0,
+        budget: WcuBudget | None = None,
+    ) -> None:
+        """`budget`: the worker's, which outlives the pacing; without it, one of `max_wcu`."""
         self._backoff = CongestionBackoff(rng)
         self._rate = AdaptiveRate(now)
-        self._budget = None if max_wcu is None else WcuBudget(max_wcu, now)
+        self._budget = WcuBudget(max_wcu, now) if budget is None else budget
         # Recent average latency of answers in seconds; None before the first.
         self._latency: float | None = None
 
     @property
     def limit(self) -> float:
         """Units a second that may be sent; infinity while no limit is known."""
-        rate = self._rate.units_per_second
-        return rate if self._budget is None else min(rate, self._budget.units_per_second)
+        rate, budget = self._rate.units_per_second, self._budget.units_per_second
+        return rate if budget is None else min(rate, budget)
 
     def request_units(self, concurrency: int) -> float:
         """Compute the units that one of `concurrency` requests may carry."""
         seconds = max(BURST_SECONDS, REQUEST_MARGIN * (self._latency or 0.0) / concurrency)
-        units = self._rate.request_units(seconds)
-        return units if self._budget is None else min(units, self._budget.request_units(seconds))
+        return min(self._rate.request_units(seconds), self._budget.request_units(seconds))
 
     def ready_at(self, now: float) -> float:
         """Compute when a request may be sent."""
-        ready = max(self._rate.ready_at(now), self._backoff.until)
-        return ready if self._budget is None else max(ready, self._budget.ready_at(now))
+        return max(self._rate.ready_at(now), self._backoff.until, self._budget.ready_at(now))
 
     def send(self, units: int, now: float) -> SentUnits:
         """Count a request that is sent with rows of these units."""
         self._rate.charge(units)
-        return SentUnits(now, units, 0.0 if self._budget is None else self._budget.charge(units))
+        return SentUnits(now, units, self._budget.charge(units))
 
     def accepted(
         self,
@@ -124,8 +129,7 @@ class Pacing:
 
         `consumed`: write capacity units that DynamoDB reports.
         """
-        if self._budget is not None:
-            self._budget.settle(sent.charge, sent.units, written, consumed)
+        self._budget.settle(sent.charge, sent.units, written, consumed)
         self._answered(sent, returned, now)
         if written == sent.units:
             self._backoff.passed(now)
@@ -145,8 +149,7 @@ class Pacing:
 
     def refund(self, sent: SentUnits) -> None:
         """Refund a request that DynamoDB refused as a whole: it consumed nothing."""
-        if self._budget is not None:
-            self._budget.refund(sent.charge)
+        self._budget.refund(sent.charge)
 
     def _answered(self, sent: SentUnits, returned: ReturnedUnits, now: float) -> None:
         latency = now - sent.at

@@ -1,0 +1,195 @@
+"""Divide a run's `max_wcu` and `max_cost` over its workers, by claims that they publish. Pure.
+
+Each worker claims a share: it publishes the claim, then lists the claims of all others, and then
+uses at most what the budget leaves beside these. It uses less at once, and more only after it has
+published a larger claim and listed the others again. Of two workers, the one that listed later has
+seen the claim of the other. So the shares in use never add up to more than the budget, whatever
+the order in which workers publish, list, start and die.
+
+While workers know different budgets, the sum stays within the largest of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ddbload.contracts.control import IDLE, WorkerProgress
+
+PACE_FACTOR = 4
+"""Headroom of a worker, as a multiple of what it recently consumed between two claims."""
+LEAST_PARTS, MOST_PARTS = 16, 2
+"""Headroom is at least the 16th and at most half of a worker's even share of what is left.
+
+A worker that is killed forfeits its headroom."""
+REACHED_SHARE = 0.995
+"""Share of the budget that ends a run: the last units would be handed out one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a whole run, claims of a worker, or what it may use. None: no limit."""
+
+    wcu: float | None = None
+    """Write units a second."""
+    units: float | None = None
+    """Write units in the whole run."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherWorker:
+    """Another worker of the run, as a listing shows it."""
+
+    progress: WorkerProgress
+    alive: bool
+
+    @property
+    def working(self) -> bool:
+        """True if the worker may send requests."""
+        return self.alive and self.progress.state != IDLE
+
+    @property
+    def wcu(self) -> float:
+        """Write units a second that the worker may send."""
+        # Without a claim it does not know the limit yet. Once it does, it lists this worker's.
+        return (self.progress.wcu or 0.0) if self.working else 0.0
+
+    @property
+    def units(self) -> float:
+        """Write units that the worker has consumed or may consume."""
+        limit = self.progress.unit_limit
+        return self.progress.totals.work.consumed_wcu if limit is None else limit
+
+    @property
+    def units_spent(self) -> float:
+        """Write units that the worker has consumed, or cannot give back."""
+        return self.progress.totals.work.consumed_wcu if self.working else self.units
+
+
+class SharedBudget:
+    """One worker's part of the budget."""
+
+    def __init__(self, workers: int) -> None:
+        """`workers`: number that the run starts with, for the claims before the first listing."""
+        self.budget = Limits()
+        self.claimed = Limits()
+        """To be published."""
+        self.allowed = Limits()
+        """What the worker may use now."""
+        self._workers = max(1, workers)
+        self._others: Sequence[OtherWorker] | None = None
+        # Units used when the claim was made, and recently between two claims.
+        self._used = 0.0
+        self._pace = 0.0
+
+    @property
+    def limited(self) -> bool:
+        """True if a limit is in force."""
+        return self.budget != Limits()
+
+    def set_budget(self, budget: Limits) -> None:
+        """Replace the budget of the run. A lower one may be used after the next listing only."""
+        before, allowed = self.budget, self.allowed
+        self.budget = budget
+        self.allowed = Limits(
+            _until_listed(before.wcu, budget.wcu, allowed.wcu),
+            _until_listed(before.units, budget.units, allowed.units),
+        )
+
+    def rejoin(self) -> None:
+        """Use nothing until the next listing: the worker was idle, or silent for too long."""
+        self._others = None
+        self.allowed = Limits(*(None if each is None else 0.0 for each in _both(self.budget)))
+
+    def claim(self, used: float) -> Limits:
+        """Make the claim to publish next. `used`: units that the worker has used in the run."""
+        # A worker that waited for its claim has used nothing, and still needs as much.
+        self._pace = max(used - self._used, self._pace / 2)
+        self._used = used
+        wcu = self._claimed_wcu()
+        units = self._claimed_units(used)
+        self.claimed = Limits(wcu, units)
+        self.allowed = Limits(_least(self.allowed.wcu, wcu), _least(self.allowed.units, units))
+        return self.claimed
+
+    def release(self, used: float) -> Limits:
+        """Make the claim of a worker that sends nothing from now on."""
+        self.rejoin()
+        self.claimed = Limits(
+            None if self.budget.wcu is None else 0.0,
+            None if self.budget.units is None else used,
+        )
+        return self.claimed
+
+    def listed(self, others: Sequence[OtherWorker]) -> Limits:
+        """Decide what may be used, after the claim was published and the others were listed."""
+        self._others = others
+        self.allowed = Limits(
+            _left(self.budget.wcu, self.claimed.wcu, sum(each.wcu for each in others)),
+            _left(self.budget.units, self.claimed.units, sum(each.units for each in others)),
+        )
+        return self.allowed
+
+    def is_short(self, used: float) -> bool:
+        """Tell whether another listing may allow more soon."""
+        claimed, allowed = self.claimed, self.allowed
+        if allowed.wcu is not None and claimed.wcu is not None and allowed.wcu < claimed.wcu:
+            return True
+        return allowed.units is not None and allowed.units - used < (allowed.units - self._used) / 2
+
+    def units_spent(self, used: float) -> float:
+        """Add up the write units that the run has consumed, or that dead workers have claimed."""
+        return used + sum(each.units_spent for each in self._others or ())
+
+    def is_spent(self, used: float) -> bool:
+        """Tell whether the run has reached its budget of units, as far as can be known."""
+        total, allowed = self.budget.units, self.allowed.units
+        if total is None or allowed is None or self._others is None or used < allowed:
+            return False
+        # A worker may be left with less than one unit.
+        tolerance = sum(each.working for each in self._others) + 1
+        return self.units_spent(used) >= total * REACHED_SHARE - tolerance
+
+    @property
+    def _sharers(self) -> int:
+        """Number of workers that share the budget."""
+        if self._others is None:
+            return self._workers
+        return 1 + sum(each.working for each in self._others)
+
+    def _claimed_wcu(self) -> float | None:
+        return None if self.budget.wcu is None else self.budget.wcu / self._sharers
+
+    def _claimed_units(self, used: float) -> float | None:
+        total = self.budget.units
+        if total is None:
+            return None
+        free = max(0.0, total - used - sum(each.units for each in self._others or ()))
+        share = free / self._sharers
+        pace = max(share / LEAST_PARTS, PACE_FACTOR * self._pace)
+        headroom = min(share / MOST_PARTS, pace)
+        # The last units are handed out one by one: fractions of a row cannot be sent.
+        return used + min(free, max(1.0, math.floor(headroom)))
+
+
+def _both(limits: Limits) -> tuple[float | None, float | None]:
+    return limits.wcu, limits.units
+
+
+def _until_listed(before: float | None, after: float | None, allowed: float | None) -> float | None:
+    if after is None:
+        return None
+    if before is None or after < before:
+        return 0.0
+    return allowed
+
+
+def _least(allowed: float | None, claimed: float | None) -> float | None:
+    return claimed if allowed is None or claimed is None else min(allowed, claimed)
+
+
+def _left(budget: float | None, claimed: float | None, others: float) -> float | None:
+    if budget is None or claimed is None:
+        return None
+    return max(0.0, min(claimed, budget - others))
