@@ -48,7 +48,7 @@ ACCEPTED = {
         ),
     ),
     "CKV_AWS_27": (
-        {"AWS::SQS::Queue.TriggerDeadLetters"},
+        {"AWS::SQS::Queue.TriggerDeadLetters", "AWS::SQS::Queue.TriggerUploads"},
         "SQS encrypts by its own keys by default; a customer's key has a monthly price",
     ),
     "CKV_AWS_115": (
