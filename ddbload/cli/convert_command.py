@@ -31,7 +31,7 @@ from ddbload.cli.output import (
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_REJECTS,
-    live_progress,
+    live_reading,
     print_stderr,
     printable,
 )
@@ -248,7 +248,7 @@ def _convert(
     show_progress: bool,
 ) -> Outcome:
     from ddbload.convert.convert import ConvertResult, convert, open_sink, prepare_conversion
-    from ddbload.ledger.ledger import temporary_ledger
+    from ddbload.ledger.temporary import temporary_ledger
 
     converted, started = ConvertResult(), time.monotonic()
     sink: Sink | None = None
@@ -260,7 +260,10 @@ def _convert(
             if show_progress:
                 print_detected(record, payload)
             sink = open_sink(wanted, context)
-            with _abandon_on_error(sink), live_progress(enabled=show_progress) as draw:
+            with (
+                _abandon_on_error(sink),
+                live_reading(enabled=show_progress, doing="converting") as draw,
+            ):
                 try:
                     convert(
                         record,
@@ -269,7 +272,7 @@ def _convert(
                         sink,
                         converted,
                         reject=rejects.add,
-                        watch=draw,
+                        watch=lambda done, size: draw(done.bytes, size, done.rows.read),
                     )
                 finally:
                     rejects.keep(converted.rows)

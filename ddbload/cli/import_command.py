@@ -25,10 +25,11 @@ from ddbload.cli.options import (
     rejects_option,
     run_option,
 )
-from ddbload.cli.output import live_progress, print_notice, print_stderr
+from ddbload.cli.output import print_notice, print_stderr
 from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import import_options
 from ddbload.cli.run_location import run_command_line
+from ddbload.cli.run_progress import show_progress as show_run
 from ddbload.cli.run_result import (
     Result,
     already_done,
@@ -44,8 +45,8 @@ from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept, SourceUnr
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
-    from ddbload.pipeline.context import RunTotals
     from ddbload.runs.local_settings import LocalSettings
+    from ddbload.runs.progress import RunProgress
 
 
 @click.command("import", cls=GroupedCommand, short_help="Import files or S3 objects into a table.")
@@ -153,15 +154,15 @@ def import_with_progress(
     from ddbload.runs.run_import import run_import
 
     started = time.monotonic()
-    last: RunTotals | None = None
+    last: RunProgress | None = None
 
     try:
-        with stop_on_interrupt() as should_stop, live_progress(enabled=show_progress) as draw:
+        with stop_on_interrupt() as should_stop, show_run(enabled=show_progress) as draw:
 
-            def watch(totals: RunTotals) -> None:
+            def watch(progress: RunProgress) -> None:
                 nonlocal last
-                last = totals
-                draw(totals)
+                last = progress
+                draw(progress)
 
             ended = run_import(
                 payload,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from ddbload.errors import Interrupted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ddbload.pipeline.context import RunTotals
+    from rich.console import Console
 
 EXIT_DONE, EXIT_FAILED, EXIT_REJECTS = 0, 1, 3
 EXIT_INTERRUPTED = Interrupted.exit_code
@@ -49,57 +48,13 @@ def printable(text: str) -> str:
 
 
 @contextmanager
-def live_progress(*, enabled: bool) -> Iterator[Callable[[RunTotals], None]]:
-    """Yield a function that draws a run's totals in a progress bar."""
-    with _live_bar(enabled=enabled) as draw_line:
-        if draw_line is None:
-            yield lambda _: None
-            return
-        started: tuple[float, int] | None = None
-
-        def draw(totals: RunTotals) -> None:
-            nonlocal started
-            now, rows = time.monotonic(), totals.rows
-            if started is None:
-                started = (now, totals.adopted_rows)
-            elapsed = now - started[0]
-            rate = (rows.read - max(started[1], totals.adopted_rows)) / elapsed if elapsed else 0.0
-            words = [f"{rows.read:,} rows", f"{max(rate, 0.0):,.0f} rows/s"]
-            words += [f"{rows.rejected:,} rejected"] if rows.rejected else []
-            words += [f"{totals.work.throttled:,} throttled"] if totals.work.throttled else []
-            draw_line(totals.bytes, totals.size, words)
-
-        yield draw
-
-
-@contextmanager
-def live_reading(*, enabled: bool) -> Iterator[Callable[[int, int, int], None]]:
+def live_reading(
+    *, enabled: bool, doing: str = "reading the source"
+) -> Iterator[Callable[[int, int, int], None]]:
     """Yield a function that draws bytes read, bytes in all, and rows in a progress bar."""
-    with _live_bar(enabled=enabled) as draw_line:
-        if draw_line is None:
-            yield lambda _read, _size, _rows: None
-            return
-
-        def draw(read: int, size: int, rows: int) -> None:
-            draw_line(read, size, [f"{rows:,} rows"])
-
-        yield draw
-
-
-@contextmanager
-def _live_bar(*, enabled: bool) -> Iterator[Callable[[int, int, list[str]], None] | None]:
-    """Yield a function that draws bytes done, bytes in all, and words after them.
-
-    Yields None if progress is off or stderr is not a terminal. The bar is removed at the end.
-    """
-    if not enabled or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if console.is_dumb_terminal:
-        yield None
+    console = live_console(enabled=enabled)
+    if console is None:
+        yield lambda _read, _size, _rows: None
         return
     from rich.filesize import decimal
     from rich.progress import (
@@ -111,16 +66,27 @@ def _live_bar(*, enabled: bool) -> Iterator[Callable[[int, int, list[str]], None
     )
 
     columns = (
-        BarColumn(bar_width=24),
+        TextColumn(doing),
+        BarColumn(bar_width=24, complete_style="cyan", finished_style="cyan"),
         TaskProgressColumn(),
         TextColumn("{task.description}"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("checking the source", total=None)
+        task = bar.add_task("", total=None)
 
-        def draw(done: int, size: int, words: list[str]) -> None:
-            line = ", ".join([f"{decimal(done)} of {decimal(size)}", *words])
-            bar.update(task, description=line, total=size, completed=done)
+        def draw(read: int, size: int, rows: int) -> None:
+            line = f"{decimal(read)} of {decimal(size)}, {rows:,} rows"
+            bar.update(task, description=line, total=size, completed=read)
 
         yield draw
+
+
+def live_console(*, enabled: bool) -> Console | None:
+    """Make a console that can draw on stderr; None if progress is off, or stderr cannot draw."""
+    if not enabled or not sys.stderr.isatty():
+        return None
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return None if console.is_dumb_terminal else console

@@ -35,7 +35,8 @@ from ddbload.contracts.write_price import WritePrice, amount_text
 from ddbload.errors import Cancelled, DdbloadError, Interrupted
 
 if TYPE_CHECKING:
-    from ddbload.pipeline.context import Context, RunTotals
+    from ddbload.pipeline.context import Context
+    from ddbload.runs.progress import RunProgress
 
 TOP_CAUSES = 5
 """Causes of rejects that a result names; `ddbload rejects RUN --summary` has all."""
@@ -104,16 +105,17 @@ class Result:
 
     @classmethod
     def from_error(
-        cls, run: str, error: DdbloadError, seconds: float, last: RunTotals | None = None
+        cls, run: str, error: DdbloadError, seconds: float, last: RunProgress | None = None
     ) -> Result:
-        """Make the result of a run that left no report; `last` are its last known totals."""
+        """Make the result of a run that left no report; `last` is its last known progress."""
         stopped = {Interrupted: INTERRUPTED, Cancelled: CANCELLED}
         status = stopped.get(type(error), FAILED)
         failure = Failure(error.name, error.message)
         if last is None:
             return cls.unreported(run, status, failure, seconds)
-        rate = (last.rows.read - last.adopted_rows) / seconds if seconds > 0 else 0.0
-        return cls(run, status, last.rows, last.work, last.bytes, seconds, rate, None, failure)
+        done = last.totals
+        rate = (done.rows.read - last.adopted_rows) / seconds if seconds > 0 else 0.0
+        return cls(run, status, done.rows, done.work, done.bytes, seconds, rate, None, failure)
 
     @classmethod
     def unreported(cls, run: str, status: str, failure: Failure | None, seconds: float) -> Result:

@@ -18,9 +18,10 @@ from ddbload.cli.options import (
     run_option,
     stack_option,
 )
-from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, live_progress, print_stderr
+from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, print_stderr
 from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import import_options
+from ddbload.cli.run_progress import show_progress as show_run
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.contracts.payload import AUTO, Payload
 from ddbload.contracts.results import Failure
@@ -29,7 +30,7 @@ from ddbload.errors import ExecutionExists, InvalidUsage
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import Deployed
-    from ddbload.pipeline.context import RunTotals
+    from ddbload.runs.progress import RunProgress
 
 
 @click.command("start", cls=GroupedCommand, short_help="Import S3 objects on the deployed stack.")
@@ -151,12 +152,12 @@ def _followed(run: str, arn: str, there: Deployed, *, show_progress: bool) -> Re
 
     adopted_rows = 0
 
-    with live_progress(enabled=show_progress) as draw:
+    with show_run(enabled=show_progress) as draw:
 
-        def watch(totals: RunTotals) -> None:
+        def watch(progress: RunProgress) -> None:
             nonlocal adopted_rows
-            adopted_rows = totals.adopted_rows
-            draw(totals)
+            adopted_rows = progress.adopted_rows
+            draw(progress)
 
         execution = follow(
             there.executions,

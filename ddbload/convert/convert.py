@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.payload import DYNAMODB_EXPORT, DYNAMODB_JSON, GZIP, Payload
-from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.contracts.results import RowCounts
 from ddbload.contracts.run_record import RunRecord
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
 from ddbload.errors import NothingWritten, OutputUnwritable, TooManyRejects
 from ddbload.items.encode.request_json import batch_request, compact_json
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context, RunTotals
+from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
 from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
@@ -82,7 +83,7 @@ def convert(
     converted: ConvertResult,
     *,
     reject: Callable[[bytes], object] = lambda _: None,
-    watch: Callable[[RunTotals], None] = lambda _: None,
+    watch: Callable[[WorkTotals, int], None] = lambda _done, _size: None,
 ) -> None:
     """Write the items of all rows to a sink, in the order of the source.
 
@@ -93,7 +94,7 @@ def convert(
         sink: Sink for the items; the caller finishes it.
         converted: Counts, which are updated in place.
         reject: Called with the JSON line of each reject.
-        watch: Called with the totals after each batch.
+        watch: Called with the totals, and the bytes to read, after each batch.
 
     Raises:
         TooManyRejects: If more rows are rejected than the payload allows.
@@ -115,7 +116,7 @@ def convert(
                 " (--rejects), then correct the file, or allow more (--max-rejects)"
             )
         sink.write(lines)
-        watch(RunTotals(converted.rows, WriteStats(), converted.bytes, expected_bytes(record), 0))
+        watch(WorkTotals(converted.rows, bytes=converted.bytes), expected_bytes(record))
     if converted.rows.all_rejected:
         raise NothingWritten.of(
             converted.read, "their causes say why, and --rejects writes the rows to a file"

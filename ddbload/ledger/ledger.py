@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from ddbload.contracts.chunks import Chunk, ManifestPart, ObjectSlice, PreflightCursor
@@ -22,7 +19,7 @@ from ddbload.contracts.control import IDLE, Control, WorkerProgress, silence_lim
 from ddbload.contracts.results import Failure, Heartbeat, Report, Segment
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
-from ddbload.ledger.store import FolderStore, Store
+from ddbload.ledger.store import AgesPage, Store
 
 T = TypeVar("T")
 _WORKERS = "progress/"
@@ -147,6 +144,10 @@ class Ledger:
         """Seconds between two writes of a worker's progress, while there are few workers."""
         in_bucket = self._store.uri("").startswith("s3://")
         return BUCKET_PROGRESS_SECONDS if in_bucket else FOLDER_PROGRESS_SECONDS
+
+    def page(self, folder: str, after: str = "") -> AgesPage:
+        """List a page of the names in a folder of the run, relative to it, by one request."""
+        return self._store.page(f"{self._root}{folder}/", after)
 
     # Sources of several objects.
 
@@ -458,13 +459,6 @@ class Ledger:
                 f"{self._store.uri(name)} is not what this version of ddbload writes: it is"
                 " damaged, or of a later version; start a new run (another run id)"
             ) from None
-
-
-@contextmanager
-def temporary_ledger() -> Iterator[Ledger]:
-    """Make a ledger for a plan or a conversion, deleted afterwards."""
-    with tempfile.TemporaryDirectory(prefix="ddbload-") as folder:
-        yield Ledger(FolderStore(Path(folder)), "scratch")
 
 
 def _chunks(value: Any) -> tuple[Chunk, ...]:

@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
 
 READERS = 16
 """Objects that are read from S3 concurrently."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgesPage:
+    """Page of a listing, in the order of the names."""
+
+    ages: dict[str, float]
+    """Seconds since each object was written, by name."""
+    more: bool
+    """True if names may follow."""
 
 
 class Store(Protocol):
@@ -47,6 +58,12 @@ class Store(Protocol):
         """List names that begin with `prefix`, each with the seconds since it was written.
 
         Ages are by one clock, the store's, to about a second.
+        """
+
+    def page(self, folder: str, after: str = "") -> AgesPage:
+        """List names in a folder, relative to it, those after `after`, by one request at most.
+
+        `folder` ends with a slash.
         """
 
     def delete(self, name: str) -> None:
@@ -122,6 +139,11 @@ class FolderStore:
             with contextlib.suppress(FileNotFoundError):
                 found[name] = max(0.0, now - (self._root / name).stat().st_mtime)
         return found
+
+    def page(self, folder: str, after: str = "") -> AgesPage:
+        """List all files after a name: a folder is read at once."""
+        ages = {name.removeprefix(folder): age for name, age in self.ages(folder).items()}
+        return AgesPage({name: age for name, age in ages.items() if name > after}, more=False)
 
     def delete(self, name: str) -> None:
         """Delete a file."""
@@ -255,13 +277,30 @@ class BucketStore:
 
     def ages(self, prefix: str) -> dict[str, float]:
         """List keys with the seconds since they were written, by the clock of S3's answers."""
-        found = {}
-        for page in self._pages(prefix):
-            date = page["ResponseMetadata"]["HTTPHeaders"].get("date")
-            now = datetime.now(UTC) if date is None else parsedate_to_datetime(date)
-            for name, modified in self._entries(page):
-                found[name] = max(0.0, (now - modified).total_seconds())
-        return found
+        return {
+            name: age for page in self._pages(prefix) for name, age in self._ages_of(page).items()
+        }
+
+    def page(self, folder: str, after: str = "") -> AgesPage:
+        """List a page of up to 1,000 keys after a name, with their ages."""
+        start: Any = {"StartAfter": self._prefix + folder + after} if after else {}
+        page = call_with_retries(
+            lambda: self._client.list_objects_v2(
+                Bucket=self._bucket, Prefix=self._prefix + folder, **start
+            ),
+            f"listing {self.uri(folder)}",
+            policy=self._retry_policy,
+        )
+        ages = {name.removeprefix(folder): age for name, age in self._ages_of(page).items()}
+        return AgesPage(ages, more=bool(page.get("IsTruncated")))
+
+    def _ages_of(self, page: Any) -> dict[str, float]:
+        date = page["ResponseMetadata"]["HTTPHeaders"].get("date")
+        now = datetime.now(UTC) if date is None else parsedate_to_datetime(date)
+        return {
+            name: max(0.0, (now - modified).total_seconds())
+            for name, modified in self._entries(page)
+        }
 
     def delete(self, name: str) -> None:
         """Delete an object."""

@@ -90,18 +90,6 @@ class ChunkProgress:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunTotals:
-    """Progress of a whole run, including chunks that earlier attempts imported."""
-
-    rows: RowCounts
-    work: WriteStats
-    bytes: int
-    size: int
-    adopted_rows: int
-    """Rows whose outcome was in the ledger when this attempt began."""
-
-
 @dataclass(slots=True, kw_only=True)
 class LedgerContext:
     """Store, clients and clocks for a step that reads and writes the ledger only."""

@@ -14,16 +14,14 @@ from ddbload.contracts.results import (
     SUCCEEDED,
     Failure,
     Report,
-    RowCounts,
-    Segment,
-    WriteStats,
 )
-from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import Cancelled, RunNotFound, StackNotFound
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import Context, RunTotals
+from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import EXECUTION_ABORTED, Execution, Executions
 from ddbload.pipeline.report import current_report, done_before
+from ddbload.runs.follow_progress import RequestPace, follow_progress
+from ddbload.runs.progress import RunProgress
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -81,7 +79,6 @@ def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEM
         ) from None
 
 
-FOLLOW_POLL_SECONDS = 1.0
 UNKNOWN_SECONDS = 60.0
 """Seconds for which a new execution may be unknown: DescribeExecution is eventually consistent."""
 
@@ -91,70 +88,34 @@ def follow(
     arn: str,
     ledger: Ledger,
     *,
-    watch: Callable[[RunTotals], None],
+    watch: Callable[[RunProgress], None],
     sleep: Callable[[float], None],
     clock: Callable[[], float],
 ) -> Execution:
-    """Wait until an execution has ended, and pass its run's totals to `watch` meanwhile.
+    """Wait until an execution has ended, and pass its run's progress to `watch` meanwhile.
 
     Raises `RunNotFound` if the execution stays unknown, and AWS's errors.
     """
-    reader = _TotalsReader(ledger)
     known_by = clock() + UNKNOWN_SECONDS
-    while True:
+    began = float("-inf")
+
+    def find_end() -> Execution | None:
+        nonlocal began
         execution = executions.find(arn)
         if execution is None and clock() >= known_by:
             raise RunNotFound(
                 f"Step Functions does not know execution {arn} {UNKNOWN_SECONDS:.0f} s after it"
                 " was started; ddbload status shows whether it runs"
             )
-        totals = reader.totals()
-        if totals is not None:
-            watch(totals)
-        if execution is not None and not execution.running:
-            return execution
-        sleep(FOLLOW_POLL_SECONDS)
-
-
-class _TotalsReader:
-    """Totals of a run, from its segments; each segment is read once."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._record: RunRecord | None = None
-        self._read: set[str] = set()
-        self._rows, self._work, self._bytes = RowCounts(), WriteStats(), 0
-        self._adopted_rows: int | None = None
-
-    def totals(self) -> RunTotals | None:
-        """Return the run's totals; None until it has a record."""
-        if self._record is None or self._record.size is None:
-            # Preflight knows the size of some sources only at its end.
-            self._record = self._ledger.find_record()
-        if self._record is None:
-            # No record yet, so all rows will be this execution's.
-            self._adopted_rows = 0
+        if execution is None or execution.running:
+            began = clock() - execution.seconds if execution is not None else began
             return None
-        for segment in self._new_segments():
-            self._rows += segment.rows
-            self._work += segment.work
-            self._bytes += segment.end.byte - segment.start.byte
-        if self._adopted_rows is None:
-            # Rows found at first may be an earlier execution's, and do not count for the speed.
-            self._adopted_rows = self._rows.read
-        begun = self._record.data_start.byte
-        return RunTotals(
-            self._rows,
-            self._work,
-            begun + self._bytes,
-            self._record.size or 0,
-            self._adopted_rows,
-        )
+        return execution
 
-    def _new_segments(self) -> list[Segment]:
-        names = [name for name in self._ledger.segment_names() if name not in self._read]
-        self._read.update(names)
-        return self._ledger.segments(names)
+    pace = RequestPace(clock, sleep)
+    return follow_progress(
+        ledger, find_end, watch=watch, pace=pace, clock=clock, began=lambda: began
+    )
 
 
 def final_report(run: str, execution: Execution, context: Context) -> Report | None:

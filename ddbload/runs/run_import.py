@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.payload import Payload, check_run_id
-from ddbload.contracts.results import Failure, Report, RowCounts, Segment, WriteStats
+from ddbload.contracts.results import Failure, Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ImportTask, PreflightTask
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, RunUnderWay
 from ddbload.ledger.ledger import Ledger
-from ddbload.pipeline.context import ChunkProgress, Context, RunTotals
+from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import chunk_segments, done_before, write_report
+from ddbload.runs.local_progress import LocalProgress
 from ddbload.runs.local_settings import LocalSettings, step_seconds
+from ddbload.runs.progress import RunProgress
 from ddbload.runs.run_status import MISSED, HeartbeatWriter, is_alive, is_another
 from ddbload.runs.worker_pool import InProcessPool, WorkerPool
 
@@ -50,7 +54,7 @@ def run_import(
     run: str,
     processes: int = 1,
     should_stop: Callable[[], bool] = lambda: False,
-    watch: Callable[[RunTotals], None] = lambda _: None,
+    watch: Callable[[RunProgress], None] = lambda _: None,
     begun: Callable[[RunRecord], None] = lambda _: None,
     notice: Callable[[str], None] | None = None,
 ) -> RunResult:
@@ -66,7 +70,7 @@ def run_import(
         run: Run id; an unfinished run of this id is resumed.
         processes: Processes that import chunks.
         should_stop: Asked often; True stops the run at the next settled rows.
-        watch: Called with the totals whenever they change.
+        watch: Called with the progress whenever it changes.
         begun: Called with the run's record before any row is written.
         notice: Called with each warning about the table before any row is written.
 
@@ -78,7 +82,7 @@ def run_import(
     """
     check_run_id(run)
     Payload.from_json(payload)
-    totals = _TotalsTracker(watch)
+    totals = LocalProgress(watch, time.monotonic)
     context = settings.context(
         should_stop=lambda: should_stop() or totals.cancelled, progress=totals.progress
     )
@@ -102,11 +106,13 @@ def run_import(
             raise Interrupted(f"stopped during preflight; --run-id {run} continues it")
         record = ledger.record()
         begun(record)
-        totals.begin(record)
-        tasks = _remaining_tasks(run, ledger, totals)
+        manifest = ledger.find_manifest() or ()
+        totals.begin(record, manifest)
+        tasks = _remaining_tasks(run, ledger, manifest, totals)
         if not tasks and (done := done_before(ledger)) is not None:
             return RunResult(done, totals.adopted_rows, record, already_done=True)
         failed = _import_tasks(tasks, processes, totals, context, settings, record)
+        totals.report()
         final = write_report(run, context, interrupted=context.should_stop() and not failed)
         return RunResult(final, totals.adopted_rows, record)
 
@@ -114,7 +120,7 @@ def run_import(
 def _import_tasks(
     tasks: deque[ImportTask],
     processes: int,
-    totals: _TotalsTracker,
+    totals: LocalProgress,
     context: Context,
     settings: LocalSettings,
     record: RunRecord,
@@ -139,15 +145,17 @@ def _import_tasks(
         pool.close()
 
 
-def _remaining_tasks(run: str, ledger: Ledger, totals: _TotalsTracker) -> deque[ImportTask]:
+def _remaining_tasks(
+    run: str, ledger: Ledger, manifest: Sequence[Chunk], totals: LocalProgress
+) -> deque[ImportTask]:
     """List a task for each chunk that is not imported yet, from its last cursor on."""
-    manifest = ledger.find_manifest() or ()
     tasks: deque[ImportTask] = deque()
     for chunk, chain in zip(manifest, chunk_segments(ledger, manifest), strict=True):
         for segment in chain:
             totals.add(segment, adopted=True)
         if not chain or not chain[-1].proven:
             tasks.append(ImportTask(run, chunk, chain[-1].end if chain else None))
+    totals.show()
     return tasks
 
 
@@ -177,7 +185,7 @@ def _preflight(
 def _run_tasks(
     tasks: deque[ImportTask],
     pool: WorkerPool,
-    totals: _TotalsTracker,
+    totals: LocalProgress,
     context: Context,
     record: RunRecord,
 ) -> bool:
@@ -187,7 +195,7 @@ def _run_tasks(
     running = 0
     failed = enough = False
     while tasks or running:
-        enough = enough or context.should_stop() or totals.rows.rejected > max_rejects
+        enough = enough or context.should_stop() or totals.settled.rows.rejected > max_rejects
         if enough:
             tasks.clear()
             pool.stop()
@@ -205,6 +213,7 @@ def _run_tasks(
                     # The request was given up because of the stop; it would have been retried.
                     continue
                 failed = True
+                totals.failed(task.chunk.chunk)
                 enough = enough or not result.chunk_local
                 chunk = task.chunk.chunk
                 ledger.put_failure(Failure(result.name, result.message, chunk, context.now()))
@@ -215,53 +224,3 @@ def _run_tasks(
                 again = ImportTask(run, result.chunk, result.cursor, result.stalled)
                 tasks.appendleft(again)
     return failed
-
-
-class _TotalsTracker:
-    """Totals of a run: finished segments and the progress of running tasks."""
-
-    def __init__(self, watch: Callable[[RunTotals], None]) -> None:
-        self.rows = RowCounts()
-        self.size = 0
-        self.adopted_rows = 0
-        self._work = WriteStats()
-        self._bytes = 0
-        self._watch = watch
-        self.heart: HeartbeatWriter | None = None
-        self._running: dict[int, ChunkProgress] = {}
-
-    @property
-    def cancelled(self) -> bool:
-        """True if the run was cancelled."""
-        return self.heart is not None and self.heart.cancelled
-
-    def begin(self, record: RunRecord) -> None:
-        """Set the source's size, and count its header as read."""
-        self.size, self._bytes = record.size or 0, record.data_start.byte
-        self._publish()
-
-    def progress(self, now: ChunkProgress) -> None:
-        """Replace the progress of a running task."""
-        self._running[now.chunk] = now
-        self._publish()
-
-    def finished(self, chunk: int) -> None:
-        """Drop the progress of a task that has ended."""
-        self._running.pop(chunk, None)
-
-    def add(self, segment: Segment, *, adopted: bool) -> None:
-        """Add a segment; `adopted` if an earlier attempt wrote it."""
-        self.rows += segment.rows
-        self._work += segment.work
-        self._bytes += segment.end.byte - segment.start.byte
-        if adopted:
-            self.adopted_rows += segment.rows.read
-        self._publish()
-
-    def _publish(self) -> None:
-        rows, work, read = self.rows, self._work, self._bytes
-        for each in self._running.values():
-            rows, work, read = rows + each.rows, work + each.work, read + each.bytes
-        if self.heart is not None:
-            self.heart.set_progress(rows, read, self.size)
-        self._watch(RunTotals(rows, work, read, self.size, self.adopted_rows))

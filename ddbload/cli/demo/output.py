@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ddbload.cli.demo.verify_table import TABLE, Keys, compare
-from ddbload.cli.output import EXIT_FAILED, live_progress, print_stderr
+from ddbload.cli.output import EXIT_FAILED, print_stderr
+from ddbload.cli.progress_text import percent
+from ddbload.cli.run_progress import show_progress
 from ddbload.contracts.payload import CSV, DELIMITERS, TSV
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from ddbload.pipeline.context import RunTotals
+    from ddbload.runs.progress import RunProgress
 
 
 @contextmanager
@@ -51,19 +53,19 @@ def _spinner(doing: str) -> Iterator[None]:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[RunTotals], None]]:
-    """Draw a progress bar on a terminal; otherwise print a line whenever totals change."""
+def progress() -> Iterator[Callable[[RunProgress], None]]:
+    """Draw progress on a terminal; otherwise print a line whenever it changes."""
     if sys.stderr.isatty():
-        with live_progress(enabled=True) as draw:
+        with show_progress(enabled=True) as draw:
             yield draw
         return
     printed = ""
 
-    def print_totals(totals: RunTotals) -> None:
+    def print_totals(progress: RunProgress) -> None:
         nonlocal printed
-        share = 100 * totals.bytes // max(1, totals.size)
-        now = f"{share:>7} %  {totals.rows.read:,} rows settled"
-        now += f", {totals.rows.rejected:,} rejected" if totals.rows.rejected else ""
+        rows = progress.totals.rows
+        now = f"{percent(progress):>9}  {rows.read:,} rows settled"
+        now += f", {rows.rejected:,} rejected" if rows.rejected else ""
         if now != printed:
             printed = now
             click.echo(now)

@@ -21,7 +21,7 @@ from ddbload.errors import (
     UnknownColumn,
     UnterminatedQuote,
 )
-from ddbload.ledger.ledger import temporary_ledger
+from ddbload.ledger.temporary import temporary_ledger
 from ddbload.pipeline.context import AccessPolicy
 from tests.unit.pipeline.world import TABLE, World
 
@@ -60,7 +60,7 @@ class Conversion:
                 StreamSink(out, "out"),
                 self.converted,
                 reject=lambda line: self.rejects.append(json.loads(line)),
-                watch=lambda totals: self.watched.append(totals.rows),
+                watch=lambda totals, _: self.watched.append(totals.rows),
             )
 
     @property

@@ -15,6 +15,7 @@ from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, PreflightTask
 from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.store import AgesPage
 from ddbload.pipeline.context import AccessPolicy, ChunkProgress, Context
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
@@ -50,6 +51,7 @@ class MemoryStore:
         self.objects: dict[str, bytes] = {}
         self.written: dict[str, float] = {}
         self.clock = clock
+        self.page_names = 1000
         self.hook = hook or (lambda _moment, _name, _data: None)
 
     def get(self, name: str) -> bytes | None:
@@ -81,6 +83,18 @@ class MemoryStore:
     def ages(self, prefix: str) -> dict[str, float]:
         now = self.clock()
         return {name: now - self.written.get(name, now) for name in self.names(prefix)}
+
+    def page(self, folder: str, after: str = "") -> AgesPage:
+        self.hook("page", folder, b"")
+        ages = {name.removeprefix(folder): age for name, age in self._ages(folder).items()}
+        names = sorted(name for name in ages if name > after)
+        found = {name: ages[name] for name in names[: self.page_names]}
+        return AgesPage(found, len(names) > self.page_names)
+
+    def _ages(self, prefix: str) -> dict[str, float]:
+        now = self.clock()
+        names = (name for name in self.objects if name.startswith(prefix))
+        return {name: now - self.written.get(name, now) for name in names}
 
     def delete(self, name: str) -> None:
         self.hook("delete", name, b"")

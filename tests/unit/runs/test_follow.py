@@ -13,19 +13,20 @@ import pytest
 from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import AccessDenied, RunNotFound, StackNotFound
-from ddbload.pipeline.context import RunTotals
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.runs.deployed import Stack, final_report, find_stack, follow
+from ddbload.runs.progress import RunProgress
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error
 from tests.unit.pipeline.machine import execute
 from tests.unit.pipeline.world import RUN, World
+from tests.unit.runs.hand_written import HandWritten
 
 FILE = b"id\n" + b"".join(b"k%03d\n" % n for n in range(40))
 
 
 class Watched:
-    """Execution whose steps run while the follower sleeps."""
+    """Execution whose steps run while the follower sleeps, one after another."""
 
     def __init__(self) -> None:
         self.world = World(FILE, options={"chunk_bytes": 50})
@@ -34,23 +35,33 @@ class Watched:
             self.fake, self.fake.machine, retry_policy=RetryPolicy(sleep=lambda _: None)
         )
         self.arn = self.executions.start(RUN, self.world.payload)
-        self.seen: list[RunTotals] = []
+        self.seen: list[RunProgress] = []
         self.steps = iter(self.happenings())
-        self.slept = 0.0
+        self.began = self.world.clock.time
+
+    @property
+    def slept(self) -> float:
+        return self.world.clock.time - self.began
 
     def happenings(self) -> Any:
         yield
         preflight(PreflightTask(self.world.payload, RUN), self.world.context())
         yield
+        worker = HandWritten(self.world.ledger)
         for chunk in self.world.manifest:
+            worker.works_on(chunk, read=1)
+            yield
             self.world.import_one(chunk)
+            worker.finished(chunk)
+            yield
+        for _ in range(3):
             yield
         self.world.report()
         self.fake.end(self.arn)
-        yield
+        yield from itertools.repeat(None)
 
     def sleep(self, seconds: float) -> None:
-        self.slept += seconds
+        self.world.clock.sleep(seconds)
         next(self.steps)
 
     def follow(self, sleep: Callable[[float], None] | None = None) -> Any:
@@ -60,79 +71,61 @@ class Watched:
             self.world.ledger,
             watch=self.seen.append,
             sleep=sleep or self.sleep,
-            clock=lambda: self.slept,
+            clock=self.world.clock,
         )
 
 
-def test_follow_passes_on_totals_until_end():
+def test_follow_passes_on_progress_until_end():
     watched = Watched()
     assert watched.follow().status == "SUCCEEDED"
-    rows = [totals.rows.written for totals in watched.seen]
+    rows = [each.totals.rows.written for each in watched.seen]
     assert rows == sorted(rows)
     assert (rows[0], rows[-1]) == (0, 40)
     assert len(set(rows)) > 3
     last = watched.seen[-1]
-    assert (last.bytes, last.size, last.adopted_rows) == (len(FILE), len(FILE), 0)
+    assert (last.totals.bytes, last.size, last.adopted_rows) == (len(FILE), len(FILE), 0)
+    steps = [step for step, _ in itertools.groupby(each.step for each in watched.seen)]
+    assert steps == ["checking the source", "importing", "reporting"]
 
 
-def test_follow_reads_each_segment_once():
+def test_follow_reads_no_segment():
     watched = Watched()
     reads: list[str] = []
     watched.world.store.hook = lambda moment, name, _: (
-        reads.append(name) if moment == "get" else None
+        reads.append(name) if moment.startswith("get") else None
     )
-    follow_reads = []
+    during: list[str] = []
 
-    def sleep(_: float) -> None:
-        follow_reads.extend(name for name in reads if "/chunks/" in name)
-        next(watched.steps)
+    def sleep(seconds: float) -> None:
+        during.extend(reads)
+        watched.sleep(seconds)
         reads.clear()
 
     watched.follow(sleep)
-    assert sorted(set(follow_reads)) == sorted(follow_reads)
-    assert follow_reads
-
-
-def test_follow_counts_rows_as_fresh_when_record_appears_later():
-    watched = Watched()
-
-    def sleep(_: float) -> None:
-        execute(watched.world, watched.world.payload, RUN)
-        watched.fake.end(watched.arn)
-
-    watched.follow(sleep)
-    assert [(each.rows.written, each.adopted_rows) for each in watched.seen] == [(40, 0)]
+    assert {name.rpartition("/")[2] for name in during} == {"run.json", "manifest.json"}
 
 
 def test_follow_counts_rows_of_earlier_execution_as_adopted():
     watched = Watched()
-    execute(watched.world, watched.world.payload, RUN, lost=frozenset({1}))
-    before = watched.world.ledger.segments()
+    world = watched.world
+    world.preflight()
+    worker = HandWritten(world.ledger)
+    world.import_one(world.manifest[0])
+    worker.finished(world.manifest[0])
+    (segment,) = world.ledger.segments()
+    watched.steps = itertools.chain([None] * 20, watched.happenings())
     watched.follow()
-    adopted = sum(segment.rows.read for segment in before)
-    assert {totals.adopted_rows for totals in watched.seen} == {adopted}
-    assert 0 < adopted < 40
+    assert watched.seen[-1].adopted_rows == segment.rows.read > 0
+    assert watched.seen[-1].totals.rows.read == 40
 
 
-@pytest.mark.parametrize("seconds", [1, 5, 60])
+@pytest.mark.parametrize("seconds", [1, 5, 55])
 def test_follow_waits_when_execution_is_unknown_at_first(seconds):
     """DescribeExecution is eventually consistent."""
     watched = Watched()
-    watched.steps = itertools.chain([None] * seconds, watched.happenings())
     watched.fake.is_known = lambda: watched.slept >= seconds
     assert watched.follow().status == "SUCCEEDED"
-    assert watched.seen[-1].rows.written == 40
-
-
-def test_follow_passes_on_totals_while_execution_is_unknown():
-    watched = Watched()
-    # All has happened by then.
-    watched.fake.is_known = lambda: watched.slept >= 50
-    watched.steps = itertools.chain(watched.steps, itertools.repeat(None))
-    assert watched.follow().status == "SUCCEEDED"
-    rows = [totals.rows.written for totals in watched.seen]
-    assert (rows[0], rows[-1]) == (0, 40)
-    assert len(set(rows)) > 3
+    assert watched.seen[-1].totals.rows.written == 40
 
 
 def test_follow_waits_when_execution_becomes_unknown():
@@ -148,7 +141,7 @@ def test_follow_raises_when_execution_stays_unknown():
     watched.fake.is_known = lambda: False
     with pytest.raises(RunNotFound, match=f"does not know execution {watched.arn} 60 s after"):
         watched.follow()
-    assert watched.slept == 60
+    assert 60 <= watched.slept < 80
 
 
 def test_follow_raises_at_once_when_arn_is_invalid():

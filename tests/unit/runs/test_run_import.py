@@ -20,9 +20,9 @@ from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import Heartbeat, RowCounts
 from ddbload.contracts.states import ImportTask
 from ddbload.items.encode.batch_encoder import BatchEncoder
-from ddbload.pipeline.context import RunTotals
 from ddbload.rows.columns import Columns
 from ddbload.runs import process_pool
+from ddbload.runs.progress import FAILED_CHUNK, RunProgress
 from ddbload.runs.run_import import new_run_id, run_import
 from ddbload.runs.run_status import machine
 from ddbload.runs.worker_pool import ChunkWorker, InProcessPool
@@ -278,8 +278,10 @@ def test_run_import_continues_other_chunks_when_one_fails():
     (part,) = world.in_ledger("manifest/")
     world.write_json(part, {**world.read_json(part), "chunks": chunks})
     world.write_json("manifest.json", chunks)
-    ended = conduct(world)
+    told: list[RunProgress] = []
+    ended = conduct(world, watch=told.append)
     assert (ended.report.status, ended.report.error.name) == ("FAILED", "SplitMismatch")
+    assert (told[-1].chunks[1], told[-1].chunks.failed) == (FAILED_CHUNK, 1)
     assert [each.chunk for each in ended.report.failures] == [1]
     assert ended.report.chunks_done == ended.report.chunks - 1
 
@@ -362,15 +364,17 @@ def test_run_import_imports_no_more_when_rejects_still_exceed_limit():
 
 # What is shown meanwhile.
 def test_totals_grow_to_whole_file():
-    told: list[RunTotals] = []
+    told: list[RunProgress] = []
     world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
     conduct(world, seconds=2.0, watch=told.append)
     for name in ("read", "written"):
-        values = [getattr(each.rows, name) for each in told]
+        values = [getattr(each.totals.rows, name) for each in told]
         assert values == sorted(values)
         assert values[-1] == 300
-    assert (told[-1].bytes, told[-1].size) == (len(DATA), len(DATA))
-    assert told[-1].work.requests == len(
+    last = told[-1]
+    assert (last.totals.bytes, last.size, last.share) == (len(DATA), len(DATA), 1.0)
+    assert (last.step, last.chunks.done) == ("reporting", len(world.manifest))
+    assert last.totals.work.requests == len(
         [call for call in world.dynamodb.calls if call.operation == "batch_write_item"]
     )
 
@@ -378,10 +382,11 @@ def test_totals_grow_to_whole_file():
 def test_totals_start_with_adopted_rows():
     world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
     first = conduct(world, should_stop=stops_after(world, "batch_write_item", 5))
-    told: list[RunTotals] = []
+    told: list[RunProgress] = []
     conduct(world, watch=told.append)
-    assert told[-1].adopted_rows == first.report.rows.read
-    assert told[-1].rows.read == 300
+    assert {each.adopted_rows for each in told} == {first.report.rows.read}
+    assert told[0].totals.rows.read == first.report.rows.read > 0
+    assert told[-1].totals.rows.read == 300
 
 
 # Workers.

@@ -1,0 +1,309 @@
+"""Follow a run by what its ledger's names tell, with few requests however many chunks it has.
+
+One request is made at a time, and seldom: a page of the workers' progress, a page of the names of
+segments, or a look at whether the run has ended. No object is read for a worker or a segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.control import WorkerProgress, WorkTotals, silence_limit
+from ddbload.contracts.run_record import RunRecord
+from ddbload.ledger.ledger import Ledger
+from ddbload.runs.progress import (
+    CHECKING,
+    DONE_PERCENT,
+    FAILED_CHUNK,
+    IMPORTING,
+    REPORTING,
+    WAITING,
+    ProgressMeter,
+    RunProgress,
+)
+
+T = TypeVar("T")
+BURST_REQUESTS, REQUEST_SECONDS, LEAST_REQUEST_SECONDS = 5, 4.0, 1.0
+"""Requests to AWS: five at first, a second apart, then one every four seconds. That is at most
+twenty in any minute."""
+FOLDER_SECONDS_APART = 0.5
+"""Seconds between two looks at a ledger in a folder."""
+_END, _RECORD, _WORKERS, _CHUNKS = "end", "record", "workers", "chunks"
+_TURNS = {
+    CHECKING: (_END, _RECORD, _RECORD),
+    IMPORTING: (_END, _WORKERS, _CHUNKS, _WORKERS),
+    REPORTING: (_END, _END, _WORKERS, _CHUNKS),
+}
+"""Requests that are made in turn, by the step that the run is in."""
+_FIRST_TURNS = (_END, _WORKERS, _CHUNKS, _CHUNKS, _CHUNKS)
+"""Requests of an import until all chunks' states are known."""
+
+
+class RequestPace:
+    """Pace of requests: some at once, then one in a while."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+        *,
+        burst: int = BURST_REQUESTS,
+        seconds: float = REQUEST_SECONDS,
+        least: float = LEAST_REQUEST_SECONDS,
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._seconds = seconds
+        self._least = least
+        self._most = float(burst)
+        self._tokens = self._most
+        self._last: float | None = None
+
+    def wait(self) -> None:
+        """Sleep until the next request may be made."""
+        if self._last is not None:
+            self._sleep(max(0.0, self._last + self._pause() - self._clock()))
+            now = self._clock()
+            self._tokens = min(self._most, self._tokens + (now - self._last) / self._seconds)
+        self._tokens -= 1
+        self._last = self._clock()
+
+    def _pause(self) -> float:
+        """Return the seconds from the last request to the next one."""
+        return max(self._least, (1 - self._tokens) * self._seconds)
+
+
+def follow_progress(
+    ledger: Ledger,
+    find_end: Callable[[], T | None],
+    *,
+    watch: Callable[[RunProgress], None],
+    pace: RequestPace,
+    clock: Callable[[], float],
+    began: Callable[[], float] = lambda: float("-inf"),
+) -> T:
+    """Pass a run's progress to `watch` until `find_end` returns how the run ended.
+
+    `began` returns the time on the clock at which this attempt began.
+    """
+    reader = ProgressReader(ledger, clock)
+    turn = 0
+    step = CHECKING
+    while True:
+        pace.wait()
+        turns = _TURNS[step] if step != IMPORTING or reader.has_listed_chunks else _FIRST_TURNS
+        request = turns[turn % len(turns)]
+        turn += 1
+        if request == _END:
+            end = find_end()
+            if end is not None:
+                return end
+            reader.failures_since = began()
+        else:
+            reader.read(request)
+        now = reader.progress()
+        if now.step != step:
+            step, turn = now.step, 0
+        watch(now)
+
+
+class ProgressReader:
+    """Reader of a run's progress from its ledger, one request at a time."""
+
+    def __init__(self, ledger: Ledger, clock: Callable[[], float]) -> None:
+        self.failures_since = float("-inf")
+        """Time on the clock at which this attempt began: failures before it do not count."""
+        self._ledger = ledger
+        self._meter = ProgressMeter(clock)
+        self._record: RunRecord | None = None
+        self._manifest: Sequence[Chunk] | None = None
+        self._workers = _Workers(ledger.progress_seconds)
+        self._chunks = _Chunks(clock)
+        self._turns = 0
+        # Rows that are there at first are an earlier attempt's; without a record there are none.
+        self._adopts: bool | None = None
+        self._has_totals = False
+        self._totals = WorkTotals()
+        self._has_news = False
+
+    def read(self, what: str) -> None:
+        """Make one request: for the record or manifest, workers' progress, or chunks' states."""
+        self._has_news = True
+        if what == _RECORD or self._manifest is None:
+            self._read_record()
+        elif what == _WORKERS or not self._has_totals:
+            self._has_totals = self._workers.read(self._ledger) or self._has_totals
+        else:
+            self._chunks.read(self._ledger)
+
+    @property
+    def has_listed_chunks(self) -> bool:
+        """True once the state of every chunk is known."""
+        return self._chunks.all_listed
+
+    def progress(self) -> RunProgress:
+        """Return the progress as far as it is known."""
+        if self._manifest is None:
+            return self._meter.progress(CHECKING, WorkTotals())
+        if self._has_news:
+            self._has_news = False
+            self._draw_chunks()
+            self._totals = self._workers.totals(self._chunks.starts)
+        totals = self._totals
+        if not self._workers.last:
+            # Workers of earlier versions tell nothing: the chunks must do.
+            totals = WorkTotals(bytes=self._meter.chunks.done_bytes)
+        if self._has_totals and self._adopts:
+            self._meter.adopted_rows = totals.rows.read
+            self._adopts = False
+        return self._meter.progress(REPORTING if self._is_over(totals) else IMPORTING, totals)
+
+    def _is_over(self, totals: WorkTotals) -> bool:
+        """Tell whether no chunk seems to be left; only the end of the run proves it."""
+        record, states = self._record, self._meter.chunks
+        if record is None or self._workers.at_work():
+            return False
+        size = (record.size or 0) - record.data_start.byte
+        return 0 < size <= totals.bytes or states.done + states.failed == len(states)
+
+    def _read_record(self) -> None:
+        # Preflight knows the size of some sources only at its end.
+        self._turns += 1
+        if self._record is None or (self._record.size is None and self._turns % 2):
+            self._record = self._ledger.find_record()
+            if self._adopts is None:
+                self._adopts = self._record is not None
+            if self._record is not None:
+                self._meter.begin(self._record)
+            return
+        self._manifest = self._ledger.find_manifest()
+        if self._manifest is not None and self._record.size is None:
+            self._record = None
+            self._manifest = None
+        elif self._manifest is not None:
+            self._meter.show_chunks(self._manifest)
+
+    def _draw_chunks(self) -> None:
+        states, chunks = self._meter.chunks, self._chunks
+        at_work = self._workers.at_work()
+        for number in range(len(states)):
+            working = at_work.get(number)
+            if working is not None:
+                states.set_position(number, working.start + working.current.bytes)
+            elif chunks.has_failed(number, self.failures_since):
+                states.set_state(number, FAILED_CHUNK)
+            else:
+                self._draw_idle_chunk(number)
+
+    def _draw_idle_chunk(self, number: int) -> None:
+        """Show a chunk that nobody works on: done if a segment is there, as far as is known."""
+        states = self._meter.chunks
+        reached = self._workers.reached.get(number)
+        start = self._chunks.last_start(number)
+        if reached is not None and (start is None or start < reached):
+            states.set_position(number, reached)
+        else:
+            states.set_state(number, WAITING if start is None else DONE_PERCENT)
+
+
+class _Workers:
+    """Workers of a run, as listings of their names show them."""
+
+    def __init__(self, base_seconds: float) -> None:
+        self.last: dict[str, WorkerProgress] = {}
+        self.reached: dict[int, int] = {}
+        """Byte up to which a chunk was imported when its worker left it."""
+        self._ages: dict[str, float] = {}
+        self._base_seconds = base_seconds
+        self._after = ""
+
+    def read(self, ledger: Ledger) -> bool:
+        """Read the next page of names; return true once all were read."""
+        page = ledger.page("progress", self._after)
+        for name, age in page.ages.items():
+            seen = WorkerProgress.from_name(name)
+            if seen is None:
+                continue
+            earlier = self.last.get(seen.worker)
+            if earlier is not None and earlier.number > seen.number:
+                continue
+            if earlier is not None:
+                self._note_reached(earlier, seen)
+            self.last[seen.worker], self._ages[seen.worker] = seen, age
+        self._after = next(reversed(page.ages), "") if page.more else ""
+        return not page.more
+
+    def _note_reached(self, earlier: WorkerProgress, now: WorkerProgress) -> None:
+        """Note how far a chunk was imported that a worker has left."""
+        if earlier.chunk is None or (now.chunk, now.start) == (earlier.chunk, earlier.start):
+            return
+        counted = now.settled.bytes - earlier.settled.bytes
+        if counted > 0:
+            # More than the chunk, if others were imported since.
+            self.reached[earlier.chunk] = earlier.start + counted
+
+    def at_work(self) -> dict[int, WorkerProgress]:
+        """Return the live workers' progress by the chunk that each is on."""
+        silent = silence_limit(self._base_seconds, self._ages.values())
+        return {
+            each.chunk: each
+            for worker, each in self.last.items()
+            if each.chunk is not None and self._ages[worker] <= silent
+        }
+
+    def totals(self, starts: dict[int, dict[int, float]]) -> WorkTotals:
+        """Add up what all workers have settled, and what live ones have done since.
+
+        `starts`: segments that exist, by chunk and first byte. They are settled, or soon will be.
+        """
+        total = WorkTotals()
+        for each in self.last.values():
+            total += each.settled
+        for chunk, each in self.at_work().items():
+            if each.start not in starts.get(chunk, ()):
+                total += each.current
+        return total
+
+
+class _Chunks:
+    """Segments and failures of chunks, as listings of their names show them."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.starts: dict[int, dict[int, float]] = {}
+        """Time on the clock at which each segment was written, by chunk and first byte."""
+        self.all_listed = False
+        """True once every segment that there was at first is known."""
+        self._clock = clock
+        self._failures: dict[int, float] = {}
+        self._last: dict[int, int] = {}
+        self._folder, self._after = "chunks", ""
+
+    def read(self, ledger: Ledger) -> None:
+        """Read the next page of segments' names; after the last one, a page of failures'."""
+        now, page = self._clock(), ledger.page(self._folder, self._after)
+        for name, age in page.ages.items():
+            chunk, _, start = name.removesuffix(".json").partition("/")
+            if not chunk.isdecimal():
+                continue
+            if self._folder == "failures":
+                self._failures[int(chunk)] = now - age
+            elif start.isdecimal():
+                self.starts.setdefault(int(chunk), {})[int(start)] = now - age
+                self._last[int(chunk)] = max(int(start), self._last.get(int(chunk), 0))
+        self._after = next(reversed(page.ages), "") if page.more else ""
+        if not page.more:
+            self.all_listed = True
+            self._folder = "failures" if self._folder == "chunks" else "chunks"
+
+    def last_start(self, chunk: int) -> int | None:
+        """Return the first byte of a chunk's last segment."""
+        return self._last.get(chunk)
+
+    def has_failed(self, chunk: int, since: float) -> bool:
+        """Tell whether a chunk's last invocation failed: no segment is younger than the failure."""
+        failed = self._failures.get(chunk)
+        if failed is None or failed < since:
+            return False
+        return all(written <= failed for written in self.starts.get(chunk, {}).values())

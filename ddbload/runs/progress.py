@@ -1,0 +1,205 @@
+"""Progress of a run at one moment: totals that never fall, rates, the time left, each chunk."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.control import WorkTotals
+from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.write_price import NOT_BILLED
+
+CHECKING, IMPORTING, REPORTING = "checking the source", "importing", "reporting"
+"""Steps of a run."""
+WAITING, DONE_PERCENT, FAILED_CHUNK = 0, 100, 101
+"""States of a chunk. Numbers from 1 to 99 are the percent of it that is imported."""
+RATE_SECONDS = 60.0
+"""Seconds over which rates are averaged."""
+_SAMPLE_SECONDS = 1.0
+_LEAST_SECONDS, _LEAST_SECONDS_LEFT = 1.0, 3.0
+"""Seconds without a rate, and without the time left: the first figures of a run say little."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """Progress of a whole run, including what earlier attempts imported."""
+
+    step: str
+    totals: WorkTotals
+    size: int
+    """Bytes to read; 0 if they are not known yet."""
+    chunks: ChunkStates
+    adopted_rows: int
+    """Rows that were settled before this attempt or this view began."""
+    rows_per_second: float | None = None
+    """None until it is known."""
+    wcu_per_second: float | None = None
+    seconds_left: float | None = None
+    dollars: float | None = None
+    """Price of the consumed write units; None if they are not billed, or nobody knows."""
+
+    @property
+    def share(self) -> float:
+        """Share of the bytes that are done, from 0 to 1."""
+        return min(1.0, self.totals.bytes / self.size) if self.size else 0.0
+
+
+class ChunkStates:
+    """State of each chunk of a run, in the order of the source. It changes while it is drawn."""
+
+    def __init__(self, chunks: Sequence[Chunk] = ()) -> None:
+        self._chunks = chunks
+        self._states = bytearray(len(chunks))
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __getitem__(self, chunk: int) -> int:
+        return self._states[chunk]
+
+    def chunk(self, number: int) -> Chunk:
+        """Return a chunk of the manifest."""
+        return self._chunks[number]
+
+    def slice(self, start: int, end: int) -> bytes:
+        """Return the states of the chunks from `start` to `end`, exclusive."""
+        return bytes(self._states[start:end])
+
+    def set_position(self, number: int, byte: int) -> None:
+        """Mark a chunk as imported up to a byte of the source."""
+        chunk = self._chunks[number]
+        percent = 100 * (byte - chunk.start) // max(1, chunk.end - chunk.start)
+        done = DONE_PERCENT if byte >= chunk.end else DONE_PERCENT - 1
+        self._states[number] = max(1, min(percent, done))
+
+    def set_state(self, number: int, state: int) -> None:
+        """Mark a chunk as waiting, done or failed."""
+        self._states[number] = state
+
+    @property
+    def done(self) -> int:
+        """Number of chunks that are imported."""
+        return self._states.count(DONE_PERCENT)
+
+    @property
+    def failed(self) -> int:
+        """Number of chunks that failed."""
+        return self._states.count(FAILED_CHUNK)
+
+    @property
+    def waiting(self) -> int:
+        """Number of chunks that nobody has begun."""
+        return self._states.count(WAITING)
+
+    @property
+    def running(self) -> int:
+        """Number of chunks that are begun and neither done nor failed."""
+        return len(self) - self.done - self.failed - self.waiting
+
+    @property
+    def done_bytes(self) -> int:
+        """Bytes of the chunks that are imported."""
+        return sum(
+            each.end - each.start
+            for each, state in zip(self._chunks, self._states, strict=True)
+            if state == DONE_PERCENT
+        )
+
+
+class ProgressMeter:
+    """Meter that turns totals, as they come in, into progress that is fit to be shown.
+
+    Totals may fall for a moment: when a worker died, or when it read rows that its segment does
+    not count. What is shown never falls, and never exceeds the source.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._record: RunRecord | None = None
+        self._totals = WorkTotals()
+        self._samples: deque[tuple[float, WorkTotals]] = deque()
+        self.adopted_rows = 0
+        self.chunks = ChunkStates()
+
+    def begin(self, record: RunRecord) -> None:
+        """Set the run, which has the source's size and the price of a write unit."""
+        self._record = record
+
+    def show_chunks(self, chunks: Sequence[Chunk]) -> None:
+        """Set the chunks of the run."""
+        self.chunks = ChunkStates(chunks)
+
+    def progress(self, step: str, totals: WorkTotals) -> RunProgress:
+        """Return the progress now. `totals`: of the rows, without the header."""
+        now, record = self._clock(), self._record
+        size = 0 if record is None else record.size or 0
+        shown = self._totals = _greatest(self._totals, totals)
+        begin = 0 if record is None else record.data_start.byte
+        read = begin + shown.bytes
+        shown = WorkTotals(shown.rows, shown.work, min(read, size) if size else read)
+        if step == IMPORTING:
+            self._sample(now, shown)
+        rows, units, read_rate = self._rates(now, shown)
+        price = None if record is None else record.write_price
+        if price is not None and price.source == NOT_BILLED:
+            price = None
+        return RunProgress(
+            step=step,
+            totals=shown,
+            size=size,
+            chunks=self.chunks,
+            adopted_rows=self.adopted_rows,
+            rows_per_second=rows,
+            wcu_per_second=units,
+            seconds_left=self._seconds_left(now, size - shown.bytes, read_rate),
+            dollars=None if price is None else price.dollars(shown.work.consumed_wcu),
+        )
+
+    def _seconds_left(self, now: float, left: int, read_rate: float | None) -> float | None:
+        if not read_rate or left < 0 or now - self._samples[0][0] < _LEAST_SECONDS_LEFT:
+            return None
+        return left / read_rate
+
+    def _sample(self, now: float, totals: WorkTotals) -> None:
+        samples = self._samples
+        if not samples or now - samples[-1][0] >= _SAMPLE_SECONDS:
+            samples.append((now, totals))
+        while len(samples) > 2 and now - samples[1][0] >= RATE_SECONDS:
+            samples.popleft()
+
+    def _rates(
+        self, now: float, totals: WorkTotals
+    ) -> tuple[float | None, float | None, float | None]:
+        """Return rows, write units and bytes a second; None while they are not known."""
+        if not self._samples or now - self._samples[0][0] < _LEAST_SECONDS:
+            return None, None, None
+        began, earlier = self._samples[0]
+        seconds = now - began
+        return (
+            (totals.rows.read - earlier.rows.read) / seconds,
+            (totals.work.consumed_wcu - earlier.work.consumed_wcu) / seconds,
+            (totals.bytes - earlier.bytes) / seconds,
+        )
+
+
+def _greatest(one: WorkTotals, other: WorkTotals) -> WorkTotals:
+    """Return the greater of each figure; `read` is the sum of the others, as always."""
+    written, rejected, superseded, skipped = (
+        max(getattr(one.rows, name), getattr(other.rows, name))
+        for name in ("written", "rejected", "superseded", "skipped")
+    )
+    return WorkTotals(
+        RowCounts(
+            written + rejected + superseded + skipped, written, rejected, superseded, skipped
+        ),
+        WriteStats(
+            requests=max(one.work.requests, other.work.requests),
+            throttled=max(one.work.throttled, other.work.throttled),
+            retries=max(one.work.retries, other.work.retries),
+            consumed_wcu=max(one.work.consumed_wcu, other.work.consumed_wcu),
+        ),
+        max(one.bytes, other.bytes),
+    )

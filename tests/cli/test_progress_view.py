@@ -1,0 +1,132 @@
+"""The view of a run's progress: bar, figures and grid, at several sizes; and the plain line."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+from rich.segment import Segment
+
+from ddbload.cli.progress_text import progress_line, short_duration
+from ddbload.cli.progress_view import ProgressView, grid_cells
+from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.control import WorkTotals
+from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.runs.progress import (
+    CHECKING,
+    DONE_PERCENT,
+    FAILED_CHUNK,
+    IMPORTING,
+    REPORTING,
+    ChunkStates,
+    RunProgress,
+)
+
+
+def states_of(count: int, done: int, running: int, failed: tuple[int, ...] = ()) -> ChunkStates:
+    states = ChunkStates([Chunk(n, n * 1000, n * 1000 + 1000, 1) for n in range(count)])
+    for number in range(done):
+        states.set_state(number, DONE_PERCENT)
+    for number in range(done, done + running):
+        states.set_position(number, number * 1000 + 500)
+    for number in failed:
+        states.set_state(number, FAILED_CHUNK)
+    return states
+
+
+def progress_of(states: ChunkStates, step: str = IMPORTING) -> RunProgress:
+    size = 1000 * len(states)
+    rows, work = RowCounts(1_234_567, 1_234_567), WriteStats(throttled=3, consumed_wcu=5000.0)
+    totals = WorkTotals(rows, work, int(size * 0.41))
+    return RunProgress(step, totals, size, states, 0, 52_000.0, 800.0, 125.0)
+
+
+def drawn(
+    progress: RunProgress | None, width: int = 80, height: int = 24, encoding: str = "utf-8"
+) -> list[list[Segment]]:
+    file = io.TextIOWrapper(io.BytesIO(), encoding)
+    console = Console(file=file, width=width, height=height, force_terminal=True)
+    view = ProgressView()
+    if progress is not None:
+        view.show(progress)
+    lines = console.render_lines(view, pad=False)
+    file.close()
+    return lines
+
+
+def text(lines: list[list[Segment]]) -> list[str]:
+    return ["".join(piece.text for piece in line).rstrip() for line in lines]
+
+
+RUN_OF_40 = progress_of(states_of(40, 14, 8, failed=(9,)))
+
+
+def test_view_of_40_chunks():
+    assert text(drawn(RUN_OF_40)) == [
+        "importing ━━━━━━━━━━━━━╺━━━━━━━━━━━━━━━━━━ 41 %, about 2 min left",
+        "1,234,567 rows, 52,000 rows/s, 800 WCU/s, 3 throttled",
+        "▇ ▇ ▇ ▇ ▇ ▇ ▇ ▇ ▇ ✗ ▇ ▇ ▇ ▇ ▄ ▄ ▄ ▄ ▄ ▄ ▄ ▄ · · · · · · · · · · · · · · · · · ·",
+        "40 chunks: ✗ 1 failed, ▇ 13 done, ▄ 8 running, · 18 waiting",
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 2, 40, 79, 81, 640, 641, 20_000])
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60), (40, 10), (20, 5)])
+def test_view_fits_the_terminal_and_shows_a_failure(count, width, height):
+    progress = progress_of(states_of(count, count // 2, min(count // 4, 1000), failed=(count - 1,)))
+    lines = drawn(progress, width, height)
+    assert len(lines) <= height - 2
+    assert max(len(line) for line in text(lines)) <= width
+    styles = {
+        str(piece.style.bgcolor.name)
+        for line in lines
+        for piece in line
+        if piece.style is not None and piece.style.bgcolor is not None
+    }
+    assert ("red" in styles) == (count > 1 and height > 8)
+
+
+def test_nothing_is_red_without_a_failure():
+    for progress in (None, progress_of(states_of(40, 14, 8)), progress_of(states_of(9, 9, 0))):
+        for line in drawn(progress):
+            for piece in line:
+                assert piece.style is None or "red" not in str(piece.style)
+
+
+def test_view_names_what_the_run_is_doing():
+    assert text(drawn(None))[0].startswith(CHECKING)
+    checking = RunProgress(CHECKING, WorkTotals(), 0, ChunkStates(), 0)
+    assert text(drawn(checking))[0].startswith(CHECKING)
+    assert text(drawn(replace(RUN_OF_40, step=REPORTING)))[0].startswith(REPORTING)
+
+
+def test_view_is_ascii_where_the_terminal_is():
+    assert "".join(text(drawn(RUN_OF_40, encoding="ascii"))).isascii()
+
+
+@pytest.mark.parametrize("count", [1, 7, 640, 641, 20_000])
+def test_cells_cover_all_chunks_in_order(count):
+    states = states_of(count, count // 3, count // 3)
+    each, cells = grid_cells(states, 640)
+    assert len(cells) == -(-count // each) <= 640
+    kinds = [cell.kind for cell in cells]
+    assert kinds == sorted(kinds, key=("done", "running", "waiting").index)
+
+
+def test_line_for_a_log():
+    assert progress_line(progress_of(states_of(40, 14, 8))) == (
+        "41 % 1,234,567 rows, 52,000 rows/s, 800 WCU/s, 3 throttled, about 2 min left"
+    )
+    assert "3 throttled, 1 chunk failed, about" in progress_line(RUN_OF_40)
+    assert progress_line(replace(RUN_OF_40, step=REPORTING)).startswith("reporting, 41 % ")
+    assert progress_line(None) == CHECKING
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "1 s"), (89, "89 s"), (125, "2 min"), (7200, "2.0 h"), (400_000, "5 days")],
+)
+def test_durations(seconds, words):
+    assert short_duration(seconds) == words
