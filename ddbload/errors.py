@@ -276,6 +276,18 @@ class RunMismatch(DdbloadError):
     """The run id belongs to a run with another source, table or format."""
 
 
+class AlreadyLoaded(DdbloadError):
+    """The table has loaded this version of the source before, and the run shall load it once."""
+
+    resumable = False
+
+
+class UploadSuperseded(DdbloadError):
+    """A newer upload of the same key was loaded, or is being loaded."""
+
+    resumable = False
+
+
 class RunUnderWay(DdbloadError):
     """Another process is working on the run."""
 

@@ -87,6 +87,8 @@ def _condition(choice: dict[str, Any]) -> str:
     variable = choice["Variable"].removeprefix("$.")
     if "IsNull" in choice:
         return f"{variable} is {'' if choice['IsNull'] else 'not '}null"
+    if "IsPresent" in choice:
+        return f"{variable} is {'' if choice['IsPresent'] else 'not '}given"
     (value,) = (choice[name] for name in _EQUALS if name in choice)
     return f"{variable} is {value}"
 

@@ -26,7 +26,7 @@ from infra.policy_statements import (
     use_keys,
 )
 from infra.settings import Settings
-from infra.storage import Storage
+from infra.storage import HISTORY, STARTS, UPLOAD_ORDER, Storage
 
 TABLE_KEY = (
     "kms:Decrypt",
@@ -193,17 +193,20 @@ class Functions(Construct):
         cut = ("runs/*/manifest.json", "runs/*/manifest/*", "runs/*/run.json")
         # With several objects: their listing, and the objects of each chunk.
         listed, parts = "runs/*/listing/*", "runs/*/parts/*"
+        # For `force`, `once`, and the order of uploads.
+        known = ("runs/*/report.json", f"{HISTORY}*")
+        turns, starts = f"{UPLOAD_ORDER}*", f"{STARTS}*"
         allow(
             role,
             "ReadLedger",
             ["s3:GetObject"],
-            objects(storage.work, "runs/*/control.json", listed, *cut),
+            objects(storage.work, "runs/*/control.json", listed, *cut, *known, turns),
         )
         allow(
             role,
             "WriteLedger",
             ["s3:PutObject"],
-            objects(storage.work, "runs/*/execution.json", listed, *cut, parts),
+            objects(storage.work, "runs/*/execution.json", listed, *cut, parts, turns, starts),
         )
         # For `workers: auto`, and for a warning about a table's other traffic. IAM has no resources
         # for these two actions.
@@ -253,8 +256,9 @@ class Functions(Construct):
 
     def _allow_report(self, storage: Storage) -> None:
         role, work = self.report.role, storage.work
-        allow(role, "ReadLedger", ["s3:GetObject"], objects(work, "runs/*"))
+        allow(role, "ReadLedger", ["s3:GetObject"], objects(work, "runs/*", f"{HISTORY}*"))
         allow(role, "ListLedger", ["s3:ListBucket"], [work.bucket_arn])
+        allow(role, "WriteHistory", ["s3:PutObject"], objects(work, f"{HISTORY}*"))
         allow(role, "WriteReport", ["s3:PutObject"], objects(work, "runs/*/report.json"))
         allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
 

@@ -17,6 +17,12 @@ from constructs import Construct
 from infra.policy_statements import use_keys
 
 RUNS = "runs/"
+STARTS = "started/"
+"""Prefix of the index of runs by time."""
+UPLOAD_ORDER = "uploads/"
+"""Prefix of the states that order the uploads to one key."""
+HISTORY = "history/"
+"""Prefix of what was loaded into which table, which does not expire."""
 MAP_RUNS = "mapruns/"
 """Prefix of the state machine's ResultWriter."""
 ABANDONED_UPLOADS = Duration.days(7)
@@ -36,6 +42,8 @@ class Storage(Construct):
             "Work",
             lifecycle_rules=[
                 s3.LifecycleRule(id="ExpireRuns", prefix=RUNS, expiration=kept),
+                s3.LifecycleRule(id="ExpireStarts", prefix=STARTS, expiration=kept),
+                s3.LifecycleRule(id="ExpireUploadOrder", prefix=UPLOAD_ORDER, expiration=kept),
                 s3.LifecycleRule(id="ExpireMapRuns", prefix=MAP_RUNS, expiration=kept),
                 _abort_uploads(),
             ],

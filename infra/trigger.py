@@ -21,7 +21,7 @@ from infra import variables
 from infra.functions import Functions
 from infra.policy_statements import allow, objects
 from infra.settings import Settings
-from infra.storage import Storage
+from infra.storage import UPLOAD_ORDER, Storage
 
 TIMEOUT = Duration.seconds(60)
 """Timeout of on_upload, which begins no message in the last 30 seconds."""
@@ -89,8 +89,9 @@ class Trigger(Construct):
             role,
             "ReadLedger",
             ["s3:GetObject"],
-            objects(storage.work, "runs/*/report.json", "runs/*/run.json"),
+            objects(storage.work, "runs/*/report.json", "runs/*/run.json", f"{UPLOAD_ORDER}*"),
         )
+        allow(role, "OrderUploads", ["s3:PutObject"], objects(storage.work, f"{UPLOAD_ORDER}*"))
         allow(role, "ListLedger", ["s3:ListBucket"], [storage.work.bucket_arn])
         self._read_queue()
         rules = [

@@ -82,6 +82,16 @@ class Workflow(Construct):
             tracing_enabled=False,
         )
         self._allow_map_runs(role)
+        policy = iam.Policy(self, "AwaitTurns", roles=[functions.preflight.role])
+        allow(policy, "WatchUploads", ["states:DescribeExecution"], [f"{self._executions}:*"])
+
+    @property
+    def _executions(self) -> str:
+        """ARN of the machine's executions, without their names."""
+        return (
+            f"arn:{Aws.PARTITION}:states:{Aws.REGION}:{Aws.ACCOUNT_ID}:execution"
+            f":{self.machine.state_machine_name}"
+        )
 
     def _allow_map_runs(self, role: iam.Role) -> None:
         """Allow the distributed Map to start children, which are executions of the machine itself.
@@ -89,12 +99,8 @@ class Workflow(Construct):
         A separate policy: it names the machine, which depends on the policy of its role.
         """
         policy = iam.Policy(self, "RunChildren", roles=[role])
-        machine = self.machine
-        execution = (
-            f"arn:{Aws.PARTITION}:states:{Aws.REGION}:{Aws.ACCOUNT_ID}:execution"
-            f":{machine.state_machine_name}"
-        )
-        allow(policy, "StartChildren", ["states:StartExecution"], [machine.state_machine_arn])
+        execution = self._executions
+        allow(policy, "StartChildren", ["states:StartExecution"], [self.machine.state_machine_arn])
         allow(
             policy,
             "WatchChildren",

@@ -6,16 +6,19 @@ from typing import Any
 
 from ddbload.contracts.states import PreflightTask
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.preflight.preflight import preflight
+from ddbload.pipeline.preflight.preflight import preflight_in_turn
 from lambdas.deployment import Deployment
 from lambdas.entry import function, logger
 
 
 @function(Deployment.step_context)
 def handler(event: Any, context: Context) -> dict[str, Any]:
-    """Cut the source into chunks: `PreflightTask` to `PreflightResult`."""
+    """Cut the source into chunks: `PreflightTask` to `PreflightResult`, or to a task that waits."""
     context.notice = _log_notice
-    result = preflight(PreflightTask.from_json(event), context)
+    result = preflight_in_turn(PreflightTask.from_json(event), context)
+    if isinstance(result, PreflightTask):
+        logger.info("waits", extra={"run": result.run, "seconds": result.wait})
+        return result.to_json()
     logger.info(
         "cut",
         extra={"run": result.run, "chunks": result.chunks, "whole": result.cursor is None},

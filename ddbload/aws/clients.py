@@ -10,6 +10,7 @@ from ddbload.aws.boto_clients import AwsSettings, BotoClients
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_stepfunctions import SFNClient
 
     from ddbload.aws.signing.dynamodb_signer import DynamoDBSigner
     from ddbload.aws.signing.s3_signer import S3Signer
@@ -29,6 +30,10 @@ class AwsClients(Protocol):
     @property
     def s3(self) -> S3Client:
         """botocore client of S3. Raises `AwsConfiguration`."""
+
+    @property
+    def stepfunctions(self) -> SFNClient:
+        """botocore client of Step Functions. Raises `AwsConfiguration`."""
 
     def s3_signer(self, bucket: str) -> S3Signer | None:
         """Make a signer of requests to a bucket; None where only botocore can reach it."""

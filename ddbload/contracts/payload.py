@@ -116,6 +116,9 @@ class Source(Message):
     key: str | None = None
     version_id: str | None = None
     etag: str | None = None
+    sequencer: str | None = None
+    """Hexadecimal number by which S3 orders the uploads to a key; None if the source was not
+    uploaded."""
     prefix: Annotated[str | None, JsonRule(read=_read_prefix)] = None
     glob: str | None = None
     path: Annotated[str | None, JsonRule(read=_read_path)] = None
@@ -150,11 +153,13 @@ class Source(Message):
             absent += ["version_id", "etag"]
         if self.within is None:
             absent.append("within")
+        if self.sequencer is None:
+            absent.append("sequencer")
         return {name: v for name, v in value.items() if name not in absent}
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` unless exactly one kind of source is given."""
-        versions = [name for name in ("version_id", "etag") if getattr(self, name) is not None]
+        versions = [name for name in _OF_A_VERSION if getattr(self, name) is not None]
         given = [name for name in _LOCATION[1:] if getattr(self, name) is not None]
         if self.path and versions:
             raise f.wrong("path", self.path, "an object's bucket and key: files have no versions")
@@ -172,7 +177,8 @@ class Source(Message):
 
 
 _LOCATION = ("bucket", "key", "prefix", "glob", "path", "manifest")
-LOCATION_FIELDS = (*_LOCATION, "version_id", "etag", "within")
+_OF_A_VERSION = ("version_id", "etag", "sequencer")
+LOCATION_FIELDS = (*_LOCATION, *_OF_A_VERSION, "within")
 """Fields that say where a source is; all others say how to read it."""
 _IN_BUCKET = ("key", "prefix", "glob")
 
@@ -329,13 +335,38 @@ class Options(Message):
 def _read_run(f: JsonObjectReader) -> str | None:
     with f.nested("run") as run:
         given = run.optional_text("id")
-        refuse_force(run)
+        for name in _RUN_FIELDS:
+            run.raw(name)
         if run.raw("resume_of") is not None:
             raise InvalidPayload(
                 f"{run.path('resume_of')!r} is for the deployed state machine; here the run's own"
                 " id continues it"
             )
     return None if given is None else check_run_id(given)
+
+
+_RUN_FIELDS = ("force", "once", "retry_of")
+"""Fields of `run` that `Payload` has beside the id."""
+
+
+def _read_force(f: JsonObjectReader) -> bool:
+    run = f.nested("run")
+    force = run.flag("force", False)
+    if force and run.flag("once", False):
+        raise InvalidPayload(
+            f"{run.path('once')!r} refuses what was loaded before, and {run.path('force')!r} loads"
+            " it again: give one"
+        )
+    return force
+
+
+def _read_once(f: JsonObjectReader) -> bool:
+    return f.nested("run").flag("once", False)
+
+
+def _read_retry_of(f: JsonObjectReader) -> str | None:
+    run = f.nested("run").optional_text("retry_of")
+    return None if run is None else check_run_id(run)
 
 
 def _read_table(f: JsonObjectReader) -> str:
@@ -377,6 +408,12 @@ class Payload(Message):
     """Types by attribute name, after the mapping."""
     options: Options = field(default_factory=Options)
     run: Annotated[str | None, JsonRule(read=_read_run)] = None
+    once: Annotated[bool, JsonRule(read=_read_once)] = False
+    """Refuse a source of which the table has loaded an object version before."""
+    force: Annotated[bool, JsonRule(read=_read_force)] = False
+    """Load the source again: under a new id if the run is done, and over a newer upload."""
+    retry_of: Annotated[str | None, JsonRule(read=_read_retry_of)] = None
+    """Run whose corrected rejects are the source."""
     infer_types: bool = False
     """Infer the types of undeclared attributes from the first rows."""
     mapping: ColumnMapping = field(default_factory=ColumnMapping)
@@ -384,7 +421,7 @@ class Payload(Message):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "run": {"id": self.run, "resume_of": None, "force": False},
+            "run": self._run_json(),
             "source": self.source.to_json(),
             "target": {"table": self.table},
             "types": dict(self.types),
@@ -394,11 +431,10 @@ class Payload(Message):
             "options": self.options.to_json(),
         }
 
-
-def refuse_force(run: JsonObjectReader) -> None:
-    """Raise `InvalidPayload` for `force`, which is reserved."""
-    if run.raw("force") not in (None, False):
-        raise InvalidPayload(
-            f"{run.path('force')!r} is not supported by this version; to load a source again,"
-            " give another run id"
-        )
+    def _run_json(self) -> dict[str, Any]:
+        value: dict[str, Any] = {"id": self.run, "resume_of": None, "force": self.force}
+        if self.once:
+            value["once"] = True
+        if self.retry_of is not None:
+            value["retry_of"] = self.retry_of
+        return value

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, LineNumber, Message
-from ddbload.contracts.payload import Options, Payload, check_run_id, refuse_force
+from ddbload.contracts.payload import Options, Payload, check_run_id
 from ddbload.contracts.write_price import WritePrice
 from ddbload.dynamodb.write_modes import INSERT
 from ddbload.errors import InvalidPayload
@@ -48,7 +48,12 @@ class Resume:
             with f.nested("run") as fields_of_run:
                 earlier = check_run_id(fields_of_run.text("resume_of"))
                 given = fields_of_run.optional_text("id")
-                refuse_force(fields_of_run)
+                for name in ("force", "once"):
+                    if fields_of_run.raw(name) not in (None, False):
+                        raise InvalidPayload(
+                            f"{fields_of_run.path(name)!r} cannot be given with 'run.resume_of',"
+                            " which imports what the earlier run has not; start a new run"
+                        )
             more = [name for name in _FIXED_BY_RECORD if f.raw(name)]
             if more or given not in (None, earlier):
                 named = repr(more[0] if more else "run.id")
@@ -69,7 +74,7 @@ class Resume:
         elif source.path is not None and record.objects is None:
             # The path may have been given relative to another folder.
             source = replace(source, path=str(pinned["path"]))
-        return replace(earlier, source=source, options=options)
+        return replace(earlier, source=source, options=options, once=False, force=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ class PreflightTask(Message):
     cursor: PreflightCursor | None = None
     execution: str | None = None
     """ARN of the execution; None outside a state machine."""
+    wait: int | None = None
+    """Seconds that the run waits until it looks again whether runs of older uploads have ended."""
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Allow the fields that Preflight added to the state."""

@@ -19,6 +19,7 @@ from ddbload.contracts.payload import (
     LOCATION_FIELDS,
     Payload,
 )
+from ddbload.contracts.upload_order import is_sequencer
 from ddbload.errors import InvalidPayload
 
 WORK_BUCKET = "DDBLOAD_WORK_BUCKET"
@@ -170,6 +171,8 @@ class UploadRule(Message):
             "etag": upload.etag,
             "within": f"{upload.bucket}/{self.prefix}",
         }
+        if is_sequencer(upload.sequencer):
+            source["sequencer"] = upload.sequencer
         return {
             "run": {"id": upload.run},
             "source": source,

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 READERS = 16
 """Objects that are read from S3 concurrently."""
+PAGE_KEYS = 1000
+"""Most keys that S3 returns to one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,12 @@ class Store(Protocol):
 
     def names(self, prefix: str) -> list[str]:
         """List all names that begin with `prefix`, sorted."""
+
+    def first_names(self, prefix: str, most: int) -> list[str]:
+        """List the first names that begin with `prefix`, at most `most`, sorted."""
+
+    def folders(self, prefix: str) -> list[str]:
+        """List the names directly below a prefix that ends in a slash, sorted, without files."""
 
     def ages(self, prefix: str) -> dict[str, float]:
         """List names that begin with `prefix`, each with the seconds since it was written.
@@ -130,6 +139,19 @@ class FolderStore:
             if not path.name.startswith(".") and path.is_file()
         )
         return sorted(name for name in names if name.startswith(prefix))
+
+    def first_names(self, prefix: str, most: int) -> list[str]:
+        """List the first files: a folder has no shorter way than to list all."""
+        return self.names(prefix)[:most]
+
+    def folders(self, prefix: str) -> list[str]:
+        """List the folders in a folder."""
+        try:
+            return sorted(path.name for path in (self._root / prefix).iterdir() if path.is_dir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise self._damaged(prefix, error) from None
 
     def ages(self, prefix: str) -> dict[str, float]:
         """List files with the seconds since their last change."""
@@ -275,6 +297,22 @@ class BucketStore:
         """List keys below the store's prefix, which is removed from them."""
         return sorted(name for page in self._pages(prefix) for name, _ in self._entries(page))
 
+    def first_names(self, prefix: str, most: int) -> list[str]:
+        """List the first keys, which S3 sorts; up to 1,000 take one request."""
+        entries = (
+            name for page in self._pages(prefix, most=most) for name, _ in self._entries(page)
+        )
+        return list(islice(entries, most))
+
+    def folders(self, prefix: str) -> list[str]:
+        """List common prefixes, up to 1,000 a request, whatever is below them."""
+        start = len(self._prefix + prefix)
+        return [
+            each["Prefix"][start:].rstrip("/")
+            for page in self._pages(prefix, delimiter="/")
+            for each in page.get("CommonPrefixes", ())
+        ]
+
     def ages(self, prefix: str) -> dict[str, float]:
         """List keys with the seconds since they were written, by the clock of S3's answers."""
         return {
@@ -314,12 +352,17 @@ class BucketStore:
         for each in page.get("Contents", ()):
             yield each["Key"][len(self._prefix) :], each["LastModified"]
 
-    def _pages(self, prefix: str) -> Iterator[Any]:
+    def _pages(
+        self, prefix: str, *, most: int = PAGE_KEYS, delimiter: str | None = None
+    ) -> Iterator[Any]:
+        more: Any = {} if delimiter is None else {"Delimiter": delimiter}
+        if most < PAGE_KEYS:
+            more["MaxKeys"] = most
         token: Any = {}
 
         def read() -> Any:
             return self._client.list_objects_v2(
-                Bucket=self._bucket, Prefix=self._prefix + prefix, **token
+                Bucket=self._bucket, Prefix=self._prefix + prefix, **more, **token
             )
 
         while True:

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
@@ -57,6 +57,12 @@ class Executions:
         self._client = client
         self._machine = machine
         self._retry_policy = retry_policy
+
+    @classmethod
+    def beside(cls, arn: str, client: SFNClient, *, retry_policy: RetryPolicy) -> Self:
+        """Return the executions of the machine that an execution belongs to."""
+        machine = arn.replace(":execution:", ":stateMachine:", 1).rpartition(":")[0]
+        return cls(client, machine, retry_policy=retry_policy)
 
     def start(self, name: str, payload: Mapping[str, Any]) -> str:
         """Start an execution and return its ARN; that of a running one with this name and payload.

@@ -11,12 +11,14 @@ from ddbload.errors import ExecutionExists
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.executions import Executions
+from ddbload.pipeline.upload_turns import claim_upload
 
 STARTED = "started"
 STARTED_BEFORE = "started before"
 LOADED_BEFORE = "loaded before"
 NOT_MAPPED = "not mapped"
 OF_AN_EXPORT = "part of an export"
+OLDER = "older than loaded"
 
 
 def on_upload(
@@ -26,7 +28,8 @@ def on_upload(
 
     The ledger tells whether the version started a run. The execution's name only prevents two
     runs of simultaneous deliveries. A failed run is not started again: `resume` continues it.
-    Returns the outcome, the run's id and the execution's ARN.
+    An upload that is older than another that got a run starts none. Returns the outcome, the run's
+    id and the execution's ARN.
     """
     upload = Upload.of(event)
     covering = [rule for rule in rules if rule.covers(upload)]
@@ -40,6 +43,8 @@ def on_upload(
     ledger = context.ledger(upload.run)
     if ledger.find_record() is not None:
         return {"outcome": _outcome(ledger), "run": upload.run, "execution": None}
+    if claim_upload(upload, context) is not None:
+        return {"outcome": OLDER, "run": upload.run, "execution": None}
     try:
         started = executions.start(upload.run, payload)
     except ExecutionExists:

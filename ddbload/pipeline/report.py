@@ -40,6 +40,7 @@ from ddbload.errors import (
 )
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import LedgerContext
+from ddbload.pipeline.load_history import write_history
 from ddbload.pipeline.table_description import require_same_table
 
 _STOPPED = (INTERRUPTED, CANCELLED)
@@ -63,6 +64,7 @@ def write_report(run: str, context: LedgerContext, *, interrupted: bool = False)
         report = _as_stopped(report, CANCELLED)
     elif interrupted:
         report = _as_stopped(report, INTERRUPTED)
+    write_history(record, report, ledger, context)
     ledger.put_report(report)
     return report
 
@@ -93,6 +95,7 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
     if caught is not None and (report.status in DONE or _lacks_cause(report) or not task.planned):
         report = replace(report, status=FAILED, error=caught)
     if earlier is None:
+        write_history(record, report, ledger, context)
         ledger.put_report(report)
     return ExecutionOutput(
         run,

@@ -104,6 +104,22 @@ def test_names_are_sorted_and_have_the_prefix(store):
     assert store.names("runs/x/") == []
 
 
+def test_first_names_are_the_first_of_a_listing(store):
+    for number in (7, 3, 5):
+        store.put(f"uploads/k/{number}", b"")
+    store.put("uploads/l/1", b"")
+    assert store.first_names("uploads/k/", 2) == ["uploads/k/3", "uploads/k/5"]
+    assert store.first_names("uploads/k/", 9) == [f"uploads/k/{number}" for number in (3, 5, 7)]
+    assert store.first_names("uploads/none/", 1) == []
+
+
+def test_folders_are_the_names_directly_below(store):
+    assert store.folders("runs/") == []
+    for name in ("runs/b/run.json", "runs/a/chunks/1.json", "runs/a/run.json", "runs/file"):
+        store.put(name, b"x")
+    assert store.folders("runs/") == ["a", "b"]
+
+
 def test_ages_are_seconds_since_the_last_write(store):
     store.put("runs/r/progress/a", b"")
     store.put("runs/r/other", b"")

@@ -20,8 +20,11 @@ LEDGER = (
     "runs/r/rejects/00000/1-2.jsonl",
     "runs/r/failures/00000.json",
     "runs/r/report.json",
+    "started/99999999999999-r",
+    "history/books/id/object/0-0/r.jsonl",
+    "uploads/0/999999999.json",
 )
-"""One of each kind of file of a run."""
+"""One of each kind of file of a run, and of what is kept beside the runs."""
 RESULTS = "mapruns/11111111/SUCCEEDED_0.json"
 BESIDE = (
     "a.csv",
@@ -160,6 +163,9 @@ READ = {
         "runs/r/listing/l/00000.json",
         "runs/r/manifest.json",
         "runs/r/manifest/0.json",
+        "runs/r/report.json",
+        "history/books/id/object/0-0/r.jsonl",
+        "uploads/0/999999999.json",
     },
     "import_chunk": {
         "runs/r/run.json",
@@ -167,8 +173,8 @@ READ = {
         "runs/r/chunks/00000/1.json",
         "runs/r/rejects/00000/1-2.jsonl",
     },
-    "report": set(LEDGER),
-    "on_upload": {"runs/r/run.json", "runs/r/report.json"},
+    "report": set(LEDGER) - {"started/99999999999999-r", "uploads/0/999999999.json"},
+    "on_upload": {"runs/r/run.json", "runs/r/report.json", "uploads/0/999999999.json"},
     MACHINE: {"runs/r/manifest.json", RESULTS},
 }
 WRITTEN = {
@@ -179,14 +185,16 @@ WRITTEN = {
         "runs/r/manifest.json",
         "runs/r/manifest/0.json",
         "runs/r/parts/0-9.json",
+        "started/99999999999999-r",
+        "uploads/0/999999999.json",
     },
     "import_chunk": {
         "runs/r/chunks/00000/1.json",
         "runs/r/rejects/00000/1-2.jsonl",
         "runs/r/failures/00000.json",
     },
-    "report": {"runs/r/report.json"},
-    "on_upload": set(),
+    "report": {"runs/r/report.json", "history/books/id/object/0-0/r.jsonl"},
+    "on_upload": {"uploads/0/999999999.json"},
     MACHINE: {RESULTS},
 }
 READS_SOURCES = {"preflight", "import_chunk"}

@@ -90,7 +90,7 @@ BAD = {
     "two-places": (given(source__prefix="in/"), "InvalidPayload", "are two sources; give one"),
     "type": (given(types={"name": "X"}), "InvalidPayload", "'types.name' must be one of"),
     "run-id": (given(run={"id": "../up"}), "InvalidPayload", "a run id has 1 to 80 letters"),
-    "force": (given(run={"force": True}), "InvalidPayload", "'run.force' is not supported"),
+    "force": (given(run={"force": 1}), "InvalidPayload", "'run.force' must be true or false"),
     # What may not be touched.
     "table-not-allowed": (given(target__table="others"), "TableNotAllowed", "table others is not"),
     "table-by-arn": (

@@ -20,6 +20,7 @@ REPORT, ON_UPLOAD = "Functions/Report", "Trigger/OnUpload"
 POLICY = "Role/DefaultPolicy/Resource"
 
 RUN = "a run's id is chosen when it starts; the names below it are the step's own"
+KNOWN = "names are of tables, objects and runs, which are chosen later"
 SOURCE = "which object of an allowed bucket is loaded, each run's input says"
 EXECUTIONS = "children's names are chosen by Step Functions; the machine's own is given"
 RUNTIME = "the version that is tested with, and a knob (runtime)"
@@ -55,6 +56,10 @@ ACKNOWLEDGED = {
     (f"IAM5[Resource::{WORK}/runs/*/manifest/*]", f"{PREFLIGHT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/parts/*]", f"{PREFLIGHT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/run.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*/report.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/history/*]", f"{PREFLIGHT}/{POLICY}"): KNOWN,
+    (f"IAM5[Resource::{WORK}/uploads/*]", f"{PREFLIGHT}/{POLICY}"): KNOWN,
+    (f"IAM5[Resource::{WORK}/started/*]", f"{PREFLIGHT}/{POLICY}"): KNOWN,
     (f"IAM5[Resource::{INBOX}/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
     ("IAM5[Resource::arn:<AWS::Partition>:s3:::other-source/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
     ("IAM5[Resource::arn:<AWS::Partition>:s3:::third.source/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
@@ -75,6 +80,8 @@ ACKNOWLEDGED = {
     ): SOURCE,
     (f"IAM5[Resource::{WORK}/runs/*]", f"{REPORT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/report.json]", f"{REPORT}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/history/*]", f"{REPORT}/{POLICY}"): KNOWN,
+    (f"IAM5[Resource::{WORK}/uploads/*]", f"{ON_UPLOAD}/{POLICY}"): KNOWN,
     (f"IAM5[Resource::{WORK}/runs/*/report.json]", f"{ON_UPLOAD}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/run.json]", f"{ON_UPLOAD}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/manifest.json]", f"Workflow/{POLICY}"): RUN,
@@ -82,6 +89,9 @@ ACKNOWLEDGED = {
         "Step Functions names what lies there"
     ),
     ("IAM5[Resource::*]", f"Workflow/{POLICY}"): "log deliveries have no resource to name",
+    (f"IAM5[Resource::{EXECUTION}:*]", "Workflow/AwaitTurns/Resource"): (
+        "a run waits for the runs of older uploads, which are any executions of the machine"
+    ),
     (f"IAM5[Resource::{EXECUTION}:*]", "Workflow/RunChildren/Resource"): EXECUTIONS,
     (f"IAM5[Resource::{EXECUTION}/ImportChunks:*]", "Workflow/RunChildren/Resource"): EXECUTIONS,
 }

@@ -40,6 +40,9 @@ ALLOWED = {
                 f"{WORK}/runs/*/manifest.json",
                 f"{WORK}/runs/*/manifest/*",
                 f"{WORK}/runs/*/run.json",
+                f"{WORK}/runs/*/report.json",
+                f"{WORK}/history/*",
+                f"{WORK}/uploads/*",
             ],
         ),
         "WriteLedger": (
@@ -51,8 +54,11 @@ ALLOWED = {
                 f"{WORK}/runs/*/manifest/*",
                 f"{WORK}/runs/*/run.json",
                 f"{WORK}/runs/*/parts/*",
+                f"{WORK}/uploads/*",
+                f"{WORK}/started/*",
             ],
         ),
+        "WatchUploads": (["states:DescribeExecution"], [f"{EXECUTION}:*"]),
         "ReadSources": READ_SOURCES,
         "ListSources": LIST_SOURCES,
     },
@@ -85,7 +91,8 @@ ALLOWED = {
     },
     "FunctionsReportRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityReport.Arn}"]),
-        "ReadLedger": (["s3:GetObject"], [f"{WORK}/runs/*"]),
+        "ReadLedger": (["s3:GetObject"], [f"{WORK}/runs/*", f"{WORK}/history/*"]),
+        "WriteHistory": (["s3:PutObject"], [f"{WORK}/history/*"]),
         "ListLedger": (["s3:ListBucket"], [WORK]),
         "WriteReport": (["s3:PutObject"], [f"{WORK}/runs/*/report.json"]),
         "CheckTables": (["dynamodb:DescribeTable"], TABLES),
@@ -95,8 +102,9 @@ ALLOWED = {
         "StartRuns": (["states:StartExecution"], [MACHINE]),
         "ReadLedger": (
             ["s3:GetObject"],
-            [f"{WORK}/runs/*/report.json", f"{WORK}/runs/*/run.json"],
+            [f"{WORK}/runs/*/report.json", f"{WORK}/runs/*/run.json", f"{WORK}/uploads/*"],
         ),
+        "OrderUploads": (["s3:PutObject"], [f"{WORK}/uploads/*"]),
         "ListLedger": (["s3:ListBucket"], [WORK]),
         "ReadQueue": (
             ["sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"],

@@ -26,7 +26,7 @@ def test_template_has_only_the_known_resources(template: Template):
         "AWS::S3::BucketPolicy": 2,
         "AWS::Logs::LogGroup": 5,
         "AWS::IAM::Role": 5,
-        "AWS::IAM::Policy": 6,
+        "AWS::IAM::Policy": 7,
         "AWS::Lambda::Function": 4,
         "AWS::Lambda::EventSourceMapping": 1,
         "AWS::StepFunctions::StateMachine": 1,
@@ -94,6 +94,13 @@ def test_work_bucket_expires_old_runs(template: Template):
     work = template.resources["StorageWork"]["Properties"]
     assert work["LifecycleConfiguration"]["Rules"] == [
         {"Id": "ExpireRuns", "Prefix": "runs/", "ExpirationInDays": 90, "Status": "Enabled"},
+        {"Id": "ExpireStarts", "Prefix": "started/", "ExpirationInDays": 90, "Status": "Enabled"},
+        {
+            "Id": "ExpireUploadOrder",
+            "Prefix": "uploads/",
+            "ExpirationInDays": 90,
+            "Status": "Enabled",
+        },
         {"Id": "ExpireMapRuns", "Prefix": "mapruns/", "ExpirationInDays": 90, "Status": "Enabled"},
         {
             "Id": "AbortUploads",

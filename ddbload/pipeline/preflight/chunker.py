@@ -11,6 +11,7 @@ from ddbload.contracts.chunks import Chunk, ManifestPart, ObjectSlice, Preflight
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import DdbloadError, Interrupted, NoProgress
 from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.object_listing import iter_objects
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.reading.open_sources import (
     open_decoded,
@@ -18,10 +19,7 @@ from ddbload.pipeline.reading.open_sources import (
     prefix_errors_with_object_name,
 )
 from ddbload.pipeline.reading.row_blocks import RunReader, refuse_unterminated
-from ddbload.pipeline.reading.source_objects import (
-    iter_objects,
-    slice_for_object,
-)
+from ddbload.pipeline.reading.source_objects import slice_for_object
 from ddbload.rows.block_splitter import BLOCK_BYTES, Block
 from ddbload.source.byte_source import ByteSource
 

@@ -7,14 +7,16 @@ from dataclasses import replace
 
 from ddbload.contracts.chunks import Chunk, PreflightCursor
 from ddbload.contracts.payload import Payload, check_run_id
+from ddbload.contracts.results import DONE
 from ddbload.contracts.run_record import Resume, RunRecord
 from ddbload.contracts.states import PreflightResult, PreflightTask
-from ddbload.errors import Cancelled, InvalidPayload, LedgerDamaged
+from ddbload.errors import Cancelled, InvalidPayload, LedgerDamaged, RunMismatch
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.chunker import Chunker
 from ddbload.pipeline.preflight.prepare import create_or_load_run
 from ddbload.pipeline.table_notices import table_notices
+from ddbload.pipeline.upload_turns import wait_for_turn
 
 
 def preflight(task: PreflightTask, context: Context) -> PreflightResult:
@@ -26,7 +28,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
     if task.cursor is None:
         payload = _payload(task, context)
         context = context.confined(payload.source)
-        run = check_run_id(payload.run or task.run)
+        run = _run_id(payload, task, context)
         ledger = context.ledger(run)
         _require_not_cancelled(ledger)
         context.access.check_table(payload.table)
@@ -79,6 +81,36 @@ def _require_not_cancelled(ledger: Ledger) -> None:
     control = ledger.find_control()
     if control is not None and control.cancelled:
         raise Cancelled.of(ledger.run)
+
+
+def preflight_in_turn(task: PreflightTask, context: Context) -> PreflightResult | PreflightTask:
+    """Run preflight once the runs of older uploads of the same key have ended.
+
+    Until then, return the task with the seconds to wait. Raises `UploadSuperseded` if a newer
+    upload is being loaded, and as `preflight`.
+    """
+    if task.cursor is None:
+        payload = _payload(task, context)
+        waiting = wait_for_turn(task, payload, _run_id(payload, task, context), context)
+        if waiting is not None:
+            return waiting
+    return preflight(task, context)
+
+
+def _run_id(payload: Payload, task: PreflightTask, context: Context) -> str:
+    """Return the payload's run id; if that run is done and forced again, the execution's name."""
+    run = check_run_id(payload.run or task.run)
+    if not payload.force or not _is_done(run, context):
+        return run
+    again = check_run_id(task.run)
+    if again == run or _is_done(again, context):
+        raise RunMismatch(f"run {run} is done; to load its source again, give another run id")
+    return again
+
+
+def _is_done(run: str, context: Context) -> bool:
+    report = context.ledger(run).find_report()
+    return report is not None and report.status in DONE
 
 
 def _payload(task: PreflightTask, context: Context) -> Payload:

@@ -15,7 +15,10 @@ from ddbload.contracts.run_record import LEDGER_VERSION, Cursor, RunRecord, Tabl
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.errors import RunMismatch, SourceChanged
 from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
+from ddbload.ledger.start_index import put_start
 from ddbload.pipeline.context import Context
+from ddbload.pipeline.load_history import refuse_loaded
 from ddbload.pipeline.preflight.detect_format import DetectedFormat, detect_format
 from ddbload.pipeline.preflight.find_objects import find_objects
 from ddbload.pipeline.preflight.run_limits import RunLimits, settle_limits
@@ -28,12 +31,7 @@ from ddbload.pipeline.reading.open_sources import (
     prefix_errors_with_object_name,
     reopen,
 )
-from ddbload.pipeline.reading.source_objects import (
-    ObjectListing,
-    iter_listing,
-    row_groups,
-    write_object_listing,
-)
+from ddbload.pipeline.reading.source_objects import row_groups
 from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.source.byte_source import ByteSource, HeadCachingSource
 from ddbload.source.s3_object import Pinned
@@ -66,12 +64,18 @@ def create_or_load_run(run: str, payload: Payload, ledger: Ledger, context: Cont
     """Write the record of a new run, or load that of an earlier run with the same id.
 
     The record is written once every check has passed. Raises the named error of a check that
-    failed, and `RunMismatch` or `SourceChanged` if the earlier run was configured otherwise.
+    failed, `AlreadyLoaded` for a source that shall be loaded once and was, and `RunMismatch` or
+    `SourceChanged` if the earlier run was configured otherwise.
     """
     earlier = ledger.find_record()
     record = prepare_run(run, payload, ledger, context, earlier).record
-    if earlier is None and ledger.put_new_record(record):
-        return record
+    if earlier is None:
+        if payload.once:
+            refuse_loaded(record, ledger, context)
+        # Before the record: every run that has one is in the index.
+        put_start(context.store, run, record.created)
+        if ledger.put_new_record(record):
+            return record
     existing = ledger.record()
     _check_same_configuration(existing, record)
     if _limits_of(record) == _limits_of(existing):

@@ -22,6 +22,7 @@ from ddbload.errors import (
     UnsupportedFormat,
     UnterminatedQuote,
 )
+from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS
 from ddbload.pipeline.context import Context
 from ddbload.rows.file_signatures import LONGEST_COMPRESSION_SIGNATURE, compression_of
 from ddbload.source.byte_source import ByteSource, BytesSource, HeadCachingSource
@@ -39,9 +40,6 @@ from ddbload.source.small_objects import read_objects
 if TYPE_CHECKING:
     from ddbload.source.parquet.parquet_lines import ParquetLines
 
-EXTRA_LISTING_FIELDS = ("items", "row_groups", "bytes")
-"""Fields of a listed object that are no part of its version: the items of an exported file, the
-row groups of a Parquet file to read, and their approximate size in bytes."""
 SMALL_BYTES = 1024 * 1024
 """Objects up to this size are read whole, many at once."""
 

@@ -13,6 +13,7 @@ from ddbload.items.encode.batch_encoder import EncodedRows
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DelimitedRowEncoder
 from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.object_listing import iter_objects
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.reading.open_sources import (
     open_decoded,
@@ -20,10 +21,7 @@ from ddbload.pipeline.reading.open_sources import (
     prefix_errors_with_object_name,
 )
 from ddbload.pipeline.reading.row_blocks import RunReader, refuse_unterminated
-from ddbload.pipeline.reading.source_objects import (
-    iter_objects,
-    slice_for_object,
-)
+from ddbload.pipeline.reading.source_objects import slice_for_object
 from ddbload.rows.block_splitter import BLOCK_BYTES, Block
 from ddbload.rows.columns import Columns
 from ddbload.rows.reject_lines import Defect, reject_line

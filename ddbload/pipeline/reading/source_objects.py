@@ -1,20 +1,15 @@
-"""List a run's objects in the ledger, and read the rows of a chunk from them."""
+"""Read the rows of a chunk from the objects that hold them."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import secrets
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice
 from ddbload.contracts.column_mapping import column_changes
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import (
     HeaderMismatch,
-    SourceNotFound,
     SplitMismatch,
 )
 from ddbload.ledger.ledger import Ledger
@@ -25,74 +20,6 @@ from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.rows.block_splitter import Block
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.s3_object import Pinned
-
-PAGE_OBJECTS = 1000
-"""Objects of one page of the listing."""
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectListing:
-    """Listing of a source's objects in the ledger."""
-
-    pinned: Pinned
-    """Number of objects, their bytes, and a hash of all their versions."""
-    name: str
-    """Name of the listing in the ledger."""
-    format: str | None = None
-    """The format, if the manifest or export that names the objects implies it."""
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all objects, as stored."""
-        return int(self.pinned["bytes"])
-
-    @property
-    def objects(self) -> int:
-        """Number of objects."""
-        return int(self.pinned["objects"])
-
-
-def write_object_listing(
-    objects: Iterator[Pinned], ledger: Ledger, name: str, format_: str | None
-) -> ObjectListing:
-    """Write a source's objects into the ledger. Raises `SourceNotFound` if there is none.
-
-    `name`: the source's, for the message.
-    """
-    listing = secrets.token_hex(4)
-    digest = hashlib.sha256()
-    page: list[Pinned] = []
-    count = size = 0
-    for each in objects:
-        page.append(each)
-        digest.update(json.dumps(each, sort_keys=True).encode())
-        count += 1
-        size += each.get("bytes", each["size"])
-        if len(page) == PAGE_OBJECTS:
-            ledger.put_listing(listing, (count - 1) // PAGE_OBJECTS, page)
-            page = []
-    if not count:
-        raise SourceNotFound(f"{name}: no object, or none but empty ones")
-    if page:
-        ledger.put_listing(listing, (count - 1) // PAGE_OBJECTS, page)
-    pinned = {"objects": count, "bytes": size, "sha256": digest.hexdigest()}
-    return ObjectListing(pinned, listing, format_)
-
-
-def iter_objects(record: RunRecord, ledger: Ledger, first: int) -> Iterator[Pinned]:
-    """Return the pinned objects of a run, from object number `first` on."""
-    if record.objects is None:
-        yield record.pinned
-    else:
-        yield from iter_listing(ledger, record.listing or "", first, record.objects)
-
-
-def iter_listing(ledger: Ledger, name: str, first: int, end: int) -> Iterator[Pinned]:
-    """Read the objects of a listing from number `first` to `end`, which is excluded."""
-    for number in range(first, end):
-        if number == first or number % PAGE_OBJECTS == 0:
-            page = ledger.listing(name, number // PAGE_OBJECTS)
-        yield page[number % PAGE_OBJECTS]
 
 
 def row_groups(objects: Iterable[Pinned], context: Context) -> Iterator[Pinned]:

@@ -287,9 +287,16 @@ def test_source_defaults_depend_on_other_fields(
         ({"options__max_cost": 0}, "'options.max_cost' must be a number above 0, not 0"),
         ({"options__unit_price": -1}, "'options.unit_price' must be a number of at least 0"),
         ({"run__id": "../../etc"}, "a run id has 1 to 80 letters"),
-        ({"run__force": True}, "'run.force' is not supported by this version"),
+        ({"run__force": 1}, "'run.force' must be true or false, not 1"),
+        ({"run__once": "yes"}, "'run.once' must be true or false"),
+        ({"run__once": True, "run__force": True}, "'run.once' refuses what was loaded before"),
+        ({"run__retry_of": "../etc"}, "a run id has 1 to 80 letters"),
+        ({"source__sequencer": ""}, "'source.sequencer' must be a string that is not empty"),
         ({"run__resume_of": "earlier"}, "'run.resume_of' is for the deployed state machine"),
-        ({"run__name": "x"}, "unknown field 'run.name'; known here: force, id, resume_of"),
+        (
+            {"run__name": "x"},
+            "unknown field 'run.name'; known here: force, id, once, resume_of, retry_of",
+        ),
     ],
 )
 def test_input_error_names_the_path(changes: dict[str, Any], message: str) -> None:

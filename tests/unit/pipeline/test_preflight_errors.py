@@ -88,7 +88,7 @@ def test_preflight_uses_run_id_of_payload():
     world = World(FILE)
     result = preflight(PreflightTask({**world.payload, "run": {"id": "own"}}, RUN), world.context())
     assert result.run == "own"
-    assert {name.split("/")[1] for name in world.store.objects} == {"own"}
+    assert {name.split("/")[1] for name in world.store.names("runs/")} == {"own"}
 
 
 # The table.

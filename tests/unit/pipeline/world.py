@@ -80,6 +80,13 @@ class MemoryStore:
         self.hook("names", prefix, b"")
         return sorted(name for name in self.objects if name.startswith(prefix))
 
+    def first_names(self, prefix: str, most: int) -> list[str]:
+        return self.names(prefix)[:most]
+
+    def folders(self, prefix: str) -> list[str]:
+        below = (name.removeprefix(prefix).partition("/") for name in self.names(prefix))
+        return sorted({folder for folder, slash, _ in below if slash})
+
     def ages(self, prefix: str) -> dict[str, float]:
         now = self.clock()
         return {name: now - self.written.get(name, now) for name in self.names(prefix)}
@@ -110,6 +117,7 @@ class FakeClients:
 
     dynamodb: Any
     s3: Any
+    stepfunctions: Any = None
 
     @property
     def dynamodb_signer(self) -> Any:

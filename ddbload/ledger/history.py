@@ -1,0 +1,168 @@
+"""History of a store: which object versions were loaded into which table, by which run.
+
+Objects of the history are written once and never changed. All are below
+`history/<table>/<table id>/`, so that one table's are listed alone:
+
+- `object/<hash>/<run>.jsonl` for a run that loaded one object. The hash is of the object version,
+  so one listing finds the runs that loaded it.
+- `objects/<digits>/<run>-<number>.jsonl` for a run that loaded several: up to 500,000 objects are
+  1, 16 or 256 pages, by the first digits of their hashes. One object is looked for in three
+  listings, and in one page for each such run into the table; the price for a million objects
+  without a million writes.
+
+Each has a `LoadRecord` in its first line, and an object version in each line after it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from ddbload.contracts.load_record import LoadRecord, ObjectVersion, location_hash
+from ddbload.errors import DdbloadError, LedgerDamaged
+from ddbload.ledger.store import Store
+
+GROUP_OBJECTS = 500_000
+"""Objects that are kept in memory and written together."""
+_PAGE_OBJECTS = 2000
+"""Objects of a page, about, where there are fewer than 256 pages."""
+_MOST_DIGITS = 2
+_ROOT = "history/"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPage:
+    """One object of the history."""
+
+    load: LoadRecord
+    versions: Sequence[ObjectVersion]
+
+
+class History:
+    """History in a store. Reading raises `LedgerDamaged` for an object that cannot be decoded."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def put(self, load: LoadRecord, versions: Iterable[ObjectVersion]) -> None:
+        """Write the object versions that a run has loaded; what was written before stays."""
+        folder = _folder(load.table, load.table_id)
+        each = iter(versions)
+        number = 0
+        while group := [(version.hash, _line(version)) for version in islice(each, GROUP_OBJECTS)]:
+            if number == 0 and len(group) == 1:
+                self._put_page(f"{folder}object/{group[0][0]}/{load.run}.jsonl", load, group)
+                return
+            pages: dict[str, list[tuple[str, bytes]]] = defaultdict(list)
+            digits = _digits(len(group))
+            for found in group:
+                pages[found[0][:digits] or "-"].append(found)
+            for name, page in pages.items():
+                self._put_page(f"{folder}objects/{name}/{load.run}-{number}.jsonl", load, page)
+            number += 1
+
+    def find(self, table: str, table_id: str, version: ObjectVersion) -> list[LoadRecord]:
+        """Find the loads of an object version into a table, in no order."""
+        names = self._names_of(_folder(table, table_id), version.location, version.hash)
+        return [
+            page.load
+            for page in self._pages(names)
+            if any(each.is_same(version) for each in page.versions)
+        ]
+
+    def find_each(
+        self, table: str, table_id: str, versions: Iterable[ObjectVersion]
+    ) -> Iterator[tuple[ObjectVersion, LoadRecord]]:
+        """Find the loads of many object versions into a table, by reading its whole history."""
+        folder = _folder(table, table_id)
+        single: dict[str, list[str]] = defaultdict(list)
+        several = []
+        for name in self._store.names(folder):
+            kind, key, _ = name.removeprefix(folder).split("/", 2)
+            if kind == "object":
+                single[key].append(name)
+            else:
+                several.append(name)
+        wanted = {version.hash: version for version in versions}
+        names = [name for key in wanted.keys() & single.keys() for name in single[key]]
+        for page in self._pages([*names, *several]):
+            for each in page.versions:
+                version = wanted.get(each.hash)
+                if version is not None and version.is_same(each):
+                    yield version, page.load
+
+    def names(self, table: str | None = None) -> list[str]:
+        """List the names of a table's history, or of all tables', newest first."""
+        ages = self._store.ages(_ROOT if table is None else f"{_ROOT}{table}/")
+        return sorted(ages, key=lambda name: ages[name])
+
+    def read(self, names: Sequence[str]) -> Iterator[LoadPage]:
+        """Read objects of the history, in the order of their names."""
+        return self._pages(names)
+
+    def read_location(self, location: str) -> Iterator[LoadPage]:
+        """Read the loads of all versions of one object or file, into all tables, in no order."""
+        for table in self._store.folders(_ROOT):
+            for table_id in self._store.folders(f"{_ROOT}{table}/"):
+                names = self._names_of(f"{_ROOT}{table}/{table_id}/", location)
+                for page in self._pages(names):
+                    own = [each for each in page.versions if each.location == location]
+                    if own:
+                        yield LoadPage(page.load, own)
+
+    def _names_of(self, folder: str, location: str, version_hash: str | None = None) -> list[str]:
+        """List the objects of the history that may have an object, or one version of it."""
+        digits = location_hash(location)
+        single = f"{digits}-" if version_hash is None else f"{version_hash}/"
+        shards = ["-", *(digits[: count + 1] for count in range(_MOST_DIGITS))]
+        names = self._store.names(f"{folder}object/{single}")
+        for shard in shards:
+            names += self._store.names(f"{folder}objects/{shard}/")
+        return names
+
+    def _put_page(self, name: str, load: LoadRecord, page: Sequence[tuple[str, bytes]]) -> None:
+        lines = [json.dumps(load.to_json(), separators=(",", ":")).encode()]
+        self._store.put_new(name, b"\n".join([*lines, *(line for _, line in page), b""]))
+
+    def _pages(self, names: Sequence[str]) -> Iterator[LoadPage]:
+        for name, data in zip(names, self._store.get_all(names), strict=True):
+            if data is not None:
+                yield self._decode(name, data)
+
+    def _decode(self, name: str, data: bytes) -> LoadPage:
+        try:
+            first, *lines = data.splitlines()
+            load = LoadRecord.from_json(json.loads(first))
+            return LoadPage(load, [_version(json.loads(line)) for line in lines])
+        except (DdbloadError, ValueError, LookupError, TypeError):
+            raise LedgerDamaged(
+                f"{self._store.uri(name)} is not what this version of ddbload writes: it is"
+                " damaged, or of a later version; delete it if nobody needs it"
+            ) from None
+
+
+def _folder(table: str, table_id: str) -> str:
+    return f"{_ROOT}{table}/{table_id}/"
+
+
+def _digits(objects: int) -> int:
+    """Return the number of digits by which so many objects are divided into pages."""
+    digits = 0
+    while digits < _MOST_DIGITS and objects > _PAGE_OBJECTS * 16**digits:
+        digits += 1
+    return digits
+
+
+def _line(version: ObjectVersion) -> bytes:
+    return json.dumps(dict(version.pinned), separators=(",", ":")).encode()
+
+
+def _version(value: Any) -> ObjectVersion:
+    version = ObjectVersion(dict(value))
+    # Read now, so that a damaged line is noticed here.
+    version.hash  # noqa: B018 - raises LookupError
+    return version
