@@ -109,6 +109,11 @@ class BotoClients:
             self._cloudformation = self._make("cloudformation")
         return self._cloudformation
 
+    @property
+    def sqs(self) -> Any:
+        """Client of SQS. Raises `AwsConfiguration`."""
+        return self._make("sqs")
+
     def advisory(self, service: str, region: str | None = None) -> Any:
         """Make a client that reads information a run can do without, and so waits only briefly.
 

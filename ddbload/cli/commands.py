@@ -23,6 +23,7 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.plan_command import plan_command
 from ddbload.cli.rejects_command import rejects_command
+from ddbload.cli.replay_command import replay_command
 from ddbload.cli.resume_command import resume_command
 from ddbload.cli.start_command import start_command
 from ddbload.errors import DdbloadError, unexpected
@@ -68,6 +69,7 @@ def commands() -> None:
 for _command in (
     *(import_command, plan_command, start_command),
     *(resume_command, status_command, report_command, rejects_command),
+    replay_command,
     *(convert_command, ls_command, demo),
 ):
     commands.add_command(_command)

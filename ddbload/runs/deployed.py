@@ -31,16 +31,22 @@ DEFAULT_STACK = "ddbload"
 STATE_MACHINE_OUTPUT = "StateMachineArn"
 WORK_BUCKET_OUTPUT = "WorkBucketName"
 INBOX_BUCKET_OUTPUT = "InboxBucketName"
+UPLOAD_QUEUE_OUTPUT = "UploadQueueUrl"
+DEAD_LETTERS_OUTPUT = "UploadDeadLetterQueueUrl"
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Deployed stack: its state machine and buckets."""
+    """Deployed stack: its state machine, buckets and queues."""
 
     name: str
     state_machine: str
     work_bucket: str
     inbox_bucket: str
+    upload_queue: str | None = None
+    """URL of the queue of uploads; None for a stack that an earlier version deployed."""
+    dead_letters: str | None = None
+    """URL of the queue of uploads that could not start a run."""
 
     @property
     def account(self) -> str:
@@ -69,7 +75,12 @@ def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEM
     try:
         given = {each["OutputKey"]: each["OutputValue"] for each in answer["Stacks"][0]["Outputs"]}
         return Stack(
-            name, given[STATE_MACHINE_OUTPUT], given[WORK_BUCKET_OUTPUT], given[INBOX_BUCKET_OUTPUT]
+            name,
+            given[STATE_MACHINE_OUTPUT],
+            given[WORK_BUCKET_OUTPUT],
+            given[INBOX_BUCKET_OUTPUT],
+            given.get(UPLOAD_QUEUE_OUTPUT),
+            given.get(DEAD_LETTERS_OUTPUT),
         )
     except (LookupError, TypeError):
         raise StackNotFound(

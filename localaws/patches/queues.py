@@ -163,11 +163,11 @@ class _QueueReader:
         finally:
             self._free.release()
 
-    def _return(self, message: Message) -> None:
-        seconds = self._invoker.retry_seconds
-        self._messages.change_message_visibility(
-            self.queue.name, message.receipt_handle or "", max(1, round(seconds))
-        )
+    def _return(self, received: Message) -> None:
+        # A received message is a copy.
+        for message in self.queue._messages:  # noqa: SLF001 - moto has no public name
+            if message.id == received.id:
+                message.visible_at = (time.time() + self._invoker.retry_seconds) * 1000
 
     def _function(self) -> Any:
         return self._backend.get_function(self._mapping.function_arn)

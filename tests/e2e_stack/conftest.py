@@ -41,6 +41,7 @@ UPLOADS: list[dict[str, Any]] = [
         "options": {"chunk_bytes": 500, "workers": 1, "max_wcu": 20},
     },
     {"prefix": "exports/", "table": "up-changes"},
+    {"prefix": "replayed/", "table": "up-replayed"},
     {"bucket": SOURCES, "prefix": "uploads/", "table": "up-sources"},
 ]
 
@@ -74,6 +75,9 @@ def recorded_calls(folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def cloud(folder: Path, log_folder: Path, recorded_calls: Path) -> Iterator[Cloud]:
     words = (
+        # A message becomes a dead letter after 20 of them.
+        "--retry-seconds",
+        "0.1",
         "--log-folder",
         str(log_folder),
         "--record-calls",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.e2e.expected import by_key, expected
-from tests.e2e_stack.deployed import SOURCES
+from tests.e2e_stack.deployed import SOURCES, until
 from tests.e2e_stack.files import HEADER, MARKER, bad_rows, odd, plain, rows
 from tests.e2e_stack.runs import Load
 from tests.e2e_stack.upload_events import deliver, event, run_of
@@ -113,6 +113,39 @@ def test_repeated_deliveries_start_one_run(stack):
     done = deliver(stack, event(stack, key, first))
     assert done == {"outcome": "loaded before", "run": run.id, "execution": None}
     assert len(stack.started_by(key)) == 2
+
+
+def test_failed_delivery_is_repeated_and_dead_letters_are_replayed(stack, console):
+    """A function that cannot start runs gets the message again, until it is a dead letter."""
+    table = stack.cloud.table("id:S", name="up-replayed")
+    repair = stack.configure("on_upload", DDBLOAD_STATE_MACHINE=f"{stack.machine}-missing")
+    key = "replayed/a \x1b[31mb.csv"
+    try:
+        version = stack.upload(plain(10), key)
+        until(lambda: dead_letters_of(stack) == 1, "the upload is no dead letter")
+    finally:
+        repair()
+    (letter,) = json.loads(console.ddbload("replay", "--dry-run", "--json").out)["uploads"]
+    assert (letter["bucket"], letter["key"], letter["version_id"]) == (stack.inbox, key, version)
+    assert stack.started_by(key) == []
+    printed = console.ddbload("replay", "--dry-run")
+    assert "stack ddbload: 1 dead letter" in printed.out
+    assert "\x1b" not in printed.out
+    moved = console.ddbload("replay", "--json")
+    assert json.loads(moved.out) == {"stack": "ddbload", "moved": 1, "left": 0, "hidden": 0}
+    run = run_of(stack, stack.execution_of(key, version))
+    assert (run.ended.status, run.id) == ("SUCCEEDED", letter["run"])
+    assert len(stack.cloud.items(table)) == 10
+    assert (
+        console.ddbload("replay").out == "stack ddbload: 0 dead letters moved to the upload queue\n"
+    )
+
+
+def dead_letters_of(stack):
+    url, name = stack.outputs["UploadDeadLetterQueueUrl"], "ApproximateNumberOfMessages"
+    sqs = stack.cloud.client("sqs")
+    found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])
+    return int(found["Attributes"][name])
 
 
 def test_delivery_without_rule_starts_nothing(stack):
