@@ -326,6 +326,12 @@ class BadRetryFile(DdbloadError):
     raised_by_tasks = False
 
 
+class PrewarmUnfinished(DdbloadError):
+    """DynamoDB has not raised the table's warm throughput within an hour."""
+
+    raised_by_tasks = False
+
+
 class OutputUnwritable(DdbloadError):
     """The output of a conversion cannot be written."""
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ddbload.aws.backoff import full_jitter
 from ddbload.aws.failures import AwsFailure, FailureKind, classify_failure, to_ddbload_error
-from ddbload.errors import DdbloadError, Interrupted
+from ddbload.errors import DdbloadError
 
 T = TypeVar("T")
 ATTEMPTS = 6
@@ -96,7 +96,5 @@ def call_if_possible(operation: Callable[[], T], doing: str) -> T | None:
     """
     try:
         return call_with_retries(operation, doing, policy=RetryPolicy(attempts=1))
-    except Interrupted:
-        raise
     except (DdbloadError, AttributeError, LookupError, TypeError, ValueError):
         return None

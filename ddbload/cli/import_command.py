@@ -24,6 +24,7 @@ from ddbload.cli.options import (
     quiet_option,
     rejects_option,
     run_option,
+    yes_option,
 )
 from ddbload.cli.output import print_notice, print_stderr
 from ddbload.cli.payload import build_payload
@@ -39,6 +40,7 @@ from ddbload.cli.run_result import (
     show_result,
     source_format,
 )
+from ddbload.cli.table_setup import add_published_price, prewarm
 from ddbload.contracts.payload import AUTO
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept, SourceUnreadable
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     help="Id of the run; the id of an unfinished run resumes it.",
     show_default="generated",
 )
+@yes_option
 @ledger_option
 @rejects_option
 @aws_options
@@ -77,6 +80,7 @@ def import_command(
     processes: int | None,
     rejects: str | None,
     run_id: str | None,
+    yes: bool,
     ledger: str | None,
     aws: AwsSettings,
     as_json: bool,
@@ -96,6 +100,7 @@ def import_command(
     `ddbload resume RUN`, or by the same command with --run-id RUN. A run that is done is not
     imported again.
     """
+    from ddbload.aws.clients import Clients
     from ddbload.runs.local_settings import LocalSettings, default_ledger
     from ddbload.runs.run_import import new_run_id
 
@@ -107,6 +112,10 @@ def import_command(
     run = run_id or new_run_id()
     if not quiet:
         print_run(run, ledger=settings.ledger)
+    clients = Clients(aws)
+    if given["prewarm"] is not None and not _is_done(run_id, settings):
+        prewarm(table, given["prewarm"], clients, yes=yes, quiet=quiet)
+    add_published_price(payload, clients)
     resume = heart = None
     if _is_stream(source):
         heart = _spool_heartbeat(run, settings)
@@ -125,6 +134,13 @@ def import_command(
         )
     list_rejects = run_command_line("rejects", run, aws, ledger=ledger)
     return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
+
+
+def _is_done(run_id: str | None, settings: LocalSettings) -> bool:
+    """Tell whether a run needs no capacity, because it is done."""
+    from ddbload.pipeline.report import done_before
+
+    return run_id is not None and done_before(settings.context().ledger(run_id)) is not None
 
 
 def import_with_progress(

@@ -124,6 +124,7 @@ stack_option = run_option(
     help="Name of the deployed stack.",
     show_default="$DDBLOAD_STACK, or ddbload",
 )
+yes_option = run_option("--yes", is_flag=True, help="Agree to the price of --prewarm.")
 detach_option = run_option(
     "--detach", is_flag=True, help="Return once the run has started, without waiting for its end."
 )

@@ -209,6 +209,13 @@ _WRITING = (
         show_default="AWS's price list, or us-east-1's list price",
     ),
     writing_option(
+        "--prewarm",
+        metavar="N",
+        type=click.IntRange(1),
+        help="First raise an on-demand table's warm throughput to N write units a second, paid once"
+        " and asked about; plan shows the price.",
+    ),
+    writing_option(
         "--require-backup",
         is_flag=True,
         help="Refuse a table without point-in-time recovery.",

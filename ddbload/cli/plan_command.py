@@ -25,6 +25,7 @@ from ddbload.cli.output import (
 )
 from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import import_options
+from ddbload.cli.table_setup import add_published_price
 from ddbload.contracts.payload import AUTO
 from ddbload.errors import InvalidUsage
 
@@ -79,8 +80,9 @@ def plan_command(
         clients=Clients(aws),
         access=AccessPolicy(paths=True),
     )
+    add_published_price(payload, context.clients)
     with spooled(source, payload), live_reading(enabled=not quiet) as watch:
-        plan = make_plan(payload, context, sample=wanted, watch=watch)
+        plan = make_plan(payload, context, sample=wanted, prewarm=given["prewarm"], watch=watch)
     value = plan.to_json()
     if source == "-":
         value["source"]["uri"] = source

@@ -17,12 +17,14 @@ from ddbload.cli.options import (
     quiet_option,
     run_option,
     stack_option,
+    yes_option,
 )
 from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, print_stderr
 from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import import_options
 from ddbload.cli.run_progress import show_progress as show_run
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
+from ddbload.cli.table_setup import add_published_price, prewarm, print_table_notices
 from ddbload.contracts.payload import AUTO, Payload
 from ddbload.contracts.results import Failure
 from ddbload.errors import ExecutionExists, InvalidUsage
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     " goes.",
 )
 @run_option("--run-id", metavar="ID", help="Id of the run.", show_default="generated")
+@yes_option
 @detach_option
 @stack_option
 @aws_options
@@ -58,6 +61,7 @@ def start_command(
     table: str,
     workers: int | str,
     run_id: str | None,
+    yes: bool,
     detach: bool,
     stack: str | None,
     aws: AwsSettings,
@@ -87,6 +91,11 @@ def start_command(
     list_rejects = run_command_line("rejects", run, aws, stack=stack)
     if not quiet:
         print_run(run, stack=there.stack.name)
+    if given["prewarm"] is not None:
+        prewarm(table, given["prewarm"], there.context.clients, yes=yes, quiet=quiet)
+    add_published_price(payload, there.context.clients)
+    if not quiet:
+        print_table_notices(payload, there.context.clients)
     try:
         arn = there.executions.start(run, payload)
     except ExecutionExists:

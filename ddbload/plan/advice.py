@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.write_price import LIST_PRICE_REGION
+from ddbload.contracts.write_price import LIST_PRICE_REGION, amount_text
 from ddbload.dynamodb.write_modes import DELETE, PUT
+from ddbload.pipeline.table_backup import turn_recovery_on
 from ddbload.plan import hot_partitions, price
 from ddbload.plan.capacity import (
     HOT_TABLE,
@@ -17,6 +18,7 @@ from ddbload.plan.capacity import (
     Limit,
     hot_index_limit,
     slowest_capacity_limit,
+    warm_up_of,
 )
 from ddbload.plan.survey import Survey
 from ddbload.plan.table_facts import TableFacts
@@ -52,6 +54,7 @@ def list_warnings(
     """List all warnings, the most serious first."""
     return [
         *_table(record, facts, survey),
+        *_traffic(record, facts),
         *_capacity(facts, limits),
         *_keys(record, survey, limits),
         *_indexes(record, survey, limits),
@@ -66,9 +69,8 @@ def _table(record: RunRecord, facts: TableFacts, survey: Survey) -> Iterator[Pla
         gigabytes = (facts.bytes or 0) / 1e9
         yield PlanWarning(
             "recovery_off",
-            "point-in-time recovery is off, so the table's present state cannot be restored. To"
-            f" turn it on: aws dynamodb update-continuous-backups --table-name {name}"
-            " --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"
+            "point-in-time recovery is off, so the table's present state cannot be restored."
+            f" {turn_recovery_on(name)}"
             f" (${price.RECOVERY_GB_MONTH:.2f} a GB and month; the table has {gigabytes:,.1f} GB)",
         )
     if facts.items and mode in (PUT, DELETE):
@@ -95,6 +97,35 @@ def _table(record: RunRecord, facts: TableFacts, survey: Survey) -> Iterator[Pla
             "other_region",
             f"the table is in {facts.region}, but prices are those of {LIST_PRICE_REGION}",
         )
+
+
+def _traffic(record: RunRecord, facts: TableFacts) -> Iterator[PlanWarning]:
+    if facts.traffic is not None and record.payload.options.max_wcu is None:
+        yield PlanWarning("other_traffic", facts.traffic.warning(facts.table.name))
+    for name in facts.vector_indexes:
+        yield PlanWarning(
+            "vector_index",
+            f"writes to the vector index {name} are metered in bytes (VectorWriteRequestBytes),"
+            " apart from write units: ddbload cannot price them, and units, dollars and max_cost"
+            " leave them out",
+        )
+
+
+def prewarm_warning(facts: TableFacts, wanted: int) -> PlanWarning:
+    """Price what `--prewarm` of an import would do to the table."""
+    code, name = "prewarm", facts.table.name
+    if not facts.on_demand:
+        return PlanWarning(
+            code, f"--prewarm {wanted} is for on-demand tables, and {name} is provisioned"
+        )
+    change = warm_up_of(facts, [each for each in facts.indexes if each.is_global], wanted)
+    if not change.more:
+        return PlanWarning(code, f"--prewarm {wanted}: table {name} is as warm already")
+    return PlanWarning(
+        code,
+        f"--prewarm {wanted} would cost about {amount_text(change.dollars)}, which the price"
+        f" leaves out: {change.how}",
+    )
 
 
 def _capacity(facts: TableFacts, limits: Sequence[Limit]) -> Iterator[PlanWarning]:

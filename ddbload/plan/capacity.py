@@ -12,6 +12,7 @@ from typing import Any
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
 from ddbload.pipeline.reading.measure import TableIndex
 from ddbload.pipeline.table_capacity import NEW_TABLE_RATE, TABLE_QUOTA, capacity_of
+from ddbload.pipeline.warm_up import WarmUp
 from ddbload.plan import price
 from ddbload.plan.table_facts import TableFacts
 
@@ -168,24 +169,20 @@ CapacityChange = tuple[str, float, str, str | None]
 def _warm(facts: TableFacts, load: Load, wanted: int) -> CapacityChange | None:
     if facts.most_writes is not None and facts.most_writes < wanted:
         return None
-    table_now = facts.warm_writes or NEW_TABLE_RATE
-    more = max(0, wanted - table_now)
-    updates = []
-    for index, units in load.index_units:
-        now = index.warm_writes or NEW_TABLE_RATE
-        if units and now < wanted:
-            more += wanted - now
-            warm = {"WriteUnitsPerSecond": wanted}
-            updates.append({"Update": {"IndexName": index.name, "WarmThroughput": warm}})
-    command = [*_update(facts)]
-    if wanted > table_now:
-        command += ["--warm-throughput", f"WriteUnitsPerSecond={wanted}"]
-    if updates:
-        command += ["--global-secondary-index-updates", json.dumps(updates)]
-    regions = len(facts.replicas) + 1
-    times = f" x {regions} regions" if regions > 1 else ""
-    how = f"{more:,} more write units{times} x ${price.WARM_UNIT:.5f}, once; it cannot be reverted"
-    return shlex.join(command), more * regions * price.WARM_UNIT, how, None
+    change = warm_up_of(facts, [index for index, units in load.index_units if units], wanted)
+    return change.command, change.dollars, change.how, None
+
+
+def warm_up_of(facts: TableFacts, indexes: Sequence[TableIndex], wanted: int) -> WarmUp:
+    """Make the change of warm throughput for a table and some of its global indexes."""
+    now = {index.name: index.warm_writes or NEW_TABLE_RATE for index in indexes}
+    return WarmUp(
+        facts.table.name,
+        wanted,
+        facts.warm_writes or NEW_TABLE_RATE,
+        {name: units for name, units in now.items() if units < wanted},
+        len(facts.replicas) + 1,
+    )
 
 
 def _provision(facts: TableFacts, load: Load, wanted: int) -> CapacityChange | None:

@@ -10,7 +10,7 @@ from ddbload.contracts.write_price import LIST_PRICE_REGION, NOT_BILLED, WritePr
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.plan import price
-from ddbload.plan.advice import PlanWarning, list_warnings
+from ddbload.plan.advice import PlanWarning, list_warnings, prewarm_warning
 from ddbload.plan.capacity import (
     HOT_TABLE,
     Load,
@@ -32,6 +32,7 @@ def figures(
     *,
     complete: bool,
     now: float,
+    prewarm: int | None = None,
 ) -> dict[str, Any]:
     """Return the fields of a plan that need record, table and survey.
 
@@ -42,6 +43,7 @@ def figures(
         scale: All rows divided by the rows read.
         complete: True if all rows were read.
         now: Seconds since the epoch.
+        prewarm: Write units a second of warm throughput to price.
     """
     load = _load(survey, scale)
     options = record.payload.options
@@ -50,6 +52,8 @@ def figures(
     seconds = limits[0].seconds if load.units else 0.0
     better = suggest_prewarm(facts, load, limits)
     warnings = list_warnings(record, facts, survey, limits, now)
+    if prewarm is not None:
+        warnings.append(prewarm_warning(facts, prewarm))
     if not complete:
         warnings.append(_sample_warning(scale))
     return {

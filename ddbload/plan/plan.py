@@ -29,6 +29,7 @@ from ddbload.pipeline.reading.row_batches import iter_row_batches
 from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
 from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.pipeline.table_description import describe_table_with_response
+from ddbload.pipeline.table_traffic import recent_traffic
 from ddbload.plan.attribute_profiles import ColumnProfile
 from ddbload.plan.figures import estimate_chunks, figures, is_split
 from ddbload.plan.survey import MAX_PROFILES, Survey
@@ -64,6 +65,8 @@ class Plan:
     error: Failure | None = None
     """Error that the import would fail with."""
     now: float = 0.0
+    prewarm: int | None = None
+    """Write units a second that `--prewarm` asks for."""
 
     @property
     def status(self) -> str:
@@ -114,6 +117,7 @@ class Plan:
                     self.scale,
                     complete=self.complete,
                     now=self.now,
+                    prewarm=self.prewarm,
                 )
             )
         if self.error is not None:
@@ -210,6 +214,7 @@ def make_plan(
     context: Context,
     *,
     sample: Sample | None = None,
+    prewarm: int | None = None,
     watch: Callable[[int, int, int], None] = lambda _read, _size, _rows: None,
 ) -> Plan:
     """Check a source as an import does, without writing, and estimate the import.
@@ -220,6 +225,7 @@ def make_plan(
         payload: Input of the run.
         context: Clients, access policy and clock.
         sample: Part of the source to read; by default all of it.
+        prewarm: Write units a second of warm throughput to price.
         watch: Called with bytes read, bytes in all, and rows read.
 
     Raises:
@@ -227,7 +233,7 @@ def make_plan(
         Interrupted: If the context asks to stop.
     """
     asked = Payload.from_json(payload)
-    plan = Plan(asked, now=context.now())
+    plan = Plan(asked, now=context.now(), prewarm=prewarm)
     try:
         context.access.check_table(asked.table)
         with temporary_ledger() as ledger, rare_gc():
@@ -266,6 +272,7 @@ def _read_all_rows(
         recovery=other.recovery,
         time_to_live=other.time_to_live,
         unknown=tuple(other.unknown),
+        traffic=recent_traffic(context.clients, asked.table, plan.now),
     )
     prepared = prepare_run("plan", asked, ledger, context, table=table, described=answer)
     plan.record, plan.detected = prepared.record, prepared.detected

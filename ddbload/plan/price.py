@@ -29,8 +29,6 @@ PRICES_OF = "2026-11"
 # DynamoDB.
 CAPACITY_HOUR, CAPACITY_HOUR_IA = 0.00065, 0.00081
 """Price of a provisioned write capacity unit per hour."""
-WARM_UNIT = 0.00065
-"""Price of pre-warming a table by a write unit a second, paid once."""
 STORED_GB_MONTH, STORED_GB_MONTH_IA = 0.25, 0.10
 RECOVERY_GB_MONTH = 0.20
 """Price of point-in-time recovery per GB and month."""

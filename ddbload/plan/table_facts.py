@@ -25,6 +25,7 @@ from ddbload.pipeline.table_capacity import (
     table_class_of,
     warm_writes,
 )
+from ddbload.pipeline.table_traffic import WriteTraffic
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -60,6 +61,9 @@ class TableFacts:
     """Attribute that items expire by; None without one, or if unknown."""
     unknown: tuple[str, ...] = ()
     """Settings that could not be read: `recovery`, `time_to_live`."""
+    vector_indexes: tuple[str, ...] = ()
+    traffic: WriteTraffic | None = None
+    """Write units of the last hour; None if unknown or nothing."""
 
     @property
     def capacity(self) -> WriteCapacity:
@@ -94,6 +98,7 @@ class TableFacts:
             "items": self.items,
             "bytes": self.bytes,
             "indexes": [_index_json(index) for index in self.indexes],
+            "vector_indexes": list(self.vector_indexes),
             "stream": self.stream,
             "replicas": list(self.replicas),
             "deletion_protection": self.deletion_protection,
@@ -126,6 +131,9 @@ def table_facts(table: Table, described: Mapping[str, Any], region: str) -> Tabl
         recovery=None,
         time_to_live=None,
         unknown=("recovery", "time_to_live"),
+        vector_indexes=tuple(
+            str(each["IndexName"]) for each in described.get("VectorIndexes") or ()
+        ),
     )
 
 

@@ -1,0 +1,88 @@
+"""Look at the table before a run starts: price, warnings, and `--prewarm`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ddbload.cli.output import print_notice, print_stderr
+from ddbload.contracts.write_price import PRICE_LIST
+from ddbload.errors import InvalidUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ddbload.aws.clients import AwsClients
+
+
+def add_published_price(payload: dict[str, Any], clients: AwsClients) -> None:
+    """Add the price of AWS's price list to a payload without `unit_price`, if it can be read."""
+    from ddbload.aws.retry import call_if_possible
+    from ddbload.pipeline.published_price import price_cache, published_price
+    from ddbload.pipeline.table_capacity import STANDARD_IA, is_on_demand, table_class_of
+    from ddbload.pipeline.table_traffic import is_aws_endpoint
+
+    options = payload["options"]
+    if options.get("unit_price") is not None:
+        return
+    client = clients.dynamodb
+    if not is_aws_endpoint(client.meta.endpoint_url):
+        return
+    name = payload["target"]["table"]
+    described: Any = call_if_possible(
+        lambda: client.describe_table(TableName=name)["Table"], f"describing table {name}"
+    )
+    if described is None or not is_on_demand(described):
+        return
+    price = published_price(
+        clients,
+        infrequent=table_class_of(described) == STANDARD_IA,
+        now=time.time(),
+        cache=price_cache(),
+    )
+    if price is not None:
+        options.update(unit_price=price, unit_price_source=PRICE_LIST)
+
+
+def print_table_notices(payload: Mapping[str, Any], clients: AwsClients) -> None:
+    """Print the warnings about a payload's table, as far as permissions allow to know them."""
+    from ddbload.contracts.payload import Payload
+    from ddbload.pipeline.table_notices import table_notices
+
+    checked = Payload.from_json(payload)
+    for notice in table_notices(clients, checked.table, checked.options, time.time()):
+        print_notice(notice)
+
+
+def prewarm(table: str, wanted: int, clients: AwsClients, *, yes: bool, quiet: bool) -> None:
+    """Raise a table's warm throughput, after showing the price and asking, and wait for it.
+
+    Raises `InvalidUsage` for a table that it cannot help, and without a terminal to ask on unless
+    `yes`; `click.Abort` if the user declines; `PrewarmUnfinished` and AWS's errors.
+    """
+    from ddbload.aws.retry import DEFAULT_POLICY
+    from ddbload.pipeline.table_description import describe_table_with_response
+    from ddbload.runs.prewarm import plan_warm_up, warm_up
+
+    client = clients.dynamodb
+    _, described = describe_table_with_response(client, table)
+    change = plan_warm_up(table, described, client.meta.region_name, wanted)
+    if not change.more:
+        if not quiet:
+            print_stderr(f"ddbload: table {table} is warm for {wanted:,} write units a second")
+        return
+    if not yes:
+        if not sys.stdin.isatty():
+            raise InvalidUsage(
+                f"--prewarm {wanted} costs about ${change.dollars:,.2f} ({change.how}): without a"
+                " terminal to ask on, give --yes to agree"
+            )
+        click.confirm(change.question, abort=True, err=True)
+    if not quiet:
+        print_stderr(f"ddbload: warming table {table} to {wanted:,} write units a second ...")
+    warm_up(client, change, policy=DEFAULT_POLICY, clock=time.monotonic, sleep=time.sleep)
+    if not quiet:
+        print_stderr(f"ddbload: table {table} is warm")

@@ -1,0 +1,223 @@
+"""Warnings about a table, and the price of its write units by AWS's price list."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.session import get_session
+
+from ddbload.contracts.payload import Options
+from ddbload.pipeline.published_price import (
+    CACHE_SECONDS,
+    FAILED_SECONDS,
+    find_write_price,
+    published_price,
+)
+from ddbload.pipeline.table_notices import table_notices
+from ddbload.pipeline.table_traffic import is_aws_endpoint, recent_traffic
+from tests.unit.pipeline.stubbed_clients import Clients
+
+NOW = 1_800_000_000.0
+END = datetime.fromtimestamp(NOW, UTC)
+ASKED = {
+    "Namespace": "AWS/DynamoDB",
+    "MetricName": "ConsumedWriteCapacityUnits",
+    "Dimensions": [{"Name": "TableName", "Value": "books"}],
+    "StartTime": END - timedelta(hours=1),
+    "EndTime": END,
+    "Period": 60,
+    "Statistics": ["Sum"],
+}
+
+
+def points(*sums):
+    return {"Datapoints": [{"Sum": each, "Timestamp": END} for each in sums]}
+
+
+def recovery(status):
+    return {
+        "ContinuousBackupsDescription": {
+            "ContinuousBackupsStatus": "ENABLED",
+            "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": status},
+        }
+    }
+
+
+def notices(status, sums, options):
+    clients = Clients()
+    dynamodb, cloudwatch = clients.stub("dynamodb"), clients.stub("cloudwatch")
+    clients.dynamodb = dynamodb.client
+    with dynamodb, cloudwatch:
+        dynamodb.add_response("describe_continuous_backups", recovery(status))
+        cloudwatch.add_response("get_metric_statistics", points(*sums), ASKED)
+        return list(table_notices(clients, "books", options, NOW))
+
+
+def test_table_with_traffic_and_without_recovery_is_warned_of():
+    found = notices("DISABLED", (600.0, 6000.0), Options())
+    assert len(found) == 2
+    assert "no point-in-time recovery" in found[0]
+    assert "consumed 6,600 write units in the last hour (at most 100 a second)" in found[1]
+    assert "--max-wcu 50%" in found[1]
+
+
+@pytest.mark.parametrize("options", [Options(max_wcu=100), Options(max_wcu_percent=50)])
+def test_run_with_a_budget_is_not_warned_of_traffic(options):
+    assert notices("ENABLED", (600.0,), options) == []
+
+
+def test_quiet_table_with_recovery_is_not_warned_of():
+    assert notices("ENABLED", (), Options()) == []
+    assert notices("ENABLED", (0.0, 0.0), Options()) == []
+
+
+def test_mode_plan_asks_nothing():
+    assert list(table_notices(Clients(), "books", Options(mode="plan"), NOW)) == []
+
+
+def test_missing_permissions_are_no_warnings():
+    clients = Clients()
+    dynamodb, cloudwatch = clients.stub("dynamodb"), clients.stub("cloudwatch")
+    clients.dynamodb = dynamodb.client
+    with dynamodb, cloudwatch:
+        dynamodb.add_client_error("describe_continuous_backups", "AccessDeniedException")
+        cloudwatch.add_client_error("get_metric_statistics", "AccessDenied")
+        assert list(table_notices(clients, "books", Options(), NOW)) == []
+
+
+@pytest.mark.parametrize(
+    ("dynamodb", "cloudwatch", "asked"),
+    [
+        ("https://dynamodb.eu-west-1.amazonaws.com", "https://monitoring.amazonaws.com", True),
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000", True),
+        # The table of an emulator has no metrics in AWS, and another table has its name.
+        ("http://127.0.0.1:8000", "https://monitoring.eu-west-1.amazonaws.com", False),
+    ],
+)
+def test_metrics_of_another_cloud_are_not_read(dynamodb, cloudwatch, asked):
+    calls = []
+
+    def read(**_):
+        calls.append(1)
+        return points(60.0)
+
+    def client(url):
+        return SimpleNamespace(meta=SimpleNamespace(endpoint_url=url), get_metric_statistics=read)
+
+    clients = SimpleNamespace(dynamodb=client(dynamodb), advisory=lambda _: client(cloudwatch))
+    assert (recent_traffic(clients, "books", NOW) is not None) == asked
+    assert bool(calls) == asked
+
+
+def test_endpoints_of_aws_are_known():
+    known = get_session().get_available_regions("dynamodb")
+    assert known
+    assert all(is_aws_endpoint(f"https://dynamodb.{region}.amazonaws.com") for region in known)
+    assert is_aws_endpoint("https://dynamodb.cn-north-1.amazonaws.com.cn")
+    assert not is_aws_endpoint("http://localhost:8000")
+    assert not is_aws_endpoint("https://dynamodb.amazonaws.com.example.org")
+
+
+def product(usage, *dollars):
+    dimensions = {
+        str(number): {"unit": "WriteRequestUnits", "pricePerUnit": {"USD": each}}
+        for number, each in enumerate(dollars)
+    }
+    return json.dumps(
+        {
+            "product": {"attributes": {"usagetype": usage}},
+            "terms": {"OnDemand": {"term": {"priceDimensions": dimensions}}},
+        }
+    )
+
+
+PRODUCTS = [
+    product("EUC1-ReadRequestUnits", "0.0000001525"),
+    product("EUC1-ReplWriteRequestUnits", "0.0000009"),
+    product("EUC1-IA-WriteRequestUnits", "0.000000953"),
+    product("EUC1-WriteRequestUnits", "0.0000000000", "0.0000007625"),
+]
+
+
+def test_price_is_that_of_the_tables_class():
+    assert find_write_price(PRODUCTS, infrequent=False) == 0.7625
+    assert find_write_price(PRODUCTS, infrequent=True) == 0.953
+    assert find_write_price(PRODUCTS[:2], infrequent=False) is None
+    # us-east-1's usage types have no region.
+    assert find_write_price([product("WriteRequestUnits", "6.25E-7")], infrequent=False) == 0.625
+
+
+class Aws(Clients):
+    """Clients of AWS whose price list answers or fails."""
+
+    def __init__(self, answers):
+        super().__init__()
+        self.dynamodb = self.stub("dynamodb").client
+        self.pricing = self.stub("pricing")
+        self.pricing.activate()
+        for answer in answers:
+            if answer is None:
+                self.pricing.add_client_error("get_products", "AccessDeniedException")
+            else:
+                filters = [
+                    {"Type": "TERM_MATCH", "Field": "regionCode", "Value": "eu-west-1"},
+                    {
+                        "Type": "TERM_MATCH",
+                        "Field": "productFamily",
+                        "Value": "Amazon DynamoDB PayPerRequest Throughput",
+                    },
+                ]
+                self.pricing.add_response(
+                    "get_products",
+                    {"FormatVersion": "aws_v1", "PriceList": answer},
+                    {
+                        "ServiceCode": "AmazonDynamoDB",
+                        "Filters": filters,
+                        "FormatVersion": "aws_v1",
+                        "MaxResults": 100,
+                    },
+                )
+
+
+def test_published_price_is_kept_for_a_week(tmp_path):
+    cache = tmp_path / "there" / "prices.json"
+    clients = Aws([PRODUCTS])
+
+    def price(clients, now):
+        return published_price(clients, infrequent=False, now=now, cache=cache)
+
+    assert price(clients, NOW) == 0.7625
+    # The stub has one answer only.
+    assert price(clients, NOW + CACHE_SECONDS - 1) == 0.7625
+    again = Aws([[product("WriteRequestUnits", "0.000001")]])
+    assert price(again, NOW + CACHE_SECONDS) == 1.0
+    cache.write_text("damaged")
+    assert price(Aws([PRODUCTS]), NOW) == 0.7625
+
+
+def test_refused_price_list_is_not_fatal_and_not_asked_again_for_an_hour(tmp_path):
+    cache = tmp_path / "prices.json"
+    clients = Aws([None, PRODUCTS])
+    for now, price in ((NOW, None), (NOW + 1, None), (NOW + FAILED_SECONDS, 0.7625)):
+        assert published_price(clients, infrequent=False, now=now, cache=cache) == price
+
+
+def test_unwritable_cache_is_not_fatal(tmp_path):
+    (tmp_path / "file").touch()
+    cache = tmp_path / "file" / "prices.json"
+    assert published_price(Aws([PRODUCTS]), infrequent=False, now=NOW, cache=cache) == 0.7625
+    assert published_price(Aws([PRODUCTS]), infrequent=False, now=NOW, cache=None) == 0.7625
+
+
+def test_price_list_is_not_asked_for_an_emulator():
+    meta = SimpleNamespace(endpoint_url="http://127.0.0.1:1", partition="aws", region_name="r")
+
+    def refuse(*_):
+        raise ClientError({}, "no call is expected")
+
+    clients = SimpleNamespace(dynamodb=SimpleNamespace(meta=meta), advisory=refuse)
+    assert published_price(clients, infrequent=False, now=NOW, cache=None) is None
