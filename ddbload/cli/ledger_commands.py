@@ -15,10 +15,12 @@ from ddbload.cli.options import (
     json_option,
     ledger_option,
     run_argument,
+    run_option,
     stack_option,
 )
-from ddbload.cli.output import print_stderr
+from ddbload.cli.output import EXIT_INTERRUPTED, print_stderr
 from ddbload.cli.run_location import find_run, run_command_line
+from ddbload.cli.run_progress import show_progress
 from ddbload.cli.run_result import Result, print_error
 from ddbload.errors import RunNotFound, is_resumable
 
@@ -36,12 +38,18 @@ if TYPE_CHECKING:
 
 @click.command("status", cls=GroupedCommand, short_help="Show the progress of a run.")
 @run_argument
+@run_option("--follow", is_flag=True, help="Show progress until the run ends, then its status.")
 @ledger_option
 @stack_option
 @aws_options
 @json_option
 def status_command(
-    run: str, ledger: str | None, stack: str | None, aws: AwsSettings, as_json: bool
+    run: str,
+    follow: bool,
+    ledger: str | None,
+    stack: str | None,
+    aws: AwsSettings,
+    as_json: bool,
 ) -> int:
     """Show whether RUN is running, and its progress.
 
@@ -54,6 +62,8 @@ def status_command(
 
     there = find_run(run, ledger, stack, aws)
     context = there.context
+    if follow and not _follow(run, there):
+        return EXIT_INTERRUPTED
     execution = _execution(run, there)
     record = context.ledger(run).find_record()
     if record is None:
@@ -84,6 +94,29 @@ def status_command(
         lines.append(f"  resume    not possible: {why}; start a new run, with another run id")
     click.echo("\n".join(lines))
     return 0
+
+
+def _follow(run: str, there: RunLocation) -> bool:
+    """Show the progress of a run until it ends; return false if Ctrl-C was pressed."""
+    from ddbload.runs.deployed import follow
+    from ddbload.runs.run_status import follow_process
+
+    context, execution = there.context, _execution(run, there)
+    try:
+        with show_progress(enabled=True) as draw:
+            if there.deployed is None:
+                follow_process(run, context, draw)
+            elif execution is not None and execution.running:
+                follow(
+                    *(there.deployed.executions, execution.arn, context.ledger(run)),
+                    watch=draw,
+                    sleep=context.sleep,
+                    clock=context.clock,
+                )
+    except KeyboardInterrupt:
+        print_stderr("ddbload: stopped following; the run continues")
+        return False
+    return True
 
 
 def _run_state(record: RunRecord, execution: Execution | None, context: Context) -> RunState:

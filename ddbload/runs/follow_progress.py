@@ -158,7 +158,8 @@ class ProgressReader:
         if self._has_totals and self._adopts:
             self._meter.adopted_rows = totals.rows.read
             self._adopts = False
-        return self._meter.progress(REPORTING if self._is_over(totals) else IMPORTING, totals)
+        step = REPORTING if self._is_over(totals) else IMPORTING
+        return self._meter.progress(step, totals, complete=self._has_totals)
 
     def _is_over(self, totals: WorkTotals) -> bool:
         """Tell whether no chunk seems to be left; only the end of the run proves it."""

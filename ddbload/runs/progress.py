@@ -132,15 +132,21 @@ class ProgressMeter:
         """Set the chunks of the run."""
         self.chunks = ChunkStates(chunks)
 
-    def progress(self, step: str, totals: WorkTotals) -> RunProgress:
-        """Return the progress now. `totals`: of the rows, without the header."""
+    def progress(self, step: str, totals: WorkTotals, *, complete: bool = True) -> RunProgress:
+        """Return the progress now.
+
+        Args:
+            step: What the run is doing.
+            totals: Totals of the rows, without the header.
+            complete: False if some totals are not read yet; then they say nothing about rates.
+        """
         now, record = self._clock(), self._record
         size = 0 if record is None else record.size or 0
         shown = self._totals = _greatest(self._totals, totals)
         begin = 0 if record is None else record.data_start.byte
         read = begin + shown.bytes
         shown = WorkTotals(shown.rows, shown.work, min(read, size) if size else read)
-        if step == IMPORTING:
+        if step == IMPORTING and complete:
             self._sample(now, shown)
         rows, units, read_rate = self._rates(now, shown)
         price = None if record is None else record.write_price

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,6 +20,8 @@ from ddbload.errors import DdbloadError
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.report import reconcile, with_last_report
+from ddbload.runs.follow_progress import FOLDER_SECONDS_APART, RequestPace, follow_progress
+from ddbload.runs.progress import RunProgress
 
 RUNNING = "RUNNING"
 """Status of a run that a process works on."""
@@ -146,6 +149,21 @@ def _process_exists(pid: int) -> bool:
         # It exists and belongs to another user.
         return True
     return True
+
+
+def follow_process(run: str, context: Context, watch: Callable[[RunProgress], None]) -> None:
+    """Pass the progress of a run to `watch` until no process of any machine works on it."""
+    ledger, clock = context.ledger(run), context.clock
+    pace = RequestPace(clock, context.sleep)
+    if not context.store.uri("").startswith("s3://"):
+        pace = RequestPace(
+            clock, context.sleep, burst=1, seconds=FOLDER_SECONDS_APART, least=FOLDER_SECONDS_APART
+        )
+
+    def has_ended() -> bool | None:
+        return live_heartbeat(run, context) is None or None
+
+    follow_progress(ledger, has_ended, watch=watch, pace=pace, clock=clock)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,25 @@ def test_totals_never_fall_when_a_worker_dies(world, reader):
     assert after.chunks[0] == WAITING
 
 
+def test_rates_begin_with_the_first_complete_totals(world, reader):
+    worker = HandWritten(world.ledger)
+    worker.works_on(world.manifest[0], read=30)
+    reader.read("record")
+    reader.read("record")
+    assert reader.progress().totals.rows.read == 0
+    world.clock.sleep(2)
+    reader.read("workers")
+    assert reader.progress().rows_per_second is None
+    world.clock.sleep(2)
+    worker.works_on(world.manifest[0], read=40)
+    reader.read("workers")
+    now = reader.progress()
+    assert (now.rows_per_second, now.wcu_per_second) == (5.0, 5.0)
+    assert now.seconds_left is None
+    world.clock.sleep(2)
+    assert reader.progress().seconds_left == 4 * (now.size - now.totals.bytes) / 10
+
+
 def test_current_work_does_not_count_once_its_segment_exists(world, reader):
     """It is in the settled totals of the worker, or soon will be."""
     chunk = world.manifest[0]
