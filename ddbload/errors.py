@@ -333,7 +333,7 @@ class PrewarmUnfinished(DdbloadError):
 
 
 class OutputUnwritable(DdbloadError):
-    """The output of a conversion cannot be written."""
+    """The output of a command cannot be written."""
 
     raised_by_tasks = False
 

@@ -70,6 +70,11 @@ def log_failure(error: DdbloadError, **more: str) -> None:
     logger.warning("failed", extra={"error": named.name, "cause": named.message, **more})
 
 
+def log_notice(notice: str) -> None:
+    """Log a one-line warning of a step."""
+    logger.warning("notice", extra={"notice": notice})
+
+
 def _shortened(error: DdbloadError) -> DdbloadError:
     """Shorten the message of an error to fit a state, and the header that Lambda makes of it.
 

@@ -8,13 +8,13 @@ from ddbload.contracts.states import PreflightTask
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.preflight import preflight_in_turn
 from lambdas.deployment import Deployment
-from lambdas.entry import function, logger
+from lambdas.entry import function, log_notice, logger
 
 
 @function(Deployment.step_context)
 def handler(event: Any, context: Context) -> dict[str, Any]:
     """Cut the source into chunks: `PreflightTask` to `PreflightResult`, or to a task that waits."""
-    context.notice = _log_notice
+    context.notice = log_notice
     result = preflight_in_turn(PreflightTask.from_json(event), context)
     if isinstance(result, PreflightTask):
         logger.info("waits", extra={"run": result.run, "seconds": result.wait})
@@ -24,7 +24,3 @@ def handler(event: Any, context: Context) -> dict[str, Any]:
         extra={"run": result.run, "chunks": result.chunks, "whole": result.cursor is None},
     )
     return result.to_json()
-
-
-def _log_notice(notice: str) -> None:
-    logger.warning("notice", extra={"notice": notice})

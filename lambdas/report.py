@@ -11,7 +11,7 @@ from ddbload.contracts.states import ReportTask
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.report import report_execution
 from lambdas.deployment import Deployment
-from lambdas.entry import function, logger, metrics
+from lambdas.entry import function, log_notice, logger, metrics
 
 _METRICS = {SUCCEEDED: "RunsSucceeded", SUCCEEDED_WITH_REJECTS: "RunsSucceededWithRejects"}
 
@@ -19,6 +19,7 @@ _METRICS = {SUCCEEDED: "RunsSucceeded", SUCCEEDED_WITH_REJECTS: "RunsSucceededWi
 @function(Deployment.ledger_context)
 def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
     """Report on a run: `ReportTask` to `ExecutionOutput`."""
+    context.notice = log_notice
     outcome = report_execution(ReportTask.from_json(event), context)
     metrics.add_metric(_METRICS.get(outcome.status, "RunsFailed"), MetricUnit.Count, 1)
     logger.info(

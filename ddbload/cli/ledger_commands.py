@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -14,6 +16,7 @@ from ddbload.cli.options import (
     aws_options,
     json_option,
     ledger_option,
+    output_option,
     run_argument,
     run_option,
     stack_option,
@@ -22,14 +25,15 @@ from ddbload.cli.output import EXIT_INTERRUPTED, print_stderr
 from ddbload.cli.run_location import find_run, run_command_line
 from ddbload.cli.run_progress import show_progress
 from ddbload.cli.run_result import Result, print_error
-from ddbload.errors import RunNotFound, is_resumable
+from ddbload.contracts.results import Report, RowCounts, WriteStats
+from ddbload.errors import InvalidUsage, OutputUnwritable, RunNotFound, is_resumable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import RunLocation
-    from ddbload.contracts.results import Heartbeat
+    from ddbload.contracts.results import Failure, Heartbeat
     from ddbload.contracts.run_record import RunRecord
     from ddbload.pipeline.context import Context
     from ddbload.pipeline.executions import Execution
@@ -205,26 +209,66 @@ def _not_yet_recorded(run: str, heartbeat: Heartbeat, as_json: bool) -> int:
 @ledger_option
 @stack_option
 @aws_options
+@output_option(
+    "--html",
+    metavar="FILE",
+    help="Also write the report as a page with charts ('-': only the page, on stdout).",
+)
+@output_option(
+    "--show-rows", is_flag=True, help="With --html: show examples of rejected rows unmasked."
+)
 @json_option
 def report_command(
-    run: str, ledger: str | None, stack: str | None, aws: AwsSettings, as_json: bool
+    run: str,
+    ledger: str | None,
+    stack: str | None,
+    aws: AwsSettings,
+    html: str | None,
+    show_rows: bool,
+    as_json: bool,
 ) -> int:
     """Check that RUN's ledger is complete and consistent, and show RUN's result.
 
     RUN is looked up in the local ledger, then in the deployed stack. The exit status is that of
-    the import.
+    the import. The page that --html writes is one file that needs no network.
     """
-    result = _report(run, find_run(run, ledger, stack, aws))
+    if show_rows and html is None:
+        raise InvalidUsage("--show-rows is for --html; ddbload rejects RUN shows the rows")
+    if html == "-" and as_json:
+        raise InvalidUsage("--html - and --json both write to standard output; give a file")
+    there = find_run(run, ledger, stack, aws)
+    report = _find_report(run, there)
+    result = Result.from_report(report)
+    if html is not None:
+        _write_page(html, report, there, show_rows=show_rows)
     if as_json:
         click.echo(json.dumps(result.to_json()))
-    else:
+    elif html != "-":
         list_rejects = run_command_line("rejects", run, aws, ledger=ledger, stack=stack)
         click.echo("\n".join(result.lines(list_rejects)))
     print_error(result)
     return result.exit_code
 
 
-def _report(run: str, there: RunLocation) -> Result:
+def _write_page(path: str, report: Report, there: RunLocation, *, show_rows: bool) -> None:
+    from ddbload.pipeline.report import run_page
+
+    page = run_page(report, there.context, show_rows=show_rows).encode()
+    if path == "-":
+        sys.stdout.buffer.write(page)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        # Readable by the owner alone: with --show-rows, and in its names, it has users' data.
+        with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(page)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise OutputUnwritable(f"--html {path}: {reason}") from None
+    print_stderr(f"ddbload: wrote {path}")
+
+
+def _find_report(run: str, there: RunLocation) -> Report:
     from ddbload.pipeline.report import current_report
     from ddbload.runs.deployed import final_report, run_status
     from ddbload.runs.run_status import RUNNING, live_heartbeat
@@ -232,23 +276,42 @@ def _report(run: str, there: RunLocation) -> Result:
     execution = _execution(run, there)
     if execution is None:
         if live_heartbeat(run, there.context) is None:
-            return Result.from_report(current_report(run, there.context))
+            return current_report(run, there.context)
         print_stderr(f"ddbload: run {run} is still running; this is its progress")
         if there.context.ledger(run).find_record() is None:
-            return Result.unreported(run, RUNNING, None, 0.0)
-        return Result.from_report(
-            replace(current_report(run, there.context), status=RUNNING, error=None)
-        )
+            return _empty_report(run, RUNNING, None, 0.0)
+        return replace(current_report(run, there.context), status=RUNNING, error=None)
     if execution.running:
         print_stderr(f"ddbload: run {run} is still running; this is its progress")
         if there.context.ledger(run).find_record() is None:
-            return Result.unreported(run, execution.status, None, execution.seconds)
-        so_far = replace(current_report(run, there.context), status=execution.status, error=None)
-        return Result.from_report(so_far, seconds=execution.seconds)
+            return _empty_report(run, execution.status, None, execution.seconds)
+        return replace(
+            current_report(run, there.context),
+            status=execution.status,
+            error=None,
+            seconds=execution.seconds,
+        )
     report = final_report(run, execution, there.context)
     if report is None:
-        return Result.unreported(run, run_status(execution), execution.failure, execution.seconds)
-    return Result.from_report(report)
+        return _empty_report(run, run_status(execution), execution.failure, execution.seconds)
+    return report
+
+
+def _empty_report(run: str, status: str, failure: Failure | None, seconds: float) -> Report:
+    """Make the report of a run that has nothing in its ledger."""
+    return Report(
+        run=run,
+        status=status,
+        rows=RowCounts(),
+        work=WriteStats(),
+        bytes=0,
+        size=0,
+        chunks=0,
+        chunks_done=0,
+        seconds=seconds,
+        rejects=None,
+        error=failure,
+    )
 
 
 def _execution(run: str, there: RunLocation) -> Execution | None:

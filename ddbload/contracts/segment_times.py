@@ -18,7 +18,7 @@ _SAMPLES = re.compile(rf"(?:{_SAMPLE}(?: {_SAMPLE}){{0,{MAX_SAMPLES - 1}}})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ProgressSample:
     """Totals of an invocation at one moment."""
 
     seconds: float
@@ -54,16 +54,18 @@ class SegmentTimes(Message):
     """
 
     @classmethod
-    def of(cls, worker: str, began: float, ended: float, samples: Sequence[Sample] = ()) -> Self:
+    def of(
+        cls, worker: str, began: float, ended: float, samples: Sequence[ProgressSample] = ()
+    ) -> Self:
         """Make the times of an invocation."""
         texts = (f"{s.seconds:.1f}/{s.rows}/{s.units}/{s.throttled}" for s in samples)
         return cls(worker, began, ended, " ".join(texts))
 
-    def iter_samples(self) -> Iterator[Sample]:
+    def iter_samples(self) -> Iterator[ProgressSample]:
         """Return the samples, in order."""
         for text in self.samples.split():
             seconds, rows, units, throttled = text.split("/")
-            yield Sample(float(seconds), int(rows), int(units), int(throttled))
+            yield ProgressSample(float(seconds), int(rows), int(units), int(throttled))
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` for an end before the beginning, or beyond all calendars."""

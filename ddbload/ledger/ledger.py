@@ -376,6 +376,10 @@ class Ledger:
         self._store.put(self._root + "report.json", _encode(report.to_json()))
         return self._uri("report.json")
 
+    def put_page(self, page: str, attempts: int) -> None:
+        """Write the page that shows the report."""
+        self._store.put(self._root + "report.html", page.encode(), attempts=attempts)
+
     def find_report(self) -> Report | None:
         """Read the last report; None if missing or damaged.
 

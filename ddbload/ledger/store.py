@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import islice
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 
+HTML_TYPE = "text/html; charset=utf-8"
 READERS = 16
 """Objects that are read from S3 concurrently."""
 PAGE_KEYS = 1000
@@ -48,8 +49,11 @@ class Store(Protocol):
     def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
         """Read objects, in order."""
 
-    def put(self, name: str, data: bytes) -> None:
-        """Write or replace an object. Readers see either the old or the new content."""
+    def put(self, name: str, data: bytes, *, attempts: int | None = None) -> None:
+        """Write or replace an object. Readers see either the old or the new content.
+
+        `attempts`: tries where writing may be repeated, instead of the store's own number.
+        """
 
     def put_new(self, name: str, data: bytes) -> bool:
         """Write an object unless it exists; True if written. Of two concurrent writes one wins."""
@@ -105,7 +109,7 @@ class FolderStore:
         """Read files one after the other: a disk does not gain from concurrent reads."""
         return map(self.get, names)
 
-    def put(self, name: str, data: bytes) -> None:
+    def put(self, name: str, data: bytes, *, attempts: int | None = None) -> None:  # noqa: ARG002 - a folder is written once
         """Write a temporary file, then rename it."""
         temporary = self._write_beside(name, data)
         try:
@@ -257,14 +261,16 @@ class BucketStore:
         with ThreadPoolExecutor(READERS) as pool:
             yield from pool.map(self.get, names)
 
-    def put(self, name: str, data: bytes) -> None:
-        """Write or replace an object."""
+    def put(self, name: str, data: bytes, *, attempts: int | None = None) -> None:
+        """Write or replace an object. A page is shown by browsers, and not saved."""
+        policy = self._retry_policy
+        more: Any = {"ContentType": HTML_TYPE} if name.endswith(".html") else {}
         call_with_retries(
             lambda: self._client.put_object(
-                Bucket=self._bucket, Key=self._prefix + name, Body=data
+                Bucket=self._bucket, Key=self._prefix + name, Body=data, **more
             ),
             f"writing {self.uri(name)}",
-            policy=self._retry_policy,
+            policy=policy if attempts is None else replace(policy, attempts=attempts),
         )
 
     def put_new(self, name: str, data: bytes) -> bool:

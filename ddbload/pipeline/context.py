@@ -103,6 +103,9 @@ class LedgerContext:
     now: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     rng: random.Random = field(default_factory=random.Random)
+    notice: Callable[[str], None] | None = None
+    """Called with each one-line warning about the table or the run's limits. None: nobody reads
+    them, and the table's traffic and backups are not asked for."""
 
     def ledger(self, run: str, record: RunRecord | None = None) -> Ledger:
         """Make the ledger of a run. `record`: the run's, if the caller has read it."""
@@ -124,9 +127,6 @@ class Context(LedgerContext):
 
     access: AccessPolicy = field(default_factory=AccessPolicy)
     progress: Callable[[ChunkProgress], None] = lambda _: None
-    notice: Callable[[str], None] | None = None
-    """Called with each one-line warning about the table or the run's limits. None: nobody reads
-    them, and the table's traffic and backups are not asked for."""
     in_account: bool = False
     """True in a deployment, whose account limits the functions that import at once."""
     import_concurrency: int | None = None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.payload import check_run_id
@@ -37,18 +39,25 @@ from ddbload.errors import (
     NothingWritten,
     RunNotFound,
     TooManyRejects,
+    unexpected,
 )
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.load_history import write_history
 from ddbload.pipeline.table_description import require_same_table
 
+if TYPE_CHECKING:
+    from ddbload.pipeline.report_page.reject_causes import RejectTally
+
+PAGE_SECONDS = 60.0
+"""Seconds that must be left for `report.html` to be written: drawing it, and two tries."""
+PAGE_ATTEMPTS = 2
 _STOPPED = (INTERRUPTED, CANCELLED)
 """Statuses of a run in which open chunks are expected."""
 
 
 def write_report(run: str, context: LedgerContext, *, interrupted: bool = False) -> Report:
-    """Add up the run's segments, check them, and write `report.json`.
+    """Add up the run's segments, check them, and write `report.json` and `report.html`.
 
     A run succeeds only if its chunks tile the source, each is imported to its proven end, the
     conservation law holds, every reject is in the ledger, there are at most `max_rejects`, some
@@ -59,13 +68,15 @@ def write_report(run: str, context: LedgerContext, *, interrupted: bool = False)
     """
     ledger = context.ledger(run)
     record = ledger.record()
-    report = _reconcile_and_check(record, ledger, context)
+    found, tally = CountedChunks.read(ledger), _reject_tally(record)
+    report = _reconcile_and_check(record, ledger, context, found, tally)
     if _is_cancelled(ledger):
         report = _as_stopped(report, CANCELLED)
     elif interrupted:
         report = _as_stopped(report, INTERRUPTED)
     write_history(record, report, ledger, context)
     ledger.put_report(report)
+    _put_page(report, record, ledger, context, found, tally)
     return report
 
 
@@ -85,7 +96,8 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
         failure = caught or Failure(error.name, error.message)
         return ExecutionOutput(run, FAILED, RowCounts(), 0, 0, None, failure)
     earlier = done_before(ledger)
-    report = _reconcile_and_check(record, ledger, context) if earlier is None else earlier
+    found, tally = CountedChunks.read(ledger), _reject_tally(record)
+    report = earlier or _reconcile_and_check(record, ledger, context, found, tally)
     if _is_cancelled(ledger) and report.status not in DONE:
         report = _as_stopped(report, CANCELLED)
     # The error of a failed chunk tells more than that of the Map. But if Preflight failed, no chunk
@@ -97,6 +109,7 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
     if earlier is None:
         write_history(record, report, ledger, context)
         ledger.put_report(report)
+        _put_page(report, record, ledger, context, found, tally)
     return ExecutionOutput(
         run,
         report.status,
@@ -122,8 +135,9 @@ def current_report(run: str, context: LedgerContext) -> Report:
     ledger = context.ledger(run)
     record = ledger.record()
     last = ledger.find_report()
-    report = reconcile(record, ledger, context.now() - record.created if last is None else 0.0)
-    report = _check_rejects(report, ledger)
+    found = CountedChunks.read(ledger)
+    report = _add_up(record, ledger, found, context.now() - record.created if last is None else 0.0)
+    report = _check_rejects(report, ledger, found)
     if last is None:
         # Still running, or killed: no report has compared the table.
         report = _as_stopped(report, INTERRUPTED)
@@ -154,10 +168,108 @@ def _succeeded_in_earlier_version(report: Report) -> bool:
     return report.status == SUCCEEDED_WITH_REJECTS
 
 
-def _reconcile_and_check(record: RunRecord, ledger: Ledger, context: LedgerContext) -> Report:
+@dataclass(frozen=True, slots=True)
+class CountedChunks:
+    """Chunks of a run, and the segments that count, read once for everything made from them."""
+
+    chunks: tuple[Chunk, ...] | None
+    """None if preflight has not finished."""
+    chains: list[list[Segment]]
+    """Segments of each chunk, in order."""
+
+    @classmethod
+    def read(cls, ledger: Ledger) -> Self:
+        """Read the manifest and the segments."""
+        chunks = ledger.find_manifest()
+        return cls(chunks, chunk_segments(ledger, chunks or ()))
+
+    @property
+    def segments(self) -> list[Segment]:
+        """All segments that count, in the order of the source."""
+        return [segment for chain in self.chains for segment in chain]
+
+
+def run_page(report: Report, context: LedgerContext, *, show_rows: bool = False) -> str:
+    """Draw the page of a run anew, with the status of this report; `report.html` stays as it is.
+
+    Raises errors of reading the ledger. With `show_rows`, rejected rows are not masked.
+    """
+    ledger = context.ledger(report.run)
+    record = ledger.find_record()
+    if record is None:
+        return _draw_page(report, None, ledger, context, CountedChunks(None, []), None)
+    found, tally = CountedChunks.read(ledger), _reject_tally(record, show_rows=show_rows)
+    with suppress(LedgerDamaged):
+        # The report says it: the page shows what can be read.
+        for line in ledger.rejects(found.segments):
+            tally.add(line)
+    return _draw_page(report, record, ledger, context, found, tally)
+
+
+def _reject_tally(record: RunRecord, *, show_rows: bool = False) -> RejectTally:
+    # Imported here: OnUpload and others that read reports do not need it.
+    from ddbload.pipeline.report_page.reject_causes import RejectTally
+
+    return RejectTally(record, show_rows=show_rows)
+
+
+def _put_page(
+    report: Report,
+    record: RunRecord,
+    ledger: Ledger,
+    context: LedgerContext,
+    found: CountedChunks,
+    tally: RejectTally,
+) -> None:
+    """Write `report.html` if there is time. Its failure is told, and never fails the run."""
+    failure: DdbloadError | None = None
+    try:
+        if context.clock() + PAGE_SECONDS < context.deadline:
+            page = _draw_page(report, record, ledger, context, found, tally)
+            ledger.put_page(page, attempts=PAGE_ATTEMPTS)
+    except DdbloadError as error:
+        failure = error
+    except Exception as error:  # noqa: BLE001 - nothing about the page may fail a run
+        failure = unexpected(error, "drawing the page")
+    if failure is not None and context.notice is not None:
+        context.notice(f"report.html was not written: {failure.name}: {failure.message}")
+
+
+def _draw_page(
+    report: Report,
+    record: RunRecord | None,
+    ledger: Ledger,
+    context: LedgerContext,
+    found: CountedChunks,
+    tally: RejectTally | None,
+) -> str:
+    from ddbload.pipeline.report_page.page import draw_page
+    from ddbload.pipeline.report_page.run_facts import RunFacts
+
+    facts = RunFacts(
+        report=report,
+        record=record,
+        ledger=context.store.uri(""),
+        deployed=ledger.find_execution() is not None,
+        now=context.now(),
+        control=ledger.find_control(),
+        chunks=found.chunks or (),
+        chains=found.chains,
+        rejects=tally,
+    )
+    return draw_page(facts)
+
+
+def _reconcile_and_check(
+    record: RunRecord,
+    ledger: Ledger,
+    context: LedgerContext,
+    found: CountedChunks,
+    tally: RejectTally,
+) -> Report:
     """Reconcile the ledger, then check the rejects and the table before calling it a success."""
-    report = reconcile(record, ledger, context.now() - record.created)
-    report = _check_rejects(report, ledger)
+    report = _add_up(record, ledger, found, context.now() - record.created)
+    report = _check_rejects(report, ledger, found, tally.add)
     if report.status not in DONE or record.payload.options.mode == PLAN:
         return report
     try:
@@ -178,19 +290,28 @@ def done_before(ledger: Ledger) -> Report | None:
     last = ledger.find_report()
     if last is None or last.status not in DONE:
         return None
-    report = _check_rejects(reconcile(ledger.record(), ledger, last.seconds), ledger)
+    found = CountedChunks.read(ledger)
+    report = _add_up(ledger.record(), ledger, found, last.seconds)
+    report = _check_rejects(report, ledger, found)
     report = with_last_report(report, last)
     return last if report.status in DONE and report.rows == last.rows else None
 
 
-def _check_rejects(report: Report, ledger: Ledger) -> Report:
+def _check_rejects(
+    report: Report,
+    ledger: Ledger,
+    found: CountedChunks,
+    watch: Callable[[bytes], object] = lambda _: None,
+) -> Report:
+    """Read all rejects, which compares their number with each segment's count.
+
+    `watch` is called with each line.
+    """
     if not report.rows.rejected:
-        # Reading the segments of many chunks again takes long.
         return report
     try:
-        for _ in ledger.rejects(counted_segments(ledger)):
-            # Reading compares the number of rejects with each segment's count.
-            pass
+        for line in ledger.rejects(found.segments):
+            watch(line)
     except LedgerDamaged as damaged:
         failure = report.error or Failure(damaged.name, damaged.message)
         return replace(report, status=FAILED, error=failure)
@@ -213,9 +334,11 @@ def _as_stopped(report: Report, status: str) -> Report:
 
 def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
     """Make the report of a run from its ledger. Writes nothing."""
-    chunks = ledger.find_manifest()
-    chains = chunk_segments(ledger, chunks or ())
-    segments = [segment for chain in chains for segment in chain]
+    return _add_up(record, ledger, CountedChunks.read(ledger), seconds)
+
+
+def _add_up(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: float) -> Report:
+    chunks, chains, segments = found.chunks, found.chains, found.segments
     rows, work = RowCounts(), WriteStats()
     planned = PlanTotals() if record.payload.options.mode == PLAN else None
     for segment in segments:
@@ -267,8 +390,7 @@ def _causes(segments: Sequence[Segment]) -> dict[str, int] | None:
 
 def counted_segments(ledger: Ledger) -> list[Segment]:
     """Return the segments that count, in the order of the source."""
-    chains = chunk_segments(ledger, ledger.find_manifest() or ())
-    return [segment for chain in chains for segment in chain]
+    return CountedChunks.read(ledger).segments
 
 
 def chunk_segments(ledger: Ledger, chunks: Sequence[Chunk]) -> list[list[Segment]]:

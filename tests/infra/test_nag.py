@@ -79,6 +79,7 @@ ACKNOWLEDGED = {
         f"{IMPORT_CHUNK}/{POLICY}",
     ): SOURCE,
     (f"IAM5[Resource::{WORK}/runs/*]", f"{REPORT}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*/report.html]", f"{REPORT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/report.json]", f"{REPORT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/history/*]", f"{REPORT}/{POLICY}"): KNOWN,
     (f"IAM5[Resource::{WORK}/uploads/*]", f"{ON_UPLOAD}/{POLICY}"): KNOWN,

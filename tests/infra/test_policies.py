@@ -94,7 +94,10 @@ ALLOWED = {
         "ReadLedger": (["s3:GetObject"], [f"{WORK}/runs/*", f"{WORK}/history/*"]),
         "WriteHistory": (["s3:PutObject"], [f"{WORK}/history/*"]),
         "ListLedger": (["s3:ListBucket"], [WORK]),
-        "WriteReport": (["s3:PutObject"], [f"{WORK}/runs/*/report.json"]),
+        "WriteReport": (
+            ["s3:PutObject"],
+            [f"{WORK}/runs/*/report.html", f"{WORK}/runs/*/report.json"],
+        ),
         "CheckTables": (["dynamodb:DescribeTable"], TABLES),
     },
     "TriggerOnUploadRole": {

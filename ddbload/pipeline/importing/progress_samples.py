@@ -1,9 +1,9 @@
-"""Sample an invocation's totals, in fewer and fewer moments the longer it takes."""
+"""ProgressSample an invocation's totals, in fewer and fewer moments the longer it takes."""
 
 from __future__ import annotations
 
 from ddbload.contracts.results import RowCounts, WriteStats
-from ddbload.contracts.segment_times import MAX_SAMPLES, Sample, SegmentTimes
+from ddbload.contracts.segment_times import MAX_SAMPLES, ProgressSample, SegmentTimes
 
 FIRST_PERIOD = 1.0
 """Seconds between samples, until there are too many; then they are thinned out."""
@@ -19,7 +19,7 @@ class ProgressSamples:
         self._clock_began = now
         self._period = FIRST_PERIOD
         self._next = now + FIRST_PERIOD
-        self._samples: list[Sample] = []
+        self._samples: list[ProgressSample] = []
 
     def add(self, now: float, rows: RowCounts, work: WriteStats) -> None:
         """Keep the totals if the last ones are old enough."""
@@ -29,7 +29,7 @@ class ProgressSamples:
             del self._samples[::2]
             self._period *= 2
         seconds, units = now - self._clock_began, round(work.consumed_wcu)
-        self._samples.append(Sample(seconds, rows.read, units, work.throttled))
+        self._samples.append(ProgressSample(seconds, rows.read, units, work.throttled))
         self._next = now + self._period
 
     def times(self, now: float) -> SegmentTimes:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ddbload.contracts.results import Failure, Segment
-from ddbload.contracts.segment_times import MAX_SAMPLES, Sample, SegmentTimes
+from ddbload.contracts.segment_times import MAX_SAMPLES, ProgressSample, SegmentTimes
 from ddbload.errors import InvalidPayload
 from tests.unit.contracts.message_samples import REPORT, SEGMENT
 
-SAMPLES = [Sample(1.0, 10, 12, 0), Sample(2.5, 10**15, 10**15, 10**15)]
+SAMPLES = [ProgressSample(1.0, 10, 12, 0), ProgressSample(2.5, 10**15, 10**15, 10**15)]
 VALUE = {"worker": "ab", "began": 5.5, "ended": 9, "samples": ""}
 
 

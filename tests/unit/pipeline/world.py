@@ -61,7 +61,7 @@ class MemoryStore:
     def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
         return map(self.get, names)
 
-    def put(self, name: str, data: bytes) -> None:
+    def put(self, name: str, data: bytes, *, attempts: int | None = None) -> None:
         self.hook("put", name, data)
         self.objects[name] = data
         self.written[name] = self.clock()

@@ -1,0 +1,144 @@
+"""HTML and SVG built from elements, so that no text of a run can become markup.
+
+`element` makes all markup. Tags and attributes are words of this program, checked against lists;
+everything else is text: its control characters are made visible, and it is escaped.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+
+_TAGS = frozenset(
+    (
+        *("html", "head", "meta", "title", "style", "body", "main", "header", "section", "footer"),
+        *(
+            "div",
+            "span",
+            "p",
+            "h1",
+            "h2",
+            "h3",
+            "a",
+            "b",
+            "bdi",
+            "code",
+            "ul",
+            "li",
+            "dl",
+            "dt",
+            "dd",
+        ),
+        *("table", "caption", "thead", "tbody", "tr", "th", "td"),
+        *("svg", "g", "path", "rect", "line", "text", "desc"),
+    )
+)
+_ATTRIBUTES = frozenset(
+    (
+        *("lang", "charset", "name", "content", "http-equiv", "id", "class", "href", "rel"),
+        *("scope", "tabindex", "role", "aria-label", "aria-labelledby", "aria-hidden"),
+        *("viewBox", "width", "height", "x", "y", "x1", "x2", "y1", "y2", "d", "text-anchor"),
+    )
+)
+_VOID = frozenset(("meta",))
+_LINKS = "https://github.com/ddbload/ddbload"
+"""Beginning of every link."""
+MAX_TEXT = 400
+"""Characters of one text of a run that the page shows."""
+
+
+class Markup:
+    """Finished markup. Only this module makes it."""
+
+    __slots__ = ("_html",)
+
+    def __init__(self, finished: str) -> None:
+        self._html = finished
+
+    def __str__(self) -> str:
+        return self._html
+
+
+Content = Markup | str | Iterable["Content"] | None
+"""Markup, text, or several of both; None is nothing."""
+
+
+def element(tag: str, *content: Content, **attributes: str | float | None) -> Markup:
+    """Make an element.
+
+    Text becomes visible text. An attribute's name has `_` for `-`, and `_` at its end is dropped
+    (`class_`); one with the value None is left out. Raises `ValueError` for other tags, attributes
+    and links than the page needs.
+    """
+    if tag not in _TAGS:
+        raise ValueError(f"the page has no element {tag!r}")
+    parts = [f"<{tag}"]
+    for given, value in attributes.items():
+        if value is not None:
+            parts.append(_attribute(given.rstrip("_").replace("_", "-"), value))
+    parts.append(">")
+    if tag not in _VOID:
+        parts += [_html_of(content), f"</{tag}>"]
+    return Markup("".join(parts))
+
+
+def style_sheet(css: str) -> Markup:
+    """Make the style element. The text of a style element is not escaped: `css` is the page's."""
+    if "<" in css:
+        raise ValueError("a style sheet with markup")
+    return Markup(f"<style>{css}</style>")
+
+
+def document(*content: Content) -> str:
+    """Return the text of a whole page."""
+    return f"<!doctype html>\n{_html_of((element('html', *content, lang='en'),))}\n"
+
+
+def data(text: str, limit: int = MAX_TEXT) -> Markup:
+    """Show a text of the run: isolated from the direction of others, and shortened."""
+    return element("bdi", shorten(text, limit))
+
+
+def shorten(text: str, limit: int = MAX_TEXT) -> str:
+    """Cut a text, and say how much is missing."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}… ({len(text) - limit:,} more characters)"
+
+
+def number(value: float) -> str:
+    """Write a coordinate with at most one decimal."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _attribute(name: str, value: str | float) -> str:
+    if name not in _ATTRIBUTES:
+        raise ValueError(f"the page has no attribute {name!r}")
+    text = value if isinstance(value, str) else number(value)
+    if name == "href" and not text.startswith(_LINKS):
+        raise ValueError("the page has no such link")
+    return f' {name}="{_escaped(text)}"'
+
+
+def _html_of(content: Content) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, Markup):
+        return str(content)
+    if isinstance(content, str):
+        return _escaped(content)
+    return "".join(map(_html_of, content))
+
+
+def _escaped(text: str) -> str:
+    return html.escape(visible(text), quote=True)
+
+
+def visible(text: str) -> str:
+    r"""Write characters that have no picture as escapes: `\x1b`, `\u202e`, `\udc80`.
+
+    They could hide text, turn its direction, or be invalid in a page.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

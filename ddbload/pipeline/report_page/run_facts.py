@@ -1,0 +1,120 @@
+"""Everything that the page shows of a run, and what follows from it for the reader. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.control import Control
+from ddbload.contracts.results import DONE, Report, Segment
+from ddbload.contracts.run_record import RunRecord
+from ddbload.dynamodb.write_modes import LAST_WINS, PLAN
+from ddbload.errors import is_resumable
+from ddbload.pipeline.report_page.reject_causes import RejectTally
+
+RUNNING_STATUS = "RUNNING"
+_THROTTLED_SHARE = 0.1
+"""Share of throttled requests from which the page says that the table was the limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """A run as its ledger shows it at one moment."""
+
+    report: Report
+    record: RunRecord | None
+    """None for a run that ended before its record was written."""
+    ledger: str
+    """Location of the ledger, as `--ledger` takes it."""
+    deployed: bool
+    """True if a deployed state machine worked on the run."""
+    now: float
+    """Seconds since the epoch."""
+    control: Control | None = None
+    chunks: Sequence[Chunk] = ()
+    chains: Sequence[Sequence[Segment]] = ()
+    """Segments of each chunk that count."""
+    rejects: RejectTally | None = None
+
+    @property
+    def is_plan(self) -> bool:
+        """True if nothing was sent."""
+        return self.record is not None and self.record.payload.options.mode == PLAN
+
+    @property
+    def segments(self) -> list[Segment]:
+        """All segments that count."""
+        return [each for chain in self.chains for each in chain]
+
+    @property
+    def limits(self) -> Control | None:
+        """Limits in force at the end."""
+        if self.control is not None or self.record is None:
+            return self.control
+        return Control.of(self.record.payload.options)
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """A command that helps the reader."""
+
+    words: str
+    purpose: str
+
+
+def list_next_steps(facts: RunFacts) -> Iterator[NextStep]:
+    """Choose the commands that help with this run."""
+    report = facts.report
+
+    def command(*words: str, location: bool = True) -> str:
+        there = [] if facts.deployed or not location else ["--ledger", facts.ledger]
+        return shlex.join(["ddbload", *words, *there])
+
+    error = report.error
+    is_open = facts.record is not None and report.status not in (*DONE, RUNNING_STATUS)
+    if is_open and (error is None or is_resumable(error.name)):
+        yield NextStep(command("resume", report.run), "import what is missing, and only that")
+    if report.rows.rejected:
+        name = "rejects.jsonl"
+        yield NextStep(command("rejects", report.run, "--summary"), "count rejects by cause")
+        yield NextStep(
+            f"{command('rejects', report.run)} > {name}", "write the rejects to a file, to mend it"
+        )
+        yield NextStep(
+            command("rejects", report.run, "--retry", name), "load the mended rows, as a new run"
+        )
+    if facts.record is not None:
+        yield NextStep(command("report", report.run), "check the ledger again")
+    yield NextStep(command("status", report.run), "see whether the run is still at work")
+
+
+def list_remarks(facts: RunFacts) -> Iterator[str]:
+    """Write what a reader should know, and could overlook among the figures."""
+    report, record = facts.report, facts.record
+    rows, work = report.rows, report.work
+    if rows.rejected:
+        yield (
+            f"{rows.rejected:,} of {rows.read:,} rows were rejected and are not in the table; they"
+            " are kept with their causes, and can be mended and loaded"
+        )
+    if rows.superseded:
+        later = "a later row of the same key"
+        if record is not None and record.payload.options.mode == LAST_WINS:
+            later = "a later row of the same key, in this file or in the table"
+        yield f"{rows.superseded:,} rows were not written because of {later}"
+    if rows.skipped and not facts.is_plan:
+        same = "" if report.identical is None else f"; {report.identical:,} of these are identical"
+        yield f"{rows.skipped:,} rows were skipped because the table has an item of their key{same}"
+    if report.chunks_done < report.chunks:
+        missing = report.chunks - report.chunks_done
+        yield f"{missing:,} of {report.chunks:,} chunks are not imported completely"
+    if work.throttled > _THROTTLED_SHARE * max(1, work.requests):
+        yield (
+            f"{work.throttled / max(1, work.requests):.0%} of the requests were throttled: the"
+            " table's write capacity, or that of single partitions, limited the speed"
+        )
+    allowed = rows.rejected if record is None else record.payload.options.max_rejects
+    if rows.rejected > allowed:
+        yield f"more rows were rejected than max_rejects allows ({allowed:,})"
