@@ -39,9 +39,14 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", re.ASCII)
 TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}", re.ASCII)
 
 
+def is_run_id(text: str) -> bool:
+    """Tell whether a text can be a run id, which is also a folder's name."""
+    return _RUN_ID.fullmatch(text) is not None
+
+
 def check_run_id(text: str) -> str:
-    """Return the run id if it can be a folder's name. Raises `InvalidPayload`."""
-    if not _RUN_ID.fullmatch(text):
+    """Return the run id if it is one. Raises `InvalidPayload`."""
+    if not is_run_id(text):
         raise InvalidPayload(
             "a run id has 1 to 80 letters, digits, '.', '_' or '-', and begins with a letter"
             " or digit"

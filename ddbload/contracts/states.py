@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from ddbload.contracts.chunks import Chunk, PreflightCursor
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
-from ddbload.contracts.payload import check_run_id
+from ddbload.contracts.payload import check_run_id, is_run_id
 from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.run_record import Cursor
 
@@ -111,16 +111,18 @@ class ReportTask(Message):
     """The execution's input, where Preflight failed."""
     error: Annotated[Failure | None, JsonRule(read=_read_caught)] = None
     """Error that the state machine caught."""
+    execution: str | None = None
+    """ARN of the execution, if Preflight failed before it handed on a run."""
     planned: Annotated[bool, JsonRule(read=_read_is_cut)] = True
     """True if Preflight finished, so that a caught error came from a later state."""
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Allow the fields that other states read."""
-        for name in ("execution", "chunks", "workers"):
+        for name in ("chunks", "workers"):
             f.raw(name)
 
     def requested_run(self) -> str:
-        """Return the run id in the input if it can be read, otherwise the execution's name."""
+        """Return the run id in the input if it is one, otherwise the execution's name."""
         run = self.input.get("run") if isinstance(self.input, Mapping) else None
         named = (run.get("id") or run.get("resume_of")) if isinstance(run, Mapping) else None
-        return named if isinstance(named, str) else self.run
+        return named if isinstance(named, str) and is_run_id(named) else self.run

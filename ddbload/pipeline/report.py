@@ -84,7 +84,8 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
     """Report a deployed run, and the error that the state machine caught, if any.
 
     An execution with a caught error has failed, whatever the ledger proves; but the report of a
-    run that had finished before is kept unchanged.
+    run that had finished before is kept unchanged, and so is that of a run which the execution only
+    named: its input was refused before it began or resumed the run.
     """
     run = task.requested_run()
     caught = task.error
@@ -93,8 +94,10 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
         record = ledger.record()
     except (InvalidPayload, RunNotFound) as error:
         # The run never began: there is nothing to reconcile, and the caught error says why.
-        failure = caught or Failure(error.name, error.message)
-        return ExecutionOutput(run, FAILED, RowCounts(), 0, 0, None, failure)
+        return _failed(run, caught or Failure(error.name, error.message))
+    is_own = task.execution in (None, ledger.find_execution()) or _is_cancelled(ledger)
+    if caught is not None and not is_own:
+        return _failed(run, caught)
     earlier = done_before(ledger)
     found, tally = CountedChunks.read(ledger), _reject_tally(record)
     report = earlier or _reconcile_and_check(record, ledger, context, found, tally)
@@ -123,6 +126,11 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
 
 def _failure_of(error: DdbloadError) -> Failure:
     return Failure(error.name, error.message)
+
+
+def _failed(run: str, failure: Failure) -> ExecutionOutput:
+    """Return the output of an execution that worked on no run."""
+    return ExecutionOutput(run, FAILED, RowCounts(), 0, 0, None, failure)
 
 
 def _lacks_cause(report: Report) -> bool:

@@ -117,7 +117,12 @@ def _payload(task: PreflightTask, context: Context) -> Payload:
     resume = Resume.from_input(task.input)
     if resume is None:
         return Payload.from_json(task.input)
-    return resume.payload(context.ledger(resume.run).record())
+    ledger = context.ledger(resume.run)
+    payload = resume.payload(ledger.record())
+    if task.execution is not None:
+        # From here on a failure is one of the run, whose report says it.
+        ledger.put_execution(task.execution)
+    return payload
 
 
 def _result(

@@ -13,6 +13,7 @@ from ddbload.pipeline.report import current_report, reconcile
 from ddbload.runs.retry_rejects import iter_rejects
 from tests.fakes.dynamodb_faults import fails
 from tests.unit.pipeline.expected import counts, outcome
+from tests.unit.pipeline.machine import execute
 from tests.unit.pipeline.world import RUN, TABLE, World
 
 DATA = b"id,n\n" + b"".join(b"r%d,%s\n" % (n, b"x" if n == 17 else b"1") for n in range(40))
@@ -641,3 +642,50 @@ def test_record_of_another_run_is_refused(world):
     tamper(world, "run.json", "run", to="another")
     with pytest.raises(errors.LedgerDamaged, match="is that of run another"):
         world.report()
+
+
+def test_refused_payload_leaves_the_run_that_it_names_alone():
+    """A bad payload with the id of an unfinished run wrote FAILED into that run's report."""
+    world = World(b"id,n\na,1\n")
+    world.preflight()
+    world.ledger.put_execution("arn:of:somebody")
+    before = dict(world.store.objects)
+    for changes in ({"mode": "no mode"}, {"source": 7}, {"types": {"n": "BOOL"}}):
+        bad = {**world.payload, **changes, "run": {"id": RUN}}
+        outcome = execute(world, bad, "bad")
+        assert outcome["status"] == "FAILED"
+        assert outcome["error"]["name"] in ("InvalidPayload", "RunMismatch")
+        assert outcome["rows"]["read"] == 0
+    assert world.store.objects == before
+
+
+def test_refused_options_of_a_resume_leave_the_run_alone():
+    world = World(b"id,n\na,1\n")
+    world.preflight()
+    before = dict(world.store.objects)
+    bad = {"run": {"resume_of": RUN}, "options": {"workers": -1}}
+    assert execute(world, bad, "bad")["error"]["name"] == "InvalidPayload"
+    assert world.store.objects == before
+
+
+def test_failed_preflight_of_a_resume_is_reported_in_the_run():
+    world = World(b"id,n\na,1\n")
+    world.preflight()
+    world.overwrite(b"id,n\na,2\n")
+    outcome = execute(world, {"run": {"resume_of": RUN}}, "later")
+    assert outcome["error"]["name"] == "SourceChanged"
+    report = world.ledger.find_report()
+    assert report is not None
+    assert (report.status, report.error and report.error.name) == ("FAILED", "SourceChanged")
+    assert world.ledger.find_execution() == "arn:of:later"
+
+
+@pytest.mark.parametrize("named", ["\ud800", "../../etc", "a/b", "", "x" * 100_000, 7, {}, "\n"])
+def test_run_id_that_is_none_is_not_repeated_in_the_output(named):
+    """A lone surrogate, which JSON can write and UTF-8 cannot, crashed Report."""
+    world = World(b"id,n\na,1\n")
+    outcome = execute(world, {**world.payload, "run": {"id": named}}, "given-name")
+    if named == "":
+        assert outcome["error"]["name"] == "InvalidPayload"
+    assert outcome["run"] == "given-name"
+    json.dumps(outcome, ensure_ascii=False).encode()
