@@ -93,7 +93,7 @@ class Trigger(Construct):
         )
         allow(role, "OrderUploads", ["s3:PutObject"], objects(storage.work, f"{UPLOAD_ORDER}*"))
         allow(role, "ListLedger", ["s3:ListBucket"], [storage.work.bucket_arn])
-        self._read_queue()
+        self._read_queue(any_uploads=bool(settings.uploads))
         rules = [
             self._rule("Inbox" if bucket is None else f"Bucket-{bucket}", pattern)
             for bucket, pattern in variables.patterns(settings, inbox).items()
@@ -101,7 +101,7 @@ class Trigger(Construct):
         for queue in (self.queue, self.dead_letters):
             _allow_rules(queue, [rule.attr_arn for rule in rules])
 
-    def _read_queue(self) -> None:
+    def _read_queue(self, *, any_uploads: bool) -> None:
         """Have Lambda invoke the function with the queue's messages."""
         allow(
             self.on_upload.role,
@@ -118,6 +118,8 @@ class Trigger(Construct):
             batch_size=BATCH,
             max_concurrency=CONCURRENCY,
             report_batch_item_failures=True,
+            # Lambda polls an empty queue too, and SQS bills each request. Nothing would arrive.
+            enabled=any_uploads,
         )
 
     def _rule(self, name: str, pattern: dict[str, Any]) -> events.CfnRule:

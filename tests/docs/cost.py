@@ -29,6 +29,9 @@ ROOT = Path(__file__).resolve().parents[2]
 KNOBS = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
 
 KEY_MONTH = 1.0
+POLLS = 5 * 86400 * 30.4 / 20
+"""Requests with which Lambda polls a queue in a month: five long polls of 20 seconds at once."""
+POLL_PRICE = 0.40 / 1e6
 
 ROW_BYTES = 100
 TABLE_RATE = NEW_TABLE_RATE
@@ -118,7 +121,10 @@ old and the new one. Rejected rows need no write units.
 | logs | $0.03 per GB, until `log_retention_days` |
 | `cdk bootstrap`'s bucket: a few MB for each deployed version | $0.023 per GB (S3) |
 
-Functions, state machine, rule and queue cost nothing while nothing is uploaded. A bucket that sends its
+Functions, state machine and rules cost nothing while nothing is uploaded, and queues have no standing charge.
+Where uploads have rules, Lambda polls the upload queue all the time: five requests of 20 seconds at once are
+{POLLS / 1e6:.2f} million requests a month. A million a month are free for each account; beyond that they would be
+${POLLS * POLL_PRICE:.2f}. A burst adds three requests for each ten uploads. Without `uploads` nothing is polled. A bucket that sends its
 events to EventBridge may be billed $1 per million events, even for events without a matching rule.
 """
 

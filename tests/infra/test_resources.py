@@ -364,6 +364,7 @@ def test_on_upload_reads_the_queue_in_small_batches(template: Template):
     (mapping,) = template.of_type("AWS::Lambda::EventSourceMapping").values()
     assert mapping == {
         "BatchSize": 10,
+        "Enabled": True,
         "EventSourceArn": "${TriggerUploads.Arn}",
         "FunctionName": "${TriggerOnUploadFunction}",
         # Without it, one failed message would bring back those whose runs have started.
