@@ -21,6 +21,7 @@ from ddbload.cli.options import (
     cores,
     json_option,
     ledger_option,
+    once_option,
     quiet_option,
     rejects_option,
     run_option,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     show_default="generated",
 )
 @yes_option
+@once_option
 @ledger_option
 @rejects_option
 @aws_options
@@ -81,6 +83,7 @@ def import_command(
     rejects: str | None,
     run_id: str | None,
     yes: bool,
+    once: bool,
     ledger: str | None,
     aws: AwsSettings,
     as_json: bool,
@@ -106,6 +109,9 @@ def import_command(
 
     count = processes or cores()
     payload = build_payload(source, table, run_id, count, given)
+    payload["run"]["once"] = once
+    if once and _is_stream(source):
+        raise InvalidUsage("--once knows files and objects, and the source is a stream")
     settings = LocalSettings(
         ledger=ledger or default_ledger(), aws=aws, concurrency=given["concurrency"]
     )

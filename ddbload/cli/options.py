@@ -125,6 +125,11 @@ stack_option = run_option(
     show_default="$DDBLOAD_STACK, or ddbload",
 )
 yes_option = run_option("--yes", is_flag=True, help="Agree to the price of --prewarm.")
+once_option = run_option(
+    "--once",
+    is_flag=True,
+    help="Refuse a source of which the table has loaded this version before (ddbload history).",
+)
 detach_option = run_option(
     "--detach", is_flag=True, help="Return once the run has started, without waiting for its end."
 )

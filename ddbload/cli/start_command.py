@@ -14,6 +14,7 @@ from ddbload.cli.options import (
     aws_options,
     detach_option,
     json_option,
+    once_option,
     quiet_option,
     run_option,
     stack_option,
@@ -26,7 +27,7 @@ from ddbload.cli.run_progress import show_progress as show_run
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.table_setup import add_published_price, prewarm, print_table_notices
 from ddbload.contracts.payload import AUTO, Payload
-from ddbload.contracts.results import Failure
+from ddbload.contracts.results import DONE, Failure
 from ddbload.errors import ExecutionExists, InvalidUsage
 
 if TYPE_CHECKING:
@@ -51,6 +52,12 @@ if TYPE_CHECKING:
 )
 @run_option("--run-id", metavar="ID", help="Id of the run.", show_default="generated")
 @yes_option
+@once_option
+@run_option(
+    "--force",
+    is_flag=True,
+    help="Load again what was loaded before: under a new id if --run-id names a run that is done.",
+)
 @detach_option
 @stack_option
 @aws_options
@@ -62,6 +69,8 @@ def start_command(
     workers: int | str,
     run_id: str | None,
     yes: bool,
+    once: bool,
+    force: bool,
     detach: bool,
     stack: str | None,
     aws: AwsSettings,
@@ -85,9 +94,16 @@ def start_command(
             f"{source} is not in S3: the stack reads s3://bucket/key; upload it first, or use"
             " ddbload import"
         )
+    if once and force:
+        raise InvalidUsage(
+            "--once refuses what was loaded before, and --force loads it again: give one"
+        )
     run = run_id or new_run_id()
     payload = build_payload(source, table, run, workers, given)
     there = find_deployed(stack, aws)
+    if force:
+        run = _forced_run(run, source, table, there, quiet=quiet)
+    payload["run"] = {"id": run, "once": once, "force": force}
     list_rejects = run_command_line("rejects", run, aws, stack=stack)
     if not quiet:
         print_run(run, stack=there.stack.name)
@@ -109,6 +125,25 @@ def start_command(
             ) from None
         return show_result(done, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
     return follow_run(run, arn, there, detach, as_json, quiet, list_rejects)
+
+
+def _forced_run(run: str, source: str, table: str, there: Deployed, *, quiet: bool) -> str:
+    """Return the id under which a source is loaded again, and say which run has loaded it."""
+    from ddbload.ledger.history import History
+    from ddbload.runs.run_import import new_run_id
+
+    report = there.context.ledger(run).find_report()
+    if report is not None and report.status in DONE:
+        again = new_run_id()
+        if not quiet:
+            print_stderr(f"ddbload: run {run} is done; it is loaded again as run {again}")
+        return again
+    pages = History(there.context.store).read_location(source)
+    loads = [page.load for page in pages if page.load.table == table]
+    if loads and not quiet:
+        last = max(loads, key=lambda load: load.at)
+        print_stderr(f"ddbload: run {last.run} has loaded it; it is loaded again as run {run}")
+    return run
 
 
 def _loads_the_same(run: str, payload: dict[str, Any], there: Deployed) -> bool:

@@ -33,11 +33,21 @@ class Execution:
     """Error of a failed execution; None while it runs and if it succeeded."""
     seconds: float
     """Seconds from the start to the end, or until now."""
+    started: float = 0.0
+    """Seconds since the epoch."""
 
     @property
     def running(self) -> bool:
         """True while the execution may still import rows."""
         return self.status in (EXECUTION_RUNNING, "PENDING_REDRIVE")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedExecution:
+    """Execution as a listing shows it."""
+
+    arn: str
+    name: str
 
 
 class _UnknownExecution(Exception):
@@ -91,6 +101,18 @@ class Executions:
         )
         return str(answer["executionArn"])
 
+    def newest(self, most: int, status: str | None = None) -> list[NamedExecution]:
+        """List the newest executions, up to 1,000 in one request, or those of one status."""
+        more: Any = {} if status is None else {"statusFilter": status}
+        answer: Any = call_with_retries(
+            lambda: self._client.list_executions(
+                stateMachineArn=self._machine, maxResults=min(most, 1000), **more
+            ),
+            "listing executions",
+            policy=self._retry_policy,
+        )
+        return [NamedExecution(each["executionArn"], each["name"]) for each in answer["executions"]]
+
     def arn_of(self, name: str) -> str:
         """Return the ARN that an execution with this name has."""
         return f"{self._machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
@@ -137,6 +159,7 @@ class Executions:
             input=payload,
             failure=_failure(answer),
             seconds=max(0.0, ended - started),
+            started=started,
         )
 
 

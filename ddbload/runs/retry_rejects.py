@@ -85,7 +85,16 @@ def payload_for(record: RunRecord, path: str) -> Payload:
         keys = (*record.table.index_keys, *record.table.keys)
         types = {**{key.name: key.type for key in keys}, **types}
     source = replace(_source_of(record), path=path)
-    return replace(earlier, source=source, types=types, infer_types=False, run=None)
+    return replace(
+        earlier,
+        source=source,
+        types=types,
+        infer_types=False,
+        run=None,
+        once=False,
+        force=False,
+        retry_of=record.run,
+    )
 
 
 def _source_of(record: RunRecord) -> Source:
@@ -103,6 +112,8 @@ def _source_of(record: RunRecord) -> Source:
         key=None,
         version_id=None,
         etag=None,
+        sequencer=None,
+        within=None,
         prefix=None,
         glob=None,
         manifest=None,

@@ -48,6 +48,18 @@ class FakeStepFunctions:
             raise client_error("ExecutionDoesNotExist", "Execution Does Not Exist")
         return dict(self.started[executionArn])
 
+    def list_executions(
+        self,
+        *,
+        stateMachineArn: str,  # noqa: N803 - the same
+        maxResults: int,  # noqa: N803 - the same
+        statusFilter: str | None = None,  # noqa: N803 - the same
+    ) -> Any:
+        self._fail()
+        assert stateMachineArn == self.machine
+        found = [e for e in self.started.values() if statusFilter in (None, e["status"])]
+        return {"executions": [dict(each) for each in found[::-1][:maxResults]]}
+
     def end(self, arn: str, status: str = "SUCCEEDED", **more: str) -> None:
         self.started[arn].update(status=status, stopDate=datetime.now(UTC), **more)
 

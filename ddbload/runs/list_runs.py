@@ -1,0 +1,240 @@
+"""List the newest runs of a ledger or a deployed stack, with a bounded number of requests.
+
+The index of starts (`ledger.start_index`) tells which runs are the newest; the record and the
+report of those that are shown are read concurrently. Of a stack, two listings of executions tell
+which runs are at work, and which executions failed before they had a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from ddbload.contracts.control import WorkTotals
+from ddbload.contracts.payload import check_run_id
+from ddbload.contracts.results import INTERRUPTED, Report, RowCounts
+from ddbload.contracts.run_record import RunRecord
+from ddbload.errors import InvalidPayload, LedgerDamaged
+from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.start_index import newest_runs
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.executions import EXECUTION_RUNNING, Execution, Executions
+from ddbload.runs.deployed import run_status
+from ddbload.runs.run_status import RUNNING, is_alive
+
+READERS = 16
+"""Runs that are read concurrently."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """Run as a list shows it."""
+
+    run: str
+    status: str
+    """A status of a report, `RUNNING`, or `LedgerDamaged`."""
+    began: float | None
+    """Seconds since the epoch; None if unknown."""
+    seconds: float | None = None
+    source: str | None = None
+    table: str | None = None
+    mode: str | None = None
+    rows: RowCounts | None = None
+    """None where only the segments would tell."""
+    retry_of: str | None = None
+    """Run whose corrected rejects this one loads."""
+    error: str | None = None
+    """Name of the error that ended the run."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the summary as JSON."""
+        return {
+            "run": self.run,
+            "status": self.status,
+            "began": self.began,
+            "seconds": self.seconds,
+            "source": self.source,
+            "table": self.table,
+            "mode": self.mode,
+            "rows": None if self.rows is None else self.rows.to_json(),
+            "retry_of": self.retry_of,
+            "error": self.error,
+        }
+
+
+def list_runs(
+    context: Context,
+    executions: Executions | None,
+    limit: int,
+    *,
+    statuses: Collection[str] = (),
+    table: str | None = None,
+) -> list[RunSummary]:
+    """List the newest runs, at most `limit`: those with one of the statuses, into one table.
+
+    `executions`: those of the stack that has the ledger; None for runs of this machine. Without a
+    filter only runs that are returned are read; with one, as many as it takes.
+    """
+
+    def wanted(found: RunSummary) -> bool:
+        return (not statuses or found.status in statuses) and table in (None, found.table)
+
+    is_filtered = bool(statuses) or table is not None
+    running: dict[str, str] = {}
+    unrecorded: list[RunSummary] = []
+    with ThreadPoolExecutor(READERS) as pool:
+        if executions is not None:
+            running = {each.arn: each.name for each in executions.newest(1000, EXECUTION_RUNNING)}
+        summarize = _Summarizer(context, executions, running)
+        runs = newest_runs(context.store, None if is_filtered else limit)
+        shown = list(islice(filter(wanted, _each(pool, summarize, runs, limit)), limit))
+        if executions is not None:
+            unrecorded = _without_record(pool, context, executions, limit, set(runs))
+    both = [*shown, *filter(wanted, unrecorded)]
+    return sorted(both, key=lambda each: each.began or 0.0, reverse=True)[:limit]
+
+
+def _each(
+    pool: ThreadPoolExecutor,
+    summarize: Callable[[str], RunSummary | None],
+    runs: Sequence[str],
+    limit: int,
+) -> Iterator[RunSummary]:
+    """Read runs, some at a time: a filter may find enough in the first."""
+    size = max(READERS, limit)
+    for first in range(0, len(runs), size):
+        for found in pool.map(summarize, runs[first : first + size]):
+            if found is not None:
+                yield found
+
+
+class _Summarizer:
+    """Reader of runs that have a record."""
+
+    def __init__(
+        self, context: Context, executions: Executions | None, running: Mapping[str, str]
+    ) -> None:
+        """Make a reader. `running`: names of the executions at work, by ARN."""
+        self._context = context
+        self._executions = executions
+        self._running = running
+
+    def __call__(self, run: str) -> RunSummary | None:
+        """Summarize a run; None if it never began."""
+        ledger = self._context.ledger(run)
+        try:
+            record = ledger.find_record()
+        except LedgerDamaged as error:
+            return RunSummary(run, error.name, None, error=error.name)
+        if record is None:
+            return None
+        report = ledger.find_report()
+        found = _of_record(record, report)
+        if self._executions is None:
+            return self._of_this_machine(found, ledger, report)
+        return self._of_stack(found, ledger, report, self._executions)
+
+    def _of_this_machine(
+        self, found: RunSummary, ledger: Ledger, report: Report | None
+    ) -> RunSummary:
+        heartbeat = ledger.find_heartbeat()
+        now = self._context.now()
+        if heartbeat is not None and is_alive(heartbeat, now):
+            return self._at_work(found, heartbeat.rows)
+        return found if report is not None else replace(found, status=INTERRUPTED)
+
+    def _of_stack(
+        self, found: RunSummary, ledger: Ledger, report: Report | None, executions: Executions
+    ) -> RunSummary:
+        arn = ledger.find_execution() or executions.arn_of(found.run)
+        if arn in self._running or found.run in self._running.values():
+            totals = sum((each.progress.totals for each in ledger.workers()), WorkTotals())
+            return self._at_work(found, totals.rows)
+        if report is not None:
+            return found
+        execution = executions.find(arn)
+        if execution is None:
+            return replace(found, status=INTERRUPTED)
+        error = None if execution.failure is None else execution.failure.name
+        return replace(found, status=run_status(execution), seconds=execution.seconds, error=error)
+
+    def _at_work(self, found: RunSummary, rows: RowCounts) -> RunSummary:
+        seconds = None if found.began is None else max(0.0, self._context.now() - found.began)
+        return replace(found, status=RUNNING, rows=rows, seconds=seconds, error=None)
+
+
+def _of_record(record: RunRecord, report: Report | None) -> RunSummary:
+    error = None if report is None else report.error
+    return RunSummary(
+        run=record.run,
+        status=RUNNING if report is None else report.status,
+        began=record.created,
+        seconds=None if report is None else report.seconds,
+        source=record.payload.source.uri,
+        table=record.table.name,
+        mode=record.payload.options.mode,
+        rows=None if report is None else report.rows,
+        retry_of=record.payload.retry_of,
+        error=None if error is None else error.name,
+    )
+
+
+def _without_record(
+    pool: ThreadPoolExecutor,
+    context: Context,
+    executions: Executions,
+    limit: int,
+    known: Collection[str],
+) -> list[RunSummary]:
+    """Summarize the newest executions whose runs have no record: refused, or not begun yet."""
+
+    def summarize(name: str, arn: str) -> RunSummary | None:
+        execution = executions.find(arn)
+        if execution is None:
+            return None
+        run = _requested_run(execution, name)
+        if run in known or context.ledger(run).find_record() is not None:
+            return None
+        return _of_execution(run, execution)
+
+    newest = [each for each in executions.newest(limit) if each.name not in known]
+    found = pool.map(lambda each: summarize(each.name, each.arn), newest)
+    return [each for each in found if each is not None]
+
+
+def _requested_run(execution: Execution, name: str) -> str:
+    """Return the run that an execution was started for: its name, unless its input says more."""
+    given = execution.input.get("run") if isinstance(execution.input, dict) else None
+    named = (given.get("id") or given.get("resume_of")) if isinstance(given, dict) else None
+    try:
+        return check_run_id(named) if isinstance(named, str) else name
+    except InvalidPayload:
+        return name
+
+
+def _of_execution(run: str, execution: Execution) -> RunSummary:
+    """Summarize an execution by its input, which nobody has checked."""
+    source, table = _member(execution.input, "source"), _member(execution.input, "target", "table")
+    bucket, key = _member(source, "bucket"), _member(source, "key") or _member(source, "prefix")
+    options = _member(execution.input, "options")
+    mode = _member(options, "mode") or "put"
+    failure = execution.failure
+    return RunSummary(
+        run=run,
+        status=run_status(execution),
+        began=execution.started,
+        seconds=execution.seconds,
+        source=f"s3://{bucket}/{key or ''}" if isinstance(bucket, str) else None,
+        table=table if isinstance(table, str) else None,
+        mode=mode if isinstance(mode, str) else None,
+        error=None if failure is None else failure.name,
+    )
+
+
+def _member(value: Any, *names: str) -> Any:
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
