@@ -65,6 +65,10 @@ def _decoded(name: str, data: bytes) -> str | None:
         return None
 
 
+MAX_MARK = 1000
+"""Characters of a delimiter or comment mark: patterns are compiled of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """RFC 4180 with any Unicode characters for delimiter, quote, escape and comment.
@@ -110,6 +114,10 @@ class Dialect:
     def _check(self, name: str, value: str) -> None:
         if not value or (len(value) > 1 and name in ("quote", "escape")):
             raise InvalidPayload(f"'source.{name}' must be one character, not {len(value)}")
+        if len(value) > MAX_MARK:
+            raise InvalidPayload(
+                f"'source.{name}' has {len(value):,} characters, and may have {MAX_MARK}"
+            )
         if any(line_end in value for line_end in _LINE_ENDS):
             verb = "be" if value in _LINE_ENDS else "contain"
             raise InvalidPayload(f"'source.{name}' cannot {verb} a line end")
