@@ -25,7 +25,7 @@ from ddbload.pipeline.executions import EXECUTION_RUNNING, Execution, Executions
 from ddbload.runs.deployed import run_status
 from ddbload.runs.run_status import RUNNING, is_alive
 
-READERS = 16
+RUN_READERS = 16
 """Runs that are read concurrently."""
 
 
@@ -85,7 +85,7 @@ def list_runs(
     is_filtered = bool(statuses) or table is not None
     running: dict[str, str] = {}
     unrecorded: list[RunSummary] = []
-    with ThreadPoolExecutor(READERS) as pool:
+    with ThreadPoolExecutor(RUN_READERS) as pool:
         if executions is not None:
             running = {each.arn: each.name for each in executions.newest(1000, EXECUTION_RUNNING)}
         summarize = _Summarizer(context, executions, running)
@@ -104,7 +104,7 @@ def _each(
     limit: int,
 ) -> Iterator[RunSummary]:
     """Read runs, some at a time: a filter may find enough in the first."""
-    size = max(READERS, limit)
+    size = max(RUN_READERS, limit)
     for first in range(0, len(runs), size):
         for found in pool.map(summarize, runs[first : first + size]):
             if found is not None:

@@ -25,7 +25,7 @@ LANES = 8
 """Requests in flight: a message takes three requests for each ten."""
 HIDDEN_SECONDS = 60
 """Time for which SQS hides received messages from others. After a kill they come back so late."""
-SHOWN = 1000
+MOST_SHOWN = 1000
 """Most messages that a look at the queue shows; it holds as many back from everybody else."""
 
 
@@ -125,7 +125,7 @@ class DeadLetters:
         )
         return int(answer["Attributes"][name])
 
-    def show(self, most: int = SHOWN) -> list[DeadLetter]:
+    def show(self, most: int = MOST_SHOWN) -> list[DeadLetter]:
         """Return up to `most` messages, oldest first, and leave all in the queue."""
         found: dict[str, DeadLetter] = {}
         try:

@@ -163,7 +163,7 @@ def test_columns_are_those_of_first_object_with_rows(first, format_):
 def test_resumed_run_has_same_workers():
     rows = b"".join(b"%d,%s\n" % (row, b"x" * 1000) for row in range(20))
     files = {f"{number}.csv": gzip.compress(HEADER + rows, mtime=0) for number in range(9)}
-    world = ManyObjects(files=files, options={"chunk_bytes": 10_000})
+    world = ManyObjects(files=files, options={"chunk_bytes": 10_000, "workers": 20})
     workers = world.preflight().workers
     assert workers == len(world.manifest) == 9
     # As it was until all chunks were there.

@@ -10,7 +10,7 @@ import urllib3  # noqa: F401 - its import opens a socket, which is forbidden wit
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import AccessDenied, ServiceUnavailable
-from ddbload.runs.replay import SHOWN, DeadLetters, read_dead_letter
+from ddbload.runs.replay import MOST_SHOWN, DeadLetters, read_dead_letter
 from tests.fakes.sqs import FakeSqs
 from tests.fakes.stepfunctions import client_error
 
@@ -120,9 +120,9 @@ def test_show_leaves_all_in_the_queue(sqs):
 
 
 def test_show_is_bounded(sqs):
-    for number in range(SHOWN + 25):
+    for number in range(MOST_SHOWN + 25):
         sqs.put(DEAD, event(f"in/{number}.csv"))
-    assert len(letters(sqs).show()) == SHOWN
+    assert len(letters(sqs).show()) == MOST_SHOWN
     assert not sqs.hidden
 
 
