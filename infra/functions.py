@@ -90,6 +90,7 @@ class Function(Construct):
             timeout=timeout,
             environment=environment,
             reserved_concurrent_executions=reserved_concurrency,
+            tracing=lambda_.Tracing.ACTIVE if settings.tracing else None,
             layers=[
                 lambda_.LayerVersion.from_layer_version_arn(self, f"Layer{number}", arn)
                 for number, arn in enumerate(layers, 1)
@@ -98,7 +99,7 @@ class Function(Construct):
 
 
 class Functions(Construct):
-    """The three functions of the state machine, and a factory for the fourth."""
+    """The three functions of the state machine, and a factory for the others."""
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class Functions(Construct):
         )
         self._allow_preflight(storage)
         self._allow_import_chunk(storage)
-        self._allow_report(storage)
+        self.allow_reporting(self.report.role)
 
     def make(
         self,
@@ -254,8 +255,9 @@ class Functions(Construct):
         use_keys(role, "WriteEncryptedTables", keys, TABLE_KEY, f"dynamodb.{Aws.REGION}")
         self._allow_sources(role, storage)
 
-    def _allow_report(self, storage: Storage) -> None:
-        role, work = self.report.role, storage.work
+    def allow_reporting(self, role: iam.Role) -> None:
+        """Allow a role what reconciling a run's ledger needs."""
+        work = self._storage.work
         allow(role, "ReadLedger", ["s3:GetObject"], objects(work, "runs/*", f"{HISTORY}*"))
         allow(role, "ListLedger", ["s3:ListBucket"], [work.bucket_arn])
         allow(role, "WriteHistory", ["s3:PutObject"], objects(work, f"{HISTORY}*"))

@@ -31,7 +31,7 @@ from infra.errors import (
     UnknownSetting,
 )
 
-FUNCTIONS = ("preflight", "import_chunk", "report", "on_upload")
+FUNCTIONS = ("preflight", "import_chunk", "report", "on_upload", "on_stopped")
 RUNTIMES = ("python3.11", "python3.12", "python3.13", "python3.14")
 ARCHITECTURES = ("arm64", "x86_64")
 LOG_RETENTION_DAYS = (
@@ -55,6 +55,7 @@ _KEY = re.compile(
     r"(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})",
     re.ASCII,
 )
+_TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}", re.ASCII)
 MOST_LAYERS = 5
 """Lambda's limit for the layers of a function."""
 _DEFAULT_MEMORY = {**dict.fromkeys(FUNCTIONS, DEFAULT_MEMORY_MB), "on_upload": 512}
@@ -87,6 +88,11 @@ class Settings:
     log_key: bool = False
     """Encrypt log groups with a KMS key of the stack instead of CloudWatch Logs' key."""
     retain_runs_days: int = 90
+    alarm_topic: str | None = None
+    """ARN of an SNS topic that alarms are sent to; None for no alarms."""
+    dashboard: bool = False
+    tracing: bool = False
+    """Trace functions and state machine with X-Ray."""
     import_concurrency: int | None = None
     """Concurrency reserved for import_chunk; None to share the account's."""
     require_backup: bool = False
@@ -137,6 +143,9 @@ class Settings:
             retain_runs_days=_whole(
                 "retain_runs_days", given.get("retain_runs_days", 90), range(1, 36501)
             ),
+            alarm_topic=_topic(topic) if (topic := given.get("alarm_topic")) else None,
+            dashboard=_true_or_false("dashboard", given.get("dashboard", False)),
+            tracing=_true_or_false("tracing", given.get("tracing", False)),
             import_concurrency=(
                 _whole("import_concurrency", given["import_concurrency"], IMPORT_CONCURRENCY)
                 if "import_concurrency" in given
@@ -238,6 +247,12 @@ def _key(where: str, arn: object) -> str:
     if not isinstance(arn, str) or not _KEY.fullmatch(arn):
         wanted = "the ARN of a KMS key, arn:aws:kms:...:key/ID (IAM's policies know no aliases)"
         raise _wrong(where, arn, wanted)
+    return arn
+
+
+def _topic(arn: object) -> str:
+    if not isinstance(arn, str) or not _TOPIC.fullmatch(arn):
+        raise _wrong("alarm_topic", arn, "the ARN of an SNS topic, arn:aws:sns:...:NAME")
     return arn
 
 

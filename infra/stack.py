@@ -7,7 +7,10 @@ from typing import Any
 from aws_cdk import Annotations, CfnOutput, Stack
 from constructs import Construct
 
+from infra.alarms import Alarms
+from infra.dashboard import Dashboard
 from infra.functions import Functions
+from infra.notice import Notice
 from infra.observability import Observability
 from infra.settings import Settings
 from infra.storage import Storage
@@ -53,6 +56,7 @@ class DdbloadStack(Stack):
             functions=functions,
             storage=storage,
             log_group=observability.machine,
+            tracing=settings.tracing,
         )
         trigger = Trigger(
             self,
@@ -62,6 +66,11 @@ class DdbloadStack(Stack):
             functions=functions,
             machine=workflow.machine,
         )
+        notice = Notice(self, "Notice", storage=storage, functions=functions, workflow=workflow)
+        if settings.alarm_topic is not None:
+            Alarms(self, "Alarms", topic=settings.alarm_topic, trigger=trigger, notice=notice)
+        if settings.dashboard:
+            Dashboard(self, "Dashboard", functions=functions, trigger=trigger, notice=notice)
         # The command line finds the stack by these outputs.
         for name, value, description in (
             ("StateMachineArn", workflow.machine.state_machine_arn, "Runs are executions of it"),
@@ -81,6 +90,7 @@ class DdbloadStack(Stack):
             ("ImportChunkRoleArn", functions.import_chunk.role),
             ("ReportRoleArn", functions.report.role),
             ("OnUploadRoleArn", trigger.on_upload.role),
+            ("OnStoppedRoleArn", notice.on_stopped.role),
             ("StateMachineRoleArn", workflow.role),
         ):
             CfnOutput(self, name, value=role.role_arn)

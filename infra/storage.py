@@ -25,6 +25,8 @@ HISTORY = "history/"
 """Prefix of what was loaded into which table, which does not expire."""
 MAP_RUNS = "mapruns/"
 """Prefix of the state machine's ResultWriter."""
+NOTICES = "notices/"
+"""Prefix of the marks of events that were sent."""
 ABANDONED_UPLOADS = Duration.days(7)
 
 
@@ -45,6 +47,7 @@ class Storage(Construct):
                 s3.LifecycleRule(id="ExpireStarts", prefix=STARTS, expiration=kept),
                 s3.LifecycleRule(id="ExpireUploadOrder", prefix=UPLOAD_ORDER, expiration=kept),
                 s3.LifecycleRule(id="ExpireMapRuns", prefix=MAP_RUNS, expiration=kept),
+                s3.LifecycleRule(id="ExpireNotices", prefix=NOTICES, expiration=kept),
                 _abort_uploads(),
             ],
         )

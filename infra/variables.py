@@ -65,9 +65,14 @@ def for_preflight(settings: Settings) -> dict[str, str]:
     return found
 
 
+def for_executions(*, machine: str) -> dict[str, str]:
+    """Return the additional variable of a function that starts or describes executions."""
+    return {STATE_MACHINE: machine}
+
+
 def for_uploads(*, machine: str, mappings: str) -> dict[str, str]:
     """Return the additional variables of on_upload. `mappings`: the rules as JSON."""
-    return {STATE_MACHINE: machine, UPLOADS: mappings}
+    return {**for_executions(machine=machine), UPLOADS: mappings}
 
 
 def mappings(settings: Settings, inbox: str) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ class Workflow(Construct):
 
     CDK does not read the definition, so each permission is given here. CloudFormation chooses the
     machine's name, so that several stacks can exist and a change can replace the machine. Tracing
-    is off: X-Ray only allows the resource `*`, and the ledger has what a trace would show.
+    is off by default: X-Ray only allows the resource `*`, and is billed by trace.
     """
 
     def __init__(
@@ -33,6 +33,7 @@ class Workflow(Construct):
         functions: Functions,
         storage: Storage,
         log_group: logs.ILogGroup,
+        tracing: bool = False,
     ) -> None:
         super().__init__(scope, name)
         work = storage.work
@@ -79,8 +80,13 @@ class Workflow(Construct):
                 # Inputs contain bucket and object names, which must not be logged.
                 include_execution_data=False,
             ),
-            tracing_enabled=False,
+            tracing_enabled=tracing,
         )
+        self.executions = (
+            f"arn:{Aws.PARTITION}:states:{Aws.REGION}:{Aws.ACCOUNT_ID}:execution"
+            f":{self.machine.state_machine_name}:*"
+        )
+        """Pattern of the ARNs of the machine's executions, without the Map's children."""
         self._allow_map_runs(role)
         policy = iam.Policy(self, "AwaitTurns", roles=[functions.preflight.role])
         allow(policy, "WatchUploads", ["states:DescribeExecution"], [f"{self._executions}:*"])

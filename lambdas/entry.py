@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from ddbload.contracts.metrics import METRICS_NAMESPACE
 from ddbload.contracts.results import MAX_CAUSE
 from ddbload.errors import DdbloadError, unexpected
 from lambdas.deployment import Deployment
@@ -20,7 +21,7 @@ C = TypeVar("C")
 # The stack's name, so that stacks do not share metrics.
 _SERVICE = os.environ.get("POWERTOOLS_SERVICE_NAME", "ddbload")
 logger = Logger(service=_SERVICE)
-metrics = Metrics(namespace="ddbload", service=_SERVICE)
+metrics = Metrics(namespace=METRICS_NAMESPACE, service=_SERVICE)
 Handler = Callable[[Any, LambdaContext], dict[str, Any]]
 
 

@@ -6,8 +6,15 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
+from ddbload.contracts.metrics import (
+    CONSUMED_WRITE_UNITS,
+    ROW_METRICS,
+    STALLED_INVOCATIONS,
+    THROTTLED_REQUESTS,
+)
 from ddbload.contracts.results import Segment
 from ddbload.contracts.states import ImportTask
+from ddbload.errors import NoProgress
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from lambdas.deployment import Deployment
@@ -17,8 +24,14 @@ from lambdas.entry import function, logger, metrics
 @function(Deployment.step_context)
 def handler(event: Any, context: Context) -> dict[str, Any]:
     """Import a part of a chunk: `ImportTask` to `ImportResult`."""
-    result = import_chunk(ImportTask.from_json(event), context)
+    try:
+        result = import_chunk(ImportTask.from_json(event), context)
+    except NoProgress:
+        _measure_stall()
+        raise
     segment = result.segment
+    if segment is None and result.error is None:
+        _measure_stall()
     if segment is not None and not result.adopted:
         _measure(segment)
     logger.info(
@@ -35,7 +48,11 @@ def handler(event: Any, context: Context) -> dict[str, Any]:
 
 
 def _measure(segment: Segment) -> None:
-    for name, value in segment.rows.to_json().items():
-        metrics.add_metric(f"Rows{name.title()}", MetricUnit.Count, value)
-    metrics.add_metric("ThrottledRequests", MetricUnit.Count, segment.work.throttled)
-    metrics.add_metric("ConsumedWriteUnits", MetricUnit.Count, segment.work.consumed_wcu)
+    for name, value in zip(ROW_METRICS, segment.rows.to_json().values(), strict=True):
+        metrics.add_metric(name, MetricUnit.Count, value)
+    metrics.add_metric(THROTTLED_REQUESTS, MetricUnit.Count, segment.work.throttled)
+    metrics.add_metric(CONSUMED_WRITE_UNITS, MetricUnit.Count, segment.work.consumed_wcu)
+
+
+def _measure_stall() -> None:
+    metrics.add_metric(STALLED_INVOCATIONS, MetricUnit.Count, 1)

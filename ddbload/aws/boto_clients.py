@@ -46,6 +46,7 @@ class BotoClients:
         self._connections = connections
         self._dynamodb: DynamoDBClient | None = None
         self._s3: S3Client | None = None
+        self._events: Any = None
         self._stepfunctions: SFNClient | None = None
         self._cloudformation: CloudFormationClient | None = None
         self._session: Session | None = None
@@ -94,6 +95,13 @@ class BotoClients:
         known = model.input_shape.members
         terms = self.terms(str(params.get("Bucket", "")))
         return {**{name: value for name, value in terms.items() if name in known}, **params}
+
+    @property
+    def events(self) -> Any:
+        """Client of EventBridge. Raises `AwsConfiguration`."""
+        if self._events is None:
+            self._events = self._make("events")
+        return self._events
 
     @property
     def stepfunctions(self) -> SFNClient:

@@ -35,6 +35,10 @@ class AwsClients(Protocol):
     def stepfunctions(self) -> SFNClient:
         """botocore client of Step Functions. Raises `AwsConfiguration`."""
 
+    @property
+    def events(self) -> Any:
+        """botocore client of EventBridge. Raises `AwsConfiguration`."""
+
     def s3_signer(self, bucket: str) -> S3Signer | None:
         """Make a signer of requests to a bucket; None where only botocore can reach it."""
 

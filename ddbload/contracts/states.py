@@ -58,6 +58,8 @@ class PreflightResult(Message):
     """Name of the manifest in the ledger's store."""
     chunks: int
     workers: int
+    execution: str | None = None
+    """ARN of the execution, for Report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +113,10 @@ class ReportTask(Message):
     """The execution's input, where Preflight failed."""
     error: Annotated[Failure | None, JsonRule(read=_read_caught)] = None
     """Error that the state machine caught."""
-    execution: str | None = None
-    """ARN of the execution, if Preflight failed before it handed on a run."""
     planned: Annotated[bool, JsonRule(read=_read_is_cut)] = True
     """True if Preflight finished, so that a caught error came from a later state."""
+    execution: str | None = None
+    """ARN of the execution; None in a state of an earlier version."""
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Allow the fields that other states read."""

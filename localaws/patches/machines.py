@@ -18,11 +18,15 @@ from moto.stepfunctions.models import StateMachine
 from moto.stepfunctions.parser import utils
 from moto.stepfunctions.parser.api import ExecutionStatus, InvalidDefinition
 from moto.stepfunctions.parser.asl.utils import boto_client, json_path
-from moto.stepfunctions.parser.backend.execution import Execution
+from moto.stepfunctions.parser.backend.execution import (
+    BaseExecutionWorkerCommunication,
+    Execution,
+)
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 from moto.stepfunctions.responses import get_backend
 
 from localaws.patches.clients import client_for_role
+from localaws.patches.execution_events import send_status_event
 from localaws.patches.execution_input import check_input
 from localaws.patches.monkeypatch import original, replace
 from localaws.settings import ACCOUNT, PARTITION
@@ -38,6 +42,7 @@ def apply(endpoint: str) -> None:
     moto.core.config.default_user_config["stepfunctions"]["execute_state_machine"] = True
     _patch_templates()
     _patch_executions()
+    _patch_status_events()
     _patch_clients(endpoint)
     _patch_threads()
     _patch_json_paths()
@@ -157,6 +162,27 @@ def _patch_executions() -> None:
     replace(StepFunctionsParserBackend, "_validate_definition", validate_definition)
     replace(StepFunctionsParserBackend, "start_execution", start_execution)
     replace(StateMachine, "stop_execution", stop_execution)
+
+
+def _patch_status_events() -> None:
+    """Put an event on the bus when an execution ends, as "Execution Status Change" of AWS.
+
+    moto sends none. An execution that was stopped ends at once, before its worker does.
+    """
+    stop = StateMachine.stop_execution
+    terminated = original(BaseExecutionWorkerCommunication, "terminated")
+
+    def stop_execution(self: StateMachine, execution_arn: str) -> Any:
+        execution = stop(self, execution_arn)
+        send_status_event(execution)
+        return execution
+
+    def on_terminated(self: BaseExecutionWorkerCommunication) -> None:
+        terminated(self)
+        send_status_event(self.execution)
+
+    replace(StateMachine, "stop_execution", stop_execution)
+    replace(BaseExecutionWorkerCommunication, "terminated", on_terminated)
 
 
 def _patch_clients(endpoint: str) -> None:

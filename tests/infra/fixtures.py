@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.infra.synthesis import Synthesized, synthesize
+from tests.infra.synthesis import EXTRAS, Synthesized, synthesize
 from tests.infra.template import Template
 
 
@@ -21,12 +21,12 @@ def template(synthesized: Synthesized) -> Template:
 
 
 @pytest.fixture(scope="session")
-def synthesized_with_key(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
-    """The same with `-c log_key=true`."""
-    return synthesize(tmp_path_factory.mktemp("cdk.out"), log_key="true")
+def synthesized_with_all(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+    """The same with everything that is off by default."""
+    return synthesize(tmp_path_factory.mktemp("cdk.out"), **EXTRAS)
 
 
 @pytest.fixture(scope="session")
-def template_with_key(synthesized_with_key: Synthesized) -> Template:
+def template_with_all(synthesized_with_all: Synthesized) -> Template:
     """Its template."""
-    return Template(synthesized_with_key.template)
+    return Template(synthesized_with_all.template)

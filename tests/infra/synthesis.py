@@ -37,6 +37,28 @@ CONTEXT = {
 PACKS = ("AwsSolutions", "Serverless")
 """Packs of cdk-nag's rules that findings are taken from."""
 
+KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+BUCKET_KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ac"
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:ops"
+EXTRAS = {
+    "source_buckets": json.dumps(
+        [
+            *CONTEXT["source_buckets"],
+            "narrow/in/",
+            "narrow/more",
+            {"bucket": "theirs", "owner": "210987654321"},
+            {"bucket": "both", "prefix": "x/", "owner": "210987654321", "requester_pays": True},
+        ]
+    ),
+    "kms_keys": KEY,
+    "bucket_key": BUCKET_KEY,
+    "log_key": "true",
+    "alarm_topic": TOPIC,
+    "dashboard": "true",
+    "tracing": "true",
+}
+"""Knobs for all that is off by default."""
+
 _HASH = re.compile(r"(?<=[a-z])[0-9A-F]{8}(?=[.>])")
 """Hash at the end of a logical id in a finding."""
 

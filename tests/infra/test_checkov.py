@@ -22,6 +22,7 @@ FUNCTIONS = {
     "AWS::Lambda::Function.FunctionsImportChunkFunction",
     "AWS::Lambda::Function.FunctionsReportFunction",
     "AWS::Lambda::Function.TriggerOnUploadFunction",
+    "AWS::Lambda::Function.NoticeOnStoppedFunction",
 }
 LOG_GROUPS = {
     "AWS::Logs::LogGroup.ObservabilityStateMachine",
@@ -29,6 +30,7 @@ LOG_GROUPS = {
     "AWS::Logs::LogGroup.ObservabilityImportChunk",
     "AWS::Logs::LogGroup.ObservabilityReport",
     "AWS::Logs::LogGroup.ObservabilityOnUpload",
+    "AWS::Logs::LogGroup.ObservabilityOnStopped",
 }
 WORK, INBOX = "AWS::S3::Bucket.StorageWork", "AWS::S3::Bucket.StorageInbox"
 

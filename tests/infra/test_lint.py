@@ -24,7 +24,7 @@ def findings(template: dict[str, Any]) -> set[tuple[str, str]]:
 
 
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("assembly", ["synthesized", "synthesized_with_key"])
+@pytest.mark.parametrize("assembly", ["synthesized", "synthesized_with_all"])
 def test_template_passes_cfn_lint(request: pytest.FixtureRequest, assembly: str):
     made: Synthesized = request.getfixturevalue(assembly)
     found = findings(made.template)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from tests.infra.synthesis import BUCKET_KEY, KEY
 from tests.infra.template import Template, listed
 
 ARN = "arn:${AWS::Partition}"
@@ -22,6 +25,22 @@ READ_SOURCES = (
 )
 LIST_SOURCES = (["s3:ListBucket"], [*SOURCES, WORK])
 
+REPORTING = {
+    "ReadLedger": (["s3:GetObject"], [f"{WORK}/runs/*", f"{WORK}/history/*"]),
+    "WriteHistory": (["s3:PutObject"], [f"{WORK}/history/*"]),
+    "ListLedger": (["s3:ListBucket"], [WORK]),
+    "WriteReport": (
+        ["s3:PutObject"],
+        [f"{WORK}/runs/*/report.html", f"{WORK}/runs/*/report.json"],
+    ),
+    "CheckTables": (["dynamodb:DescribeTable"], TABLES),
+    "AnnounceRuns": (["events:PutEvents"], [f"{ARN}:events:{HERE}:event-bus/default"]),
+    "MarkAnnounced": (["s3:GetObject", "s3:PutObject"], [f"{WORK}/notices/*"]),
+}
+ANNOUNCE_ONLY = {
+    "StringEquals": {"events:source": "ddbload", "events:detail-type": "ddbload.run.completed"}
+}
+
 ALLOWED = {
     "FunctionsPreflightRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityPreflight.Arn}"]),
@@ -36,6 +55,7 @@ ALLOWED = {
         "ReadLedger": (
             ["s3:GetObject"],
             [
+                f"{WORK}/runs/*/control.json",
                 f"{WORK}/runs/*/listing/*",
                 f"{WORK}/runs/*/manifest.json",
                 f"{WORK}/runs/*/manifest/*",
@@ -72,6 +92,7 @@ ALLOWED = {
             ["s3:GetObject"],
             [
                 f"{WORK}/runs/*/chunks/*",
+                f"{WORK}/runs/*/control.json",
                 f"{WORK}/runs/*/parts/*",
                 f"{WORK}/runs/*/rejects/*",
                 f"{WORK}/runs/*/run.json",
@@ -83,22 +104,24 @@ ALLOWED = {
                 f"{WORK}/runs/*/attempts/*",
                 f"{WORK}/runs/*/chunks/*",
                 f"{WORK}/runs/*/failures/*",
+                f"{WORK}/runs/*/progress/*",
                 f"{WORK}/runs/*/rejects/*",
             ],
         ),
+        "RenewProgress": (["s3:DeleteObject"], [f"{WORK}/runs/*/progress/*"]),
         "ReadSources": READ_SOURCES,
         "ListSources": LIST_SOURCES,
     },
     "FunctionsReportRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityReport.Arn}"]),
-        "ReadLedger": (["s3:GetObject"], [f"{WORK}/runs/*", f"{WORK}/history/*"]),
-        "WriteHistory": (["s3:PutObject"], [f"{WORK}/history/*"]),
-        "ListLedger": (["s3:ListBucket"], [WORK]),
-        "WriteReport": (
-            ["s3:PutObject"],
-            [f"{WORK}/runs/*/report.html", f"{WORK}/runs/*/report.json"],
-        ),
-        "CheckTables": (["dynamodb:DescribeTable"], TABLES),
+        **REPORTING,
+    },
+    "NoticeOnStoppedRole": {
+        "WriteOwnLogs": (LOGS, ["${ObservabilityOnStopped.Arn}"]),
+        **REPORTING,
+        "CancelRuns": (["s3:PutObject"], [f"{WORK}/runs/*/control.json"]),
+        "DescribeRuns": (["states:DescribeExecution"], [f"{EXECUTION}:*"]),
+        "KeepFailures": (["sqs:SendMessage"], ["${NoticeUndelivered.Arn}"]),
     },
     "TriggerOnUploadRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityOnUpload.Arn}"]),
@@ -168,9 +191,69 @@ def test_role_allows_exactly_these_actions(template: Template, role: str):
         for sid, statement in statements.items()
     }
     assert found == ALLOWED[role]
-    for statement in statements.values():
+    for sid, statement in statements.items():
+        conditions = statement.pop("Condition", None)
+        assert conditions == (ANNOUNCE_ONLY if sid == "AnnounceRuns" else None)
         assert set(statement) <= {"Sid", "Effect", "Action", "Resource"}
         assert statement["Effect"] == "Allow"
+
+
+THEIRS = {"StringEquals": {"s3:ResourceAccount": "210987654321"}}
+S3, SUFFIX = f"{ARN}:s3:::", "${AWS::URLSuffix}"
+
+
+def test_limited_sources_are_read_and_listed_within_their_limits(template_with_all: Template):
+    for role in ("FunctionsPreflightRole", "FunctionsImportChunkRole"):
+        statements = template_with_all.statements(role)
+        assert listed(statements["ReadSources"]["Resource"]) == READ_SOURCES[1]
+        found = {
+            sid: (listed(statement["Resource"]), statement.get("Condition"))
+            for sid, statement in statements.items()
+            if "Limited" in sid or "Below" in sid
+        }
+        assert found == {
+            "ReadLimited": ([f"{S3}narrow/in/*", f"{S3}narrow/more*"], None),
+            "ListBelown1": (
+                [f"{S3}narrow"],
+                {"StringLike": {"s3:prefix": ["in/*", "more*"]}},
+            ),
+            "ReadLimited210987654321": ([f"{S3}theirs/*", f"{S3}both/x/*"], THEIRS),
+            "ListLimited210987654321": ([f"{S3}theirs"], THEIRS),
+            "ListBelow210987654321n1": (
+                [f"{S3}both"],
+                {**THEIRS, "StringLike": {"s3:prefix": ["x/*"]}},
+            ),
+        }
+
+
+def test_keys_are_granted_where_they_are_used_and_through_the_service_only(
+    template_with_all: Template,
+):
+    found = {
+        (role.removeprefix("${").removesuffix("}"), statement["Sid"]): (
+            statement["Resource"],
+            statement["Condition"],
+        )
+        for policy in template_with_all.of_type("AWS::IAM::Policy").values()
+        for role in policy["Roles"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        if any(action.startswith("kms:") for action in listed(statement["Action"]))
+    }
+
+    def through(service: str) -> dict[str, Any]:
+        return {"StringLike": {"kms:ViaService": [f"{service}.{SUFFIX}"]}}
+
+    s3_here = through("s3.${AWS::Region}")
+    assert found == {
+        # All of them read or write the ledger; the Map reads the manifest and writes results.
+        **{(role, "UseBucketKey"): (BUCKET_KEY, s3_here) for role in ALLOWED},
+        ("FunctionsPreflightRole", "ReadEncryptedSources"): (KEY, through("s3.*")),
+        ("FunctionsImportChunkRole", "ReadEncryptedSources"): (KEY, through("s3.*")),
+        ("FunctionsImportChunkRole", "WriteEncryptedTables"): (
+            KEY,
+            through("dynamodb.${AWS::Region}"),
+        ),
+    }
 
 
 def test_policies_belong_to_roles_of_the_stack(template: Template):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from typing import Any
 
 import pytest
 
-from tests.infra.synthesis import CONTEXT, Synthesized
+from tests.infra.synthesis import BUCKET_KEY, CONTEXT, KEY, TOPIC, Synthesized
 from tests.infra.template import Template, listed
 
 INBOX = "${StorageInbox}"
@@ -17,6 +18,7 @@ FUNCTIONS = {
     "FunctionsImportChunkFunction": ("import_chunk", 900, 1769, "ObservabilityImportChunk"),
     "FunctionsReportFunction": ("report", 900, 1769, "ObservabilityReport"),
     "TriggerOnUploadFunction": ("on_upload", 60, 512, "ObservabilityOnUpload"),
+    "NoticeOnStoppedFunction": ("on_stopped", 900, 1769, "ObservabilityOnStopped"),
 }
 
 
@@ -24,15 +26,17 @@ def test_template_has_only_the_known_resources(template: Template):
     assert Counter(resource["Type"] for resource in template.resources.values()) == {
         "AWS::S3::Bucket": 2,
         "AWS::S3::BucketPolicy": 2,
-        "AWS::Logs::LogGroup": 5,
-        "AWS::IAM::Role": 5,
-        "AWS::IAM::Policy": 7,
-        "AWS::Lambda::Function": 4,
+        "AWS::Logs::LogGroup": 6,
+        "AWS::IAM::Role": 6,
+        "AWS::IAM::Policy": 8,
+        "AWS::Lambda::Function": 5,
+        "AWS::Lambda::EventInvokeConfig": 1,
+        "AWS::Lambda::Permission": 1,
         "AWS::Lambda::EventSourceMapping": 1,
         "AWS::StepFunctions::StateMachine": 1,
-        "AWS::SQS::Queue": 2,
-        "AWS::SQS::QueuePolicy": 2,
-        "AWS::Events::Rule": 2,
+        "AWS::SQS::Queue": 3,
+        "AWS::SQS::QueuePolicy": 3,
+        "AWS::Events::Rule": 3,
     }
 
 
@@ -102,6 +106,7 @@ def test_work_bucket_expires_old_runs(template: Template):
             "Status": "Enabled",
         },
         {"Id": "ExpireMapRuns", "Prefix": "mapruns/", "ExpirationInDays": 90, "Status": "Enabled"},
+        {"Id": "ExpireNotices", "Prefix": "notices/", "ExpirationInDays": 90, "Status": "Enabled"},
         {
             "Id": "AbortUploads",
             "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
@@ -142,25 +147,72 @@ def test_log_groups_expire_and_have_no_key_by_default(template: Template):
         "/ddbload/${AWS::StackName}/import_chunk",
         "/ddbload/${AWS::StackName}/report",
         "/ddbload/${AWS::StackName}/on_upload",
+        "/ddbload/${AWS::StackName}/on_stopped",
     }
     for group in groups.values():
         assert "KmsKeyId" not in group
         assert group["RetentionInDays"] == 30
 
 
-def test_log_key_encrypts_every_log_group_and_changes_nothing_else(
-    template: Template, template_with_key: Template
-):
-    resources = dict(template_with_key.resources)
-    key = resources.pop("ObservabilityKey")
+def test_log_key_encrypts_every_log_group(template_with_all: Template):
+    key = template_with_all.resources["ObservabilityKey"]
     assert (key["Type"], key["DeletionPolicy"]) == ("AWS::KMS::Key", "Delete")
     assert key["Properties"]["EnableKeyRotation"] is True
     assert key["Properties"]["PendingWindowInDays"] == 7
-    groups = template_with_key.of_type("AWS::Logs::LogGroup")
-    assert len(groups) == 5
+    groups = template_with_all.of_type("AWS::Logs::LogGroup")
+    assert len(groups) == 6
     for group in groups.values():
-        assert group.pop("KmsKeyId") == "${ObservabilityKey.Arn}"
-    assert resources == template.resources
+        assert group["KmsKeyId"] == "${ObservabilityKey.Arn}"
+
+
+CHARGED = {
+    "AWS::CloudWatch::Alarm",
+    "AWS::CloudWatch::Dashboard",
+    "AWS::KMS::Key",
+    "AWS::Lambda::Version",
+    "AWS::SecretsManager::Secret",
+}
+"""Types with a monthly price, or that provisioned concurrency needs."""
+
+
+def test_default_stack_has_no_standing_charge(template: Template, template_with_all: Template):
+    assert not CHARGED & {resource["Type"] for resource in template.resources.values()}
+    assert "Provisioned" not in json.dumps(template.plain)
+    for function in template.of_type("AWS::Lambda::Function").values():
+        assert "TracingConfig" not in function
+    # What is off by default is all that the other template has besides.
+    extra = set(template_with_all.resources) - set(template.resources)
+    assert {template_with_all.resources[name]["Type"] for name in extra} <= CHARGED
+    assert set(template.resources) <= set(template_with_all.resources)
+
+
+def test_tracing_traces_functions_and_machine(template_with_all: Template):
+    for function in template_with_all.of_type("AWS::Lambda::Function").values():
+        assert function["TracingConfig"] == {"Mode": "Active"}
+    machine = template_with_all.resources["WorkflowStateMachine"]["Properties"]
+    assert machine["TracingConfiguration"] == {"Enabled": True}
+
+
+def test_bucket_key_encrypts_both_buckets(template_with_all: Template):
+    for bucket in template_with_all.of_type("AWS::S3::Bucket").values():
+        (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        assert rule == {
+            "BucketKeyEnabled": True,
+            "ServerSideEncryptionByDefault": {
+                "KMSMasterKeyID": BUCKET_KEY,
+                "SSEAlgorithm": "aws:kms",
+            },
+        }
+
+
+@pytest.mark.parametrize("which", ["template", "template_with_all"])
+def test_no_resource_names_a_partition(request: pytest.FixtureRequest, which: str):
+    """Except ARNs that the user gave, and those of the definition, which fit all partitions."""
+    template: Template = request.getfixturevalue(which)
+    text = json.dumps(template.plain["Resources"]).replace("arn:aws:states:::", "")
+    for given in (*CONTEXT["layers"], KEY, BUCKET_KEY, TOPIC):
+        text = text.replace(given, "")
+    assert not re.findall('arn:aws[^:]*:[^"]*', text)
 
 
 USE = {
@@ -183,25 +235,25 @@ def key_policy(template: Template) -> dict[str, dict[str, Any]]:
     return by_sid
 
 
-def test_log_key_is_limited_to_the_stacks_log_groups(template_with_key: Template):
+def test_log_key_is_limited_to_the_stacks_log_groups(template_with_all: Template):
     """By "Encrypt log data in CloudWatch Logs using AWS Key Management Service", step 2.
 
     "With this step, you give the CloudWatch Logs service principal and the caller role permission
     to use the key." "The Condition section in this example restricts the key to a single log group
     ARN": ArnEquals.
     """
-    statement = key_policy(template_with_key)["LogGroupsOfThisStack"]
+    statement = key_policy(template_with_all)["LogGroupsOfThisStack"]
     assert statement["Principal"] == {"Service": "logs.${AWS::Region}.amazonaws.com"}
     assert set(statement["Action"]) == USE
     assert set(statement["Condition"]) == {"ArnEquals"}
     ((name, arns),) = statement["Condition"]["ArnEquals"].items()
     assert name == "kms:EncryptionContext:aws:logs:arn"
-    groups = template_with_key.of_type("AWS::Logs::LogGroup").values()
+    groups = template_with_all.of_type("AWS::Logs::LogGroup").values()
     here = "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:"
     assert sorted(arns) == sorted(here + group["LogGroupName"] for group in groups)
 
 
-def test_log_key_allows_callers_through_cloudwatch_logs(template_with_key: Template):
+def test_log_key_allows_callers_through_cloudwatch_logs(template_with_all: Template):
     """By the same page.
 
     "Next, add permissions to the role which will be calling the CloudWatch Logs. You can do this
@@ -213,7 +265,7 @@ def test_log_key_allows_callers_through_cloudwatch_logs(template_with_key: Templ
     machine's, which write to them, and people who read them: so all of this account, as in the
     policies of AWS's own keys.
     """
-    statement = key_policy(template_with_key)["CallersOfCloudWatchLogs"]
+    statement = key_policy(template_with_all)["CallersOfCloudWatchLogs"]
     assert statement["Principal"] == {"AWS": "*"}
     assert set(statement["Action"]) == USE
     assert statement["Condition"] == {
@@ -224,8 +276,8 @@ def test_log_key_allows_callers_through_cloudwatch_logs(template_with_key: Templ
     }
 
 
-def test_log_key_is_managed_by_the_account_without_use(template_with_key: Template):
-    statement = key_policy(template_with_key)["AccountAdministers"]
+def test_log_key_is_managed_by_the_account_without_use(template_with_all: Template):
+    statement = key_policy(template_with_all)["AccountAdministers"]
     assert statement["Principal"] == {"AWS": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}
     administration = set(listed(statement["Action"]))
     # Without these CloudFormation could neither make, change, read nor remove it.
@@ -268,6 +320,8 @@ def test_function_has_the_settings_of_its_step(template: Template, name: str):
     }
     if module in ("preflight", "import_chunk"):
         expected["DDBLOAD_RESERVE_SECONDS"] = "30"
+    if module == "on_stopped":
+        expected["DDBLOAD_STATE_MACHINE"] = "${WorkflowStateMachine}"
     if module == "on_upload":
         expected["DDBLOAD_STATE_MACHINE"] = "${WorkflowStateMachine}"
         uploads = json.loads(variables.pop("DDBLOAD_UPLOADS"))
@@ -306,10 +360,13 @@ def test_state_machine_has_role_and_logs(template: Template):
     }
 
 
+def upload_rules(template: Template) -> dict[str, Any]:
+    rules = template.of_type("AWS::Events::Rule")
+    return {name: rule for name, rule in rules.items() if name.startswith("Trigger")}
+
+
 def test_event_rules_match_mapped_uploads_only(template: Template):
-    patterns = {
-        name: rule["EventPattern"] for name, rule in template.of_type("AWS::Events::Rule").items()
-    }
+    patterns = {name: rule["EventPattern"] for name, rule in upload_rules(template).items()}
     created = {"source": ["aws.s3"], "detail-type": ["Object Created"]}
     assert patterns == {
         "TriggerInbox": {
@@ -328,7 +385,7 @@ def test_event_rules_match_mapped_uploads_only(template: Template):
 
 
 def test_event_rules_send_to_the_queue_and_keep_failures(template: Template):
-    for rule in template.of_type("AWS::Events::Rule").values():
+    for rule in upload_rules(template).values():
         assert rule["State"] == "ENABLED"
         assert rule["Targets"] == [
             {
@@ -337,7 +394,36 @@ def test_event_rules_send_to_the_queue_and_keep_failures(template: Template):
                 "Id": "Uploads",
             }
         ]
-    assert not template.of_type("AWS::Lambda::Permission")
+
+
+def test_ended_executions_invoke_on_stopped(template: Template):
+    rule = template.resources["NoticeStopped"]["Properties"]
+    assert rule["EventPattern"] == {
+        "source": ["aws.states"],
+        "detail-type": ["Step Functions Execution Status Change"],
+        "detail": {
+            "stateMachineArn": ["${WorkflowStateMachine}"],
+            "status": ["ABORTED", "FAILED", "TIMED_OUT"],
+        },
+    }
+    (target,) = rule["Targets"]
+    assert target["Arn"] == "${NoticeOnStoppedFunction.Arn}"
+    assert target["DeadLetterConfig"] == {"Arn": "${NoticeUndelivered.Arn}"}
+    (permission,) = template.of_type("AWS::Lambda::Permission").values()
+    assert permission == {
+        "Action": "lambda:InvokeFunction",
+        "FunctionName": "${NoticeOnStoppedFunction.Arn}",
+        "Principal": "events.amazonaws.com",
+        "SourceArn": "${NoticeStopped.Arn}",
+    }
+    (config,) = template.of_type("AWS::Lambda::EventInvokeConfig").values()
+    assert config == {
+        "DestinationConfig": {"OnFailure": {"Destination": "${NoticeUndelivered.Arn}"}},
+        "FunctionName": "${NoticeOnStoppedFunction}",
+        "MaximumEventAgeInSeconds": 21600,
+        "MaximumRetryAttempts": 2,
+        "Qualifier": "$LATEST",
+    }
 
 
 def test_queue_keeps_uploads_until_their_run_has_started(template: Template):
@@ -371,15 +457,12 @@ def test_on_upload_reads_the_queue_in_small_batches(template: Template):
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
         "ScalingConfig": {"MaximumConcurrency": 10},
     }
-    # Lambda's own retries are for events that it queues itself, and none arrive that way.
-    assert not template.of_type("AWS::Lambda::EventInvokeConfig")
 
 
 @pytest.mark.parametrize("name", ["TriggerUploads", "TriggerDeadLetters"])
 def test_queue_accepts_messages_of_the_rules_only(template: Template, name: str):
     policies = template.of_type("AWS::SQS::QueuePolicy").values()
     (policy,) = (each for each in policies if each["Queues"] == [f"${{{name}}}"])
-    assert len(policies) == 2
     assert policy["PolicyDocument"]["Statement"] == [
         {
             "Action": "sqs:*",
@@ -415,6 +498,7 @@ def test_outputs_are_those_that_the_command_line_reads(template: Template):
         "ImportChunkRoleArn": "${FunctionsImportChunkRole.Arn}",
         "ReportRoleArn": "${FunctionsReportRole.Arn}",
         "OnUploadRoleArn": "${TriggerOnUploadRole.Arn}",
+        "OnStoppedRoleArn": "${NoticeOnStoppedRole.Arn}",
         "StateMachineRoleArn": "${WorkflowRole.Arn}",
     }
 

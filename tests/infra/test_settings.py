@@ -20,6 +20,7 @@ from infra.settings import FUNCTIONS, Settings
 
 KEY = f"arn:aws:kms:eu-west-1:123456789012:key/mrk-{'12ab' * 8}"
 OTHER_KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:ops"
 BOOKS = {"prefix": "books/", "table": "books"}
 CDK_JSON = json.loads((ROOT / "cdk.json").read_text("utf-8"))
 
@@ -278,6 +279,11 @@ def test_whole_numbers_survive_javascript():
         ),
         ({"kms_keys": f"{KEY},{OTHER_KEY}"}, {"kms_keys": (KEY, OTHER_KEY)}),
         ({"bucket_key": KEY}, {"bucket_key": KEY}),
+        ({"alarm_topic": TOPIC}, {"alarm_topic": TOPIC}),
+        (
+            {"dashboard": "true", "tracing": True, "alarm_topic": ""},
+            {"dashboard": True, "tracing": True, "alarm_topic": None},
+        ),
         ({"memory_mb": "2048"}, {"memory_mb": dict.fromkeys(FUNCTIONS, 2048)}),
         ({"memory_mb": 2048.0}, {"memory_mb": dict.fromkeys(FUNCTIONS, 2048)}),
         (
@@ -288,6 +294,7 @@ def test_whole_numbers_survive_javascript():
                     "import_chunk": 1769,
                     "report": 3008,
                     "on_upload": 512,
+                    "on_stopped": 1769,
                 }
             },
         ),
@@ -346,6 +353,9 @@ def test_knob_is_read(context: dict[str, Any], expected: dict[str, Any]):
             "InvalidSetting",
             "different owner or requester_pays",
         ),
+        ({"alarm_topic": "ops"}, "InvalidSetting", "the ARN of an SNS topic"),
+        ({"dashboard": "yes"}, "InvalidSetting", "true or false"),
+        ({"tracing": 1}, "InvalidSetting", "true or false"),
         ({"kms_keys": "alias/mine"}, "InvalidSetting", "the ARN of a KMS key"),
         ({"bucket_key": KEY.replace(":key/", ":alias/")}, "InvalidSetting", "know no aliases"),
         ({"source_buckets": "UPPER"}, "InvalidSetting", "a bucket's name"),

@@ -47,7 +47,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
                     " run id)"
                 )
             record = _put_counts(record, whole, ledger)
-            return _result(record, None, ledger, len(whole))
+            return _result(task, record, None, ledger, len(whole))
     else:
         ledger = context.ledger(check_run_id(task.run))
         _require_not_cancelled(ledger)
@@ -65,7 +65,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
     chunks = cursor.chunk + len(part.chunks)
     if part.cursor is None:
         record = _write_manifest(record, ledger)
-    return _result(record, part.cursor, ledger, chunks)
+    return _result(task, record, part.cursor, ledger, chunks)
 
 
 def _warn(record: RunRecord, context: Context) -> None:
@@ -126,9 +126,15 @@ def _payload(task: PreflightTask, context: Context) -> Payload:
 
 
 def _result(
-    record: RunRecord, cursor: PreflightCursor | None, ledger: Ledger, chunks: int
+    task: PreflightTask,
+    record: RunRecord,
+    cursor: PreflightCursor | None,
+    ledger: Ledger,
+    chunks: int,
 ) -> PreflightResult:
-    return PreflightResult(record.run, cursor, ledger.manifest_name, chunks, record.workers)
+    return PreflightResult(
+        record.run, cursor, ledger.manifest_name, chunks, record.workers, task.execution
+    )
 
 
 def _read_chunks(record: RunRecord, ledger: Ledger) -> list[Chunk]:

@@ -10,14 +10,22 @@ from typing import Any
 
 import pytest
 
+from ddbload.contracts import metrics as measures
 from ddbload.contracts import upload_rule as deployed
+from ddbload.contracts.results import STATUSES, ExecutionOutput, RowCounts
 from ddbload.contracts.source_bucket import SourceBucket
-from ddbload.errors import AwsConfiguration, InvalidPayload, TableNotFound, UnexpectedError
+from ddbload.errors import (
+    AwsConfiguration,
+    InvalidPayload,
+    NoProgress,
+    TableNotFound,
+    UnexpectedError,
+)
 from ddbload.ledger.store import BucketStore
 from ddbload.pipeline.context import AccessPolicy
-from lambdas import entry, import_chunk, on_upload, preflight, report
+from lambdas import entry, import_chunk, on_stopped, on_upload, preflight, report
 from lambdas.deployment import Deployment
-from tests.fakes.stepfunctions import FakeStepFunctions
+from tests.fakes.stepfunctions import FakeStepFunctions, client_error
 from tests.unit.pipeline.world import BUCKET, KEY, RUN, TABLE, World
 
 WORK = "work"
@@ -53,12 +61,16 @@ def world(monkeypatch) -> World:
             {**ENVIRONMENT, deployed.UPLOADS: '[{"prefix": "in/", "table": "books"}]'}
         ).uploads,
         clients=SimpleNamespace(  # type: ignore[arg-type]
-            s3=world.s3, dynamodb=world.dynamodb, stepfunctions=stepfunctions
+            s3=world.s3,
+            dynamodb=world.dynamodb,
+            stepfunctions=stepfunctions,
+            events=world.events,
         ),
     )
     world.store = BucketStore(world.s3, WORK)
     monkeypatch.setattr(entry, "deployment", lambda: settings)
     monkeypatch.setattr(on_upload, "deployment", lambda: settings)
+    monkeypatch.setattr(on_stopped, "deployment", lambda: settings)
     return world
 
 
@@ -83,6 +95,7 @@ def test_handlers_pass_the_state_on(world, capsys, log):
         "manifest": f"runs/{RUN}/manifest.json",
         "chunks": 1,
         "workers": 1,
+        "execution": "arn:x",
     }
     chunk = world.manifest[0].to_json()
     child = {"run": RUN, "chunk": chunk, "cursor": None, "stalled": 0}
@@ -100,9 +113,60 @@ def test_handlers_pass_the_state_on(world, capsys, log):
     printed = capsys.readouterr().out
     assert "imported" in log.getvalue()
     assert SECRET not in printed + log.getvalue()
+    (detail,) = world.events.details
+    assert (detail["status"], detail["execution"]) == ("SUCCEEDED_WITH_REJECTS", "arn:x")
     metrics = [json.loads(line) for line in printed.splitlines() if "_aws" in line]
     assert [each.get("RowsWritten") for each in metrics] == [[1.0], None]
     assert metrics[1]["RunsSucceededWithRejects"] == [1.0]
+
+
+def emitted(printed: str) -> set[str]:
+    """Names of the metrics that were printed, each with the stack's name as its dimension."""
+    names = set()
+    for line in printed.splitlines():
+        if "_aws" in line:
+            (group,) = json.loads(line)["_aws"]["CloudWatchMetrics"]
+            assert group["Namespace"] == measures.METRICS_NAMESPACE
+            assert group["Dimensions"] == [[measures.SERVICE_DIMENSION]]
+            names |= {each["Name"] for each in group["Metrics"]}
+    return names
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_every_status_has_a_metric(world, capsys, monkeypatch, status):
+    output = ExecutionOutput(RUN, status, RowCounts(), 1, 1, None, None)
+    monkeypatch.setattr(report, "report_execution", lambda *_: output)
+    report.handler({"run": RUN}, Invocation())
+    (name,) = emitted(capsys.readouterr().out)
+    assert name in measures.RUN_METRICS
+
+
+def test_import_emits_the_named_metrics(world, capsys, monkeypatch):
+    preflight.handler(begin(world), Invocation())
+    child = {"run": RUN, "chunk": world.manifest[0].to_json(), "cursor": None, "stalled": 0}
+    import_chunk.handler(child, Invocation())
+    assert emitted(capsys.readouterr().out) == {
+        *measures.ROW_METRICS,
+        measures.THROTTLED_REQUESTS,
+        measures.CONSUMED_WRITE_UNITS,
+    }
+
+    def stall(*_: object) -> None:
+        raise NoProgress("the table accepts no writes")
+
+    monkeypatch.setattr(import_chunk, "import_chunk", stall)
+    with pytest.raises(NoProgress):
+        import_chunk.handler(child, Invocation())
+    assert emitted(capsys.readouterr().out) == {measures.STALLED_INVOCATIONS}
+
+
+def test_invocation_that_settles_no_row_is_counted(world, capsys):
+    preflight.handler(begin(world), Invocation())
+    child = {"run": RUN, "chunk": world.manifest[0].to_json(), "cursor": None, "stalled": 0}
+    # Its deadline has passed.
+    state = import_chunk.handler(child, Invocation(seconds=1))
+    assert state["stalled"] == 1
+    assert emitted(capsys.readouterr().out) == {measures.STALLED_INVOCATIONS}
 
 
 def test_adopted_segment_adds_no_metrics(world, capsys):
@@ -223,6 +287,30 @@ def test_deployment_without_tables_allows_none():
     assert settings.access.tables == frozenset()
     with pytest.raises(AwsConfiguration, match="DDBLOAD_STATE_MACHINE"):
         _ = settings.executions
+
+
+def test_run_that_cannot_be_announced_has_not_failed(world, log):
+    state = preflight.handler(begin(world), Invocation())
+    child = {"run": RUN, "chunk": world.manifest[0].to_json(), "cursor": None, "stalled": 0}
+    import_chunk.handler(child, Invocation())
+    world.events.failures = [client_error("AccessDeniedException", "not allowed")]
+    assert report.handler(state, Invocation())["status"] == "SUCCEEDED_WITH_REJECTS"
+    assert "not announced" in log.getvalue()
+    assert world.events.entries == []
+
+
+def test_on_stopped_concludes_an_execution_once(world, capsys):
+    executions = entry.deployment().executions
+    arn = executions.start(RUN, world.payload)
+    state = preflight.handler({**begin(world), "execution": arn}, Invocation())
+    assert state["execution"] == arn
+    entry.deployment().clients.stepfunctions.end(arn, "ABORTED")
+    event = {"detail": {"executionArn": arn, "stopDate": 1}}
+    assert on_stopped.handler(event, Invocation())["status"] == "CANCELLED"
+    assert '"RunsCancelled":[1.0]' in capsys.readouterr().out
+    assert on_stopped.handler(event, Invocation()) == {}
+    assert [each["status"] for each in world.events.details] == ["CANCELLED"]
+    assert world.ledger.find_control().cancelled
 
 
 def test_handler_shortens_a_long_error(world, log):

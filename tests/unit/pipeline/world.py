@@ -21,6 +21,7 @@ from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import write_report
 from tests.fakes.dynamodb import FakeDynamoDB
+from tests.fakes.events import FakeEvents
 from tests.fakes.s3 import FakeS3
 
 BUCKET, KEY, TABLE, RUN = "bucket", "in/file.csv", "books", "run-1"
@@ -118,6 +119,7 @@ class FakeClients:
     dynamodb: Any
     s3: Any
     stepfunctions: Any = None
+    events: Any = None
 
     @property
     def dynamodb_signer(self) -> Any:
@@ -151,6 +153,7 @@ class World:
         self.s3 = FakeS3()
         self.s3.create_bucket(Bucket=BUCKET)
         self.s3.put_object(Bucket=BUCKET, Key=KEY, Body=self.data)
+        self.events = FakeEvents()
         self.dynamodb = FakeDynamoDB(latency=self.request_seconds, sleep=self.clock.sleep)
         self.store: Any = MemoryStore(clock=self.clock)
         self.seed = 0
@@ -211,7 +214,7 @@ class World:
         self.seed += 1
         return Context(
             store=self.store,
-            clients=FakeClients(self.dynamodb, self.s3),
+            clients=FakeClients(self.dynamodb, self.s3, events=self.events),
             access=self.access,
             deadline=self.clock.time + seconds,
             should_stop=should_stop,

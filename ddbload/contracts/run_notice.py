@@ -1,0 +1,54 @@
+"""The event that says that an attempt of a run has ended, and the one that an execution did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from ddbload.contracts.messages import JsonObjectReader, Message
+from ddbload.contracts.results import RowCounts
+
+EVENT_SOURCE = "ddbload"
+"""Source of ddbload's events."""
+RUN_COMPLETED = "ddbload.run.completed"
+"""Detail type of `RunCompleted`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunCompleted(Message):
+    """Detail of the event `ddbload.run.completed`. It has names and counts, and no row data."""
+
+    run: str
+    status: str
+    """One of `results.STATUSES`."""
+    table: str | None
+    """None if the run never began; so is `source`."""
+    source: str | None
+    """Location of the source, such as s3://bucket/key."""
+    rows: RowCounts
+    chunks: int
+    chunks_done: int
+    rejects: str | None
+    """Folder of the rejects in the ledger; None without rejects."""
+    error: str | None
+    """Name of the error; its message may name a column, and is in the report."""
+    execution: str | None
+    """ARN of the execution. It tells the attempts of a run apart, and a repeated event."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedExecution:
+    """Step Functions' event "Execution Status Change" for an execution that has ended."""
+
+    arn: str
+    stopped: float | None
+    """Seconds since the epoch."""
+
+    @classmethod
+    def of(cls, event: object) -> Self:
+        """Read EventBridge's event. Unknown fields are allowed: the event belongs to AWS."""
+        detail = JsonObjectReader(event, "event").nested("detail")
+        milliseconds = detail.optional_number("stopDate")
+        return cls(
+            detail.text("executionArn"), None if milliseconds is None else milliseconds / 1000
+        )

@@ -1,0 +1,181 @@
+"""The end of a run's attempt: its event, and executions that ended without Report.
+
+Step Functions does not stop functions that run when it stops an execution. So the run is cancelled
+through its ledger, which they read every few seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from ddbload.aws.retry import call_with_retries
+from ddbload.contracts.control import CANCELLED_CONTROL, Control
+from ddbload.contracts.payload import check_run_id
+from ddbload.contracts.results import CANCELLED, DONE, ExecutionOutput
+from ddbload.contracts.run_notice import (
+    EVENT_SOURCE,
+    RUN_COMPLETED,
+    RunCompleted,
+    StoppedExecution,
+)
+from ddbload.contracts.states import ReportTask
+from ddbload.errors import DdbloadError, InvalidPayload, LedgerDamaged
+from ddbload.ledger.ledger import Ledger
+from ddbload.pipeline.context import LedgerContext
+from ddbload.pipeline.executions import EXECUTION_ABORTED, Execution, Executions
+from ddbload.pipeline.report import report_execution
+
+NOTICES = "notices/"
+"""Prefix of the marks, each named by the execution whose event was sent."""
+WORKER_STOP_SECONDS = 20.0
+"""How long to wait for workers, which obey within 5 s."""
+_POLL_SECONDS = 1.0
+_STOPPED = (EXECUTION_ABORTED, "TIMED_OUT")
+"""Statuses of executions whose functions may still run."""
+
+
+# The event.
+
+
+def announce(
+    outcome: ExecutionOutput, execution: str | None, context: LedgerContext
+) -> DdbloadError | None:
+    """Send the event of an ended attempt; return the error that kept it from being sent.
+
+    A mark in the store keeps a repeated invocation from sending it again. It is written after the
+    event, so an invocation that is killed in between sends twice rather than never; `execution`
+    tells receivers that it is the same event. An error must not fail the run.
+    """
+    try:
+        if execution is None:
+            execution = _last_execution(outcome.run, context)
+        if is_announced(execution, context):
+            return None
+        notice = _notice(outcome, execution, context)
+        _put_event(notice, context)
+        if execution is not None:
+            context.store.put(_mark(execution), json.dumps({"run": outcome.run}).encode())
+    except DdbloadError as error:
+        return error
+    return None
+
+
+def is_announced(execution: str | None, context: LedgerContext) -> bool:
+    """Tell whether the event of an execution was sent."""
+    return execution is not None and context.store.get(_mark(execution)) is not None
+
+
+def _mark(execution: str) -> str:
+    return f"{NOTICES}{execution.rpartition(':')[2]}.json"
+
+
+def _last_execution(run: str, context: LedgerContext) -> str | None:
+    """Return the execution of a run whose state was made by an earlier version."""
+    try:
+        return context.ledger(check_run_id(run)).find_execution()
+    except (InvalidPayload, LedgerDamaged):
+        return None
+
+
+def _notice(
+    outcome: ExecutionOutput, execution: str | None, context: LedgerContext
+) -> RunCompleted:
+    record = None
+    # A run that never began has no record, and its id may not even be valid.
+    with suppress(InvalidPayload, LedgerDamaged):
+        record = context.ledger(check_run_id(outcome.run)).find_record()
+    return RunCompleted(
+        run=outcome.run,
+        status=outcome.status,
+        table=None if record is None else record.payload.table,
+        source=None if record is None else record.payload.source.uri,
+        rows=outcome.rows,
+        chunks=outcome.chunks,
+        chunks_done=outcome.chunks_done,
+        rejects=outcome.rejects,
+        error=None if outcome.error is None else outcome.error.name,
+        execution=execution,
+    )
+
+
+def _put_event(notice: RunCompleted, context: LedgerContext) -> None:
+    entry = {
+        "Source": EVENT_SOURCE,
+        "DetailType": RUN_COMPLETED,
+        "Detail": json.dumps(notice.to_json()),
+    }
+
+    def put() -> None:
+        answer: Any = context.clients.events.put_events(Entries=[entry])
+        if answer["FailedEntryCount"]:
+            raise ConnectionError(str(answer["Entries"][0].get("ErrorCode")))
+
+    call_with_retries(put, f"sending the event {RUN_COMPLETED}", policy=context.retry_policy)
+
+
+# Executions that ended without Report.
+
+
+def conclude_stopped(
+    event: object, context: LedgerContext, executions: Executions
+) -> tuple[ExecutionOutput, str] | None:
+    """Cancel the run of a stopped execution, and write its report; return that and the execution.
+
+    None if nothing is to be done: Report has done it, or the execution was redriven since. A run
+    that another execution has taken up is left alone: only the ended attempt's event is due.
+    """
+    stopped = StoppedExecution.of(event)
+    if is_announced(stopped.arn, context):
+        return None
+    execution = executions.describe(stopped.arn)
+    if execution.running:
+        return None
+    name = stopped.arn.rpartition(":")[2]
+    # A stopped execution has no error of its own; the report says what is missing.
+    error = None if execution.status == EXECUTION_ABORTED else execution.failure
+    task = ReportTask(name, execution.input, error and error.as_fail_state(), execution=stopped.arn)
+    try:
+        ledger = context.ledger(check_run_id(task.requested_run()))
+    except InvalidPayload:
+        return report_execution(task, context), stopped.arn
+    if execution.status in _STOPPED and ledger.find_execution() in (None, stopped.arn):
+        _cancel(ledger, stopped, context)
+    outcome = report_execution(task, context)
+    return _as_cancelled(outcome, execution), stopped.arn
+
+
+def _cancel(ledger: Ledger, stopped: StoppedExecution, context: LedgerContext) -> None:
+    """Have the run's workers stop, and wait for them, so that the report counts what they did."""
+    record = ledger.find_record()
+    if record is None:
+        return
+    control = ledger.find_control() or Control.of(record.payload.options)
+    if _was_resumed(ledger, stopped, context):
+        return
+    if not control.cancelled:
+        ledger.put_control(replace(control, state=CANCELLED_CONTROL))
+    give_up = context.clock() + WORKER_STOP_SECONDS
+    while _are_working(ledger) and context.clock() < give_up and not context.must_end():
+        context.sleep(_POLL_SECONDS)
+
+
+def _was_resumed(ledger: Ledger, stopped: StoppedExecution, context: LedgerContext) -> bool:
+    """Tell whether the limits were written since the execution stopped, as `resume` does."""
+    name = f"runs/{ledger.run}/control.json"
+    age = context.store.ages(name).get(name)
+    if age is None or stopped.stopped is None:
+        return False
+    return age < context.now() - stopped.stopped
+
+
+def _are_working(ledger: Ledger) -> bool:
+    return any(each.working for each in ledger.workers())
+
+
+def _as_cancelled(outcome: ExecutionOutput, execution: Execution) -> ExecutionOutput:
+    if execution.status != EXECUTION_ABORTED or outcome.status in DONE:
+        return outcome
+    return replace(outcome, status=CANCELLED, error=None)

@@ -1,0 +1,27 @@
+"""Metrics of the stack: ddbload's own, and AWS's of its functions and queues."""
+
+from __future__ import annotations
+
+from aws_cdk import Aws, Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_sqs as sqs
+
+from ddbload.contracts.metrics import METRICS_NAMESPACE, SERVICE_DIMENSION
+
+
+def own(name: str, period: Duration) -> cloudwatch.Metric:
+    """Return the sum of a metric that the functions emit (`ddbload.contracts.metrics`)."""
+    return cloudwatch.Metric(
+        namespace=METRICS_NAMESPACE,
+        metric_name=name,
+        dimensions_map={SERVICE_DIMENSION: Aws.STACK_NAME},
+        statistic=cloudwatch.Stats.SUM,
+        period=period,
+    )
+
+
+def waiting(queue: sqs.Queue, period: Duration, label: str | None = None) -> cloudwatch.Metric:
+    """Return the most messages that waited in a queue."""
+    return queue.metric_approximate_number_of_messages_visible(
+        statistic=cloudwatch.Stats.MAXIMUM, period=period, label=label
+    )

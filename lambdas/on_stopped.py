@@ -1,0 +1,19 @@
+"""Handler of Step Functions' events for executions that failed, timed out or were stopped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ddbload.pipeline.context import LedgerContext
+from ddbload.pipeline.run_end import conclude_stopped
+from lambdas.deployment import Deployment
+from lambdas.entry import deployment, function, log_notice
+from lambdas.run_end import report_end
+
+
+@function(Deployment.ledger_context)
+def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
+    """Conclude the run of an ended execution, unless Report has; return its `ExecutionOutput`."""
+    context.notice = log_notice
+    concluded = conclude_stopped(event, context, deployment().executions)
+    return {} if concluded is None else report_end(*concluded, context)

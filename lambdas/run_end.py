@@ -1,0 +1,44 @@
+"""What the handlers of a run's end have in common: its event, its metric and its log line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit
+
+from ddbload.contracts.metrics import (
+    RUNS_CANCELLED,
+    RUNS_FAILED,
+    RUNS_SUCCEEDED,
+    RUNS_SUCCEEDED_WITH_REJECTS,
+)
+from ddbload.contracts.results import (
+    CANCELLED,
+    SUCCEEDED,
+    SUCCEEDED_WITH_REJECTS,
+    ExecutionOutput,
+)
+from ddbload.pipeline.context import LedgerContext
+from ddbload.pipeline.run_end import announce
+from lambdas.entry import logger, metrics
+
+_METRICS = {
+    SUCCEEDED: RUNS_SUCCEEDED,
+    SUCCEEDED_WITH_REJECTS: RUNS_SUCCEEDED_WITH_REJECTS,
+    CANCELLED: RUNS_CANCELLED,
+}
+
+
+def report_end(
+    outcome: ExecutionOutput, execution: str | None, context: LedgerContext
+) -> dict[str, Any]:
+    """Announce, count and log the end of a run's attempt; return it as JSON."""
+    metrics.add_metric(_METRICS.get(outcome.status, RUNS_FAILED), MetricUnit.Count, 1)
+    logger.info(
+        "reported",
+        extra={"run": outcome.run, "status": outcome.status, "rows": outcome.rows.to_json()},
+    )
+    error = announce(outcome, execution, context)
+    if error is not None:
+        logger.warning("not announced", extra={"error": error.name, "cause": error.message})
+    return outcome.to_json()

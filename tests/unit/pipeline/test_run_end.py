@@ -1,0 +1,247 @@
+"""The event of an ended attempt, and runs whose execution ended without a report."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
+from ddbload.contracts.results import ExecutionOutput, Failure, RowCounts
+from ddbload.contracts.run_notice import StoppedExecution
+from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
+from ddbload.pipeline.executions import Executions
+from ddbload.pipeline.importing.import_chunk import import_chunk
+from ddbload.pipeline.preflight.preflight import preflight
+from ddbload.pipeline.report import report_execution
+from ddbload.pipeline.run_end import WORKER_STOP_SECONDS, announce, conclude_stopped
+from tests.fakes.stepfunctions import FakeStepFunctions, client_error
+from tests.unit.pipeline.world import BUCKET, KEY, RUN, TABLE, World
+
+FILE = b"id,a\n1,x\n2,y\nmarker-of-a-row\n"
+ARN = "arn:aws:states:us-east-1:012345678912:execution:machine:name"
+WORKER = WorkerProgress("aa", 1, WORKING, None, None)
+
+
+def end_of(world: World, **changes: Any) -> ExecutionOutput:
+    """Run everything; the output of Report."""
+    for name, value in changes.items():
+        setattr(world, name, value)
+    preflight(PreflightTask(world.payload, RUN, execution=ARN), world.context())
+    for chunk in world.manifest:
+        import_chunk(ImportTask(RUN, chunk), world.context())
+    return report_execution(ReportTask(RUN), world.context())
+
+
+def test_event_has_counts_and_places_but_no_rows():
+    world = World(FILE)
+    assert announce(end_of(world), ARN, world.context()) is None
+    (entry,) = world.events.entries
+    assert (entry["Source"], entry["DetailType"]) == ("ddbload", "ddbload.run.completed")
+    assert "EventBusName" not in entry
+    assert "marker" not in entry["Detail"]
+    assert world.events.details == [
+        {
+            "run": RUN,
+            "status": "SUCCEEDED_WITH_REJECTS",
+            "table": TABLE,
+            "source": f"s3://{BUCKET}/{KEY}",
+            "rows": {"read": 3, "written": 2, "rejected": 1, "superseded": 0, "skipped": 0},
+            "chunks": 1,
+            "chunks_done": 1,
+            "rejects": world.store.uri(f"runs/{RUN}/rejects/"),
+            "error": None,
+            "execution": ARN,
+        }
+    ]
+
+
+def test_event_is_sent_once_for_each_attempt():
+    world = World(FILE)
+    outcome = end_of(world)
+    for execution in (ARN, ARN, f"{ARN}-again", None, ARN):
+        assert announce(outcome, execution, world.context()) is None
+    # Without an execution, as in a state of an earlier version, the ledger's counts.
+    assert [each["execution"] for each in world.events.details] == [ARN, f"{ARN}-again"]
+
+
+def test_message_of_an_error_is_not_in_the_event():
+    world = World(FILE)
+    failed = replace(end_of(world), status="FAILED", error=Failure("BadHeader", "marker"))
+    assert announce(failed, ARN, world.context()) is None
+    (detail,) = world.events.details
+    assert detail["error"] == "BadHeader"
+    assert "marker" not in str(detail)
+
+
+@pytest.mark.parametrize("run", ["never-begun", "no/valid id", "\ud800"])
+def test_run_that_never_began_is_announced(run):
+    world = World(FILE)
+    output = ExecutionOutput(run, "FAILED", RowCounts(), 0, 0, None, Failure("InvalidPayload", "m"))
+    assert announce(output, ARN, world.context()) is None
+    (detail,) = world.events.details
+    assert (detail["run"], detail["table"], detail["source"]) == (run, None, None)
+
+
+def test_refused_event_is_sent_again_and_marked_only_then():
+    world = World(FILE)
+    outcome = end_of(world)
+    world.events.failures = ["ThrottlingException", client_error("InternalFailure", "x", 500)]
+    assert announce(outcome, ARN, world.context()) is None
+    assert len(world.events.entries) == 1
+    world.events.failures = [client_error("AccessDeniedException", "no")]
+    error = announce(outcome, f"{ARN}-2", world.context())
+    assert error is not None
+    assert error.name == "AccessDenied"
+    assert announce(outcome, f"{ARN}-2", world.context()) is None
+    assert len(world.events.entries) == 2
+
+
+# Executions that ended without Report.
+
+DOCUMENTED: dict[str, Any] = {
+    "version": "0",
+    "id": "315c1398-40ff-a850-213b-158f73e60175",
+    "detail-type": "Step Functions Execution Status Change",
+    "source": "aws.states",
+    "account": "012345678912",
+    "time": "2019-02-26T19:42:21Z",
+    "region": "us-east-1",
+    "resources": [
+        "arn:aws:states:us-east-1:012345678912:execution:state-machine-name:execution-name"
+    ],
+    "detail": {
+        "executionArn": (
+            "arn:aws:states:us-east-1:012345678912:execution:state-machine-name:execution-name"
+        ),
+        "stateMachineArn": "arn:aws:states:us-east-1:012345678912:stateMachine:state-machine",
+        "name": "execution-name",
+        "status": "ABORTED",
+        "startDate": 1551225014968,
+        "stopDate": 1551225017576,
+        "input": "{}",
+        "output": None,
+    },
+}
+"""Event of the Step Functions Developer Guide, "Execution Aborted"."""
+
+
+def test_documented_event_is_read():
+    stopped = StoppedExecution.of(DOCUMENTED)
+    assert stopped == StoppedExecution(DOCUMENTED["detail"]["executionArn"], 1551225017.576)
+
+
+class Aborted:
+    """A run whose execution ended while a worker was on its only chunk."""
+
+    def __init__(self, status: str = "ABORTED", **more: str) -> None:
+        self.world = World(FILE, options={"max_wcu": 50})
+        self.machine = FakeStepFunctions()
+        self.executions = Executions(self.machine, self.machine.machine)  # type: ignore[arg-type]
+        self.arn = self.executions.start(RUN, self.world.payload)
+        preflight(PreflightTask(self.world.payload, RUN, execution=self.arn), self.world.context())
+        self.machine.end(self.arn, status, **more)
+        self.stopped = self.world.clock.time
+
+    def conclude(self) -> ExecutionOutput | None:
+        detail = {"executionArn": self.arn, "stopDate": self.stopped * 1000}
+        concluded = conclude_stopped({"detail": detail}, self.world.context(), self.executions)
+        if concluded is None:
+            return None
+        outcome, execution = concluded
+        assert execution == self.arn
+        announce(outcome, execution, self.world.context())
+        return outcome
+
+
+def test_workers_of_an_aborted_execution_are_cancelled_first_and_reported_then():
+    aborted = Aborted()
+    world, ledger = aborted.world, aborted.world.ledger
+    ledger.put_worker(WORKER, None)
+    sleep, seen = world.clock.sleep, []
+
+    def obey(seconds: float) -> None:
+        """Import the chunk and stop, as a worker does that reads control.json."""
+        sleep(seconds)
+        seen.append(ledger.find_control())
+        if len(seen) == 2:
+            import_chunk(ImportTask(RUN, world.manifest[0]), world.context())
+            ledger.put_worker(replace(WORKER, number=2, state=IDLE), WORKER)
+
+    context = world.context()
+    context.sleep = obey
+    detail = {"executionArn": aborted.arn, "stopDate": aborted.stopped * 1000}
+    concluded = conclude_stopped({"detail": detail}, context, aborted.executions)
+    assert concluded is not None
+    assert seen == [Control(CANCELLED_CONTROL, max_wcu=50)] * 2
+    assert concluded[0].rows.written == 2
+    report = ledger.find_report()
+    assert report is not None
+    assert report.rows == concluded[0].rows
+
+
+def test_worker_that_does_not_stop_is_not_waited_for_long():
+    aborted = Aborted()
+    aborted.world.ledger.put_worker(WORKER, None)
+    outcome = aborted.conclude()
+    assert outcome is not None
+    assert (outcome.status, outcome.error) == ("CANCELLED", None)
+    assert aborted.world.clock.time <= aborted.stopped + WORKER_STOP_SECONDS + 2
+    assert [each["status"] for each in aborted.world.events.details] == ["CANCELLED"]
+
+
+def test_report_that_was_announced_is_left_alone():
+    failed = Aborted("FAILED", error="BadHeader", cause="x")
+    first = failed.conclude()
+    assert first is not None
+    assert failed.conclude() is None
+    assert len(failed.world.events.entries) == 1
+
+
+def test_failed_execution_without_report_gets_one():
+    failed = Aborted("FAILED", error="States.Runtime", cause="no such path")
+    outcome = failed.conclude()
+    assert outcome is not None
+    assert (outcome.status, outcome.error) == ("FAILED", Failure("Runtime", "no such path"))
+    assert failed.world.ledger.find_report() is not None
+
+
+def test_run_that_was_resumed_since_is_not_cancelled():
+    aborted = Aborted()
+    aborted.world.clock.sleep(3)
+    aborted.world.ledger.put_control(Control(max_wcu=50))
+    aborted.conclude()
+    assert aborted.world.ledger.find_control() == Control(max_wcu=50)
+
+
+def test_run_of_another_execution_is_not_cancelled():
+    aborted = Aborted()
+    aborted.world.ledger.put_execution(f"{aborted.arn}-2")
+    outcome = aborted.conclude()
+    assert outcome is not None
+    assert aborted.world.ledger.find_control() is None
+    assert len(aborted.world.events.entries) == 1
+
+
+def test_execution_that_was_redriven_is_left_alone():
+    aborted = Aborted()
+    aborted.machine.started[aborted.arn]["status"] = "RUNNING"
+    assert aborted.conclude() is None
+    assert aborted.world.events.entries == []
+
+
+def test_execution_that_never_began_a_run_is_announced():
+    machine = FakeStepFunctions()
+    executions = Executions(machine, machine.machine)  # type: ignore[arg-type]
+    world = World(FILE)
+    for number, payload in enumerate([{}, {"run": {"id": "no/valid id"}}]):
+        arn = executions.start(f"name-{number}", payload)
+        machine.end(arn, "ABORTED")
+        event = {"detail": {"executionArn": arn, "stopDate": time.time() * 1000}}
+        concluded = conclude_stopped(event, world.context(), executions)
+        assert concluded is not None
+        assert announce(*concluded, world.context()) is None
+    assert [each["run"] for each in world.events.details] == ["name-0", "name-1"]
+    assert world.store.names("runs/") == []
