@@ -100,10 +100,18 @@ def data(text: str, limit: int = MAX_TEXT) -> Markup:
 
 
 def shorten(text: str, limit: int = MAX_TEXT) -> str:
-    """Cut a text, and say how much is missing."""
-    if len(text) <= limit:
-        return text
-    return f"{text[:limit]}… ({len(text) - limit:,} more characters)"
+    """Make a text visible, cut it, and say how much is missing.
+
+    Escapes count, too: they make a text of invisible characters ten times as long.
+    """
+    parts, left = [], limit
+    for shown in map(visible, text[:limit]):
+        left -= len(shown)
+        if left < 0:
+            break
+        parts.append(shown)
+    missing = len(text) - len(parts)
+    return "".join(parts) + (f"… ({missing:,} more characters)" if missing else "")
 
 
 def number(value: float) -> str:

@@ -18,7 +18,6 @@ from ddbload.pipeline.report_page.charts import (
 )
 from ddbload.pipeline.report_page.markup import Content, Markup, data, element
 from ddbload.pipeline.report_page.parts import (
-    MAX_MESSAGE,
     TableRow,
     facts_table,
     legend,
@@ -34,6 +33,8 @@ from ddbload.pipeline.report_page.run_facts import RunFacts
 from ddbload.pipeline.report_page.timeline import Timeline
 
 MAX_FAILURES_SHOWN = 50
+MAX_FAILURE_MESSAGE = 400
+"""Characters of a chunk's error in the table of failures."""
 MAX_GROUPS_SHOWN = 30
 MAX_COLUMNS_SHOWN = 60
 _MARKS = {"\t": "tab", " ": "space", ",": "comma", ";": "semicolon", "|": "pipe", '"': "double"}
@@ -162,7 +163,7 @@ def _failures(facts: RunFacts) -> Markup:
             "-" if each.chunk is None else f"{each.chunk:,}",
             "not known" if each.at is None else utc_text(each.at),
             data(each.name),
-            data(each.message, MAX_MESSAGE),
+            data(each.message, MAX_FAILURE_MESSAGE),
         )
         for each in failures[:MAX_FAILURES_SHOWN]
     ]
