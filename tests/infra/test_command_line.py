@@ -64,6 +64,13 @@ def test_deployment_without_tables_is_valid_and_allows_none(untouched: Synthesiz
     assert "dynamodb:" not in json.dumps(statements)
 
 
+def test_queue_is_not_polled_without_uploads(untouched: Synthesized):
+    """SQS bills each request, also those that find nothing."""
+    resources = untouched.template["Resources"].values()
+    (mapping,) = (each for each in resources if each["Type"] == "AWS::Lambda::EventSourceMapping")
+    assert mapping["Properties"]["Enabled"] is False
+
+
 def test_deployment_without_tables_or_uploads_warns(untouched: Synthesized):
     tables, uploads = untouched.warnings
     assert "No table may be written" in tables

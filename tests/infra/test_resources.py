@@ -165,6 +165,23 @@ def test_log_key_encrypts_every_log_group(template_with_all: Template):
         assert group["KmsKeyId"] == "${ObservabilityKey.Arn}"
 
 
+def test_import_concurrency_is_reserved_and_told_to_preflight(
+    template: Template, template_with_all: Template
+):
+    reserved, told = "ReservedConcurrentExecutions", "DDBLOAD_IMPORT_CONCURRENCY"
+    functions = template_with_all.of_type("AWS::Lambda::Function")
+    assert {name: each[reserved] for name, each in functions.items() if reserved in each} == {
+        "FunctionsImportChunkFunction": 20
+    }
+    variables = {name: each["Environment"]["Variables"] for name, each in functions.items()}
+    assert {name: each[told] for name, each in variables.items() if told in each} == {
+        "FunctionsPreflightFunction": "20"
+    }
+    for function in template.of_type("AWS::Lambda::Function").values():
+        assert reserved not in function
+        assert told not in function["Environment"]["Variables"]
+
+
 CHARGED = {
     "AWS::CloudWatch::Alarm",
     "AWS::CloudWatch::Dashboard",
