@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from ddbload import __version__
+from ddbload.cli.control_commands import cancel_command, limit_command
 from ddbload.cli.convert_command import convert_command
 from ddbload.cli.demo.command import demo
 from ddbload.cli.import_command import import_command
@@ -69,6 +70,7 @@ def commands() -> None:
 
 for _command in (
     *(import_command, plan_command, start_command),
+    *(cancel_command, limit_command),
     *(resume_command, status_command, report_command, rejects_command),
     replay_command,
     *(runs_command, history_command, convert_command, ls_command, demo),

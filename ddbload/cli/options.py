@@ -96,6 +96,24 @@ class MaxWcuType(_ParamType):
         return click.FloatRange(1).convert(value, param, ctx)
 
 
+class ReplacedLimitType(_ParamType):
+    """A limit, or `none` to remove it."""
+
+    name = "limit"
+
+    def __init__(self, limit: _ParamType) -> None:
+        self._limit = limit
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | str:
+        """Return the limit, or `none`."""
+        if value == "none":
+            return "none"
+        found: float | str = self._limit.convert(value, param, ctx)
+        return found
+
+
 input_option = partial(click.option, cls=GroupedOption, group=INPUT)
 types_option = partial(click.option, cls=GroupedOption, group=TYPES_AND_MAPPING)
 writing_option = partial(click.option, cls=GroupedOption, group=WRITING)

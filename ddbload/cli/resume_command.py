@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,7 +24,7 @@ from ddbload.cli.options import (
 )
 from ddbload.cli.run_location import find_run, run_command_line
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
-from ddbload.cli.start_command import follow_run
+from ddbload.cli.start_command import follow_run, start_again
 from ddbload.contracts.run_record import Resume
 from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage, RunNotFound
 
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import Deployed, RunLocation
     from ddbload.pipeline.context import Context
-
-_MAX_EXECUTION_NAME = 80
 
 
 @click.command(
@@ -202,9 +199,7 @@ def _resume_deployed(
     done = _finished_result(run, options, there.context, quiet=quiet)
     if done is not None:
         return show_result(done, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
-    suffix = f"-r{secrets.token_hex(4)}"
-    name = run[: _MAX_EXECUTION_NAME - len(suffix)] + suffix
-    arn = there.executions.start(name, payload)
+    arn = start_again(run, payload, there)
     return follow_run(run, arn, there, detach, as_json, quiet, list_rejects)
 
 
@@ -216,8 +211,8 @@ def _resume_payload(run: str, options: dict[str, Any], there: Deployed) -> dict[
     last = there.last_execution(run)
     if last is not None and last.running:
         raise ExecutionExists(
-            f"run {run} is still running: ddbload status {run}; or stop it first (aws stepfunctions"
-            f" stop-execution --execution-arn {last.arn})"
+            f"run {run} is still running: ddbload status {run}; or stop it first: ddbload cancel"
+            f" {run}"
         )
     if there.context.ledger(run).find_record() is not None:
         return {"run": {"resume_of": run}, "options": options}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from ddbload.cli.payload_options import import_options
 from ddbload.cli.run_progress import show_progress as show_run
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.table_setup import add_published_price, prewarm, print_table_notices
-from ddbload.contracts.payload import AUTO, Payload
+from ddbload.contracts.payload import AUTO, Options, Payload
 from ddbload.contracts.results import DONE, Failure
 from ddbload.errors import ExecutionExists, InvalidUsage
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import Deployed
     from ddbload.runs.progress import RunProgress
+
+_MAX_EXECUTION_NAME = 80
 
 
 @click.command("start", cls=GroupedCommand, short_help="Import S3 objects on the deployed stack.")
@@ -113,7 +116,10 @@ def start_command(
     if not quiet:
         print_table_notices(payload, there.context.clients)
     try:
-        arn = there.executions.start(run, payload)
+        if _is_cancelled(run, there):
+            arn = start_again(run, payload, there)
+        else:
+            arn = there.executions.start(run, payload)
     except ExecutionExists:
         done = None
         if _loads_the_same(run, payload, there):
@@ -144,6 +150,22 @@ def _forced_run(run: str, source: str, table: str, there: Deployed, *, quiet: bo
         last = max(loads, key=lambda load: load.at)
         print_stderr(f"ddbload: run {last.run} has loaded it; it is loaded again as run {run}")
     return run
+
+
+def start_again(run: str, payload: dict[str, Any], there: Deployed) -> str:
+    """Start another execution of a run once no earlier function sends; return its ARN."""
+    from ddbload.runs.run_control import take_up
+
+    given = Options.from_json(payload.get("options") or {})
+    take_up(run, there.context, options=given, functions=True)
+    suffix = f"-r{secrets.token_hex(4)}"
+    name = run[: _MAX_EXECUTION_NAME - len(suffix)] + suffix
+    return there.executions.start(name, payload)
+
+
+def _is_cancelled(run: str, there: Deployed) -> bool:
+    control = there.context.ledger(run).find_control()
+    return control is not None and control.cancelled
 
 
 def _loads_the_same(run: str, payload: dict[str, Any], there: Deployed) -> bool:
@@ -183,8 +205,8 @@ def follow_run(
         result = _followed(run, arn, there, show_progress=not quiet)
     except KeyboardInterrupt:
         print_stderr(
-            f"ddbload: stopped following; the run continues: ddbload status {run}; to stop it: aws"
-            f" stepfunctions stop-execution --execution-arn {arn}"
+            f"ddbload: stopped following; the run continues: ddbload status {run}; to stop it:"
+            f" ddbload cancel {run}"
         )
         return EXIT_INTERRUPTED
     print_error(result)

@@ -121,6 +121,10 @@ class Ledger:
         """Read the limits that the run's workers obey; None if those of the payload hold."""
         return self._read("control.json", Control.from_json)
 
+    def delete_control(self) -> None:
+        """Let the limits of the payload hold again."""
+        self._store.delete(self._root + "control.json")
+
     def put_worker(self, progress: WorkerProgress, earlier: WorkerProgress | None) -> None:
         """Write the progress of a worker, and delete its earlier one."""
         self._store.put(f"{self._root}{_WORKERS}{progress.to_name()}", b"")

@@ -113,6 +113,14 @@ class Executions:
         )
         return [NamedExecution(each["executionArn"], each["name"]) for each in answer["executions"]]
 
+    def stop(self, arn: str, error: str, cause: str) -> None:
+        """Stop an execution; do nothing if it has ended. Raises `AccessDenied`."""
+        call_with_retries(
+            lambda: self._client.stop_execution(executionArn=arn, error=error, cause=cause),
+            f"stopping execution {arn}",
+            policy=self._retry_policy,
+        )
+
     def arn_of(self, name: str) -> str:
         """Return the ARN that an execution with this name has."""
         return f"{self._machine.replace(':stateMachine:', ':execution:', 1)}:{name}"

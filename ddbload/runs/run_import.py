@@ -23,6 +23,7 @@ from ddbload.pipeline.report import chunk_segments, done_before, write_report
 from ddbload.runs.local_progress import LocalProgress
 from ddbload.runs.local_settings import LocalSettings, step_seconds
 from ddbload.runs.progress import RunProgress
+from ddbload.runs.run_control import take_up
 from ddbload.runs.run_status import MISSED, HeartbeatWriter, is_alive, is_another
 from ddbload.runs.worker_pool import InProcessPool, WorkerPool
 
@@ -75,7 +76,7 @@ def run_import(
         notice: Called with each warning about the table before any row is written.
 
     Raises:
-        RunUnderWay: If another process works on the run.
+        RunUnderWay: If another process works on the run, or workers of a cancelled one.
         Interrupted: If the run was stopped during preflight.
         Cancelled: If the run was cancelled during preflight.
         DdbloadError: If preflight fails, or the ledger cannot be read or written.
@@ -95,6 +96,7 @@ def run_import(
             f" for its end (ddbload status {run}), or stop it first; if that process is gone,"
             f" repeat the command in {MISSED * earlier.every:.0f} seconds"
         )
+    take_up(run, context, options=Payload.from_json(payload).options)
     with HeartbeatWriter(ledger, context) as heart:
         totals.heart, context.begun = heart, heart.beat
         if earlier is not None:

@@ -1,0 +1,139 @@
+"""`ddbload cancel` and `ddbload limit`: control a run that other processes or functions work on."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from ddbload.cli.options import (
+    GroupedCommand,
+    MaxWcuType,
+    ReplacedLimitType,
+    aws_options,
+    json_option,
+    ledger_option,
+    run_argument,
+    stack_option,
+    writing_option,
+)
+from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, print_stderr
+from ddbload.cli.run_location import find_run, run_command_line
+from ddbload.contracts.control import MAX_CONTROL_SECONDS
+from ddbload.contracts.write_price import amount_text
+from ddbload.errors import InvalidUsage
+
+if TYPE_CHECKING:
+    from ddbload.aws.boto_clients import AwsSettings
+    from ddbload.contracts.control import Control
+
+
+@click.command("cancel", cls=GroupedCommand, short_help="Stop a run and all of its workers.")
+@run_argument
+@ledger_option
+@stack_option
+@aws_options
+@json_option
+def cancel_command(
+    run: str, ledger: str | None, stack: str | None, aws: AwsSettings, as_json: bool
+) -> int:
+    """Stop RUN, and return when no worker writes any more.
+
+    Workers stop within 5 seconds, after the answers to their requests. Workers that do not say
+    that they have stopped are named, and the exit status is 1. `ddbload resume` takes the run up
+    again, where it stopped.
+
+    RUN is looked up in the local ledger, then in the deployed stack.
+    """
+    from ddbload.runs.run_control import cancel_run
+
+    there = find_run(run, ledger, stack, aws)
+    deployed = there.deployed
+    ended = cancel_run(
+        run,
+        there.context,
+        executions=None if deployed is None else deployed.executions,
+        execution=None if deployed is None else deployed.last_execution(run),
+    )
+    resume = run_command_line("resume", run, aws, ledger=ledger, stack=stack)
+    status = "CANCELLED" if ended.report is None else ended.report.status
+    if as_json:
+        report = None if ended.report is None else ended.report.to_json()
+        value = {"run": run, "status": status, "silent": list(ended.silent), "report": report}
+        click.echo(json.dumps(value))
+    if ended.stop_refused is not None:
+        print_stderr(
+            f"ddbload: the execution could not be stopped ({ended.stop_refused}); it ends by"
+            " itself, and writes nothing"
+        )
+    for each in ended.silent:
+        print_stderr(f"ddbload: not confirmed: {each}")
+    if not as_json:
+        if ended.already_done:
+            click.echo(f"run {run} has ended before: {status}; there is nothing to cancel")
+        else:
+            click.echo(f"run {run}: {status}")
+            if ended.report is not None:
+                click.echo(f"  {ended.report.rows.read:,} rows are done; to resume: {resume}")
+    return EXIT_FAILED if ended.silent else EXIT_DONE
+
+
+@click.command("limit", cls=GroupedCommand, short_help="Change the limits of a run.")
+@run_argument
+@writing_option(
+    "--max-wcu",
+    metavar="N|N%|none",
+    type=ReplacedLimitType(MaxWcuType()),
+    help="Use at most N write capacity units a second, or N percent of the table's capacity.",
+    show_default="unchanged",
+)
+@writing_option(
+    "--max-cost",
+    metavar="DOLLARS|none",
+    type=ReplacedLimitType(click.FloatRange(0, min_open=True)),
+    help="Stop before the write units of the whole run cost more.",
+    show_default="unchanged",
+)
+@ledger_option
+@stack_option
+@aws_options
+@json_option
+def limit_command(
+    run: str,
+    max_wcu: float | str | None,
+    max_cost: float | str | None,
+    ledger: str | None,
+    stack: str | None,
+    aws: AwsSettings,
+    as_json: bool,
+) -> int:
+    """Change the limits of RUN while it runs, or before it is resumed.
+
+    Its workers obey within 5 seconds, and share the limits. They stay in force when the run is
+    resumed.
+
+    RUN is looked up in the local ledger, then in the deployed stack.
+    """
+    from ddbload.runs.run_control import change_limits
+
+    if max_wcu is None and max_cost is None:
+        raise InvalidUsage("give a limit: --max-wcu or --max-cost, or both")
+    there = find_run(run, ledger, stack, aws)
+    before, after = change_limits(run, there.context, max_wcu=max_wcu, max_cost=max_cost)
+    if as_json:
+        click.echo(json.dumps({"run": run, **after.to_json()}))
+        return EXIT_DONE
+    click.echo(f"run {run}: {_limits(after)} (before: {_limits(before)})")
+    if after.cancelled:
+        click.echo("  the run is cancelled; the limits hold when it is resumed")
+    else:
+        click.echo(f"  workers that run now obey within {MAX_CONTROL_SECONDS + 1:.0f} seconds")
+    return EXIT_DONE
+
+
+def _limits(control: Control) -> str:
+    wcu = "any number" if control.max_wcu is None else f"at most {control.max_wcu:,.10g}"
+    units = f"{wcu} of write units a second" if control.max_wcu is None else f"{wcu} write units/s"
+    cost = "" if control.max_cost is None else f", at most {amount_text(control.max_cost)} in all"
+    return units + cost

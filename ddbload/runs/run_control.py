@@ -1,0 +1,247 @@
+"""Cancel runs, change their limits, and take up runs whose workers have stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ddbload.contracts.control import ACTIVE, CANCELLED_CONTROL, IDLE, Control, silence_limit
+from ddbload.contracts.payload import Options, Payload, parse_percent
+from ddbload.contracts.results import Report
+from ddbload.contracts.run_record import RunRecord
+from ddbload.errors import (
+    AccessDenied,
+    Cancelled,
+    DdbloadError,
+    InvalidUsage,
+    RunNotFound,
+    RunUnderWay,
+)
+from ddbload.ledger.ledger import Ledger, SeenWorker
+from ddbload.pipeline.context import Context
+from ddbload.pipeline.executions import Execution, Executions
+from ddbload.pipeline.report import done_before, write_report
+from ddbload.pipeline.table_capacity import table_write_capacity
+from ddbload.runs.run_status import live_heartbeat
+
+STOP_POLL_SECONDS = 0.5
+"""Time between two looks at the workers that are to stop."""
+UNLIMITED = "none"
+"""Word for no limit, where a limit can be replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancellation:
+    """Result of cancelling a run."""
+
+    report: Report | None
+    """Report of the run; None if it never began."""
+    already_done: bool = False
+    """The run was done before, so that there was nothing to cancel."""
+    silent: tuple[str, ...] = ()
+    """Workers and processes that did not say that they stopped, and what is known of each."""
+    stop_refused: str | None = None
+    """Why the execution was not stopped. It ends by itself: its functions find it cancelled."""
+
+
+def cancel_run(
+    run: str,
+    context: Context,
+    *,
+    executions: Executions | None = None,
+    execution: Execution | None = None,
+) -> Cancellation:
+    """Cancel a run, and wait until its workers have stopped, for three of their periods at most.
+
+    `execution`: the last one of a deployed run. Raises errors of the ledger.
+    """
+    ledger = context.ledger(run)
+    record = ledger.find_record()
+    if record is not None and (done := done_before(ledger)) is not None:
+        return Cancellation(done, already_done=True)
+    known = ledger.find_control() or _first_control(record, execution)
+    ledger.put_control(replace(known or Control(), state=CANCELLED_CONTROL))
+    stop_refused = None
+    if executions is not None and execution is not None and execution.running:
+        stop_refused = _stop(executions, execution, run)
+    silent = _wait_until_stopped(ledger, context)
+    process = _process_still_there(run, context) if executions is None else None
+    if record is None:
+        record = ledger.find_record()
+    if known is None:
+        # Only now the limits of the run can be known. Without a record there is nothing to resume.
+        if record is not None:
+            limits = Control.of(record.payload.options)
+            ledger.put_control(replace(limits, state=CANCELLED_CONTROL))
+        elif process is None and stop_refused is None:
+            ledger.delete_control()
+    report = None if record is None else write_report(run, context)
+    named = [*silent, *([] if process is None else [process])]
+    return Cancellation(report, silent=tuple(named), stop_refused=stop_refused)
+
+
+def change_limits(
+    run: str,
+    context: Context,
+    *,
+    max_wcu: float | str | None = None,
+    max_cost: float | str | None = None,
+) -> tuple[Control, Control]:
+    """Replace limits of a run, which its workers obey within seconds; return old and new ones.
+
+    A limit may be `UNLIMITED`, and `max_wcu` a percentage; None leaves it as it is. Raises
+    `InvalidUsage` for a run that is done, `RunNotFound` before it has a record, and AWS's errors.
+    """
+    ledger = context.ledger(run)
+    record = ledger.find_record()
+    if record is None:
+        raise RunNotFound(
+            f"run {run} is still being checked, and has no limits yet; repeat the command in a few"
+            " seconds"
+        )
+    if (done := done_before(ledger)) is not None:
+        raise InvalidUsage(f"run {run} has ended ({done.status}): there is nothing to limit")
+    if max_cost not in (None, UNLIMITED) and (
+        record.write_price is None or record.write_price.units(1.0) is None
+    ):
+        raise InvalidUsage(
+            f"--max-cost limits the price of write units, and those of run {run} have none: its"
+            " table has provisioned capacity, or an earlier version began the run"
+        )
+    before = ledger.find_control() or Control.of(record.payload.options)
+    after = _with_limits(before, record, context, max_wcu, max_cost)
+    ledger.put_control(after)
+    return before, after
+
+
+def take_up(
+    run: str, context: Context, *, options: Options | None = None, functions: bool = False
+) -> None:
+    """Make sure that a run's earlier workers have stopped, and let new ones start.
+
+    Limits that were changed stay in force, unless `options` give others. `functions`: the workers
+    are functions, which go on when their execution is stopped. Raises `RunUnderWay` if workers do
+    not stop, and errors of the ledger.
+    """
+    ledger = context.ledger(run)
+    control = ledger.find_control()
+    record = ledger.find_record()
+    if control is None and (record is None or not functions):
+        # Processes end with the one that started them, whose heartbeat has been looked at.
+        return
+    if control is None:
+        assert record is not None  # noqa: S101 - the case above
+        control = Control.of(record.payload.options)
+    if any(each.working for each in ledger.workers()):
+        if functions and not control.cancelled:
+            ledger.put_control(replace(control, state=CANCELLED_CONTROL))
+        if functions or control.cancelled:
+            _require_stopped(ledger, context)
+    if record is None:
+        # The run starts anew, with the limits of its payload.
+        ledger.delete_control()
+        return
+    if options is not None:
+        wcu = f"{options.max_wcu_percent}%" if options.max_wcu_percent else options.max_wcu
+        control = _with_limits(control, record, context, wcu, options.max_cost)
+    ledger.put_control(replace(control, state=ACTIVE))
+
+
+def _first_control(record: RunRecord | None, execution: Execution | None) -> Control | None:
+    """Return the limits that a run began with; None if they are not known yet."""
+    if record is not None:
+        return Control.of(record.payload.options)
+    if execution is None:
+        return None
+    try:
+        options = Payload.from_json(execution.input).options
+    except DdbloadError:
+        return None
+    # A percentage is known when preflight has looked at the table.
+    return None if options.max_wcu_percent else Control.of(options)
+
+
+def _with_limits(
+    control: Control,
+    record: RunRecord,
+    context: Context,
+    max_wcu: float | str | None,
+    max_cost: float | str | None,
+) -> Control:
+    if max_wcu is not None:
+        control = replace(control, max_wcu=_units_a_second(max_wcu, record, context))
+    if max_cost is not None:
+        control = replace(control, max_cost=None if max_cost == UNLIMITED else float(max_cost))
+    return control
+
+
+def _units_a_second(max_wcu: float | str, record: RunRecord, context: Context) -> float | None:
+    if max_wcu == UNLIMITED:
+        return None
+    percent = parse_percent(max_wcu) if isinstance(max_wcu, str) else None
+    if percent is None:
+        return float(max_wcu)
+    capacity = table_write_capacity(
+        context.clients.dynamodb, record.table.name, retry_policy=context.retry_policy
+    )
+    return capacity.share(percent)
+
+
+def _stop(executions: Executions, execution: Execution, run: str) -> str | None:
+    """Stop an execution; return why it was not stopped, if that is not allowed."""
+    error = Cancelled.of(run)
+    try:
+        executions.stop(execution.arn, error.name, error.message)
+    except AccessDenied as refused:
+        return refused.message
+    return None
+
+
+def _wait_until_stopped(ledger: Ledger, context: Context) -> list[str]:
+    """Wait until no worker sends; return those that did not say so."""
+    first = {each.progress.worker for each in ledger.workers() if each.working}
+    seen = _wait(ledger, context)
+    return [
+        f"worker {each.progress.worker}: "
+        + (
+            f"wrote its progress {each.age:.0f} s ago, and has not stopped yet"
+            if each.working
+            else f"silent for {each.age:.0f} s; it was killed or has lost the ledger, and sends"
+            " nothing now"
+        )
+        for each in seen
+        if each.working or (each.progress.worker in first and each.progress.state != IDLE)
+    ]
+
+
+def _require_stopped(ledger: Ledger, context: Context) -> None:
+    working = [each for each in _wait(ledger, context) if each.working]
+    if working:
+        raise RunUnderWay(
+            f"{len(working)} workers of run {ledger.run} have been told to stop and still work,"
+            f" {working[0].progress.worker} for example: repeat the command when their requests"
+            " are answered"
+        )
+
+
+def _wait(ledger: Ledger, context: Context) -> list[SeenWorker]:
+    """Wait until no worker works, or for as long as a dead one seems alive; return all."""
+    begun = context.clock()
+    while True:
+        seen = ledger.workers()
+        limit = silence_limit(ledger.progress_seconds, [each.age for each in seen])
+        if not any(each.working for each in seen):
+            return seen
+        if context.clock() - begun > limit + STOP_POLL_SECONDS:
+            return seen
+        context.sleep(STOP_POLL_SECONDS)
+
+
+def _process_still_there(run: str, context: Context) -> str | None:
+    """Wait until the process that runs an import has ended; return what it is if it has not."""
+    begun, found = context.clock(), live_heartbeat(run, context)
+    while found is not None:
+        if context.clock() - begun > 3 * found.every:
+            return f"process {found.pid} on {found.host}: has not ended yet"
+        context.sleep(STOP_POLL_SECONDS)
+        found = live_heartbeat(run, context)
+    return None
