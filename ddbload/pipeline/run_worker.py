@@ -246,7 +246,7 @@ class WorkerSession:
         self._control_at = now + self._control_every
         if self._control.cancelled:
             self._stop(Cancelled.of(self._run))
-        if changed or now >= self._renew_at or self._shared.is_short(self.budget.used):
+        if changed or now >= self._renew_at or self._shared.is_unsettled(self.budget.used):
             self._claim()
             self._publish(WORKING)
             self._list(now)

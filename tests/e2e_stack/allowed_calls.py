@@ -79,7 +79,9 @@ class Granted:
         """Patterns of resources, and what they are called in these tests."""
         stack = self.stack
         machine = stack.machine.rpartition(":")[2]
-        inner = r"(runs/[^/]+/(?:attempts|chunks|failures|listing|manifest|parts|rejects))/.+"
+        inner = (
+            r"(runs/[^/]+/(?:attempts|chunks|failures|listing|manifest|parts|progress|rejects))/.+"
+        )
         return [
             (re.escape(f"arn:aws:s3:::{stack.work}"), "work"),
             (re.escape(f"arn:aws:s3:::{stack.inbox}"), "inbox"),

@@ -9,6 +9,7 @@ from localaws.iam.requests import Call
 from tests.e2e_stack.allowed_calls import MACHINE, STEPS, Granted
 from tests.e2e_stack.deployed import FORBIDDEN, SOURCES
 
+PROGRESS = "runs/r/progress/ab-000001-i-x-x-x-0"
 LEDGER = (
     "runs/r/run.json",
     "runs/r/execution.json",
@@ -20,6 +21,8 @@ LEDGER = (
     "runs/r/rejects/00000/1-2.jsonl",
     "runs/r/failures/00000.json",
     "runs/r/report.json",
+    "runs/r/control.json",
+    PROGRESS,
     "started/99999999999999-r",
     "history/books/id/object/0-0/r.jsonl",
     "uploads/0/999999999.json",
@@ -98,11 +101,16 @@ def _on_objects(granted: Granted) -> set[Call]:
     removing = ("DeleteObject", "DeleteObjectVersion", "PutObjectRetention")
     giving_away = ("PutObjectAcl", "PutObjectTagging", "GetObjectAcl", "RestoreObject")
     return {
-        *_all("s3", (*removing, *giving_away), everywhere),
+        *_all("s3", (*removing, *giving_away), everywhere) - {_renewal(granted)},
         *_all("s3", ("GetObject", "GetObjectVersion", "PutObject"), elsewhere),
         *_all("s3", ("PutObject", "AbortMultipartUpload"), given),
         *_all("s3", ("PutObject",), [f"{work}/{key}" for key in BESIDE]),
     }
+
+
+def _renewal(granted: Granted) -> Call:
+    """Return the call by which a worker deletes its earlier progress."""
+    return Call("s3:DeleteObject", f"arn:aws:s3:::{granted.stack.work}/{PROGRESS}")
 
 
 def _on_buckets(granted: Granted) -> set[Call]:
@@ -159,6 +167,7 @@ def _on_the_rest(granted: Granted, role: str) -> set[Call]:
 
 READ = {
     "preflight": {
+        "runs/r/control.json",
         "runs/r/run.json",
         "runs/r/listing/l/00000.json",
         "runs/r/manifest.json",
@@ -168,6 +177,7 @@ READ = {
         "uploads/0/999999999.json",
     },
     "import_chunk": {
+        "runs/r/control.json",
         "runs/r/run.json",
         "runs/r/parts/0-9.json",
         "runs/r/chunks/00000/1.json",
@@ -189,6 +199,7 @@ WRITTEN = {
         "uploads/0/999999999.json",
     },
     "import_chunk": {
+        PROGRESS,
         "runs/r/chunks/00000/1.json",
         "runs/r/rejects/00000/1-2.jsonl",
         "runs/r/failures/00000.json",
@@ -210,6 +221,8 @@ def forbidden_to(granted: Granted, role: str) -> set[Call]:
         *_all("s3", ("PutObject",), [f"{work}/{key}" for key in files - WRITTEN[role]]),
         *_all("s3", ("GetObjectVersion",), [f"{work}/{key}" for key in files]),
     }
+    if role != "import_chunk":
+        found.add(_renewal(granted))
     if role not in READS_SOURCES:
         objects = [f"{bucket}/a.csv" for bucket in (inbox, sources)]
         found |= _all("s3", ("GetObject", "GetObjectVersion"), objects)

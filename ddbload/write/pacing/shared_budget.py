@@ -131,10 +131,15 @@ class SharedBudget:
         )
         return self.allowed
 
-    def is_short(self, used: float) -> bool:
-        """Tell whether another listing may allow more soon."""
+    def is_unsettled(self, used: float) -> bool:
+        """Tell whether another claim and listing should follow soon.
+
+        That is so if workers came or went, if others have not given way yet, and while more than
+        half of the units that may be used are used up.
+        """
         claimed, allowed = self.claimed, self.allowed
-        if allowed.wcu is not None and claimed.wcu is not None and allowed.wcu < claimed.wcu:
+        wanted = self._claimed_wcu()
+        if wanted is not None and not wanted == claimed.wcu == allowed.wcu:
             return True
         return allowed.units is not None and allowed.units - used < (allowed.units - self._used) / 2
 

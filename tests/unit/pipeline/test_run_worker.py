@@ -1,0 +1,178 @@
+"""A worker tells that it is alive, obeys control.json, and sends nothing when it cannot know."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ddbload import errors
+from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
+from ddbload.contracts.control import WorkTotals as Totals
+from ddbload.contracts.results import RowCounts, Segment, WriteStats
+from ddbload.contracts.run_record import Cursor
+from ddbload.contracts.states import ImportTask
+from ddbload.contracts.write_price import WritePrice
+from ddbload.ledger.ledger import Ledger
+from ddbload.pipeline import run_worker
+from ddbload.pipeline.importing.import_chunk import import_chunk
+from ddbload.pipeline.run_worker import RunWorker
+from tests.unit.pipeline.world import RUN, World
+
+DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(100))
+
+
+class Scene:
+    """A run of two workers, one of which is driven by hand, without its thread."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **options: object) -> None:
+        monkeypatch.setattr(run_worker, "TICK_SECONDS", 1e6)
+        self.world = World(DATA, options={"chunk_bytes": 300, "workers": 2, **options})
+        self.world.preflight()
+        self.ledger: Ledger = self.world.ledger
+        self.record = replace(
+            self.ledger.record(), workers=2, write_price=WritePrice(1.0, "given", "us-east-1")
+        )
+        self.now = 0.0
+        self.worker = RunWorker("ab", lingers=True, clock=lambda: self.now)
+        self.session = self.worker.session(self.ledger, self.record)
+
+    def after(self, seconds: float) -> None:
+        self.now += seconds
+        self.session.tick()
+
+    def told(self, worker: str = "ab") -> WorkerProgress:
+        (found,) = (each for each in self.ledger.workers() if each.progress.worker == worker)
+        return found.progress
+
+    def other(self, number: int, state: str = WORKING, wcu: float | None = 100.0) -> None:
+        self.ledger.put_worker(WorkerProgress("cd", number, state, wcu, None), None)
+
+
+@pytest.fixture
+def scene(monkeypatch):
+    made = Scene(monkeypatch, max_wcu=300)
+    yield made
+    made.worker.close()
+
+
+def test_worker_starts_with_its_share_of_the_run(scene):
+    with scene.worker.importing(scene.ledger, scene.record):
+        assert scene.session.budget.units_per_second == 150
+        assert (scene.told().state, scene.told().wcu) == (WORKING, 150)
+
+
+def test_worker_takes_what_another_gives_back(scene):
+    scene.other(0, wcu=150)
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.other(1, state=IDLE, wcu=0)
+        scene.after(5)
+        scene.after(2)
+        assert scene.session.budget.units_per_second == 300
+
+
+def test_worker_waits_for_a_share_that_others_have(scene):
+    scene.other(0, wcu=300)
+    with scene.worker.importing(scene.ledger, scene.record):
+        assert scene.session.budget.units_per_second == 0
+        assert scene.session.budget.ready_at(scene.now) == float("inf")
+        scene.other(1, wcu=150)
+        scene.after(2)
+        assert scene.session.budget.units_per_second == 150
+
+
+def test_worker_obeys_a_new_limit_at_the_next_look(scene):
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.ledger.put_control(Control(max_wcu=100))
+        scene.after(2)
+        assert scene.session.budget.units_per_second == 100
+        scene.ledger.put_control(Control())
+        scene.after(2)
+        assert scene.session.budget.units_per_second is None
+
+
+def test_cancelled_worker_stops_and_says_so(scene):
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.ledger.put_control(Control(state=CANCELLED_CONTROL))
+        scene.after(2)
+        assert scene.session.stop_requested(scene.now)
+        with pytest.raises(errors.Cancelled):
+            scene.session.raise_pending()
+        assert scene.told().state == WORKING
+    assert scene.told().state == IDLE
+
+
+def test_worker_of_a_cancelled_run_sends_nothing(scene):
+    scene.ledger.put_control(Control(state=CANCELLED_CONTROL))
+    context = replace(scene.world.context(), control=scene.worker)
+    with pytest.raises(errors.Cancelled):
+        import_chunk(ImportTask(RUN, scene.world.manifest[0]), context)
+    assert scene.world.dynamodb.writes == []
+    assert scene.ledger.failures() == []
+    assert scene.told().state == IDLE
+
+
+def test_silent_worker_sends_nothing_until_it_has_looked(scene):
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.now += 60
+        assert scene.session.budget.ready_at(scene.now) == float("inf")
+        assert not scene.session.stop_requested(scene.now)
+        scene.session.tick()
+        assert scene.session.budget.ready_at(scene.now) < float("inf")
+
+
+def test_worker_with_a_limit_stops_when_the_ledger_is_lost(scene, monkeypatch):
+    def lost(_: object) -> None:
+        raise errors.ServiceUnavailable("no answer")
+
+    with scene.worker.importing(scene.ledger, scene.record):
+        monkeypatch.setattr(Ledger, "find_control", lost)
+        for _ in range(40):
+            scene.after(1)
+            if scene.session.stop_requested(scene.now):
+                break
+        assert scene.now <= 25
+        with pytest.raises(errors.ControlLost, match="no answer"):
+            scene.session.raise_pending()
+
+
+def test_worker_tells_what_it_has_settled(scene):
+    rows = RowCounts(read=3, written=2, rejected=1)
+    with scene.worker.importing(scene.ledger, scene.record) as session:
+        current = Totals(rows, WriteStats(throttled=4, consumed_wcu=2.0), 18)
+        session.progress(1, 5, current)
+        scene.after(5)
+        told = scene.told()
+        assert (told.chunk, told.start, told.current, told.settled) == (1, 5, current, Totals())
+        work = WriteStats(requests=1, consumed_wcu=3.0)
+        session.settle(Segment(1, Cursor(5, 2), Cursor(25, 5), True, rows, work, None))
+        scene.after(5)
+        told = scene.told()
+        assert (told.chunk, told.current) == (None, Totals())
+        assert (told.settled.rows, told.settled.bytes) == (rows, 20)
+    assert len(list(scene.ledger.workers())) == 1
+
+
+def test_worker_without_chunks_gives_its_share_back(scene):
+    with scene.worker.importing(scene.ledger, scene.record):
+        pass
+    assert scene.told().state == WORKING
+    scene.after(2)
+    assert (scene.told().state, scene.told().wcu) == (IDLE, 0)
+    with scene.worker.importing(scene.ledger, scene.record):
+        assert scene.told().state == WORKING
+
+
+def test_run_that_has_cost_enough_stops_by_name(scene):
+    scene.ledger.put_control(Control(max_cost=0.001))
+    with scene.worker.importing(scene.ledger, scene.record) as session:
+        for _ in range(60):
+            limit = session.budget.unit_limit
+            assert limit is not None
+            assert limit <= 1000.1
+            session.budget.used = max(session.budget.used, limit)
+            scene.after(2)
+        assert session.stopped
+        assert 990 <= session.budget.used <= 1000.1
+        with pytest.raises(errors.MaxCostReached, match="--max-cost"):
+            session.raise_pending()

@@ -1,0 +1,181 @@
+"""Cancelling, limiting and taking up runs, against fakes of AWS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ddbload import errors
+from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
+from ddbload.contracts.payload import Options
+from ddbload.pipeline.executions import Executions
+from ddbload.runs.run_control import cancel_run, change_limits, take_up
+from tests.fakes.stepfunctions import MACHINE, FakeStepFunctions, client_error
+from tests.unit.pipeline.world import RUN, World
+from tests.unit.runs.local_runs import conduct
+
+DATA = b"id,a\n" + b"".join(b"r%d,x\n" % n for n in range(50))
+CANCELLED = Control(state=CANCELLED_CONTROL)
+
+
+@pytest.fixture
+def world():
+    made = World(DATA, options={"chunk_bytes": 100, "max_wcu": 300})
+    made.preflight()
+    return made
+
+
+def tell(world: World, number: int, state: str, worker: str = "ab") -> None:
+    world.ledger.put_worker(WorkerProgress(worker, number, state, 100, None), None)
+
+
+class FakeExecutions(FakeStepFunctions):
+    """Step Functions that stops executions, unless it is forbidden."""
+
+    forbidden = False
+
+    def stop_execution(self, *, executionArn: str, error: str, cause: str) -> Any:  # noqa: N803 - botocore's own names
+        if self.forbidden:
+            raise client_error("AccessDeniedException", "not allowed")
+        self.end(executionArn, "ABORTED", error=error, cause=cause)
+        return {}
+
+
+def test_cancel_writes_control_and_report(world):
+    world.import_one(world.manifest[0])
+    ended = cancel_run(RUN, world.context())
+    assert (ended.report.status, ended.silent, ended.report.error) == ("CANCELLED", (), None)
+    assert ended.report.rows.read > 0
+    assert world.ledger.find_control() == Control(CANCELLED_CONTROL, 300)
+    assert world.ledger.find_report() == ended.report
+
+
+def test_cancel_waits_for_each_worker(world):
+    tell(world, 0, WORKING)
+    context = world.context()
+    slept = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        world.clock.sleep(seconds)
+        if len(slept) == 3:
+            tell(world, 1, IDLE)
+
+    context.sleep = sleep
+    assert cancel_run(RUN, context).silent == ()
+    assert len(slept) == 3
+
+
+def test_cancel_names_a_worker_that_falls_silent(world):
+    tell(world, 0, WORKING)
+    (silent,) = cancel_run(RUN, world.context()).silent
+    assert silent.startswith("worker ab: silent for")
+
+
+def test_cancel_names_a_worker_that_goes_on(world):
+    context, number = world.context(), 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal number
+        number += 1
+        world.clock.sleep(seconds)
+        tell(world, number, WORKING)
+
+    tell(world, 0, WORKING)
+    context.sleep = sleep
+    (silent,) = cancel_run(RUN, context).silent
+    assert silent.endswith("has not stopped yet")
+
+
+def test_cancel_ignores_workers_that_died_long_ago(world):
+    tell(world, 0, WORKING)
+    world.clock.sleep(1000)
+    assert cancel_run(RUN, world.context()).silent == ()
+
+
+def test_cancel_leaves_a_done_run_alone():
+    world = World(DATA)
+    world.run()
+    ended = cancel_run(RUN, world.context())
+    assert (ended.already_done, ended.report.status) == (True, "SUCCEEDED")
+    assert world.ledger.find_control() is None
+
+
+@pytest.mark.parametrize("forbidden", [False, True])
+def test_cancel_stops_the_execution(world, forbidden):
+    fake: Any = FakeExecutions()
+    fake.forbidden = forbidden
+    executions = Executions(fake, MACHINE)
+    arn = executions.start(RUN, {})
+    ended = cancel_run(
+        RUN, world.context(), executions=executions, execution=executions.describe(arn)
+    )
+    assert ended.report.status == "CANCELLED"
+    assert (ended.stop_refused is not None) == forbidden
+    assert executions.describe(arn).status == ("RUNNING" if forbidden else "ABORTED")
+
+
+def test_cancelled_run_is_taken_up_with_its_changed_limits(world):
+    cancel_run(RUN, world.context())
+    change_limits(RUN, world.context(), max_wcu=50)
+    take_up(RUN, world.context(), options=Options())
+    assert world.ledger.find_control() == Control(max_wcu=50)
+    take_up(RUN, world.context(), options=Options(max_cost=2.0))
+    assert world.ledger.find_control() == Control(max_wcu=50, max_cost=2.0)
+
+
+def test_functions_of_a_stopped_execution_are_stopped_first(world):
+    tell(world, 0, WORKING)
+    context, seen = world.context(), []
+
+    def sleep(seconds: float) -> None:
+        world.clock.sleep(seconds)
+        seen.append(world.ledger.find_control())
+        tell(world, 1, IDLE)
+
+    context.sleep = sleep
+    take_up(RUN, context, functions=True)
+    assert [each.cancelled for each in seen] == [True]
+    assert world.ledger.find_control() == Control(max_wcu=300)
+
+
+def test_run_whose_workers_go_on_is_not_taken_up(world):
+    context, number = world.context(), 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal number
+        number += 1
+        world.clock.sleep(seconds)
+        tell(world, number, WORKING)
+
+    tell(world, 0, WORKING)
+    context.sleep = sleep
+    with pytest.raises(errors.RunUnderWay, match="ab"):
+        take_up(RUN, context, functions=True)
+    assert world.ledger.find_control().cancelled
+
+
+def test_limits_of_a_done_run_are_refused():
+    world = World(DATA)
+    world.run()
+    with pytest.raises(errors.InvalidUsage, match="has ended"):
+        change_limits(RUN, world.context(), max_wcu=5)
+
+
+def test_limits_are_replaced_or_removed(world):
+    before, after = change_limits(RUN, world.context(), max_wcu="none")
+    assert (before, after) == (Control(max_wcu=300), Control())
+    _, after = change_limits(RUN, world.context(), max_wcu="50%")
+    assert after.max_wcu > 1
+
+
+def test_local_run_continues_after_it_was_cancelled(world):
+    cancel_run(RUN, world.context())
+    assert conduct(world).report.status == "SUCCEEDED"
+    assert not world.ledger.find_control().cancelled
+
+
+def test_deployed_run_reports_that_it_was_cancelled(world):
+    world.ledger.put_control(CANCELLED)
+    assert world.report().status == "CANCELLED"
