@@ -57,7 +57,7 @@ class RunWorker:
     def __init__(
         self, worker: str, *, lingers: bool, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`lingers`: go on between two chunks, and be idle only if there is none for a while.
+        """`lingers`: go on between two chunks, and be idle only after a while without one.
 
         An environment of the function is frozen between two chunks.
         """
@@ -101,7 +101,7 @@ class WorkerSession:
         self, worker: str, ledger: Ledger, record: RunRecord, clock: Callable[[], float]
     ) -> None:
         self.budget = WcuBudget(None, clock())
-        """What the worker may send. Lasts longer than a chunk, so that no debt is forgiven."""
+        """Limits and debts of the worker. They last longer than a chunk, so that no debt is forgiven."""
         self.stopped = False
         """True if no further request may be sent; `raise_pending` says why."""
         self._worker = worker

@@ -40,7 +40,8 @@ class Cancellation:
     silent: tuple[str, ...] = ()
     """Workers and processes that did not say that they stopped, and what is known of each."""
     stop_refused: str | None = None
-    """Why the execution was not stopped. It ends by itself: its functions find it cancelled."""
+    """Error that kept the execution from being stopped. It ends by itself: its functions see the
+    cancellation."""
 
 
 def cancel_run(

@@ -76,7 +76,7 @@ class SharedBudget:
         self.claimed = Limits()
         """To be published."""
         self.allowed = Limits()
-        """What the worker may use now."""
+        """Part of the budget that may be used now."""
         self._workers = max(1, workers)
         self._others: Sequence[OtherWorker] | None = None
         # Units used when the claim was made, and recently between two claims.
