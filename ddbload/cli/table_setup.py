@@ -61,7 +61,7 @@ def prewarm(table: str, wanted: int, clients: AwsClients, *, yes: bool, quiet: b
     """Raise a table's warm throughput, after showing the price and asking, and wait for it.
 
     Raises `InvalidUsage` for a table that it cannot help, and without a terminal to ask on unless
-    `yes`; `click.Abort` if the user declines; `PrewarmUnfinished` and AWS's errors.
+    `yes`, or if the user declines; `PrewarmUnfinished` and AWS's errors.
     """
     from ddbload.aws.retry import DEFAULT_POLICY
     from ddbload.pipeline.table_description import describe_table_with_response
@@ -80,7 +80,8 @@ def prewarm(table: str, wanted: int, clients: AwsClients, *, yes: bool, quiet: b
                 f"--prewarm {wanted} costs about ${change.dollars:,.2f} ({change.how}): without a"
                 " terminal to ask on, give --yes to agree"
             )
-        click.confirm(change.question, abort=True, err=True)
+        if not click.confirm(change.question, err=True):
+            raise InvalidUsage("--prewarm was declined: nothing was changed or written")
     if not quiet:
         print_stderr(f"ddbload: warming table {table} to {wanted:,} write units a second ...")
     warm_up(client, change, policy=DEFAULT_POLICY, clock=time.monotonic, sleep=time.sleep)

@@ -56,6 +56,9 @@ class WriteStats(Message):
     retries: int = 0
     """Requests with at least one row that had been sent before."""
     consumed_wcu: float = 0.0
+    """Write units of the table and its indexes: "The data returned includes the total provisioned
+    throughput consumed, along with statistics for the table and any indexes involved in the
+    operation" (ConsumedCapacity; TOTAL is its aggregate). Vector indexes are metered apart."""
 
     def __add__(self, other: WriteStats) -> WriteStats:
         return WriteStats(*(a + b for a, b in zip(_values(self), _values(other), strict=True)))

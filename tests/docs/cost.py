@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ddbload.contracts.payload import DEFAULT_CHUNK_BYTES
+from ddbload.contracts.write_price import (
+    LIST_PRICE_DATE,
+    LIST_PRICE_REGION,
+    WRITE_UNIT_PRICE,
+    WRITE_UNIT_PRICE_IA,
+    dollars_text,
+)
 from ddbload.pipeline.table_capacity import NEW_TABLE_RATE, choose_workers
+from ddbload.pipeline.warm_up import WARM_UNIT
 from ddbload.plan.price import (
     CHUNK_TRANSITIONS,
     CPU_SECONDS,
@@ -94,6 +102,18 @@ arm64 with {KNOBS["memory_mb"]["import_chunk"]:,} MB.
 DynamoDB accounts for nearly all of the cost. A write unit covers 1 KB, so an item of 3.2 KB costs four
 units. Each index that contains the item costs the same again. Replacing an item costs the larger of the
 old and the new one. Rejected rows need no write units.
+
+## What a run has cost
+
+`import`, `start`, `report` and `report.json` show the write units that DynamoDB says were consumed, those of indexes
+included, and their price with its origin: `--unit-price` (dollars for a million units), else AWS's price list for the region
+where the credentials allow `pricing:GetProducts` (kept for a week in `~/.cache/ddbload`), else {LIST_PRICE_REGION}'s list price of
+{LIST_PRICE_DATE}, {dollars_text(WRITE_UNIT_PRICE)} a million ({dollars_text(WRITE_UNIT_PRICE_IA)} for the class Standard-IA). In a global table every region bills them.
+A table with provisioned capacity bills hours and not units, so its runs show no dollars. Writes to vector indexes are
+metered in bytes, apart from write units, and are not in these prices.
+
+`--prewarm N` raises an on-demand table's warm throughput before the import, for ${WARM_UNIT:.5f} for each write unit a second more,
+once; it shows the price and asks. The warm throughput stays.
 
 ## Assumptions
 

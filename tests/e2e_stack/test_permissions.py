@@ -204,7 +204,10 @@ def test_calls_are_allowed_by_synthesized_policies(recorded):
 LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
 DONE = {
     "preflight": {
+        "cloudwatch:GetMetricStatistics": {"*"},
+        "dynamodb:DescribeContinuousBackups": {"table"},
         "dynamodb:DescribeTable": {"table"},
+        "lambda:GetAccountSettings": {"*"},
         "s3:GetObject": {
             "inbox/*",
             "sources/*",
