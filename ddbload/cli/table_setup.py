@@ -23,7 +23,7 @@ def add_published_price(payload: dict[str, Any], clients: AwsClients) -> None:
     from ddbload.aws.retry import call_if_possible
     from ddbload.pipeline.published_price import price_cache, published_price
     from ddbload.pipeline.table_capacity import STANDARD_IA, is_on_demand, table_class_of
-    from ddbload.pipeline.table_traffic import is_aws_endpoint
+    from ddbload.pipeline.table_notices import is_aws_endpoint
 
     options = payload["options"]
     if options.get("unit_price") is not None:

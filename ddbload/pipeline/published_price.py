@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import call_if_possible
-from ddbload.pipeline.table_traffic import is_aws_endpoint
+from ddbload.pipeline.table_notices import is_aws_endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,17 +1,88 @@
-"""Collect warnings about a run's table that each start of a run shows once."""
+"""Warn of a table without recovery, and of others that write to it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from ddbload.aws.retry import call_if_possible
 from ddbload.contracts.payload import Options
 from ddbload.dynamodb.write_modes import PLAN
 from ddbload.pipeline.table_backup import recovery_if_known, turn_recovery_on
-from ddbload.pipeline.table_traffic import recent_traffic
 
 if TYPE_CHECKING:
     from ddbload.aws.clients import AwsClients
+
+TRAFFIC_PERMISSION = "cloudwatch:GetMetricStatistics"
+_PERIOD_SECONDS = 60
+"""DynamoDB publishes the metric for each minute."""
+_SPAN = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTraffic:
+    """Write units that a table consumed in the last hour, by whoever wrote it."""
+
+    units: float
+    highest_rate: float
+    """Units a second of the busiest minute."""
+
+    def warning(self, table: str) -> str:
+        """Return the warning for a run without `max_wcu`."""
+        return (
+            f"table {table} consumed {self.units:,.0f} write units in the last hour (at most"
+            f" {self.highest_rate:,.0f} a second), so others may be writing to it, and this run has"
+            " no max_wcu: it takes all that the table accepts, and others may be throttled."
+            " --max-wcu 50% leaves them half of it"
+        )
+
+
+def recent_traffic(clients: AwsClients, table: str, now: float) -> WriteTraffic | None:
+    """Read a table's consumed write units of the last hour; None if unknown or nothing.
+
+    The metric's dimension TableName covers the table and its global indexes: "You can retrieve
+    the total consumed write capacity for a table and all of its global secondary indexes, or for
+    a particular global secondary index" ("DynamoDB metrics and dimensions"). `now`: seconds since
+    the epoch.
+    """
+
+    def ask() -> WriteTraffic | None:
+        client = clients.advisory("cloudwatch")
+        if not _same_cloud(clients.dynamodb.meta.endpoint_url, client.meta.endpoint_url):
+            return None
+        end = datetime.fromtimestamp(now, UTC)
+        answer: Any = client.get_metric_statistics(
+            Namespace="AWS/DynamoDB",
+            MetricName="ConsumedWriteCapacityUnits",
+            Dimensions=[{"Name": "TableName", "Value": table}],
+            StartTime=end - _SPAN,
+            EndTime=end,
+            Period=_PERIOD_SECONDS,
+            Statistics=["Sum"],
+        )
+        sums = [float(each["Sum"]) for each in answer["Datapoints"]]
+        units = sum(sums)
+        return WriteTraffic(units, max(sums) / _PERIOD_SECONDS) if units > 0 else None
+
+    return call_if_possible(ask, f"reading the traffic of table {table}")
+
+
+def is_aws_endpoint(url: str) -> bool:
+    """Tell whether an endpoint is AWS's own, and not an emulator's or a proxy's."""
+    host = urlsplit(url).hostname or ""
+    return host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
+
+
+def _same_cloud(one: str, other: str) -> bool:
+    """Tell whether two endpoints are both AWS's, or one server's.
+
+    Otherwise the metrics are those of another table of the same name.
+    """
+    both_aws = is_aws_endpoint(one) and is_aws_endpoint(other)
+    return both_aws or urlsplit(one).netloc == urlsplit(other).netloc
 
 
 def table_notices(clients: AwsClients, table: str, options: Options, now: float) -> Iterator[str]:

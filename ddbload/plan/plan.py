@@ -29,7 +29,7 @@ from ddbload.pipeline.reading.row_batches import iter_row_batches
 from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
 from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.pipeline.table_description import describe_table_with_response
-from ddbload.pipeline.table_traffic import recent_traffic
+from ddbload.pipeline.table_notices import recent_traffic
 from ddbload.plan.attribute_profiles import ColumnProfile
 from ddbload.plan.figures import estimate_chunks, figures, is_split
 from ddbload.plan.survey import MAX_PROFILES, Survey

@@ -25,7 +25,7 @@ from ddbload.pipeline.table_capacity import (
     table_class_of,
     warm_writes,
 )
-from ddbload.pipeline.table_traffic import WriteTraffic
+from ddbload.pipeline.table_notices import WriteTraffic
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ddbload.aws.retry import call_if_possible
 from ddbload.contracts.payload import Options
 from ddbload.contracts.write_price import NOT_BILLED, WritePrice
 from ddbload.errors import InvalidPayload
-from ddbload.pipeline.account_concurrency import account_concurrency
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.table_backup import require_recovery
 from ddbload.pipeline.table_capacity import choose_workers, write_capacity, write_price
+
+if TYPE_CHECKING:
+    from ddbload.aws.clients import AwsClients
+
+SHARE_OF_ACCOUNT = 2
+"""A run takes at most one part in this many: other functions of the account need the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,7 @@ def _count_workers(options: Options, capacity: float, context: Context) -> int:
     if options.workers is None:
         concurrency = reserved
         if reserved is None and context.in_account:
-            concurrency = account_concurrency(context.clients)
+            concurrency = _account_concurrency(context.clients)
         return choose_workers(capacity, options.max_wcu, concurrency)
     if reserved is not None and reserved < options.workers:
         if context.notice is not None:
@@ -73,3 +79,19 @@ def _count_workers(options: Options, capacity: float, context: Context) -> int:
             )
         return reserved
     return options.workers
+
+
+def _account_concurrency(clients: AwsClients) -> int | None:
+    """Return how many import functions a run may use in this account; None if unknown.
+
+    That is half of UnreservedConcurrentExecutions: "The maximum number of simultaneous function
+    executions, minus the capacity that's reserved for individual functions" (AccountLimit). New
+    accounts start with 10.
+    """
+
+    def ask() -> int:
+        answer: Any = clients.advisory("lambda").get_account_settings()
+        unreserved = int(answer["AccountLimit"]["UnreservedConcurrentExecutions"])
+        return max(1, unreserved // SHARE_OF_ACCOUNT)
+
+    return call_if_possible(ask, "reading the account's concurrency")

@@ -17,8 +17,7 @@ from ddbload.pipeline.published_price import (
     find_write_price,
     published_price,
 )
-from ddbload.pipeline.table_notices import table_notices
-from ddbload.pipeline.table_traffic import is_aws_endpoint, recent_traffic
+from ddbload.pipeline.table_notices import is_aws_endpoint, recent_traffic, table_notices
 from tests.unit.pipeline.stubbed_clients import Clients
 
 NOW = 1_800_000_000.0
