@@ -101,7 +101,7 @@ class WorkerSession:
         self, worker: str, ledger: Ledger, record: RunRecord, clock: Callable[[], float]
     ) -> None:
         self.budget = WcuBudget(None, clock())
-        """Limits and debts of the worker. They last longer than a chunk, so that no debt is forgiven."""
+        """Limits and debts of the worker, kept from chunk to chunk so that no debt is forgiven."""
         self.stopped = False
         """True if no further request may be sent; `raise_pending` says why."""
         self._worker = worker
