@@ -82,6 +82,11 @@ class DdbloadStack(Stack):
                 trigger.dead_letters.queue_url,
                 "Uploads that could not start a run; ddbload replay",
             ),
+            (
+                "FunctionLogGroups",
+                ",".join(group.log_group_name for group in observability.functions.values()),
+                "What the functions log; ddbload logs",
+            ),
         ):
             CfnOutput(self, name, value=value, description=description)
         # For the policies of keys, buckets and tables.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ddbload.contracts.metrics import METRICS_NAMESPACE
+from ddbload.contracts.payload import is_run_id
 from ddbload.contracts.results import MAX_CAUSE
 from ddbload.errors import DdbloadError, unexpected
 from lambdas.deployment import Deployment
@@ -44,7 +45,12 @@ def function(
         @wraps(step)
         def handler(event: Any, invocation: LambdaContext) -> dict[str, Any]:
             logger.set_correlation_id(invocation.aws_request_id)
+            keys = _log_keys(event)
+            logger.append_keys(**keys)
             try:
+                if keys:
+                    # Of an invocation that is killed, this is the only line that names its run.
+                    logger.info("began")
                 remaining = invocation.get_remaining_time_in_millis() / 1000
                 return step(event, make_context(deployment(), remaining))
             except DdbloadError as error:
@@ -56,6 +62,7 @@ def function(
                 logger.error("failed", extra={"error": named.name, "cause": named.message})  # noqa: TRY400 - without the trace: it would show the text
                 raise named from None
             finally:
+                logger.remove_keys(keys)
                 # Powertools warns if it flushes no metric.
                 if metrics.metric_set:
                     metrics.flush_metrics()
@@ -63,6 +70,22 @@ def function(
         return handler
 
     return decorate
+
+
+def _log_keys(event: Any) -> dict[str, Any]:
+    """Return the run, and the chunk, that each line of an invocation names; none if unknown."""
+    if not isinstance(event, Mapping):
+        return {}
+    named = event.get("input")
+    named = named.get("run") if isinstance(named, Mapping) else None
+    named = named if isinstance(named, Mapping) else {}
+    keys: dict[str, Any] = {}
+    for name in (event.get("run"), named.get("resume_of"), named.get("id")):
+        if isinstance(name, str) and is_run_id(name):
+            keys["run"] = name
+    chunk = event.get("chunk")
+    number = chunk.get("chunk") if isinstance(chunk, Mapping) else None
+    return {**keys, "chunk": number} if keys and isinstance(number, int) else keys
 
 
 def log_failure(error: DdbloadError, **more: str) -> None:

@@ -122,6 +122,10 @@ class BotoClients:
         """Client of SQS. Raises `AwsConfiguration`."""
         return self._make("sqs")
 
+    def logs(self) -> Any:
+        """Client of CloudWatch Logs. Raises `AwsConfiguration`."""
+        return self._make("logs")
+
     def advisory(self, service: str, region: str | None = None) -> Any:
         """Make a client that reads information a run can do without, and so waits only briefly.
 

@@ -15,6 +15,7 @@ from ddbload.cli.demo.command import demo
 from ddbload.cli.import_command import import_command
 from ddbload.cli.ledger_commands import report_command, status_command
 from ddbload.cli.listing_commands import history_command, runs_command
+from ddbload.cli.logs_command import logs_command
 from ddbload.cli.ls_command import ls_command
 from ddbload.cli.options import refuse_two_values
 from ddbload.cli.output import (
@@ -71,7 +72,7 @@ def commands() -> None:
 for _command in (
     *(import_command, plan_command, start_command),
     *(cancel_command, limit_command),
-    *(resume_command, status_command, report_command, rejects_command),
+    *(resume_command, status_command, report_command, rejects_command, logs_command),
     replay_command,
     *(runs_command, history_command, convert_command, ls_command, demo),
 ):

@@ -28,10 +28,10 @@ from ddbload.cli.options import (
     yes_option,
 )
 from ddbload.cli.output import print_notice, print_stderr
+from ddbload.cli.output import show_progress as show_run
 from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import import_options
 from ddbload.cli.run_location import run_command_line
-from ddbload.cli.run_progress import show_progress as show_run
 from ddbload.cli.run_result import (
     Result,
     already_done,

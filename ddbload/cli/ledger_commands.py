@@ -21,9 +21,8 @@ from ddbload.cli.options import (
     run_option,
     stack_option,
 )
-from ddbload.cli.output import EXIT_INTERRUPTED, print_stderr
+from ddbload.cli.output import EXIT_INTERRUPTED, print_stderr, show_progress
 from ddbload.cli.run_location import find_run, run_command_line
-from ddbload.cli.run_progress import show_progress
 from ddbload.cli.run_result import Result, print_error
 from ddbload.contracts.results import Report, RowCounts, WriteStats
 from ddbload.errors import InvalidUsage, OutputUnwritable, RunNotFound, is_resumable

@@ -22,9 +22,9 @@ from ddbload.cli.options import (
     yes_option,
 )
 from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, print_stderr
+from ddbload.cli.output import show_progress as show_run
 from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import import_options
-from ddbload.cli.run_progress import show_progress as show_run
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.table_setup import add_published_price, prewarm, print_table_notices
 from ddbload.contracts.payload import AUTO, Options, Payload

@@ -33,6 +33,7 @@ WORK_BUCKET_OUTPUT = "WorkBucketName"
 INBOX_BUCKET_OUTPUT = "InboxBucketName"
 UPLOAD_QUEUE_OUTPUT = "UploadQueueUrl"
 DEAD_LETTERS_OUTPUT = "UploadDeadLetterQueueUrl"
+LOG_GROUPS_OUTPUT = "FunctionLogGroups"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class Stack:
     """URL of the queue of uploads; None for a stack that an earlier version deployed."""
     dead_letters: str | None = None
     """URL of the queue of uploads that could not start a run."""
+    log_groups: tuple[str, ...] = ()
+    """Log groups of the functions; empty for a stack that an earlier version deployed."""
 
     @property
     def account(self) -> str:
@@ -81,6 +84,7 @@ def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEM
             given[INBOX_BUCKET_OUTPUT],
             given.get(UPLOAD_QUEUE_OUTPUT),
             given.get(DEAD_LETTERS_OUTPUT),
+            tuple(each for each in given.get(LOG_GROUPS_OUTPUT, "").split(",") if each),
         )
     except (LookupError, TypeError):
         raise StackNotFound(

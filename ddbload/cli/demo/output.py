@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ddbload.cli.demo.verify_table import TABLE, Keys, compare
-from ddbload.cli.output import EXIT_FAILED, print_stderr
+from ddbload.cli.output import EXIT_FAILED, print_stderr, show_progress
 from ddbload.cli.progress_text import percent
-from ddbload.cli.run_progress import show_progress
 from ddbload.contracts.payload import CSV, DELIMITERS, TSV
 
 if TYPE_CHECKING:

@@ -212,7 +212,7 @@ def test_handler_raises_named_errors(world, log):
     world.dynamodb.delete_table(TableName=TABLE)
     with pytest.raises(TableNotFound):
         preflight.handler(begin(world), Invocation())
-    logged = json.loads(log.getvalue())
+    logged = json.loads(log.getvalue().splitlines()[-1])
     assert (logged["error"], logged["level"]) == ("TableNotFound", "WARNING")
 
 
@@ -319,3 +319,26 @@ def test_handler_shortens_a_long_error(world, log):
         preflight.handler(begin(world, **{long: 1}), Invocation())
     assert len(raised.value.message) < 2100
     assert len(log.getvalue()) < 4000
+
+
+def test_each_line_of_a_failed_invocation_names_its_run_and_chunk(world, log):
+    state = preflight.handler(begin(world), Invocation())
+    chunk = {"chunk": 7, "start": 1}
+    with pytest.raises(InvalidPayload):
+        import_chunk.handler({"run": state["run"], "chunk": chunk}, Invocation())
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert [(line["message"], line["run"], line.get("chunk")) for line in lines] == [
+        ("began", RUN, None),
+        ("cut", RUN, None),
+        ("began", RUN, 7),
+        ("failed", RUN, 7),
+    ]
+
+
+@pytest.mark.parametrize("run", ["\ud800", "a b", 7, None, ["r"]])
+def test_run_that_is_none_is_not_logged(log, world, run):
+    with pytest.raises(InvalidPayload):
+        import_chunk.handler({"run": run}, Invocation())
+    (line,) = map(json.loads, log.getvalue().splitlines())
+    assert line["message"] == "failed"
+    assert "run" not in line
