@@ -32,6 +32,11 @@ _FIXED_CHARACTERS = 200
 READ_OBJECTS = ("s3:GetObject", "s3:GetObjectVersion")
 """A run reads one version of its object throughout."""
 LIST_BUCKET = ("s3:ListBucket",)
+LIST_VERSIONS = ("s3:ListBucketVersions",)
+TAG_OBJECTS = (
+    *("s3:GetObjectTagging", "s3:GetObjectVersionTagging"),
+    *("s3:PutObjectTagging", "s3:PutObjectVersionTagging"),
+)
 MANAGED_POLICIES = 10
 """IAM's limit for the managed policies of a role. An account may have a higher one."""
 
@@ -119,6 +124,26 @@ def limited_source_statements(sources: Iterable[SourceBucket]) -> list[Statement
             conditions = {**ownership, "StringLike": {"s3:prefix": below}}
             sid = f"ListBelow{owner}n{number}"
             statements.append(Statement(sid, LIST_BUCKET, [bucket_arn(bucket)], conditions))
+    return statements
+
+
+def tagging_statements(sources: Iterable[SourceBucket]) -> list[Statement]:
+    """Make the statements to tag the versions of sources' objects, without reading them.
+
+    Versions that a listing pinned have no id, so it is looked up.
+    """
+    statements: list[Statement] = []
+    for number, each in enumerate(sources, start=1):
+        ownership: dict[str, Mapping[str, Any]] = {}
+        if each.owner is not None:
+            ownership["StringEquals"] = {"s3:ResourceAccount": each.owner}
+        below = {"StringLike": {"s3:prefix": [f"{each.prefix}*"]}} if each.prefix else {}
+        bucket = bucket_arn(each.bucket)
+        tagged = [f"{bucket}/{each.prefix}*"]
+        statements += [
+            Statement(f"TagLoaded{number}", TAG_OBJECTS, tagged, ownership),
+            Statement(f"FindLoaded{number}", LIST_VERSIONS, [bucket], {**ownership, **below}),
+        ]
     return statements
 
 

@@ -176,6 +176,17 @@ class ExecutionOutput(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class TaggedObjects(Message):
+    """Result of tagging the objects that a run has loaded."""
+
+    tagged: int
+    failed: int
+    """Objects that could not be tagged; their rows are in the table."""
+    error: str | None = None
+    """Reason of the first that could not."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report(Message):
     """`report.json`: the result of a run, added up from its ledger."""
 
@@ -205,6 +216,8 @@ class Report(Message):
     segment does."""
     write_price: WritePrice | None = None
     """Price of the run's write units; None in reports of earlier versions."""
+    tags: TaggedObjects | None = None
+    """Tags of the loaded objects; None if the deployment tags none."""
 
     @property
     def dollars(self) -> float | None:
@@ -217,7 +230,7 @@ class Report(Message):
         f.raw("dollars")
 
     def to_json(self) -> dict[str, Any]:
-        value = _without_null(asdict(self), "planned", "identical", "causes", "write_price")
+        value = _without_null(asdict(self), "planned", "identical", "causes", "write_price", "tags")
         if self.dollars is not None:
             value["dollars"] = round(self.dollars, 6)
         value["error"] = None if self.error is None else self.error.to_json()

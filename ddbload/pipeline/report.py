@@ -45,6 +45,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.load_history import write_history
 from ddbload.pipeline.table_description import require_same_table
+from ddbload.pipeline.tag_loaded import tag_loaded
 
 if TYPE_CHECKING:
     from ddbload.pipeline.report_page.reject_causes import RejectTally
@@ -113,6 +114,15 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
         write_history(record, report, ledger, context)
         ledger.put_report(report)
         _put_page(report, record, ledger, context, found, tally)
+    if context.tag_loaded and report.tags is None and report.status in DONE:
+        report = replace(report, tags=tag_loaded(record, report, ledger, context))
+        if report.tags is not None:
+            ledger.put_report(report)
+            if report.tags.failed and context.notice is not None:
+                context.notice(
+                    f"run {run}: {report.tags.failed:,} of its objects could not be tagged, the"
+                    f" first because of {report.tags.error}"
+                )
     return ExecutionOutput(
         run,
         report.status,

@@ -120,7 +120,8 @@ def test_every_field_of_an_upload_rule_is_tried():
     assert set(FIELD_VALUES["mapping"]) == names_of(messages.ColumnMapping)
     assert set(FIELD_VALUES["nulls"]) == names_of(messages.NullHandling)
     # A rule has the fields of a payload and those that select uploads.
-    assert names_of(UploadRule) - {"prefix", "bucket"} == names_of(messages.Payload) - {"run"}
+    of_the_run = {"run", "once", "force", "retry_of"}
+    assert names_of(UploadRule) - {"prefix", "bucket"} == names_of(messages.Payload) - of_the_run
 
 
 def deployment_accepts(upload: dict[str, Any]) -> bool:
@@ -304,6 +305,7 @@ def test_whole_numbers_survive_javascript():
         ({"timeout_seconds": 31, "reserve_seconds": "30"}, {"timeout_seconds": 31}),
         ({"log_retention_days": "7"}, {"log_retention_days": 7}),
         ({"log_key": True}, {"log_key": True}),
+        ({"tag_loaded": "true"}, {"tag_loaded": True}),
         ({"log_key": "true"}, {"log_key": True}),
         ({"log_key": False}, {"log_key": False}),
         ({"log_key": "false"}, {"log_key": False}),
