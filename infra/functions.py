@@ -232,7 +232,7 @@ class Functions(Construct):
             objects(
                 storage.work,
                 *("runs/*/chunks/*", "runs/*/control.json", "runs/*/parts/*", "runs/*/rejects/*"),
-                "runs/*/run.json",
+                *("runs/*/manifest.json", "runs/*/run.json"),
             ),
         )
         allow(

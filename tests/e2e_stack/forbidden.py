@@ -178,6 +178,7 @@ READ = {
     },
     "import_chunk": {
         "runs/r/control.json",
+        "runs/r/manifest.json",
         "runs/r/run.json",
         "runs/r/parts/0-9.json",
         "runs/r/chunks/00000/1.json",

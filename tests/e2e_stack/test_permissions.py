@@ -236,6 +236,7 @@ DONE = {
             "work/runs/*/chunks/*",
             "work/runs/*/parts/*",
             "work/runs/*/rejects/*",
+            "work/runs/*/manifest.json",
             "work/runs/*/run.json",
         },
         "s3:GetObjectVersion": {"inbox/*"},

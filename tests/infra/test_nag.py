@@ -73,6 +73,7 @@ ACKNOWLEDGED = {
     (f"IAM5[Resource::{WORK}/runs/*/chunks/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/failures/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/control.json]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*/manifest.json]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/parts/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/progress/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/rejects/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,

@@ -95,6 +95,7 @@ ALLOWED = {
                 f"{WORK}/runs/*/control.json",
                 f"{WORK}/runs/*/parts/*",
                 f"{WORK}/runs/*/rejects/*",
+                f"{WORK}/runs/*/manifest.json",
                 f"{WORK}/runs/*/run.json",
             ],
         ),
