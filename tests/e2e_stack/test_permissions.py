@@ -260,7 +260,7 @@ DONE = {
             "work/runs/*/run.json",
         },
         "s3:ListBucket": {"work"},
-        "s3:PutObject": {"work/runs/*/report.json"},
+        "s3:PutObject": {"work/runs/*/report.html", "work/runs/*/report.json"},
     },
     "on_upload": {
         "s3:GetObject": {"work/runs/*/report.json", "work/runs/*/run.json"},

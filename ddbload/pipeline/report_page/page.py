@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddbload.contracts.results import SUCCEEDED, SUCCEEDED_WITH_REJECTS
+from ddbload.contracts.results import FAILED, SUCCEEDED
 from ddbload.pipeline.report_page.charts import duration_text
 from ddbload.pipeline.report_page.markup import (
     Content,
@@ -14,7 +14,6 @@ from ddbload.pipeline.report_page.markup import (
 )
 from ddbload.pipeline.report_page.parts import MAX_MESSAGE, TableRow, section, table, utc_text
 from ddbload.pipeline.report_page.run_facts import (
-    RUNNING_STATUS,
     RunFacts,
     list_next_steps,
     list_remarks,
@@ -33,7 +32,7 @@ from ddbload.pipeline.report_page.style import CSS, POLICY
 from ddbload.pipeline.report_page.timeline import make_timeline
 
 _GUIDE = "https://github.com/ddbload/ddbload/blob/main/docs/"
-_STATUS_CLASSES = {SUCCEEDED: "good", SUCCEEDED_WITH_REJECTS: "warn", RUNNING_STATUS: "warn"}
+_STATUS_CLASSES = {SUCCEEDED: "good", FAILED: "bad"}
 
 
 def draw_page(facts: RunFacts) -> str:
@@ -99,7 +98,7 @@ def _head(facts: RunFacts) -> Markup:
 
 
 def _status_class(status: str) -> str:
-    return _STATUS_CLASSES.get(status, "bad")
+    return _STATUS_CLASSES.get(status, "warn")
 
 
 def _error(facts: RunFacts) -> Markup | None:

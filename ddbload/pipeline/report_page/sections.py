@@ -219,7 +219,7 @@ def _examples(groups: Iterable[RejectGroup], tally: RejectTally) -> Markup:
     words = "Examples"
     if tally.masked:
         words += (
-            ". Rows are masked (x is a letter, 9 a digit, · anything else); ddbload report"
+            ". Rows are masked (x is a letter, 9 a digit, · anything else); ddbload report RUN"
             " --html FILE --show-rows shows them"
         )
     head = (*(("Source",) if several else ()), "Line", "Byte", "Why", "Row")
@@ -332,10 +332,12 @@ def limits_section(facts: RunFacts) -> Markup | None:
         ("Bytes of a row (max_row_bytes)", f"{options.max_row_bytes:,}"),
         ("Engine", options.engine),
     ]
-    changed = "Limits at the end of the run"
-    if facts.control is not None:
-        changed += f"; control.json says: {facts.control.state}"
-    return section("Limits", facts_table(rows, changed))
+    caption = "At the end of the run"
+    if control != Control.of(options):
+        caption += ", after they were changed while it ran"
+    if control.cancelled:
+        caption += ". The run was cancelled"
+    return section("Limits", facts_table(rows, caption))
 
 
 def _limit(value: float | None, sign: str = "") -> str:
