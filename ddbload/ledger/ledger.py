@@ -19,6 +19,14 @@ from ddbload.contracts.control import IDLE, Control, WorkerProgress, silence_lim
 from ddbload.contracts.results import Failure, Heartbeat, Report, Segment
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
+from ddbload.ledger.object_names import (
+    attempts_folder,
+    listing_page_name,
+    manifest_part_name,
+    segment_name,
+    segments_folder,
+    slices_name,
+)
 from ddbload.ledger.store import AgesPage, Store
 
 T = TypeVar("T")
@@ -162,11 +170,11 @@ class Ledger:
         listing that it was made from.
         """
         value = {"run": self.run, "objects": list(objects)}
-        self._store.put(self._root + _page_name(name, page), _encode(value))
+        self._store.put(self._root + listing_page_name(name, page), _encode(value))
 
     def listing(self, name: str, page: int) -> list[dict[str, Any]]:
         """Read a page of a listing. Raises `LedgerDamaged`."""
-        path = _page_name(name, page)
+        path = listing_page_name(name, page)
 
         def decode(value: Any) -> list[dict[str, Any]]:
             if isinstance(value, dict):
@@ -187,11 +195,11 @@ class Ledger:
         value: Any = [each.to_json() for each in slices]
         if self._stamp:
             value = {"parts": value, **self._stamp}
-        self._store.put(self._root + _slices_name(chunk), _encode(value))
+        self._store.put(self._root + slices_name(chunk), _encode(value))
 
     def slices(self, chunk: Chunk) -> list[ObjectSlice]:
         """Read the slices of objects that a chunk reads. Raises `LedgerDamaged`."""
-        name = _slices_name(chunk)
+        name = slices_name(chunk)
 
         def decode(values: Any) -> list[ObjectSlice]:
             return [ObjectSlice.from_json(each) for each in values]
@@ -215,7 +223,7 @@ class Ledger:
                 None if cursor is None else PreflightCursor.from_json(cursor),
             )
 
-        name = _manifest_part_name(byte)
+        name = manifest_part_name(byte)
         return self._read(name, self._owned(name, decode))
 
     def manifest_part_before(self, byte: int) -> ManifestPart | None:
@@ -230,7 +238,7 @@ class Ledger:
             "cursor": None if part.cursor is None else part.cursor.to_json(),
             **self._stamp,
         }
-        if self._store.put_new(self._root + _manifest_part_name(byte), _encode(value)):
+        if self._store.put_new(self._root + manifest_part_name(byte), _encode(value)):
             return part
         return self.find_manifest_part(byte) or part
 
@@ -262,17 +270,17 @@ class Ledger:
 
     def find_segment(self, chunk: int, start: int) -> Segment | None:
         """Read the segment of a chunk that begins at a byte; None if missing."""
-        name = _segment_name(chunk, start)
+        name = segment_name(chunk, start)
         return self._read(name, self._segment_named(self._root + name))
 
     def segment_before(self, chunk: int, byte: int) -> Segment | None:
         """Read the last segment of a chunk that begins before a byte."""
-        start = self._start_before(_segments_of(chunk), byte)
+        start = self._start_before(segments_folder(chunk), byte)
         return None if start is None else self.find_segment(chunk, start)
 
     def put_segment(self, segment: Segment) -> Segment:
         """Write a segment unless there is one, and return the segment that counts."""
-        name = _segment_name(segment.chunk, segment.start.byte)
+        name = segment_name(segment.chunk, segment.start.byte)
         value = {**segment.to_json(), **self._stamp}
         if self._store.put_new(self._root + name, _encode(value)):
             return segment
@@ -291,11 +299,11 @@ class Ledger:
 
     def put_attempt(self, chunk: int, name: str) -> None:
         """Write an empty object whose name says which rows were sent (`ledger.attempts`)."""
-        self._store.put(f"{self._root}{_attempts_of(chunk)}{self._mark}-{name}", b"")
+        self._store.put(f"{self._root}{attempts_folder(chunk)}{self._mark}-{name}", b"")
 
     def attempt_names(self, chunk: int) -> list[str]:
         """List the names that the invocations of a chunk wrote by `put_attempt`."""
-        folder = self._root + _attempts_of(chunk)
+        folder = self._root + attempts_folder(chunk)
         names = self._store.names(folder)
         own = f"{folder}{self._mark}-"
         for name in names:
@@ -435,7 +443,7 @@ class Ledger:
 
         def decode(value: dict[str, Any]) -> Segment:
             segment = Segment.from_json(value)
-            if not name.endswith("/" + _segment_name(segment.chunk, segment.start.byte)):
+            if not name.endswith("/" + segment_name(segment.chunk, segment.start.byte)):
                 raise ValueError(name)
             return segment
 
@@ -473,30 +481,6 @@ def _chunks(value: Any) -> tuple[Chunk, ...]:
     if not isinstance(value, list):
         raise TypeError("a manifest is a list")
     return tuple(Chunk.from_json(each) for each in value)
-
-
-def _manifest_part_name(byte: int) -> str:
-    return f"manifest/{byte}.json"
-
-
-def _page_name(listing: str, page: int) -> str:
-    return f"listing/{listing}/{page:05d}.json"
-
-
-def _slices_name(chunk: Chunk) -> str:
-    return f"parts/{chunk.start}-{chunk.end}.json"
-
-
-def _segments_of(chunk: int) -> str:
-    return f"chunks/{chunk:05d}/"
-
-
-def _segment_name(chunk: int, start: int) -> str:
-    return f"{_segments_of(chunk)}{start}.json"
-
-
-def _attempts_of(chunk: int) -> str:
-    return f"attempts/{chunk:05d}/"
 
 
 def _encode(value: object) -> bytes:
