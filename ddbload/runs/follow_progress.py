@@ -33,10 +33,12 @@ FOLDER_SECONDS_APART = 0.5
 _END, _RECORD, _WORKERS, _CHUNKS = "end", "record", "workers", "chunks"
 _TURNS = {
     CHECKING: (_END, _RECORD, _RECORD),
-    IMPORTING: (_END, _WORKERS, _CHUNKS, _WORKERS),
+    IMPORTING: (_END, _WORKERS, _CHUNKS, _WORKERS, _CHUNKS),
     REPORTING: (_END, _END, _WORKERS, _CHUNKS),
 }
 """Requests that are made in turn, by the step that the run is in."""
+PASSES_FOR_FAILURES = 3
+"""Passes over the names of segments for each over those of failures, which are few."""
 _FIRST_TURNS = (_END, _WORKERS, _CHUNKS, _CHUNKS, _CHUNKS)
 """Requests of an import until all chunks' states are known."""
 
@@ -136,7 +138,7 @@ class ProgressReader:
         elif what == _WORKERS or not self._has_totals:
             self._has_totals = self._workers.read(self._ledger) or self._has_totals
         else:
-            self._chunks.read(self._ledger)
+            self._chunks.read(self._ledger, self._meter.chunks.first_open)
 
     @property
     def has_listed_chunks(self) -> bool:
@@ -280,9 +282,15 @@ class _Chunks:
         self._failures: dict[int, float] = {}
         self._last: dict[int, int] = {}
         self._folder, self._after = "chunks", ""
+        self._passes = 0
 
-    def read(self, ledger: Ledger) -> None:
-        """Read the next page of segments' names; after the last one, a page of failures'."""
+    def read(self, ledger: Ledger, first_open: int) -> None:
+        """Read the next page of segments' names; after all of them now and then one of failures'.
+
+        `first_open`: the first chunk that is not done. Pages before it have no news.
+        """
+        if self._folder == "chunks" and not self._after and first_open:
+            self._after = f"{first_open:05d}"
         now, page = self._clock(), ledger.page(self._folder, self._after)
         for name, age in page.ages.items():
             chunk, _, start = name.removesuffix(".json").partition("/")
@@ -296,7 +304,9 @@ class _Chunks:
         self._after = next(reversed(page.ages), "") if page.more else ""
         if not page.more:
             self.all_listed = True
-            self._folder = "failures" if self._folder == "chunks" else "chunks"
+            self._passes += self._folder == "chunks"
+            look = self._folder == "chunks" and self._passes % PASSES_FOR_FAILURES == 1
+            self._folder = "failures" if look else "chunks"
 
     def last_start(self, chunk: int) -> int | None:
         """Return the first byte of a chunk's last segment."""

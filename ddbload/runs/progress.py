@@ -80,6 +80,11 @@ class ChunkStates:
         self._states[number] = state
 
     @property
+    def first_open(self) -> int:
+        """Number of the first chunk that is not imported; the number of chunks if all are."""
+        return len(self._states) - len(self._states.lstrip(bytes([DONE_PERCENT])))
+
+    @property
     def done(self) -> int:
         """Number of chunks that are imported."""
         return self._states.count(DONE_PERCENT)
