@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from ddbload.aws.clients import AwsClients
 
-PRICE_PERMISSION = "pricing:GetProducts"
 PRICE_LIST_REGION = "us-east-1"
 """One of the few regions with an endpoint of the Price List Query API, for prices of all."""
 CACHE_SECONDS, FAILED_SECONDS = 7 * 86_400.0, 3600.0

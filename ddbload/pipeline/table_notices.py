@@ -16,7 +16,6 @@ from ddbload.pipeline.table_backup import recovery_if_known, turn_recovery_on
 if TYPE_CHECKING:
     from ddbload.aws.clients import AwsClients
 
-TRAFFIC_PERMISSION = "cloudwatch:GetMetricStatistics"
 _PERIOD_SECONDS = 60
 """DynamoDB publishes the metric for each minute."""
 _SPAN = timedelta(hours=1)
