@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -21,7 +22,6 @@ from ddbload.cli.options import refuse_two_values
 from ddbload.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
-    ignore_closed_stderr,
     print_stderr,
 )
 from ddbload.cli.plan_command import plan_command
@@ -89,8 +89,10 @@ def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
-        with ignore_closed_stderr():
-            error.show()
+        # The message may quote an argument, such as the name of a file.
+        shown = io.StringIO()
+        error.show(shown)
+        print_stderr(*shown.getvalue().rstrip("\n").split("\n"))
         return error.exit_code
     except click.Abort:
         # click turns KeyboardInterrupt into Abort.

@@ -33,6 +33,7 @@ from ddbload.cli.output import (
     EXIT_REJECTS,
     live_reading,
     print_stderr,
+    print_stdout,
     printable,
 )
 from ddbload.cli.payload import build_payload
@@ -230,11 +231,11 @@ def convert_command(
     if outcome.error is not None:
         print_stderr(f"ddbload: {outcome.error.name}: {outcome.error.message}")
     # Standard output may be OUT.
-    say = print_stderr if out == "-" else click.echo
+    say = print_stderr if out == "-" else print_stdout
     if as_json:
         say(json.dumps(outcome.to_json()))
     elif not quiet and (outcome.error is None or outcome.rows.read):
-        say("\n".join(outcome.lines(source)))
+        say(*outcome.lines(source))
     return outcome.exit_code
 
 

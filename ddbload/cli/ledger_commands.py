@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from dataclasses import replace
@@ -21,7 +20,13 @@ from ddbload.cli.options import (
     run_option,
     stack_option,
 )
-from ddbload.cli.output import EXIT_INTERRUPTED, print_stderr, show_progress
+from ddbload.cli.output import (
+    EXIT_INTERRUPTED,
+    print_json,
+    print_stderr,
+    print_stdout,
+    show_progress,
+)
 from ddbload.cli.run_location import find_run, run_command_line
 from ddbload.cli.run_result import Result, print_error
 from ddbload.contracts.results import Report, RowCounts, WriteStats
@@ -87,7 +92,7 @@ def status_command(
         value = {**found.progress.to_json(), "status": found.status}
         value |= {"source": record.payload.source.uri, "table": record.table.name}
         value |= {"execution": execution and execution.arn, "resume": resume}
-        click.echo(json.dumps(value))
+        print_json(value)
         return 0
     lines = [*_progress_lines(record, found), *_process_lines(found, execution)]
     if resume is not None:
@@ -95,7 +100,7 @@ def status_command(
     elif not found.running and not found.done:
         why = "its input is gone" if gone else "it would fail again"
         lines.append(f"  resume    not possible: {why}; start a new run, with another run id")
-    click.echo("\n".join(lines))
+    print_stdout(*lines)
     return 0
 
 
@@ -191,13 +196,13 @@ def _not_yet_recorded(run: str, heartbeat: Heartbeat, as_json: bool) -> int:
 
     if as_json:
         result = Result.unreported(run, RUNNING, None, 0.0)
-        click.echo(json.dumps({**result.to_json(), "execution": None, "resume": None}))
+        print_json({**result.to_json(), "execution": None, "resume": None})
         return 0
     doing = "preflight is checking the source"
     if heartbeat.step == SPOOL:
         doing = "standard input is being copied to a temporary file"
-    click.echo(f"run {run}: {RUNNING}\n  chunks    none yet, {doing}")
-    click.echo(_process_line(heartbeat, "is working"))
+    print_stdout(f"run {run}: {RUNNING}", f"  chunks    none yet, {doing}")
+    print_stdout(_process_line(heartbeat, "is working"))
     return 0
 
 
@@ -241,10 +246,10 @@ def report_command(
     if html is not None:
         _write_page(html, report, there, show_rows=show_rows)
     if as_json:
-        click.echo(json.dumps(result.to_json()))
+        print_json(result.to_json())
     elif html != "-":
         list_rejects = run_command_line("rejects", run, aws, ledger=ledger, stack=stack)
-        click.echo("\n".join(result.lines(list_rejects)))
+        print_stdout(*result.lines(list_rejects))
     print_error(result)
     return result.exit_code
 
@@ -331,10 +336,10 @@ def _no_ledger(run: str, execution: Execution, as_json: bool) -> int:
     if as_json:
         error = None if failure is None else failure.to_json()
         value = {"run": run, "status": status, "execution": execution.arn}
-        click.echo(json.dumps({**value, "error": error}))
+        print_json({**value, "error": error})
         return 0
     lines = [f"run {run}: {status}", f"  execution {execution.arn}"]
     if failure is not None:
         lines.append(f"  error     {failure.name}: {failure.message}")
-    click.echo("\n".join(lines))
+    print_stdout(*lines)
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from collections.abc import Iterator
@@ -21,7 +20,13 @@ from ddbload.cli.options import (
     output_option,
     stack_option,
 )
-from ddbload.cli.output import EXIT_DONE, print_stderr, printable
+from ddbload.cli.output import (
+    EXIT_DONE,
+    print_json,
+    print_stderr,
+    print_stdout,
+    printable,
+)
 from ddbload.contracts.payload import TABLE_NAME
 from ddbload.contracts.results import STATUSES
 from ddbload.errors import InvalidUsage
@@ -79,12 +84,12 @@ def runs_command(
     executions = None if there.deployed is None else there.deployed.executions
     found = list_runs(there.context, executions, limit, statuses=statuses, table=table)
     if as_json:
-        click.echo(json.dumps({"runs": [each.to_json() for each in found]}))
+        print_json({"runs": [each.to_json() for each in found]})
         return EXIT_DONE
     if not found:
         print_stderr(f"ddbload: no such run in {_where(there)}{_elsewhere(there)}")
     for each in found:
-        click.echo("\n".join(_run_lines(each)))
+        print_stdout(*_run_lines(each))
     return EXIT_DONE
 
 
@@ -144,12 +149,12 @@ def history_command(
             raise InvalidUsage(f"{what!r} is neither an s3:// URI, nor a file, nor a table's name")
         found = list(islice(_newest(history, what, limit), limit))
     if as_json:
-        click.echo(json.dumps({"loads": [_load_json(each) for each in found]}))
+        print_json({"loads": [_load_json(each) for each in found]})
         return EXIT_DONE
     if not found:
         print_stderr(f"ddbload: no such load in {_where(there)}{_elsewhere(there)}")
     for each in found:
-        click.echo("\n".join(_load_lines(each)))
+        print_stdout(*_load_lines(each))
     return EXIT_DONE
 
 

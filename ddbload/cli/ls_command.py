@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ddbload.cli.options import GroupedCommand, aws_options, input_option, output_option
-from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, print_stderr, printable
+from ddbload.cli.output import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    print_stderr,
+    print_stdout,
+    printable,
+)
 from ddbload.errors import InvalidUsage
 
 if TYPE_CHECKING:
@@ -67,7 +73,7 @@ def ls_command(
     found = _list(bucket, name, folders, after, requests, aws)
     try:
         if only_count:
-            click.echo(_count(found, as_json))
+            print_stdout(_count(found, as_json))
         elif as_json:
             return _write(json.dumps(each._asdict(), ensure_ascii=False) for each in found)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -37,10 +38,20 @@ def ignore_closed_stderr() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
-def print_stderr(text: str) -> None:
-    """Write a line to stderr."""
+def print_stdout(*lines: str) -> None:
+    """Write lines to stdout, with control characters escaped."""
+    click.echo("\n".join(map(printable, lines)))
+
+
+def print_json(value: object) -> None:
+    """Write a value to stdout as one line of JSON, whose escapes leave no control character."""
+    click.echo(json.dumps(value))
+
+
+def print_stderr(*lines: str) -> None:
+    """Write lines to stderr, with control characters escaped."""
     with ignore_closed_stderr():
-        click.echo(text, err=True)
+        click.echo("\n".join(map(printable, lines)), err=True)
 
 
 def print_notice(notice: str) -> None:

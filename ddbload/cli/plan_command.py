@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from ddbload.cli.output import (
     EXIT_FAILED,
     EXIT_REJECTS,
     live_reading,
+    print_json,
     print_stderr,
 )
 from ddbload.cli.payload import build_payload
@@ -87,7 +87,7 @@ def plan_command(
     if source == "-":
         value["source"]["uri"] = source
     if as_json:
-        click.echo(json.dumps(value))
+        print_json(value)
     else:
         from ddbload.cli.plan_page import show_plan
 

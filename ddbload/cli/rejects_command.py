@@ -23,7 +23,12 @@ from ddbload.cli.options import (
     run_option,
     stack_option,
 )
-from ddbload.cli.output import EXIT_DONE, printable
+from ddbload.cli.output import (
+    EXIT_DONE,
+    print_json,
+    print_stdout,
+    printable,
+)
 from ddbload.cli.run_location import find_run, run_command_line
 from ddbload.cli.run_result import print_run, show_result
 from ddbload.dynamodb.write_modes import PLAN
@@ -116,11 +121,11 @@ def _summarize(run: str, lines: Iterable[bytes], as_json: bool) -> None:
     causes = rank_causes(counts)
     if as_json:
         found = {"run": run, "rejected": counts.total(), "causes": causes_json(causes)}
-        click.echo(json.dumps(found))
+        print_json(found)
         return
-    click.echo(f"run {run}: {counts.total():,} rejected")
+    print_stdout(f"run {run}: {counts.total():,} rejected")
     for cause, column, rows in causes:
-        click.echo(f"{rows:>9,} {cause_text(cause, column)}")
+        print_stdout(f"{rows:>9,} {cause_text(cause, column)}")
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -157,7 +162,7 @@ def _draw(lines: Iterable[bytes]) -> None:
                 Text(printable(reject["raw"][:60]), overflow="ellipsis", no_wrap=True),
             )
     if not causes:
-        click.echo("no row was rejected")
+        print_stdout("no row was rejected")
         return
     console = Console()
     console.print(table)

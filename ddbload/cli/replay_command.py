@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +14,14 @@ from ddbload.cli.options import (
     run_option,
     stack_option,
 )
-from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, print_stderr, printable
+from ddbload.cli.output import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    print_json,
+    print_stderr,
+    print_stdout,
+    printable,
+)
 from ddbload.errors import StackNotFound
 
 if TYPE_CHECKING:
@@ -58,9 +64,9 @@ def replay_command(
     done = letters.replay(moved)
     if as_json:
         counts = {"moved": done.moved, "left": done.left, "hidden": done.hidden}
-        click.echo(json.dumps({"stack": name, **counts}))
+        print_json({"stack": name, **counts})
     elif not quiet:
-        click.echo(f"stack {name}: {_counted(done.moved)} moved to the upload queue")
+        print_stdout(f"stack {name}: {_counted(done.moved)} moved to the upload queue")
     if done.hidden:
         print_stderr(
             f"ddbload: {_counted(done.hidden)} in the hands of another command, or of one that was"
@@ -95,9 +101,9 @@ def _show(name: str, letters: DeadLetters, as_json: bool) -> int:
     count = max(letters.count(), len(shown))
     if as_json:
         uploads = [each.to_json() for each in shown]
-        click.echo(json.dumps({"stack": name, "dead_letters": count, "uploads": uploads}))
+        print_json({"stack": name, "dead_letters": count, "uploads": uploads})
         return EXIT_DONE
-    click.echo("\n".join([f"stack {name}: {_counted(count)}", *_lines(shown)]))
+    print_stdout(*[f"stack {name}: {_counted(count)}", *_lines(shown)])
     if count > len(shown):
         print_stderr(f"ddbload: the first {len(shown):,} are shown")
     return EXIT_DONE

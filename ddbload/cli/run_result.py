@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from ddbload.cli.output import (
     EXIT_DONE,
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_REJECTS,
+    print_json,
     print_stderr,
+    print_stdout,
     printable,
 )
 from ddbload.contracts.payload import AUTO, UNCOMPRESSED
@@ -234,9 +233,9 @@ def show_result(result: Result, *, as_json: bool, quiet: bool, list_rejects: str
     `list_rejects`: the command that lists the run's rejects.
     """
     if as_json:
-        click.echo(json.dumps(result.to_json()))
+        print_json(result.to_json())
     elif not quiet and (result.error is None or result.rows.read):
-        click.echo("\n".join(result.lines(list_rejects)))
+        print_stdout(*result.lines(list_rejects))
     return result.exit_code
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,13 @@ from ddbload.cli.options import (
     stack_option,
     yes_option,
 )
-from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, print_stderr
+from ddbload.cli.output import (
+    EXIT_DONE,
+    EXIT_INTERRUPTED,
+    print_json,
+    print_stderr,
+    print_stdout,
+)
 from ddbload.cli.output import show_progress as show_run
 from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import import_options
@@ -195,9 +200,9 @@ def follow_run(
     """
     if detach:
         if as_json:
-            click.echo(json.dumps({"run": run, "status": "RUNNING", "execution": arn}))
+            print_json({"run": run, "status": "RUNNING", "execution": arn})
         elif not quiet:
-            click.echo(f"run {run}: RUNNING\n  execution {arn}")
+            print_stdout(f"run {run}: RUNNING", f"  execution {arn}")
         return EXIT_DONE
     if not quiet:
         print_stderr(f"ddbload: run {run} has started; Ctrl-C stops following, not the run")

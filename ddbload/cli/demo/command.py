@@ -9,6 +9,9 @@ import click
 
 from ddbload.cli.demo.verify_table import SAMPLE_KEYS, parse_keys, write_sample
 from ddbload.cli.options import GroupedCommand, input_option, run_option
+from ddbload.cli.output import (
+    print_stdout,
+)
 from ddbload.errors import InvalidUsage, SourceNotFound
 
 
@@ -62,7 +65,7 @@ def demo(file: str | None, table_key: str | None, rows: int, import_only: bool) 
         else:
             path = folder / "sample.tsv"
             write_sample(path, rows)
-            click.echo(f"generated {rows:,} rows, {path.stat().st_size:,} bytes, tab-separated")
+            print_stdout(f"generated {rows:,} rows, {path.stat().st_size:,} bytes, tab-separated")
         if import_only:
             from ddbload.cli.demo.imported import import_and_verify
 

@@ -21,7 +21,11 @@ import click
 from ddbload.cli.demo.output import print_comparison, progress, show_rejects, step
 from ddbload.cli.demo.verify_table import TABLE, Keys, create_table
 from ddbload.cli.options import cores
-from ddbload.cli.output import EXIT_FAILED, print_stderr
+from ddbload.cli.output import (
+    EXIT_FAILED,
+    print_stderr,
+    print_stdout,
+)
 from ddbload.cli.run_result import Result
 from ddbload.contracts.results import Failure
 from ddbload.errors import DemoUnavailable, RunNotFound
@@ -343,4 +347,4 @@ def _summary(report: Report, result: Result, there: Deployed) -> None:
         2, f"  chunks    {report.chunks_done:,} of {report.chunks:,} imported and verified"
     )
     lines.append(f"  report    {place}/report.json, until the demo ends")
-    click.echo("\n".join(lines))
+    print_stdout(*lines)

@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import click
-
 from ddbload.cli.demo.deployed import ROOT
 from ddbload.cli.demo.output import print_comparison, show_rejects, text_format
 from ddbload.cli.demo.verify_table import TABLE, Keys, create_table
 from ddbload.cli.options import cores
+from ddbload.cli.output import (
+    print_stdout,
+)
 from ddbload.contracts.results import DONE
 from ddbload.errors import DemoUnavailable
 
@@ -96,7 +97,7 @@ def import_and_verify(path: Path, keys: Keys, folder: Path) -> int:
     The ledger is written into `folder`. Raises `DemoUnavailable`.
     """
     with dynalite() as endpoint:
-        click.echo(f"DynamoDB (dynalite) listens on {endpoint}")
+        print_stdout(f"DynamoDB (dynalite) listens on {endpoint}")
         return _import(path, keys, endpoint, folder / "ledger")
 
 
@@ -125,7 +126,7 @@ def _import(path: Path, keys: Keys, endpoint: str, ledger: Path) -> int:
     run = new_run_id()
     result = import_with_progress(payload, settings, run=run, processes=cores())
     if result.rows.read or result.error is None:
-        click.echo("\n".join(line for line in result.lines() if "rejects  " not in line))
+        print_stdout(*(line for line in result.lines() if "rejects  " not in line))
     if result.status not in DONE:
         return result.exit_code
     lines = list(iter_rejects(run, settings.context()))

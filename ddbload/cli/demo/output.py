@@ -11,10 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from ddbload.cli.demo.verify_table import TABLE, Keys, compare
-from ddbload.cli.output import EXIT_FAILED, print_stderr, show_progress
+from ddbload.cli.output import (
+    EXIT_FAILED,
+    print_stderr,
+    print_stdout,
+    show_progress,
+)
 from ddbload.cli.progress_text import percent
 from ddbload.contracts.payload import CSV, DELIMITERS, TSV
 
@@ -37,7 +40,7 @@ def step(doing: str) -> Iterator[list[str]]:
     with _spinner(doing):
         yield details
     suffix = "".join(f": {each}" for each in details)
-    click.echo(f"{time.monotonic() - started:5.1f} s  {doing}{suffix}")
+    print_stdout(f"{time.monotonic() - started:5.1f} s  {doing}{suffix}")
 
 
 @contextmanager
@@ -67,7 +70,7 @@ def progress() -> Iterator[Callable[[RunProgress], None]]:
         now += f", {rows.rejected:,} rejected" if rows.rejected else ""
         if now != printed:
             printed = now
-            click.echo(now)
+            print_stdout(now)
 
     yield print_totals
 
@@ -87,7 +90,9 @@ def show_rejects(lines: Sequence[bytes]) -> None:
         causes[why] += 1
         first.setdefault(why, reject["line"])
     for why, count in causes.most_common():
-        click.echo(f"  rejected  {count:,} for {why[0]} in {why[1]}, first at line {first[why]:,}")
+        print_stdout(
+            f"  rejected  {count:,} for {why[0]} in {why[1]}, first at line {first[why]:,}"
+        )
 
 
 def print_comparison(
@@ -100,7 +105,7 @@ def print_comparison(
             f"TABLE DIFFERS: {found.items:,} items for {found.keys:,} keys, {found.wrong:,} wrong"
         )
         return EXIT_FAILED
-    click.echo(
+    print_stdout(
         f"verified by a scan: {found.items:,} items, one for each of the file's {found.keys:,}"
         " keys, equal cell by cell"
     )
