@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -18,7 +17,13 @@ from ddbload.cli.options import (
     stack_option,
     writing_option,
 )
-from ddbload.cli.output import EXIT_DONE, EXIT_FAILED, print_stderr
+from ddbload.cli.output import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    print_json,
+    print_stderr,
+    print_stdout,
+)
 from ddbload.cli.run_location import find_run, run_command_line
 from ddbload.contracts.control import MAX_CONTROL_SECONDS
 from ddbload.contracts.write_price import amount_text
@@ -61,7 +66,7 @@ def cancel_command(
     if as_json:
         report = None if ended.report is None else ended.report.to_json()
         value = {"run": run, "status": status, "silent": list(ended.silent), "report": report}
-        click.echo(json.dumps(value))
+        print_json(value)
     if ended.stop_refused is not None:
         print_stderr(
             f"ddbload: the execution could not be stopped ({ended.stop_refused}); it ends by"
@@ -71,11 +76,11 @@ def cancel_command(
         print_stderr(f"ddbload: not confirmed: {each}")
     if not as_json:
         if ended.already_done:
-            click.echo(f"run {run} has ended before: {status}; there is nothing to cancel")
+            print_stdout(f"run {run} has ended before: {status}; there is nothing to cancel")
         else:
-            click.echo(f"run {run}: {status}")
+            print_stdout(f"run {run}: {status}")
             if ended.report is not None:
-                click.echo(f"  {ended.report.rows.read:,} rows are done; to resume: {resume}")
+                print_stdout(f"  {ended.report.rows.read:,} rows are done; to resume: {resume}")
     return EXIT_FAILED if ended.silent else EXIT_DONE
 
 
@@ -122,13 +127,13 @@ def limit_command(
     there = find_run(run, ledger, stack, aws)
     before, after = change_limits(run, there.context, max_wcu=max_wcu, max_cost=max_cost)
     if as_json:
-        click.echo(json.dumps({"run": run, **after.to_json()}))
+        print_json({"run": run, **after.to_json()})
         return EXIT_DONE
-    click.echo(f"run {run}: {_limits(after)} (before: {_limits(before)})")
+    print_stdout(f"run {run}: {_limits(after)} (before: {_limits(before)})")
     if after.cancelled:
-        click.echo("  the run is cancelled; the limits hold when it is resumed")
+        print_stdout("  the run is cancelled; the limits hold when it is resumed")
     else:
-        click.echo(f"  workers that run now obey within {MAX_CONTROL_SECONDS + 1:.0f} seconds")
+        print_stdout(f"  workers that run now obey within {MAX_CONTROL_SECONDS + 1:.0f} seconds")
     return EXIT_DONE
 
 
