@@ -81,7 +81,7 @@ def logs_command(
     try:
         logs = _run_logs(run, there.deployed, aws)
         for event in _events(run, there.deployed, logs, begin, follow):
-            click.echo(_json_line(event) if as_json else text_line(event))
+            print_stdout(_json_line(event) if as_json else text_line(event))
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return EXIT_DONE
