@@ -20,7 +20,13 @@ from ddbload.cli.options import (
     run_option,
     stack_option,
 )
-from ddbload.cli.output import EXIT_DONE, EXIT_INTERRUPTED, print_stderr, printable
+from ddbload.cli.output import (
+    EXIT_DONE,
+    EXIT_INTERRUPTED,
+    print_stderr,
+    print_stdout,
+    printable,
+)
 from ddbload.cli.run_location import find_run
 from ddbload.errors import InvalidUsage, RunNotFound, StackNotFound
 
