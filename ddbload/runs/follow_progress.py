@@ -118,6 +118,7 @@ class ProgressReader:
         self.failures_since = float("-inf")
         """Time on the clock at which this attempt began: failures before it do not count."""
         self._ledger = ledger
+        self._clock = clock
         self._meter = ProgressMeter(clock)
         self._record: RunRecord | None = None
         self._manifest: Sequence[Chunk] | None = None
@@ -128,6 +129,7 @@ class ProgressReader:
         self._adopts: bool | None = None
         self._has_totals = False
         self._totals = WorkTotals()
+        self._totals_read_at: float | None = None
         self._has_news = False
 
     def read(self, what: str) -> None:
@@ -137,6 +139,7 @@ class ProgressReader:
             self._read_record()
         elif what == _WORKERS or not self._has_totals:
             self._has_totals = self._workers.read(self._ledger) or self._has_totals
+            self._totals_read_at = self._clock()
         else:
             self._chunks.read(self._ledger, self._meter.chunks.first_open)
 
@@ -161,7 +164,9 @@ class ProgressReader:
             self._meter.adopted_rows = totals.rows.read
             self._adopts = False
         step = REPORTING if self._is_over(totals) else IMPORTING
-        return self._meter.progress(step, totals, complete=self._has_totals)
+        return self._meter.progress(
+            step, totals, complete=self._has_totals, at=self._totals_read_at
+        )
 
     def _is_over(self, totals: WorkTotals) -> bool:
         """Tell whether no chunk seems to be left; only the end of the run proves it."""

@@ -137,15 +137,18 @@ class ProgressMeter:
         """Set the chunks of the run."""
         self.chunks = ChunkStates(chunks)
 
-    def progress(self, step: str, totals: WorkTotals, *, complete: bool = True) -> RunProgress:
+    def progress(
+        self, step: str, totals: WorkTotals, *, complete: bool = True, at: float | None = None
+    ) -> RunProgress:
         """Return the progress now.
 
         Args:
             step: What the run is doing.
             totals: Totals of the rows, without the header.
             complete: False if some totals are not read yet; then they say nothing about rates.
+            at: Time on the clock at which the totals were read, if that is not now.
         """
-        now, record = self._clock(), self._record
+        now, record = self._clock() if at is None else at, self._record
         size = 0 if record is None else record.size or 0
         shown = self._totals = _greatest(self._totals, totals)
         begin = 0 if record is None else record.data_start.byte

@@ -86,7 +86,11 @@ def test_rates_begin_with_the_first_complete_totals(world, reader):
     now = reader.progress()
     assert (now.rows_per_second, now.wcu_per_second) == (5.0, 5.0)
     assert now.seconds_left is None
+    # Time that passes between two looks says nothing about the rate.
     world.clock.sleep(2)
+    assert reader.progress().rows_per_second == 5.0
+    worker.works_on(world.manifest[0], read=40)
+    reader.read("workers")
     assert reader.progress().seconds_left == 4 * (now.size - now.totals.bytes) / 10
 
 
