@@ -100,7 +100,7 @@ def chunks_chart(
     bars = [each for each in bars if each.right > each.left]
     parts: list[Content] = [
         element("rect", x=LEFT, y=4, width=PLOT, height=22, class_="open"),
-        _bars(bars, 4, 22),
+        _bars(bars, 4, 22) if len(bars) <= MAX_SINGLE_BARS else _shares(bars, 4, 22),
         element("text", "first byte", x=LEFT, y=42, class_="label"),
         element("text", "last byte", x=LEFT + PLOT, y=42, class_="label end"),
     ]
@@ -307,8 +307,6 @@ def _joined_lanes(blocks: Sequence[WorkBlock], lane: float, top: float) -> Itera
 
 
 def _bars(bars: Sequence[_Bar], y: float, height: float) -> Content:
-    if len(bars) > MAX_SINGLE_BARS:
-        return _joined(bars, y, height)
     return [
         element(
             "rect",
@@ -323,9 +321,29 @@ def _bars(bars: Sequence[_Bar], y: float, height: float) -> Content:
     ]
 
 
+def _shares(bars: Sequence[_Bar], y: float, height: float) -> Content:
+    """Draw in each pixel which share of it the bars of each kind have, one above the other.
+
+    Several chunks lie in one pixel, and none of them may hide the others.
+    """
+    shares = {kind: [0.0] * PLOT for kind in ("first", "failed")}
+    for bar in bars:
+        amounts = shares.get(bar.kind)
+        if amounts is not None:
+            left, right = bar.left - LEFT, min(bar.right - LEFT, PLOT)
+            for pixel in range(int(left), math.ceil(right)):
+                amounts[pixel] += min(right, pixel + 1) - max(left, pixel)
+    both = [min(1.0, sum(each)) for each in zip(*shares.values(), strict=True)]
+    # Imported bytes are drawn over the sum of both, so that failed ones show above them.
+    return [
+        element("path", d=_area(amounts, y + height, height), class_=kind)
+        for kind, amounts in (("failed", both), ("first", shares["first"]))
+    ]
+
+
 def _joined(bars: Iterable[_Bar], y: float, height: float) -> Markup:
     """Draw bars of one kind that touch one another as one; failed ones cover the others."""
-    runs: dict[str, list[list[int]]] = {"open": [], "first": [], "more": [], "failed": []}
+    runs: dict[str, list[list[int]]] = {"first": [], "more": [], "failed": []}
     for bar in bars:
         left = math.floor(bar.left)
         right = max(left + 1, math.ceil(bar.right))

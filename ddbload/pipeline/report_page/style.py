@@ -41,7 +41,8 @@ font-size:14px;font-weight:600;margin-bottom:8px}
 ul{margin:6px 0;padding-left:20px}
 .tiles{display:flex;flex-wrap:wrap;gap:10px;margin:12px 0}
 .tile{background:var(--panel);padding:8px 14px;min-width:112px;flex:1}
-.tile b{display:block;font-size:21px;font-weight:600;font-variant-numeric:tabular-nums}
+.tile b{display:block;white-space:nowrap;
+font-size:21px;font-weight:600;font-variant-numeric:tabular-nums}
 .law{display:flex;flex-wrap:wrap;align-items:center;gap:6px 12px;margin:12px 0}
 .law .sign{font-size:22px;color:var(--muted)}
 .law .tile{flex:0 1 auto}

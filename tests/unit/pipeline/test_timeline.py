@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -104,6 +105,18 @@ def test_failure_marks_the_last_part_of_its_chunk():
     assert timeline.failures == (failure,)
     assert "SplitMismatch" in str(work_chart(timeline))
     assert "failed" in str(chunks_chart(chunks, chains, frozenset([1])))
+
+
+def test_open_chunks_are_seen_among_thousands():
+    chunks, chains = work(4000, 1)
+    half = [chain if number % 2 else [] for number, chain in enumerate(chains)]
+    drawn = [str(chunks_chart(chunks, each, frozenset())) for each in (chains, half)]
+    # The bar is 22 high; of every second chunk, 11.
+    assert "V4H" in drawn[0]
+    assert "V4H" not in drawn[1]
+    assert re.search(r"V1[45](\.\d)?H", drawn[1])
+    failed = frozenset(range(0, 4000, 2))
+    assert "V4H" in str(chunks_chart(chunks, half, failed))
 
 
 @pytest.mark.parametrize("length", [0.0, 0.01, 3, 500, 90_000, 4e8, 253_402_300_799.0 - BEGAN])
