@@ -16,6 +16,7 @@ WIDTH, LEFT, RIGHT = 960, 76, 12
 PLOT = WIDTH - LEFT - RIGHT
 MAX_SINGLE_BARS = 1500
 """Blocks that are drawn one by one, with a title each. More are drawn together."""
+_LEAST_SHARE = 0.4
 _PANEL, _PANEL_TITLE, _TICKS = 84, 26, 24
 _TICK_PIXELS = 110
 _STEPS = (
@@ -333,11 +334,14 @@ def _shares(bars: Sequence[_Bar], y: float, height: float) -> Content:
             left, right = bar.left - LEFT, min(bar.right - LEFT, PLOT)
             for pixel in range(int(left), math.ceil(right)):
                 amounts[pixel] += min(right, pixel + 1) - max(left, pixel)
-    both = [min(1.0, sum(each)) for each in zip(*shares.values(), strict=True)]
+    # One failed chunk of twenty thousand is seen, too.
+    failed = [max(each, _LEAST_SHARE) if each else 0.0 for each in shares["failed"]]
+    done = [min(each, 1 - bad) for each, bad in zip(shares["first"], failed, strict=True)]
+    both = [one + other for one, other in zip(done, failed, strict=True)]
     # Imported bytes are drawn over the sum of both, so that failed ones show above them.
     return [
         element("path", d=_area(amounts, y + height, height), class_=kind)
-        for kind, amounts in (("failed", both), ("first", shares["first"]))
+        for kind, amounts in (("failed", both), ("first", done))
     ]
 
 
