@@ -252,6 +252,8 @@ DONE = {
         "dynamodb:DescribeTable": {"table"},
         "s3:GetObject": {
             "work/runs/*/chunks/*",
+            "work/runs/*/control.json",
+            "work/runs/*/execution.json",
             "work/runs/*/failures/*",
             "work/runs/*/manifest.json",
             "work/runs/*/rejects/*",

@@ -44,6 +44,7 @@ def test_upload_starts_run(stack):
     load.succeeds()
     assert load.run.id.startswith("upload-")
     assert load.run.json("report.json")["chunks"] > 2
+    assert b"chunks imported" in load.run.read("report.html")
 
 
 def test_upload_uses_types_and_dialect_of_rule(stack):
