@@ -107,6 +107,10 @@ class Workflow(Construct):
         policy = iam.Policy(self, "RunChildren", roles=[role])
         execution = self._executions
         allow(policy, "StartChildren", ["states:StartExecution"], [self.machine.state_machine_arn])
+        # From "IAM permission to redrive a Map Run".
+        allow(
+            policy, "RedriveChildren", ["states:RedriveExecution"], [f"{execution}/{MAP_LABEL}:*"]
+        )
         allow(
             policy,
             "WatchChildren",

@@ -93,6 +93,7 @@ ALLOWED = {
             [
                 f"{WORK}/runs/*/chunks/*",
                 f"{WORK}/runs/*/control.json",
+                f"{WORK}/runs/*/manifest.json",
                 f"{WORK}/runs/*/parts/*",
                 f"{WORK}/runs/*/rejects/*",
                 f"{WORK}/runs/*/manifest.json",
@@ -158,6 +159,7 @@ ALLOWED = {
             [f"{WORK}/mapruns/*"],
         ),
         "StartChildren": (["states:StartExecution"], [MACHINE]),
+        "RedriveChildren": (["states:RedriveExecution"], [f"{EXECUTION}/ImportChunks:*"]),
         "WatchChildren": (
             ["states:DescribeExecution", "states:StopExecution"],
             [f"{EXECUTION}:*", f"{EXECUTION}/ImportChunks:*"],
