@@ -77,7 +77,7 @@ class Settings:
     """ARN of a key that encrypts the work bucket and the inbox; None for S3's own."""
     layers: tuple[str, ...] = ()
     """ARNs of layer versions with the packages for Parquet and Zstandard."""
-    runtime: str = "python3.13"
+    runtime: str = "python3.14"
     architecture: str = "arm64"
     memory_mb: Mapping[str, int] = field(default_factory=lambda: dict(_DEFAULT_MEMORY))
     timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
@@ -125,7 +125,7 @@ class Settings:
             ),
             bucket_key=_key("bucket_key", key) if (key := given.get("bucket_key")) else None,
             layers=tuple(_layers(given.get("layers", ()))),
-            runtime=_one_of("runtime", given.get("runtime", "python3.13"), RUNTIMES),
+            runtime=_one_of("runtime", given.get("runtime", "python3.14"), RUNTIMES),
             architecture=_one_of("architecture", given.get("architecture", "arm64"), ARCHITECTURES),
             memory_mb=_memory(given.get("memory_mb", {})),
             timeout_seconds=timeout,

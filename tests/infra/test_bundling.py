@@ -117,7 +117,7 @@ def test_asset_is_small(asset: Path):
     assert len(sizes) < 600
 
 
-@pytest.mark.parametrize("python", [sys.executable, "python3.13"], ids=["this", "3.13"])
+@pytest.mark.parametrize("python", [sys.executable, "python3.14"], ids=["this", "3.14"])
 def test_handlers_import_with_boto3_alone(asset: Path, tmp_path: Path, python: str):
     """As in Lambda: the asset, the standard library, and the runtime's boto3."""
     if not runs(python):

@@ -24,7 +24,6 @@ RUN = "a run's id is chosen when it starts; the names below it are the step's ow
 KNOWN = "names are of tables, objects and runs, which are chosen later"
 SOURCE = "which object of an allowed bucket is loaded, each run's input says"
 EXECUTIONS = "children's names are chosen by Step Functions; the machine's own is given"
-RUNTIME = "the version that is tested with, and a knob (runtime)"
 
 ACKNOWLEDGED = {
     ("S1", "Storage/Work/Resource"): (
@@ -47,14 +46,9 @@ ACKNOWLEDGED = {
     ("SQS3", "Notice/Undelivered/Resource"): (
         "it is the dead-letter queue of a rule and of a function: the rule looks for queues'"
     ),
-    ("L1", f"{PREFLIGHT}/Function/Resource"): RUNTIME,
-    ("L1", f"{IMPORT_CHUNK}/Function/Resource"): RUNTIME,
-    ("L1", f"{REPORT}/Function/Resource"): RUNTIME,
-    ("L1", f"{ON_UPLOAD}/Function/Resource"): RUNTIME,
     ("IAM5[Resource::*]", f"{PREFLIGHT}/{POLICY}"): (
         "IAM has no resources for GetAccountSettings and GetMetricStatistics, which only read"
     ),
-    ("L1", f"{ON_STOPPED}/Function/Resource"): RUNTIME,
     (f"IAM5[Resource::{WORK}/runs/*/execution.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/control.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/listing/*]", f"{PREFLIGHT}/{POLICY}"): RUN,
@@ -121,7 +115,6 @@ ACKNOWLEDGED |= {
     for function in FUNCTIONS
     for rule, reason in (
         ("LambdaDLQ", NO_QUEUE),
-        ("LambdaLatestVersion", RUNTIME),
         ("LambdaTracing", "X-Ray has a price: a knob (tracing)"),
     )
 }

@@ -93,7 +93,6 @@ ALLOWED = {
             [
                 f"{WORK}/runs/*/chunks/*",
                 f"{WORK}/runs/*/control.json",
-                f"{WORK}/runs/*/manifest.json",
                 f"{WORK}/runs/*/parts/*",
                 f"{WORK}/runs/*/rejects/*",
                 f"{WORK}/runs/*/manifest.json",
