@@ -234,7 +234,7 @@ def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None)
             return result
         path = Path(settings.ledger, "runs", result.run, "rejects.jsonl")
         # Rows may be confidential: readable by the owner alone, like the ledger's other files.
-        with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as kept:
+        with open(path, "wb", opener=_private) as kept:
             _copy_rejects(result.run, settings, kept)
         return replace(result, rejects=_absolute(path))
     except DdbloadError as error:
@@ -325,7 +325,8 @@ def rejects_file(path: str | None, source: str) -> Iterator[BinaryIO | None]:
     if same_file(path, source):
         raise InvalidUsage(f"--rejects {path} is the source itself")
     try:
-        file = Path(path).open("ab")  # noqa: SIM115 - closed below, after the import
+        # Rejects quote rows: a new file is for its owner alone.
+        file = open(path, "ab", opener=_private)  # noqa: SIM115 - closed below
     except OSError as error:
         raise InvalidUsage(f"--rejects {path}: {error.strerror}") from None
     try:
@@ -342,3 +343,7 @@ def same_file(path: str, source: str) -> bool:
         return stat.S_ISREG(os.stat(source).st_mode) and Path(path).samefile(source)  # noqa: PTH116 - as in _is_pipe
     except (OSError, ValueError):
         return False
+
+
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)

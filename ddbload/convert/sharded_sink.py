@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import random
 import shutil
 import tempfile
@@ -181,6 +182,7 @@ class ShardedSink:
             # Equal sizes, so that the last part is not a small one.
             until = total * (number + 1) // count
             with path.open("wb") as file:
+                os.fchmod(file.fileno(), 0o600)
                 out = open_compressor(file, self._compression)
                 while taken < until:
                     data = _take(lines, min(until - taken, _WRITE_BYTES))

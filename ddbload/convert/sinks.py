@@ -157,7 +157,7 @@ class FileSink:
             raise self._unwritable(error) from None
 
     def finish(self) -> None:
-        """Rename the temporary file, with the permissions of the old file or of a new one."""
+        """Rename the temporary file, with the permissions of the old file, or for its owner."""
         temporary = Path(self._file.name)
         try:
             self._out.close()
@@ -181,9 +181,8 @@ class FileSink:
         try:
             return stat.S_IMODE(self._path.stat().st_mode)
         except OSError:
-            mask = os.umask(0)
-            os.umask(mask)
-            return 0o666 & ~mask
+            # Items may be confidential: others are let in by who owns the file.
+            return 0o600
 
     def _unwritable(self, error: OSError) -> OutputUnwritable:
         return OutputUnwritable(f"{self._path}: {error.strerror}")

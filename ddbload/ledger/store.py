@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -91,6 +93,9 @@ class FolderStore:
 
     When `put` or `put_new` returns, the file is on the disk and survives a loss of power. Raises
     `LedgerUnwritable` for a failed write, and `LedgerDamaged` for a failed read.
+
+    Rejects quote rows, so files and new folders are for their owner alone. Symbolic links below
+    the root are refused: in a folder that others may write to, they could lead anywhere.
     """
 
     def __init__(self, root: Path) -> None:
@@ -98,8 +103,9 @@ class FolderStore:
 
     def get(self, name: str) -> bytes | None:
         """Read a file."""
+        self._refuse_links(name)
         try:
-            return (self._root / name).read_bytes()
+            return _read_regular(self._root / name)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -140,7 +146,7 @@ class FolderStore:
         names = (
             path.relative_to(self._root).as_posix()
             for path in folder.rglob("*")
-            if not path.name.startswith(".") and path.is_file()
+            if not path.name.startswith(".") and path.is_file() and not path.is_symlink()
         )
         return sorted(name for name in names if name.startswith(prefix))
 
@@ -173,6 +179,7 @@ class FolderStore:
 
     def delete(self, name: str) -> None:
         """Delete a file."""
+        self._refuse_links(name)
         try:
             (self._root / name).unlink(missing_ok=True)
         except NotADirectoryError:
@@ -185,6 +192,7 @@ class FolderStore:
         return str((self._root / name).absolute())
 
     def _write_beside(self, name: str, data: bytes) -> Path:
+        self._refuse_links(name)
         path = self._root / name
         temporary = None
         try:
@@ -199,6 +207,16 @@ class FolderStore:
             if temporary is not None:
                 _remove(temporary)
             raise self._unwritable(name, error) from None
+
+    def _refuse_links(self, name: str) -> None:
+        path = self._root
+        for part in name.split("/"):
+            path /= part
+            if path.is_symlink():
+                raise LedgerDamaged(
+                    f"the ledger at {path}: this is a symbolic link, which ddbload never writes;"
+                    " remove it, or choose another folder for the ledger"
+                )
 
     def _sync_folder(self, name: str) -> None:
         """Sync the folder of a file, so that its name survives a loss of power."""
@@ -392,6 +410,15 @@ class BucketStore:
         return _NameTakenError() if failure.status == 412 else None
 
 
+def _read_regular(path: Path) -> bytes:
+    """Read a file. Anything else, such as a FIFO or a device, might never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "this is not a regular file")
+        return file.read()
+
+
 def _make_folder(folder: Path) -> None:
     """Create a folder and its parents, so that they survive a loss of power."""
     missing = []
@@ -399,7 +426,8 @@ def _make_folder(folder: Path) -> None:
     while not parent.is_dir() and parent != parent.parent:
         missing.append(parent)
         parent = parent.parent
-    folder.mkdir(parents=True, exist_ok=True)
+    for created in reversed(missing):
+        created.mkdir(mode=0o700, exist_ok=True)
     for created in missing:
         _sync(created.parent)
 

@@ -27,8 +27,10 @@ def is_removed_copy(path: str) -> bool:
 def spool_to_disk(stream: BinaryIO) -> str:
     """Copy a stream to a temporary file and return its path. The caller removes the file.
 
-    Only a file can be read in ranges. Raises `SourceUnreadable`, for a full disk, too.
+    Only a file can be read in ranges. Raises `SourceUnreadable`, for a full disk, too, and for a
+    device such as /dev/zero, which would fill it.
     """
+    _refuse_device(stream)
     try:
         with tempfile.NamedTemporaryFile(prefix=STDIN_PREFIX, delete=False) as file:
             try:
@@ -40,6 +42,18 @@ def spool_to_disk(stream: BinaryIO) -> str:
             return file.name
     except OSError as error:
         raise SourceUnreadable(f"standard input: {error.strerror}") from None
+
+
+def _refuse_device(stream: BinaryIO) -> None:
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        # Not a file of the system's.
+        return
+    is_device = stat.S_ISBLK(status.st_mode) or stat.S_ISCHR(status.st_mode)
+    if not is_device or stream.isatty() or status.st_rdev == Path(os.devnull).stat().st_rdev:
+        return
+    raise SourceUnreadable("the source is a device, which may never end; name a file or pipe it in")
 
 
 class LocalFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -428,3 +429,52 @@ def test_bucket_store_reports_a_missing_bucket(s3):
     store = BucketStore(s3, "nowhere")
     with pytest.raises(SourceNotFound, match="nowhere"):
         store.get(NAME)
+
+
+@pytest.mark.parametrize("linked", ["runs", "runs/r", "runs/r/chunks", "runs/r/chunks/1.json"])
+def test_symbolic_links_in_a_ledger_are_refused(tmp_path, linked):
+    """In a folder that others may write to, a link could lead to somebody's files."""
+    root, elsewhere = tmp_path / "ledger", tmp_path / "elsewhere"
+    name = "runs/r/chunks/1.json"
+    (elsewhere / name).parent.mkdir(parents=True)
+    (elsewhere / name).write_bytes(b"secret")
+    (root / linked).parent.mkdir(parents=True)
+    (root / linked).symlink_to(elsewhere / linked)
+    store = FolderStore(root)
+    for act in (
+        lambda: store.get(name),
+        lambda: store.put(name, b"x"),
+        lambda: store.put_new(name, b"x"),
+        lambda: store.delete(name),
+    ):
+        with pytest.raises(LedgerDamaged, match="this is a symbolic link"):
+            act()
+    assert (elsewhere / name).read_bytes() == b"secret"
+    assert [path.name for path in elsewhere.rglob("*.json")] == ["1.json"]
+
+
+def test_root_of_a_ledger_may_be_a_link(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "ledger").symlink_to(tmp_path / "disk")
+    store = FolderStore(tmp_path / "ledger")
+    store.put("runs/r/run.json", b"x")
+    assert store.get("runs/r/run.json") == b"x"
+
+
+def test_fifo_in_a_ledger_is_not_waited_for(tmp_path):
+    (tmp_path / "runs").mkdir()
+    os.mkfifo(tmp_path / "runs" / "run.json")
+    with pytest.raises(LedgerDamaged, match="not a regular file"):
+        FolderStore(tmp_path).get("runs/run.json")
+
+
+def test_ledger_is_for_its_owner_alone(tmp_path):
+    """Rejects quote rows."""
+    old = os.umask(0)
+    try:
+        FolderStore(tmp_path / "led").put("runs/r/rejects/0.jsonl", b"row data")
+    finally:
+        os.umask(old)
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "led").rglob("*")}
+    assert modes == {0o600, 0o700}
+    assert stat.S_IMODE((tmp_path / "led").stat().st_mode) == 0o700

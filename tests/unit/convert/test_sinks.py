@@ -96,13 +96,13 @@ def test_file_sink_keeps_permissions_of_replaced_file(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_file_sink_gives_new_file_default_permissions(tmp_path: Path) -> None:
-    before = os.umask(0o027)
+def test_file_sink_makes_new_file_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
     try:
         write(FileSink(str(tmp_path / "new"))).finish()
     finally:
         os.umask(before)
-    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
 
 
 def test_file_sink_raises_when_folder_is_missing(tmp_path: Path) -> None:

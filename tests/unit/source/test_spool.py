@@ -60,3 +60,13 @@ def test_full_disk_is_reported(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
     with pytest.raises(SourceUnreadable, match="standard input"):
         spool_to_disk(io.BytesIO(b"x"))
+
+
+def test_endless_device_is_refused():
+    """Its copy filled the disk."""
+    with open("/dev/zero", "rb") as device, pytest.raises(SourceUnreadable, match="never end"):  # noqa: PTH123
+        spool_to_disk(device)
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123
+        path = Path(spool_to_disk(nothing))
+    assert path.read_bytes() == b""
+    path.unlink()
