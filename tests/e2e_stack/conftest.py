@@ -40,6 +40,7 @@ UPLOADS: list[dict[str, Any]] = [
         "table": "up-slowly",
         "options": {"chunk_bytes": 500, "workers": 1, "max_wcu": 20},
     },
+    {"prefix": "ordered/", "table": "up-ordered"},
     {"prefix": "exports/", "table": "up-changes"},
     {"prefix": "replayed/", "table": "up-replayed"},
     {"bucket": SOURCES, "prefix": "uploads/", "table": "up-sources"},

@@ -116,6 +116,19 @@ def test_repeated_deliveries_start_one_run(stack):
     assert len(stack.started_by(key)) == 2
 
 
+def test_newest_of_several_uploads_to_a_key_is_loaded_last(stack):
+    """They come in any order, and older ones may be left out; none is loaded after a newer one."""
+    table = stack.cloud.table("id:S", name="up-ordered")
+    key = "ordered/a.csv"
+    versions = [stack.upload(f"id,v\n{MARKER},{number}\n", key) for number in range(3)]
+    last = run_of(stack, stack.execution_of(key, versions[-1]))
+    assert last.ended.status == "SUCCEEDED"
+    assert all(len(stack.started_by(key, version)) <= 1 for version in versions)
+    for arn in stack.started_by(key):
+        assert run_of(stack, arn).ended.status == "SUCCEEDED"
+    assert stack.cloud.items(table) == [{"id": {"S": MARKER}, "v": {"S": "2"}}]
+
+
 def test_failed_delivery_is_repeated_and_dead_letters_are_replayed(stack, console):
     """A function that cannot start runs gets the message again, until it is a dead letter."""
     table = stack.cloud.table("id:S", name="up-replayed")
