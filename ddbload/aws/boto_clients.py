@@ -5,6 +5,7 @@ ddbload repeats calls itself. botocore is used directly because boto3 takes long
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 
 from ddbload import __version__
 from ddbload.aws import failures
+from ddbload.errors import AwsConfiguration
 
 if TYPE_CHECKING:
     from botocore.session import Session
@@ -25,6 +27,25 @@ ADVISORY_SECONDS = 3
 """Time-outs of calls for information that a run can do without."""
 READ_SECONDS = 15
 """Read time-out. A step's deadline leaves at least this much time."""
+
+
+ALLOW_HTTP = "DDBLOAD_ALLOW_HTTP"
+"""Environment variable: 1 to send requests over http to any host."""
+_OWN_DOMAINS = (
+    *(".localhost", ".local", ".internal", ".lan", ".home.arpa", ".test", ".example", ".invalid"),
+)
+
+
+def _may_be_plain(host: str) -> bool:
+    """Tell whether a host is this machine or in a private network, as emulators are."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        # Names without a dot are those of containers and of machines in a local network.
+        name = host.rstrip(".").lower()
+        is_own = "." not in name or name.endswith(_OWN_DOMAINS)
+        return is_own or os.environ.get(ALLOW_HTTP) == "1"
+    return address.is_private or address.is_loopback or os.environ.get(ALLOW_HTTP) == "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,5 +206,11 @@ class BotoClients:
                 raise ValueError(f"Invalid endpoint: {client.meta.endpoint_url}")
         except (BotoCoreError, ValueError) as error:
             raise failures.configuration_error(error) from None
+        if endpoint.scheme == "http" and not _may_be_plain(endpoint.hostname or ""):
+            raise AwsConfiguration(
+                f"AWS settings: the endpoint {endpoint.hostname} of {service} is http, so rows and"
+                " session tokens would cross the network readable; write https, or allow it by"
+                f" {ALLOW_HTTP}=1"
+            )
         client.meta.events.register("before-parse", failures.check_length)
         return client

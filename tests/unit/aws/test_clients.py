@@ -385,3 +385,29 @@ def test_bucket_without_a_known_region_is_asked_at_the_clients(status):
     signer = clients.s3_signer("near")
     assert signer is not None
     assert signer.endpoint.host == "near.s3.eu-central-1.amazonaws.com"
+
+
+@pytest.mark.parametrize(
+    ("host", "is_own"),
+    [
+        *(("127.0.0.1", True), ("localhost", True), ("[::1]", True), ("10.1.2.3", True)),
+        *(("192.168.0.9", True), ("[fd00::1]", True), ("dynamodb-local", True)),
+        *(("minio.corp.internal", True), ("s3.localhost.", True), ("8.8.8.8", False)),
+        *(("dynamodb.us-east-1.amazonaws.com", False), ("evil.example.com", False)),
+        *(("localhost.evil.com", False), ("127.0.0.1.evil.com", False), ("[2600::1]", False)),
+    ],
+)
+def test_plain_http_goes_to_own_hosts_only(monkeypatch, host, is_own):
+    """The session token is in each request, and so are the rows."""
+    clients = Clients(AwsSettings(region="us-east-1", endpoint_url=f"http://{host}:8000"))
+    if is_own:
+        assert clients.dynamodb.meta.endpoint_url
+    else:
+        with pytest.raises(AwsConfiguration, match="is http, so rows and session tokens"):
+            clients.dynamodb  # noqa: B018
+        with pytest.raises(AwsConfiguration, match="DDBLOAD_ALLOW_HTTP=1"):
+            clients.s3  # noqa: B018
+        monkeypatch.setenv("DDBLOAD_ALLOW_HTTP", "1")
+        assert clients.dynamodb.meta.endpoint_url
+    over_tls = Clients(AwsSettings(region="us-east-1", endpoint_url=f"https://{host}:8000"))
+    assert over_tls.s3.meta.endpoint_url
