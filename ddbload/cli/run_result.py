@@ -150,15 +150,15 @@ class Result:
             "retries": self.work.retries,
             "rejects": self.rejects,
             "error": error,
+            **self._price_json(),
             **({} if self.planned is None else {"planned": self.planned.to_json()}),
             **({} if self.identical is None else {"identical": self.identical}),
-            **self._price_json(),
         }
 
     def _price_json(self) -> dict[str, Any]:
         price = self.write_price
         if price is None:
-            return {}
+            return {"dollars": None, "write_price": None}
         dollars = round(price.dollars(self.work.consumed_wcu), 6)
         return {"dollars": dollars, "write_price": price.to_json()}
 

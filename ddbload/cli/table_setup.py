@@ -10,7 +10,7 @@ import click
 
 from ddbload.cli.output import print_notice, print_stderr
 from ddbload.contracts.write_price import PRICE_LIST
-from ddbload.errors import InvalidUsage
+from ddbload.errors import DdbloadError, InvalidUsage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,11 @@ def add_published_price(payload: dict[str, Any], clients: AwsClients) -> None:
     options = payload["options"]
     if options.get("unit_price") is not None:
         return
-    client = clients.dynamodb
+    try:
+        client = clients.dynamodb
+    except DdbloadError:
+        # The import raises this error again, and reports it.
+        return
     if not is_aws_endpoint(client.meta.endpoint_url):
         return
     name = payload["target"]["table"]

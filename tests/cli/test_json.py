@@ -23,6 +23,8 @@ OBJECT = {
     "retries": int,
     "rejects": (str, type(None)),
     "error": (dict, type(None)),
+    "dollars": (float, type(None)),
+    "write_price": (dict, type(None)),
 }
 ROWS = ("read", "written", "rejected", "superseded", "skipped")
 
