@@ -24,10 +24,12 @@ from ddbload.contracts.payload import (
 )
 from ddbload.errors import DamagedExport, UnsupportedFormat
 from ddbload.source.byte_source import ByteSource
-from ddbload.source.catalogs.manifests import S3_SCHEME
+from ddbload.source.catalogs.manifests import MAX_ENTRIES, S3_SCHEME
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 _ROOT = "AWSDynamoDB/"
+_MAX_OBJECT_BYTES = 1024 * 1024
+"""Bytes of a summary, or of a data file's entry; DynamoDB's have less than 2 KB."""
 _ADVICE = "export again, or copy the whole folder of the export, with both manifests"
 
 
@@ -166,6 +168,9 @@ def _summary(folder: str, read: Callable[[str], bytes | None]) -> Mapping[str, A
 
 def _files(data: bytes, folder: str, exported_to: str) -> Iterator[DataFile]:
     location = folder + EXPORT_FILES
+    # Counted first: each line takes many times its bytes once it is parsed.
+    if data.count(b"\n") > MAX_ENTRIES or data.count(b"\r") > MAX_ENTRIES:
+        raise DamagedExport(f"{location} lists more than {MAX_ENTRIES:,} files")
     seen: set[str] = set()
     for number, line in enumerate(data.splitlines(), 1):
         if not line.strip():
@@ -218,6 +223,8 @@ def _require_all(files: tuple[DataFile, ...], items: int | None, folder: str) ->
 
 
 def _object(data: bytes, where: str) -> Mapping[str, Any]:
+    if len(data) > _MAX_OBJECT_BYTES:
+        raise DamagedExport(f"{where} has {len(data):,} bytes, and no export writes as many")
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import posixpath
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ FORMS = (
 )
 MAX_MANIFEST_BYTES = 256 * 1024 * 1024
 """Size limit of a manifest, which is held in memory as a whole."""
+MAX_ENTRIES = 1_000_000
+"""Files that a manifest may list."""
+# An entry has a URL, whether it is mandatory, a size, and perhaps one more value.
+_VALUES_PER_ENTRY = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +54,16 @@ def read_manifest(data: bytes, location: str) -> tuple[ManifestEntry, ...]:
     Raises `BadManifest` for another form, no entries, a file listed twice, and, in a manifest in
     S3, a path of a machine.
     """
+    is_json = data.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"[")
+    if not is_json and data.count(b"\n") + data.count(b"\r") > 2 * MAX_ENTRIES:
+        raise _too_many(location)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise BadManifest(f"{location} is not text in UTF-8; {FORMS}") from None
     entries = _json_entries(text, location) if text.lstrip()[:1] in ("{", "[") else _lines(text)
+    if len(entries) > MAX_ENTRIES:
+        raise _too_many(location)
     found: dict[str, ManifestEntry] = {}
     for number, entry in enumerate(entries, 1):
         resolved = _resolve(entry, number, location)
@@ -67,6 +77,12 @@ def read_manifest(data: bytes, location: str) -> tuple[ManifestEntry, ...]:
     return tuple(found.values())
 
 
+def _too_many(location: str) -> BadManifest:
+    return BadManifest(
+        f"{location} lists more than {MAX_ENTRIES:,} files; split it, and import each part"
+    )
+
+
 def _lines(text: str) -> list[ManifestEntry]:
     # Not splitlines: a name may contain one of Unicode's other line separators.
     lines = [line.strip(" \t\r") for line in text.replace("\r", "\n").split("\n")]
@@ -74,6 +90,9 @@ def _lines(text: str) -> list[ManifestEntry]:
 
 
 def _json_entries(text: str, location: str) -> list[ManifestEntry]:
+    # Counted first: 256 MiB of short values take gigabytes once they are parsed.
+    if text.count(",") > MAX_ENTRIES * _VALUES_PER_ENTRY:
+        raise _too_many(location)
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -241,3 +241,23 @@ def test_partial_read_is_not_counted():
     file = ExportedFile(MemorySource(gzip.compress(b"{}\n" * 9)), 100)
     assert b"".join(file.stream(3, 9, 100)) == b"{}\n{}\n"
     assert b"".join(file.stream(3, None, 100)) == b"{}\n" * 8
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("manifest-files.json", b"\n" * 1_000_001, "lists more than 1,000,000 files"),
+        ("manifest-files.json", b"\r" * 1_000_001, "lists more than 1,000,000 files"),
+        ("manifest-files.json", b'{"a":"' + b"x" * 2_000_000 + b'"}', "no export writes as many"),
+        ("manifest-files.json", b'{"a":' * 100_000, "is not JSON"),
+        ("manifest-summary.json", b'{"a":[' + b"0," * 1_000_000, "no export writes as many"),
+    ],
+)
+def test_manifest_of_an_export_is_bounded(name, content, words):
+    folder = f"s3://exports/AWSDynamoDB/{ID}/"
+    files = {
+        folder + "manifest-summary.json": json.dumps(summary()).encode(),
+        folder + name: content,
+    }
+    with pytest.raises(DamagedExport, match=words):
+        read_export(folder, files.get)

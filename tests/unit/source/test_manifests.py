@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 
@@ -99,3 +100,31 @@ def test_malformed_manifest_is_reported(data, words):
     with pytest.raises(BadManifest, match=words) as caught:
         read_manifest(data, HERE)
     assert caught.value.message.startswith(HERE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\n" * 2_000_001,
+        "\n" * 5_000_000,
+        "[" + '"a",' * 5_000_000 + '"b"]',
+        '{"entries":[' + "{}," * 5_000_000 + "{}]}",
+    ],
+)
+def test_manifest_of_too_many_entries_is_refused_before_it_takes_memory(text):
+    """A manifest of 256 MiB, the limit of its size, took 15 GB."""
+    data = text.encode()
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadManifest, match=r"lists more than 1,000,000 files; split it"):
+            read_manifest(data, THERE)
+        # Its text, and lines at most.
+        assert tracemalloc.get_traced_memory()[1] < 250_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("nested", ["[" * 100_000, '{"a":' * 100_000, "[" * 999 + "]" * 999])
+def test_deeply_nested_manifest_is_refused(nested):
+    with pytest.raises(BadManifest):
+        read_manifest(nested.encode(), THERE)
