@@ -33,8 +33,8 @@ _VARYING = (
     (re.compile(r"\[request \w+\]"), "[request ID]"),
     (re.compile(r"\b[\d-]{10}T[\d:]{8}\.\d{6}Z/"), "MOMENT/"),
     # A worker's random id, and then its figures, in the name of its progress.
-    (re.compile(r"progress/[0-9a-f]{12}-\S+"), "progress/WORKER"),
-    (re.compile(r"\b(history|started)/\S+"), r"\1/NAME"),
+    (re.compile(r"progress/[0-9a-f]{16}-\S+"), "progress/WORKER"),
+    (re.compile(r"\b(history|started)/[^\s:]+"), r"\1/NAME"),
 )
 _MARKS = ("# ", "% ", "$ ")
 
