@@ -152,9 +152,7 @@ class BotoClients:
 
         Raises `AwsConfiguration`.
         """
-        return self._make(
-            service, region=region, connect_seconds=ADVISORY_SECONDS, read_seconds=ADVISORY_SECONDS
-        )
+        return self._make(service, region=region, seconds=ADVISORY_SECONDS)
 
     def session(self, *, anew: bool = False) -> Session:
         """Return the session that clients share; with `anew`, make one with new credentials."""
@@ -172,21 +170,15 @@ class BotoClients:
         self.session(anew=True)
         self._dynamodb = None
 
-    def _make(
-        self,
-        service: Any,
-        *,
-        region: str | None = None,
-        connect_seconds: int = CONNECT_SECONDS,
-        read_seconds: int = READ_SECONDS,
-    ) -> Any:
+    def _make(self, service: Any, *, region: str | None = None, seconds: int | None = None) -> Any:
+        """Make a client. `seconds`: its time-outs, where they are not the usual ones."""
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
 
         config = Config(
             retries={"total_max_attempts": 1, "mode": "standard"},
-            connect_timeout=connect_seconds,
-            read_timeout=read_seconds,
+            connect_timeout=seconds or CONNECT_SECONDS,
+            read_timeout=seconds or READ_SECONDS,
             max_pool_connections=self._connections,
             tcp_keepalive=True,
             # Items were validated before, by stricter rules.

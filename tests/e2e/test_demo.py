@@ -45,7 +45,7 @@ def test_demo_imports_generated_rows(demo):
         rf"{LISTENS.pattern}"
         r"run \w+-\w+: SUCCEEDED\n"
         r"  rows      400 read: 400 written\n"
-        r"  time .*\n  requests .*\n"
+        r"  time .*\n  requests .*\n  units .*\n"
         r"verified by a scan: 400 items, one for each of the file's 400 keys, equal cell by cell\n",
         ended.out,
     )

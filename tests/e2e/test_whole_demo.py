@@ -49,7 +49,7 @@ def test_demo_deploys_and_imports_generated_rows(demo):
         rf"run {run[1]}: SUCCEEDED\n"
         r"  rows      6,000 read: 6,000 written\n"
         r"  chunks    [23] of [23] imported and verified\n"
-        r"  time      .*\n  requests  .*\n"
+        r"  time      .*\n  requests  .*\n  units     .*\n"
         rf"  report    s3://[\w-]+/runs/{run[1]}/report\.json, until the demo ends\n"
         r"verified by a scan: 6,000 items, one for each of the file's 6,000 keys, equal cell by"
         r" cell\n",

@@ -50,7 +50,11 @@ ACCEPTED = {
         ),
     ),
     "CKV_AWS_27": (
-        {"AWS::SQS::Queue.TriggerDeadLetters", "AWS::SQS::Queue.TriggerUploads"},
+        {
+            "AWS::SQS::Queue.TriggerDeadLetters",
+            "AWS::SQS::Queue.TriggerUploads",
+            "AWS::SQS::Queue.NoticeUndelivered",
+        },
         "SQS encrypts by its own keys by default; a customer's key has a monthly price",
     ),
     "CKV_AWS_115": (

@@ -52,7 +52,8 @@ def test_cdk_synth_writes_the_template_of_the_app(untouched: Synthesized, synthe
 
 def test_deployment_without_tables_is_valid_and_allows_none(untouched: Synthesized):
     resources = untouched.template["Resources"].values()
-    assert not any(each["Type"] == "AWS::Events::Rule" for each in resources)
+    (rule,) = (each for each in resources if each["Type"] == "AWS::Events::Rule")
+    assert rule["Properties"]["EventPattern"]["source"] == ["aws.states"]
     statements = [
         statement
         for each in resources

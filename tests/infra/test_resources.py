@@ -517,6 +517,10 @@ def test_outputs_are_those_that_the_command_line_reads(template: Template):
         "OnUploadRoleArn": "${TriggerOnUploadRole.Arn}",
         "OnStoppedRoleArn": "${NoticeOnStoppedRole.Arn}",
         "StateMachineRoleArn": "${WorkflowRole.Arn}",
+        "FunctionLogGroups": ",".join(
+            f"${{Observability{name}}}"
+            for name in ("Preflight", "ImportChunk", "Report", "OnUpload", "OnStopped")
+        ),
     }
 
 

@@ -39,7 +39,7 @@ from ddbload.rows.columns import to_octets
 
 MAX_KNOWN_NAMES, LONGEST_KNOWN_NAME = 10_000, 100
 """Limits of the attribute names that are kept encoded."""
-MAX_COLUMNS = 1000
+MOST_COLUMNS = 1000
 """Most names of rows that are encoded by column."""
 MAX_SHAPES, LONGEST_SHAPE = 1000, 20_000
 """Limits of the row shapes that are kept: their number, and characters of names in one."""
@@ -154,7 +154,7 @@ class JsonColumns:
         for names, places in _rows_by_shape(rows).items():
             if len(places) < MIN_COLUMN_ROWS and self._rows.possible:
                 few += places
-            elif len(names) <= MAX_COLUMNS:
+            elif len(names) <= MOST_COLUMNS:
                 columns = _columns([rows[place] for place in places], len(names))
                 yield places, self._encode(names, columns, len(places), positions(places))
 

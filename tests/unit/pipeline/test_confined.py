@@ -13,7 +13,7 @@ from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import BucketNotAllowed, InvalidPayload
 from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.preflight import preflight
-from tests.unit.pipeline.test_exports import exported
+from tests.unit.pipeline.exports import exported
 from tests.unit.pipeline.world import BUCKET, TABLE, World
 from tests.unit.pipeline.worlds import ManyObjects, only_chunk
 

@@ -12,7 +12,7 @@ from ddbload.errors import DdbloadError
 from ddbload.pipeline.context import AccessPolicy
 from tests.unit.pipeline.hostile_payloads import events, good_event, good_payload, payloads
 from tests.unit.pipeline.machine import execute
-from tests.unit.pipeline.test_on_upload import Trigger
+from tests.unit.pipeline.uploads import Trigger
 from tests.unit.pipeline.world import BUCKET, KEY, TABLE, World
 
 NAMED = {name for name, kind in vars(errors).items() if isinstance(kind, type)} - {

@@ -2,66 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
-from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_rule import Upload, UploadRule
 from ddbload.errors import InvalidPayload, ServiceUnavailable
-from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.on_upload import (
     LOADED_BEFORE,
     NOT_MAPPED,
     OF_AN_EXPORT,
     STARTED,
     STARTED_BEFORE,
-    on_upload,
 )
 from ddbload.pipeline.preflight.preflight import preflight
-from tests.fakes.stepfunctions import FakeStepFunctions, client_error
+from tests.fakes.stepfunctions import client_error
 from tests.unit.pipeline.machine import execute
-from tests.unit.pipeline.world import BUCKET, KEY, TABLE, World
-
-# Functions here have fakes of boto3 clients.
-RULES = (UploadRule("in/", TABLE, options={"engine": "threads"}),)
-
-
-def event(bucket: str = BUCKET, key: str = KEY, **more: Any) -> dict[str, Any]:
-    return {
-        "version": "0",
-        "detail-type": "Object Created",
-        "source": "aws.s3",
-        "detail": {
-            "version": "0",
-            "bucket": {"name": bucket},
-            "object": {"key": key, "size": 3, "etag": "e1", "sequencer": "00", **more},
-            "reason": "PutObject",
-        },
-    }
-
-
-class Trigger:
-    """The function's world."""
-
-    def __init__(self, data: bytes = b"id,n\na,1\n") -> None:
-        self.world = World(data)
-        self.stepfunctions = FakeStepFunctions()
-        self.rules: tuple[UploadRule, ...] = RULES
-
-    def __call__(self, given: object) -> dict[str, Any]:
-        executions = Executions(
-            self.stepfunctions,
-            self.stepfunctions.machine,
-            retry_policy=RetryPolicy(sleep=lambda _: None),
-        )
-        return on_upload(given, self.world.context(), self.rules, executions)
-
-    def inputs(self) -> list[dict[str, Any]]:
-        return [json.loads(each["input"]) for each in self.stepfunctions.started.values()]
+from tests.unit.pipeline.uploads import Trigger, event
+from tests.unit.pipeline.world import BUCKET, KEY, TABLE
 
 
 @pytest.fixture
