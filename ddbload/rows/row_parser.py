@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 
 from ddbload.contracts.dialect import UTF_8, Dialect
 from ddbload.dynamodb.limits import MAX_COLUMNS
@@ -111,9 +110,11 @@ class ColumnReader:
 
     def read(self, block: Block) -> Columns:
         """Read a block's rows as columns, without empty lines and comments."""
-        if not self._parser.has_too_many_fields(block):
-            with suppress(UnicodeDecodeError, csv.Error):
+        try:
+            if not self._parser.has_too_many_fields(block):
                 return self._read(block)
+        except (UnicodeDecodeError, csv.Error):
+            pass
         records = self._parser.parse_rows(block)
         return self._transpose(
             [

@@ -7,6 +7,7 @@ row in a PutItem with the condition of the mode `insert` or `last-wins`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal, DecimalException
@@ -36,6 +37,9 @@ _KEY_RANGE = "KeyRangeThroughputExceeded"
 """Suffix of the throttling reasons that name a partition instead of the table."""
 
 
+_JSON_MARKS = re.compile(r'["{\[]')
+
+
 def answer_for_failure(failure: AwsFailure, table: str) -> Answer:
     """Translate a failed request into the scheduler's answer."""
     match failure.kind:
@@ -49,8 +53,9 @@ def answer_for_failure(failure: AwsFailure, table: str) -> Answer:
         case _ if failure.code == "ResourceNotFoundException":
             return Fatal(TableNotFound(f"table {table} is not there any more"))
         case _:
-            if not failure.is_known:
+            if not failure.is_known or _JSON_MARKS.search(failure.text):
                 # The text may come from a proxy that read the request, and quote its rows.
+                # DynamoDB's own about permissions and credentials have no JSON in them.
                 failure = replace(failure, text=f"HTTP status {failure.status}")
             # Only an error code of DynamoDB proves that nothing was written.
             unsure = not failure.is_known
