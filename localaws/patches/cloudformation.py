@@ -11,6 +11,7 @@ import moto.cloudformation.responses as responses_module
 from moto.cloudformation.exceptions import CloudFormationError, ValidationError
 from moto.cloudformation.models import CloudFormationBackend, Stack
 from moto.core.exceptions import JsonRESTError
+from moto.iam.models import ManagedPolicy, iam_backends
 from moto.logs.models import LogGroup
 from moto.s3.models import s3_backends
 
@@ -29,6 +30,7 @@ def apply(endpoint: str) -> None:
     _patch_change_sets()
     _patch_previous_values()
     _patch_refusals()
+    _patch_deletions()
     _patch_log_group_arn()
 
 
@@ -114,6 +116,29 @@ def _with_refusals(function: Any) -> Any:
             raise ValidationError(message=f"{logical_id}: {error.message}") from error
 
     return call
+
+
+def _patch_deletions() -> None:
+    """Keep what a template retains, and detach its managed policies before roles are deleted.
+
+    moto knows the deletion policy `Retain` only. A stack that is deleted was created, so
+    `RetainExceptOnCreate` means the same.
+    """
+    delete = original(parsing_module.ResourceMap, "delete")
+
+    def delete_resources(self: parsing_module.ResourceMap) -> None:
+        for resource in self._resource_json_map.values():
+            if resource.get("DeletionPolicy") == "RetainExceptOnCreate":
+                resource["DeletionPolicy"] = "Retain"
+        for policy in self._parsed_resources.values():
+            if isinstance(policy, ManagedPolicy):
+                backend = iam_backends[policy.account_id][policy.partition]
+                for role in list(backend.roles.values()):
+                    if policy.arn in role.managed_policies:
+                        policy.detach_from(role)
+        delete(self)
+
+    replace(parsing_module.ResourceMap, "delete", delete_resources)
 
 
 def _patch_log_group_arn() -> None:

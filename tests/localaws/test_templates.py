@@ -103,9 +103,19 @@ def test_bucket_gets_versioning_and_eventbridge_from_its_template(app):
     assert "EventBridgeConfiguration" not in shown
 
 
-def test_stack_deletion_keeps_retained_resources(app):
+@pytest.mark.parametrize("policy", ["Retain", "RetainExceptOnCreate"])
+def test_stack_deletion_keeps_retained_resources(app, policy):
     body = template()
-    body["Resources"]["Kept"]["DeletionPolicy"] = "Retain"
+    body["Resources"]["Kept"]["DeletionPolicy"] = policy
+    role = next(name for name, of in body["Resources"].items() if of["Type"] == "AWS::IAM::Role")
+    statement = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::b/k"}
+    body["Resources"]["Attached"] = {
+        "Type": "AWS::IAM::ManagedPolicy",
+        "Properties": {
+            "PolicyDocument": {"Version": "2012-10-17", "Statement": [statement]},
+            "Roles": [{"Ref": role}],
+        },
+    }
     app.create_stack("short", body)
     outputs = app.outputs_of("short")
     app.client("cloudformation").delete_stack(StackName="short")
