@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -18,6 +18,19 @@ PERIOD = Duration.minutes(5)
 WIDTH, HEIGHT = 12, 6
 """Size of a graph. CloudWatch's grid has 24 columns."""
 _COLORS = cloudwatch.Color
+RUNS = {
+    metrics.RUNS_SUCCEEDED: ("succeeded", _COLORS.GREEN),
+    metrics.RUNS_SUCCEEDED_WITH_REJECTS: ("succeeded with rejects", _COLORS.ORANGE),
+    metrics.RUNS_FAILED: ("failed", _COLORS.RED),
+    metrics.RUNS_CANCELLED: ("cancelled", _COLORS.GREY),
+}
+ROWS = {
+    metrics.ROWS_WRITTEN: ("written", _COLORS.GREEN),
+    metrics.ROWS_REJECTED: ("rejected", _COLORS.RED),
+    metrics.ROWS_SUPERSEDED: ("superseded", _COLORS.GREY),
+    metrics.ROWS_SKIPPED: ("skipped", _COLORS.PURPLE),
+}
+"""Label and color by metric."""
 
 
 class Dashboard(Construct):
@@ -34,20 +47,18 @@ class Dashboard(Construct):
     ) -> None:
         super().__init__(scope, name)
         import_chunk = functions.import_chunk.function
-        runs = (_COLORS.GREEN, _COLORS.ORANGE, _COLORS.RED, _COLORS.GREY)
-        rows = (_COLORS.GREEN, _COLORS.RED, _COLORS.GREY, _COLORS.PURPLE)
         cloudwatch.Dashboard(
             self,
             "Dashboard",
             default_interval=Duration.hours(12),
             widgets=[
                 [
-                    _graph("Runs that ended", _own(metrics.RUN_METRICS, runs), stacked=True),
-                    _graph("Rows settled", _own(metrics.ROW_METRICS[1:], rows), stacked=True),
+                    _graph("Runs that ended", _own(RUNS), stacked=True),
+                    _graph("Rows settled", _own(ROWS), stacked=True),
                 ],
                 [
                     _graph(
-                        "Write units consumed a second",
+                        "Write units a second, counted as invocations end",
                         [
                             cloudwatch.MathExpression(
                                 expression="units / PERIOD(units)",
@@ -58,11 +69,9 @@ class Dashboard(Construct):
                         ],
                     ),
                     _graph(
-                        "Throttled requests, and invocations without progress",
-                        _own(
-                            (metrics.THROTTLED_REQUESTS, metrics.STALLED_INVOCATIONS),
-                            (_COLORS.ORANGE, _COLORS.RED),
-                        ),
+                        "Throttled requests (left), invocations without progress (right)",
+                        _own({metrics.THROTTLED_REQUESTS: ("throttled", _COLORS.ORANGE)}),
+                        _own({metrics.STALLED_INVOCATIONS: ("no progress", _COLORS.RED)}),
                     ),
                 ],
                 [
@@ -103,17 +112,27 @@ class Dashboard(Construct):
         )
 
 
-def _own(names: Sequence[str], colors: Sequence[str]) -> list[cloudwatch.Metric]:
-    return [own(name, PERIOD).with_(color=color) for name, color in zip(names, colors, strict=True)]
+def _own(named: Mapping[str, tuple[str, str]]) -> list[cloudwatch.Metric]:
+    """Return metrics that the functions emit, with their labels and colors."""
+    return [
+        own(name, PERIOD).with_(label=label, color=color) for name, (label, color) in named.items()
+    ]
 
 
 def _graph(
-    title: str, metrics_shown: Sequence[cloudwatch.IMetric], *, stacked: bool = False
+    title: str,
+    left: Sequence[cloudwatch.IMetric],
+    right: Sequence[cloudwatch.IMetric] = (),
+    *,
+    stacked: bool = False,
 ) -> cloudwatch.GraphWidget:
+    axis = cloudwatch.YAxisProps(min=0, show_units=False)
     return cloudwatch.GraphWidget(
         title=title,
-        left=metrics_shown,
-        left_y_axis=cloudwatch.YAxisProps(min=0, show_units=False),
+        left=left,
+        left_y_axis=axis,
+        right=right or None,
+        right_y_axis=axis if right else None,
         stacked=stacked,
         width=WIDTH,
         height=HEIGHT,
