@@ -210,6 +210,11 @@ def open_s3(
             return SourceNotFound(f"{name}: no such object{what}")
         if failure.status == 400 and version_id:
             return SourceNotFound(f"{name}: S3 refuses version {version_id}")
+        if failure.code == "ParamValidationError":
+            return SourceNotFound(
+                f"{name}: no such bucket; {bucket} is not valid for a bucket (an access point is"
+                " named by its alias)"
+            )
         # Responses to HEAD have no body that would tell more.
         if failure.code == "400":
             return RequestRefused(

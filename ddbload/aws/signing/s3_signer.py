@@ -134,7 +134,8 @@ def _bucket_address(client: S3Client, bucket: str) -> BucketAddress | None:
         client.get_object(Bucket=bucket, Key="k")
     except ParamValidationError:
         raise SourceNotFound(
-            f"s3://{bucket}: no such bucket; the name is not valid for a bucket"
+            f"s3://{bucket}: no such bucket; the name is not valid for a bucket (an access point is"
+            " named by its alias)"
         ) from None
     except BotoCoreError as error:
         raise failures.configuration_error(error) from None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from botocore.exceptions import ParamValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -234,6 +235,13 @@ def test_object_with_its_writers_key_is_reported(bucket):
         read(source)
     bucket.s3.faults.add("head_object", Fault(raises=ServiceError("400", 400, "Bad Request")))
     with pytest.raises(RequestRefused, match=r"s3://b/k: 400: .*SSE-C.*or the credentials"):
+        bucket.open()
+
+
+def test_access_point_by_arn_is_reported(bucket):
+    refused = Fault(raises=ParamValidationError(report="Invalid bucket name"))
+    bucket.s3.faults.add("head_object", refused)
+    with pytest.raises(SourceNotFound, match="named by its alias"):
         bucket.open()
 
 
