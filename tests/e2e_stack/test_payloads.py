@@ -204,7 +204,7 @@ def test_invalid_payload_fails_run(runs, name):
 @pytest.mark.parametrize("name", BAD_FILES)
 def test_invalid_file_fails_run(runs, name):
     run = fails(runs, name, *BAD_FILES[name][1:])
-    assert sorted(run.names()) == ["execution.json", "report.json", "run.json"]
+    assert sorted(run.names()) == ["execution.json", "report.html", "report.json", "run.json"]
     report = run.json("report.json")
     assert (report["status"], report["error"]["name"]) == ("FAILED", BAD_FILES[name][1])
     assert report["rows"]["read"] == 0
