@@ -69,7 +69,12 @@ class Guard:
         return why if self._enforce else None
 
     def _judge(self, role: str, call: Call) -> str | None:
-        line: dict[str, Any] = {"role": role, "action": call.action, "resource": call.resource}
+        line: dict[str, Any] = {
+            "role": role,
+            "action": call.action,
+            "resource": call.resource,
+            "context": dict(call.context),
+        }
         try:
             verdict = self._policies_of(role).judge(call)
         except UnsupportedPolicy as unsupported:

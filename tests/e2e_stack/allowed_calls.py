@@ -14,7 +14,7 @@ from localaws.iam.template import Deployed, deployed, roles_of
 from tests.e2e_stack.deployed import SOURCES, Stack
 
 MACHINE = "machine"
-STEPS = ("preflight", "import_chunk", "report", "on_upload")
+STEPS = ("preflight", "import_chunk", "report", "on_upload", "on_stopped")
 ROLES = (*STEPS, MACHINE)
 
 
@@ -90,14 +90,18 @@ class Granted:
             (f"^work/{inner}", r"work/\1/*"),
             (r"^work/runs/[^/]+/", "work/runs/*/"),
             (r"^work/mapruns.+", "work/mapruns/*"),
+            (r"^work/(history|notices|started|uploads)/.+", r"work/\1/*"),
+            (re.escape(self.arn("events", "event-bus/default")), "bus"),
             (re.escape(self.arn("dynamodb", "table/")) + ".+", "table"),
             *((re.escape(self.function(step)) + "$", f"function {step}") for step in STEPS),
             (re.escape(stack.machine) + "$", "machine"),
             (re.escape(self.arn("states", f"execution:{machine}")), "execution"),
+            (r"^execution:.+", "execution:*"),
             (re.escape(self.arn("logs", f"log-group:/ddbload/{stack.name}/")), "log "),
             (r"^(log \w+):.+", r"\1"),
             (re.escape(self.arn("sqs", self.queue)), "queue"),
             (re.escape(self.arn("sqs", self.dead_letters)), "dead letters"),
+            (re.escape(self.arn("sqs", "")) + ".*NoticeUndelivered.*", "undelivered"),
         ]
 
     def kind(self, resource: str) -> str:

@@ -10,6 +10,7 @@ from tests.e2e_stack.allowed_calls import MACHINE, STEPS, Granted
 from tests.e2e_stack.deployed import FORBIDDEN, SOURCES
 
 PROGRESS = "runs/r/progress/ab-000001-i-x-x-x-0"
+NOTICE = "notices/r.json"
 LEDGER = (
     "runs/r/run.json",
     "runs/r/execution.json",
@@ -26,6 +27,7 @@ LEDGER = (
     "started/99999999999999-r",
     "history/books/id/object/0-0/r.jsonl",
     "uploads/0/999999999.json",
+    NOTICE,
 )
 """One of each kind of file of a run, and of what is kept beside the runs."""
 RESULTS = "mapruns/11111111/SUCCEEDED_0.json"
@@ -131,7 +133,7 @@ def _on_functions_and_machines(granted: Granted) -> set[Call]:
     executions = [granted.arn("states", f"execution:{name}:run") for name in ("other", "ddbload")]
     return {
         *_all("lambda", FUNCTION_ACTIONS, functions),
-        *_all("lambda", ("InvokeFunction",), [granted.function("on_upload")]),
+        *_all("lambda", ("InvokeFunction",), map(granted.function, ("on_upload", "on_stopped"))),
         *_all("lambda", ("InvokeFunction",), [f"{name}2" for name in functions]),
         *_all(
             "lambda", ("CreateFunction", "InvokeFunction"), [granted.arn("lambda", "function:x")]
@@ -160,11 +162,24 @@ def _on_the_rest(granted: Granted, role: str) -> set[Call]:
         *_all("iam", ("PassRole", "PutRolePolicy", "AttachRolePolicy"), roles),
         *_all("kms", ("Decrypt", "GenerateDataKey"), [granted.arn("kms", "key/any")]),
         *_all("events", ("PutEvents",), [granted.arn("events", "event-bus/default")]),
+        *_events_of_others(granted),
+    }
+
+
+def _events_of_others(granted: Granted) -> set[Call]:
+    bus = granted.arn("events", "event-bus/default")
+    other_bus = granted.arn("events", "event-bus/other")
+    own = {"events:source": "ddbload", "events:detail-type": "ddbload.run.completed"}
+    return {
+        Call("events:PutEvents", bus, {**own, "events:source": "aws.states"}),
+        Call("events:PutEvents", bus, {**own, "events:detail-type": "ddbload.other"}),
+        Call("events:PutEvents", other_bus, own),
     }
 
 
 # What only some may do, by role: files of the ledger, by how they are used.
 
+REPORTED = set(LEDGER) - {"started/99999999999999-r", "uploads/0/999999999.json"}
 READ = {
     "preflight": {
         "runs/r/control.json",
@@ -184,7 +199,8 @@ READ = {
         "runs/r/chunks/00000/1.json",
         "runs/r/rejects/00000/1-2.jsonl",
     },
-    "report": set(LEDGER) - {"started/99999999999999-r", "uploads/0/999999999.json"},
+    "report": REPORTED,
+    "on_stopped": REPORTED,
     "on_upload": {"runs/r/run.json", "runs/r/report.json", "uploads/0/999999999.json"},
     MACHINE: {"runs/r/manifest.json", RESULTS},
 }
@@ -205,7 +221,13 @@ WRITTEN = {
         "runs/r/rejects/00000/1-2.jsonl",
         "runs/r/failures/00000.json",
     },
-    "report": {"runs/r/report.json", "history/books/id/object/0-0/r.jsonl"},
+    "report": {"runs/r/report.json", "history/books/id/object/0-0/r.jsonl", NOTICE},
+    "on_stopped": {
+        "runs/r/control.json",
+        "runs/r/report.json",
+        "history/books/id/object/0-0/r.jsonl",
+        NOTICE,
+    },
     "on_upload": {"uploads/0/999999999.json"},
     MACHINE: {RESULTS},
 }
@@ -231,13 +253,15 @@ def forbidden_to(granted: Granted, role: str) -> set[Call]:
     table = [granted.arn("dynamodb", f"table/{granted.stack.cloud.tables[0]}")]
     if role != "import_chunk":
         found |= _all("dynamodb", ("BatchWriteItem", "PutItem"), table)
-    if role not in {"preflight", "import_chunk", "report"}:
+    if role not in {"preflight", "import_chunk", "report", "on_stopped"}:
         found |= _all("dynamodb", ("DescribeTable",), table)
     if role not in {"on_upload", MACHINE}:
         found |= _all("states", ("StartExecution",), [stack.machine])
     if role != MACHINE:
         running = f"{stack.machine.replace(':stateMachine:', ':execution:')}:run"
-        found |= _all("states", ("DescribeExecution", "StopExecution"), [running])
+        found |= _all("states", ("StopExecution",), [running])
+        if role not in {"preflight", "on_stopped"}:
+            found |= _all("states", ("DescribeExecution",), [running])
         found |= _all("lambda", ("InvokeFunction",), map(granted.function, STEPS))
         found |= _all("s3", ("AbortMultipartUpload",), [f"{work}/{RESULTS}"])
     else:

@@ -15,7 +15,7 @@ import pytest
 
 from localaws.iam.requests import Call
 from tests.e2e_stack.allowed_calls import MACHINE, ROLES, STEPS, Granted
-from tests.e2e_stack.deployed import SOURCES
+from tests.e2e_stack.deployed import SOURCES, until
 from tests.e2e_stack.files import HEADER, bad_rows, plain, rows
 from tests.e2e_stack.forbidden import forbidden_to, forbidden_to_all
 from tests.e2e_stack.runs import Run, load
@@ -69,6 +69,19 @@ def exercised(stack):
     assert uploaded.ended.status == "SUCCEEDED"
     again = deliver(stack, event(stack, "permitted/a.csv", version))
     assert again["outcome"] == "loaded before"
+    stopped(stack, "permitted-stopped")
+
+
+def stopped(stack, run):
+    """An execution that is stopped: on_stopped cancels its run and reports it."""
+    going = load(stack, plain(600), run=run, max_wcu=20).run
+    going.reaches("progress/")
+    stack.cloud.stepfunctions.stop_execution(executionArn=going.arn)
+    going.reaches("report.json")
+    assert going.json("report.json")["status"] == "CANCELLED"
+    assert going.json("control.json")["state"] == "cancelled"
+    mark = {"Bucket": stack.work, "Prefix": f"notices/{run}.json"}
+    until(lambda: stack.cloud.s3.list_objects_v2(**mark)["KeyCount"], "no event was sent")
 
 
 def insert_twice(stack, run):
@@ -120,9 +133,10 @@ def recorded(request, exercised, granted, recorded_calls):
     }
     records = []
     for line in lines:
-        assert line.keys() == {"role", "action", "resource", "allowed"}, line
+        assert line.keys() == {"role", "action", "resource", "context", "allowed"}, line
         stack, role = roles[line["role"]]
-        records.append(Record(stack, role, Call(line["action"], line["resource"]), line["allowed"]))
+        call = Call(line["action"], line["resource"], line["context"])
+        records.append(Record(stack, role, call, line["allowed"]))
     return [(all_granted[record.stack], record) for record in records]
 
 
@@ -211,10 +225,12 @@ DONE = {
         "s3:GetObject": {
             "inbox/*",
             "sources/*",
+            "work/runs/*/control.json",
             "work/runs/*/listing/*",
             "work/runs/*/manifest.json",
             "work/runs/*/manifest/*",
             "work/runs/*/run.json",
+            "work/uploads/*",
         },
         "s3:GetObjectVersion": {"inbox/*", "sources/*"},
         "s3:ListBucket": {"inbox", "sources", "work"},
@@ -225,6 +241,8 @@ DONE = {
             "work/runs/*/manifest/*",
             "work/runs/*/parts/*",
             "work/runs/*/run.json",
+            "work/started/*",
+            "work/uploads/*",
         },
     },
     "import_chunk": {
@@ -234,6 +252,7 @@ DONE = {
         "s3:GetObject": {
             "sources/*",
             "work/runs/*/chunks/*",
+            "work/runs/*/control.json",
             "work/runs/*/parts/*",
             "work/runs/*/rejects/*",
             "work/runs/*/manifest.json",
@@ -245,16 +264,20 @@ DONE = {
             "work/runs/*/attempts/*",
             "work/runs/*/chunks/*",
             "work/runs/*/failures/*",
+            "work/runs/*/progress/*",
             "work/runs/*/rejects/*",
         },
+        "s3:DeleteObject": {"work/runs/*/progress/*"},
     },
     "report": {
         "dynamodb:DescribeTable": {"table"},
         "s3:GetObject": {
+            "work/notices/*",
             "work/runs/*/chunks/*",
             "work/runs/*/control.json",
             "work/runs/*/execution.json",
             "work/runs/*/failures/*",
+            "work/runs/*/listing/*",
             "work/runs/*/manifest.json",
             "work/runs/*/rejects/*",
             # A run that was done before keeps its report.
@@ -262,11 +285,39 @@ DONE = {
             "work/runs/*/run.json",
         },
         "s3:ListBucket": {"work"},
-        "s3:PutObject": {"work/runs/*/report.html", "work/runs/*/report.json"},
+        "s3:PutObject": {
+            "work/history/*",
+            "work/notices/*",
+            "work/runs/*/report.html",
+            "work/runs/*/report.json",
+        },
+        "events:PutEvents": {"bus"},
+    },
+    "on_stopped": {
+        "events:PutEvents": {"bus"},
+        "dynamodb:DescribeTable": {"table"},
+        "s3:GetObject": {
+            "work/notices/*",
+            "work/runs/*/chunks/*",
+            "work/runs/*/control.json",
+            "work/runs/*/execution.json",
+            "work/runs/*/manifest.json",
+            "work/runs/*/report.json",
+            "work/runs/*/run.json",
+        },
+        "s3:ListBucket": {"work"},
+        "s3:PutObject": {
+            "work/notices/*",
+            "work/runs/*/control.json",
+            "work/runs/*/report.html",
+            "work/runs/*/report.json",
+        },
+        "states:DescribeExecution": {"execution:*"},
     },
     "on_upload": {
         "s3:GetObject": {"work/runs/*/report.json", "work/runs/*/run.json"},
         "s3:ListBucket": {"work"},
+        "s3:PutObject": {"work/uploads/*"},
         "sqs:DeleteMessage": {"queue"},
         "sqs:GetQueueAttributes": {"queue"},
         "sqs:ReceiveMessage": {"queue"},
@@ -301,16 +352,27 @@ DELIVERIES = "AWS has no narrower resource for a state machine's own log."
 CHILDREN = "Step Functions watches and stops a Map's children by it; here they are threads."
 RESULTS = "Step Functions writes large results in parts; here each file is written at once."
 LISTED = "Read on after an object vanished, it is missing and not forbidden."
+ONCE = "`once` and `force` ask for it, which other tests try."
+TURNS = "Uploads of one key at once, which other tests try."
 NOT_SEEN_HERE = {
-    "preflight": {},
+    "preflight": {
+        ("s3:GetObject", "work/history/*"): ONCE,
+        ("s3:GetObject", "work/runs/*/report.json"): ONCE,
+        ("states:DescribeExecution", "execution:*"): TURNS,
+    },
     "import_chunk": {
         ("s3:GetObject", "inbox/*"): "One list for both kinds of buckets; the inbox has versions.",
         ("s3:GetObjectVersion", "sources/*"): "The tests' source bucket keeps no versions.",
         ("s3:ListBucket", "inbox"): LISTED,
         ("s3:ListBucket", "sources"): LISTED,
     },
-    "report": {},
-    "on_upload": {},
+    "report": {("s3:GetObject", "work/history/*"): "A run that finishes again, after `resume`."},
+    "on_stopped": {
+        ("s3:GetObject", "work/history/*"): "As for report, whose work it takes over.",
+        ("s3:PutObject", "work/history/*"): "As for report: a run whose Report died at its end.",
+        ("sqs:SendMessage", "undelivered"): "Nothing fails here three times.",
+    },
+    "on_upload": {("s3:GetObject", "work/uploads/*"): TURNS},
     MACHINE: {
         **{
             (f"logs:{action}", "*"): DELIVERIES
@@ -329,6 +391,7 @@ NOT_SEEN_HERE = {
         ("s3:GetObject", "work/mapruns/*"): RESULTS,
         ("s3:ListMultipartUploadParts", "work/mapruns/*"): RESULTS,
         ("states:DescribeExecution", "execution/ImportChunks:*"): CHILDREN,
+        ("states:RedriveExecution", "execution/ImportChunks:*"): "Nobody redrives anything here.",
         ("states:DescribeExecution", "execution:*"): CHILDREN,
         ("states:StopExecution", "execution/ImportChunks:*"): CHILDREN,
         ("states:StopExecution", "execution:*"): CHILDREN,

@@ -73,7 +73,8 @@ def test_guard_records_each_call_once_even_if_not_allowed(record):
     for _ in range(2):
         assert guard(ROLE, "s3", REGION, get("runs/1/run.json")) is None
         assert guard(ROLE, "s3", REGION, get("secret")) is None
-    read = {"role": ROLE, "action": "s3:GetObject"}
+    context = {"s3:ResourceAccount": ROLE.split(":")[4]}
+    read = {"role": ROLE, "action": "s3:GetObject", "context": context}
     assert lines(record) == [
         {**read, "resource": "arn:aws:s3:::b/runs/1/run.json", "allowed": True},
         {**read, "resource": "arn:aws:s3:::b/secret", "allowed": False},
@@ -121,9 +122,9 @@ def test_missing_object_is_hidden_without_list_bucket(record):
     assert "s3:ListBucket on resource: arn:aws:s3:::b " in hidden
     told = Guard(Account(READ, LIST), record=record, enforce=True)
     assert told.check_missing_object(ROLE, REGION, missing) is None
-    assert lines(record) == [
-        {"role": ROLE, "action": "s3:ListBucket", "resource": "arn:aws:s3:::b", "allowed": True}
-    ]
+    listed = {"role": ROLE, "action": "s3:ListBucket", "resource": "arn:aws:s3:::b"}
+    context = {"s3:ResourceAccount": ROLE.split(":")[4]}
+    assert lines(record) == [{**listed, "context": context, "allowed": True}]
     put = capture_request("s3", "put_object", Bucket="b", Key="k", Body=b"")
     assert Guard(Account(READ), enforce=True).check_missing_object(ROLE, REGION, put) is None
 
