@@ -17,7 +17,8 @@ from tests.e2e_stack.runs import Load, load
 HERE = Path(__file__).parent
 NAME = "ddbload"
 HASTY = "ddbload-hasty"
-CHUNKS = 2000
+CHUNKS = 1100
+"""More than a listing has on one page."""
 OVERDUE = "1000"
 """Seconds to keep in reserve: more than there are, so a function does the least that it may."""
 
@@ -104,7 +105,7 @@ def hasty(cloud: Cloud) -> Stack:
 @pytest.fixture(scope="session")
 def many_chunks(stack: Stack) -> Load:
     """A row a chunk. It runs beside all other tests, and leaves room for them."""
-    return load(stack, plain(CHUNKS), run="2000-chunks", chunk_bytes=1, workers=4)
+    return load(stack, plain(CHUNKS), run="many-chunks", chunk_bytes=1, workers=4)
 
 
 @pytest.fixture(scope="session")

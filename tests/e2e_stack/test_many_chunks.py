@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.e2e_stack.conftest import CHUNKS
 
 
-def test_run_imports_2000_chunks(many_chunks):
+def test_run_imports_more_chunks_than_a_page_lists(many_chunks):
     ended = many_chunks.run.ended
     assert (ended.status, ended.error, ended.cause) == ("SUCCEEDED", None, None)
     many_chunks.table_is_right()
