@@ -45,7 +45,7 @@ def test_demo_deploys_and_imports_generated_rows(demo):
         rf"{STEP}cdk deploy: stack ddbload-demo\n"
         rf"{STEP}upload: s3://[\w-]+/in/sample\.tsv\n"
         rf"{STEP}the upload's event starts a run: {run[1]}\n"
-        r"( +\d+ %  [\d,]+ rows settled\n)* +100 %  6,000 rows settled\n"
+        r"( +\d+ %  [\d,]+ rows settled\n)+"
         rf"run {run[1]}: SUCCEEDED\n"
         r"  rows      6,000 read: 6,000 written\n"
         r"  chunks    [23] of [23] imported and verified\n"

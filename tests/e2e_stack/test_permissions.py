@@ -133,6 +133,9 @@ def recorded(request, exercised, granted, recorded_calls):
     }
     records = []
     for line in lines:
+        if line["resource"].endswith("-missing"):
+            # A test of uploads has on_upload call a machine that is not there.
+            continue
         assert line.keys() == {"role", "action", "resource", "context", "allowed"}, line
         stack, role = roles[line["role"]]
         call = Call(line["action"], line["resource"], line["context"])
@@ -218,6 +221,7 @@ def test_calls_are_allowed_by_synthesized_policies(recorded):
 LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
 DONE = {
     "preflight": {
+        "states:DescribeExecution": {"execution:*"},
         "dynamodb:DescribeContinuousBackups": {"table"},
         "dynamodb:DescribeTable": {"table"},
         "lambda:GetAccountSettings": {"*"},
@@ -293,6 +297,7 @@ DONE = {
         "events:PutEvents": {"bus"},
     },
     "on_stopped": {
+        "sqs:SendMessage": {"undelivered"},
         "events:PutEvents": {"bus"},
         "dynamodb:DescribeTable": {"table"},
         "s3:GetObject": {
@@ -314,7 +319,11 @@ DONE = {
         "states:DescribeExecution": {"execution:*"},
     },
     "on_upload": {
-        "s3:GetObject": {"work/runs/*/report.json", "work/runs/*/run.json"},
+        "s3:GetObject": {
+            "work/runs/*/report.json",
+            "work/runs/*/run.json",
+            "work/uploads/*",
+        },
         "s3:ListBucket": {"work"},
         "s3:PutObject": {"work/uploads/*"},
         "sqs:DeleteMessage": {"queue"},
@@ -352,7 +361,6 @@ CHILDREN = "Step Functions watches and stops a Map's children by it; here they a
 RESULTS = "Step Functions writes large results in parts; here each file is written at once."
 LISTED = "Read on after an object vanished, it is missing and not forbidden."
 ONCE = "`once` and `force` ask for it, which other tests try."
-TURNS = "Uploads of one key at once, which other tests try."
 NOT_SEEN_HERE = {
     "preflight": {
         ("cloudwatch:GetMetricStatistics", "*"): (
@@ -360,7 +368,6 @@ NOT_SEEN_HERE = {
         ),
         ("s3:GetObject", "work/history/*"): ONCE,
         ("s3:GetObject", "work/runs/*/report.json"): ONCE,
-        ("states:DescribeExecution", "execution:*"): TURNS,
     },
     "import_chunk": {
         ("s3:GetObject", "inbox/*"): "One list for both kinds of buckets; the inbox has versions.",
@@ -372,9 +379,8 @@ NOT_SEEN_HERE = {
     "on_stopped": {
         ("s3:GetObject", "work/history/*"): "As for report, whose work it takes over.",
         ("s3:PutObject", "work/history/*"): "As for report: a run whose Report died at its end.",
-        ("sqs:SendMessage", "undelivered"): "Nothing fails here three times.",
     },
-    "on_upload": {("s3:GetObject", "work/uploads/*"): TURNS},
+    "on_upload": {},
     MACHINE: {
         **{
             (f"logs:{action}", "*"): DELIVERIES

@@ -214,6 +214,10 @@ class Place(AbstractContextManager["Place"]):
         found = json.loads(ended.out)
         for time in ("seconds", "rows_per_second"):
             del found[time]
+        for later in ("dollars", "write_price"):
+            # Later versions print them, and null for a run of an earlier one.
+            if found.get(later, ...) is None:
+                del found[later]
         if found["rejects"] is not None:
             found["rejects"] = Path(found["rejects"]).relative_to(self.console.folder).as_posix()
         return found, ended.code

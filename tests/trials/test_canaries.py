@@ -9,8 +9,8 @@ import signal
 import pytest
 
 from tests.cli.console import PROGRAM
+from tests.e2e.canaries import assert_silent, content, good, server
 from tests.e2e.processes import started, until
-from tests.e2e.test_canaries import assert_silent, content, good, server
 
 __all__ = ["server"]
 
