@@ -20,7 +20,7 @@ from infra.workflow import Workflow
 ENDED_BADLY = ("ABORTED", "FAILED", "TIMED_OUT")
 """Statuses of executions that may have ended without Report."""
 KEPT_TRYING = Duration.hours(6)
-"""How long a failed event is retried, by EventBridge and by Lambda."""
+"""Time for which a failed event is retried, by EventBridge and by Lambda."""
 
 
 class Notice(Construct):

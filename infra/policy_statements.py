@@ -24,9 +24,9 @@ from infra.settings import Settings
 
 ARNS_OF_A_STATEMENT = 36
 ARN_CHARACTERS = 153
-"""What CDK counts for an ARN that is only known at deployment."""
+"""Length that CDK counts for an ARN that is only known at deployment."""
 MANAGED_POLICY_CHARACTERS = 6000
-"""What CDK puts into a managed policy."""
+"""Most characters that CDK puts into a managed policy."""
 _FIXED_CHARACTERS = 200
 """Upper bound for a statement without resources and conditions."""
 READ_OBJECTS = ("s3:GetObject", "s3:GetObjectVersion")

@@ -1,4 +1,4 @@
-"""What the handlers of a run's end have in common: its event, its metric and its log line."""
+"""Common part of the handlers of a run's end: its event, its metric and its log line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When an invocation worked on a chunk, and how far it was meanwhile, for charts of a run."""
+"""Times and progress of an invocation on a chunk, for charts of a run."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from ddbload.pipeline.report import report_execution
 NOTICES = "notices/"
 """Prefix of the marks, each named by the execution whose event was sent."""
 WORKER_STOP_SECONDS = 20.0
-"""How long to wait for workers, which obey within 5 s."""
+"""Seconds to wait for workers, which obey within 5 s."""
 _POLL_SECONDS = 1.0
 _STOPPED = (EXECUTION_ABORTED, "TIMED_OUT")
 """Statuses of executions whose functions may still run."""
