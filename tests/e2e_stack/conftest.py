@@ -105,7 +105,7 @@ def hasty(cloud: Cloud) -> Stack:
 @pytest.fixture(scope="session")
 def many_chunks(stack: Stack) -> Load:
     """A row a chunk. It runs beside all other tests, and leaves room for them."""
-    return load(stack, plain(CHUNKS), run="many-chunks", chunk_bytes=1, workers=4)
+    return load(stack, plain(CHUNKS), run="more-than-a-page", chunk_bytes=1, workers=4)
 
 
 @pytest.fixture(scope="session")
