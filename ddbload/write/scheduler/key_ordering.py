@@ -44,7 +44,7 @@ class QueuedRow:
         self.has_predecessor = False
         # The later row that replaces this one in a queue.
         self.successor: QueuedRow | None = None
-        # Earlier rows of the key that this one replaces, in order.
+        # Copies of the earlier rows of the key that this one replaces, in order.
         self.superseded: list[QueuedRow] = []
 
     def newest(self) -> QueuedRow:
@@ -60,7 +60,7 @@ class QueuedRow:
         return self.superseded[0].handle if self.superseded else self.handle
 
     def fresh_copy(self) -> QueuedRow:
-        """Copy the row, to send it after the row that replaced it was refused."""
+        """Copy the row without the row that replaces it: it is sent if that one is refused."""
         row = QueuedRow(self.handle, self.key, self.units, self.bytes)
         row.sent = self.sent
         return row
@@ -146,8 +146,7 @@ class KeyOrdering:
         if next_row is not None:
             next_row.superseded[:0] = superseded
         elif superseded:
-            # A new object, since the old one has a successor.
-            next_row = superseded.pop().fresh_copy()
+            next_row = superseded.pop()
             next_row.superseded = superseded
         if next_row is not None:
             self.current[next_row.key] = next_row
@@ -201,6 +200,7 @@ class FirstWinsOrdering:
 def _supersede(later: QueuedRow, earlier: QueuedRow) -> None:
     # Hand the list over instead of copying it: a file may repeat one key thousands of times.
     chain = earlier.superseded
-    chain.append(earlier)
+    # The row itself may refer to the later one: a reference cycle.
+    chain.append(earlier.fresh_copy())
     chain.extend(later.superseded)
     later.superseded, earlier.superseded = chain, []

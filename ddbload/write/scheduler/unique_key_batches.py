@@ -7,6 +7,7 @@ that the scheduler handles one by one.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from collections.abc import Hashable, Sequence
@@ -48,12 +49,7 @@ class BatchGroup:
         """Close a batch that is written or dissolved; return whether it was the last open one."""
         batch.is_open = False
         self.open -= 1
-        if self.open:
-            return False
-        # The batches refer to the group: break the reference cycle.
-        self.batches.clear()
-        self._index = None
-        return True
+        return not self.open
 
     def find(self, key: Hashable) -> UniqueKeyBatch | None:
         """Find the open batch that has a row of this key."""
@@ -69,7 +65,9 @@ class BatchGroup:
 class UniqueKeyBatch:
     """Rows of one request, all with different keys."""
 
-    group: BatchGroup
+    group: int
+    """Number of its group. A reference to it would be a cycle, which a scheduler that stops early
+    would leave to the garbage collector."""
     handles: Sequence[int]
     keys: Sequence[Hashable]
     row_units: Sequence[int]
@@ -109,7 +107,8 @@ class UniqueKeyQueue:
         self._batch_rows = batch_rows
         self.waiting = 0
         """Number of rows in batches that are not in flight."""
-        self._groups: list[BatchGroup] = []
+        self._groups: dict[int, BatchGroup] = {}
+        self._group_numbers = itertools.count()
         self._ready: deque[UniqueKeyBatch] = deque()
 
     @property
@@ -119,15 +118,15 @@ class UniqueKeyQueue:
 
     def is_disjoint(self, keys: AbstractSet[Hashable]) -> bool:
         """Return whether no open group has any of these keys."""
-        return all(group.keys.isdisjoint(keys) for group in self._groups)
+        return all(group.keys.isdisjoint(keys) for group in self._groups.values())
 
     def shared_keys(self, keys: AbstractSet[Hashable]) -> set[Hashable]:
         """Return the keys that an open group has."""
-        return {key for group in self._groups for key in group.keys & keys}
+        return {key for group in self._groups.values() for key in group.keys & keys}
 
     def find(self, key: Hashable) -> UniqueKeyBatch | None:
         """Find the open batch that has a row of this key."""
-        found = (group.find(key) for group in self._groups)
+        found = (group.find(key) for group in self._groups.values())
         return next((batch for batch in found if batch is not None), None)
 
     def add(
@@ -147,8 +146,8 @@ class UniqueKeyQueue:
         """
         if not handles:
             return
-        group = BatchGroup(set(keys) if key_set is None else key_set)
-        self._groups.append(group)
+        group = next(self._group_numbers)
+        self._groups[group] = BatchGroup(set(keys) if key_set is None else key_set)
         for start in range(0, len(handles), spread):
             rows = slice(start, start + spread)
             self._deal(
@@ -162,12 +161,13 @@ class UniqueKeyQueue:
 
     def _deal(
         self,
-        group: BatchGroup,
+        group: int,
         handles: Sequence[int],
         keys: Sequence[Hashable],
         units: Sequence[int] | None,
         row_bytes: int,
     ) -> None:
+        add = self._groups[group].add
         batches = -(-len(handles) // limits.MAX_BATCH_ROWS)
         for first in range(batches):
             every = slice(first, None, batches)
@@ -183,7 +183,7 @@ class UniqueKeyQueue:
                 if rows <= most
                 else [batch.slice(start, start + most) for start in range(0, rows, most)]
             ):
-                group.add(request)
+                add(request)
                 self._ready.append(request)
 
     def head(self) -> UniqueKeyBatch | None:
@@ -205,9 +205,8 @@ class UniqueKeyQueue:
 
     def remove(self, batch: UniqueKeyBatch) -> None:
         """Forget a batch that is written or dissolved."""
-        group = batch.group
-        if group.close(batch):
-            self._groups.remove(group)
+        if self._groups[batch.group].close(batch):
+            del self._groups[batch.group]
 
     def dissolve(self, batch: UniqueKeyBatch) -> list[QueuedRow]:
         """Remove a batch and return its rows as single rows."""
@@ -229,9 +228,10 @@ class UniqueKeyQueue:
             if units >= max_units:
                 head, rest = batch.slice(0, count), batch.slice(count, len(batch.handles))
                 self._ready.appendleft(rest)
+                group = self._groups[batch.group]
                 for share in (head, rest):
-                    batch.group.add(share)
-                batch.group.close(batch)
+                    group.add(share)
+                group.close(batch)
                 return head
             units += each
         return batch

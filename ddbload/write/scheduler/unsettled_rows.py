@@ -142,9 +142,6 @@ class UnsettledRows:
         """Forget a written row; return the rows this settles, the written one last."""
         self._push_if_any(self._ordering.remove_settled(row))
         settled = [*row.superseded, row]
-        for each in row.superseded:
-            # The two refer to each other: break the reference cycle.
-            each.successor = None
         row.superseded = []
         self.bytes -= sum(each.bytes for each in settled)
         return settled
