@@ -29,6 +29,7 @@ from ddbload.rows.file_signatures import LONGEST_COMPRESSION_SIGNATURE, compress
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES
 from ddbload.source.decoding.decoded_source import DecodedSource, slice_pieces
+from ddbload.source.parquet.page_headers import MAX_PAGE_BYTES, ColumnPages, GroupPages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +50,12 @@ _JSON_BYTES = 16 * 1024 * 1024
 _MAX_ROW_MEMORY = 64 * 1024 * 1024
 # Rows that any file may have, however small it is.
 _ALLOWED_ROWS = 1_000_000
+# An encoding by which a value takes its beginning from the one before. Nothing but its pages tells
+# how long its values are, and pyarrow does not read it into dictionaries.
+_SHARED_PREFIXES = "DELTA_BYTE_ARRAY"
+_SHARING_ROWS = 16
+MAX_SHARED_BYTES = 16 * 1024 * 1024
+"""Bytes that a page of such values may decompress to."""
 # Bytes of a column's compressed pages that pyarrow reads at once.
 _BUFFER_BYTES = 64 * 1024
 
@@ -70,6 +77,8 @@ class SeekableSource(io.RawIOBase):
         super().__init__()
         self.failure: DdbloadError | None = None
         """Error of the last failed read, which pyarrow may have wrapped."""
+        self.pages: GroupPages | None = None
+        """Pages of the row group that is read, whose headers are compared with the footer."""
         self._inner = inner
         self._position = 0
         self._block_bytes = _MIN_BLOCK_BYTES
@@ -104,18 +113,24 @@ class SeekableSource(io.RawIOBase):
         start = self._position
         self._position += count
         try:
-            if count > self._block_bytes:
-                return b"".join(self._inner.stream(start, start + count, _MAX_BLOCK_BYTES))
-            data = b""
-            while len(data) < count:
-                at = start + len(data)
-                number, begin = divmod(at, self._block_bytes)
-                some = self._get(number)[begin : begin + count - len(data)]
-                data = data + some if data else some
+            data = self._read(start, count)
+            if self.pages is not None:
+                self.pages.read(start, data)
             return data
         except DdbloadError as error:
             self.failure = error
             raise
+
+    def _read(self, start: int, count: int) -> bytes:
+        if count > self._block_bytes:
+            return b"".join(self._inner.stream(start, start + count, _MAX_BLOCK_BYTES))
+        data = b""
+        while len(data) < count:
+            at = start + len(data)
+            number, begin = divmod(at, self._block_bytes)
+            some = self._get(number)[begin : begin + count - len(data)]
+            data = data + some if data else some
+        return data
 
     def _get(self, number: int) -> bytes:
         cache = self._cache
@@ -234,7 +249,13 @@ class ParquetLines(DecodedSource):
         if most is None:
             return
         limit = max(EXPANSION_ALLOWANCE_BYTES, most * self.inner.size)
-        whole = sum(metadata.row_group(group).total_byte_size for group in range(self.groups))
+        sizes = [metadata.row_group(group) for group in range(self.groups)]
+        whole = sum(each.total_byte_size for each in sizes)
+        if sum(each.num_rows for each in sizes) != self.rows:
+            raise DamagedParquet(
+                f"{self.name}: its row groups have another number of rows than the file: it is"
+                " damaged; write it again"
+            )
         if whole > limit or self.rows > max(_ALLOWED_ROWS, limit):
             raise self._too_large(most)
         schema = metadata.schema
@@ -245,9 +266,14 @@ class ParquetLines(DecodedSource):
         ]
         for group in range(self._first, self._after):
             found = metadata.row_group(group)
-            values = sum(found.column(place).num_values for place in repeated)
-            # Elements of lists: each takes eight bytes, and none in the file if all are equal.
-            if 8 * (values - len(repeated) * found.num_rows) > limit:
+            # Elements of lists: each takes eight bytes or its fixed length, and none in the file
+            # if all are equal.
+            elements = sum(
+                max(8, schema.column(place).length or 0)
+                * max(0, found.column(place).num_values - found.num_rows)
+                for place in repeated
+            )
+            if elements > limit:
                 raise self._too_large(most)
 
     def _too_large(self, most: int) -> ExpansionTooLarge:
@@ -302,6 +328,7 @@ class ParquetLines(DecodedSource):
         """Read a row group as record batches of bounded size."""
         from ddbload.source.parquet.decoded_size import ROW_BYTES, decoded_size, slices
 
+        self._access.pages = self._call(lambda: self._group_pages(group), group)
         rows = self._batch_rows(group)
         repeating = self._call(lambda: self._repeating_columns(group, rows), group)
         file = self._call(lambda: self._open(repeating)) if repeating else self._file
@@ -332,6 +359,28 @@ class ParquetLines(DecodedSource):
                 f"{self.name}, row group {group} has another number of rows than its metadata"
                 " says: it is damaged; write it again"
             )
+
+    def _group_pages(self, group: int) -> GroupPages:
+        """Return what the footer tells of a row group's pages, to compare their headers with it."""
+        found = self._file.metadata.row_group(group)
+        columns = [found.column(place) for place in range(found.num_columns)]
+        size = sum(each.total_uncompressed_size for each in columns)
+        if size > self._max_decoded and self._max_expansion is not None:
+            raise self._too_large(self._max_expansion)
+        return GroupPages(
+            f"{self.name}, row group {group}",
+            (
+                ColumnPages(
+                    _first_page(each),
+                    each.total_compressed_size,
+                    each.num_values,
+                    each.total_uncompressed_size,
+                    MAX_SHARED_BYTES if _SHARED_PREFIXES in each.encodings else MAX_PAGE_BYTES,
+                )
+                for each in columns
+                if each.num_values > 0
+            ),
+        )
 
     def _repeating_columns(self, group: int, rows: int) -> list[str]:
         """Return the columns whose dictionaries could make a batch too large for the memory.
@@ -368,7 +417,14 @@ class ParquetLines(DecodedSource):
         fixed = self._fixed_row_bytes
         row_bytes: int = fixed + found.total_byte_size // max(1, found.num_rows)
         cells: int = _BATCH_CELLS // max(1, found.num_columns)
-        return max(1, min(_BATCH_ROWS, cells, _BATCH_BYTES // max(1, row_bytes)))
+        shared = sum(
+            min(each.total_uncompressed_size, MAX_SHARED_BYTES)
+            for each in map(found.column, range(found.num_columns))
+            if _SHARED_PREFIXES in each.encodings
+        )
+        # Each value may be as long as the whole page.
+        sharing = max(_SHARING_ROWS, _DENSE_BYTES // shared) if shared else _BATCH_ROWS
+        return max(1, min(_BATCH_ROWS, cells, sharing, _BATCH_BYTES // max(1, row_bytes)))
 
     def _call(self, operation: Callable[[], Any], group: int | None = None) -> Any:
         """Call pyarrow and turn its errors into ddbload's, with the row group if there is one."""
@@ -391,6 +447,13 @@ class ParquetLines(DecodedSource):
                 f"{where} cannot be read as Parquet ({words}): it is damaged, cut short or"
                 " encrypted; write it again"
             ) from None
+
+
+def _first_page(column: Any) -> int:
+    """Return the offset at which pyarrow begins to read a column."""
+    start: int = column.data_page_offset
+    dictionary = column.dictionary_page_offset if column.has_dictionary_page else None
+    return dictionary if dictionary and dictionary < start else start
 
 
 def _version(source: ByteSource) -> str | None:
