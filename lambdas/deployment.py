@@ -29,6 +29,7 @@ from ddbload.contracts.upload_rule import (
     UploadRule,
 )
 from ddbload.errors import AwsConfiguration, DdbloadError
+from ddbload.ledger.ledger import ManifestCache
 from ddbload.ledger.store import BucketStore
 from ddbload.pipeline.context import AccessPolicy, Context, LedgerContext
 
@@ -55,6 +56,7 @@ class Deployment:
     require_backup: bool = False
     tag_loaded: bool = False
     clients: Clients = field(default_factory=_make_clients)
+    manifests: ManifestCache = field(default_factory=ManifestCache)
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
@@ -115,6 +117,7 @@ class Deployment:
             in_account=True,
             require_backup=self.require_backup,
             deadline=self._deadline(remaining_seconds),
+            manifests=self.manifests,
             worker=_run_worker().worker,
             control=_run_worker(),
         )

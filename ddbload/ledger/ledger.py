@@ -252,14 +252,9 @@ class Ledger:
         """Read all chunks in order; None if preflight has not finished."""
         return self._read("manifest.json", _chunks)
 
-    def has_chunk(self, chunk: Chunk) -> bool:
-        """Tell whether the manifest has a chunk."""
-
-        def find(chunks: Any) -> bool:
-            # Only one is compared: a worker has no use for the 20,000 others.
-            return bool(chunks[chunk.chunk : chunk.chunk + 1] == [chunk.to_json()])
-
-        return bool(self._read("manifest.json", find))
+    def manifest_text(self) -> bytes:
+        """Read the manifest as it is stored; nothing if preflight has not finished."""
+        return self._store.get(self._root + "manifest.json") or b""
 
     @property
     def manifest_name(self) -> str:
@@ -475,6 +470,27 @@ class Ledger:
                 f"{self._store.uri(name)} is not what this version of ddbload writes: it is"
                 " damaged, or of a later version; start a new run (another run id)"
             ) from None
+
+
+class ManifestCache:
+    """The manifest of the run that was last asked for, as one environment keeps it."""
+
+    def __init__(self) -> None:
+        self._record: RunRecord | None = None
+        self._text = b""
+
+    def has_chunk(self, ledger: Ledger, record: RunRecord, chunk: Chunk) -> bool:
+        """Tell whether a run's manifest has a chunk, by one request a run.
+
+        A record has one manifest: the parts that this is joined from are written once. What is not
+        found is looked for again, because preflight may have finished since.
+        """
+        # Not decoded: a worker has no use for 20,000 others. No value has a brace in it, so these
+        # bytes are one whole chunk.
+        wanted = _encode(chunk.to_json())
+        if self._record != record or wanted not in self._text:
+            self._record, self._text = record, ledger.manifest_text()
+        return wanted in self._text
 
 
 def _chunks(value: Any) -> tuple[Chunk, ...]:

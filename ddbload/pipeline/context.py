@@ -18,7 +18,7 @@ from ddbload.contracts.results import RowCounts, WriteStats
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.errors import BucketNotAllowed, TableNotAllowed
-from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.ledger.store import Store
 
 if TYPE_CHECKING:
@@ -143,6 +143,8 @@ class Context(LedgerContext):
     """Pacing shared by all chunks: what is known of the table's capacity."""
     worker: str = field(default_factory=lambda: secrets.token_hex(4))
     """Identity of this process, or of the function's environment: random hexadecimal digits."""
+    manifests: ManifestCache = field(default_factory=ManifestCache)
+    """Shared by all invocations of an environment."""
     control: RunWorker | None = None
     """Part of this process in the run, by which it is controlled; None: nobody controls it."""
 

@@ -72,21 +72,21 @@ def import_chunk(
     start = task.cursor or Cursor(chunk.start, chunk.first_line)
     if not chunk.start <= start.byte < chunk.end:
         raise InvalidPayload(f"the cursor, byte {start.byte}, lies outside chunk {chunk.chunk}")
-    if reader is None and not ledger.has_chunk(chunk):
-        # A caller with a reader has the chunks from the ledger. Raises that there is no such run.
-        ledger.record()
+    record = ledger.record() if reader is None else reader.record
+    # A caller with a reader has the chunks from the ledger.
+    if reader is None and not context.manifests.has_chunk(ledger, record, chunk):
         raise InvalidPayload(
             f"chunk {chunk.chunk}, byte {chunk.start} to {chunk.end}, is not one of run"
             f" {task.run}: its manifest.json has the chunks"
         )
     try:
-        reader = reader or RunReader(ledger.record())
-        context = context.confined(reader.record.payload.source)
+        reader = reader or RunReader(record)
+        context = context.confined(record.payload.source)
         _require_row_start(start, chunk, ledger)
         segment = ledger.find_segment(chunk.chunk, start.byte)
         if segment is not None:
             return _result(task, segment, adopted=True)
-        with _session(reader.record, ledger, context) as session:
+        with _session(record, ledger, context) as session:
             if session is not None:
                 context = _stopped_by(session, context)
             return _import(task, start, reader, ledger, context, session)

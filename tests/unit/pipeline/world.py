@@ -275,7 +275,8 @@ class World:
 
     def write_json(self, name: str, value: object) -> None:
         """Tamper with the run's ledger."""
-        self.store.objects[f"runs/{RUN}/{name}"] = json.dumps(value).encode()
+        text = json.dumps(value, separators=(",", ":"))
+        self.store.objects[f"runs/{RUN}/{name}"] = text.encode()
 
     def in_ledger(self, prefix: str = "") -> list[str]:
         """Names in the run's ledger."""
