@@ -20,6 +20,10 @@ UNHURRIED_WORKERS = 50
 """Up to this number of workers, each reads and writes as often as it may."""
 MISSED_RENEWALS = 3
 """Periods without a renewal after which a worker counts as dead, and sends nothing itself."""
+UNSEEN_SECONDS = 5.0
+"""Time after its last look at `control.json` for which a function may send before others see it.
+
+Most invocations end sooner, and write their progress once, when they end."""
 _CLOCK_GRAIN_SECONDS = 1.0
 """Ages are differences of whole seconds in S3."""
 _ACTIVE_SECONDS = MISSED_RENEWALS * MAX_RENEWAL_SECONDS

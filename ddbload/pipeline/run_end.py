@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ddbload.aws.retry import call_with_retries
-from ddbload.contracts.control import CANCELLED_CONTROL, Control
+from ddbload.contracts.control import CANCELLED_CONTROL, UNSEEN_SECONDS, Control
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import CANCELLED, DONE, ExecutionOutput
 from ddbload.contracts.run_notice import (
@@ -157,8 +157,12 @@ def _cancel(ledger: Ledger, stopped: StoppedExecution, context: LedgerContext) -
         return
     if not control.cancelled:
         ledger.put_control(replace(control, state=CANCELLED_CONTROL))
-    give_up = context.clock() + WORKER_STOP_SECONDS
-    while _are_working(ledger) and context.clock() < give_up and not context.must_end():
+    begun = context.clock()
+    # Functions may send before they are seen.
+    least, most = begun + UNSEEN_SECONDS + _POLL_SECONDS, begun + WORKER_STOP_SECONDS
+    while context.clock() < most and not context.must_end():
+        if context.clock() >= least and not _are_working(ledger):
+            return
         context.sleep(_POLL_SECONDS)
 
 

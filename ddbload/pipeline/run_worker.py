@@ -6,11 +6,16 @@ seconds: a thread beside the import does both. The import itself reads attribute
 While it is not known to be alive, a worker sends nothing: its limits are valid for three periods
 after it began to write its progress. So a process that was frozen meanwhile looks at `control.json`
 before it sends again, and others may count it as dead.
+
+A function without a limit first only looks at `control.json`, and writes its progress when it ends
+or after a period. Until it has, it may send for `UNSEEN_SECONDS` after its last look. So whoever
+cancels the run sees all workers that still send once that time has passed.
 """
 
 from __future__ import annotations
 
 import math
+import secrets
 import signal
 import threading
 import time
@@ -20,6 +25,7 @@ from contextlib import contextmanager, suppress
 from ddbload.contracts.control import (
     IDLE,
     MISSED_RENEWALS,
+    UNSEEN_SECONDS,
     WORKING,
     Control,
     WorkerProgress,
@@ -49,6 +55,8 @@ LINGER_SECONDS = 1.0
 """Time without a chunk after which a process gives back its share of the limits."""
 JOIN_SECONDS = 5.0
 """Longest wait for a thread whose request to the ledger is not answered."""
+MAX_SESSIONS = 16
+"""Runs that a function environment remembers. It may import chunks of thousands in turn."""
 
 
 class RunWorker:
@@ -57,21 +65,31 @@ class RunWorker:
     def __init__(
         self, worker: str, *, lingers: bool, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`lingers`: go on between two chunks, and be idle only after a while without one.
+        """`worker`: random hexadecimal digits.
 
-        An environment of the function is frozen between two chunks.
+        `lingers`: go on between two chunks, and be idle only after a while without one. An
+        environment of the function is frozen between two chunks.
         """
         self.worker = worker
         self._lingers = lingers
         self._clock = clock
         self._sessions: dict[str, WorkerSession] = {}
+        self._forgets = False
 
     def session(self, ledger: Ledger, record: RunRecord) -> WorkerSession:
         """Return the part that this worker takes in a run."""
-        session = self._sessions.get(record.run)
+        session = self._sessions.pop(record.run, None)
         if session is None:
-            session = WorkerSession(self.worker, ledger, record, self._clock)
-            self._sessions[record.run] = session
+            # A worker whose totals are forgotten must not count them from zero under its name.
+            worker = secrets.token_hex(8) if self._forgets else self.worker
+            session = WorkerSession(
+                worker, ledger, record, lingers=self._lingers, clock=self._clock
+            )
+        if len(self._sessions) == MAX_SESSIONS:
+            # The one that was used longest ago. It is idle: an environment imports one chunk.
+            del self._sessions[next(iter(self._sessions))]
+            self._forgets = True
+        self._sessions[record.run] = session
         return session
 
     @contextmanager
@@ -86,7 +104,7 @@ class RunWorker:
         try:
             yield session
         finally:
-            session.leave(lingers=self._lingers)
+            session.leave()
 
     def close(self) -> None:
         """End the threads, and give back all shares."""
@@ -98,7 +116,13 @@ class WorkerSession:
     """The work of one worker for one run, kept from one chunk to the next."""
 
     def __init__(
-        self, worker: str, ledger: Ledger, record: RunRecord, clock: Callable[[], float]
+        self,
+        worker: str,
+        ledger: Ledger,
+        record: RunRecord,
+        *,
+        lingers: bool,
+        clock: Callable[[], float],
     ) -> None:
         self.budget = WcuBudget(None, clock())
         """Limits and debts of the worker, kept from chunk to chunk so that no debt is forgiven."""
@@ -107,6 +131,7 @@ class WorkerSession:
         self._worker = worker
         self._ledger = ledger
         self._run = record.run
+        self._lingers = lingers
         self._clock = clock
         self._shared = SharedBudget(record.workers)
         self._price = record.write_price
@@ -120,8 +145,11 @@ class WorkerSession:
         # the chunk, the byte at which its invocation began, and the totals of that.
         self._figures: tuple[WorkTotals, int | None, int, WorkTotals]
         self._figures = WorkTotals(), None, 0, WorkTotals()
-        self._number = 0
+        # Number of the next name, and of the first one since the worker was idle.
+        self._number = self._first_number = 0
         self._published: WorkerProgress | None = None
+        # True if others see in the ledger that this worker works.
+        self._seen = False
         self._state = IDLE
         self._busy = False
         self._left_at = -math.inf
@@ -140,35 +168,37 @@ class WorkerSession:
             self._ledger = ledger
             self._busy = True
             try:
-                if self._state == IDLE:
+                if self._state == IDLE or self._end.is_set():
                     self._begin()
             except BaseException:
                 self._busy = False
                 self._go_idle()
                 raise
             if self._thread is None:
-                self._end.clear()
-                self._thread = threading.Thread(target=self._loop, name="control", daemon=True)
+                self._end = threading.Event()
+                self._thread = threading.Thread(
+                    target=self._loop, args=(self._end,), name="control", daemon=True
+                )
                 self._thread.start()
 
-    def leave(self, *, lingers: bool) -> None:
+    def leave(self) -> None:
         """End a chunk."""
         settled, *_ = self._figures
         self._figures = settled, None, 0, WorkTotals()
         self._busy = False
         self._left_at = self._clock()
-        if not lingers or self.stopped:
+        if not self._lingers or self.stopped:
             self.close()
 
     def close(self) -> None:
         """End the thread, and say that nothing is sent any more."""
         self._end.set()
-        if self._thread is not None:
-            self._thread.join(JOIN_SECONDS)
-            if self._thread.is_alive():
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join(JOIN_SECONDS)
+            if thread.is_alive():
                 # The ledger does not answer. The worker counts as dead after three periods.
                 return
-            self._thread = None
         with self._lock:
             self._go_idle()
 
@@ -211,10 +241,10 @@ class WorkerSession:
 
     # For the thread.
 
-    def _loop(self) -> None:
+    def _loop(self, end: threading.Event) -> None:
         # Signals must interrupt the main thread, which may be blocked in a read.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        while not self._end.wait(TICK_SECONDS):
+        while not end.wait(TICK_SECONDS):
             self.tick()
 
     def tick(self) -> None:
@@ -246,7 +276,9 @@ class WorkerSession:
         self._control_at = now + self._control_every
         if self._control.cancelled:
             self._stop(Cancelled.of(self._run))
-        if changed or now >= self._renew_at or self._shared.is_unsettled(self.budget.used):
+        unseen = self.stopped and not self._seen
+        unsettled = self._shared.is_unsettled(self.budget.used)
+        if changed or unseen or unsettled or now >= self._renew_at:
             self._claim()
             self._publish(WORKING)
             self._list(now)
@@ -257,15 +289,17 @@ class WorkerSession:
         """Write that the worker is alive, then read `control.json`.
 
         In this order: who cancels the run either finds the worker in the listing, or the worker
-        finds the run cancelled.
+        finds the run cancelled. A function without a limit reads only, and is seen later.
         """
         now = self._clock()
         self.stopped, self._error, self._failure = False, None, None
         self.budget.valid_until = -math.inf
         self._shared.rejoin()
         self._take_limits()
-        self._claim()
-        self._publish(WORKING)
+        self._state, self._seen, self._first_number = WORKING, False, self._number
+        if self._lingers or self._shared.limited:
+            self._claim()
+            self._publish(WORKING)
         changed = self._read_control()
         if self._control.cancelled:
             raise Cancelled.of(self._run)
@@ -278,7 +312,7 @@ class WorkerSession:
             self._renew_at = self._control_at
             return
         self._control_at = now + self._control_every
-        self._renew_at = now + self._renew_every
+        self._renew_at = now + (self._renew_every if self._seen else self._ledger.progress_seconds)
         self._confirm(now)
 
     def _read_control(self) -> bool:
@@ -329,7 +363,8 @@ class WorkerSession:
     def _confirm(self, began: float) -> None:
         """Allow requests for three periods from the time when the ledger was last reached."""
         self._failure = self._silent_since = None
-        self.budget.valid_until = began + MISSED_RENEWALS * self._renew_every
+        seconds = MISSED_RENEWALS * self._renew_every if self._seen else UNSEEN_SECONDS
+        self.budget.valid_until = began + seconds
 
     def _claim(self) -> None:
         while True:
@@ -350,9 +385,12 @@ class WorkerSession:
         self.budget.valid_until = -math.inf
         self._shared.release(self.budget.used)
         self._apply()
-        with suppress(DdbloadError):
-            self._publish(IDLE)
-        self._state = IDLE
+        told = self._published or WorkerProgress(self._worker, 0, IDLE, None, None)
+        was_told = (told.state, told.settled) == (IDLE, self._figures[0])
+        if not was_told or self._number > self._first_number:
+            with suppress(DdbloadError):
+                self._publish(IDLE)
+        self._state, self._seen = IDLE, False
 
     def _publish(self, state: str) -> None:
         settled, chunk, start, current = self._figures
@@ -363,9 +401,9 @@ class WorkerSession:
         )
         # Counted before writing: an object may exist although writing it failed.
         self._number += 1
-        self._state = state
         self._ledger.put_worker(progress, self._published)
         self._published = progress
+        self._seen = True
 
     def _stop(self, error: DdbloadError) -> None:
         self._error = self._error or error

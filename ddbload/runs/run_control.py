@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ddbload.contracts.control import ACTIVE, CANCELLED_CONTROL, IDLE, Control, silence_limit
+from ddbload.contracts.control import (
+    ACTIVE,
+    CANCELLED_CONTROL,
+    IDLE,
+    UNSEEN_SECONDS,
+    Control,
+    silence_limit,
+)
 from ddbload.contracts.payload import Options, Payload, parse_percent
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import RunRecord
@@ -64,7 +71,7 @@ def cancel_run(
     stop_refused = None
     if executions is not None and execution is not None and execution.running:
         stop_refused = _stop(executions, execution, run)
-    silent = _wait_until_stopped(ledger, context)
+    silent = _wait_until_stopped(ledger, context, functions=executions is not None)
     process = _process_still_there(run, context) if executions is None else None
     if record is None:
         record = ledger.find_record()
@@ -132,6 +139,7 @@ def take_up(
     if control is None:
         assert record is not None  # noqa: S101 - the case above
         control = Control.of(record.payload.options)
+    # A function that others do not see yet has no limit, and shares those of the new attempt.
     if any(each.working for each in ledger.workers()):
         if functions and not control.cancelled:
             ledger.put_control(replace(control, state=CANCELLED_CONTROL))
@@ -197,10 +205,11 @@ def _stop(executions: Executions, execution: Execution, run: str) -> str | None:
     return None
 
 
-def _wait_until_stopped(ledger: Ledger, context: Context) -> list[str]:
+def _wait_until_stopped(ledger: Ledger, context: Context, *, functions: bool) -> list[str]:
     """Wait until no worker sends; return those that did not say so."""
-    first = {each.progress.worker for each in ledger.workers() if each.working}
-    seen = _wait(ledger, context)
+    # Functions may send before they are seen.
+    least = UNSEEN_SECONDS + STOP_POLL_SECONDS if functions else 0.0
+    seen, at_work = _wait(ledger, context, least)
     return [
         f"worker {each.progress.worker}: "
         + (
@@ -210,12 +219,12 @@ def _wait_until_stopped(ledger: Ledger, context: Context) -> list[str]:
             " nothing now"
         )
         for each in seen
-        if each.working or (each.progress.worker in first and each.progress.state != IDLE)
+        if each.working or (each.progress.worker in at_work and each.progress.state != IDLE)
     ]
 
 
 def _require_stopped(ledger: Ledger, context: Context) -> None:
-    working = [each for each in _wait(ledger, context) if each.working]
+    working = [each for each in _wait(ledger, context)[0] if each.working]
     if working:
         raise RunUnderWay(
             f"{len(working)} workers of run {ledger.run} have been told to stop and still work,"
@@ -224,16 +233,23 @@ def _require_stopped(ledger: Ledger, context: Context) -> None:
         )
 
 
-def _wait(ledger: Ledger, context: Context) -> list[SeenWorker]:
-    """Wait until no worker works, or for as long as a dead one seems alive; return all."""
-    begun = context.clock()
+def _wait(
+    ledger: Ledger, context: Context, least: float = 0.0
+) -> tuple[list[SeenWorker], set[str]]:
+    """Wait until no worker works, or for as long as a dead one seems alive.
+
+    Returns all workers, and the names of those that worked meanwhile. `least`: seconds to wait
+    where none is seen at work.
+    """
+    begun, at_work = context.clock(), set[str]()
     while True:
-        seen = ledger.workers()
+        seconds, seen = context.clock() - begun, ledger.workers()
+        at_work |= {each.progress.worker for each in seen if each.working}
         limit = silence_limit(ledger.progress_seconds, [each.age for each in seen])
-        if not any(each.working for each in seen):
-            return seen
-        if context.clock() - begun > limit + STOP_POLL_SECONDS:
-            return seen
+        if seconds >= least and not any(each.working for each in seen):
+            return seen, at_work
+        if seconds > least + limit + STOP_POLL_SECONDS:
+            return seen, at_work
         context.sleep(STOP_POLL_SECONDS)
 
 

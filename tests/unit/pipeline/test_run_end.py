@@ -175,7 +175,8 @@ def test_workers_of_an_aborted_execution_are_cancelled_first_and_reported_then()
     detail = {"executionArn": aborted.arn, "stopDate": aborted.stopped * 1000}
     concluded = conclude_stopped({"detail": detail}, context, aborted.executions)
     assert concluded is not None
-    assert seen == [Control(CANCELLED_CONTROL, max_wcu=50)] * 2
+    assert len(seen) >= 2
+    assert set(seen) == {Control(CANCELLED_CONTROL, max_wcu=50)}
     assert concluded[0].rows.written == 2
     report = ledger.find_report()
     assert report is not None

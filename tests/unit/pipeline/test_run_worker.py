@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -13,7 +15,7 @@ from ddbload.contracts.results import RowCounts, Segment, WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ImportTask
 from ddbload.contracts.write_price import WritePrice
-from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.pipeline import run_worker
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.run_worker import RunWorker
@@ -176,3 +178,126 @@ def test_run_that_has_cost_enough_stops_by_name(scene):
         assert 990 <= session.budget.used <= 1000.1
         with pytest.raises(errors.MaxCostReached, match="--max-cost"):
             session.raise_pending()
+
+
+def test_function_makes_few_requests_for_a_short_chunk():
+    """Of an import without limits: what it reads and writes in the ledger, by kind."""
+    world = World(DATA, options={"chunk_bytes": 200})
+    world.preflight()
+    worker = RunWorker("ab", lingers=False, clock=world.clock)
+    manifests, made = ManifestCache(), Counter[tuple[str, str]]()
+
+    def count(moment: str, name: str, _data: bytes) -> None:
+        if moment != "done":
+            made[moment, name.split("/")[2]] += 1
+
+    world.store.hook = count
+    for chunk in world.manifest[:3]:
+        made.clear()
+        context = replace(world.context(), control=worker, manifests=manifests)
+        world.import_step(chunk, context=context)
+    assert made == {
+        ("get", "run.json"): 1,
+        ("get", "chunks"): 1,
+        ("get", "control.json"): 1,
+        ("put_new", "chunks"): 1,
+        ("put", "progress"): 1,
+        ("delete", "progress"): 1,
+    }
+    (told,) = world.ledger.workers()
+    assert told.progress.state == IDLE
+    assert told.progress.settled.rows == sum((s.rows for s in world.ledger.segments()), RowCounts())
+
+
+def test_manifest_of_another_run_of_the_same_id_is_read_anew():
+    manifests = ManifestCache()
+    for data in (DATA, DATA[:-4]):
+        world = World(data)
+        world.preflight()
+        (chunk,) = world.manifest
+        record = world.ledger.record()
+        assert manifests.has_chunk(world.ledger, record, chunk)
+        assert not manifests.has_chunk(world.ledger, record, replace(chunk, end=chunk.end - 1))
+
+
+def function_of(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """Make a scene whose worker is a function without limits, in a ledger that is in S3."""
+    monkeypatch.setattr(Ledger, "progress_seconds", 5.0)
+    scene = Scene(monkeypatch)
+    scene.worker = RunWorker("ab", lingers=False, clock=lambda: scene.now)
+    scene.session = scene.worker.session(scene.ledger, scene.record)
+    return scene
+
+
+def test_function_is_seen_after_a_period(monkeypatch):
+    scene = function_of(monkeypatch)
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.after(2)
+        scene.after(2)
+        assert scene.ledger.workers() == []
+        scene.after(1)
+        assert scene.told().state == WORKING
+    assert scene.told().state == IDLE
+
+
+def test_function_that_stops_unseen_says_so_first(monkeypatch):
+    scene = function_of(monkeypatch)
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.ledger.put_control(Control(state=CANCELLED_CONTROL))
+        scene.after(2)
+        assert scene.told().state == WORKING
+    assert scene.told().state == IDLE
+
+
+def test_function_that_learns_of_a_limit_shares_it(monkeypatch):
+    scene = function_of(monkeypatch)
+    scene.other(0, wcu=100)
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.ledger.put_control(Control(max_wcu=300))
+        scene.after(2)
+        assert (scene.told().wcu, scene.session.budget.units_per_second) == (150, 150)
+
+
+def test_function_without_work_tells_nothing(monkeypatch):
+    scene = function_of(monkeypatch)
+    with scene.worker.importing(scene.ledger, scene.record):
+        pass
+    assert scene.ledger.workers() == []
+
+
+def test_environment_of_many_runs_forgets_the_earliest(monkeypatch):
+    """Its totals are in the ledger under the name of then, and must not be counted from zero."""
+    scene = function_of(monkeypatch)
+    for number in range(run_worker.MAX_SESSIONS + 1):
+        record = replace(scene.record, run=f"other-{number}")
+        scene.worker.session(Ledger(scene.world.store, record.run, record), record)
+    segment = Segment(1, Cursor(5, 2), Cursor(25, 5), True, RowCounts(1, 1), WriteStats(), None)
+    for _ in range(2):
+        with scene.worker.importing(scene.ledger, scene.record) as session:
+            session.settle(segment)
+        names = {each.progress.worker for each in scene.ledger.workers()}
+    assert len(names) == 1
+    assert names != {"ab"}
+
+
+def test_worker_whose_ledger_hung_works_on(monkeypatch):
+    scene = function_of(monkeypatch)
+    monkeypatch.setattr(run_worker, "TICK_SECONDS", 0.001)
+    monkeypatch.setattr(run_worker, "JOIN_SECONDS", 0.01)
+    find, asked, answer = Ledger.find_control, threading.Event(), threading.Event()
+
+    def hang(ledger: Ledger) -> Control | None:
+        if threading.current_thread() is not threading.main_thread():
+            asked.set()
+            answer.wait()
+        return find(ledger)
+
+    monkeypatch.setattr(Ledger, "find_control", hang)
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.now += 3
+        asked.wait()
+    answer.set()
+    asked.clear()
+    with scene.worker.importing(scene.ledger, scene.record):
+        scene.now += 3
+        assert asked.wait(10)
