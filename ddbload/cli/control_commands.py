@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ddbload.cli.options import (
+    DOLLARS,
     GroupedCommand,
     MaxWcuType,
     ReplacedLimitType,
@@ -96,7 +97,7 @@ def cancel_command(
 @writing_option(
     "--max-cost",
     metavar="DOLLARS|none",
-    type=ReplacedLimitType(click.FloatRange(0, min_open=True)),
+    type=ReplacedLimitType(DOLLARS),
     help="Stop before the write units of the whole run cost more.",
     show_default="unchanged",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
@@ -80,6 +81,22 @@ class WorkersType(_ParamType):
         return click.IntRange(1, MAX_WORKERS).convert(value, param, ctx)
 
 
+class FiniteRange(click.FloatRange):
+    """Range of numbers without infinity, and without NaN, which no comparison refuses."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return found
+
+
+DOLLARS = FiniteRange(0, min_open=True)
+
+
 class MaxWcuType(_ParamType):
     """Write units a second, or a share of the table's capacity such as `50%`."""
 
@@ -93,7 +110,7 @@ class MaxWcuType(_ParamType):
             if parse_percent(value) is None:
                 self.fail(f"{value!r} is not a share from above 0% to 100%", param, ctx)
             return value
-        return click.FloatRange(1).convert(value, param, ctx)
+        return FiniteRange(1).convert(value, param, ctx)
 
 
 class ReplacedLimitType(_ParamType):

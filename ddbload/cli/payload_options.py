@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from ddbload.cli.options import (
+    DOLLARS,
     MaxWcuType,
     decorate,
     input_option,
@@ -197,14 +198,14 @@ _WRITING = (
     writing_option(
         "--max-cost",
         metavar="DOLLARS",
-        type=click.FloatRange(0, min_open=True),
+        type=DOLLARS,
         help="Stop before the write units of the run cost more.",
         show_default="no limit",
     ),
     writing_option(
         "--unit-price",
         metavar="DOLLARS",
-        type=click.FloatRange(0, min_open=True),
+        type=DOLLARS,
         help="Price of a million write units, for --max-cost and the report.",
         show_default="AWS's price list, or us-east-1's list price",
     ),

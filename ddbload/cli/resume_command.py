@@ -8,6 +8,7 @@ import click
 
 from ddbload.cli.import_command import import_with_progress, rejects_file, with_rejects
 from ddbload.cli.options import (
+    DOLLARS,
     GroupedCommand,
     MaxWcuType,
     WorkersType,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 @writing_option(
     "--max-cost",
     metavar="DOLLARS",
-    type=click.FloatRange(0, min_open=True),
+    type=DOLLARS,
     help="Stop before the write units of the whole run cost more.",
     show_default="the run's",
 )

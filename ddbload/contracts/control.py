@@ -11,6 +11,7 @@ from typing import Annotated, Self
 from ddbload.contracts.messages import JsonRule, Message
 from ddbload.contracts.payload import Options
 from ddbload.contracts.results import RowCounts, WriteStats
+from ddbload.contracts.write_price import MOST_UNITS
 
 CONTROL_SECONDS, MAX_CONTROL_SECONDS = 2.0, 4.0
 """Seconds between two reads of `control.json` by a worker, of few workers and of many."""
@@ -170,9 +171,13 @@ def _crowd(ages: Iterable[float], within: float) -> float:
 
 
 def _limit_text(limit: float | None) -> str:
+    if limit is None:
+        return _NONE
+    # Names of files are short.
+    limit = min(limit, MOST_UNITS)
     # Rounded up: a limit that others must respect may be too high, but never too low. Shares of a
     # small budget among many workers are fractions.
-    return _NONE if limit is None else f"{math.ceil(limit * 10_000) / 10_000:.4f}"
+    return f"{math.ceil(limit * 10_000) / 10_000:.4f}"
 
 
 def _limit_of(text: str) -> float | None:

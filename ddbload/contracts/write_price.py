@@ -16,6 +16,9 @@ WRITE_UNIT_PRICE, WRITE_UNIT_PRICE_IA = 0.625, 0.78
 In a global table each region bills them.
 """
 
+MOST_UNITS = 1e12
+"""More write units than a run consumes, and more a second than a table accepts."""
+
 GIVEN, PRICE_LIST, LIST_PRICE, NOT_BILLED = PRICE_SOURCES = (
     *("given", "price-list", "us-east-1", "provisioned"),
 )
@@ -70,7 +73,9 @@ class WritePrice(Message):
 
     def units(self, dollars: float) -> float | None:
         """Return the write units that an amount buys; None where units are not billed."""
-        return dollars / self.dollars_per_unit if self.dollars_per_million else None
+        if not self.dollars_per_million:
+            return None
+        return min(MOST_UNITS, dollars * 1e6 / (self.dollars_per_million * self.regions))
 
     @property
     def origin(self) -> str:

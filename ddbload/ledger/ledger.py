@@ -126,8 +126,18 @@ class Ledger:
         self._store.put(self._root + "control.json", _encode(control.to_json()))
 
     def find_control(self) -> Control | None:
-        """Read the limits that the run's workers obey; None if those of the payload hold."""
-        return self._read("control.json", Control.from_json)
+        """Read the limits that the run's workers obey; None if those of the payload hold.
+
+        Raises `LedgerDamaged` for limits that cannot be read: nobody may guess them.
+        """
+        try:
+            return self._read("control.json", Control.from_json)
+        except LedgerDamaged:
+            raise LedgerDamaged(
+                f"{self._uri('control.json')} is not what this version of ddbload writes, so the"
+                f" limits of run {self.run} are unknown: delete it, and resume the run with the"
+                " limits that it should have"
+            ) from None
 
     def delete_control(self) -> None:
         """Let the limits of the payload hold again."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +52,14 @@ def test_the_name_of_large_progress_fits_a_file_system():
     )
     # The longest file name that Linux and macOS allow.
     assert len(progress.to_name()) <= 255
+
+
+def test_a_limit_beyond_all_tables_fits_a_name():
+    name = WorkerProgress("ab", 0, WORKING, 1e300, math.inf).to_name()
+    assert len(name) < 100
+    read = WorkerProgress.from_name(name)
+    assert read is not None
+    assert read.wcu == read.unit_limit == 1e12
 
 
 @pytest.mark.parametrize("limit", [0.01, 33.333, 249.99])

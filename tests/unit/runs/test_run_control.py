@@ -170,6 +170,12 @@ def test_limits_are_replaced_or_removed(world):
     assert after.max_wcu > 1
 
 
+def test_limits_that_cannot_be_read_are_named_with_the_way_out(world):
+    world.store.put(f"runs/{RUN}/control.json", b'{"state":"running","max_wcu":NaN}')
+    with pytest.raises(errors.LedgerDamaged, match=r"control\.json .* delete it"):
+        cancel_run(RUN, world.context())
+
+
 def test_local_run_continues_after_it_was_cancelled(world):
     cancel_run(RUN, world.context())
     assert conduct(world).report.status == "SUCCEEDED"
