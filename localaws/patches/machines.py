@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import uuid
+from contextvars import ContextVar
 from typing import Any
 
 import moto.core.config
@@ -23,7 +24,7 @@ from moto.stepfunctions.parser.backend.execution import (
     Execution,
 )
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
-from moto.stepfunctions.responses import get_backend
+from moto.stepfunctions.responses import StepFunctionResponse, get_backend
 
 from localaws.patches.clients import client_for_role
 from localaws.patches.execution_events import send_status_event
@@ -34,6 +35,8 @@ from localaws.settings import ACCOUNT, PARTITION
 INPUT_BYTES = 262_144
 _NAME_LENGTH = 80
 _CACHED_PATHS = 1000
+_STOP_REASON: ContextVar[tuple[Any, Any]] = ContextVar("stop reason", default=(None, None))
+"""Error and cause of the StopExecution request that the thread answers: moto drops them."""
 _NOT_IN_NAMES = re.compile(r"[\s<>{}\[\]?*\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]")
 
 
@@ -122,6 +125,7 @@ def _definition(properties: dict[str, Any]) -> str:
 def _patch_executions() -> None:
     start = original(StepFunctionsParserBackend, "start_execution")
     stop = original(StateMachine, "stop_execution")
+    answer_stop = original(StepFunctionResponse, "stop_execution")
     validate = original(StepFunctionsParserBackend, "_validate_definition")
 
     def start_execution(
@@ -150,7 +154,15 @@ def _patch_executions() -> None:
         if execution.exec_status == ExecutionStatus.RUNNING:
             execution.exec_status = ExecutionStatus.ABORTED
             execution.stop_date = utcnow()
+            execution.error, execution.cause = _STOP_REASON.get()
         return execution
+
+    def answer_stop_execution(self: StepFunctionResponse) -> Any:
+        token = _STOP_REASON.set((self._get_param("error"), self._get_param("cause")))
+        try:
+            return answer_stop(self)
+        finally:
+            _STOP_REASON.reset(token)
 
     def validate_definition(definition: str) -> None:
         try:
@@ -162,6 +174,7 @@ def _patch_executions() -> None:
     replace(StepFunctionsParserBackend, "_validate_definition", validate_definition)
     replace(StepFunctionsParserBackend, "start_execution", start_execution)
     replace(StateMachine, "stop_execution", stop_execution)
+    replace(StepFunctionResponse, "stop_execution", answer_stop_execution)
 
 
 def _patch_status_events() -> None:

@@ -202,10 +202,14 @@ def test_stopped_execution_is_aborted_at_once(app):
     )
     execution = states.start_execution(stateMachineArn=made["stateMachineArn"])["executionArn"]
     wait_for(lambda: len(states.get_execution_history(executionArn=execution)["events"]) > 1)
-    states.stop_execution(executionArn=execution)
+    states.stop_execution(executionArn=execution, error="Cancelled", cause="by somebody")
     ended = states.describe_execution(executionArn=execution)
     assert ended["status"] == "ABORTED"
     assert ended["stopDate"] >= ended["startDate"]
+    assert (ended["error"], ended["cause"]) == ("Cancelled", "by somebody")
+    # It has ended: nothing changes.
+    states.stop_execution(executionArn=execution, error="Other", cause="by another")
+    assert states.describe_execution(executionArn=execution)["error"] == "Cancelled"
 
 
 @pytest.mark.parametrize("name", ["x" * 81, "a b", "a:b", "a/b", "ü\n"])
