@@ -113,6 +113,8 @@ def _key_policy(groups: list[str]) -> iam.PolicyDocument:
     or read them. So all principals of the account are allowed, as in the policies of AWS managed
     keys; IAM decides who may call CloudWatch Logs. In a key policy `*` means the key.
     """
+    # logs.cn-north-1.amazonaws.com.cn in China, as in CDK's own list of principals.
+    service = f"logs.{Aws.REGION}.{Aws.URL_SUFFIX}"
     return iam.PolicyDocument(
         statements=[
             iam.PolicyStatement(
@@ -124,7 +126,7 @@ def _key_policy(groups: list[str]) -> iam.PolicyDocument:
             ),
             iam.PolicyStatement(
                 sid="LogGroupsOfThisStack",
-                principals=[iam.ServicePrincipal(f"logs.{Aws.REGION}.amazonaws.com")],
+                principals=[iam.ServicePrincipal(service)],
                 actions=_USE,
                 resources=["*"],
                 conditions={
@@ -145,7 +147,7 @@ def _key_policy(groups: list[str]) -> iam.PolicyDocument:
                 conditions={
                     "StringEquals": {
                         "kms:CallerAccount": Aws.ACCOUNT_ID,
-                        "kms:ViaService": f"logs.{Aws.REGION}.amazonaws.com",
+                        "kms:ViaService": service,
                     }
                 },
             ),

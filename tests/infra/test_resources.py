@@ -260,7 +260,7 @@ def test_log_key_is_limited_to_the_stacks_log_groups(template_with_all: Template
     ARN": ArnEquals.
     """
     statement = key_policy(template_with_all)["LogGroupsOfThisStack"]
-    assert statement["Principal"] == {"Service": "logs.${AWS::Region}.amazonaws.com"}
+    assert statement["Principal"] == {"Service": "logs.${AWS::Region}.${AWS::URLSuffix}"}
     assert set(statement["Action"]) == USE
     assert set(statement["Condition"]) == {"ArnEquals"}
     ((name, arns),) = statement["Condition"]["ArnEquals"].items()
@@ -288,7 +288,7 @@ def test_log_key_allows_callers_through_cloudwatch_logs(template_with_all: Templ
     assert statement["Condition"] == {
         "StringEquals": {
             "kms:CallerAccount": "${AWS::AccountId}",
-            "kms:ViaService": "logs.${AWS::Region}.amazonaws.com",
+            "kms:ViaService": "logs.${AWS::Region}.${AWS::URLSuffix}",
         }
     }
 
