@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import base64
-import json
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import unquote
 
 from moto.awslambda.exceptions import InvalidParameterValueException, LambdaClientError
@@ -22,6 +21,7 @@ from localaws.functions.invoker import (
     RequestTooLarge,
 )
 from localaws.patches.monkeypatch import original, replace
+from localaws.patches.template_resource import TemplateResource
 
 # Seconds and megabytes.
 _RANGES = {"Timeout": (1, 900), "MemorySize": (128, 10_240)}
@@ -198,72 +198,16 @@ def _patch_templates() -> None:
     replace(LambdaFunction, "update_from_cloudformation_json", update_from_template)
 
 
-class _EventInvokeConfigResource(CloudFormationModel):
-    """AWS::Lambda::EventInvokeConfig, which moto's CloudFormation lacks."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    @property
-    def physical_resource_id(self) -> str:
-        return self.name
-
-    @staticmethod
-    def cloudformation_name_type() -> str:
-        return ""
-
-    @staticmethod
-    def cloudformation_type() -> str:
-        return "AWS::Lambda::EventInvokeConfig"
+class _EventInvokeConfigResource(TemplateResource, CloudFormationModel):
+    TYPE = "AWS::Lambda::EventInvokeConfig"
 
     @classmethod
-    def has_cfn_attr(cls, attr: str) -> bool:
-        del attr
-        return False
-
-    def get_cfn_attribute(self, attribute_name: str) -> NoReturn:
-        raise KeyError(attribute_name)
-
-    @classmethod
-    def create_from_cloudformation_json(
-        cls,
-        resource_name: str,
-        cloudformation_json: dict[str, Any],
-        account_id: str,
-        region_name: str,
-        **rest: Any,
-    ) -> _EventInvokeConfigResource:
-        del rest
-        properties = json.loads(json.dumps(cloudformation_json["Properties"]))
-        function = get_backend(account_id, region_name).get_function(properties["FunctionName"])
+    def attach(cls, properties: dict[str, Any], account: str, region: str) -> None:
+        """Replace the function's configuration of asynchronous invocations."""
+        function = get_backend(account, region).get_function(properties["FunctionName"])
         for field in ("MaximumRetryAttempts", "MaximumEventAgeInSeconds"):
             if field in properties:
                 properties[field] = int(properties[field])
         function.event_invoke_config = [
             EventInvokeConfig(function.function_arn, function.last_modified, properties)
         ]
-        return cls(resource_name)
-
-    @classmethod
-    def update_from_cloudformation_json(
-        cls,
-        original_resource: Any,
-        new_resource_name: str,
-        cloudformation_json: dict[str, Any],
-        account_id: str,
-        region_name: str,
-    ) -> _EventInvokeConfigResource:
-        del new_resource_name
-        return cls.create_from_cloudformation_json(
-            original_resource.name, cloudformation_json, account_id, region_name
-        )
-
-    @classmethod
-    def delete_from_cloudformation_json(
-        cls,
-        resource_name: str,
-        cloudformation_json: dict[str, Any],
-        account_id: str,
-        region_name: str,
-    ) -> None:
-        """Do nothing: the configuration is deleted with its function."""

@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from fnmatch import fnmatchcase
-from typing import Any, NoReturn
+from typing import Any
 
 from moto.awslambda.exceptions import InvalidParameterValueException
 from moto.awslambda.models import EventSourceMapping, LambdaBackend
@@ -25,6 +25,7 @@ from localaws.functions.invoker import Invoker
 from localaws.functions.queue_batches import QueueMessage, batch_event, failed_messages
 from localaws.patches.functions import to_function
 from localaws.patches.monkeypatch import original, replace
+from localaws.patches.template_resource import TemplateResource
 
 _LOG = logging.getLogger(__name__)
 _CONCURRENCY = 5
@@ -194,68 +195,12 @@ def _message(received: Message) -> QueueMessage:
     )
 
 
-class _QueuePolicyResource(CloudFormationModel):
-    """AWS::SQS::QueuePolicy, which moto's CloudFormation lacks."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    @property
-    def physical_resource_id(self) -> str:
-        return self.name
-
-    @staticmethod
-    def cloudformation_name_type() -> str:
-        return ""
-
-    @staticmethod
-    def cloudformation_type() -> str:
-        return "AWS::SQS::QueuePolicy"
+class _QueuePolicyResource(TemplateResource, CloudFormationModel):
+    TYPE = "AWS::SQS::QueuePolicy"
 
     @classmethod
-    def has_cfn_attr(cls, attr: str) -> bool:
-        del attr
-        return False
-
-    def get_cfn_attribute(self, attribute_name: str) -> NoReturn:
-        raise KeyError(attribute_name)
-
-    @classmethod
-    def create_from_cloudformation_json(
-        cls,
-        resource_name: str,
-        cloudformation_json: dict[str, Any],
-        account_id: str,
-        region_name: str,
-        **rest: Any,
-    ) -> _QueuePolicyResource:
-        del rest
-        properties = json.loads(json.dumps(cloudformation_json["Properties"]))
+    def attach(cls, properties: dict[str, Any], account: str, region: str) -> None:
+        """Keep the policy of each queue for `permits`."""
         for url in properties["Queues"]:
-            queue: Any = sqs_backends[account_id][region_name].get_queue(url.rsplit("/", 1)[-1])
+            queue: Any = sqs_backends[account][region].get_queue(url.rsplit("/", 1)[-1])
             queue.localaws_policy = properties["PolicyDocument"]
-        return cls(resource_name)
-
-    @classmethod
-    def update_from_cloudformation_json(
-        cls,
-        original_resource: Any,
-        new_resource_name: str,
-        cloudformation_json: dict[str, Any],
-        account_id: str,
-        region_name: str,
-    ) -> _QueuePolicyResource:
-        del new_resource_name
-        return cls.create_from_cloudformation_json(
-            original_resource.name, cloudformation_json, account_id, region_name
-        )
-
-    @classmethod
-    def delete_from_cloudformation_json(
-        cls,
-        resource_name: str,
-        cloudformation_json: dict[str, Any],
-        account_id: str,
-        region_name: str,
-    ) -> None:
-        """Do nothing: the policy is deleted with its queue."""
