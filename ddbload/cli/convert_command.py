@@ -249,7 +249,7 @@ def _convert(
     show_progress: bool,
 ) -> Outcome:
     from ddbload.convert.convert import ConvertResult, convert, open_sink, prepare_conversion
-    from ddbload.ledger.temporary import temporary_ledger
+    from ddbload.ledger.ledger import temporary_ledger
 
     converted, started = ConvertResult(), time.monotonic()
     sink: Sink | None = None

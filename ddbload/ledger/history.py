@@ -1,6 +1,11 @@
-"""History of a store: which object versions were loaded into which table, by which run.
+"""History of a store: which runs began when, and what was loaded into which table, by which run.
 
-Objects of the history are written once and never changed. All are below
+Run ids that ddbload generates sort by time, those of uploads and users do not, and a store may
+have thousands. So each run that begins leaves an empty object `started/<milliseconds>-<run id>`,
+whose number counts down: one listing finds the newest. Runs of versions without this index are
+found by the listing of `runs/`; they come after the others, by the time in their id if it has one.
+
+Objects of the loads are written once and never changed. All are below
 `history/<table>/<table id>/`, so that one table's are listed alone:
 
 - `object/<hash>/<run>.jsonl` for a run that loaded one object. The hash is of the object version,
@@ -16,6 +21,7 @@ Each has a `LoadRecord` in its first line, and an object version in each line af
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +38,24 @@ _PAGE_OBJECTS = 2000
 """Objects of a page, about, where there are fewer than 256 pages."""
 _MOST_DIGITS = 2
 _ROOT = "history/"
+_STARTED = "started/"
+_LAST_MILLISECOND = 10**14 - 1
+_GENERATED = re.compile(r"(\d{8}T\d{6}Z)-[0-9a-f]{6}", re.ASCII)
+
+
+def put_start(store: Store, run: str, created: float) -> None:
+    """Enter a run that begins. A run that is entered twice counts from the later time."""
+    store.put(f"{_STARTED}{_LAST_MILLISECOND - int(created * 1000):014d}-{run}", b"")
+
+
+def newest_runs(store: Store, most: int | None = None) -> list[str]:
+    """List run ids, newest first; with `most`, in one request if the index has as many."""
+    names = store.names(_STARTED) if most is None else store.first_names(_STARTED, most)
+    known = dict.fromkeys(name.removeprefix(_STARTED).partition("-")[2] for name in names)
+    if most is not None and len(names) >= most:
+        return list(known)
+    older = sorted((run for run in store.folders("runs/") if run not in known), key=_time_in_id)
+    return [*known, *reversed(older)][:most]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,3 +190,8 @@ def _version(value: Any) -> ObjectVersion:
     # Read now, so that a damaged line is noticed here.
     version.hash  # noqa: B018 - raises LookupError
     return version
+
+
+def _time_in_id(run: str) -> tuple[str, str]:
+    generated = _GENERATED.fullmatch(run)
+    return ("" if generated is None else generated[1], run)

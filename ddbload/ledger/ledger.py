@@ -10,24 +10,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ddbload.contracts.chunks import Chunk, ManifestPart, ObjectSlice, PreflightCursor
 from ddbload.contracts.control import IDLE, Control, WorkerProgress, silence_limit
 from ddbload.contracts.results import Failure, Heartbeat, Report, Segment
 from ddbload.contracts.run_record import RunRecord
-from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
-from ddbload.ledger.object_names import (
+from ddbload.errors import LedgerDamaged
+from ddbload.ledger.run_objects import (
+    RunObjects,
     attempts_folder,
+    encode_json,
     listing_page_name,
     manifest_part_name,
     segment_name,
     segments_folder,
     slices_name,
 )
-from ddbload.ledger.store import AgesPage, Store
+from ddbload.ledger.store import AgesPage, FolderStore
 
 T = TypeVar("T")
 _WORKERS = "progress/"
@@ -53,56 +58,14 @@ class SeenWorker:
         return self.alive and self.progress.state != IDLE
 
 
-class Ledger:
+class Ledger(RunObjects):
     """Ledger of one run. Reading raises `LedgerDamaged` for an object that cannot be decoded."""
-
-    def __init__(self, store: Store, run: str, record: RunRecord | None = None) -> None:
-        """`record`: the run's, if the caller has read it."""
-        self.run = run
-        self._store = store
-        self._root = f"runs/{run}/"
-        self._known_stamp = None if record is None else record.stamp
 
     # The run.
 
-    def find_record(self) -> RunRecord | None:
-        """Read the run's record; None if the run never began."""
-        record = self._read("run.json", RunRecord.from_json)
-        if record is None:
-            return None
-        if record.run != self.run:
-            raise LedgerDamaged(
-                f"{self._uri('run.json')} is that of run {record.run}; start a new run (another run"
-                " id)"
-            )
-        self._known_stamp = record.stamp
-        return record
-
-    def record(self) -> RunRecord:
-        """Read the run's record. Raises `RunNotFound`."""
-        record = self.find_record()
-        if record is None:
-            where = self._store.uri("runs")
-            raise RunNotFound(f"there is no run {self.run} in the ledger at {where}")
-        return record
-
-    def put_new_record(self, record: RunRecord) -> bool:
-        """Write the record of a new run; False if the run has one.
-
-        Of two runs that begin with the same id at the same time, only one succeeds.
-        """
-        written = self._store.put_new(self._root + "run.json", _encode(record.to_json()))
-        if written:
-            self._known_stamp = record.stamp
-        return written
-
-    def put_record(self, record: RunRecord) -> None:
-        """Replace the record of a run."""
-        self._store.put(self._root + "run.json", _encode(record.to_json()))
-
     def put_execution(self, arn: str) -> None:
         """Write the ARN of the execution that works on the run."""
-        self._store.put(self._root + "execution.json", _encode({"execution": arn}))
+        self._store.put(self._root + "execution.json", encode_json({"execution": arn}))
 
     def find_execution(self) -> str | None:
         """Read the ARN of the last execution that worked on the run; None for a local run."""
@@ -110,7 +73,7 @@ class Ledger:
 
     def put_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Replace the heartbeat of a local run."""
-        self._store.put(self._root + "progress.json", _encode(heartbeat.to_json()))
+        self._store.put(self._root + "progress.json", encode_json(heartbeat.to_json()))
 
     def find_heartbeat(self) -> Heartbeat | None:
         """Read the last heartbeat of a local run; None if missing or damaged."""
@@ -123,7 +86,7 @@ class Ledger:
 
     def put_control(self, control: Control) -> None:
         """Replace the limits that the run's workers obey."""
-        self._store.put(self._root + "control.json", _encode(control.to_json()))
+        self._store.put(self._root + "control.json", encode_json(control.to_json()))
 
     def find_control(self) -> Control | None:
         """Read the limits that the run's workers obey; None if those of the payload hold.
@@ -180,7 +143,7 @@ class Ledger:
         listing that it was made from.
         """
         value = {"run": self.run, "objects": list(objects)}
-        self._store.put(self._root + listing_page_name(name, page), _encode(value))
+        self._store.put(self._root + listing_page_name(name, page), encode_json(value))
 
     def listing(self, name: str, page: int) -> list[dict[str, Any]]:
         """Read a page of a listing. Raises `LedgerDamaged`."""
@@ -205,7 +168,7 @@ class Ledger:
         value: Any = [each.to_json() for each in slices]
         if self._stamp:
             value = {"parts": value, **self._stamp}
-        self._store.put(self._root + slices_name(chunk), _encode(value))
+        self._store.put(self._root + slices_name(chunk), encode_json(value))
 
     def slices(self, chunk: Chunk) -> list[ObjectSlice]:
         """Read the slices of objects that a chunk reads. Raises `LedgerDamaged`."""
@@ -248,14 +211,14 @@ class Ledger:
             "cursor": None if part.cursor is None else part.cursor.to_json(),
             **self._stamp,
         }
-        if self._store.put_new(self._root + manifest_part_name(byte), _encode(value)):
+        if self._store.put_new(self._root + manifest_part_name(byte), encode_json(value)):
             return part
         return self.find_manifest_part(byte) or part
 
     def put_manifest(self, chunks: Sequence[Chunk]) -> None:
         """Write the whole manifest, as the JSON array that a distributed Map reads."""
         self._store.put(
-            self._root + "manifest.json", _encode([chunk.to_json() for chunk in chunks])
+            self._root + "manifest.json", encode_json([chunk.to_json() for chunk in chunks])
         )
 
     def find_manifest(self) -> tuple[Chunk, ...] | None:
@@ -263,8 +226,8 @@ class Ledger:
         return self._read("manifest.json", _chunks)
 
     def manifest_text(self) -> bytes:
-        """Read the manifest as it is stored; nothing if preflight has not finished."""
-        return self._store.get(self._root + "manifest.json") or b""
+        """Read the manifest as compact JSON; nothing if preflight has not finished."""
+        return self._read("manifest.json", encode_json) or b""
 
     @property
     def manifest_name(self) -> str:
@@ -287,7 +250,7 @@ class Ledger:
         """Write a segment unless there is one, and return the segment that counts."""
         name = segment_name(segment.chunk, segment.start.byte)
         value = {**segment.to_json(), **self._stamp}
-        if self._store.put_new(self._root + name, _encode(value)):
+        if self._store.put_new(self._root + name, encode_json(value)):
             return segment
         return self.find_segment(segment.chunk, segment.start.byte) or segment
 
@@ -380,7 +343,7 @@ class Ledger:
     def put_failure(self, failure: Failure) -> None:
         """Write why a chunk failed; Report ignores it once the chunk is imported."""
         self._store.put(
-            f"{self._root}failures/{failure.chunk:05d}.json", _encode(failure.to_json())
+            f"{self._root}failures/{failure.chunk:05d}.json", encode_json(failure.to_json())
         )
 
     def failures(self) -> list[Failure]:
@@ -390,7 +353,7 @@ class Ledger:
 
     def put_report(self, report: Report) -> str:
         """Write the report, and return its URI."""
-        self._store.put(self._root + "report.json", _encode(report.to_json()))
+        self._store.put(self._root + "report.json", encode_json(report.to_json()))
         return self._uri("report.json")
 
     def put_page(self, page: str, attempts: int) -> None:
@@ -407,42 +370,6 @@ class Ledger:
         except LedgerDamaged:
             return None
 
-    def _start_before(self, folder: str, byte: int) -> int | None:
-        """Find the greatest number below `byte` that names an object of a folder."""
-        names = self._store.names(self._root + folder)
-        stems = (name.rpartition("/")[2].removesuffix(".json") for name in names)
-        starts = (int(stem) for stem in stems if stem.isdecimal())
-        return max((start for start in starts if start < byte), default=None)
-
-    @property
-    def _stamp(self) -> dict[str, str]:
-        if self._known_stamp is None:
-            self._known_stamp = self.record().stamp
-        return self._known_stamp
-
-    def _owned(self, name: str, decode: Callable[[dict[str, Any]], T]) -> Callable[[Any], T]:
-        """Make a decoder of objects that carry the run's stamp. It raises `LedgerDamaged`."""
-        # Read before decoding: an error of the store is not a damaged object.
-        stamp = self._stamp
-
-        def decode_own(value: Any) -> T:
-            fields = dict(value)
-            carried = {
-                each: fields.pop(each) for each in ("run", "configuration") if each in fields
-            }
-            decoded = decode(fields)
-            self._require_own(name, carried == stamp)
-            return decoded
-
-        return decode_own
-
-    def _require_own(self, name: str, is_own: bool) -> None:
-        if not is_own:
-            raise LedgerDamaged(
-                f"{self._uri(name)} was not written by this run: it belongs to another one, or to"
-                " one with another source, table or reading of it; start a new run (another run id)"
-            )
-
     def _segment_named(self, name: str) -> Callable[[Any], Segment]:
         """Make a decoder of a segment that also checks that its name fits its content."""
 
@@ -453,33 +380,6 @@ class Ledger:
             return segment
 
         return self._owned(name.removeprefix(self._root), decode)
-
-    def _uri(self, name: str) -> str:
-        return self._store.uri(self._root + name)
-
-    def _read(self, name: str, decode: Callable[[Any], T]) -> T | None:
-        data = self._store.get(self._root + name)
-        return None if data is None else self._decode(self._root + name, data, decode)
-
-    def _read_each(
-        self, names: Sequence[str], decoder: Callable[[str], Callable[[Any], T]]
-    ) -> list[T]:
-        return [
-            self._decode(name, data, decoder(name))
-            for name, data in zip(names, self._store.get_all(names), strict=True)
-            if data is not None
-        ]
-
-    def _decode(self, name: str, data: bytes, decode: Callable[[Any], T]) -> T:
-        try:
-            return decode(json.loads(data))
-        except LedgerDamaged:
-            raise
-        except (DdbloadError, ValueError, LookupError, TypeError):
-            raise LedgerDamaged(
-                f"{self._store.uri(name)} is not what this version of ddbload writes: it is"
-                " damaged, or of a later version; start a new run (another run id)"
-            ) from None
 
 
 class ManifestCache:
@@ -495,19 +395,22 @@ class ManifestCache:
         A record has one manifest: the parts that this is joined from are written once. What is not
         found is looked for again, because preflight may have finished since.
         """
-        # Not decoded: a worker has no use for 20,000 others. No value has a brace in it, so these
-        # bytes are one whole chunk.
-        wanted = _encode(chunk.to_json())
+        # As text, 20,000 chunks take a megabyte and are searched at once. No value has a brace in
+        # it, so these bytes are one whole chunk.
+        wanted = encode_json(chunk.to_json())
         if self._record != record or wanted not in self._text:
             self._record, self._text = record, ledger.manifest_text()
         return wanted in self._text
+
+
+@contextmanager
+def temporary_ledger() -> Iterator[Ledger]:
+    """Make a ledger for a plan or a conversion, deleted afterwards."""
+    with tempfile.TemporaryDirectory(prefix="ddbload-") as folder:
+        yield Ledger(FolderStore(Path(folder)), "scratch")
 
 
 def _chunks(value: Any) -> tuple[Chunk, ...]:
     if not isinstance(value, list):
         raise TypeError("a manifest is a list")
     return tuple(Chunk.from_json(each) for each in value)
-
-
-def _encode(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()

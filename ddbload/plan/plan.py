@@ -19,8 +19,7 @@ from ddbload.errors import (
     TooManyRejects,
     unexpected,
 )
-from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.temporary import temporary_ledger
+from ddbload.ledger.ledger import Ledger, temporary_ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.detect_format import DetectedFormat
 from ddbload.pipeline.preflight.prepare import prepare_run

@@ -1,6 +1,6 @@
 """List the newest runs of a ledger or a deployed stack, with a bounded number of requests.
 
-The index of starts (`ledger.start_index`) tells which runs are the newest; the record and the
+The index of starts (`ledger.history`) tells which runs are the newest; the record and the
 report of those that are shown are read concurrently. Of a stack, two listings of executions tell
 which runs are at work, and which executions failed before they had a record.
 """
@@ -18,8 +18,8 @@ from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import INTERRUPTED, Report, RowCounts
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import InvalidPayload, LedgerDamaged
+from ddbload.ledger.history import newest_runs
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.start_index import newest_runs
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import EXECUTION_RUNNING, Execution, Executions
 from ddbload.runs.deployed import run_status

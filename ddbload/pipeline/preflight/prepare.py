@@ -14,9 +14,9 @@ from ddbload.contracts.payload import PARQUET, Payload, Source
 from ddbload.contracts.run_record import LEDGER_VERSION, Cursor, RunRecord, Table
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.errors import RunMismatch, SourceChanged
+from ddbload.ledger.history import put_start
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
-from ddbload.ledger.start_index import put_start
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.load_history import refuse_loaded
 from ddbload.pipeline.preflight.detect_format import DetectedFormat, detect_format

@@ -21,7 +21,7 @@ from ddbload.errors import (
     UnknownColumn,
     UnterminatedQuote,
 )
-from ddbload.ledger.temporary import temporary_ledger
+from ddbload.ledger.ledger import temporary_ledger
 from ddbload.pipeline.context import AccessPolicy
 from tests.unit.pipeline.world import TABLE, World
 

@@ -17,7 +17,7 @@ from ddbload.contracts.payload import Payload
 from ddbload.convert.convert import ConvertResult, convert, prepare_conversion
 from ddbload.convert.sinks import StreamSink
 from ddbload.errors import DdbloadError, NothingWritten
-from ddbload.ledger.temporary import temporary_ledger
+from ddbload.ledger.ledger import temporary_ledger
 from ddbload.pipeline.context import AccessPolicy
 from tests.unit.pipeline.world import TABLE, World
 

@@ -10,8 +10,7 @@ import pytest
 from ddbload import errors
 from ddbload.contracts.load_record import LoadRecord, ObjectVersion
 from ddbload.contracts.states import PreflightTask
-from ddbload.ledger.history import History
-from ddbload.ledger.start_index import newest_runs, put_start
+from ddbload.ledger.history import History, newest_runs, put_start
 from ddbload.pipeline.preflight.preflight import preflight
 from tests.unit.pipeline.machine import execute
 from tests.unit.pipeline.world import BUCKET, KEY, TABLE, MemoryStore, World

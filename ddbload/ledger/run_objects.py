@@ -1,0 +1,158 @@
+"""Objects of one run in a store: their names, their JSON, and the mark of the run in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.run_record import RunRecord
+from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
+from ddbload.ledger.store import Store
+
+T = TypeVar("T")
+
+
+class RunObjects:
+    """Objects below `runs/<run id>/`. Reading raises `LedgerDamaged` for a wrong one."""
+
+    def __init__(self, store: Store, run: str, record: RunRecord | None = None) -> None:
+        """`record`: the run's, if the caller has read it."""
+        self.run = run
+        self._store = store
+        self._root = f"runs/{run}/"
+        self._known_stamp = None if record is None else record.stamp
+
+    def find_record(self) -> RunRecord | None:
+        """Read the run's record; None if the run never began."""
+        record = self._read("run.json", RunRecord.from_json)
+        if record is None:
+            return None
+        if record.run != self.run:
+            raise LedgerDamaged(
+                f"{self._uri('run.json')} is that of run {record.run}; start a new run (another run"
+                " id)"
+            )
+        self._known_stamp = record.stamp
+        return record
+
+    def record(self) -> RunRecord:
+        """Read the run's record. Raises `RunNotFound`."""
+        record = self.find_record()
+        if record is None:
+            where = self._store.uri("runs")
+            raise RunNotFound(f"there is no run {self.run} in the ledger at {where}")
+        return record
+
+    def put_new_record(self, record: RunRecord) -> bool:
+        """Write the record of a new run; False if the run has one.
+
+        Of two runs that begin with the same id at the same time, only one succeeds.
+        """
+        written = self._store.put_new(self._root + "run.json", encode_json(record.to_json()))
+        if written:
+            self._known_stamp = record.stamp
+        return written
+
+    def put_record(self, record: RunRecord) -> None:
+        """Replace the record of a run."""
+        self._store.put(self._root + "run.json", encode_json(record.to_json()))
+
+    def _start_before(self, folder: str, byte: int) -> int | None:
+        """Find the greatest number below `byte` that names an object of a folder."""
+        names = self._store.names(self._root + folder)
+        stems = (name.rpartition("/")[2].removesuffix(".json") for name in names)
+        starts = (int(stem) for stem in stems if stem.isdecimal())
+        return max((start for start in starts if start < byte), default=None)
+
+    @property
+    def _stamp(self) -> dict[str, str]:
+        if self._known_stamp is None:
+            self._known_stamp = self.record().stamp
+        return self._known_stamp
+
+    def _owned(self, name: str, decode: Callable[[dict[str, Any]], T]) -> Callable[[Any], T]:
+        """Make a decoder of objects that carry the run's stamp. It raises `LedgerDamaged`."""
+        # Read before decoding: an error of the store is not a damaged object.
+        stamp = self._stamp
+
+        def decode_own(value: Any) -> T:
+            fields = dict(value)
+            carried = {
+                each: fields.pop(each) for each in ("run", "configuration") if each in fields
+            }
+            decoded = decode(fields)
+            self._require_own(name, carried == stamp)
+            return decoded
+
+        return decode_own
+
+    def _require_own(self, name: str, is_own: bool) -> None:
+        if not is_own:
+            raise LedgerDamaged(
+                f"{self._uri(name)} was not written by this run: it belongs to another one, or to"
+                " one with another source, table or reading of it; start a new run (another run id)"
+            )
+
+    def _uri(self, name: str) -> str:
+        return self._store.uri(self._root + name)
+
+    def _read(self, name: str, decode: Callable[[Any], T]) -> T | None:
+        data = self._store.get(self._root + name)
+        return None if data is None else self._decode(self._root + name, data, decode)
+
+    def _read_each(
+        self, names: Sequence[str], decoder: Callable[[str], Callable[[Any], T]]
+    ) -> list[T]:
+        return [
+            self._decode(name, data, decoder(name))
+            for name, data in zip(names, self._store.get_all(names), strict=True)
+            if data is not None
+        ]
+
+    def _decode(self, name: str, data: bytes, decode: Callable[[Any], T]) -> T:
+        try:
+            return decode(json.loads(data))
+        except LedgerDamaged:
+            raise
+        except (DdbloadError, ValueError, LookupError, TypeError):
+            raise LedgerDamaged(
+                f"{self._store.uri(name)} is not what this version of ddbload writes: it is"
+                " damaged, or of a later version; start a new run (another run id)"
+            ) from None
+
+
+def encode_json(value: object) -> bytes:
+    """Encode a value as compact JSON."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def manifest_part_name(byte: int) -> str:
+    """Return the name of the part of the manifest that begins at a byte."""
+    return f"manifest/{byte}.json"
+
+
+def listing_page_name(listing: str, page: int) -> str:
+    """Return the name of a page of a listing."""
+    return f"listing/{listing}/{page:05d}.json"
+
+
+def slices_name(chunk: Chunk) -> str:
+    """Return the name of the slices of objects that a chunk reads."""
+    return f"parts/{chunk.start}-{chunk.end}.json"
+
+
+def segments_folder(chunk: int) -> str:
+    """Return the folder of a chunk's segments."""
+    return f"chunks/{chunk:05d}/"
+
+
+def segment_name(chunk: int, start: int) -> str:
+    """Return the name of the segment of a chunk that begins at a byte."""
+    return f"{segments_folder(chunk)}{start}.json"
+
+
+def attempts_folder(chunk: int) -> str:
+    """Return the folder of a chunk's attempts."""
+    return f"attempts/{chunk:05d}/"
