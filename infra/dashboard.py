@@ -8,7 +8,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from ddbload.contracts import metrics
+from ddbload.contracts import run_notice
 from infra.functions import Functions
 from infra.measures import own, waiting
 from infra.notice import Notice
@@ -19,16 +19,16 @@ WIDTH, HEIGHT = 12, 6
 """Size of a graph. CloudWatch's grid has 24 columns."""
 _COLORS = cloudwatch.Color
 RUNS = {
-    metrics.RUNS_SUCCEEDED: ("succeeded", _COLORS.GREEN),
-    metrics.RUNS_SUCCEEDED_WITH_REJECTS: ("succeeded with rejects", _COLORS.ORANGE),
-    metrics.RUNS_FAILED: ("failed", _COLORS.RED),
-    metrics.RUNS_CANCELLED: ("cancelled", _COLORS.GREY),
+    run_notice.RUNS_SUCCEEDED: ("succeeded", _COLORS.GREEN),
+    run_notice.RUNS_SUCCEEDED_WITH_REJECTS: ("succeeded with rejects", _COLORS.ORANGE),
+    run_notice.RUNS_FAILED: ("failed", _COLORS.RED),
+    run_notice.RUNS_CANCELLED: ("cancelled", _COLORS.GREY),
 }
 ROWS = {
-    metrics.ROWS_WRITTEN: ("written", _COLORS.GREEN),
-    metrics.ROWS_REJECTED: ("rejected", _COLORS.RED),
-    metrics.ROWS_SUPERSEDED: ("superseded", _COLORS.GREY),
-    metrics.ROWS_SKIPPED: ("skipped", _COLORS.PURPLE),
+    run_notice.ROWS_WRITTEN: ("written", _COLORS.GREEN),
+    run_notice.ROWS_REJECTED: ("rejected", _COLORS.RED),
+    run_notice.ROWS_SUPERSEDED: ("superseded", _COLORS.GREY),
+    run_notice.ROWS_SKIPPED: ("skipped", _COLORS.PURPLE),
 }
 """Label and color by metric."""
 
@@ -62,7 +62,9 @@ class Dashboard(Construct):
                         [
                             cloudwatch.MathExpression(
                                 expression="units / PERIOD(units)",
-                                using_metrics={"units": own(metrics.CONSUMED_WRITE_UNITS, PERIOD)},
+                                using_metrics={
+                                    "units": own(run_notice.CONSUMED_WRITE_UNITS, PERIOD)
+                                },
                                 label="write units a second",
                                 period=PERIOD,
                             )
@@ -70,8 +72,8 @@ class Dashboard(Construct):
                     ),
                     _graph(
                         "Throttled requests (left), invocations without progress (right)",
-                        _own({metrics.THROTTLED_REQUESTS: ("throttled", _COLORS.ORANGE)}),
-                        _own({metrics.STALLED_INVOCATIONS: ("no progress", _COLORS.RED)}),
+                        _own({run_notice.THROTTLED_REQUESTS: ("throttled", _COLORS.ORANGE)}),
+                        _own({run_notice.STALLED_INVOCATIONS: ("no progress", _COLORS.RED)}),
                     ),
                 ],
                 [

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ddbload.contracts.metrics import METRICS_NAMESPACE
 from ddbload.contracts.payload import is_run_id
 from ddbload.contracts.results import MAX_CAUSE
+from ddbload.contracts.run_notice import METRICS_NAMESPACE
 from ddbload.errors import DdbloadError, unexpected
 from lambdas.deployment import Deployment
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from ddbload.contracts.metrics import (
+from ddbload.contracts.results import Segment
+from ddbload.contracts.run_notice import (
     CONSUMED_WRITE_UNITS,
     ROW_METRICS,
     STALLED_INVOCATIONS,
     THROTTLED_REQUESTS,
 )
-from ddbload.contracts.results import Segment
 from ddbload.contracts.states import ImportTask
 from ddbload.errors import NoProgress
 from ddbload.pipeline.context import Context

@@ -6,8 +6,7 @@ from typing import Any
 
 from ddbload.errors import DdbloadError
 from ddbload.pipeline.context import LedgerContext
-from ddbload.pipeline.on_upload import on_upload
-from ddbload.pipeline.upload_batch import handle_batch
+from ddbload.pipeline.on_upload import handle_batch, on_upload
 from lambdas.deployment import Deployment
 from lambdas.entry import deployment, function, log_failure, logger
 

@@ -6,17 +6,17 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from ddbload.contracts.metrics import (
-    RUNS_CANCELLED,
-    RUNS_FAILED,
-    RUNS_SUCCEEDED,
-    RUNS_SUCCEEDED_WITH_REJECTS,
-)
 from ddbload.contracts.results import (
     CANCELLED,
     SUCCEEDED,
     SUCCEEDED_WITH_REJECTS,
     ExecutionOutput,
+)
+from ddbload.contracts.run_notice import (
+    RUNS_CANCELLED,
+    RUNS_FAILED,
+    RUNS_SUCCEEDED,
+    RUNS_SUCCEEDED_WITH_REJECTS,
 )
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.run_end import announce

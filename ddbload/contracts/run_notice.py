@@ -1,4 +1,4 @@
-"""The event that says that an attempt of a run has ended, and the one that an execution did."""
+"""Events and metrics that tell how runs go."""
 
 from __future__ import annotations
 
@@ -12,6 +12,24 @@ EVENT_SOURCE = "ddbload"
 """Source of ddbload's events."""
 RUN_COMPLETED = "ddbload.run.completed"
 """Detail type of `RunCompleted`."""
+
+# Names of the CloudWatch metrics that the functions emit, and alarms and dashboards read.
+METRICS_NAMESPACE = "ddbload"
+SERVICE_DIMENSION = "service"
+"""The one dimension of each metric: the stack's name."""
+ROWS_READ, ROWS_WRITTEN, ROWS_REJECTED, ROWS_SUPERSEDED, ROWS_SKIPPED = ROW_METRICS = (
+    *("RowsRead", "RowsWritten", "RowsRejected", "RowsSuperseded", "RowsSkipped"),
+)
+"""Settled rows, by `RowCounts`' fields."""
+THROTTLED_REQUESTS = "ThrottledRequests"
+CONSUMED_WRITE_UNITS = "ConsumedWriteUnits"
+STALLED_INVOCATIONS = "StalledInvocations"
+"""Invocations of ImportChunk that settled no row."""
+RUNS_SUCCEEDED = "RunsSucceeded"
+RUNS_SUCCEEDED_WITH_REJECTS = "RunsSucceededWithRejects"
+RUNS_FAILED = "RunsFailed"
+RUNS_CANCELLED = "RunsCancelled"
+RUN_METRICS = (RUNS_SUCCEEDED, RUNS_SUCCEEDED_WITH_REJECTS, RUNS_FAILED, RUNS_CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Times and progress of an invocation on a chunk, for charts of a run."""
+"""Times and progress of an invocation on a chunk, for charts of a run. Pure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 
 MAX_SAMPLES = 32
 """Samples of one invocation, however long it takes."""
+FIRST_PERIOD = 1.0
+"""Seconds between samples, until there are too many; then they are thinned out."""
 _LAST_TIME = 253_402_300_799.0
 """Last second of the year 9999."""
 _SAMPLE = r"[0-9]{1,9}\.[0-9]/[0-9]{1,16}/[0-9]{1,16}/[0-9]{1,16}"
@@ -71,3 +73,36 @@ class SegmentTimes(Message):
         """Raise `InvalidPayload` for an end before the beginning, or beyond all calendars."""
         if not self.began <= self.ended <= _LAST_TIME:
             raise f.wrong("ended", self.ended, f"a time from {self.began} on")
+
+
+class ProgressSamples:
+    """Samples of one invocation's totals, fewer and fewer the longer it takes."""
+
+    def __init__(self, worker: str, began: float, now: float) -> None:
+        """`began` is in seconds since the epoch, and `now` by the clock that `add` is told."""
+        self._worker = worker
+        self._began = began
+        self._clock_began = now
+        self._period = FIRST_PERIOD
+        self._next = now + FIRST_PERIOD
+        self._samples: list[ProgressSample] = []
+
+    def add(self, now: float, rows: int, consumed_wcu: float, throttled: int) -> None:
+        """Keep the totals if the last ones are old enough. `rows`: settled ones."""
+        if now < self._next:
+            return
+        if len(self._samples) == MAX_SAMPLES:
+            del self._samples[::2]
+            self._period *= 2
+        seconds = now - self._clock_began
+        self._samples.append(ProgressSample(seconds, rows, round(consumed_wcu), throttled))
+        self._next = now + self._period
+
+    def times(self, now: float) -> SegmentTimes:
+        """Return the times of an invocation that ends now.
+
+        The end is the beginning plus the seconds of the monotonic clock: the other clock may be
+        set back meanwhile.
+        """
+        ended = self._began + max(0.0, now - self._clock_began)
+        return SegmentTimes.of(self._worker, round(self._began, 3), round(ended, 3), self._samples)

@@ -1,13 +1,26 @@
-"""Start a run for an uploaded object, once for each object version."""
+"""Start a run for an uploaded object, once for each object version.
+
+The upload queue delivers at least once, in no order. A message is deleted from it unless its id is
+in the answer for its batch; then it is delivered again after the queue's visibility timeout, and is
+a dead letter after the queue's maxReceiveCount. Source: AWS Lambda Developer Guide, "Handling
+errors for an SQS event source in Lambda".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ddbload.contracts.results import DONE
 from ddbload.contracts.upload_rule import Upload, UploadRule
-from ddbload.errors import ExecutionExists
+from ddbload.errors import (
+    DdbloadError,
+    ExecutionExists,
+    InvalidPayload,
+    ServiceUnavailable,
+    unexpected,
+)
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.executions import Executions
@@ -19,6 +32,44 @@ LOADED_BEFORE = "loaded before"
 NOT_MAPPED = "not mapped"
 OF_AN_EXPORT = "part of an export"
 OLDER = "older than loaded"
+
+
+def handle_batch(
+    batch: dict[str, Any],
+    start: Callable[[object], object],
+    *,
+    must_end: Callable[[], bool],
+    failed: Callable[[str, DdbloadError], None],
+) -> dict[str, Any]:
+    """Call `start` with the event of each message, and return Lambda's answer for the batch.
+
+    The answer names the messages to deliver again: those for which `start` raised an error, which
+    `failed` is told, and those not begun when `must_end` became true. Without that limit a function
+    that AWS throttles would be killed, and all its messages delivered again. A message that is not
+    an event is treated like any other failure: the queue alone decides what is a dead letter.
+    """
+    again = []
+    for record in batch["Records"]:
+        message = record["messageId"]
+        try:
+            if must_end():
+                raise ServiceUnavailable("the function's time is over; the queue delivers it again")
+            start(_event(record["body"]))
+        except DdbloadError as error:
+            failed(message, error)
+        except Exception as error:  # noqa: BLE001 - the other messages of the batch go on
+            failed(message, unexpected(error, "starting a run for an upload"))
+        else:
+            continue
+        again.append({"itemIdentifier": message})
+    return {"batchItemFailures": again}
+
+
+def _event(body: str) -> object:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise InvalidPayload("the message is not JSON, so it is not an upload's event") from None
 
 
 def on_upload(

@@ -13,6 +13,7 @@ from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.run_record import Cursor, RunRecord
+from ddbload.contracts.segment_times import ProgressSamples
 from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import (
@@ -30,7 +31,6 @@ from ddbload.errors import (
 from ddbload.ledger.attempts import Attempt
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context
-from ddbload.pipeline.importing.progress_samples import ProgressSamples
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES, RowFeeder
 from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
 from ddbload.pipeline.reading.source_objects import read_chunk
@@ -328,7 +328,7 @@ class _ChunkImport:
 
     def _report_progress(self) -> None:
         counts, work = self._scheduler.outcomes.counts, self._scheduler.stats
-        self._samples.add(self._context.clock(), counts, work)
+        self._samples.add(self._context.clock(), counts.read, work.consumed_wcu, work.throttled)
         self._context.progress(
             ChunkProgress(self._chunk.chunk, counts, work, self._feeder.bytes_read)
         )

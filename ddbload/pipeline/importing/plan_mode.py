@@ -8,10 +8,10 @@ from contextlib import closing
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.results import PlanTotals, RowCounts, Segment, WriteStats
 from ddbload.contracts.run_record import Cursor
+from ddbload.contracts.segment_times import ProgressSamples
 from ddbload.errors import DdbloadError
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context
-from ddbload.pipeline.importing.progress_samples import ProgressSamples
 from ddbload.pipeline.importing.row_feeder import MAX_REJECT_BYTES
 from ddbload.pipeline.reading.measure import Measure, SizeHistogram
 from ddbload.pipeline.reading.row_batches import RowBatch, make_row_batch
@@ -72,7 +72,7 @@ class _ChunkPlan:
         self._rows += RowCounts(read=batch.count, rejected=len(lines), skipped=valid)
         self._end = end
         done, work = end.byte - self._start.byte, WriteStats()
-        self._samples.add(self._context.clock(), self._rows, work)
+        self._samples.add(self._context.clock(), self._rows.read, work.consumed_wcu, work.throttled)
         self._context.progress(ChunkProgress(self._chunk.chunk, self._rows, work, done))
 
     def write(self, ledger: Ledger) -> Segment | None:

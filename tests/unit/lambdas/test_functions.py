@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts import metrics as measures
+from ddbload.contracts import run_notice as measures
 from ddbload.contracts import upload_rule as deployed
 from ddbload.contracts.results import STATUSES, ExecutionOutput, RowCounts
 from ddbload.contracts.source_bucket import SourceBucket

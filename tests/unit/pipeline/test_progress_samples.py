@@ -6,10 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from ddbload.contracts.results import RowCounts, WriteStats
-from ddbload.contracts.segment_times import MAX_SAMPLES, SegmentTimes
+from ddbload.contracts.segment_times import MAX_SAMPLES, ProgressSamples, SegmentTimes
 from ddbload.errors import TableNotFound
-from ddbload.pipeline.importing.progress_samples import ProgressSamples
 from tests.unit.pipeline.world import TABLE, World
 
 DATA = b"id\n" + b"".join(b"r%d\n" % number for number in range(400))
@@ -20,8 +18,7 @@ def times_after(seconds: float) -> SegmentTimes:
     samples = ProgressSamples("ab", began=1e9, now=50.0)
     polls = round(seconds * 10)
     for poll in range(polls + 1):
-        rows = RowCounts(10 * poll, 10 * poll)
-        samples.add(50.0 + poll / 10, rows, WriteStats(consumed_wcu=12.5 * poll, throttled=poll))
+        samples.add(50.0 + poll / 10, 10 * poll, 12.5 * poll, poll)
     return samples.times(50.0 + seconds)
 
 

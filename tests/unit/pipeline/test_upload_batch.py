@@ -8,7 +8,7 @@ from typing import Any
 from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import AccessDenied, ServiceUnavailable
 from ddbload.pipeline.executions import Executions
-from ddbload.pipeline.upload_batch import handle_batch
+from ddbload.pipeline.on_upload import handle_batch
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error
 
 
