@@ -14,19 +14,20 @@ from typing import Any
 from ddbload.aws.retry import call_with_retries
 from ddbload.contracts.control import CANCELLED_CONTROL, UNSEEN_SECONDS, Control
 from ddbload.contracts.payload import check_run_id
-from ddbload.contracts.results import CANCELLED, DONE, ExecutionOutput
+from ddbload.contracts.results import CANCELLED, DONE, FAILED, ExecutionOutput
 from ddbload.contracts.run_notice import (
     EVENT_SOURCE,
     RUN_COMPLETED,
     RunCompleted,
     StoppedExecution,
 )
+from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ReportTask
 from ddbload.errors import DdbloadError, InvalidPayload, LedgerDamaged
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.executions import EXECUTION_ABORTED, Execution, Executions
-from ddbload.pipeline.report import report_execution
+from ddbload.pipeline.report import current_report, report_execution
 
 NOTICES = "notices/"
 """Prefix of the marks, each named by the execution whose event was sent."""
@@ -125,7 +126,8 @@ def conclude_stopped(
     """Cancel the run of a stopped execution, and write its report; return that and the execution.
 
     None if nothing is to be done: Report has done it, or the execution was redriven since. A run
-    that another execution has taken up is left alone: only the ended attempt's event is due.
+    that another execution has taken up is left alone, and so is its report: only the ended
+    attempt's event is due.
     """
     stopped = StoppedExecution.of(event)
     if is_announced(stopped.arn, context):
@@ -141,20 +143,27 @@ def conclude_stopped(
         ledger = context.ledger(check_run_id(task.requested_run()))
     except InvalidPayload:
         return report_execution(task, context), stopped.arn
-    if execution.status in _STOPPED and ledger.find_execution() in (None, stopped.arn):
-        _cancel(ledger, stopped, context)
-    outcome = report_execution(task, context)
+    record = ledger.find_record()
+    if record is not None and execution.status in _STOPPED:
+        _cancel(ledger, record, stopped, context)
+    if record is not None and _is_taken_up(ledger, stopped, context):
+        found = current_report(ledger.run, context)
+        outcome = ExecutionOutput(
+            *(ledger.run, FAILED, found.rows, found.chunks, found.chunks_done, found.rejects),
+            task.error,
+        )
+    else:
+        outcome = report_execution(task, context)
     return _as_cancelled(outcome, execution), stopped.arn
 
 
-def _cancel(ledger: Ledger, stopped: StoppedExecution, context: LedgerContext) -> None:
+def _cancel(
+    ledger: Ledger, record: RunRecord, stopped: StoppedExecution, context: LedgerContext
+) -> None:
     """Have the run's workers stop, and wait for them, so that the report counts what they did."""
-    record = ledger.find_record()
-    if record is None:
+    if _is_taken_up(ledger, stopped, context):
         return
     control = ledger.find_control() or Control.of(record.payload.options)
-    if _was_resumed(ledger, stopped, context):
-        return
     if not control.cancelled:
         ledger.put_control(replace(control, state=CANCELLED_CONTROL))
     begun = context.clock()
@@ -166,7 +175,15 @@ def _cancel(ledger: Ledger, stopped: StoppedExecution, context: LedgerContext) -
         context.sleep(_POLL_SECONDS)
 
 
-def _was_resumed(ledger: Ledger, stopped: StoppedExecution, context: LedgerContext) -> bool:
+def _is_taken_up(ledger: Ledger, stopped: StoppedExecution, context: LedgerContext) -> bool:
+    """Tell whether another execution works on the run, or has been given way to by `resume`."""
+    if ledger.find_execution() not in (None, stopped.arn):
+        return True
+    control = ledger.find_control()
+    return control is not None and not control.cancelled and _is_newer(ledger, stopped, context)
+
+
+def _is_newer(ledger: Ledger, stopped: StoppedExecution, context: LedgerContext) -> bool:
     """Tell whether the limits were written since the execution stopped, as `resume` does."""
     name = f"runs/{ledger.run}/control.json"
     age = context.store.ages(name).get(name)

@@ -226,6 +226,38 @@ def test_run_of_another_execution_is_not_cancelled():
     assert len(aborted.world.events.entries) == 1
 
 
+@pytest.mark.parametrize("status", ["ABORTED", "FAILED"])
+@pytest.mark.parametrize("begun", [True, False])
+def test_report_of_the_execution_that_took_the_run_up_is_kept(status: str, begun: bool):
+    """The event of the first execution may be handled while the second writes its report."""
+    ended = Aborted(status, **({"error": "Runtime"} if status == "FAILED" else {}))
+    ledger = ended.world.ledger
+    ended.world.clock.sleep(3)
+    ledger.put_control(Control(max_wcu=50))
+    if begun:
+        ledger.put_execution(f"{ended.arn}-2")
+    outcome = ended.conclude()
+    assert outcome is not None
+    assert outcome.status == ("CANCELLED" if status == "ABORTED" else "FAILED")
+    assert (outcome.run, outcome.chunks, outcome.chunks_done) == (RUN, 1, 0)
+    assert ledger.find_report() is None
+    assert ended.world.store.names(f"runs/{RUN}/report.html") == []
+    assert len(ended.world.events.entries) == 1
+
+
+def test_run_that_the_command_cancelled_is_reported_here_too():
+    aborted = Aborted()
+    # By S3's clock, of whole seconds, this may look as if it was written after the stop.
+    aborted.world.clock.sleep(1)
+    aborted.world.ledger.put_control(Control(CANCELLED_CONTROL, max_wcu=50))
+    outcome = aborted.conclude()
+    assert outcome is not None
+    assert outcome.status == "CANCELLED"
+    report = aborted.world.ledger.find_report()
+    assert report is not None
+    assert report.status == "CANCELLED"
+
+
 def test_execution_that_was_redriven_is_left_alone():
     aborted = Aborted()
     aborted.machine.started[aborted.arn]["status"] = "RUNNING"
