@@ -88,6 +88,7 @@ class ChunkProgress:
     rows: RowCounts
     work: WriteStats
     bytes: int
+    """Bytes of the settled rows."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -329,11 +329,9 @@ class _ChunkImport:
     def _report_progress(self) -> None:
         counts, work = self._scheduler.outcomes.counts, self._scheduler.stats
         self._samples.add(self._context.clock(), counts.read, work.consumed_wcu, work.throttled)
-        self._context.progress(
-            ChunkProgress(self._chunk.chunk, counts, work, self._feeder.bytes_read)
-        )
+        settled = self._feeder.settled_bytes(self._scheduler.outcomes.frontier)
+        self._context.progress(ChunkProgress(self._chunk.chunk, counts, work, settled))
         if self._session is not None:
-            settled = self._feeder.settled_bytes(self._scheduler.outcomes.frontier)
             totals = WorkTotals(counts, work, settled)
             self._session.progress(self._chunk.chunk, self._start.byte, totals)
 

@@ -665,6 +665,15 @@ def test_progress_is_cumulative_and_ends_with_all_rows():
     assert told[-1].work.requests == 8
 
 
+def test_progress_counts_bytes_of_settled_rows_and_not_those_read_ahead():
+    told: list[Any] = []
+    data = b"id,a\n" + b"".join(b"r%03d,x\n" % n for n in range(200))
+    world = World(data, request_seconds=0.5)
+    world.import_step(only_chunk(world), context=world.context(progress=told.append))
+    assert len({each.rows.read for each in told}) > 2
+    assert all(each.bytes == 7 * each.rows.read for each in told)
+
+
 def test_reject_lines_are_ascii_json():
     world = World(b'id,n\n\xc3\xa9,"\xe2\x80\xa8\n"\n', types={"n": "N"})
     world.run()
