@@ -131,7 +131,7 @@ def _summarize(run: str, lines: Iterable[bytes], as_json: bool) -> None:
 def _parsed(line: bytes) -> dict[str, Any]:
     try:
         return dict(json.loads(line))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise LedgerDamaged(
             "a line of the rejects is not one that ddbload writes; start a new run (another run id)"
         ) from None

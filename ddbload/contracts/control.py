@@ -34,8 +34,11 @@ WORKING, IDLE = "working", "idle"
 """States of a worker. One that is idle sends nothing, and has written its segment."""
 _NONE = "x"
 _STATE_LETTERS = {WORKING: "w", IDLE: "i"}
-_FIELDS = 21
-"""Parts of a name: seven of the worker, seven of each total."""
+_WHOLE, _LIMIT = "[0-9]{1,16}", r"(?:x|[0-9]{1,16}\.[0-9]{4})"
+# Seven parts of the worker, seven of each total.
+_NAME = re.compile(
+    f"[0-9a-f]{{1,64}}-{_WHOLE}-[wi](?:-{_LIMIT}){{2}}-(?:x|{_WHOLE})(?:-{_WHOLE}){{15}}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,25 +124,21 @@ class WorkerProgress:
     @classmethod
     def from_name(cls, name: str) -> Self | None:
         """Read a name that `to_name` made; None for a name of another kind."""
+        if not _NAME.fullmatch(name):
+            return None
         fields = name.split("-")
-        if len(fields) != _FIELDS or not re.fullmatch("[0-9a-f]+", fields[0]):
-            return None
-        states = {letter: state for state, letter in _STATE_LETTERS.items()}
-        try:
-            settled, current = (_totals_of(fields[first : first + 7]) for first in (7, 14))
-            return cls(
-                worker=fields[0],
-                number=int(fields[1]),
-                state=states[fields[2]],
-                wcu=_limit_of(fields[3]),
-                unit_limit=_limit_of(fields[4]),
-                chunk=None if fields[5] == _NONE else int(fields[5]),
-                start=int(fields[6]),
-                settled=settled,
-                current=current,
-            )
-        except (ValueError, KeyError):
-            return None
+        settled, current = (_totals_of(fields[first : first + 7]) for first in (7, 14))
+        return cls(
+            worker=fields[0],
+            number=int(fields[1]),
+            state=WORKING if fields[2] == _STATE_LETTERS[WORKING] else IDLE,
+            wcu=_limit_of(fields[3]),
+            unit_limit=_limit_of(fields[4]),
+            chunk=None if fields[5] == _NONE else int(fields[5]),
+            start=int(fields[6]),
+            settled=settled,
+            current=current,
+        )
 
 
 def control_seconds(ages: Iterable[float]) -> float:

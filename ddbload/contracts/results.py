@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.run_record import Cursor
-from ddbload.contracts.segment_times import SegmentTimes
+from ddbload.contracts.segment_times import LAST_TIME, SegmentTimes
 from ddbload.contracts.write_price import WritePrice
 
 STATUSES = SUCCEEDED, SUCCEEDED_WITH_REJECTS, FAILED, INTERRUPTED, CANCELLED = (
@@ -136,6 +136,11 @@ class Failure(Message):
     at: float | None = None
     """Seconds since the epoch; None if not known."""
 
+    def check_rules(self, f: JsonObjectReader) -> None:
+        """Raise `InvalidPayload` for a time beyond all calendars."""
+        if self.at is not None and self.at > LAST_TIME:
+            raise f.wrong("at", self.at, "a time")
+
     def to_json(self) -> dict[str, Any]:
         return _without_null(asdict(self), "at")
 
@@ -146,7 +151,7 @@ class Failure(Message):
             name, message = f.text("Error", "UnknownError"), str(f.raw("Cause") or "")
         try:
             message = str(json.loads(message)["errorMessage"])
-        except (ValueError, LookupError, TypeError):
+        except (ValueError, LookupError, TypeError, RecursionError):
             pass
         return cls(name, message[:MAX_CAUSE] or "no cause was given")
 

@@ -13,7 +13,7 @@ MAX_SAMPLES = 32
 """Samples of one invocation, however long it takes."""
 FIRST_PERIOD = 1.0
 """Seconds between samples, until there are too many; then they are thinned out."""
-_LAST_TIME = 253_402_300_799.0
+LAST_TIME = 253_402_300_799.0
 """Last second of the year 9999."""
 _SAMPLE = r"[0-9]{1,9}\.[0-9]/[0-9]{1,16}/[0-9]{1,16}/[0-9]{1,16}"
 _SAMPLES = re.compile(rf"(?:{_SAMPLE}(?: {_SAMPLE}){{0,{MAX_SAMPLES - 1}}})?")
@@ -71,7 +71,7 @@ class SegmentTimes(Message):
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` for an end before the beginning, or beyond all calendars."""
-        if not self.began <= self.ended <= _LAST_TIME:
+        if not self.began <= self.ended <= LAST_TIME:
             raise f.wrong("ended", self.ended, f"a time from {self.began} on")
 
 

@@ -38,6 +38,8 @@ _PAGE_OBJECTS = 2000
 """Objects of a page, about, where there are fewer than 256 pages."""
 _MOST_DIGITS = 2
 _ROOT = "history/"
+_PAGE = re.compile(rf"{_ROOT}[^/]+/[^/]+/objects?/[^/]+/[^/]+\.jsonl")
+"""Names of the history. Others are not ddbload's."""
 _STARTED = "started/"
 _LAST_MILLISECOND = 10**14 - 1
 _GENERATED = re.compile(r"(\d{8}T\d{6}Z)-[0-9a-f]{6}", re.ASCII)
@@ -105,7 +107,7 @@ class History:
         folder = _folder(table, table_id)
         single: dict[str, list[str]] = defaultdict(list)
         several = []
-        for name in self._store.names(folder):
+        for name in filter(_PAGE.fullmatch, self._store.names(folder)):
             kind, key, _ = name.removeprefix(folder).split("/", 2)
             if kind == "object":
                 single[key].append(name)
@@ -122,7 +124,7 @@ class History:
     def names(self, table: str | None = None) -> list[str]:
         """List the names of a table's history, or of all tables', newest first."""
         ages = self._store.ages(_ROOT if table is None else f"{_ROOT}{table}/")
-        return sorted(ages, key=lambda name: ages[name])
+        return sorted(filter(_PAGE.fullmatch, ages), key=lambda name: ages[name])
 
     def read(self, names: Sequence[str]) -> Iterator[LoadPage]:
         """Read objects of the history, in the order of their names."""
@@ -162,7 +164,7 @@ class History:
             first, *lines = data.splitlines()
             load = LoadRecord.from_json(json.loads(first))
             return LoadPage(load, [_version(json.loads(line)) for line in lines])
-        except (DdbloadError, ValueError, LookupError, TypeError):
+        except (DdbloadError, ValueError, LookupError, TypeError, RecursionError):
             raise LedgerDamaged(
                 f"{self._store.uri(name)} is not what this version of ddbload writes: it is"
                 " damaged, or of a later version; delete it if nobody needs it"

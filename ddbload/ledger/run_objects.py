@@ -116,7 +116,7 @@ class RunObjects:
             return decode(json.loads(data))
         except LedgerDamaged:
             raise
-        except (DdbloadError, ValueError, LookupError, TypeError):
+        except (DdbloadError, ValueError, LookupError, TypeError, RecursionError):
             raise LedgerDamaged(
                 f"{self._store.uri(name)} is not what this version of ddbload writes: it is"
                 " damaged, or of a later version; start a new run (another run id)"

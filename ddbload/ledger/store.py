@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 
+MAX_OBJECT_BYTES = 512 * 1024 * 1024
+"""Size limit of an object that is read; ddbload writes none that is nearly as large."""
 HTML_TYPE = "text/html; charset=utf-8"
 READERS = 16
 """Objects that are read from S3 concurrently."""
@@ -142,13 +144,17 @@ class FolderStore:
 
     def names(self, prefix: str) -> list[str]:
         """List the names of files, without temporary ones."""
-        folder = self._root / prefix.rpartition("/")[0]
+        folder = prefix.rpartition("/")[0]
+        self._refuse_links(folder)
         names = (
             path.relative_to(self._root).as_posix()
-            for path in folder.rglob("*")
+            for path in (self._root / folder).rglob("*")
             if not path.name.startswith(".") and path.is_file() and not path.is_symlink()
         )
-        return sorted(name for name in names if name.startswith(prefix))
+        try:
+            return sorted(name for name in names if name.startswith(prefix))
+        except OSError as error:
+            raise self._damaged(folder, error) from None
 
     def first_names(self, prefix: str, most: int) -> list[str]:
         """List the first files: a folder has no shorter way than to list all."""
@@ -156,6 +162,7 @@ class FolderStore:
 
     def folders(self, prefix: str) -> list[str]:
         """List the folders in a folder."""
+        self._refuse_links(prefix.rstrip("/"))
         try:
             return sorted(path.name for path in (self._root / prefix).iterdir() if path.is_dir())
         except (FileNotFoundError, NotADirectoryError):
@@ -210,7 +217,7 @@ class FolderStore:
 
     def _refuse_links(self, name: str) -> None:
         path = self._root
-        for part in name.split("/"):
+        for part in filter(None, name.split("/")):
             path /= part
             if path.is_symlink():
                 raise LedgerDamaged(
@@ -259,6 +266,8 @@ class BucketStore:
 
         def read() -> bytes | None:
             answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
+            if answer["ContentLength"] > MAX_OBJECT_BYTES:
+                raise LedgerDamaged(f"{self.uri(name)}: {_too_large(answer['ContentLength'])}")
             data = answer["Body"].read()
             if len(data) != answer["ContentLength"]:
                 raise ConnectionError("the body ended early")
@@ -416,7 +425,14 @@ def _read_regular(path: Path) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "this is not a regular file")
+        size = os.fstat(descriptor).st_size
+        if size > MAX_OBJECT_BYTES:
+            raise OSError(errno.EFBIG, _too_large(size))
         return file.read()
+
+
+def _too_large(size: int) -> str:
+    return f"this has {size:,} bytes, and ddbload writes at most {MAX_OBJECT_BYTES:,}"
 
 
 def _make_folder(folder: Path) -> None:

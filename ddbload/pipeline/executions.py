@@ -159,7 +159,7 @@ class Executions:
         ended = answer["stopDate"].timestamp() if answer.get("stopDate") else time.time()
         try:
             payload = json.loads(answer.get("input") or "null")
-        except ValueError:
+        except (ValueError, RecursionError):
             raise RequestRefused(f"execution {arn}: its input is no JSON") from None
         return Execution(
             arn=arn,

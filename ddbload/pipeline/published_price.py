@@ -105,7 +105,7 @@ def _read_cache(path: Path | None) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -161,7 +161,7 @@ def _number(name: str) -> int:
 def _decoded(data: bytes, uri: str) -> UploadOrder:
     try:
         return UploadOrder.from_json(json.loads(data))
-    except (InvalidPayload, ValueError):
+    except (InvalidPayload, ValueError, RecursionError):
         raise LedgerDamaged(
             f"{uri} is not what this version of ddbload writes: it is damaged, or of a later"
             " version; delete it, if no upload of its key is being loaded"

@@ -446,6 +446,9 @@ def test_symbolic_links_in_a_ledger_are_refused(tmp_path, linked):
         lambda: store.put(name, b"x"),
         lambda: store.put_new(name, b"x"),
         lambda: store.delete(name),
+        *([] if linked == name else [lambda: store.names("runs/r/chunks/")]),
+        *([] if linked == name else [lambda: store.ages("runs/r/chunks/")]),
+        *([lambda: store.folders("runs/")] if linked == "runs" else []),
     ):
         with pytest.raises(LedgerDamaged, match="this is a symbolic link"):
             act()
@@ -466,6 +469,24 @@ def test_fifo_in_a_ledger_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "runs" / "run.json")
     with pytest.raises(LedgerDamaged, match="not a regular file"):
         FolderStore(tmp_path).get("runs/run.json")
+
+
+def test_huge_file_in_a_ledger_is_not_read(tmp_path):
+    (tmp_path / "runs").mkdir()
+    with (tmp_path / "runs" / "run.json").open("wb") as file:
+        file.truncate(50 * 1024**3)
+    with pytest.raises(LedgerDamaged, match="53,687,091,200 bytes"):
+        FolderStore(tmp_path).get("runs/run.json")
+
+
+def test_huge_object_in_a_ledger_is_not_read(s3, monkeypatch):
+    monkeypatch.setattr("ddbload.ledger.store.MAX_OBJECT_BYTES", 3)
+    store = bucket_store(s3)
+    store.put("small", b"123")
+    store.put("large", b"1234")
+    assert store.get("small") == b"123"
+    with pytest.raises(LedgerDamaged, match="large: this has 4 bytes"):
+        store.get("large")
 
 
 def test_ledger_is_for_its_owner_alone(tmp_path):

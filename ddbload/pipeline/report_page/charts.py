@@ -135,8 +135,9 @@ def outcome_bar(rows: RowCounts) -> Markup:
 
 def short(value: float) -> str:
     """Write a number in a few characters: 950, 1.5k, 12M."""
-    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= unit:
+    for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        # From 999.5 on, three digits are 1k.
+        if value >= 0.9995 * unit:
             return f"{value / unit:.3g}{name}"
     return f"{value:.3g}"
 
@@ -220,8 +221,9 @@ def _ticks(axis: TimeAxis) -> Iterator[tuple[float, str]]:
 
 
 def _step(axis: TimeAxis) -> float:
-    first = axis.spans[0]
-    per_second = PLOT * (first.right - first.left) / max(first.ended - first.began, 1e-9)
+    # A failure by itself is a span without length.
+    longest = max(axis.spans, key=lambda each: each.ended - each.began)
+    per_second = PLOT * (longest.right - longest.left) / max(longest.ended - longest.began, 1e-9)
     for step in _STEPS:
         if step * per_second >= _TICK_PIXELS:
             return step

@@ -12,23 +12,7 @@ from collections.abc import Iterable
 _TAGS = frozenset(
     (
         *("html", "head", "meta", "title", "style", "body", "main", "header", "section", "footer"),
-        *(
-            "div",
-            "span",
-            "p",
-            "h1",
-            "h2",
-            "h3",
-            "a",
-            "b",
-            "bdi",
-            "code",
-            "ul",
-            "li",
-            "dl",
-            "dt",
-            "dd",
-        ),
+        *("div", "span", "p", "h1", "h2", "a", "b", "bdi", "code", "ul", "li"),
         *("table", "caption", "thead", "tbody", "tr", "th", "td"),
         *("svg", "g", "path", "rect", "line", "text", "desc"),
     )

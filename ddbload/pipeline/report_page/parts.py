@@ -10,7 +10,7 @@ from ddbload.pipeline.report_page.markup import Content, Markup, element
 MAX_MESSAGE = 2000
 """Characters of an error message that the page shows."""
 TableRow = Sequence[Content]
-"""TableRow of a table's row."""
+"""Cells of a table's row."""
 
 
 def section(title: str, *content: Content) -> Markup:

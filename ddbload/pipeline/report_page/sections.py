@@ -341,4 +341,4 @@ def limits_section(facts: RunFacts) -> Markup | None:
 
 
 def _limit(value: float | None, sign: str = "") -> str:
-    return "none" if value is None else f"{sign}{value:,g}"
+    return "none" if value is None else f"{sign}{value:,.12g}"

@@ -25,7 +25,6 @@ body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sa
 main{max-width:1040px;margin:0 auto;padding:24px 20px 40px}
 h1{font-size:26px;line-height:1.25;margin:0 0 6px;overflow-wrap:anywhere}
 h2{font-size:18px;margin:36px 0 10px;padding-bottom:4px;border-bottom:1px solid var(--line)}
-h3{font-size:15px;margin:20px 0 6px}
 p{margin:6px 0}
 a{color:var(--link)}
 code{font:13px/1.45 ui-monospace,monospace;overflow-wrap:anywhere;white-space:pre-wrap}
@@ -78,7 +77,7 @@ footer{margin-top:40px;font-size:13px}
 """
 _PAPER = """
 main{max-width:none;padding:0}body{font-size:11pt}svg{min-width:0}
-h2,h3{break-after:avoid}.figure,.tiles,.law,.box,tr{break-inside:avoid}
+h2{break-after:avoid}.figure,.tiles,.law,.box,tr{break-inside:avoid}
 .figure,.wide{overflow:visible}
 .wide table{min-width:0}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}

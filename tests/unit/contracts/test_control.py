@@ -71,7 +71,17 @@ def test_a_limit_is_never_rounded_down_in_a_name(limit):
     assert limit <= read.wcu < limit + 0.11
 
 
-@pytest.mark.parametrize("name", ["", "x", "ab-1", ".tmp", "zz-000001-w-x-x" + "-0" * 16])
+HUGE = "1" + "0" * 400
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "x", "ab-1", ".tmp", "zz-000001-w-x-x" + "-0" * 16),
+        *(f"ab-000001-w-{limit}-x" + "-0" * 16 for limit in ("nan", "inf", "1e999", f"{HUGE}.0")),
+        *(f"ab-000001-w-x-x-x-0-{done}" + "-0" * 13 for done in (HUGE, "1_0", "٣", " 1", "+1")),
+    ],
+)
 def test_names_of_another_kind_are_no_progress(name):
     assert WorkerProgress.from_name(name) is None
 

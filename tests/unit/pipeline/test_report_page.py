@@ -116,6 +116,15 @@ def test_page_of_an_earlier_ledger_says_that_times_are_not_known():
     assert "3 of 3 chunks imported" in text
 
 
+def test_limits_are_shown_to_the_last_digit():
+    made = record(1)
+    options = replace(made.payload.options, max_wcu=1_234_567.0, max_cost=2_500_000.25)
+    made = replace(made, payload=replace(made.payload, options=options))
+    text = draw(facts(*work(1, 1), made=made)).text
+    assert "1,234,567" in text
+    assert "$2,500,000.25" in text
+
+
 def test_counts_that_do_not_add_up_are_shown_as_such():
     scene = SCENES["one-chunk"]()
     broken = replace(scene, report=replace(scene.report, rows=RowCounts(10, 3, 2)))

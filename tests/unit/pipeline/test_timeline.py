@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.segment_times import ProgressSample, SegmentTimes
-from ddbload.pipeline.report_page.charts import chunks_chart, rates_chart, work_chart
+from ddbload.pipeline.report_page.charts import chunks_chart, rates_chart, short, work_chart
 from ddbload.pipeline.report_page.timeline import (
     MAX_LANES,
     TimeAxis,
@@ -125,3 +125,20 @@ def test_ticks_are_few_and_have_room(length):
     timeline = only(make_timeline([[replace(segment(), times=times)]], ()))
     drawn = str(rates_chart(timeline.axis, []))
     assert 1 <= drawn.count("<line") <= 12
+
+
+def test_failure_by_itself_leaves_room_for_the_ticks_of_the_others():
+    """It is a span without length, which tells nothing of how far seconds are apart."""
+    _, chains = work(4, 2)
+    timeline = only(make_timeline(chains, [Failure("SplitMismatch", "…", 0, BEGAN - 600)]))
+    drawn = str(rates_chart(timeline.axis, []))
+    assert 4 <= drawn.count("<line") <= 12
+    assert re.search(r">\d\d:\d\d:\d\d</text>", drawn)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (999.4, "999"), (999.6, "1k"), (999_499, "999k"), (999_600, "1M"), (3e12, "3T")],
+)
+def test_numbers_of_charts_are_short(value, text):
+    assert short(value) == text
