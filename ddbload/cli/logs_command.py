@@ -161,7 +161,8 @@ def text_line(event: LogEvent) -> str:
     words = [_time(event.at), f"{event.function:<12}"]
     fields = event.fields
     if fields is None:
-        words.append(event.message)
+        # Lambda's own lines have tabs between their parts, and one at the end.
+        words.append(event.message.rstrip().replace("\t", "  "))
     else:
         words += [f"{fields.get('level', ''):<7}", str(fields.get("message", ""))]
         words += [

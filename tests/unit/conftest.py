@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import urllib3  # noqa: F401 - it opens a socket when it is first imported, to look for IPv6
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

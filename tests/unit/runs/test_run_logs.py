@@ -159,3 +159,10 @@ def test_times(text, seconds):
 def test_wrong_times_are_refused(text):
     with pytest.raises(InvalidUsage, match="--since"):
         parse_time(text, 0.0)
+
+
+def test_tabs_of_lambdas_own_lines_are_spaces():
+    message = "REPORT RequestId: 1\tDuration: 5.00 ms\tMemory Size: 128 MB\x1b[m\t"
+    event = LogEvent("1", 0.0, "report", "stream", message, None)
+    shown = "REPORT RequestId: 1  Duration: 5.00 ms  Memory Size: 128 MB\\x1b[m"
+    assert text_line(event) == f"1970-01-01T00:00:00.000Z report       {shown}"
