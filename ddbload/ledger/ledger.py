@@ -127,8 +127,7 @@ class Ledger(RunObjects):
     @property
     def progress_seconds(self) -> float:
         """Seconds between two writes of a worker's progress, while there are few workers."""
-        in_bucket = self._store.uri("").startswith("s3://")
-        return BUCKET_PROGRESS_SECONDS if in_bucket else FOLDER_PROGRESS_SECONDS
+        return BUCKET_PROGRESS_SECONDS if self.in_bucket else FOLDER_PROGRESS_SECONDS
 
     def page(self, folder: str, after: str = "") -> AgesPage:
         """List a page of the names in a folder of the run, relative to it, by one request."""

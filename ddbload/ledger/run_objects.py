@@ -24,6 +24,11 @@ class RunObjects:
         self._root = f"runs/{run}/"
         self._known_stamp = None if record is None else record.stamp
 
+    @property
+    def in_bucket(self) -> bool:
+        """True for a ledger in S3, where requests take longer and cost something."""
+        return self._store.uri("").startswith("s3://")
+
     def find_record(self) -> RunRecord | None:
         """Read the run's record; None if the run never began."""
         record = self._read("run.json", RunRecord.from_json)

@@ -183,15 +183,13 @@ class ProgressReader:
             self._record = self._ledger.find_record()
             if self._adopts is None:
                 self._adopts = self._record is not None
-            if self._record is not None:
-                self._meter.begin(self._record)
             return
         self._manifest = self._ledger.find_manifest()
         if self._manifest is not None and self._record.size is None:
             self._record = None
             self._manifest = None
         elif self._manifest is not None:
-            self._meter.show_chunks(self._manifest)
+            self._meter.begin(self._record, self._manifest)
 
     def _draw_chunks(self) -> None:
         states, chunks = self._meter.chunks, self._chunks

@@ -43,8 +43,7 @@ class LocalProgress:
 
     def begin(self, record: RunRecord, chunks: Sequence[Chunk]) -> None:
         """Set the run and its chunks, once its source was checked."""
-        self._meter.begin(record)
-        self._meter.show_chunks(chunks)
+        self._meter.begin(record, chunks)
         self._step = IMPORTING
 
     def show(self) -> None:

@@ -129,12 +129,9 @@ class ProgressMeter:
         self.adopted_rows = 0
         self.chunks = ChunkStates()
 
-    def begin(self, record: RunRecord) -> None:
-        """Set the run, which has the source's size and the price of a write unit."""
+    def begin(self, record: RunRecord, chunks: Sequence[Chunk]) -> None:
+        """Set the chunks of the run, whose record has the size and the price of a write unit."""
         self._record = record
-
-    def show_chunks(self, chunks: Sequence[Chunk]) -> None:
-        """Set the chunks of the run."""
         self.chunks = ChunkStates(chunks)
 
     def progress(

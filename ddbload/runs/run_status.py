@@ -50,8 +50,7 @@ class HeartbeatWriter:
         """The run was cancelled."""
         self._ledger = ledger
         self._now = context.now
-        in_bucket = context.store.uri("").startswith("s3://")
-        self._every = BUCKET_SECONDS if in_bucket else FOLDER_SECONDS
+        self._every = BUCKET_SECONDS if ledger.in_bucket else FOLDER_SECONDS
         self._step = step
         self._progress = (RowCounts(), 0, 0)
         self._has_written = False
@@ -155,7 +154,7 @@ def follow_process(run: str, context: Context, watch: Callable[[RunProgress], No
     """Pass the progress of a run to `watch` until no process of any machine works on it."""
     ledger, clock = context.ledger(run), context.clock
     pace = RequestPace(clock, context.sleep)
-    if not context.store.uri("").startswith("s3://"):
+    if not ledger.in_bucket:
         pace = RequestPace(
             clock, context.sleep, burst=1, seconds=FOLDER_SECONDS_APART, least=FOLDER_SECONDS_APART
         )
