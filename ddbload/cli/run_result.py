@@ -74,7 +74,6 @@ class Result:
         *,
         seconds: float | None = None,
         adopted_rows: int = 0,
-        rejects: str | None = None,
     ) -> Result:
         """Make a result from a run's report.
 
@@ -82,7 +81,6 @@ class Result:
             report: The report of the run.
             seconds: Duration of this attempt; by default that of the run.
             adopted_rows: Rows of earlier attempts, which do not count for the speed.
-            rejects: File of the rejected rows; by default the report's.
         """
         taken = report.seconds if seconds is None else seconds
         fresh = max(0, report.rows.read - adopted_rows)
@@ -94,7 +92,7 @@ class Result:
             bytes=report.bytes,
             seconds=taken,
             rows_per_second=fresh / taken if taken > 0 else 0.0,
-            rejects=rejects or report.rejects,
+            rejects=report.rejects,
             error=report.error,
             planned=report.planned,
             identical=report.identical,

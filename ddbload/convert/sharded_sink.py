@@ -103,8 +103,6 @@ class Shuffle:
 
 
 DEFAULT_PART_BYTES = 64 * 1024 * 1024
-MOST_PART_BYTES = 4 * 1024 * 1024 * 1024
-"""Maximum size of a part: S3 takes 5 GB in one upload, and gzip can add a little."""
 _WRITE_BYTES = 64 * 1024
 
 

@@ -37,28 +37,6 @@ def check_value(value: object, depth: int = 0) -> AttributeValue:
     return {kind: check(content, depth)}
 
 
-def check_item(value: object) -> Attributes:
-    """Check all attributes of an item. Raises `BadValue`, or `BadAttribute` with a name."""
-    if not isinstance(value, dict):
-        raise BadValue(BAD_ATTRIBUTE, "not an item: an object of attributes")
-    attributes: Attributes = {}
-    for name, each in value.items():
-        check_name(name)
-        try:
-            attributes[name] = check_value(each)
-        except BadValue as bad:
-            raise BadAttribute(bad, name) from None
-    return attributes
-
-
-class BadAttribute(BadValue):
-    """A bad value, with the name of the attribute."""
-
-    def __init__(self, bad: BadValue, name: str) -> None:
-        super().__init__(bad.cause, bad.detail)
-        self.name = name
-
-
 def value_size(value: Mapping[str, Any]) -> int:
     """Return the size of a valid value as DynamoDB counts it, without the attribute name."""
     ((kind, content),) = value.items()

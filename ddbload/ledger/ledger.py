@@ -253,14 +253,9 @@ class Ledger(RunObjects):
             return segment
         return self.find_segment(segment.chunk, segment.start.byte) or segment
 
-    def segment_names(self) -> list[str]:
-        """List the names of all segments of the run."""
-        return self._store.names(self._root + "chunks/")
-
-    def segments(self, names: Sequence[str] | None = None) -> list[Segment]:
-        """Read the segments of these names, or all segments of the run."""
-        names = self.segment_names() if names is None else names
-        return self._read_each(names, self._segment_named)
+    def segments(self) -> list[Segment]:
+        """Read all segments of the run."""
+        return self._read_each(self._store.names(self._root + "chunks/"), self._segment_named)
 
     # Attempts, in mode `insert`.
 

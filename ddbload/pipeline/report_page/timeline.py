@@ -98,9 +98,9 @@ def _merge(busy: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 class TimeColumns:
     """Amounts by column of an axis, spread evenly over the time in which they arose."""
 
-    def __init__(self, axis: TimeAxis, count: int = TIME_COLUMNS) -> None:
+    def __init__(self, axis: TimeAxis) -> None:
         self._axis = axis
-        self.amounts = [0.0] * count
+        self.amounts = [0.0] * TIME_COLUMNS
 
     def add(self, began: float, ended: float, amount: float) -> None:
         """Add an amount that arose between two times."""

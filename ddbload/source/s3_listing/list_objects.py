@@ -54,12 +54,10 @@ def list_level(
     bucket: str,
     prefix: str = "",
     *,
-    delimiter: str = "/",
     signer: S3Signer | None = None,
-    retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[ListedObject | ListedFolder]:
     """List the objects and folders directly under a prefix, by name; see `list_objects`."""
-    pages = _list_pages(client, signer, bucket, prefix, delimiter, None, 1, retry_policy)
+    pages = _list_pages(client, signer, bucket, prefix, "/", None, 1, DEFAULT_POLICY)
     try:
         for page in pages:
             entries: list[ListedObject | ListedFolder] = [*page.objects, *page.folders]

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from ddbload.dynamodb.attribute_values import (
-    BadAttribute,
-    check_item,
     check_value,
     item_size,
     value_size,
@@ -119,17 +117,6 @@ def test_invalid_value_is_refused_with_its_cause(value: object, cause: str) -> N
     with pytest.raises(BadValue) as caught:
         check_value(value)
     assert caught.value.cause == cause
-    with pytest.raises(BadAttribute) as named:
-        check_item({"a": {"S": "b"}, "né": value})
-    assert (named.value.cause, named.value.name) == (cause, "né")
-
-
-def test_item_must_be_an_object_of_named_values() -> None:
-    assert check_item({}) == {}
-    for value, cause in (([], "bad_attribute"), ({"": {"S": "a"}}, "bad_name")):
-        with pytest.raises(BadValue) as caught:
-            check_item(value)
-        assert caught.value.cause == cause
 
 
 @pytest.mark.parametrize("kind", ["L", "M"])
