@@ -28,7 +28,7 @@ from infra.policy_statements import (
     use_keys,
 )
 from infra.settings import Settings
-from infra.storage import HISTORY, STARTS, UPLOAD_ORDER, Storage
+from infra.storage import HISTORY, ONCE, STARTS, UPLOAD_ORDER, Storage
 
 TABLE_KEY = (
     "kms:Decrypt",
@@ -201,18 +201,18 @@ class Functions(Construct):
         listed, parts = "runs/*/listing/*", "runs/*/parts/*"
         # For `force`, `once`, and the order of uploads.
         known = ("runs/*/report.json", f"{HISTORY}*")
-        turns, starts = f"{UPLOAD_ORDER}*", f"{STARTS}*"
+        turns, starts = (f"{ONCE}*", f"{UPLOAD_ORDER}*"), f"{STARTS}*"
         allow(
             role,
             "ReadLedger",
             ["s3:GetObject"],
-            objects(storage.work, "runs/*/control.json", listed, *cut, *known, turns),
+            objects(storage.work, "runs/*/control.json", listed, *cut, *known, *turns),
         )
         allow(
             role,
             "WriteLedger",
             ["s3:PutObject"],
-            objects(storage.work, "runs/*/execution.json", listed, *cut, parts, turns, starts),
+            objects(storage.work, "runs/*/execution.json", listed, *cut, parts, *turns, starts),
         )
         # For `workers: auto`, and for a warning about a table's other traffic. IAM has no resources
         # for these two actions.

@@ -21,6 +21,8 @@ STARTS = "started/"
 """Prefix of the index of runs by time."""
 UPLOAD_ORDER = "uploads/"
 """Prefix of the states that order the uploads to one key."""
+ONCE = "once/"
+"""Prefix of the claims of runs that load a source once."""
 HISTORY = "history/"
 """Prefix of what was loaded into which table, which does not expire."""
 MAP_RUNS = "mapruns/"
@@ -46,6 +48,7 @@ class Storage(Construct):
                 s3.LifecycleRule(id="ExpireRuns", prefix=RUNS, expiration=kept),
                 s3.LifecycleRule(id="ExpireStarts", prefix=STARTS, expiration=kept),
                 s3.LifecycleRule(id="ExpireUploadOrder", prefix=UPLOAD_ORDER, expiration=kept),
+                s3.LifecycleRule(id="ExpireClaims", prefix=ONCE, expiration=kept),
                 s3.LifecycleRule(id="ExpireMapRuns", prefix=MAP_RUNS, expiration=kept),
                 s3.LifecycleRule(id="ExpireNotices", prefix=NOTICES, expiration=kept),
                 _abort_uploads(),

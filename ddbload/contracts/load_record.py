@@ -38,6 +38,15 @@ class LoadRecord(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class LoadClaim(Message):
+    """Claim of a run that shall load a source once."""
+
+    run: str
+    at: float
+    """Seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectVersion:
     """Version of an object or file, as a run pinned it."""
 

@@ -27,6 +27,7 @@ LEDGER = (
     "started/99999999999999-r",
     "history/books/id/object/0-0/r.jsonl",
     "uploads/0/999999999.json",
+    "once/books/id/load/0/999999999.json",
     NOTICE,
 )
 """One of each kind of file of a run, and of what is kept beside the runs."""
@@ -179,7 +180,11 @@ def _events_of_others(granted: Granted) -> set[Call]:
 
 # What only some may do, by role: files of the ledger, by how they are used.
 
-REPORTED = set(LEDGER) - {"started/99999999999999-r", "uploads/0/999999999.json"}
+REPORTED = set(LEDGER) - {
+    "started/99999999999999-r",
+    "uploads/0/999999999.json",
+    "once/books/id/load/0/999999999.json",
+}
 READ = {
     "preflight": {
         "runs/r/control.json",
@@ -190,6 +195,7 @@ READ = {
         "runs/r/report.json",
         "history/books/id/object/0-0/r.jsonl",
         "uploads/0/999999999.json",
+        "once/books/id/load/0/999999999.json",
     },
     "import_chunk": {
         "runs/r/control.json",
@@ -214,6 +220,7 @@ WRITTEN = {
         "runs/r/parts/0-9.json",
         "started/99999999999999-r",
         "uploads/0/999999999.json",
+        "once/books/id/load/0/999999999.json",
     },
     "import_chunk": {
         PROGRESS,

@@ -58,6 +58,7 @@ ACKNOWLEDGED = {
     (f"IAM5[Resource::{WORK}/runs/*/run.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/report.json]", f"{PREFLIGHT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/history/*]", f"{PREFLIGHT}/{POLICY}"): KNOWN,
+    (f"IAM5[Resource::{WORK}/once/*]", f"{PREFLIGHT}/{POLICY}"): KNOWN,
     (f"IAM5[Resource::{WORK}/uploads/*]", f"{PREFLIGHT}/{POLICY}"): KNOWN,
     (f"IAM5[Resource::{WORK}/started/*]", f"{PREFLIGHT}/{POLICY}"): KNOWN,
     (f"IAM5[Resource::{INBOX}/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,

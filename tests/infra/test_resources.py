@@ -105,6 +105,7 @@ def test_work_bucket_expires_old_runs(template: Template):
             "ExpirationInDays": 90,
             "Status": "Enabled",
         },
+        {"Id": "ExpireClaims", "Prefix": "once/", "ExpirationInDays": 90, "Status": "Enabled"},
         {"Id": "ExpireMapRuns", "Prefix": "mapruns/", "ExpirationInDays": 90, "Status": "Enabled"},
         {"Id": "ExpireNotices", "Prefix": "notices/", "ExpirationInDays": 90, "Status": "Enabled"},
         {

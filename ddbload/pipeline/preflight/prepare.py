@@ -18,7 +18,7 @@ from ddbload.ledger.history import put_start
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_object_listing
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.load_history import refuse_loaded
+from ddbload.pipeline.load_history import claim_load
 from ddbload.pipeline.preflight.detect_format import DetectedFormat, detect_format
 from ddbload.pipeline.preflight.find_objects import find_objects
 from ddbload.pipeline.preflight.run_limits import RunLimits, settle_limits
@@ -71,7 +71,7 @@ def create_or_load_run(run: str, payload: Payload, ledger: Ledger, context: Cont
     record = prepare_run(run, payload, ledger, context, earlier).record
     if earlier is None:
         if payload.once:
-            refuse_loaded(record, ledger, context)
+            claim_load(record, ledger, context)
         # Before the record: every run that has one is in the index.
         put_start(context.store, run, record.created)
         if ledger.put_new_record(record):

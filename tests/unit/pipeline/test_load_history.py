@@ -98,6 +98,68 @@ def test_once_refuses_what_the_table_has_and_writes_nothing():
     assert execute(world, given(world, "r5", once=True), "r5")["status"] == "SUCCEEDED"
 
 
+def begin(world: World, run: str) -> None:
+    preflight(PreflightTask(given(world, run, once=True), run), world.context())
+
+
+@pytest.mark.parametrize("moment", ["names", "get", "put_new"])
+def test_of_two_runs_that_begin_at_the_same_time_once_refuses_one(moment):
+    """The other run begins at each of the first one's accesses to the claims."""
+    world = World(FILE)
+    refused: list[str] = []
+
+    def hook(what: str, name: str, _: bytes) -> None:
+        if what == moment and name.startswith("once/"):
+            world.store.hook = lambda *_: None
+            begin(world, "r2")
+
+    if moment == "get":
+        # A claim that is there, of a run that never began.
+        begin_claim(world, "r0")
+        world.clock.time += 3600
+    world.store.hook = hook
+    try:
+        begin(world, "r1")
+    except errors.AlreadyLoaded as error:
+        refused.append(error.message)
+    assert len(refused) == 1
+    assert "by run r2, which has not ended" in refused[0]
+    assert not world.store.names("runs/r1/run.json")
+    assert world.store.names("runs/r2/run.json")
+
+
+def begin_claim(world: World, run: str) -> None:
+    """Begin a run that dies between its claim and its record."""
+
+    def die(what: str, name: str, _: bytes) -> None:
+        if what == "put_new" and name.endswith("run.json"):
+            raise ConnectionError
+
+    world.store.hook = die
+    with pytest.raises(ConnectionError):
+        begin(world, run)
+    world.store.hook = lambda *_: None
+
+
+def test_claim_of_a_run_that_never_began_is_free_after_a_while():
+    world = World(FILE)
+    begin_claim(world, "r1")
+    with pytest.raises(errors.AlreadyLoaded, match="by run r1, which has not ended"):
+        begin(world, "r2")
+    begin(world, "r1")
+    world.clock.time += 3600
+    with pytest.raises(errors.AlreadyLoaded, match="by run r1, which has not ended"):
+        begin(world, "r2")
+
+
+def test_once_may_load_what_a_failed_run_did_not():
+    world = World(b"id,n\na,1\n,2\n", options={"max_rejects": 0})
+    assert execute(world, given(world, "r1", once=True), "r1")["status"] == "FAILED"
+    world.options["max_rejects"] = 1
+    outcome = execute(world, given(world, "r2", once=True), "r2")
+    assert outcome["status"] == "SUCCEEDED_WITH_REJECTS"
+
+
 @pytest.mark.parametrize(("first", "refused"), [("delete", False), ("insert", True)])
 def test_once_tells_deletes_from_writes(first, refused):
     world = World(FILE)
