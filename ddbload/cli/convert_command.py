@@ -281,7 +281,7 @@ def _convert(
     except InvalidUsage:
         raise
     except DdbloadError as error:
-        failure = Failure(error.name, error.message)
+        failure = Failure.of(error)
     rows = converted.rows
     return Outcome(
         out=wanted.out,

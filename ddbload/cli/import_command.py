@@ -238,7 +238,7 @@ def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None)
             _copy_rejects(result.run, settings, kept)
         return replace(result, rejects=_absolute(path))
     except DdbloadError as error:
-        failure = Failure(error.name, error.message)
+        failure = Failure.of(error)
     except OSError as error:
         failure = Failure(RejectsNotKept.__name__, f"the rejects file: {error.strerror}")
     status = FAILED if result.status in DONE else result.status

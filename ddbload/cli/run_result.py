@@ -107,7 +107,7 @@ class Result:
         """Make the result of a run that left no report; `last` is its last known progress."""
         stopped = {Interrupted: INTERRUPTED, Cancelled: CANCELLED}
         status = stopped.get(type(error), FAILED)
-        failure = Failure(error.name, error.message)
+        failure = Failure.of(error)
         if last is None:
             return cls.unreported(run, status, failure, seconds)
         done = last.totals

@@ -11,6 +11,7 @@ from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.segment_times import LAST_TIME, SegmentTimes
 from ddbload.contracts.write_price import WritePrice
+from ddbload.errors import DdbloadError
 
 STATUSES = SUCCEEDED, SUCCEEDED_WITH_REJECTS, FAILED, INTERRUPTED, CANCELLED = (
     *("SUCCEEDED", "SUCCEEDED_WITH_REJECTS", "FAILED", "INTERRUPTED", "CANCELLED"),
@@ -143,6 +144,11 @@ class Failure(Message):
 
     def to_json(self) -> dict[str, Any]:
         return _without_null(asdict(self), "at")
+
+    @classmethod
+    def of(cls, error: DdbloadError, *, chunk: int | None = None, at: float | None = None) -> Self:
+        """Keep the name and the message of an error, which never holds row data."""
+        return cls(error.name, error.message, chunk, at)
 
     @classmethod
     def caught(cls, value: object) -> Self:

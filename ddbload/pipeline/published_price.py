@@ -44,8 +44,7 @@ def published_price(
     known = _read_cache(cache)
     entry = known.get(key)
     if isinstance(entry, dict) and _is_fresh(entry, now):
-        price = entry.get("price")
-        return float(price) if price else None
+        return _known_price(entry)
     found = call_if_possible(
         lambda: find_write_price(_products(clients, region), infrequent=infrequent),
         f"reading the price of write units in {region}",
@@ -97,7 +96,12 @@ def _is_fresh(entry: dict[str, Any], now: float) -> bool:
     at = entry.get("at")
     if not isinstance(at, int | float):
         return False
-    return 0 <= now - at < (CACHE_SECONDS if entry.get("price") else FAILED_SECONDS)
+    return 0 <= now - at < (FAILED_SECONDS if _known_price(entry) is None else CACHE_SECONDS)
+
+
+def _known_price(entry: dict[str, Any]) -> float | None:
+    price = entry.get("price")
+    return float(price) if isinstance(price, int | float) and price > 0 else None
 
 
 def _read_cache(path: Path | None) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
         record = ledger.record()
     except (InvalidPayload, RunNotFound) as error:
         # The run never began: there is nothing to reconcile, and the caught error says why.
-        return _failed(run, caught or Failure(error.name, error.message))
+        return _failed(run, caught or Failure.of(error))
     is_own = task.execution in (None, ledger.find_execution()) or _is_cancelled(ledger)
     if caught is not None and not is_own:
         return _failed(run, caught)
@@ -130,12 +130,8 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
         report.chunks,
         report.chunks_done,
         report.rejects,
-        _failure_of(Cancelled.of(run)) if report.status == CANCELLED else report.error,
+        Failure.of(Cancelled.of(run)) if report.status == CANCELLED else report.error,
     )
-
-
-def _failure_of(error: DdbloadError) -> Failure:
-    return Failure(error.name, error.message)
 
 
 def _failed(run: str, failure: Failure) -> ExecutionOutput:
@@ -299,7 +295,7 @@ def _reconcile_and_check(
     except DdbloadError as error:
         if not error.permanent:
             raise
-        return replace(report, status=FAILED, error=Failure(error.name, error.message))
+        return replace(report, status=FAILED, error=Failure.of(error))
     return report
 
 
@@ -331,7 +327,7 @@ def _check_rejects(
         for line in ledger.rejects(found.segments):
             watch(line)
     except LedgerDamaged as damaged:
-        failure = report.error or Failure(damaged.name, damaged.message)
+        failure = report.error or Failure.of(damaged)
         return replace(report, status=FAILED, error=failure)
     return report
 

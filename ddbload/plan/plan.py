@@ -246,10 +246,10 @@ def make_plan(
     except Interrupted:
         raise
     except DdbloadError as error:
-        plan.error = Failure(error.name, error.message)
+        plan.error = Failure.of(error)
     except Exception as error:  # noqa: BLE001 - its text may quote row data: only its place is kept
         named = unexpected(error, "planning")
-        plan.error = Failure(named.name, named.message)
+        plan.error = Failure.of(named)
     return plan
 
 

@@ -78,13 +78,13 @@ def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEM
     try:
         given = {each["OutputKey"]: each["OutputValue"] for each in answer["Stacks"][0]["Outputs"]}
         return Stack(
-            name,
-            given[STATE_MACHINE_OUTPUT],
-            given[WORK_BUCKET_OUTPUT],
-            given[INBOX_BUCKET_OUTPUT],
-            given.get(UPLOAD_QUEUE_OUTPUT),
-            given.get(DEAD_LETTERS_OUTPUT),
-            tuple(each for each in given.get(LOG_GROUPS_OUTPUT, "").split(",") if each),
+            name=name,
+            state_machine=given[STATE_MACHINE_OUTPUT],
+            work_bucket=given[WORK_BUCKET_OUTPUT],
+            inbox_bucket=given[INBOX_BUCKET_OUTPUT],
+            upload_queue=given.get(UPLOAD_QUEUE_OUTPUT),
+            dead_letters=given.get(DEAD_LETTERS_OUTPUT),
+            log_groups=tuple(each for each in given.get(LOG_GROUPS_OUTPUT, "").split(",") if each),
         )
     except (LookupError, TypeError):
         raise StackNotFound(

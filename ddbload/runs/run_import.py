@@ -218,7 +218,7 @@ def _run_tasks(
                 totals.failed(task.chunk.chunk)
                 enough = enough or not result.chunk_local
                 chunk = task.chunk.chunk
-                ledger.put_failure(Failure(result.name, result.message, chunk, context.now()))
+                ledger.put_failure(Failure.of(result, chunk=chunk, at=context.now()))
                 continue
             if result.segment is not None:
                 totals.add(result.segment, adopted=result.adopted)

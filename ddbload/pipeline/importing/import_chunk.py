@@ -95,7 +95,7 @@ def import_chunk(
     except DdbloadError as error:
         with suppress(DdbloadError):
             # The error is raised even if the ledger cannot be written.
-            ledger.put_failure(Failure(error.name, error.message, chunk.chunk, context.now()))
+            ledger.put_failure(Failure.of(error, chunk=chunk.chunk, at=context.now()))
         raise
 
 

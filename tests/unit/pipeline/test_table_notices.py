@@ -205,6 +205,13 @@ def test_refused_price_list_is_not_fatal_and_not_asked_again_for_an_hour(tmp_pat
         assert published_price(clients, infrequent=False, now=now, cache=cache) == price
 
 
+@pytest.mark.parametrize("price", ["a", [1], {}, -1.0])
+def test_damaged_price_in_the_cache_is_no_price(tmp_path, price):
+    cache = tmp_path / "prices.json"
+    cache.write_text(json.dumps({"eu-west-1 standard": {"price": price, "at": NOW}}), "utf-8")
+    assert published_price(Aws([]), infrequent=False, now=NOW, cache=cache) is None
+
+
 def test_unwritable_cache_is_not_fatal(tmp_path):
     (tmp_path / "file").touch()
     cache = tmp_path / "file" / "prices.json"
