@@ -15,6 +15,7 @@ from localaws.patches import (
     custom_resources,
     events,
     functions,
+    logs,
     machines,
     map_runs,
     map_storage,
@@ -41,6 +42,7 @@ def apply(invoker: Invoker, endpoint: str) -> None:
             f"moto {MOTO} is needed, {installed} is installed: pip install moto=={MOTO}"
         )
     functions.apply(invoker)
+    logs.apply()
     cloudformation.apply(endpoint)
     custom_resources.apply(endpoint)
     buckets.apply()

@@ -1,6 +1,7 @@
 """Lambda functions run, fail and are limited as on AWS."""
 
 import json
+import time
 
 import boto3
 import pytest
@@ -180,6 +181,19 @@ def test_function_output_is_in_its_log_group(app):
 
     wait_for(lambda: "failing" in lines())
     assert any(line.startswith("REPORT RequestId:") for line in wait_for(lines))
+
+
+def test_events_of_several_log_streams_are_listed_by_time(app):
+    logs, now = app.client("logs"), int(time.time() * 1000)
+    logs.create_log_group(logGroupName="several")
+    for stream, ages in (("a", (9, 3)), ("b", (7, 1))):
+        logs.create_log_stream(logGroupName="several", logStreamName=stream)
+        events = [{"timestamp": now - age, "message": f"{stream}{age}"} for age in ages]
+        logs.put_log_events(logGroupName="several", logStreamName=stream, logEvents=events)
+    found = logs.filter_log_events(logGroupName="several", limit=3)
+    assert [event["message"] for event in found["events"]] == ["a9", "b7", "a3"]
+    rest = logs.filter_log_events(logGroupName="several", nextToken=found["nextToken"])
+    assert [event["message"] for event in rest["events"]] == ["b1"]
 
 
 def test_stack_update_changes_a_functions_environment(app):
