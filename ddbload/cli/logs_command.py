@@ -138,8 +138,7 @@ def _beginning(run: str, there: Deployed) -> float:
     execution = there.last_execution(run)
     if execution is None:
         raise RunNotFound(f"there is no run {run} in stack {there.stack.name}")
-    # It may have ended long ago, and how long ago is not known here.
-    return 0.0 if not execution.running else there.context.now() - execution.seconds
+    return execution.started - BEFORE_SECONDS
 
 
 def parse_time(text: str, now: float) -> float:

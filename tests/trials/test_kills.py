@@ -123,7 +123,7 @@ class KilledRun(LongRun):
             running.kill()
             code = running.process.wait()
             until(lambda: not running.members(), "processes are left")
-            # A worker whose parent is killed while Python starts it says so before it runs our code.
+            # A worker whose parent is killed while Python starts says so before it runs our code.
             assert "Traceback" not in UNFINISHED_START.sub("", running.err.read_text())
         assert code in (0, -signal.SIGKILL), code
         return code != 0
