@@ -159,7 +159,9 @@ class Failure(Message):
             message = str(json.loads(message)["errorMessage"])
         except (ValueError, LookupError, TypeError, RecursionError):
             pass
-        return cls(name, message[:MAX_CAUSE] or "no cause was given")
+        # JSON may write lone surrogates, which no state, log or file can have.
+        message = message[:MAX_CAUSE].encode("utf-8", "backslashreplace").decode()
+        return cls(name, message or "no cause was given")
 
     def as_fail_state(self) -> Self:
         """Return the failure under a name that a Fail state may have.
