@@ -14,7 +14,14 @@ from types import TracebackType
 from typing import Self
 
 from ddbload.contracts.control import CONTROL_SECONDS
-from ddbload.contracts.results import DONE, INTERRUPTED, Heartbeat, Report, RowCounts
+from ddbload.contracts.results import (
+    DONE,
+    INTERRUPTED,
+    Heartbeat,
+    Report,
+    RowCounts,
+    WriteStats,
+)
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError
 from ddbload.ledger.ledger import Ledger
@@ -187,6 +194,16 @@ def live_heartbeat(run: str, context: Context) -> Heartbeat | None:
     return found if found is not None and is_alive(found, context.now()) else None
 
 
+def _work_so_far(settled: WriteStats, ledger: Ledger) -> WriteStats:
+    """Add what live workers have consumed since their last segments; workers tell no more."""
+    told = sum((each.progress.totals.work for each in ledger.workers()), WriteStats())
+    return replace(
+        settled,
+        throttled=max(settled.throttled, told.throttled),
+        consumed_wcu=max(settled.consumed_wcu, told.consumed_wcu),
+    )
+
+
 def run_state(record: RunRecord, context: Context) -> RunState:
     """Determine the state of a run that has a record, without writing anything."""
     ledger = context.ledger(record.run)
@@ -198,7 +215,13 @@ def run_state(record: RunRecord, context: Context) -> RunState:
     if heartbeat is not None and is_alive(heartbeat, now):
         if heartbeat.rows.read >= found.rows.read:
             # The heartbeat counts rows whose segments are not written yet.
-            found = replace(found, rows=heartbeat.rows, bytes=heartbeat.bytes, size=heartbeat.size)
+            found = replace(
+                found,
+                rows=heartbeat.rows,
+                bytes=heartbeat.bytes,
+                size=heartbeat.size,
+                work=_work_so_far(found.work, ledger),
+            )
         return RunState(RUNNING, True, False, replace(found, error=None), heartbeat)
     if last is not None:
         found = with_last_report(replace(found, seconds=last.seconds), last)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.results import Heartbeat, RowCounts
+from ddbload.contracts.control import WORKING, WorkerProgress, WorkTotals
+from ddbload.contracts.results import Heartbeat, RowCounts, WriteStats
 from ddbload.pipeline.report import done_before
 from ddbload.runs import run_status as module
 from ddbload.runs.run_status import (
@@ -52,6 +53,17 @@ def test_run_state_is_running_when_heartbeat_is_fresh():
     assert (found.progress.rows, found.progress.bytes) == (RowCounts(7, 7), 60)
     assert found.progress.error is None
     assert live_heartbeat(RUN, world.context()) == found.heartbeat
+
+
+def test_run_state_has_the_units_that_workers_tell():
+    world = World(DATA)
+    world.preflight()
+    beat(world, step="import", rows=RowCounts(7, 7), bytes=60, size=len(DATA))
+    work = WriteStats(throttled=2, consumed_wcu=9.0)
+    totals = WorkTotals(RowCounts(7, 7), work, 60)
+    told = WorkerProgress("ab", 0, WORKING, None, None, chunk=0, start=5, current=totals)
+    world.ledger.put_worker(told, None)
+    assert seen(world).progress.work == work
 
 
 def test_run_state_keeps_ledger_progress_when_resumed_run_is_in_preflight():
