@@ -354,8 +354,10 @@ class WorkerSession:
     def _spent_error(self) -> MaxCostReached:
         units, price = self._shared.units_spent(self.budget.used), self._price
         spent = "" if price is None else f", {amount_text(price.dollars(units))}"
+        lost = self._shared.units_forfeited
+        killed = f" (up to {lost:,.0f} of them by workers that were killed)" if lost >= 1 else ""
         return MaxCostReached(
-            f"run {self._run} has consumed {units:,.0f} write units{spent}: its max_cost is"
+            f"run {self._run} has consumed {units:,.0f} write units{spent}{killed}: its max_cost is"
             f" {amount_text(self._control.max_cost or 0.0)}; ddbload resume {self._run} --max-cost"
             " with a higher amount continues it"
         )

@@ -147,6 +147,12 @@ class SharedBudget:
         """Add up the write units that the run has consumed, or that dead workers have claimed."""
         return used + sum(each.units_spent for each in self._others or ())
 
+    @property
+    def units_forfeited(self) -> float:
+        """Write units that dead workers have claimed, and may have consumed before they died."""
+        others = self._others or ()
+        return sum(each.units_spent - each.progress.totals.work.consumed_wcu for each in others)
+
     def is_spent(self, used: float) -> bool:
         """Tell whether the run has reached its budget of units, as far as can be known."""
         total, allowed = self.budget.units, self.allowed.units

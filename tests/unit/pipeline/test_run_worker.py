@@ -301,3 +301,19 @@ def test_worker_whose_ledger_hung_works_on(monkeypatch):
     with scene.worker.importing(scene.ledger, scene.record):
         scene.now += 3
         assert asked.wait(10)
+
+
+def test_cost_names_what_killed_workers_may_have_consumed(scene):
+    scene.ledger.put_control(Control(max_cost=0.001))
+    work = WriteStats(consumed_wcu=100.0)
+    dead = WorkerProgress("cd", 0, WORKING, 100.0, 400.0, current=Totals(work=work))
+    scene.ledger.put_worker(dead, None)
+    scene.world.clock.time += 100
+    with scene.worker.importing(scene.ledger, scene.record) as session:
+        for _ in range(60):
+            session.budget.used = max(session.budget.used, session.budget.unit_limit)
+            scene.after(2)
+        assert session.stopped
+        assert session.budget.used <= 600.1
+        with pytest.raises(errors.MaxCostReached, match="up to 300 of them by workers that were"):
+            session.raise_pending()
