@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ddbload.contracts.results import FAILED, SUCCEEDED
+from ddbload.dynamodb.write_modes import DELETE
 from ddbload.pipeline.report_page.charts import duration_text
 from ddbload.pipeline.report_page.markup import (
     Content,
@@ -82,7 +83,7 @@ def _head(facts: RunFacts) -> Markup:
         title = [data(record.payload.source.uri), " → ", data(record.table.name)]
         if facts.is_plan:
             title = [*title, " (plan: nothing is sent)"]
-        elif mode == "delete":
+        elif mode == DELETE:
             title = [*title, " (deletes keys)"]
     return element(
         "header",
@@ -137,7 +138,7 @@ def _commands(facts: RunFacts) -> Markup:
     note = None
     if facts.deployed:
         note = element("p", "Add --stack NAME if the stack is not called ddbload.", class_="muted")
-    return section("Commands", table("Next steps", ("NextStep", "to"), rows), note)
+    return section("Commands", table("Next steps", ("Command", "Purpose"), rows), note)
 
 
 def _footer(facts: RunFacts) -> Markup:
