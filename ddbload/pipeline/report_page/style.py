@@ -39,7 +39,7 @@ font-size:14px;font-weight:600;margin-bottom:8px}
 .box .name{color:inherit}
 ul{margin:6px 0;padding-left:20px}
 .tiles{display:flex;flex-wrap:wrap;gap:10px;margin:12px 0}
-.tile{background:var(--panel);padding:8px 14px;min-width:112px;flex:1}
+.tile{background:var(--panel);padding:8px 14px;min-width:max-content;flex:1 1 112px}
 .tile b{display:block;white-space:nowrap;
 font-size:21px;font-weight:600;font-variant-numeric:tabular-nums}
 .law{display:flex;flex-wrap:wrap;align-items:center;gap:6px 12px;margin:12px 0}
@@ -72,7 +72,7 @@ rect.first,rect.more,rect.failed{stroke:var(--page);stroke-width:.5}
 .swatch.row-written{background:var(--written)}.swatch.row-rejected{background:var(--rejected)}
 .swatch.row-superseded{background:var(--superseded)}.swatch.row-skipped{background:var(--skipped)}
 footer{margin-top:40px;font-size:13px}
-@media (max-width:600px){main{padding:16px 12px 32px}h1{font-size:21px}.tile{min-width:88px}
+@media (max-width:600px){main{padding:16px 12px 32px}h1{font-size:21px}.tile{flex-basis:88px}
 .wide table{min-width:600px}tbody th{width:130px}}
 """
 _PAPER = """
