@@ -85,7 +85,7 @@ def read_dead_letter(received: dict[str, Any]) -> DeadLetter:
 
 
 @dataclass(slots=True)
-class Replayed:
+class ReplayCounts:
     """Numbers of messages after a replay."""
 
     moved: int = 0
@@ -137,10 +137,10 @@ class DeadLetters:
             self._release(list(found.values()))
         return sorted(found.values(), key=lambda each: (each.sent, each.message_id))[:most]
 
-    def replay(self, moved: Callable[[int], None] = lambda _: None) -> Replayed:
+    def replay(self, moved: Callable[[int], None] = lambda _: None) -> ReplayCounts:
         """Move all messages to the upload queue; `moved` is told how many at a time."""
         known: dict[str, DeadLetter] = {}
-        done = Replayed()
+        done = ReplayCounts()
         with ThreadPoolExecutor(LANES) as lanes:
             for count in lanes.map(lambda _: self._move_all(known, moved), range(LANES)):
                 done.moved += count
