@@ -7,7 +7,6 @@ is written once, so of two runs that begin at the same time one finds the claim 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -20,16 +19,15 @@ from ddbload.contracts.load_record import (
 from ddbload.contracts.results import DONE, FAILED, Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.write_modes import DELETE, PLAN
-from ddbload.errors import AlreadyLoaded, InvalidPayload, LedgerDamaged, ServiceUnavailable
+from ddbload.errors import AlreadyLoaded
 from ddbload.ledger.history import History
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS, iter_objects
+from ddbload.ledger.shared_state import change_state
 from ddbload.pipeline.context import LedgerContext
 
-CLAIM_SECONDS = 60.0
+RECORD_SECONDS = 60.0
 """Seconds after its claim for which a run may begin, although its ledger has no record yet."""
-_LAST_NUMBER = 10**9 - 1
-_ATTEMPTS = 30
 
 
 def write_history(
@@ -76,34 +74,26 @@ def claim_load(record: RunRecord, ledger: Ledger, context: LedgerContext) -> Non
     if options.mode == PLAN:
         return
     refuse_loaded(record, ledger, context)
-    store, claim = context.store, LoadClaim(record.run, context.now())
-    data = json.dumps(claim.to_json(), separators=(",", ":")).encode()
+    claim = LoadClaim(record.run, context.now())
     kind = "delete" if options.mode == DELETE else "load"
     source = (
         next(object_versions(record, ledger)).hash
         if record.objects is None
         else location_hash(record.payload.source.uri)
     )
+
+    def change(earlier: LoadClaim | None) -> LoadClaim | None:
+        if earlier is None:
+            return claim
+        if earlier.run == record.run:
+            return None
+        _refuse_claimed(earlier, record, context)
+        # It may have ended since the history was read.
+        refuse_loaded(record, ledger, context)
+        return claim
+
     folder = f"once/{table.name}/{table.id}/{kind}/{source}/"
-    for _ in range(_ATTEMPTS):
-        left = _LAST_NUMBER
-        last = store.first_names(folder, 1)
-        if last:
-            found = store.get(last[0])
-            if found is None:
-                continue
-            earlier = _decoded(found, store.uri(last[0]))
-            if earlier.run == record.run:
-                return
-            _refuse_claimed(earlier, record, context)
-            # It may have ended since the history was read.
-            refuse_loaded(record, ledger, context)
-            left = int(last[0].rpartition("/")[2].removesuffix(".json")) - 1
-        if store.put_new(f"{folder}{left:09d}.json", data):
-            return
-    raise ServiceUnavailable(
-        f"the claims in {store.uri(folder)} were changed {_ATTEMPTS} times meanwhile; try again"
-    )
+    change_state(context.store, folder, LoadClaim, change, unless="a run loads its source")
 
 
 def _refuse_claimed(claim: LoadClaim, record: RunRecord, context: LedgerContext) -> None:
@@ -111,7 +101,7 @@ def _refuse_claimed(claim: LoadClaim, record: RunRecord, context: LedgerContext)
     ledger = Ledger(context.store, claim.run)
     report = ledger.find_report()
     if report is None:
-        ended = ledger.find_record() is None and context.now() - claim.at >= CLAIM_SECONDS
+        ended = ledger.find_record() is None and context.now() - claim.at >= RECORD_SECONDS
     else:
         # A run that was cancelled or interrupted has loaded a part, and is to be resumed.
         ended = report.status in (*DONE, FAILED)
@@ -121,16 +111,6 @@ def _refuse_claimed(claim: LoadClaim, record: RunRecord, context: LedgerContext)
             f" {claim.run}, which has not ended: ddbload status {claim.run} tells how far it is,"
             f" and if it was stopped, ddbload resume {claim.run} continues it"
         )
-
-
-def _decoded(data: bytes, uri: str) -> LoadClaim:
-    try:
-        return LoadClaim.from_json(json.loads(data))
-    except (InvalidPayload, ValueError):
-        raise LedgerDamaged(
-            f"{uri} is not what this version of ddbload writes: it is damaged, or of a later"
-            " version; delete it, if no run loads its source"
-        ) from None
 
 
 def refuse_loaded(record: RunRecord, ledger: Ledger, context: LedgerContext) -> None:

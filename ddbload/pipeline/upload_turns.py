@@ -3,15 +3,13 @@
 S3's events come in any order and more than once, and executions start when they like. So the order
 is kept in the ledger's store. `claim_upload` enters each upload that gets a run, and refuses one
 that is older than another. `wait_for_turn` lets a run begin when the runs of older uploads have
-ended, and refuses it if a newer one began meanwhile. Both change the state by writing its next
-number, which fails if somebody else did: then they look again. So of two runs that want to begin,
-the second sees the first; an older one is seen running, or sees that it is too late.
+ended, and refuses it if a newer one began meanwhile. Of two runs that want to begin, the second
+sees the first (`ledger.shared_state`); an older one is seen running, or sees that it is too late.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,12 +17,8 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.states import PreflightTask
 from ddbload.contracts.upload_order import UploadClaim, UploadOrder, is_sequencer
 from ddbload.contracts.upload_rule import Upload
-from ddbload.errors import (
-    InvalidPayload,
-    LedgerDamaged,
-    ServiceUnavailable,
-    UploadSuperseded,
-)
+from ddbload.errors import InvalidPayload, UploadSuperseded
+from ddbload.ledger.shared_state import change_state
 from ddbload.ledger.store import Store
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.executions import Executions
@@ -34,8 +28,6 @@ FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 5, 300
 2,700 looks, which is nine days."""
 CLAIM_SECONDS = 120.0
 """Seconds after its claim for which a run may start although Step Functions does not know it."""
-_LAST_NUMBER = 10**9 - 1
-_ATTEMPTS = 30
 
 
 def claim_upload(upload: Upload, context: LedgerContext) -> UploadClaim | None:
@@ -128,41 +120,12 @@ def _is_older_alive(
 def _change(
     store: Store, bucket: str, key: str, change: Callable[[UploadOrder], UploadOrder | None]
 ) -> None:
-    """Replace the state of a key by what `change` makes of it, unless it returns None.
-
-    `change` is called again with the new state if another write came first.
-    """
+    """Replace the state of a key by what `change` makes of it, unless it returns None."""
     folder = f"uploads/{hashlib.sha256(f'{bucket}/{key}'.encode()).hexdigest()[:40]}/"
-    for _ in range(_ATTEMPTS):
-        # Numbers count down, so that the last state is the first of a listing.
-        last = store.first_names(folder, 1)
-        order, left = UploadOrder(bucket, key), _LAST_NUMBER
-        if last:
-            data = store.get(last[0])
-            if data is None:
-                continue
-            order, left = _decoded(data, store.uri(last[0])), _number(last[0]) - 1
-        changed = change(order)
-        if changed is None:
-            return
-        data = json.dumps(changed.to_json(), separators=(",", ":")).encode()
-        if store.put_new(f"{folder}{left:09d}.json", data):
-            return
-    raise ServiceUnavailable(
-        f"the order of the uploads to s3://{bucket}/{key} was changed {_ATTEMPTS} times meanwhile;"
-        " try again"
+
+    def change_known(order: UploadOrder | None) -> UploadOrder | None:
+        return change(UploadOrder(bucket, key) if order is None else order)
+
+    change_state(
+        store, folder, UploadOrder, change_known, unless="an upload of its key is being loaded"
     )
-
-
-def _number(name: str) -> int:
-    return int(name.rpartition("/")[2].removesuffix(".json"))
-
-
-def _decoded(data: bytes, uri: str) -> UploadOrder:
-    try:
-        return UploadOrder.from_json(json.loads(data))
-    except (InvalidPayload, ValueError, RecursionError):
-        raise LedgerDamaged(
-            f"{uri} is not what this version of ddbload writes: it is damaged, or of a later"
-            " version; delete it, if no upload of its key is being loaded"
-        ) from None

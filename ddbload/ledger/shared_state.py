@@ -1,0 +1,65 @@
+"""State that several runs change at once, without locks.
+
+A state is the first object of a folder. Names are numbers that count down, and each is written
+once: whoever writes the next number has seen the state before it. Of two changes at the same time
+one fails, and is made again from what the other wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TypeVar
+
+from ddbload.contracts.messages import Message
+from ddbload.errors import InvalidPayload, LedgerDamaged, ServiceUnavailable
+from ddbload.ledger.run_objects import encode_json
+from ddbload.ledger.store import Store
+
+S = TypeVar("S", bound=Message)
+_FIRST_NUMBER = 10**9 - 1
+_ATTEMPTS = 30
+
+
+def change_state(
+    store: Store,
+    folder: str,
+    kind: type[S],
+    change: Callable[[S | None], S | None],
+    *,
+    unless: str,
+) -> None:
+    """Replace the state in a folder, whose name ends with a slash, by what `change` makes of it.
+
+    `change` gets the state, None at first, and returns the new one, or None to leave it as it is.
+    It is called again if another write came first. `unless`: words that tell when a damaged state
+    must not be deleted. Raises `LedgerDamaged`, `ServiceUnavailable` after too many attempts, what
+    `change` raises, and errors of the store.
+    """
+    for _ in range(_ATTEMPTS):
+        state, number = None, _FIRST_NUMBER
+        last = store.first_names(folder, 1)
+        if last:
+            data = store.get(last[0])
+            if data is None:
+                continue
+            state = _decode(data, kind, store.uri(last[0]), unless)
+            number = int(last[0].rpartition("/")[2].removesuffix(".json")) - 1
+        changed = change(state)
+        if changed is None:
+            return
+        if store.put_new(f"{folder}{number:09d}.json", encode_json(changed.to_json())):
+            return
+    raise ServiceUnavailable(
+        f"the state in {store.uri(folder)} was changed {_ATTEMPTS} times meanwhile; try again"
+    )
+
+
+def _decode(data: bytes, kind: type[S], uri: str, unless: str) -> S:
+    try:
+        return kind.from_json(json.loads(data))
+    except (InvalidPayload, ValueError):
+        raise LedgerDamaged(
+            f"{uri} is not what this version of ddbload writes: it is damaged, or of a later"
+            f" version; delete it, unless {unless}"
+        ) from None
