@@ -6,12 +6,11 @@ run. Each row group can be read without those before it.
 
 from __future__ import annotations
 
-import io
 import json
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ddbload.contracts.payload import DEFAULT_MAX_EXPANSION, UNCOMPRESSED
 from ddbload.dynamodb.limits import MAX_COLUMNS
@@ -30,6 +29,7 @@ from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES
 from ddbload.source.decoding.decoded_source import DecodedSource, slice_pieces
 from ddbload.source.parquet.page_headers import MAX_PAGE_BYTES, ColumnPages, GroupPages
+from ddbload.source.parquet.seekable_source import FileWithoutBytes, SeekableSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,90 +59,17 @@ MAX_SHARED_BYTES = 16 * 1024 * 1024
 # Bytes of a column's compressed pages that pyarrow reads at once.
 _BUFFER_BYTES = 64 * 1024
 
-# Cache of the file's blocks.
-_CACHE_BYTES = 16 * 1024 * 1024
-_MAX_BLOCK_BYTES = 1024 * 1024
-_MIN_BLOCK_BYTES = 64 * 1024
-
 _VERSION_FIELDS = ("bucket", "key", "version_id", "etag", "path", "size", "mtime_ns", "inode")
 
 # Metadata of the file opened last: a chunked import opens it again for each range of row groups.
 _FOOTERS: dict[str | None, Any] = {}
 
 
-class SeekableSource(io.RawIOBase):
-    """A `ByteSource` as a seekable file, with a cache of recent blocks of at most 16 MiB."""
+class _Probe(NamedTuple):
+    """A reader of a file without bytes."""
 
-    def __init__(self, inner: ByteSource) -> None:
-        super().__init__()
-        self.failure: DdbloadError | None = None
-        """Error of the last failed read, which pyarrow may have wrapped."""
-        self.pages: GroupPages | None = None
-        """Pages of the row group that is read, whose headers are compared with the footer."""
-        self._inner = inner
-        self._position = 0
-        self._block_bytes = _MIN_BLOCK_BYTES
-        self._cache: OrderedDict[int, bytes] = OrderedDict()
-
-    def set_reader_count(self, count: int) -> None:
-        """Choose a block size for `count` columns that are read in turn."""
-        share = _CACHE_BYTES // (count + 1)
-        self._block_bytes = max(_MIN_BLOCK_BYTES, min(_MAX_BLOCK_BYTES, share))
-        self._cache.clear()
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        """Return the current offset."""
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Set the current offset, and return it."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._inner.size}[whence]
-        self._position = base + offset
-        return self._position
-
-    def read(self, size: int = -1) -> bytes:
-        """Read `size` bytes, or fewer at the end of the file."""
-        left = max(0, self._inner.size - self._position)
-        count = left if size < 0 else min(size, left)
-        start = self._position
-        self._position += count
-        try:
-            data = self._read(start, count)
-            if self.pages is not None:
-                self.pages.read(start, data)
-            return data
-        except DdbloadError as error:
-            self.failure = error
-            raise
-
-    def _read(self, start: int, count: int) -> bytes:
-        if count > self._block_bytes:
-            return b"".join(self._inner.stream(start, start + count, _MAX_BLOCK_BYTES))
-        data = b""
-        while len(data) < count:
-            at = start + len(data)
-            number, begin = divmod(at, self._block_bytes)
-            some = self._get(number)[begin : begin + count - len(data)]
-            data = data + some if data else some
-        return data
-
-    def _get(self, number: int) -> bytes:
-        cache = self._cache
-        block = cache.pop(number, None)
-        if block is None:
-            begin = number * self._block_bytes
-            end = min(begin + self._block_bytes, self._inner.size)
-            while cache and (len(cache) + 1) * self._block_bytes > _CACHE_BYTES:
-                cache.popitem(last=False)
-            block = b"".join(self._inner.stream(begin, end, _MAX_BLOCK_BYTES))
-        cache[number] = block
-        return block
+    inner: FileWithoutBytes
+    file: Any
 
 
 class ParquetLines(DecodedSource):
@@ -195,6 +122,7 @@ class ParquetLines(DecodedSource):
         self._after: int = self.groups if groups is None else groups[1]
         self._max_decoded = self._find_max_decoded(metadata, max_expansion)
         self._decoded = 0
+        self._checked_group: int | None = None
         self._refuse_bomb(metadata, max_expansion)
         self._access.set_reader_count(metadata.num_columns)
 
@@ -264,13 +192,15 @@ class ParquetLines(DecodedSource):
             for place in range(metadata.num_columns)
             if schema.column(place).max_repetition_level
         ]
+        if not repeated:
+            return
         for group in range(self._first, self._after):
-            found = metadata.row_group(group)
+            found, columns = metadata.row_group(group), self._columns(group)
             # Elements of lists: each takes eight bytes or its fixed length, and none in the file
             # if all are equal.
             elements = sum(
                 max(8, schema.column(place).length or 0)
-                * max(0, found.column(place).num_values - found.num_rows)
+                * max(0, columns[place].num_values - found.num_rows)
                 for place in repeated
             )
             if elements > limit:
@@ -360,10 +290,41 @@ class ParquetLines(DecodedSource):
                 " says: it is damaged; write it again"
             )
 
+    def _columns(self, group: int) -> list[Any]:
+        """Return the metadata of a row group's columns. Raises `DamagedParquet`.
+
+        pyarrow ends the process where it finds them wrong, unless it finds it while reading. So
+        it begins to read them first, from a file without bytes.
+        """
+        if self._checked_group != group:
+            self._probe.inner.was_read = False
+            try:
+                next(self._probe.file.iter_batches(1, row_groups=[group], use_threads=False), None)
+            except Exception as error:  # noqa: BLE001 - pyarrow raises many
+                if not self._probe.inner.was_read:
+                    raise DamagedParquet(
+                        f"{self.name}, row group {group} has wrong metadata"
+                        f" ({type(error).__name__}): it is damaged; write it again"
+                    ) from None
+            self._checked_group = group
+        found = self._file.metadata.row_group(group)
+        return [found.column(place) for place in range(found.num_columns)]
+
+    @cached_property
+    def _probe(self) -> _Probe:
+        from pyarrow import parquet
+
+        inner = FileWithoutBytes(self.inner.size)
+        return _Probe(
+            inner,
+            parquet.ParquetFile(
+                inner, metadata=self._file.metadata, pre_buffer=False, buffer_size=_BUFFER_BYTES
+            ),
+        )
+
     def _group_pages(self, group: int) -> GroupPages:
         """Return what the footer tells of a row group's pages, to compare their headers with it."""
-        found = self._file.metadata.row_group(group)
-        columns = [found.column(place) for place in range(found.num_columns)]
+        columns = self._columns(group)
         size = sum(each.total_uncompressed_size for each in columns)
         if size > self._max_decoded and self._max_expansion is not None:
             raise self._too_large(self._max_expansion)
@@ -389,8 +350,7 @@ class ParquetLines(DecodedSource):
         """
         from ddbload.source.parquet.decoded_size import longest_value
 
-        found = self._file.metadata.row_group(group)
-        columns = [found.column(place) for place in range(found.num_columns)]
+        found, columns = self._file.metadata.row_group(group), self._columns(group)
         # Values that one batch may have: elements of lists may all be in one row.
         counts = {
             each.path_in_schema: each.num_values if each.num_values > found.num_rows else rows
@@ -419,7 +379,7 @@ class ParquetLines(DecodedSource):
         cells: int = _BATCH_CELLS // max(1, found.num_columns)
         shared = sum(
             min(each.total_uncompressed_size, MAX_SHARED_BYTES)
-            for each in map(found.column, range(found.num_columns))
+            for each in self._columns(group)
             if _SHARED_PREFIXES in each.encodings
         )
         # Each value may be as long as the whole page.

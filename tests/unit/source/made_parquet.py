@@ -76,6 +76,8 @@ class Says:
     rows: int | None = None
     rows_of_file: int | None = None
     size_of_group: int | None = None
+    text_bytes: int | None = None
+    """Bytes of all texts."""
     columns: int = 1
     """Columns, all with the same pages."""
 
@@ -107,6 +109,7 @@ def made_file(
             l7=len(body) - 4,
             l9=data_at,
             **dictionary,
+            **({} if says.text_bytes is None else {"s16": struct_of(l1=says.text_bytes)}),
         )
         columns.append(struct_of(l2=4, s3=meta))
         fixed = {"i2": length} if length else {}

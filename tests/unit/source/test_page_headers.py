@@ -6,6 +6,8 @@ import io
 import json
 import random
 import struct
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
@@ -18,6 +20,16 @@ from tests.unit.source import made_parquet as made
 from tests.unit.source.made_parquet import Says, made_file, page
 from tests.unit.source.memory_source import MemorySource
 
+READ = """
+import sys
+from ddbload.errors import DdbloadError
+from ddbload.source.parquet.parquet_lines import ParquetLines
+from tests.unit.source.memory_source import MemorySource
+try:
+    list(ParquetLines(MemorySource(sys.stdin.buffer.read())).stream(0, None, 1000))
+except DdbloadError as error:
+    print(error.name)
+"""
 SEVEN = struct.pack("<q", 7)
 SEVEN_DICTIONARY = page(made.DICTIONARY_PAGE, SEVEN, 1, made.PLAIN)
 
@@ -123,6 +135,16 @@ def test_columns_with_the_same_bytes_are_damage():
     data = made_file([SEVEN_DICTIONARY, uses_of_seven(3)], Says(3, columns=2), kind=made.INT64)
     with pytest.raises(DamagedParquet, match="two columns have the same bytes"):
         read(data)
+
+
+def test_metadata_that_end_pyarrow_are_damage():
+    """Sizes of texts in a column of numbers; one changed bit of a footer can do it."""
+    says = Says(3, text_bytes=5)
+    data = made_file([SEVEN_DICTIONARY, uses_of_seven(3)], says, kind=made.INT64)
+    words = subprocess.run(
+        [sys.executable, "-c", READ], input=data, capture_output=True, check=False
+    )
+    assert words.stdout.decode().startswith("DamagedParquet"), words.stderr.decode()[-500:]
 
 
 # The headers themselves.
