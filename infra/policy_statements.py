@@ -102,28 +102,12 @@ def limited_source_statements(sources: Iterable[SourceBucket]) -> list[Statement
     `ListBucket` is limited by a condition that GetObject does not meet. So S3 answers 403, and not
     404, for a missing object below such a prefix.
     """
+    limited = [each for each in sources if each.owner is not None or each.prefix]
     statements: list[Statement] = []
-    by_owner: dict[str, list[SourceBucket]] = {}
-    for each in sources:
-        if each.owner is not None or each.prefix:
-            by_owner.setdefault(each.owner or "", []).append(each)
-    for owner, of_owner in sorted(by_owner.items()):
-        ownership: Conditions = {}
-        if owner:
-            ownership = {"StringEquals": {"s3:ResourceAccount": owner}}
-        read = [f"{bucket_arn(each.bucket)}/{each.prefix}*" for each in of_owner]
-        statements.append(Statement(f"ReadLimited{owner}", READ_OBJECTS, read, ownership))
-        whole = [bucket_arn(each.bucket) for each in of_owner if not each.prefix]
-        if whole:
-            statements.append(Statement(f"ListLimited{owner}", LIST_BUCKET, whole, ownership))
-        prefixes: dict[str, list[str]] = {}
-        for each in of_owner:
-            if each.prefix:
-                prefixes.setdefault(each.bucket, []).append(f"{each.prefix}*")
-        for number, (bucket, below) in enumerate(prefixes.items(), start=1):
-            conditions = {**ownership, "StringLike": {"s3:prefix": below}}
-            sid = f"ListBelow{owner}n{number}"
-            statements.append(Statement(sid, LIST_BUCKET, [bucket_arn(bucket)], conditions))
+    for owner, of_owner in _by_owner(limited):
+        statements.append(_object_statement(f"ReadLimited{owner}", READ_OBJECTS, owner, of_owner))
+        sids = f"ListLimited{owner}", f"ListBelow{owner}"
+        statements += _listing_statements(*sids, LIST_BUCKET, owner, of_owner)
     return statements
 
 
@@ -133,17 +117,48 @@ def tagging_statements(sources: Iterable[SourceBucket]) -> list[Statement]:
     Versions that a listing pinned have no id, so it is looked up.
     """
     statements: list[Statement] = []
-    for number, each in enumerate(sources, start=1):
-        ownership: dict[str, Mapping[str, Any]] = {}
-        if each.owner is not None:
-            ownership["StringEquals"] = {"s3:ResourceAccount": each.owner}
-        below = {"StringLike": {"s3:prefix": [f"{each.prefix}*"]}} if each.prefix else {}
-        bucket = bucket_arn(each.bucket)
-        tagged = [f"{bucket}/{each.prefix}*"]
-        statements += [
-            Statement(f"TagLoaded{number}", TAG_OBJECTS, tagged, ownership),
-            Statement(f"FindLoaded{number}", LIST_VERSIONS, [bucket], {**ownership, **below}),
-        ]
+    for owner, of_owner in _by_owner(sources):
+        statements.append(_object_statement(f"TagLoaded{owner}", TAG_OBJECTS, owner, of_owner))
+        sids = f"FindLoaded{owner}", f"FindBelow{owner}"
+        statements += _listing_statements(*sids, LIST_VERSIONS, owner, of_owner)
+    return statements
+
+
+def _by_owner(sources: Iterable[SourceBucket]) -> list[tuple[str, list[SourceBucket]]]:
+    """Group sources by the account that must own them; by "" where any may."""
+    by_owner: dict[str, list[SourceBucket]] = {}
+    for each in sources:
+        by_owner.setdefault(each.owner or "", []).append(each)
+    return sorted(by_owner.items())
+
+
+def _ownership(owner: str) -> Conditions:
+    return {"StringEquals": {"s3:ResourceAccount": owner}} if owner else {}
+
+
+def _object_statement(
+    sid: str, actions: Sequence[str], owner: str, sources: Iterable[SourceBucket]
+) -> Statement:
+    arns = [f"{bucket_arn(each.bucket)}/{each.prefix}*" for each in sources]
+    return Statement(sid, actions, arns, _ownership(owner))
+
+
+def _listing_statements(
+    sid: str, sid_below: str, actions: Sequence[str], owner: str, sources: Sequence[SourceBucket]
+) -> list[Statement]:
+    """Make a statement for whole buckets, and one for each bucket with the prefixes in it."""
+    statements = []
+    whole = [bucket_arn(each.bucket) for each in sources if not each.prefix]
+    if whole:
+        statements.append(Statement(sid, actions, whole, _ownership(owner)))
+    prefixes: dict[str, list[str]] = {}
+    for each in sources:
+        if each.prefix:
+            prefixes.setdefault(each.bucket, []).append(f"{each.prefix}*")
+    for number, (bucket, below) in enumerate(prefixes.items(), start=1):
+        conditions = {**_ownership(owner), "StringLike": {"s3:prefix": below}}
+        arns = [bucket_arn(bucket)]
+        statements.append(Statement(f"{sid_below}n{number}", actions, arns, conditions))
     return statements
 
 
@@ -153,10 +168,12 @@ def objects(bucket: s3.IBucket, *keys: str) -> list[str]:
 
 
 def check_policy_sizes(settings: Settings) -> None:
-    """Raise `TooManySettings` if the roles of preflight and import_chunk would need more policies.
+    """Raise `TooManySettings` if the role of import_chunk would need more policies.
 
-    The inline policy holds the statements that are always there and the first that depends on
-    the settings; each of the others needs at most one managed policy, and smaller ones share some.
+    Those of preflight and report need no more: each has at most as many tables, objects and
+    buckets, in as many statements. The inline policy holds the statements that are always there and
+    the first that depends on the settings; each of the others needs at most one managed policy, and
+    smaller ones share some.
     """
     sources = settings.source_buckets
     others = sum(1 for each in sources if each.owner is None and not each.prefix)

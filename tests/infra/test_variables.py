@@ -13,7 +13,7 @@ import pytest
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.contracts.upload_rule import TAG_LOADED
 from infra.errors import DeploymentError, TooManySettings
-from infra.policy_statements import tagging_statements
+from infra.policy_statements import limited_source_statements, tagging_statements
 from infra.settings import Settings
 from infra.variables import check, for_report
 from tests.infra.synthesis import STACK, run
@@ -173,11 +173,19 @@ def test_tagging_reads_no_object_and_stays_below_a_prefix():
     }
     owner = {"StringEquals": {"s3:ResourceAccount": "1" * 12}}
     assert [(each.sid, each.conditions) for each in statements] == [
-        ("TagLoaded1", {}),
-        ("FindLoaded1", {}),
-        ("TagLoaded2", owner),
-        ("FindLoaded2", {**owner, "StringLike": {"s3:prefix": ["in/*"]}}),
+        ("TagLoaded", {}),
+        ("FindLoaded", {}),
+        ("TagLoaded111111111111", owner),
+        ("FindBelow111111111111n1", {**owner, "StringLike": {"s3:prefix": ["in/*"]}}),
     ]
     assert [each.resources[0].partition(":s3:::")[2] for each in statements] == [
         *("one/*", "one", "two/in/*", "two")
     ]
+
+
+def test_tagging_takes_no_more_statements_than_reading():
+    """So the check of import_chunk's role holds for report's, too."""
+    sources = [SourceBucket(name) for name in named(178)]
+    assert len(tagging_statements(sources)) == 2
+    prefixes = [SourceBucket(name, prefix="in/", owner="1" * 12) for name in named(20)]
+    assert len(tagging_statements(prefixes)) == len(limited_source_statements(prefixes))
