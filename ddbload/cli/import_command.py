@@ -44,12 +44,19 @@ from ddbload.cli.run_result import (
 from ddbload.cli.table_setup import add_published_price, prewarm
 from ddbload.contracts.payload import AUTO
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
-from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept, SourceUnreadable
+from ddbload.errors import (
+    Cancelled,
+    DdbloadError,
+    InvalidUsage,
+    RejectsNotKept,
+    SourceUnreadable,
+)
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.runs.local_settings import LocalSettings
     from ddbload.runs.progress import RunProgress
+    from ddbload.runs.run_status import HeartbeatWriter
 
 
 @click.command("import", cls=GroupedCommand, short_help="Import files or S3 objects into a table.")
@@ -129,6 +136,9 @@ def import_command(
         again = run_command_line("resume", run, aws, ledger=ledger)
         resume = f"{again} (or the same command with --run-id {run})"
     with rejects_file(rejects, source) as reject_file, spooled(source, payload, heart):
+        if heart is not None and heart.cancelled:
+            # The import would take up a run that it finds cancelled.
+            raise Cancelled.of(run)
         result = import_with_progress(
             payload,
             settings,
@@ -256,7 +266,7 @@ def _absolute(path: str | Path) -> str:
     return str(Path(path).absolute())
 
 
-def _spool_heartbeat(run: str, settings: LocalSettings) -> AbstractContextManager[object]:
+def _spool_heartbeat(run: str, settings: LocalSettings) -> HeartbeatWriter | None:
     """Write heartbeats while standard input is copied, which may take hours."""
     from ddbload.runs.run_status import SPOOL, HeartbeatWriter
 
@@ -264,7 +274,7 @@ def _spool_heartbeat(run: str, settings: LocalSettings) -> AbstractContextManage
         context = settings.context()
     except DdbloadError:
         # The import raises this error again, and reports it.
-        return nullcontext()
+        return None
     return HeartbeatWriter(context.ledger(run), context, SPOOL)
 
 

@@ -1,12 +1,17 @@
-"""Standard output that is closed early or full."""
+"""Standard streams: output that is closed early or full, and input of a cancelled run."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
+from pathlib import Path
+from typing import Self
 
 import pytest
 
+from ddbload.cli import import_command
+from ddbload.cli.commands import run
 from tests.cli.console import PROGRAM, SECONDS, Ended
 from tests.cli.transcript import items, make_table
 
@@ -61,3 +66,26 @@ def test_import_is_reported_when_stdout_is_full(console, dynamodb):
     assert (ended.code, ended.told) == (1, "ddbload: standard output: No space left on device\n")
     assert list(items(dynamodb, "unheard")) == [{"id": {"N": "1"}, "name": {"S": "one"}}]
     assert console.ddbload("report", "r").code == 0
+
+
+def test_run_that_was_cancelled_while_its_input_was_copied_imports_nothing(
+    tmp_path, monkeypatch, capsys
+):
+    class Heart:
+        cancelled = True
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(import_command, "_spool_heartbeat", lambda *_: Heart())
+    Path("rows.csv").write_text("id\n1\n")
+    with Path("rows.csv").open() as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        given = ["import", "-", "books", "--run-id", "r1", "--ledger", "kept", "--unit-price", "1"]
+        assert run(given, lambda: False) == 130
+    assert "Cancelled" in capsys.readouterr().err
+    assert not Path("kept").exists()
