@@ -87,7 +87,8 @@ def runs_command(
         print_json({"runs": [each.to_json() for each in found]})
         return EXIT_DONE
     if not found:
-        print_stderr(f"ddbload: no such run in {_where(there)}{_elsewhere(there)}")
+        none = "no such run" if statuses or table is not None else "no runs"
+        print_stderr(f"ddbload: {none} in {_where(there)}{_elsewhere(there)}")
     for each in found:
         print_stdout(*_run_lines(each))
     return EXIT_DONE

@@ -109,3 +109,11 @@ def test_status_offers_no_resume_when_nothing_was_written(console, table):
     assert (found["status"], found["error"]["name"], found["resume"]) == (
         *("FAILED", "NothingWritten", None),
     )
+
+
+def test_empty_ledger_is_told_from_a_filter_that_matches_nothing(console):
+    empty = console.ddbload("runs", "--ledger", "empty")
+    assert (empty.code, empty.out) == (0, "")
+    assert empty.err.startswith("ddbload: no runs in the ledger at ")
+    filtered = console.ddbload("runs", "--ledger", "empty", "--table", "books")
+    assert filtered.err.startswith("ddbload: no such run in the ledger at ")
