@@ -28,8 +28,10 @@ KILL_POINTS ?= 1000
 KILL_FUNCTIONS ?= 100
 # More words for pytest: make test ARGS="-k splitter -x"
 ARGS ?=
-# Processes that tests run in.
-JOBS ?= 2
+# Processes that tests run in: one more than cores, since tests of a deployed stack wait half of
+# their time.
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+JOBS ?= $(shell echo $$(($(CORES) + 1)))
 
 # Rounds of `make bench`.
 ROUNDS ?= 5
