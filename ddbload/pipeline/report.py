@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.payload import check_run_id
@@ -43,9 +43,9 @@ from ddbload.errors import (
 )
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import LedgerContext
+from ddbload.pipeline.counted_chunks import CountedChunks, units_consumed
 from ddbload.pipeline.load_history import write_history
 from ddbload.pipeline.table_description import require_same_table
-from ddbload.pipeline.tag_loaded import tag_loaded
 
 if TYPE_CHECKING:
     from ddbload.pipeline.report_page.reject_causes import RejectTally
@@ -115,6 +115,9 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
         ledger.put_report(report)
         _put_page(report, record, ledger, context, found, tally)
     if context.tag_loaded and report.tags is None and report.status in DONE:
+        # Imported here: most deployments tag nothing.
+        from ddbload.pipeline.tag_loaded import tag_loaded
+
         report = replace(report, tags=tag_loaded(record, report, ledger, context))
         if report.tags is not None:
             ledger.put_report(report)
@@ -180,27 +183,6 @@ def _succeeded_in_earlier_version(report: Report) -> bool:
     if report.error is not None:
         return report.error.name == NothingWritten.__name__
     return report.status == SUCCEEDED_WITH_REJECTS
-
-
-@dataclass(frozen=True, slots=True)
-class CountedChunks:
-    """Chunks of a run, and the segments that count, read once for everything made from them."""
-
-    chunks: tuple[Chunk, ...] | None
-    """None if preflight has not finished."""
-    chains: list[list[Segment]]
-    """Segments of each chunk, in order."""
-
-    @classmethod
-    def read(cls, ledger: Ledger) -> Self:
-        """Read the manifest and the segments."""
-        chunks = ledger.find_manifest()
-        return cls(chunks, chunk_segments(ledger, chunks or ()))
-
-    @property
-    def segments(self) -> list[Segment]:
-        """All segments that count, in the order of the source."""
-        return [segment for chain in self.chains for segment in chain]
 
 
 def run_page(report: Report, context: LedgerContext, *, show_rows: bool = False) -> str:
@@ -359,6 +341,7 @@ def _add_up(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: fl
         rows, work = rows + segment.rows, work + segment.work
         if planned is not None and segment.planned is not None:
             planned += segment.planned
+    work = replace(work, consumed_wcu=units_consumed(segments, ledger))
     done = [bool(chain) and chain[-1].proven for chain in chains]
     open_chunks = {chunk.chunk for chunk, ok in zip(chunks or (), done, strict=True) if not ok}
     failures = [each for each in ledger.failures() if each.chunk in open_chunks]
@@ -400,33 +383,6 @@ def _causes(segments: Sequence[Segment]) -> dict[str, int] | None:
     for each in segments:
         counts.update(each.causes or {})
     return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))) or None
-
-
-def counted_segments(ledger: Ledger) -> list[Segment]:
-    """Return the segments that count, in the order of the source."""
-    return CountedChunks.read(ledger).segments
-
-
-def chunk_segments(ledger: Ledger, chunks: Sequence[Chunk]) -> list[list[Segment]]:
-    """Return the segments of each chunk that count, in order."""
-    segments = {(each.chunk, each.start.byte): each for each in ledger.segments()}
-    return [_linked_segments(chunk, segments) for chunk in chunks]
-
-
-def _linked_segments(chunk: Chunk, segments: dict[tuple[int, int], Segment]) -> list[Segment]:
-    """Chain a chunk's segments: each begins where the one before ends; others do not count.
-
-    `segments`: by chunk and start byte.
-    """
-    chain: list[Segment] = []
-    position = chunk.start
-    while position < chunk.end:
-        segment = segments.get((chunk.chunk, position))
-        if segment is None or not position < segment.end.byte <= chunk.end:
-            break
-        chain.append(segment)
-        position = segment.end.byte
-    return chain
 
 
 def _status(error: Failure | None, rows: RowCounts) -> str:

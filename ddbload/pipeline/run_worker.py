@@ -128,7 +128,8 @@ class WorkerSession:
         """Limits and debts of the worker, kept from chunk to chunk so that no debt is forgiven."""
         self.stopped = False
         """True if no further request may be sent; `raise_pending` says why."""
-        self._worker = worker
+        self.worker = worker
+        """Name of the worker in this run's progress and segments."""
         self._ledger = ledger
         self._run = record.run
         self._lingers = lingers
@@ -183,8 +184,9 @@ class WorkerSession:
 
     def leave(self) -> None:
         """End a chunk."""
-        settled, *_ = self._figures
-        self._figures = settled, None, 0, WorkTotals()
+        settled, _, _, lost = self._figures
+        # Without a segment, its rows are read again; but its write units are consumed.
+        self._figures = settled + WorkTotals(work=lost.work), None, 0, WorkTotals()
         self._busy = False
         self._left_at = self._clock()
         if not self._lingers or self.stopped:
@@ -339,7 +341,7 @@ class WorkerSession:
     def _list(self, now: float) -> None:
         """List the others, and use what they leave of the limits."""
         seen = self._ledger.workers()
-        others = [each for each in seen if each.progress.worker != self._worker]
+        others = [each for each in seen if each.progress.worker != self.worker]
         self._shared.listed([OtherWorker(each.progress, each.alive) for each in others])
         self._apply()
         if self._shared.is_spent(self.budget.used):
@@ -387,7 +389,7 @@ class WorkerSession:
         self.budget.valid_until = -math.inf
         self._shared.release(self.budget.used)
         self._apply()
-        told = self._published or WorkerProgress(self._worker, 0, IDLE, None, None)
+        told = self._published or WorkerProgress(self.worker, 0, IDLE, None, None)
         was_told = (told.state, told.settled) == (IDLE, self._figures[0])
         if not was_told or self._number > self._first_number:
             with suppress(DdbloadError):
@@ -398,7 +400,7 @@ class WorkerSession:
         settled, chunk, start, current = self._figures
         claimed = self._shared.claimed
         progress = WorkerProgress(
-            *(self._worker, self._number, state, claimed.wcu, claimed.units),
+            *(self.worker, self._number, state, claimed.wcu, claimed.units),
             *(settled, chunk, start, current),
         )
         # Counted before writing: an object may exist although writing it failed.

@@ -22,7 +22,7 @@ from ddbload.errors import BadRetryFile
 from ddbload.items.item_layout import item_layout
 from ddbload.items.row_encoder import row_boundaries_for
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.report import counted_segments
+from ddbload.pipeline.counted_chunks import counted_segments
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.row_positions import RowPositions

@@ -18,8 +18,9 @@ from ddbload.contracts.states import ImportTask, PreflightTask
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, RunUnderWay
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
+from ddbload.pipeline.counted_chunks import chunk_segments
 from ddbload.pipeline.preflight.preflight import preflight
-from ddbload.pipeline.report import chunk_segments, done_before, write_report
+from ddbload.pipeline.report import done_before, write_report
 from ddbload.runs.local_progress import LocalProgress
 from ddbload.runs.local_settings import LocalSettings, step_seconds
 from ddbload.runs.progress import RunProgress

@@ -219,7 +219,9 @@ class _ChunkImport:
         self._ledger = ledger
         self._context = context
         self._report_at = float("-inf")
-        self._samples = ProgressSamples(context.worker, context.now(), context.clock())
+        self._samples = ProgressSamples(
+            context.worker if session is None else session.worker, context.now(), context.clock()
+        )
         options = record.payload.options
         # Only `insert` reads attempts. Runs of earlier versions kept none.
         self._attempt = Attempt(ledger, task.chunk, start) if record.keeps_attempts else None

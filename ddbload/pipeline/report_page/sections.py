@@ -241,7 +241,7 @@ def cost_section(facts: RunFacts) -> Markup | None:
             ("Write units, without indexes", f"{planned.write_units:,}"),
             ("Largest item", f"{planned.largest_item:,} bytes"),
         ]
-    elif work.requests:
+    elif work.requests or work.consumed_wcu:
         written = report.rows.written
         rows += [("Write units, indexes included", f"{work.consumed_wcu:,.0f}")]
         if written:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from ddbload.contracts.results import RowCounts, Segment
-from ddbload.pipeline.report import chunk_segments
+from ddbload.pipeline.counted_chunks import chunk_segments
 from tests.oracle.csv_machine import Row, read_rows
 from tests.unit.items.expected_items import BOOLEANS, causes
 from tests.unit.pipeline.world import RUN, World, by_value

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.results import Failure, Report, RowCounts
+from ddbload.contracts.control import WORKING, WorkerProgress
+from ddbload.contracts.control import WorkTotals as Totals
+from ddbload.contracts.results import Failure, Report, RowCounts, WriteStats
 from ddbload.pipeline.report import current_report, reconcile
 from ddbload.runs.retry_rejects import iter_rejects
 from tests.fakes.dynamodb_faults import fails
@@ -108,6 +110,30 @@ def test_report_keeps_status_of_earlier_version(world):
 def make_anew(world: World) -> None:
     world.dynamodb.delete_table(TableName=TABLE)
     world.create_table()
+
+
+def test_report_counts_units_that_only_workers_tell(world):
+    """A killed worker has consumed units, and has written no segment for them."""
+    segments = world.ledger.segments()
+    own = [
+        each for each in segments if each.times and each.times.worker == segments[0].times.worker
+    ]
+    units = sum(each.work.consumed_wcu for each in own)
+    rest = sum(each.work.consumed_wcu for each in segments) - units
+
+    def tell(worker: str, settled: float, current: float) -> None:
+        totals = [Totals(work=WriteStats(consumed_wcu=each)) for each in (settled, current)]
+        told = WorkerProgress(worker, 0, WORKING, None, None, totals[0], current=totals[1])
+        world.ledger.put_worker(told, None)
+
+    tell("dead", 0, 500)
+    # Two figures that are rounded up are no units more.
+    tell(segments[0].times.worker, units - 0.5, 0.5)
+    assert world.report().work.consumed_wcu == units + rest + 500
+    tell(segments[0].times.worker, units, 70)
+    found = world.report()
+    assert found.work.consumed_wcu == units + rest + 570
+    assert current_report(RUN, world.context()) == found
 
 
 def test_report_fails_when_table_was_replaced(world):

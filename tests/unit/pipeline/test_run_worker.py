@@ -317,3 +317,22 @@ def test_cost_names_what_killed_workers_may_have_consumed(scene):
         assert session.budget.used <= 600.1
         with pytest.raises(errors.MaxCostReached, match="up to 300 of them by workers that were"):
             session.raise_pending()
+
+
+def test_units_of_an_invocation_without_a_segment_are_told(scene):
+    with scene.worker.importing(scene.ledger, scene.record):
+        totals = Totals(RowCounts(9, 9), WriteStats(consumed_wcu=9.0), 90)
+        scene.session.progress(0, 5, totals)
+    scene.session.close()
+    told = scene.told()
+    assert (told.state, told.totals) == (IDLE, Totals(work=WriteStats(consumed_wcu=9.0)))
+
+
+def test_segments_name_the_worker_under_which_progress_is_told():
+    world = World(DATA)
+    world.preflight()
+    worker = RunWorker("ab", lingers=False, clock=world.clock)
+    import_chunk(
+        ImportTask(RUN, world.manifest[0]), replace(world.context(), control=worker, worker="cd")
+    )
+    assert world.ledger.segments()[0].times.worker == "ab"
