@@ -76,6 +76,9 @@ def _log_keys(event: Any) -> dict[str, Any]:
     """Return the run, and the chunk, that each line of an invocation names; none if unknown."""
     if not isinstance(event, Mapping):
         return {}
+    if isinstance(state := event.get("state"), Mapping):
+        # Report gets the state beside a count.
+        event = state
     named = event.get("input")
     named = named.get("run") if isinstance(named, Mapping) else None
     named = named if isinstance(named, Mapping) else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ddbload.contracts.states import ReportTask
+from ddbload.contracts.states import ReportRequest
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.report import report_execution
 from lambdas.deployment import Deployment
@@ -14,7 +14,7 @@ from lambdas.run_end import report_end
 
 @function(Deployment.ledger_context)
 def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
-    """Report on a run: `ReportTask` to `ExecutionOutput`."""
+    """Report on a run: `ReportRequest` to `ExecutionOutput`."""
     context.notice = log_notice
-    task = ReportTask.from_json(event)
-    return report_end(report_execution(task, context), task.execution, context)
+    request = ReportRequest.of(event)
+    return report_end(report_execution(request.state, context), request.attempt, context)

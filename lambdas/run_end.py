@@ -17,6 +17,7 @@ from ddbload.contracts.run_notice import (
     RUNS_FAILED,
     RUNS_SUCCEEDED,
     RUNS_SUCCEEDED_WITH_REJECTS,
+    ExecutionAttempt,
 )
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.run_end import announce
@@ -30,7 +31,7 @@ _METRICS = {
 
 
 def report_end(
-    outcome: ExecutionOutput, execution: str | None, context: LedgerContext
+    outcome: ExecutionOutput, attempt: ExecutionAttempt | None, context: LedgerContext
 ) -> dict[str, Any]:
     """Announce, count and log the end of a run's attempt; return it as JSON."""
     metrics.add_metric(_METRICS.get(outcome.status, RUNS_FAILED), MetricUnit.Count, 1)
@@ -38,7 +39,7 @@ def report_end(
         "reported",
         extra={"run": outcome.run, "status": outcome.status, "rows": outcome.rows.to_json()},
     )
-    error = announce(outcome, execution, context)
+    error = announce(outcome, attempt, context)
     if error is not None:
         logger.warning("not announced", extra={"error": error.name, "cause": error.message})
     return outcome.to_json()

@@ -128,7 +128,8 @@ def limit_command(
     there = find_run(run, ledger, stack, aws)
     before, after = change_limits(run, there.context, max_wcu=max_wcu, max_cost=max_cost)
     if as_json:
-        print_json({"run": run, **after.to_json()})
+        limits = {"max_wcu": after.max_wcu, "max_cost": after.max_cost}
+        print_json({"run": run, "state": after.state, **limits})
         return EXIT_DONE
     print_stdout(f"run {run}: {_limits(after)} (before: {_limits(before)})")
     if after.cancelled:

@@ -53,6 +53,8 @@ class Control(Message):
     """Write units a second of all workers together; None without a limit."""
     max_cost: Annotated[float | None, JsonRule(least=0)] = None
     """Dollars of write units of the whole run, earlier attempts included; None without a limit."""
+    resumed_after: str | None = None
+    """ARN of the last execution when the run was resumed, whose end says nothing about the run."""
 
     @classmethod
     def of(cls, options: Options) -> Self:

@@ -51,7 +51,18 @@ class RunCompleted(Message):
     error: str | None
     """Name of the error; its message may name a column, and is in the report."""
     execution: str | None
-    """ARN of the execution. It tells the attempts of a run apart, and a repeated event."""
+    """ARN of the execution. With `redrives` it tells the attempts of a run apart."""
+    redrives: int
+    """Number of times that the execution was redriven before."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionAttempt:
+    """One attempt of an execution, which keeps its ARN when it is redriven."""
+
+    execution: str
+    """ARN of the execution."""
+    redrives: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +70,11 @@ class StoppedExecution:
     """Step Functions' event "Execution Status Change" for an execution that has ended."""
 
     arn: str
-    stopped: float | None
-    """Seconds since the epoch."""
+    redrives: int | None
+    """Number of times that the execution was redriven before it ended; None if not told."""
 
     @classmethod
     def of(cls, event: object) -> Self:
         """Read EventBridge's event. Unknown fields are allowed: the event belongs to AWS."""
         detail = JsonObjectReader(event, "event").nested("detail")
-        milliseconds = detail.optional_number("stopDate")
-        return cls(
-            detail.text("executionArn"), None if milliseconds is None else milliseconds / 1000
-        )
+        return cls(detail.text("executionArn"), detail.optional_whole("redriveCount"))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from ddbload.contracts.chunks import Chunk, PreflightCursor
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.payload import check_run_id, is_run_id
 from ddbload.contracts.results import Failure, Segment
+from ddbload.contracts.run_notice import ExecutionAttempt
 from ddbload.contracts.run_record import Cursor
 
 
@@ -128,3 +129,30 @@ class ReportTask(Message):
         run = self.input.get("run") if isinstance(self.input, Mapping) else None
         named = (run.get("id") or run.get("resume_of")) if isinstance(run, Mapping) else None
         return named if isinstance(named, str) and is_run_id(named) else self.run
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRequest(Message):
+    """Payload of the function report.
+
+    The state is kept when an execution is redriven, so the count stands beside it.
+    """
+
+    PATH = "payload"
+
+    state: ReportTask
+    redrives: int
+    """Number of times that the execution was redriven."""
+
+    @classmethod
+    def of(cls, payload: object) -> Self:
+        """Read the payload; executions that an earlier version started send the state alone."""
+        if isinstance(payload, Mapping) and "redrives" not in payload:
+            return cls(ReportTask.from_json(payload), 0)
+        return cls.from_json(payload)
+
+    @property
+    def attempt(self) -> ExecutionAttempt | None:
+        """The attempt that the function reports on; None in a state of an earlier version."""
+        execution = self.state.execution
+        return None if execution is None else ExecutionAttempt(execution, self.redrives)

@@ -35,6 +35,8 @@ class Execution:
     """Seconds from the start to the end, or until now."""
     started: float = 0.0
     """Seconds since the epoch."""
+    redrives: int = 0
+    """Number of times that the execution was redriven."""
 
     @property
     def running(self) -> bool:
@@ -168,6 +170,7 @@ class Executions:
             failure=_failure(answer),
             seconds=max(0.0, ended - started),
             started=started,
+            redrives=answer.get("redriveCount", 0),
         )
 
 

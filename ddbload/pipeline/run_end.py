@@ -18,6 +18,7 @@ from ddbload.contracts.results import CANCELLED, DONE, FAILED, ExecutionOutput
 from ddbload.contracts.run_notice import (
     EVENT_SOURCE,
     RUN_COMPLETED,
+    ExecutionAttempt,
     RunCompleted,
     StoppedExecution,
 )
@@ -30,7 +31,7 @@ from ddbload.pipeline.executions import EXECUTION_ABORTED, Execution, Executions
 from ddbload.pipeline.report import current_report, report_execution
 
 NOTICES = "notices/"
-"""Prefix of the marks, each named by the execution whose event was sent."""
+"""Prefix of the marks, each named by the attempt of an execution whose event was sent."""
 WORKER_STOP_SECONDS = 20.0
 """Seconds to wait for workers, which obey within 5 s."""
 _POLL_SECONDS = 1.0
@@ -42,47 +43,51 @@ _STOPPED = (EXECUTION_ABORTED, "TIMED_OUT")
 
 
 def announce(
-    outcome: ExecutionOutput, execution: str | None, context: LedgerContext
+    outcome: ExecutionOutput, attempt: ExecutionAttempt | None, context: LedgerContext
 ) -> DdbloadError | None:
     """Send the event of an ended attempt; return the error that kept it from being sent.
 
     A mark in the store keeps a repeated invocation from sending it again. It is written after the
     event, so an invocation that is killed in between sends twice rather than never; `execution`
-    tells receivers that it is the same event. An error must not fail the run.
+    and `redrives` tell receivers that it is the same event. An error must not fail the run.
     """
     try:
-        if execution is None:
-            execution = _last_execution(outcome.run, context)
-        if is_announced(execution, context):
+        if attempt is None:
+            attempt = _last_attempt(outcome.run, context)
+        if is_announced(attempt, context):
             return None
-        notice = _notice(outcome, execution, context)
+        notice = _notice(outcome, attempt, context)
         _put_event(notice, context)
-        if execution is not None:
-            context.store.put(_mark(execution), json.dumps({"run": outcome.run}).encode())
+        if attempt is not None:
+            context.store.put(_mark(attempt), json.dumps({"run": outcome.run}).encode())
     except DdbloadError as error:
         return error
     return None
 
 
-def is_announced(execution: str | None, context: LedgerContext) -> bool:
-    """Tell whether the event of an execution was sent."""
-    return execution is not None and context.store.get(_mark(execution)) is not None
+def is_announced(attempt: ExecutionAttempt | None, context: LedgerContext) -> bool:
+    """Tell whether the event of an attempt was sent."""
+    return attempt is not None and context.store.get(_mark(attempt)) is not None
 
 
-def _mark(execution: str) -> str:
-    return f"{NOTICES}{execution.rpartition(':')[2]}.json"
+def _mark(attempt: ExecutionAttempt) -> str:
+    name = attempt.execution.rpartition(":")[2]
+    # Names of executions have no slash.
+    redrive = f"/redrive-{attempt.redrives}" if attempt.redrives else ""
+    return f"{NOTICES}{name}{redrive}.json"
 
 
-def _last_execution(run: str, context: LedgerContext) -> str | None:
+def _last_attempt(run: str, context: LedgerContext) -> ExecutionAttempt | None:
     """Return the execution of a run whose state was made by an earlier version."""
     try:
-        return context.ledger(check_run_id(run)).find_execution()
+        execution = context.ledger(check_run_id(run)).find_execution()
     except (InvalidPayload, LedgerDamaged):
         return None
+    return None if execution is None else ExecutionAttempt(execution)
 
 
 def _notice(
-    outcome: ExecutionOutput, execution: str | None, context: LedgerContext
+    outcome: ExecutionOutput, attempt: ExecutionAttempt | None, context: LedgerContext
 ) -> RunCompleted:
     record = None
     # A run that never began has no record, and its id may not even be valid.
@@ -98,7 +103,8 @@ def _notice(
         chunks_done=outcome.chunks_done,
         rejects=outcome.rejects,
         error=None if outcome.error is None else outcome.error.name,
-        execution=execution,
+        execution=None if attempt is None else attempt.execution,
+        redrives=0 if attempt is None else attempt.redrives,
     )
 
 
@@ -122,18 +128,18 @@ def _put_event(notice: RunCompleted, context: LedgerContext) -> None:
 
 def conclude_stopped(
     event: object, context: LedgerContext, executions: Executions
-) -> tuple[ExecutionOutput, str] | None:
-    """Cancel the run of a stopped execution, and write its report; return that and the execution.
+) -> tuple[ExecutionOutput, ExecutionAttempt] | None:
+    """Cancel the run of a stopped execution, and write its report; return that and the attempt.
 
     None if nothing is to be done: Report has done it, or the execution was redriven since. A run
     that another execution has taken up is left alone, and so is its report: only the ended
     attempt's event is due.
     """
     stopped = StoppedExecution.of(event)
-    if is_announced(stopped.arn, context):
-        return None
     execution = executions.describe(stopped.arn)
-    if execution.running:
+    redrives = execution.redrives if stopped.redrives is None else stopped.redrives
+    attempt = ExecutionAttempt(stopped.arn, redrives)
+    if is_announced(attempt, context) or execution.running or execution.redrives > redrives:
         return None
     name = stopped.arn.rpartition(":")[2]
     # A stopped execution has no error of its own; the report says what is missing.
@@ -142,11 +148,11 @@ def conclude_stopped(
     try:
         ledger = context.ledger(check_run_id(task.requested_run()))
     except InvalidPayload:
-        return report_execution(task, context), stopped.arn
+        return report_execution(task, context), attempt
     record = ledger.find_record()
     if record is not None and execution.status in _STOPPED:
-        _cancel(ledger, record, stopped, context)
-    if record is not None and _is_taken_up(ledger, stopped, context):
+        _cancel(ledger, record, stopped.arn, context)
+    if record is not None and _is_taken_up(ledger, stopped.arn):
         found = current_report(ledger.run, context)
         outcome = ExecutionOutput(
             *(ledger.run, FAILED, found.rows, found.chunks, found.chunks_done, found.rejects),
@@ -154,14 +160,12 @@ def conclude_stopped(
         )
     else:
         outcome = report_execution(task, context)
-    return _as_cancelled(outcome, execution), stopped.arn
+    return _as_cancelled(outcome, execution), attempt
 
 
-def _cancel(
-    ledger: Ledger, record: RunRecord, stopped: StoppedExecution, context: LedgerContext
-) -> None:
+def _cancel(ledger: Ledger, record: RunRecord, stopped: str, context: LedgerContext) -> None:
     """Have the run's workers stop, and wait for them, so that the report counts what they did."""
-    if _is_taken_up(ledger, stopped, context):
+    if _is_taken_up(ledger, stopped):
         return
     control = ledger.find_control() or Control.of(record.payload.options)
     if not control.cancelled:
@@ -175,21 +179,12 @@ def _cancel(
         context.sleep(_POLL_SECONDS)
 
 
-def _is_taken_up(ledger: Ledger, stopped: StoppedExecution, context: LedgerContext) -> bool:
-    """Tell whether another execution works on the run, or has been given way to by `resume`."""
-    if ledger.find_execution() not in (None, stopped.arn):
+def _is_taken_up(ledger: Ledger, stopped: str) -> bool:
+    """Tell whether another execution works on the run, or `resume` is about to start one."""
+    if ledger.find_execution() not in (None, stopped):
         return True
     control = ledger.find_control()
-    return control is not None and not control.cancelled and _is_newer(ledger, stopped, context)
-
-
-def _is_newer(ledger: Ledger, stopped: StoppedExecution, context: LedgerContext) -> bool:
-    """Tell whether the limits were written since the execution stopped, as `resume` does."""
-    name = f"runs/{ledger.run}/control.json"
-    age = context.store.ages(name).get(name)
-    if age is None or stopped.stopped is None:
-        return False
-    return age < context.now() - stopped.stopped
+    return control is not None and not control.cancelled and control.resumed_after == stopped
 
 
 def _are_working(ledger: Ledger) -> bool:

@@ -152,7 +152,8 @@ def take_up(
     if options is not None:
         wcu = f"{options.max_wcu_percent}%" if options.max_wcu_percent else options.max_wcu
         control = _with_limits(control, record, context, wcu, options.max_cost)
-    ledger.put_control(replace(control, state=ACTIVE))
+    # Before the new execution has begun, only this tells a resumed run from one with new limits.
+    ledger.put_control(replace(control, state=ACTIVE, resumed_after=ledger.find_execution()))
 
 
 def _first_control(record: RunRecord | None, execution: Execution | None) -> Control | None:

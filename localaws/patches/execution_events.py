@@ -32,6 +32,7 @@ def send_status_event(execution: Any) -> None:
         "outputDetails": None,
         "error": execution.error,
         "cause": execution.cause,
+        "redriveCount": 0,
     }
     events_backends[execution.account_id][execution.region_name].put_events(
         [

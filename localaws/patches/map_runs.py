@@ -192,6 +192,7 @@ class _MapRun:
             "Name": name,
             "RoleArn": parent["Execution"]["RoleArn"],
             "StartTime": now.isoformat(),
+            "RedriveCount": 0,
         }
         context["StateMachine"] = {
             "Id": machine,

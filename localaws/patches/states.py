@@ -1,4 +1,4 @@
-"""Patch states: errors that may be caught, and the maximum size of a state's data.
+"""Patch states: errors that may be caught, the context object, the size of a state's data.
 
 Source: the Step Functions Developer Guide, "Handling errors" and "Quotas".
 """
@@ -15,6 +15,7 @@ from moto.stepfunctions.parser.asl.component.common.error_name.error_equals_decl
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.state_task import StateTask
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.utils.encoding import to_json_str
+from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 
 from localaws.patches.failures import DATA_LIMIT_EXCEEDED, RUNTIME, TIMEOUT, failure
 from localaws.patches.monkeypatch import original, replace
@@ -29,6 +30,20 @@ def apply() -> None:
     replace(state_module, "is_within_size_quota", within_quota)
     replace(service_module, "is_within_size_quota", within_quota)
     _patch_parameters()
+    _patch_context()
+
+
+def _patch_context() -> None:
+    """Give the context object `RedriveCount`, which moto lacks: nothing is redriven here."""
+    make = original(ExecutionWorker, "_get_evaluation_environment")
+
+    def environment(self: ExecutionWorker) -> Environment:
+        made: Environment = make(self)
+        context: Any = made.states.context_object.context_object_data
+        context["Execution"]["RedriveCount"] = 0
+        return made
+
+    replace(ExecutionWorker, "_get_evaluation_environment", environment)
 
 
 def within_quota(value: Any) -> bool:

@@ -20,7 +20,7 @@ def test_machine_runs_choices_loops_and_tasks(app):
     definition = machine(
         Begin={
             "Type": "Pass",
-            "Parameters": {"n": 0, "name.$": "$$.Execution.Name"},
+            "Parameters": {"n.$": "$$.Execution.RedriveCount", "name.$": "$$.Execution.Name"},
             "Next": "Add",
         },
         Add={

@@ -100,7 +100,7 @@ def test_handlers_pass_the_state_on(world, capsys, log):
     chunk = world.manifest[0].to_json()
     child = {"run": RUN, "chunk": chunk, "cursor": None, "stalled": 0}
     assert import_chunk.handler(child, Invocation()) == child
-    outcome = report.handler(state, Invocation())
+    outcome = report.handler({"state": state, "redrives": 1}, Invocation())
     assert outcome == {
         "run": RUN,
         "status": "SUCCEEDED_WITH_REJECTS",
@@ -114,7 +114,9 @@ def test_handlers_pass_the_state_on(world, capsys, log):
     assert "imported" in log.getvalue()
     assert SECRET not in printed + log.getvalue()
     (detail,) = world.events.details
-    assert (detail["status"], detail["execution"]) == ("SUCCEEDED_WITH_REJECTS", "arn:x")
+    assert detail["status"] == "SUCCEEDED_WITH_REJECTS"
+    assert (detail["execution"], detail["redrives"]) == ("arn:x", 1)
+    assert all(json.loads(line)["run"] == RUN for line in log.getvalue().splitlines())
     metrics = [json.loads(line) for line in printed.splitlines() if "_aws" in line]
     assert [each.get("RowsWritten") for each in metrics] == [[1.0], None]
     assert metrics[1]["RunsSucceededWithRejects"] == [1.0]

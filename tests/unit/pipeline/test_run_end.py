@@ -10,18 +10,20 @@ import pytest
 
 from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
 from ddbload.contracts.results import ExecutionOutput, Failure, RowCounts
-from ddbload.contracts.run_notice import StoppedExecution
+from ddbload.contracts.run_notice import ExecutionAttempt, StoppedExecution
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import report_execution
 from ddbload.pipeline.run_end import WORKER_STOP_SECONDS, announce, conclude_stopped
+from ddbload.runs.run_control import change_limits, take_up
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error
 from tests.unit.pipeline.world import BUCKET, KEY, RUN, TABLE, World
 
 FILE = b"id,a\n1,x\n2,y\nmarker-of-a-row\n"
 ARN = "arn:aws:states:us-east-1:012345678912:execution:machine:name"
+FIRST, AGAIN = ExecutionAttempt(ARN), ExecutionAttempt(f"{ARN}-2")
 WORKER = WorkerProgress("aa", 1, WORKING, None, None)
 
 
@@ -37,7 +39,7 @@ def end_of(world: World, **changes: Any) -> ExecutionOutput:
 
 def test_event_has_counts_and_places_but_no_rows():
     world = World(FILE)
-    assert announce(end_of(world), ARN, world.context()) is None
+    assert announce(end_of(world), FIRST, world.context()) is None
     (entry,) = world.events.entries
     assert (entry["Source"], entry["DetailType"]) == ("ddbload", "ddbload.run.completed")
     assert "EventBusName" not in entry
@@ -54,6 +56,7 @@ def test_event_has_counts_and_places_but_no_rows():
             "rejects": world.store.uri(f"runs/{RUN}/rejects/"),
             "error": None,
             "execution": ARN,
+            "redrives": 0,
         }
     ]
 
@@ -61,16 +64,26 @@ def test_event_has_counts_and_places_but_no_rows():
 def test_event_is_sent_once_for_each_attempt():
     world = World(FILE)
     outcome = end_of(world)
-    for execution in (ARN, ARN, f"{ARN}-again", None, ARN):
-        assert announce(outcome, execution, world.context()) is None
+    redriven = ExecutionAttempt(ARN, 1)
+    for attempt in (FIRST, FIRST, AGAIN, None, FIRST, redriven, redriven, FIRST):
+        assert announce(outcome, attempt, world.context()) is None
     # Without an execution, as in a state of an earlier version, the ledger's counts.
-    assert [each["execution"] for each in world.events.details] == [ARN, f"{ARN}-again"]
+    sent = [(each["execution"], each["redrives"]) for each in world.events.details]
+    assert sent == [(ARN, 0), (f"{ARN}-2", 0), (ARN, 1)]
+
+
+def test_mark_of_an_earlier_version_counts():
+    world = World(FILE)
+    outcome = end_of(world)
+    world.store.put("notices/name.json", b"{}")
+    assert announce(outcome, FIRST, world.context()) is None
+    assert world.events.entries == []
 
 
 def test_message_of_an_error_is_not_in_the_event():
     world = World(FILE)
     failed = replace(end_of(world), status="FAILED", error=Failure("BadHeader", "marker"))
-    assert announce(failed, ARN, world.context()) is None
+    assert announce(failed, FIRST, world.context()) is None
     (detail,) = world.events.details
     assert detail["error"] == "BadHeader"
     assert "marker" not in str(detail)
@@ -80,7 +93,7 @@ def test_message_of_an_error_is_not_in_the_event():
 def test_run_that_never_began_is_announced(run):
     world = World(FILE)
     output = ExecutionOutput(run, "FAILED", RowCounts(), 0, 0, None, Failure("InvalidPayload", "m"))
-    assert announce(output, ARN, world.context()) is None
+    assert announce(output, FIRST, world.context()) is None
     (detail,) = world.events.details
     assert (detail["run"], detail["table"], detail["source"]) == (run, None, None)
 
@@ -89,13 +102,13 @@ def test_refused_event_is_sent_again_and_marked_only_then():
     world = World(FILE)
     outcome = end_of(world)
     world.events.failures = ["ThrottlingException", client_error("InternalFailure", "x", 500)]
-    assert announce(outcome, ARN, world.context()) is None
+    assert announce(outcome, FIRST, world.context()) is None
     assert len(world.events.entries) == 1
     world.events.failures = [client_error("AccessDeniedException", "no")]
-    error = announce(outcome, f"{ARN}-2", world.context())
+    error = announce(outcome, AGAIN, world.context())
     assert error is not None
     assert error.name == "AccessDenied"
-    assert announce(outcome, f"{ARN}-2", world.context()) is None
+    assert announce(outcome, AGAIN, world.context()) is None
     assert len(world.events.entries) == 2
 
 
@@ -125,12 +138,18 @@ DOCUMENTED: dict[str, Any] = {
         "output": None,
     },
 }
-"""Event of the Step Functions Developer Guide, "Execution Aborted"."""
+"""Event of the Step Functions Developer Guide, "Execution Aborted".
+
+The guide says: "the `detail` section in the event data provides the same information as the
+DescribeExecution API", which has `redriveCount`: "The number of times you've redriven an execution.
+If you have not yet redriven an execution, the `redriveCount` is 0."
+"""
 
 
-def test_documented_event_is_read():
-    stopped = StoppedExecution.of(DOCUMENTED)
-    assert stopped == StoppedExecution(DOCUMENTED["detail"]["executionArn"], 1551225017.576)
+@pytest.mark.parametrize(("more", "redrives"), [({}, None), ({"redriveCount": 2}, 2)])
+def test_documented_event_is_read(more: dict[str, Any], redrives: int | None):
+    stopped = StoppedExecution.of({**DOCUMENTED, "detail": {**DOCUMENTED["detail"], **more}})
+    assert stopped == StoppedExecution(DOCUMENTED["detail"]["executionArn"], redrives)
 
 
 class Aborted:
@@ -145,14 +164,26 @@ class Aborted:
         self.machine.end(self.arn, status, **more)
         self.stopped = self.world.clock.time
 
-    def conclude(self) -> ExecutionOutput | None:
-        detail = {"executionArn": self.arn, "stopDate": self.stopped * 1000}
+    def redrive(self, status: str, **more: str) -> None:
+        """Redrive the execution, and end it again."""
+        described = self.machine.started[self.arn]
+        described["redriveCount"] = described.get("redriveCount", 0) + 1
+        self.machine.end(self.arn, status, **more)
+        self.stopped = self.world.clock.time
+
+    def conclude(self, redrives: int | None = None) -> ExecutionOutput | None:
+        count = self.machine.started[self.arn].get("redriveCount", 0)
+        detail = {
+            "executionArn": self.arn,
+            "stopDate": self.stopped * 1000,
+            "redriveCount": count if redrives is None else redrives,
+        }
         concluded = conclude_stopped({"detail": detail}, self.world.context(), self.executions)
         if concluded is None:
             return None
-        outcome, execution = concluded
-        assert execution == self.arn
-        announce(outcome, execution, self.world.context())
+        outcome, attempt = concluded
+        assert attempt == ExecutionAttempt(self.arn, count)
+        announce(outcome, attempt, self.world.context())
         return outcome
 
 
@@ -212,9 +243,23 @@ def test_failed_execution_without_report_gets_one():
 def test_run_that_was_resumed_since_is_not_cancelled():
     aborted = Aborted()
     aborted.world.clock.sleep(3)
-    aborted.world.ledger.put_control(Control(max_wcu=50))
+    take_up(RUN, aborted.world.context(), functions=True)
+    change_limits(RUN, aborted.world.context(), max_wcu=70)
     aborted.conclude()
-    assert aborted.world.ledger.find_control() == Control(max_wcu=50)
+    control = aborted.world.ledger.find_control()
+    assert control is not None
+    assert (control.cancelled, control.max_wcu) == (False, 70)
+
+
+def test_run_whose_limits_were_changed_since_is_cancelled():
+    """`ddbload limit` after a stop in the console is no resume: functions must still stop."""
+    aborted = Aborted()
+    aborted.world.clock.sleep(3)
+    change_limits(RUN, aborted.world.context(), max_wcu=70)
+    outcome = aborted.conclude()
+    assert outcome is not None
+    assert outcome.status == "CANCELLED"
+    assert aborted.world.ledger.find_control() == Control(CANCELLED_CONTROL, max_wcu=70)
 
 
 def test_run_of_another_execution_is_not_cancelled():
@@ -233,7 +278,7 @@ def test_report_of_the_execution_that_took_the_run_up_is_kept(status: str, begun
     ended = Aborted(status, **({"error": "Runtime"} if status == "FAILED" else {}))
     ledger = ended.world.ledger
     ended.world.clock.sleep(3)
-    ledger.put_control(Control(max_wcu=50))
+    take_up(RUN, ended.world.context(), functions=True)
     if begun:
         ledger.put_execution(f"{ended.arn}-2")
     outcome = ended.conclude()
@@ -263,6 +308,31 @@ def test_execution_that_was_redriven_is_left_alone():
     aborted.machine.started[aborted.arn]["status"] = "RUNNING"
     assert aborted.conclude() is None
     assert aborted.world.events.entries == []
+
+
+def test_redriven_execution_is_concluded_again():
+    """A redrive keeps the execution's ARN: FAILED without a report, redriven, then stopped."""
+    failed = Aborted("FAILED", error="States.Runtime", cause="x")
+    assert failed.conclude() is not None
+    failed.redrive("ABORTED")
+    outcome = failed.conclude()
+    assert outcome is not None
+    assert outcome.status == "CANCELLED"
+    control = failed.world.ledger.find_control()
+    assert control is not None
+    assert control.cancelled
+    assert failed.conclude() is None
+    sent = [(each["status"], each["redrives"]) for each in failed.world.events.details]
+    assert sent == [("FAILED", 0), ("CANCELLED", 1)]
+
+
+def test_event_from_before_a_redrive_cancels_nothing():
+    """Events come late and out of order; the redriven attempt's own event concludes it."""
+    aborted = Aborted()
+    aborted.redrive("ABORTED")
+    assert aborted.conclude(redrives=0) is None
+    assert aborted.world.ledger.find_control() is None
+    assert aborted.conclude() is not None
 
 
 def test_execution_that_never_began_a_run_is_announced():
