@@ -1,4 +1,4 @@
-"""Limits of runs that are cancelled, killed and frozen, for minutes: part of `make trials`."""
+"""Limits of runs in sequence, of which the first is cancelled, killed or frozen."""
 
 from __future__ import annotations
 
