@@ -241,8 +241,8 @@ def report_command(
     if html == "-" and as_json:
         raise InvalidUsage("--html - and --json both write to standard output; give a file")
     there = find_run(run, ledger, stack, aws)
-    report = _find_report(run, there)
-    result = Result.from_report(report)
+    report, was_killed = _find_report(run, there)
+    result = Result.from_report(report, was_killed=was_killed)
     if html is not None:
         _write_page(html, report, there, show_rows=show_rows)
     if as_json:
@@ -272,19 +272,35 @@ def _write_page(path: str, report: Report, there: RunLocation, *, show_rows: boo
     print_stderr(f"ddbload: wrote {path}")
 
 
-def _find_report(run: str, there: RunLocation) -> Report:
-    from ddbload.pipeline.report import current_report
-    from ddbload.runs.deployed import final_report, run_status
-    from ddbload.runs.run_status import RUNNING, live_heartbeat
-
+def _find_report(run: str, there: RunLocation) -> tuple[Report, bool]:
+    """Find a run's report; true with it if the last attempt was killed before it wrote one."""
     execution = _execution(run, there)
     if execution is None:
-        if live_heartbeat(run, there.context) is None:
-            return current_report(run, there.context)
+        return _find_local_report(run, there.context)
+    return _find_deployed_report(run, execution, there), False
+
+
+def _find_local_report(run: str, context: Context) -> tuple[Report, bool]:
+    from ddbload.pipeline.report import current_report
+    from ddbload.runs.run_status import RUNNING, live_heartbeat, unreported_until
+
+    working = live_heartbeat(run, context) is not None
+    if working:
         print_stderr(f"ddbload: run {run} is still running; this is its progress")
-        if there.context.ledger(run).find_record() is None:
-            return _empty_report(run, RUNNING, None, 0.0)
-        return replace(current_report(run, there.context), status=RUNNING, error=None)
+    record = context.ledger(run).find_record()
+    if working and record is None:
+        return _empty_report(run, RUNNING, None, 0.0), False
+    until = None if record is None else unreported_until(record, context)
+    found = current_report(run, context, unreported_until=until)
+    if working:
+        return replace(found, status=RUNNING, error=None), False
+    return found, until is not None
+
+
+def _find_deployed_report(run: str, execution: Execution, there: RunLocation) -> Report:
+    from ddbload.pipeline.report import current_report
+    from ddbload.runs.deployed import final_report, run_status
+
     if execution.running:
         print_stderr(f"ddbload: run {run} is still running; this is its progress")
         if there.context.ledger(run).find_record() is None:

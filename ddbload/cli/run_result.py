@@ -66,6 +66,8 @@ class Result:
     """Format of the source, in words."""
     causes: Mapping[str, int] | None = None
     """Rejected rows by cause, the most frequent first; those of earlier versions are missing."""
+    was_killed: bool = False
+    """The run left no report: its time ends with its last sign of life."""
 
     @classmethod
     def from_report(
@@ -74,6 +76,7 @@ class Result:
         *,
         seconds: float | None = None,
         adopted_rows: int = 0,
+        was_killed: bool = False,
     ) -> Result:
         """Make a result from a run's report.
 
@@ -81,6 +84,7 @@ class Result:
             report: The report of the run.
             seconds: Duration of this attempt; by default that of the run.
             adopted_rows: Rows of earlier attempts, which do not count for the speed.
+            was_killed: The report was made from what a killed attempt has left.
         """
         taken = report.seconds if seconds is None else seconds
         fresh = max(0, report.rows.read - adopted_rows)
@@ -98,6 +102,7 @@ class Result:
             identical=report.identical,
             write_price=report.write_price,
             causes=report.causes,
+            was_killed=was_killed,
         )
 
     @classmethod
@@ -191,15 +196,13 @@ class Result:
             )
             if count
         ]
+        time = f"{self.seconds:,.1f} s{' until the last sign of life' if self.was_killed else ''}"
         source = [] if self.read_as in (None, _USUAL_FORMAT) else [f"  read as   {self.read_as}"]
         lines = [
             f"run {self.run}: {self.status}",
             *source,
             f"  rows      {rows.read:,} read: {', '.join(parts)}",
-            (
-                f"  time      {self.seconds:,.1f} s, {self.rows_per_second:,.0f} rows/s,"
-                f" {self.bytes:,} bytes"
-            ),
+            (f"  time      {time}, {self.rows_per_second:,.0f} rows/s, {self.bytes:,} bytes"),
             (
                 f"  requests  {work.requests:,}, {work.throttled:,} throttled,"
                 f" {work.retries:,} retried"

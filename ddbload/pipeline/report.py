@@ -147,13 +147,22 @@ def _lacks_cause(report: Report) -> bool:
     return report.error is not None and report.error.name == IncompleteRun.__name__
 
 
-def current_report(run: str, context: LedgerContext) -> Report:
-    """Reconcile a run's ledger now, and add what only its last report knows. Writes nothing."""
+def current_report(
+    run: str, context: LedgerContext, *, unreported_until: float | None = None
+) -> Report:
+    """Reconcile a run's ledger now, and add what only its last report knows. Writes nothing.
+
+    `unreported_until`: time until which the last attempt is known to have worked, if it wrote no
+    report: then the one there is of an earlier attempt, and does not count unless the run is done.
+    """
     ledger = context.ledger(run)
     record = ledger.record()
     last = ledger.find_report()
+    until = context.now() if unreported_until is None else unreported_until
+    if last is not None and unreported_until is not None and last.status not in DONE:
+        last = None
     found = CountedChunks.read(ledger)
-    report = _add_up(record, ledger, found, context.now() - record.created if last is None else 0.0)
+    report = _add_up(record, ledger, found, until - record.created if last is None else 0.0)
     report = _check_rejects(report, ledger, found)
     if last is None:
         # Still running, or killed: no report has compared the table.

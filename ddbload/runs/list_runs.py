@@ -23,7 +23,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.executions import EXECUTION_RUNNING, Execution, Executions
 from ddbload.runs.deployed import run_status
-from ddbload.runs.run_status import RUNNING, is_alive
+from ddbload.runs.run_status import RUNNING, attempt_status
 
 RUN_READERS = 16
 """Runs that are read concurrently."""
@@ -142,9 +142,12 @@ class _Summarizer:
     ) -> RunSummary:
         heartbeat = ledger.find_heartbeat()
         now = self._context.now()
-        if heartbeat is not None and is_alive(heartbeat, now):
+        status = attempt_status(heartbeat, report, now)
+        if heartbeat is not None and status == RUNNING:
             return self._at_work(found, heartbeat.rows)
-        return found if report is not None else replace(found, status=INTERRUPTED)
+        if report is not None and status == report.status:
+            return found
+        return replace(found, status=status, rows=None, seconds=None, error=None)
 
     def _of_stack(
         self, found: RunSummary, ledger: Ledger, report: Report | None, executions: Executions

@@ -188,6 +188,43 @@ class RunState:
     """Heartbeat of the process that works on the run, or that died."""
 
 
+def attempt_status(heartbeat: Heartbeat | None, last: Report | None, now: float) -> str:
+    """Judge the last attempt of a run by its heartbeat and the last report."""
+    if heartbeat is not None and is_alive(heartbeat, now):
+        return RUNNING
+    return INTERRUPTED if last is None or _is_unreported(heartbeat, last) else last.status
+
+
+def unreported_until(record: RunRecord, context: Context) -> float | None:
+    """Return the time until which an attempt without a report is known to have worked.
+
+    None if the last attempt left a report; now if it is at work.
+    """
+    ledger, now = context.ledger(record.run), context.now()
+    heartbeat, last = ledger.find_heartbeat(), ledger.find_report()
+    if heartbeat is not None and is_alive(heartbeat, now):
+        return now
+    return _last_sign(record, heartbeat, ledger, now) if _is_unreported(heartbeat, last) else None
+
+
+def _is_unreported(heartbeat: Heartbeat | None, last: Report | None) -> bool:
+    """Tell whether the last attempt was killed: then a report is that of an earlier attempt.
+
+    One that says that the run is done stays true, because nothing changes such a run.
+    """
+    if last is None:
+        return True
+    return heartbeat is not None and heartbeat.state == ALIVE and last.status not in DONE
+
+
+def _last_sign(record: RunRecord, heartbeat: Heartbeat | None, ledger: Ledger, now: float) -> float:
+    """Return when a process or worker of the run last wrote something, or when the run began."""
+    signs = [record.created, *(now - each.age for each in ledger.workers())]
+    if heartbeat is not None:
+        signs.append(heartbeat.at)
+    return min(now, max(signs))
+
+
 def live_heartbeat(run: str, context: Context) -> Heartbeat | None:
     """Return the heartbeat of the process that works on a run, if there is such a process."""
     found = context.ledger(run).find_heartbeat()
@@ -223,13 +260,13 @@ def run_state(record: RunRecord, context: Context) -> RunState:
                 work=_work_so_far(found.work, ledger),
             )
         return RunState(RUNNING, True, False, replace(found, error=None), heartbeat)
-    if last is not None:
-        found = with_last_report(replace(found, seconds=last.seconds), last)
-    was_done = last is not None and last.status in DONE
-    if last is not None and was_done and found.status in DONE:
+    if last is None or _is_unreported(heartbeat, last):
+        found = replace(found, seconds=_last_sign(record, heartbeat, ledger, now) - record.created)
+        was_killed = heartbeat is not None and heartbeat.state == ALIVE
+        return RunState(INTERRUPTED, False, False, found, heartbeat if was_killed else None)
+    found = with_last_report(replace(found, seconds=last.seconds), last)
+    was_done = last.status in DONE
+    if was_done and found.status in DONE:
         return RunState(last.status, False, True, found, None)
-    killed = heartbeat is not None and heartbeat.state == ALIVE
-    if last is None or killed:
-        return RunState(INTERRUPTED, False, False, found, heartbeat if killed else None)
-    # The report says done, but parts of the ledger are missing or damaged now.
+    # A report that says done: parts of the ledger are missing or damaged now.
     return RunState(found.status if was_done else last.status, False, False, found, None)

@@ -9,10 +9,17 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.control import WORKING, WorkerProgress, WorkTotals
+from ddbload.contracts.control import (
+    CANCELLED_CONTROL,
+    WORKING,
+    Control,
+    WorkerProgress,
+    WorkTotals,
+)
 from ddbload.contracts.results import Heartbeat, RowCounts, WriteStats
-from ddbload.pipeline.report import done_before
+from ddbload.pipeline.report import current_report, done_before
 from ddbload.runs import run_status as module
+from ddbload.runs.list_runs import list_runs
 from ddbload.runs.run_status import (
     HeartbeatWriter,
     RunState,
@@ -21,6 +28,7 @@ from ddbload.runs.run_status import (
     live_heartbeat,
     machine,
     run_state,
+    unreported_until,
 )
 from tests.unit.pipeline.world import RUN, World
 
@@ -97,6 +105,35 @@ def test_run_state_is_interrupted_when_killed_after_earlier_report():
     assert seen(world).status == "INTERRUPTED"
     beat(world, state="ended")
     assert seen(world).status == "FAILED"
+
+
+def test_list_of_runs_and_status_judge_alike():
+    """A cancelled run was resumed, and its process killed."""
+    world = World(DATA)
+    world.preflight()
+    world.ledger.put_control(Control(state=CANCELLED_CONTROL))
+    assert world.report().status == "CANCELLED"
+    for left, status in (("ended", "CANCELLED"), ("running", "INTERRUPTED")):
+        beat(world, pid=GONE, state=left)
+        (listed,) = list_runs(world.context(), None, 1)
+        assert (listed.status, seen(world).status) == (status, status)
+
+
+def test_time_of_a_killed_attempt_ends_with_its_last_sign_of_life():
+    world = World(DATA)
+    world.preflight()
+    assert world.report().status == "FAILED"
+    began = world.ledger.record().created
+    world.clock.sleep(7.0)
+    beat(world, pid=GONE)
+    world.clock.sleep(1200.0)
+    until = unreported_until(world.ledger.record(), world.context())
+    assert until == began + 7.0
+    found = current_report(RUN, world.context(), unreported_until=until)
+    assert (found.status, found.error, found.seconds) == ("INTERRUPTED", None, 7.0)
+    assert seen(world).progress.seconds == 7.0
+    beat(world, state="ended")
+    assert unreported_until(world.ledger.record(), world.context()) is None
 
 
 def test_run_state_is_interrupted_when_there_is_no_heartbeat():
