@@ -54,6 +54,7 @@ from ddbload.errors import (
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
+    from ddbload.contracts.control import NewLimits
     from ddbload.runs.local_settings import LocalSettings
     from ddbload.runs.progress import RunProgress
     from ddbload.runs.run_status import HeartbeatWriter
@@ -168,6 +169,7 @@ def import_with_progress(
     rejects: BinaryIO | None = None,
     show_progress: bool = True,
     resume: str | None = None,
+    limits: NewLimits | None = None,
 ) -> Result:
     """Import with live progress; Ctrl-C stops the run, and errors are printed on stderr.
 
@@ -179,6 +181,7 @@ def import_with_progress(
         rejects: File for the rejected rows.
         show_progress: Draw progress, and print the detected format and types.
         resume: Command that resumes the run, if one can.
+        limits: Limits given to `resume`.
 
     Raises:
         InvalidUsage: If the payload does not fit the run of this id.
@@ -205,6 +208,7 @@ def import_with_progress(
                 watch=watch,
                 begun=lambda record: print_detected(record, payload) if show_progress else None,
                 notice=print_notice if show_progress else None,
+                limits=limits,
             )
     except InvalidUsage:
         raise

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from ddbload.contracts.control import UNLIMITED
 from ddbload.contracts.payload import AUTO, MAX_WORKERS, check_run_id, parse_percent
 from ddbload.errors import InvalidPayload, InvalidUsage
 
@@ -84,6 +85,8 @@ class WorkersType(_ParamType):
 class FiniteRange(click.FloatRange):
     """Range of numbers without infinity, and without NaN, which no comparison refuses."""
 
+    name = "number"
+
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
@@ -125,8 +128,8 @@ class ReplacedLimitType(_ParamType):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float | str:
         """Return the limit, or `none`."""
-        if value == "none":
-            return "none"
+        if value == UNLIMITED:
+            return UNLIMITED
         found: float | str = self._limit.convert(value, param, ctx)
         return found
 

@@ -11,6 +11,7 @@ from ddbload.cli.options import (
     DOLLARS,
     GroupedCommand,
     MaxWcuType,
+    ReplacedLimitType,
     WorkersType,
     aws_options,
     cores,
@@ -26,6 +27,7 @@ from ddbload.cli.options import (
 from ddbload.cli.run_location import find_run, run_command_line
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.start_command import follow_run, start_again
+from ddbload.contracts.control import UNLIMITED, NewLimits
 from ddbload.contracts.run_record import Resume
 from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage, RunNotFound
 
@@ -43,15 +45,15 @@ if TYPE_CHECKING:
 @run_argument
 @writing_option(
     "--max-wcu",
-    metavar="N|N%",
-    type=MaxWcuType(),
+    metavar="N|N%|none",
+    type=ReplacedLimitType(MaxWcuType()),
     help="Use at most N write capacity units a second, or N percent of the table's capacity.",
     show_default="the run's",
 )
 @writing_option(
     "--max-cost",
-    metavar="DOLLARS",
-    type=DOLLARS,
+    metavar="DOLLARS|none",
+    type=ReplacedLimitType(DOLLARS),
     help="Stop before the write units of the whole run cost more.",
     show_default="the run's",
 )
@@ -94,7 +96,7 @@ if TYPE_CHECKING:
 def resume_command(
     run: str,
     max_wcu: float | str | None,
-    max_cost: float | None,
+    max_cost: float | str | None,
     max_rejects: int | None,
     processes: int | None,
     rejects: str | None,
@@ -119,15 +121,25 @@ def resume_command(
         "max_cost": max_cost,
         "max_rejects": max_rejects,
     }
-    options = {name: value for name, value in changes.items() if value is not None}
+    # A payload has null for no limit.
+    options = {
+        name: None if value == UNLIMITED else value
+        for name, value in changes.items()
+        if value is not None
+    }
+    limits = NewLimits(max_wcu, max_cost)
     there = find_run(run, ledger, stack, aws)
     list_rejects = run_command_line("rejects", run, aws, ledger=ledger, stack=stack)
     if there.deployed is not None:
         _refuse(run, {"--processes": processes, "--rejects": rejects}, "this machine", "the stack")
-        return _resume_deployed(run, options, there.deployed, detach, as_json, quiet, list_rejects)
+        return _resume_deployed(
+            run, options, limits, there.deployed, detach, as_json, quiet, list_rejects
+        )
     _refuse(run, {"--workers": workers, "--detach": detach or None}, "the stack", "this machine")
     again = run_command_line("resume", run, aws, ledger=ledger, stack=stack)
-    result = _resume_here(run, options, there, ledger, aws, processes, rejects, again, quiet)
+    result = _resume_here(
+        run, options, limits, there, ledger, aws, processes, rejects, again, quiet
+    )
     return show_result(result, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
 
 
@@ -141,6 +153,7 @@ def _refuse(run: str, given: dict[str, object], other: str, place: str) -> None:
 def _resume_here(
     run: str,
     options: dict[str, Any],
+    limits: NewLimits,
     there: RunLocation,
     ledger: str | None,
     aws: AwsSettings,
@@ -173,6 +186,7 @@ def _resume_here(
                 rejects=file,
                 show_progress=not quiet,
                 resume=again,
+                limits=limits,
             )
     return result
 
@@ -188,6 +202,7 @@ def _finished_result(
 def _resume_deployed(
     run: str,
     options: dict[str, Any],
+    limits: NewLimits,
     there: Deployed,
     detach: bool,
     as_json: bool,
@@ -200,7 +215,7 @@ def _resume_deployed(
     done = _finished_result(run, options, there.context, quiet=quiet)
     if done is not None:
         return show_result(done, as_json=as_json, quiet=quiet, list_rejects=list_rejects)
-    arn = start_again(run, payload, there)
+    arn = start_again(run, payload, there, limits)
     return follow_run(run, arn, there, detach, as_json, quiet, list_rejects)
 
 

@@ -32,7 +32,8 @@ from ddbload.cli.payload import build_payload
 from ddbload.cli.payload_options import import_options
 from ddbload.cli.run_result import Result, finished_result, print_error, print_run, show_result
 from ddbload.cli.table_setup import add_published_price, prewarm, print_table_notices
-from ddbload.contracts.payload import AUTO, Options, Payload
+from ddbload.contracts.control import NewLimits
+from ddbload.contracts.payload import AUTO, Payload
 from ddbload.contracts.results import DONE, Failure
 from ddbload.errors import ExecutionExists, InvalidUsage
 
@@ -121,10 +122,7 @@ def start_command(
     if not quiet:
         print_table_notices(payload, there.context.clients)
     try:
-        if _is_cancelled(run, there):
-            arn = start_again(run, payload, there)
-        else:
-            arn = there.executions.start(run, payload)
+        arn = start_run(run, payload, there)
     except ExecutionExists:
         done = None
         if _loads_the_same(run, payload, there):
@@ -157,12 +155,35 @@ def _forced_run(run: str, source: str, table: str, there: Deployed, *, quiet: bo
     return run
 
 
-def start_again(run: str, payload: dict[str, Any], there: Deployed) -> str:
+def start_run(run: str, payload: dict[str, Any], there: Deployed) -> str:
+    """Start the first execution of a run, or the next one of a cancelled run; return its ARN.
+
+    Raises `ExecutionExists` for a run that was started before.
+    """
+    if not _is_cancelled(run, there):
+        try:
+            return there.executions.start(run, payload)
+        except ExecutionExists:
+            if not _ended_before_it_began(run, there):
+                raise
+    return start_again(run, payload, there, NewLimits.of(Payload.from_json(payload).options))
+
+
+def _ended_before_it_began(run: str, there: Deployed) -> bool:
+    """Tell whether the run's execution was stopped before the run had a record."""
+    from ddbload.pipeline.executions import EXECUTION_ABORTED
+
+    if there.context.ledger(run).find_record() is not None:
+        return False
+    last = there.last_execution(run)
+    return last is not None and last.status == EXECUTION_ABORTED
+
+
+def start_again(run: str, payload: dict[str, Any], there: Deployed, limits: NewLimits) -> str:
     """Start another execution of a run once no earlier function sends; return its ARN."""
     from ddbload.runs.run_control import take_up
 
-    given = Options.from_json(payload.get("options") or {})
-    take_up(run, there.context, options=given, functions=True)
+    take_up(run, there.context, limits=limits, functions=True)
     suffix = f"-r{secrets.token_hex(4)}"
     name = run[: _MAX_EXECUTION_NAME - len(suffix)] + suffix
     return there.executions.start(name, payload)

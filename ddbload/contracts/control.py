@@ -32,6 +32,8 @@ ACTIVE, CANCELLED_CONTROL = "running", "cancelled"
 """States of a control message."""
 WORKING, IDLE = "working", "idle"
 """States of a worker. One that is idle sends nothing, and has written its segment."""
+UNLIMITED = "none"
+"""Word for no limit, where a limit can be replaced."""
 _NONE = "x"
 _STATE_LETTERS = {WORKING: "w", IDLE: "i"}
 _WHOLE, _LIMIT = "[0-9]{1,16}", r"(?:x|[0-9]{1,16}\.[0-9]{4})"
@@ -65,6 +67,22 @@ class Control(Message):
     def cancelled(self) -> bool:
         """True if no worker may send a request."""
         return self.state == CANCELLED_CONTROL
+
+
+@dataclass(frozen=True, slots=True)
+class NewLimits:
+    """Limits that replace those of a run; None leaves one as it is, `UNLIMITED` removes it."""
+
+    max_wcu: float | str | None = None
+    """Write units a second, or a share of the table's capacity such as `50%`."""
+    max_cost: float | str | None = None
+    """Dollars."""
+
+    @classmethod
+    def of(cls, options: Options) -> Self:
+        """Return the limits that a payload gives."""
+        percent = options.max_wcu_percent
+        return cls(options.max_wcu if percent is None else f"{percent}%", options.max_cost)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,13 @@ from ddbload.contracts.control import (
     ACTIVE,
     CANCELLED_CONTROL,
     IDLE,
+    UNLIMITED,
     UNSEEN_SECONDS,
     Control,
+    NewLimits,
     silence_limit,
 )
-from ddbload.contracts.payload import Options, Payload, parse_percent
+from ddbload.contracts.payload import Payload, parse_percent
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import (
@@ -32,8 +34,7 @@ from ddbload.runs.run_status import live_heartbeat
 
 STOP_POLL_SECONDS = 0.5
 """Time between two looks at the workers that are to stop."""
-UNLIMITED = "none"
-"""Word for no limit, where a limit can be replaced."""
+_AS_THEY_ARE = NewLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,15 @@ def cancel_run(
     process = _process_still_there(run, context) if executions is None else None
     if record is None:
         record = ledger.find_record()
-    if known is None:
-        # Only now the limits of the run can be known. Without a record there is nothing to resume.
-        if record is not None:
-            limits = Control.of(record.payload.options)
-            ledger.put_control(replace(limits, state=CANCELLED_CONTROL))
-        elif process is None and stop_refused is None:
+    if record is None:
+        # There is nothing to resume, and the id is free for another run. Who still works on it
+        # must find that it is cancelled.
+        if process is None and stop_refused is None:
             ledger.delete_control()
+    elif known is None:
+        # Only now the limits of the run can be known.
+        limits = Control.of(record.payload.options)
+        ledger.put_control(replace(limits, state=CANCELLED_CONTROL))
     report = None if record is None else write_report(run, context)
     named = [*silent, *([] if process is None else [process])]
     return Cancellation(report, silent=tuple(named), stop_refused=stop_refused)
@@ -116,17 +119,17 @@ def change_limits(
             " table has provisioned capacity, or an earlier version began the run"
         )
     before = ledger.find_control() or Control.of(record.payload.options)
-    after = _with_limits(before, record, context, max_wcu, max_cost)
+    after = _with_limits(before, record, context, NewLimits(max_wcu, max_cost))
     ledger.put_control(after)
     return before, after
 
 
 def take_up(
-    run: str, context: Context, *, options: Options | None = None, functions: bool = False
+    run: str, context: Context, *, limits: NewLimits = _AS_THEY_ARE, functions: bool = False
 ) -> None:
     """Make sure that a run's earlier workers have stopped, and let new ones start.
 
-    Limits that were changed stay in force, unless `options` give others. `functions`: the workers
+    Limits that were changed stay in force, unless `limits` has others. `functions`: the workers
     are functions, which go on when their execution is stopped. Raises `RunUnderWay` if workers do
     not stop, and errors of the ledger.
     """
@@ -149,9 +152,7 @@ def take_up(
         # The run starts anew, with the limits of its payload.
         ledger.delete_control()
         return
-    if options is not None:
-        wcu = f"{options.max_wcu_percent}%" if options.max_wcu_percent else options.max_wcu
-        control = _with_limits(control, record, context, wcu, options.max_cost)
+    control = _with_limits(control, record, context, limits)
     # Before the new execution has begun, only this tells a resumed run from one with new limits.
     ledger.put_control(replace(control, state=ACTIVE, resumed_after=ledger.find_execution()))
 
@@ -171,16 +172,13 @@ def _first_control(record: RunRecord | None, execution: Execution | None) -> Con
 
 
 def _with_limits(
-    control: Control,
-    record: RunRecord,
-    context: Context,
-    max_wcu: float | str | None,
-    max_cost: float | str | None,
+    control: Control, record: RunRecord, context: Context, limits: NewLimits
 ) -> Control:
-    if max_wcu is not None:
-        control = replace(control, max_wcu=_units_a_second(max_wcu, record, context))
-    if max_cost is not None:
-        control = replace(control, max_cost=None if max_cost == UNLIMITED else float(max_cost))
+    if limits.max_wcu is not None:
+        control = replace(control, max_wcu=_units_a_second(limits.max_wcu, record, context))
+    if limits.max_cost is not None:
+        dollars = None if limits.max_cost == UNLIMITED else float(limits.max_cost)
+        control = replace(control, max_cost=dollars)
     return control
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.control import NewLimits
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.results import Failure, Report
 from ddbload.contracts.run_record import RunRecord
@@ -59,6 +60,7 @@ def run_import(
     watch: Callable[[RunProgress], None] = lambda _: None,
     begun: Callable[[RunRecord], None] = lambda _: None,
     notice: Callable[[str], None] | None = None,
+    limits: NewLimits | None = None,
 ) -> RunResult:
     """Run the steps of the state machine on this machine, with processes instead of its Map.
 
@@ -75,6 +77,8 @@ def run_import(
         watch: Called with the progress whenever it changes.
         begun: Called with the run's record before any row is written.
         notice: Called with each warning about the table before any row is written.
+        limits: Limits that replace those which an earlier attempt was given meanwhile; by default
+            those of the payload.
 
     Raises:
         RunUnderWay: If another process works on the run, or workers of a cancelled one.
@@ -83,7 +87,8 @@ def run_import(
         DdbloadError: If preflight fails, or the ledger cannot be read or written.
     """
     check_run_id(run)
-    Payload.from_json(payload)
+    if limits is None:
+        limits = NewLimits.of(Payload.from_json(payload).options)
     totals = LocalProgress(watch, time.monotonic)
     context = settings.context(
         should_stop=lambda: should_stop() or totals.cancelled, progress=totals.progress
@@ -97,7 +102,7 @@ def run_import(
             f" for its end (ddbload status {run}), or stop it first; if that process is gone,"
             f" repeat the command in {MISSED * earlier.every:.0f} seconds"
         )
-    take_up(run, context, options=Payload.from_json(payload).options)
+    take_up(run, context, limits=limits)
     with HeartbeatWriter(ledger, context) as heart:
         totals.heart, context.begun = heart, heart.beat
         if earlier is not None:

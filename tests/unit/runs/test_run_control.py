@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from ddbload import errors
-from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
+from ddbload.cli.run_location import Deployed
+from ddbload.cli.start_command import start_run
+from ddbload.contracts.control import (
+    CANCELLED_CONTROL,
+    IDLE,
+    WORKING,
+    Control,
+    NewLimits,
+    WorkerProgress,
+)
 from ddbload.contracts.payload import Options
 from ddbload.pipeline.executions import Executions
 from ddbload.runs.run_control import cancel_run, change_limits, take_up
@@ -116,13 +125,58 @@ def test_cancel_stops_the_execution(world, forbidden):
     assert executions.describe(arn).status == ("RUNNING" if forbidden else "ABORTED")
 
 
+@pytest.mark.parametrize("options", [{"max_wcu": 5}, {"max_wcu": "50%"}])
+def test_run_that_was_cancelled_before_it_had_a_record_leaves_its_id_free(options):
+    """Nothing is left to resume: an execution that somebody starts by hand must not be refused."""
+    fake: Any = FakeExecutions()
+    world, executions = World(DATA, options=options), Executions(fake, MACHINE)
+    arn = executions.start(RUN, world.payload)
+    ended = cancel_run(
+        RUN, world.context(), executions=executions, execution=executions.describe(arn)
+    )
+    assert (ended.report, ended.stop_refused) == (None, None)
+    assert world.ledger.find_control() is None
+    world.preflight()
+    assert world.ledger.find_record() is not None
+
+
+def test_run_without_a_record_stays_cancelled_while_its_execution_goes_on():
+    fake: Any = FakeExecutions()
+    fake.forbidden = True
+    world, executions = World(DATA), Executions(fake, MACHINE)
+    arn = executions.start(RUN, world.payload)
+    cancel_run(RUN, world.context(), executions=executions, execution=executions.describe(arn))
+    with pytest.raises(errors.Cancelled, match=f"ddbload resume {RUN} continues it"):
+        world.preflight()
+
+
+def test_start_begins_a_run_again_that_was_cancelled_before_it_had_a_record():
+    fake: Any = FakeExecutions()
+    world = World(DATA)
+    stack: Any = None
+    there = Deployed(stack, world.context(), Executions(fake, MACHINE))
+    first = start_run(RUN, world.payload, there)
+    with pytest.raises(errors.ExecutionExists):
+        start_run(RUN, {**world.payload, "options": {"max_wcu": 5}}, there)
+    cancel_run(
+        RUN, world.context(), executions=there.executions, execution=there.last_execution(RUN)
+    )
+    assert start_run(RUN, world.payload, there).startswith(f"{first}-r")
+
+
 def test_cancelled_run_is_taken_up_with_its_changed_limits(world):
     cancel_run(RUN, world.context())
     change_limits(RUN, world.context(), max_wcu=50)
-    take_up(RUN, world.context(), options=Options())
+    take_up(RUN, world.context())
     assert world.ledger.find_control() == Control(max_wcu=50)
-    take_up(RUN, world.context(), options=Options(max_cost=2.0))
+    take_up(RUN, world.context(), limits=NewLimits(max_cost=2.0))
     assert world.ledger.find_control() == Control(max_wcu=50, max_cost=2.0)
+    take_up(RUN, world.context(), limits=NewLimits("none", "none"))
+    assert world.ledger.find_control() == Control()
+    take_up(RUN, world.context(), limits=NewLimits.of(Options(max_wcu_percent=50.0)))
+    control = world.ledger.find_control()
+    assert control is not None
+    assert control.max_wcu is not None
 
 
 def test_functions_of_a_stopped_execution_are_stopped_first(world):
@@ -180,6 +234,14 @@ def test_local_run_continues_after_it_was_cancelled(world):
     cancel_run(RUN, world.context())
     assert conduct(world).report.status == "SUCCEEDED"
     assert not world.ledger.find_control().cancelled
+
+
+def test_limits_that_were_changed_hold_when_a_local_run_is_resumed(world):
+    """The record has the limits that the run began with."""
+    cancel_run(RUN, world.context())
+    change_limits(RUN, world.context(), max_wcu=5000)
+    assert conduct(world, limits=NewLimits()).report.status == "SUCCEEDED"
+    assert world.ledger.find_control() == Control(max_wcu=5000)
 
 
 def test_deployed_run_reports_that_it_was_cancelled(world):
