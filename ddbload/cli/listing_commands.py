@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.cli.run_location import RunLocation
     from ddbload.contracts.load_record import ObjectVersion
+    from ddbload.errors import LedgerDamaged
     from ddbload.ledger.history import History, LoadPage
     from ddbload.runs.list_runs import RunSummary
 
@@ -136,12 +137,13 @@ def history_command(
 
     SOURCE is a file or s3://bucket/key, and shows the loads of all its versions; TABLE is the name
     of a table. Runs of this machine are listed, or with --stack those of a deployed stack. Only
-    runs that are done are in the history.
+    runs that are done are in the history. A damaged entry is named, and the exit status is 1.
     """
     from ddbload.ledger.history import History
 
     there = _location(ledger, stack, aws)
-    history = History(there.context.store)
+    damaged: list[LedgerDamaged] = []
+    history = History(there.context.store, skip_damaged=damaged.append)
     location = None if what is None else _source_location(what)
     if location is not None:
         found = sorted(history.read_location(location), key=lambda each: -each.load.at)[:limit]
@@ -149,14 +151,17 @@ def history_command(
         if what is not None and not TABLE_NAME.fullmatch(what):
             raise InvalidUsage(f"{what!r} is neither an s3:// URI, nor a file, nor a table's name")
         found = list(islice(_newest(history, what, limit), limit))
+    for each in damaged:
+        print_stderr(f"ddbload: {each.name}: {each.message}")
+    status = damaged[0].exit_code if damaged else EXIT_DONE
     if as_json:
         print_json({"loads": [_load_json(each) for each in found]})
-        return EXIT_DONE
-    if not found:
+        return status
+    if not found and not damaged:
         print_stderr(f"ddbload: no such load in {_where(there)}{_elsewhere(there)}")
-    for each in found:
-        print_stdout(*_load_lines(each))
-    return EXIT_DONE
+    for page in found:
+        print_stdout(*_load_lines(page))
+    return status
 
 
 def _source_location(what: str) -> str | None:

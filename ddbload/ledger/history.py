@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -71,8 +71,15 @@ class LoadPage:
 class History:
     """History in a store. Reading raises `LedgerDamaged` for an object that cannot be decoded."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(
+        self, store: Store, skip_damaged: Callable[[LedgerDamaged], object] | None = None
+    ) -> None:
+        """Make a history. `skip_damaged`: called with that error instead of raising it.
+
+        Only for a list: what is skipped may be the load that somebody looks for.
+        """
         self._store = store
+        self._skip_damaged = skip_damaged
 
     def put(self, load: LoadRecord, versions: Iterable[ObjectVersion]) -> None:
         """Write the object versions that a run has loaded; what was written before stays."""
@@ -156,8 +163,16 @@ class History:
 
     def _pages(self, names: Sequence[str]) -> Iterator[LoadPage]:
         for name, data in zip(names, self._store.get_all(names), strict=True):
-            if data is not None:
-                yield self._decode(name, data)
+            if data is None:
+                continue
+            try:
+                page = self._decode(name, data)
+            except LedgerDamaged as damaged:
+                if self._skip_damaged is None:
+                    raise
+                self._skip_damaged(damaged)
+            else:
+                yield page
 
     def _decode(self, name: str, data: bytes) -> LoadPage:
         try:

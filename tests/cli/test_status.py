@@ -117,3 +117,19 @@ def test_empty_ledger_is_told_from_a_filter_that_matches_nothing(console):
     assert empty.err.startswith("ddbload: no runs in the ledger at ")
     filtered = console.ddbload("runs", "--ledger", "empty", "--table", "books")
     assert filtered.err.startswith("ddbload: no such run in the ledger at ")
+
+
+def test_damaged_entry_of_the_history_does_not_hide_the_others(console, table):
+    console.write("a.csv", "id,name\n1,one\n")
+    where = ("--ledger", "ledger")
+    for run in ("r1", "r2"):
+        assert console.ddbload("import", "a.csv", table, "--run-id", run, *where).code == 0
+    (damaged,) = console.path("ledger").glob("history/**/r1.jsonl")
+    damaged.write_bytes(b"{")
+    for what in ((), (table,), ("./a.csv",)):
+        ended = console.ddbload("history", *what, *where)
+        assert (ended.code, "by run r2" in ended.out, "r1" in ended.out) == (1, True, False)
+        assert ended.err.startswith("ddbload: LedgerDamaged: ")
+        assert ended.err.count("\n") == 1
+        assert "r1.jsonl is not what this version of ddbload writes" in ended.err
+    assert len(json.loads(console.ddbload("history", "--json", *where).out)["loads"]) == 1
