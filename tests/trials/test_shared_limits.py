@@ -66,7 +66,7 @@ def test_freed_share_is_used_and_limit_is_obeyed(tmp_path):
 
 
 def _idle(run):
-    names = [path.name for path in run.ledger.glob("runs/a/progress/*")]
+    names = [path.name for path in run.ledger.glob("runs/a/progress/[!.]*")]
     return [name for name in names if name.split("-")[2] == "i"]
 
 
