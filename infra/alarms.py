@@ -9,17 +9,20 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from ddbload.contracts.run_notice import ROWS_REJECTED, RUNS_FAILED, STALLED_INVOCATIONS
-from infra.measures import own, waiting
+from infra.measures import longest_wait, own, waiting
 from infra.notice import Notice
 from infra.trigger import Trigger
 
 SOON = Duration.minutes(5)
 STALL = Duration.minutes(15)
 """An invocation may work as long before it says that it settled nothing."""
+LONG_WAIT = Duration.minutes(10)
+"""Longer than a burst of 90,000 uploads takes where StartExecution allows 150 a second. A message
+that fails is delivered the third time after 12 minutes, and does not count after that."""
 
 
 class Alarms(Construct):
-    """Alarms for failed runs, rejects, stalled imports, and events that were not handled.
+    """Alarms for failed runs, rejects, stalled imports, and events that wait or were not handled.
 
     Where nothing runs there is no data, and no alarm.
     """
@@ -42,6 +45,12 @@ class Alarms(Construct):
             " cannot be read in time",
         )
         self._alarm(
+            "OldestUpload",
+            longest_wait(trigger.queue, SOON),
+            "An upload waits for its run: the log group of on_upload says why",
+            threshold=LONG_WAIT.to_seconds(),
+        )
+        self._alarm(
             "DeadLetters",
             waiting(trigger.dead_letters, SOON),
             "Uploads could not start a run: ddbload replay moves them back",
@@ -52,13 +61,15 @@ class Alarms(Construct):
             "A stopped execution was not concluded: ddbload status shows its run",
         )
 
-    def _alarm(self, name: str, metric: cloudwatch.IMetric, description: str) -> None:
+    def _alarm(
+        self, name: str, metric: cloudwatch.IMetric, description: str, threshold: float = 1
+    ) -> None:
         alarm = cloudwatch.Alarm(
             self,
             name,
             alarm_description=description,
             metric=metric,
-            threshold=1,
+            threshold=threshold,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             evaluation_periods=1,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,

@@ -25,3 +25,10 @@ def waiting(queue: sqs.Queue, period: Duration, label: str | None = None) -> clo
     return queue.metric_approximate_number_of_messages_visible(
         statistic=cloudwatch.Stats.MAXIMUM, period=period, label=label
     )
+
+
+def longest_wait(queue: sqs.Queue, period: Duration) -> cloudwatch.Metric:
+    """Return the age in seconds of the message that waited longest in a queue."""
+    return queue.metric_approximate_age_of_oldest_message(
+        statistic=cloudwatch.Stats.MAXIMUM, period=period
+    )

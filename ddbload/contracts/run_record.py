@@ -140,6 +140,17 @@ class RunRecord(Message):
     """Price by which the run's write units become dollars."""
 
     @property
+    def public_names(self) -> frozenset[str]:
+        """Names of columns and attributes from the run's input, its table or the file's header.
+
+        The name of another attribute is a part of its row, and shown only with rows.
+        """
+        keys = (key.name for key in (*self.table.keys, *self.table.index_keys))
+        mapping = self.payload.mapping
+        renamed = (*mapping.rename.values(), *mapping.set)
+        return frozenset((*self.columns, *keys, *self.payload.types, *renamed))
+
+    @property
     def configuration(self) -> str:
         """SHA-256 of everything that determines the items, in hexadecimal."""
         payload = self.payload

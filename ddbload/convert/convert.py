@@ -103,8 +103,9 @@ def convert(
     """
     limit = record.payload.options.max_rejects
     converted.bytes = record.data_start.byte
+    public = record.public_names
     for batch in iter_row_batches(RunReader(record), ledger, context, piece_bytes=FEED_READ_BYTES):
-        lines = _encode_items(batch, record, converted, reject)
+        lines = _encode_items(batch, public, converted, reject)
         if record.payload.source.format in _SENT_AS_WRITTEN:
             lines = list(map(_without_blanks, lines))
         converted.read += batch.count
@@ -124,9 +125,15 @@ def convert(
 
 
 def _encode_items(
-    batch: RowBatch, record: RunRecord, converted: ConvertResult, reject: Callable[[bytes], object]
+    batch: RowBatch,
+    public: frozenset[str],
+    converted: ConvertResult,
+    reject: Callable[[bytes], object],
 ) -> list[str]:
-    """Encode the items of a batch, and reject the rows that are not valid items."""
+    """Encode the items of a batch, and reject the rows that are not valid items.
+
+    Causes are counted by column if its name is `public`.
+    """
     window = batch.encoded
     if not window.odd:
         lines = [put[_ITEM] for put in window.puts if put.startswith(_PUT)]
@@ -137,7 +144,8 @@ def _encode_items(
         line = _encode_item(batch, row)
         if isinstance(line, Defect):
             reject(batch.reject_line(row, line))
-            converted.causes[line.cause, line.column_of(record.columns)] += 1
+            column = batch.column_of(line)
+            converted.causes[line.cause, column if column in public else None] += 1
         else:
             lines.append(line)
     return lines

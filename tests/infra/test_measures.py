@@ -53,36 +53,55 @@ def test_own_metrics_are_those_that_the_functions_emit(template_with_all: Templa
 
 
 @pytest.mark.parametrize(
-    ("name", "metric", "seconds"),
+    ("name", "metric", "seconds", "threshold"),
     [
-        ("AlarmsRunsFailed", run_notice.RUNS_FAILED, 300),
-        ("AlarmsRowsRejected", run_notice.ROWS_REJECTED, 300),
-        ("AlarmsNoProgress", run_notice.STALLED_INVOCATIONS, 900),
-        ("AlarmsDeadLetters", "ApproximateNumberOfMessagesVisible", 300),
-        ("AlarmsUndelivered", "ApproximateNumberOfMessagesVisible", 300),
+        ("AlarmsRunsFailed", run_notice.RUNS_FAILED, 300, 1),
+        ("AlarmsRowsRejected", run_notice.ROWS_REJECTED, 300, 1),
+        ("AlarmsNoProgress", run_notice.STALLED_INVOCATIONS, 900, 1),
+        ("AlarmsOldestUpload", "ApproximateAgeOfOldestMessage", 300, 600),
+        ("AlarmsDeadLetters", "ApproximateNumberOfMessagesVisible", 300, 1),
+        ("AlarmsUndelivered", "ApproximateNumberOfMessagesVisible", 300, 1),
     ],
 )
 def test_alarm_fires_at_the_first_event_and_not_without_data(
-    template_with_all: Template, name: str, metric: str, seconds: int
+    template_with_all: Template, name: str, metric: str, seconds: int, threshold: int
 ):
     alarm = alarms(template_with_all)[name]
     assert (alarm["MetricName"], alarm["Period"]) == (metric, seconds)
-    assert alarm["Threshold"] == 1
+    assert alarm["Threshold"] == threshold
     assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
     assert alarm["EvaluationPeriods"] == 1
     # Where nothing runs, nothing is emitted.
     assert alarm["TreatMissingData"] == "notBreaching"
     assert alarm["AlarmActions"] == ["arn:aws:sns:eu-west-1:123456789012:ops"]
-    assert len(alarms(template_with_all)) == 5
+    assert len(alarms(template_with_all)) == 6
 
 
-def test_alarms_watch_both_queues_of_events_that_were_not_handled(template_with_all: Template):
+def test_age_of_the_oldest_upload_is_measured_before_failures_hide_it(template_with_all: Template):
+    """A message that failed often must not wait for the dead letters, hours later, to be noticed.
+
+    "After a message is received three times (or more) and not processed, the message is moved to
+    the back of the queue and the ApproximateAgeOfOldestMessage metric points at the second-oldest
+    message that hasn't been received more than three times. This action occurs even if the queue
+    has a redrive policy." ("Available CloudWatch metrics for Amazon SQS")
+    """
+    alarm = alarms(template_with_all)["AlarmsOldestUpload"]
+    queue = template_with_all.resources["TriggerUploads"]["Properties"]
+    assert alarm["Statistic"] == "Maximum"
+    assert queue["VisibilityTimeout"] < alarm["Threshold"] < 2 * queue["VisibilityTimeout"]
+
+
+def test_alarms_watch_all_queues_of_events(template_with_all: Template):
     queues = [
         alarm["Dimensions"][0]["Value"]
         for alarm in alarms(template_with_all).values()
         if alarm["Namespace"] == "AWS/SQS"
     ]
-    assert queues == ["${TriggerDeadLetters.QueueName}", "${NoticeUndelivered.QueueName}"]
+    assert queues == [
+        "${TriggerUploads.QueueName}",
+        "${TriggerDeadLetters.QueueName}",
+        "${NoticeUndelivered.QueueName}",
+    ]
 
 
 def test_widgets_fill_the_dashboards_grid(template_with_all: Template):

@@ -51,11 +51,6 @@ class PendingRows:
         self._blocks: deque[PendingBlock] = deque()
         self._requests: deque[PendingRequests] = deque()
 
-    @property
-    def rows_in_memory(self) -> int:
-        """Rows that are kept: from the block of the first row without an outcome on."""
-        return self.rows - self._blocks[0].first if self._blocks else 0
-
     def add(self, block: Block, offered: int) -> None:
         """Encode a block's rows and keep them, together with others that were not offered yet.
 

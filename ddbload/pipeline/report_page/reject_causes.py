@@ -57,7 +57,7 @@ class RejectTally:
         self.masked = not show_rows
         self._groups: dict[tuple[str, str | None], RejectGroup] = {}
         self._bytes_left = MAX_BYTES
-        self._known_columns = _public_names(record)
+        self._known_columns = record.public_names
         self._kept = _structure(record)
 
     @property
@@ -86,7 +86,6 @@ class RejectTally:
     def _group(self, reject: dict[str, Any]) -> RejectGroup | None:
         column = reject["column"]
         if self.masked and column not in self._known_columns:
-            # The name of an attribute of a JSON row is a part of the row.
             column = None
         key = (reject["cause"], column)
         group = self._groups.get(key)
@@ -115,14 +114,6 @@ def mask(text: str, kept: str) -> str:
         each if each in kept else "x" if each.isalpha() else "9" if each.isdecimal() else "·"
         for each in text
     )
-
-
-def _public_names(record: RunRecord) -> frozenset[str]:
-    """Return the names of columns and attributes that come from the run's input or its header."""
-    keys = (key.name for key in (*record.table.keys, *record.table.index_keys))
-    mapping = record.payload.mapping
-    renamed = (*mapping.rename.values(), *mapping.set)
-    return frozenset((*record.columns, *keys, *record.payload.types, *renamed))
 
 
 def _structure(record: RunRecord) -> str:

@@ -105,6 +105,14 @@ def test_convert_rejects_bad_rows_with_position(tmp_path: Path) -> None:
     }
 
 
+def test_causes_do_not_name_attributes_that_only_rows_have(tmp_path: Path) -> None:
+    """The summary is printed, and names in JSON rows are row data. The rejects have them."""
+    rows = '{"id":"1"}\n{"id":"2","secret":1,"secret":2}\n{"id":"3","year":"x"}\n'
+    made = Conversion(tmp_path, rows, types={"year": "N"}, source={"format": "json"})
+    assert [each["column"] for each in made.rejects] == ["secret", "year"]
+    assert made.converted.causes == {("duplicate_name", None): 1, ("not_a_number", "year"): 1}
+
+
 def test_convert_rejects_empty_row(tmp_path: Path) -> None:
     made = Conversion(tmp_path, "a,b\n1,\n,\n,2\n")
     assert made.items == [{"a": {"S": "1"}}, {"b": {"S": "2"}}]
