@@ -25,10 +25,10 @@ from ddbload.cli.output import (
     print_stderr,
     print_stdout,
 )
-from ddbload.cli.run_location import find_run, run_command_line
+from ddbload.cli.run_location import RunLocation, find_run, run_command_line
 from ddbload.contracts.control import MAX_CONTROL_SECONDS
 from ddbload.contracts.write_price import amount_text
-from ddbload.errors import InvalidUsage
+from ddbload.errors import InvalidUsage, RunNotFound
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
@@ -54,7 +54,7 @@ def cancel_command(
     """
     from ddbload.runs.run_control import cancel_run
 
-    there = find_run(run, ledger, stack, aws)
+    there = _find_begun_run(run, ledger, stack, aws)
     deployed = there.deployed
     ended = cancel_run(
         run,
@@ -83,6 +83,29 @@ def cancel_command(
             if ended.report is not None:
                 print_stdout(f"  {ended.report.rows.read:,} rows are done; to resume: {resume}")
     return EXIT_FAILED if ended.silent else EXIT_DONE
+
+
+def _find_begun_run(
+    run: str, ledger: str | None, stack: str | None, aws: AwsSettings
+) -> RunLocation:
+    """Find a run to cancel, which may have been started a moment ago."""
+    from ddbload.runs.local_settings import LocalSettings, default_ledger
+    from ddbload.runs.run_status import wait_for_begin
+
+    if stack is not None:
+        return find_run(run, ledger, stack, aws)
+    local = LocalSettings(ledger or default_ledger(), aws).context()
+    try:
+        there = find_run(run, ledger, stack, aws)
+    except RunNotFound as error:
+        there, missing = RunLocation(local), error.message
+    else:
+        if ledger is None:
+            return there
+        missing = f"there is no run {run} in the ledger at {local.store.uri('runs')}"
+    if wait_for_begin(run, local):
+        return there
+    raise RunNotFound(f"{missing}; if it was started just now, it goes on: repeat the command")
 
 
 @click.command("limit", cls=GroupedCommand, short_help="Change the limits of a run.")

@@ -7,7 +7,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -137,9 +137,10 @@ def import_command(
         again = run_command_line("resume", run, aws, ledger=ledger)
         resume = f"{again} (or the same command with --run-id {run})"
     with rejects_file(rejects, source) as reject_file, spooled(source, payload, heart):
-        if heart is not None and heart.cancelled:
+        if heart is not None:
             # The import would take up a run that it finds cancelled.
-            raise Cancelled.of(run)
+            heart.look()
+            _require_not_stopped(heart)
         result = import_with_progress(
             payload,
             settings,
@@ -270,6 +271,12 @@ def _absolute(path: str | Path) -> str:
     return str(Path(path).absolute())
 
 
+def _require_not_stopped(heart: HeartbeatWriter) -> None:
+    heart.raise_overtaken()
+    if heart.cancelled:
+        raise Cancelled("the run was cancelled while its input was copied; nothing was imported")
+
+
 def _spool_heartbeat(run: str, settings: LocalSettings) -> HeartbeatWriter | None:
     """Write heartbeats while standard input is copied, which may take hours."""
     from ddbload.runs.run_status import SPOOL, HeartbeatWriter
@@ -284,27 +291,32 @@ def _spool_heartbeat(run: str, settings: LocalSettings) -> HeartbeatWriter | Non
 
 @contextmanager
 def spooled(
-    source: str, payload: dict[str, Any], heart: AbstractContextManager[object] | None = None
+    source: str, payload: dict[str, Any], heart: HeartbeatWriter | None = None
 ) -> Iterator[None]:
     """Copy standard input or a pipe to a temporary file, and read the source from there.
 
-    `heart` writes heartbeats while it is copied. Raises `SourceUnreadable`.
+    `heart` writes heartbeats while it is copied. Raises `SourceUnreadable`, `Cancelled` if the run
+    was cancelled meanwhile, and `RunUnderWay` if another process works on it.
     """
     from ddbload.source.local_file import spool_to_disk
+
+    def check() -> None:
+        if heart is not None:
+            _require_not_stopped(heart)
 
     if source == "-":
         # A closed standard input is an error, not an empty file.
         if sys.stdin is None:
             raise SourceUnreadable("standard input is closed")
         with heart or nullcontext():
-            path = spool_to_disk(sys.stdin.buffer)
+            path = spool_to_disk(sys.stdin.buffer, check)
     elif "path" in payload["source"] and _is_pipe(source):
         try:
             pipe = open(source, "rb")  # noqa: PTH123, SIM115 - closed below
         except OSError as error:
             raise SourceUnreadable(f"{source}: {error.strerror}") from None
         with pipe, heart or nullcontext():
-            path = spool_to_disk(pipe)
+            path = spool_to_disk(pipe, check)
     else:
         yield
         return

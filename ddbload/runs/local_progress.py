@@ -37,9 +37,9 @@ class LocalProgress:
         self._positions: dict[int, int] = {}
 
     @property
-    def cancelled(self) -> bool:
-        """True if the run was cancelled."""
-        return self.heart is not None and self.heart.cancelled
+    def stopped(self) -> bool:
+        """True if the run was cancelled, or taken up by another process."""
+        return self.heart is not None and self.heart.stopped
 
     def begin(self, record: RunRecord, chunks: Sequence[Chunk]) -> None:
         """Set the run and its chunks, once its source was checked."""

@@ -81,7 +81,8 @@ def run_import(
             those of the payload.
 
     Raises:
-        RunUnderWay: If another process works on the run, or workers of a cancelled one.
+        RunUnderWay: If another process works on the run, or has taken it up while this one was
+            suspended, or if workers of a cancelled run still work.
         Interrupted: If the run was stopped during preflight.
         Cancelled: If the run was cancelled during preflight.
         DdbloadError: If preflight fails, or the ledger cannot be read or written.
@@ -91,7 +92,7 @@ def run_import(
         limits = NewLimits.of(Payload.from_json(payload).options)
     totals = LocalProgress(watch, time.monotonic)
     context = settings.context(
-        should_stop=lambda: should_stop() or totals.cancelled, progress=totals.progress
+        should_stop=lambda: should_stop() or totals.stopped, progress=totals.progress
     )
     context.notice = notice
     ledger = context.ledger(run)
@@ -108,6 +109,7 @@ def run_import(
         if earlier is not None:
             heart.beat()
         chunks = _preflight(payload, run, context, settings)
+        heart.raise_overtaken()
         if chunks is None and heart.cancelled:
             raise Cancelled.of(run)
         if chunks is None:
@@ -120,6 +122,8 @@ def run_import(
         if not tasks and (done := done_before(ledger)) is not None:
             return RunResult(done, totals.adopted_rows, record, already_done=True)
         failed = _import_tasks(tasks, processes, totals, context, settings, record)
+        # Before the report, which would be that of the other process.
+        heart.look()
         totals.report()
         final = write_report(run, context, interrupted=context.should_stop() and not failed)
         return RunResult(final, totals.adopted_rows, record)

@@ -23,7 +23,7 @@ from ddbload.contracts.results import (
     WriteStats,
 )
 from ddbload.contracts.run_record import RunRecord
-from ddbload.errors import DdbloadError
+from ddbload.errors import DdbloadError, RunUnderWay
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.report import reconcile, with_last_report
@@ -39,14 +39,17 @@ SPOOL, PREFLIGHT, IMPORT = "spool", "preflight", "import"
 
 FOLDER_SECONDS, BUCKET_SECONDS = 2.0, 5.0
 """Seconds between two heartbeats, for a ledger in a folder and in S3."""
+BEGIN_POLL_SECONDS = 0.25
+"""Time between two looks whether a run has begun."""
 MISSED = 3
 """Periods without a heartbeat after which a process counts as dead."""
 
 
 class HeartbeatWriter:
-    """Thread that writes heartbeats and reads `control.json`.
+    """Thread that writes heartbeats, reads `control.json`, and notices when it is overtaken.
 
-    The import itself may be busy for minutes.
+    The import itself may be busy for minutes. A process that was suspended counts as dead, and
+    another may have taken up its run meanwhile: then this one must stop when it goes on.
 
     The first heartbeat is written with the run's record, or after one period, so that a run that
     is refused at once leaves nothing in the ledger. Leaving the context writes that the run ended.
@@ -55,6 +58,7 @@ class HeartbeatWriter:
     def __init__(self, ledger: Ledger, context: Context, step: str = PREFLIGHT) -> None:
         self.cancelled = False
         """The run was cancelled."""
+        self._overtaken_by: Heartbeat | None = None
         self._ledger = ledger
         self._now = context.now
         self._every = BUCKET_SECONDS if ledger.in_bucket else FOLDER_SECONDS
@@ -77,13 +81,38 @@ class HeartbeatWriter:
     ) -> None:
         self._end.set()
         self._thread.join()
-        if self._has_written:
+        if self._has_written and not self._is_overtaken():
             self._write(ENDED)
 
+    @property
+    def stopped(self) -> bool:
+        """True if this process must stop; `look` says why."""
+        return self.cancelled or self._overtaken_by is not None
+
+    def look(self) -> None:
+        """Look at the ledger now, and stop if another process works on the run.
+
+        Raises `RunUnderWay`. Whether the run is cancelled is read, too.
+        """
+        self._read_control()
+        if self._is_overtaken():
+            self.raise_overtaken()
+
+    def raise_overtaken(self) -> None:
+        """Raise `RunUnderWay` if another process has taken up the run, as far as is known."""
+        other = self._overtaken_by
+        if other is not None:
+            raise RunUnderWay(
+                f"process {other.pid} on {other.host} has taken up run {self._ledger.run}, because"
+                " this one had been silent, as if it were dead: this one stopped; ddbload status"
+                f" {self._ledger.run} shows the other"
+            )
+
     def beat(self) -> None:
-        """Write a heartbeat with the latest progress."""
-        self._has_written = True
-        self._write(ALIVE)
+        """Write a heartbeat with the latest progress, unless another process works on the run."""
+        if not self._is_overtaken():
+            self._has_written = True
+            self._write(ALIVE)
 
     def set_progress(self, rows: RowCounts, bytes_read: int, size: int) -> None:
         """Keep the import's progress for the next heartbeat."""
@@ -95,14 +124,29 @@ class HeartbeatWriter:
         every = min(CONTROL_SECONDS, self._every)
         waited = 0.0
         while not self._end.wait(every):
-            with suppress(DdbloadError):
-                # Read again soon. Workers that cannot read it stop by themselves.
-                control = self._ledger.find_control()
-                self.cancelled = control is not None and control.cancelled
+            self._read_control()
+            self._is_overtaken()
             waited += every
             if waited + every > self._every:
                 waited = 0.0
                 self.beat()
+
+    def _read_control(self) -> None:
+        with suppress(DdbloadError):
+            # Read again soon. Workers that cannot read it stop by themselves.
+            control = self._ledger.find_control()
+            self.cancelled = control is not None and control.cancelled
+
+    def _is_overtaken(self) -> bool:
+        """Tell whether another process has written a heartbeat after this one."""
+        if self._overtaken_by is None:
+            with suppress(DdbloadError):
+                found = self._ledger.find_heartbeat()
+                # Before its first heartbeat, this one may find that of an earlier attempt.
+                counts = found is not None and (self._has_written or is_alive(found, self._now()))
+                if found is not None and counts and is_another(found):
+                    self._overtaken_by = found
+        return self._overtaken_by is not None
 
     def _write(self, state: str) -> None:
         host, boot = machine()
@@ -229,6 +273,21 @@ def live_heartbeat(run: str, context: Context) -> Heartbeat | None:
     """Return the heartbeat of the process that works on a run, if there is such a process."""
     found = context.ledger(run).find_heartbeat()
     return found if found is not None and is_alive(found, context.now()) else None
+
+
+def wait_for_begin(run: str, context: Context) -> bool:
+    """Wait until a run that was just started on this machine can be seen; tell whether it can.
+
+    Its id is printed before its first heartbeat, which comes within one period.
+    """
+    ledger = context.ledger(run)
+    every = BUCKET_SECONDS if ledger.in_bucket else FOLDER_SECONDS
+    until = context.clock() + every + BEGIN_POLL_SECONDS
+    while ledger.find_record() is None and live_heartbeat(run, context) is None:
+        if context.clock() >= until:
+            return False
+        context.sleep(BEGIN_POLL_SECONDS)
+    return True
 
 
 def _work_so_far(settled: WriteStats, ledger: Ledger) -> WriteStats:

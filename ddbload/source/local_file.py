@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
-import shutil
+import select
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,6 +17,9 @@ from ddbload.errors import SourceChanged, SourceNotFound, SourceUnreadable
 
 STDIN_PREFIX = "ddbload-stdin-"
 """Prefix for names of temporary copies of standard input or a pipe."""
+CHECK_SECONDS = 0.5
+"""Time between two looks whether a copy should go on."""
+PIECE_BYTES = 1024 * 1024
 RETRY_PREFIX = "ddbload-retry-"
 """Prefix for names of temporary files with rows of mended rejects."""
 
@@ -24,17 +29,19 @@ def is_removed_copy(path: str) -> bool:
     return Path(path).name.startswith((STDIN_PREFIX, RETRY_PREFIX)) and not Path(path).exists()
 
 
-def spool_to_disk(stream: BinaryIO) -> str:
+def spool_to_disk(stream: BinaryIO, check: Callable[[], None] = lambda: None) -> str:
     """Copy a stream to a temporary file and return its path. The caller removes the file.
 
-    Only a file can be read in ranges. Raises `SourceUnreadable`, for a full disk, too, and for a
+    Only a file can be read in ranges. `check` is called twice a second, also while nothing comes;
+    what it raises ends the copy. Raises `SourceUnreadable`, for a full disk, too, and for a
     device such as /dev/zero, which would fill it.
     """
     _refuse_device(stream)
     try:
         with tempfile.NamedTemporaryFile(prefix=STDIN_PREFIX, delete=False) as file:
             try:
-                shutil.copyfileobj(stream, file, 1024 * 1024)
+                for piece in _pieces(stream, check):
+                    file.write(piece)
                 file.flush()
             except BaseException:
                 Path(file.name).unlink()
@@ -42,6 +49,31 @@ def spool_to_disk(stream: BinaryIO) -> str:
             return file.name
     except OSError as error:
         raise SourceUnreadable(f"standard input: {error.strerror}") from None
+
+
+def _pieces(stream: BinaryIO, check: Callable[[], None]) -> Iterator[bytes]:
+    """Read a stream as its bytes come, and call `check` meanwhile."""
+    read = stream.read
+    try:
+        waited_for = [stream.fileno()]
+        if isinstance(stream, io.BufferedReader):
+            # Returns what is there; `read` would wait for as much as it may return.
+            read = stream.read1
+    except (OSError, ValueError):
+        # Not a file of the system's: it never waits.
+        waited_for = []
+    check_at = time.monotonic() + CHECK_SECONDS
+    while True:
+        is_ready = not waited_for or select.select(waited_for, [], [], CHECK_SECONDS)[0]
+        if time.monotonic() >= check_at:
+            check()
+            check_at = time.monotonic() + CHECK_SECONDS
+        if not is_ready:
+            continue
+        piece = read(PIECE_BYTES)
+        if not piece:
+            return
+        yield piece
 
 
 def _refuse_device(stream: BinaryIO) -> None:

@@ -80,6 +80,12 @@ def test_run_that_was_cancelled_while_its_input_was_copied_imports_nothing(
         def __exit__(self, *_: object) -> None:
             pass
 
+        def look(self) -> None:
+            pass
+
+        def raise_overtaken(self) -> None:
+            pass
+
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(import_command, "_spool_heartbeat", lambda *_: Heart())
     Path("rows.csv").write_text("id\n1\n")

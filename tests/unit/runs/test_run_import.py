@@ -447,3 +447,20 @@ def test_process_pool_returns_error_when_worker_was_not_set_up(monkeypatch):
     broken = errors.RunNotFound("no such run")
     monkeypatch.setattr(process_pool, "_worker", broken)
     assert process_pool._step(task) is broken
+
+
+def test_overtaken_import_stops_and_writes_no_report():
+    """Another process took up the run while this one was suspended in the middle."""
+    world = World(DATA, options={"chunk_bytes": 500})
+    others: list[Heartbeat] = []
+
+    def watch(progress: RunProgress) -> None:
+        found = world.ledger.find_heartbeat()
+        if progress.totals.rows.read and found is not None and not others:
+            others.append(replace(found, pid=1))
+            world.ledger.put_heartbeat(others[0])
+
+    with pytest.raises(errors.RunUnderWay, match="has taken up run"):
+        conduct(world, watch=watch)
+    assert world.ledger.find_heartbeat() == others[0]
+    assert world.ledger.find_report() is None

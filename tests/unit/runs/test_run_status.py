@@ -38,7 +38,8 @@ GONE = 2**22 + 1
 
 
 def beat(world: World, **changes: Any) -> Heartbeat:
-    """Write a heartbeat, by default that of this process."""
+    """Write a heartbeat, by default that of this process, as if there had been none."""
+    world.store.delete(f"runs/{RUN}/progress.json")
     with HeartbeatWriter(world.ledger, world.context()) as heart:
         heart.beat()
         found = world.ledger.find_heartbeat()
@@ -210,6 +211,33 @@ def test_no_heartbeat_is_written_when_run_ends_at_once():
     with HeartbeatWriter(world.ledger, world.context()):
         pass
     assert world.store.objects == {}
+
+
+@pytest.mark.parametrize("state", ["running", "ended"])
+def test_process_that_was_overtaken_stops_and_leaves_the_heartbeat_alone(state):
+    """It was suspended for so long that another process took up its run."""
+    world = World(DATA)
+    with HeartbeatWriter(world.ledger, world.context()) as heart:
+        heart.beat()
+        heart.look()
+        own = world.ledger.find_heartbeat()
+        others = replace(own, pid=1, state=state)
+        world.ledger.put_heartbeat(others)
+        heart.beat()
+        assert heart.stopped
+        with pytest.raises(errors.RunUnderWay, match=r"process 1 on .* has taken up run run-1"):
+            heart.look()
+    assert world.ledger.find_heartbeat() == others
+
+
+def test_heartbeat_of_an_earlier_attempt_does_not_count():
+    world = World(DATA)
+    beat(world, pid=GONE)
+    with HeartbeatWriter(world.ledger, world.context()) as heart:
+        heart.look()
+        heart.beat()
+        assert not heart.stopped
+    assert world.ledger.find_heartbeat().pid != GONE
 
 
 def test_failed_heartbeats_are_ignored():

@@ -4,11 +4,13 @@ import errno
 import io
 import os
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
 
-from ddbload.errors import SourceUnreadable
+from ddbload.errors import Cancelled, SourceUnreadable
+from ddbload.source import local_file
 from ddbload.source.local_file import open_local, spool_to_disk
 
 
@@ -38,6 +40,42 @@ def test_spooled_stream_is_a_file(data):
     file = open_local(path)
     assert b"".join(file.stream(0, file.size, 2**20)) == data
     file.close()
+
+
+def test_copy_ends_when_told_while_nothing_comes(folder, monkeypatch):
+    """It went on until its input ended."""
+    monkeypatch.setattr(local_file, "CHECK_SECONDS", 0.001)
+    checks = iter([None, None, Cancelled("stop")])
+
+    def check() -> None:
+        error = next(checks)
+        if error is not None:
+            raise error
+
+    ours, theirs = os.pipe()
+    os.write(theirs, b"some")
+    try:
+        with open(ours, "rb") as stream, pytest.raises(Cancelled):  # noqa: PTH123
+            spool_to_disk(stream, check)
+    finally:
+        os.close(theirs)
+    assert list(folder.iterdir()) == []
+
+
+def test_copy_of_a_pipe_has_all_its_bytes():
+    data = bytes(range(256)) * 10_000
+    ours, theirs = os.pipe()
+
+    def write() -> None:
+        with open(theirs, "wb") as end:  # noqa: PTH123
+            end.write(data)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with open(ours, "rb") as stream:  # noqa: PTH123
+        path = spool_to_disk(stream)
+    writer.join()
+    assert Path(path).read_bytes() == data
 
 
 def test_two_spools_make_two_files():
