@@ -65,6 +65,7 @@ def _settings(options: argparse.Namespace, work_folder: Path) -> Settings:
         region=options.region,
         concurrency=options.concurrency,
         retry_seconds=options.retry_seconds,
+        state_retry_seconds=options.state_retry_seconds,
         log_folder=options.log_folder,
         record_calls=options.record_calls,
         enforce_iam=options.enforce_iam,
@@ -98,6 +99,14 @@ def _parser() -> argparse.ArgumentParser:
         default=defaults.retry_seconds,
         help="seconds before the first retry of a failed asynchronous invocation, doubled for the "
         "second, and before a failed message of a queue comes again; default: %(default)s",
+    )
+    add(
+        "--state-retry-seconds",
+        type=float,
+        default=defaults.state_retry_seconds,
+        metavar="SECONDS",
+        help="longest wait before a failed state is tried again; default: as long as its Retry "
+        "says",
     )
     add("--log-folder", type=Path, help="keep the functions' logs in this folder")
     add(

@@ -48,7 +48,7 @@ class Emulator:
         )
         delivery = Delivery(self._server.endpoint)
         invoker = Invoker(self._pools, settings.retry_seconds, delivery)
-        patches.apply(invoker, self._server.endpoint)
+        patches.apply(invoker, self._server.endpoint, settings.state_retry_seconds)
         _observe_calls(settings)
         self._server.start()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +20,9 @@ class Settings:
     machine has few cores). Further callers wait. `retry_seconds`: seconds before the first retry of
     a failed asynchronous invocation, doubled before the second (AWS: 60 and 120 seconds), and
     before a failed message of a queue comes again (AWS: the queue's visibility timeout).
-    `log_folder`: folder that keeps the functions' logs, one file per environment; None deletes them
-    at the end. `work_folder`: folder for all other files.
+    `state_retry_seconds`: longest wait before a failed state is tried again (AWS: as long as its
+    state machine says). `log_folder`: folder that keeps the functions' logs, one file per
+    environment; None deletes them at the end. `work_folder`: folder for all other files.
     """
 
     work_folder: Path
@@ -28,6 +30,7 @@ class Settings:
     region: str = "us-east-1"
     concurrency: int = 4
     retry_seconds: float = 1.0
+    state_retry_seconds: float = math.inf
     log_folder: Path | None = None
     record_calls: Path | None = None
     enforce_iam: bool = False

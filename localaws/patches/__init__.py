@@ -31,10 +31,11 @@ class WrongMoto(Exception):
     """Error for an installed release of moto other than the patched one."""
 
 
-def apply(invoker: Invoker, endpoint: str) -> None:
+def apply(invoker: Invoker, endpoint: str, state_retry_seconds: float) -> None:
     """Patch moto in this process, once. Raises WrongMoto.
 
-    `endpoint`: the address at which moto will be served.
+    `endpoint`: the address at which moto will be served. `state_retry_seconds`: longest wait before
+    a failed state is tried again.
     """
     installed = version("moto")
     if installed != MOTO:
@@ -49,7 +50,7 @@ def apply(invoker: Invoker, endpoint: str) -> None:
     events.apply(invoker)
     queues.apply(invoker)
     machines.apply(endpoint)
-    states.apply()
+    states.apply(state_retry_seconds)
     tasks.apply(invoker)
     map_runs.apply()
     map_storage.apply()

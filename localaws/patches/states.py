@@ -1,12 +1,15 @@
-"""Patch states: errors that may be caught, the context object, the size of a state's data.
+"""Patch states: errors that may be caught, retries, the context object, the size of data.
 
 Source: the Step Functions Developer Guide, "Handling errors" and "Quotas".
 """
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
 from typing import Any
 
+import moto.stepfunctions.parser.asl.component.common.retry.retrier_decl as retrier_module
 import moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service as service_module
 import moto.stepfunctions.parser.asl.component.state.state as state_module
 from moto.stepfunctions.parser.asl.component.common.error_name.error_equals_decl import (
@@ -24,13 +27,20 @@ DATA_BYTES = 262_144
 _HEARTBEAT_TIMEOUT = "States.HeartbeatTimeout"
 
 
-def apply() -> None:
-    """Match errors and measure data as AWS does."""
+def apply(retry_seconds: float) -> None:
+    """Match errors and measure data as AWS does; wait for a retry `retry_seconds` at most."""
     replace(ErrorEqualsDecl, "_eval_body", _match)
     replace(state_module, "is_within_size_quota", within_quota)
     replace(service_module, "is_within_size_quota", within_quota)
     _patch_parameters()
     _patch_context()
+    _limit_waits(retry_seconds)
+
+
+def _limit_waits(seconds: float) -> None:
+    """Shorten the waits of Retry, which are made for AWS's quotas."""
+    waits = SimpleNamespace(sleep=lambda wait: time.sleep(min(wait, seconds)))
+    replace(retrier_module, "time", waits)
 
 
 def _patch_context() -> None:

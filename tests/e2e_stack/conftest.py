@@ -80,6 +80,8 @@ def cloud(folder: Path, log_folder: Path, recorded_calls: Path) -> Iterator[Clou
         # A message becomes a dead letter after 20 of them.
         "--retry-seconds",
         "0.1",
+        "--state-retry-seconds",
+        "0.5",
         "--log-folder",
         str(log_folder),
         "--record-calls",

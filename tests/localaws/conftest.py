@@ -105,7 +105,9 @@ def receive(app, queue, matches):
 
 @pytest.fixture(scope="session")
 def aws():
-    with LocalAws("--retry-seconds", "0.05", "--concurrency", "2") as running:
+    with LocalAws(
+        "--retry-seconds", "0.05", "--state-retry-seconds", "2", "--concurrency", "2"
+    ) as running:
         yield running
 
 

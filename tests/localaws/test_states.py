@@ -95,6 +95,12 @@ def test_retry_uses_jitter_and_skips_errors_with_zero_attempts(app):
     assert ended["error"] == "NoSuchColour"
 
 
+def test_wait_for_a_retry_is_limited(app):
+    retry = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 9999, "MaxAttempts": 1}]
+    once = {"wish": "lose", "name": "limited", "bucket": app.outputs["Kept"]}
+    app.run(machine(Work=invoke(payload=once, Retry=retry)), expect="SUCCEEDED")
+
+
 def test_fail_state_reads_error_and_cause_from_paths(app):
     definition = machine(
         Stop={"Type": "Fail", "ErrorPath": "$.error.name", "CausePath": "$.error.message"}
