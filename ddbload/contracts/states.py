@@ -24,7 +24,9 @@ def _read_caught(f: JsonObjectReader) -> Failure | None:
 
 
 def _read_is_cut(f: JsonObjectReader) -> bool:
-    return f.raw("cursor") is None and f.raw("manifest") is not None
+    # Both are read, so that both are known fields.
+    cursor, manifest = f.raw("cursor"), f.raw("manifest")
+    return cursor is None and manifest is not None
 
 
 @dataclass(frozen=True, slots=True)

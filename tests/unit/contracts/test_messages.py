@@ -23,6 +23,7 @@ from ddbload.contracts.results import (
     WriteStats,
 )
 from ddbload.contracts.run_record import Cursor, RunRecord, Table
+from ddbload.contracts.states import ReportTask
 from ddbload.dynamodb.attribute_values import VALUE_TYPES
 from ddbload.errors import InvalidPayload
 from ddbload.write.drivers.engines import ENGINES_BY_NAME
@@ -479,3 +480,20 @@ def test_types_are_those_of_dynamodb_and_epoch() -> None:
 
 def test_engines_are_those_of_the_write_drivers() -> None:
     assert set(ENGINES) == set(ENGINES_BY_NAME)
+
+
+def test_report_task_reads_state_of_preflight_that_failed_in_a_later_invocation():
+    cursor = {"byte": 9, "line": 2, "chunk": 1}
+    state = {
+        "run": "r",
+        "input": {},
+        "execution": None,
+        "cursor": cursor,
+        "manifest": "m",
+        "chunks": 1,
+        "workers": 1,
+        "error": {"Error": "NoProgress", "Cause": "x"},
+    }
+    task = ReportTask.from_json(state)
+    assert not task.planned
+    assert task.error.name == "NoProgress"
