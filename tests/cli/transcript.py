@@ -26,7 +26,10 @@ from tests.cli.console import Console, Ended
 
 _VARYING = (
     (re.compile(r"\b\d{8}T\d{6}Z-[0-9a-f]{6}\b"), "RUN"),
-    (re.compile(r"(?m)^(  time      )[\d,.]+ s, [\d,]+ rows/s"), r"\1SECONDS s, RATE rows/s"),
+    (
+        re.compile(r"(?m)^(  time      )[\d,.]+ s( until [a-z ]+)?, [\d,]+ rows/s"),
+        r"\1SECONDS s\2, RATE rows/s",
+    ),
     (re.compile(r'("(?:seconds|rows_per_second)": )[\d.]+(?:e-\d+)?'), r"\1NUMBER"),
     (re.compile(r"http://127\.0\.0\.1:\d+"), "http://127.0.0.1:PORT"),
     (re.compile(r"ddbload-stdin-\w+"), "ddbload-stdin-RANDOM"),

@@ -90,7 +90,7 @@ class Granted:
             (f"^work/{inner}", r"work/\1/*"),
             (r"^work/runs/[^/]+/", "work/runs/*/"),
             (r"^work/mapruns.+", "work/mapruns/*"),
-            (r"^work/(history|notices|started|uploads)/.+", r"work/\1/*"),
+            (r"^work/(history|notices|once|started|uploads)/.+", r"work/\1/*"),
             (re.escape(self.arn("events", "event-bus/default")), "bus"),
             (re.escape(self.arn("dynamodb", "table/")) + ".+", "table"),
             *((re.escape(self.function(step)) + "$", f"function {step}") for step in STEPS),

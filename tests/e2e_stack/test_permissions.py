@@ -241,6 +241,7 @@ DONE = {
         "s3:GetObject": {
             "inbox/*",
             "sources/*",
+            "work/history/*",
             "work/runs/*/control.json",
             "work/runs/*/listing/*",
             "work/runs/*/manifest.json",
@@ -251,6 +252,7 @@ DONE = {
         "s3:GetObjectVersion": {"inbox/*", "sources/*"},
         "s3:ListBucket": {"inbox", "sources", "work"},
         "s3:PutObject": {
+            "work/once/*",
             "work/runs/*/execution.json",
             "work/runs/*/listing/*",
             "work/runs/*/manifest.json",
@@ -373,8 +375,13 @@ DELIVERIES = "AWS has no narrower resource for a state machine's own log."
 CHILDREN = "Step Functions watches and stops a Map's children by it; here they are threads."
 RESULTS = "Step Functions writes large results in parts; here each file is written at once."
 LISTED = "Read on after an object vanished, it is missing and not forbidden."
+CLAIMED = (
+    "For a load that another run has claimed and is not in the history, which other tests try."
+)
 NOT_SEEN_HERE = {
     "preflight": {
+        ("s3:GetObject", "work/once/*"): CLAIMED,
+        ("s3:GetObject", "work/runs/*/report.json"): CLAIMED,
         ("cloudwatch:GetMetricStatistics", "*"): (
             "Metrics are not read from another server than the table's."
         ),
