@@ -33,7 +33,7 @@ AHEAD = 1_000_000.0
 
 
 def collected_elsewhere(folder: Path) -> list[str]:
-    """Collect every test in a new interpreter with another clock, seed and folder, and return their ids."""
+    """Return the ids that a new interpreter with another clock, seed and folder collects."""
     ids, scratch = folder / "ids.json", folder / "scratch"
     scratch.mkdir()
     # Options that this run of pytest was given are not for that one.
@@ -41,6 +41,7 @@ def collected_elsewhere(folder: Path) -> list[str]:
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     done = subprocess.run(
         [sys.executable, "-c", COLLECT, str(AHEAD), str(ids)],
+        check=False,
         cwd=ROOT,
         env={**env, "PYTHONHASHSEED": seed, "TMPDIR": str(scratch)},
         stdout=subprocess.PIPE,
@@ -48,7 +49,8 @@ def collected_elsewhere(folder: Path) -> list[str]:
         text=True,
     )
     assert done.returncode == 0, done.stdout
-    return json.loads(ids.read_text())
+    collected: list[str] = json.loads(ids.read_text())
+    return collected
 
 
 def test_no_id_depends_on_a_clock_an_address_or_the_order_of_a_set(tmp_path, request):
