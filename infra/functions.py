@@ -197,8 +197,9 @@ class Functions(Construct):
     def _allow_preflight(self, storage: Storage) -> None:
         role = self.preflight.role
         cut = ("runs/*/manifest.json", "runs/*/manifest/*", "runs/*/run.json")
-        # With several objects: their listing, and the objects of each chunk.
-        listed, parts = "runs/*/listing/*", "runs/*/parts/*"
+        # With several objects: their listing, and the objects of each chunk. With compressed ones:
+        # the points at which they are read.
+        listed, parts, seek = "runs/*/listing/*", "runs/*/parts/*", "runs/*/seek/*"
         # For `force`, `once`, and the order of uploads.
         known = ("runs/*/report.json", f"{HISTORY}*")
         turns, starts = (f"{ONCE}*", f"{UPLOAD_ORDER}*"), f"{STARTS}*"
@@ -206,13 +207,16 @@ class Functions(Construct):
             role,
             "ReadLedger",
             ["s3:GetObject"],
-            objects(storage.work, "runs/*/control.json", listed, *cut, *known, *turns),
+            objects(storage.work, "runs/*/control.json", listed, seek, *cut, *known, *turns),
         )
         allow(
             role,
             "WriteLedger",
             ["s3:PutObject"],
-            objects(storage.work, "runs/*/execution.json", listed, *cut, parts, *turns, starts),
+            objects(
+                storage.work,
+                *("runs/*/execution.json", listed, *cut, parts, seek, *turns, starts),
+            ),
         )
         # For `workers: auto`, and for a warning about a table's other traffic. IAM has no resources
         # for these two actions.
@@ -232,7 +236,7 @@ class Functions(Construct):
             objects(
                 storage.work,
                 *("runs/*/chunks/*", "runs/*/control.json", "runs/*/parts/*", "runs/*/rejects/*"),
-                *("runs/*/manifest.json", "runs/*/run.json"),
+                *("runs/*/manifest.json", "runs/*/run.json", "runs/*/seek/*"),
             ),
         )
         allow(
@@ -242,7 +246,7 @@ class Functions(Construct):
             objects(
                 storage.work,
                 *("runs/*/attempts/*", "runs/*/chunks/*", "runs/*/failures/*"),
-                *("runs/*/progress/*", "runs/*/rejects/*"),
+                *("runs/*/progress/*", "runs/*/rejects/*", "runs/*/seek/*"),
             ),
         )
         # A worker writes its progress under a new name, and deletes the one before.

@@ -15,7 +15,7 @@ from ddbload.errors import InvalidPayload, InvalidUsage
 _FIELD = re.compile(r"'(?:options|source)\.(\w+)'")
 _PAYLOAD_OPTIONS = (
     *("engine", "concurrency", "chunk_bytes", "max_wcu", "mode", "position_attribute"),
-    *("max_rejects", "max_row_bytes", "max_cost", "unit_price", "require_backup"),
+    *("max_rejects", "max_row_bytes", "max_cost", "unit_price", "require_backup", "index_bytes"),
 )
 """Options that become fields of the payload's `options` under the same name."""
 _DELIMITED_ONLY = {

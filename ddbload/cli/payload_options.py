@@ -22,6 +22,7 @@ from ddbload.contracts.payload import (
     COMPRESSIONS,
     DEFAULT_CHUNK_BYTES,
     DEFAULT_CONCURRENCY,
+    DEFAULT_INDEX_BYTES,
     DEFAULT_MAX_EXPANSION,
     DEFAULT_MAX_REJECTS,
     DEFAULT_MAX_ROW_BYTES,
@@ -244,6 +245,15 @@ _WRITING = (
         show_default=True,
         help="Size of the chunks that are imported in parallel; raised if there would be more than"
         " 20,000.",
+    ),
+    run_option(
+        "--index-bytes",
+        metavar="N",
+        type=click.IntRange(0),
+        default=DEFAULT_INDEX_BYTES,
+        show_default=True,
+        help="Compressed size above which a gzip or Zstandard file is imported in chunks too, if"
+        " there are fewer files than workers.",
     ),
     _MAX_REJECTS,
 )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from ddbload.contracts.messages import JsonRule, LineNumber, Message
+from ddbload.contracts.messages import JsonObjectReader, JsonRule, LineNumber, Message
+
+WINDOW_BYTES = 32 * 1024
+"""Most bytes back that DEFLATE data refer to (RFC 1951)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +64,50 @@ class ManifestPart:
 
     chunks: tuple[Chunk, ...]
     cursor: PreflightCursor | None
+
+
+def _read_window(f: JsonObjectReader) -> bytes | None:
+    text = f.raw("window")
+    if text is None:
+        return None
+    try:
+        inflate = zlib.decompressobj()
+        window = inflate.decompress(base64.b64decode(text, validate=True), WINDOW_BYTES)
+    except (ValueError, TypeError, zlib.error):
+        raise f.wrong("window", "this", "compressed bytes in base64") from None
+    if not inflate.eof:
+        raise f.wrong("window", "this", f"at most {WINDOW_BYTES} bytes")
+    return window
+
+
+@dataclass(frozen=True, slots=True)
+class SeekPoint(Message):
+    """Place in a compressed object at which decompression can begin.
+
+    It is where a gzip member or a Zstandard frame begins, or, with a `window`, a block of DEFLATE
+    data within a member.
+    """
+
+    offset: int
+    """Bytes of the object before it."""
+    text: int
+    """Decompressed bytes before it."""
+    bits: Annotated[int, JsonRule(most=7)] = 0
+    """Bits of the byte before `offset`, its high ones, that are still to be read."""
+    byte: Annotated[int, JsonRule(most=255)] = 0
+    """The byte before `offset`."""
+    checksum: Annotated[int, JsonRule(most=2**32 - 1)] = 0
+    """CRC-32 of the member's decompressed bytes so far."""
+    length: int = 0
+    """Number of the member's decompressed bytes so far."""
+    window: Annotated[bytes | None, JsonRule(read=_read_window)] = None
+    """The last decompressed bytes, up to 32 KiB, to which the next ones may refer."""
+    until: int | None = None
+    """Offset up to which the object must be read for the chunk that begins here; None if that is
+    not known."""
+
+    def to_json(self) -> dict[str, Any]:
+        value = asdict(self)
+        if self.window is not None:
+            value["window"] = base64.b64encode(zlib.compress(self.window)).decode()
+        return value

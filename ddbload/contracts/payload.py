@@ -30,6 +30,7 @@ TYPES = ("S", "N", "BOOL", "B", "SS", "NS", "BS", "M", "L", "NULL", "epoch")
 NULL_POLICIES = OMIT, NULL, EMPTY, REJECT = ("omit", "null", "empty", "reject")
 DEFAULT_MAX_EXPANSION = 200
 DEFAULT_CHUNK_BYTES = 16 * 1024 * 1024
+DEFAULT_INDEX_BYTES = 16 * 1024 * 1024
 DEFAULT_MAX_ROW_BYTES = 16 * 1024 * 1024
 DEFAULT_MAX_REJECTS = 1000
 DEFAULT_CONCURRENCY = 16
@@ -311,6 +312,9 @@ class Options(Message):
     """Origin of `unit_price`: its user, or AWS's price list, in which the command looked it up."""
     require_backup: bool = False
     """Refuse a table without point-in-time recovery."""
+    index_bytes: int = DEFAULT_INDEX_BYTES
+    """Size above which a compressed object is cut into chunks, if it can be and there are fewer
+    objects than workers."""
 
     def to_json(self) -> dict[str, Any]:
         value = asdict(self)
@@ -320,7 +324,8 @@ class Options(Message):
         value["workers"] = AUTO if self.workers is None else self.workers
         # Later options are left out if unset, so that earlier versions can read the message.
         unset = Options()
-        for name in ("max_cost", "unit_price", "unit_price_source", "require_backup"):
+        later = ("max_cost", "unit_price", "unit_price_source", "require_backup", "index_bytes")
+        for name in later:
             if value[name] == getattr(unset, name):
                 del value[name]
         return value

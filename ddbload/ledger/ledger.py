@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ddbload.contracts.chunks import Chunk, ManifestPart, ObjectSlice, PreflightCursor
+from ddbload.contracts.chunks import Chunk, ManifestPart, ObjectSlice, PreflightCursor, SeekPoint
 from ddbload.contracts.control import IDLE, Control, WorkerProgress, silence_limit
 from ddbload.contracts.results import Failure, Heartbeat, Report, Segment
 from ddbload.contracts.run_record import RunRecord
@@ -28,6 +28,7 @@ from ddbload.ledger.run_objects import (
     encode_json,
     listing_page_name,
     manifest_part_name,
+    seek_point_name,
     segment_name,
     segments_folder,
     slices_name,
@@ -182,6 +183,16 @@ class Ledger(RunObjects):
         if not slices:
             raise LedgerDamaged(f"{self._uri(name)} is missing or empty; start a new run")
         return slices
+
+    def put_seek_point(self, byte: int, point: SeekPoint) -> None:
+        """Write the point of a compressed object from which the row at a byte is read."""
+        value = {**point.to_json(), **self._stamp}
+        self._store.put(self._root + seek_point_name(byte), encode_json(value))
+
+    def find_seek_point(self, byte: int) -> SeekPoint | None:
+        """Read the point of a compressed object from which the row at a byte is read."""
+        name = seek_point_name(byte)
+        return self._read(name, self._owned(name, SeekPoint.from_json))
 
     # The manifest.
 

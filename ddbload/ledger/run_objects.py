@@ -148,6 +148,11 @@ def slices_name(chunk: Chunk) -> str:
     return f"parts/{chunk.start}-{chunk.end}.json"
 
 
+def seek_point_name(byte: int) -> str:
+    """Return the name of the seek point by which rows are read from a byte on."""
+    return f"seek/{byte}.json"
+
+
 def segments_folder(chunk: int) -> str:
     """Return the folder of a chunk's segments."""
     return f"chunks/{chunk:05d}/"

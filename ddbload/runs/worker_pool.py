@@ -36,8 +36,8 @@ class ChunkWorker:
         """Import a chunk until a deadline; return an error instead of raising it."""
         context = self._context
         start = task.chunk.start if task.cursor is None else task.cursor.byte
-        skipped = start - (task.chunk.start if self._reader.is_ranged else 0)
-        deadline = context.clock() + step_seconds(self._settings.segment_seconds, skipped)
+        begin = task.chunk.start if self._reader.is_ranged or self._reader.is_seekable else 0
+        deadline = context.clock() + step_seconds(self._settings.segment_seconds, start - begin)
         try:
             return import_chunk(task, replace(context, deadline=deadline), self._reader)
         except DdbloadError as error:

@@ -61,6 +61,7 @@ ACKNOWLEDGED = {
     (f"IAM5[Resource::{WORK}/once/*]", f"{PREFLIGHT}/{POLICY}"): KNOWN,
     (f"IAM5[Resource::{WORK}/uploads/*]", f"{PREFLIGHT}/{POLICY}"): KNOWN,
     (f"IAM5[Resource::{WORK}/started/*]", f"{PREFLIGHT}/{POLICY}"): KNOWN,
+    (f"IAM5[Resource::{WORK}/runs/*/seek/*]", f"{PREFLIGHT}/{POLICY}"): RUN,
     (f"IAM5[Resource::{INBOX}/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
     ("IAM5[Resource::arn:<AWS::Partition>:s3:::other-source/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
     ("IAM5[Resource::arn:<AWS::Partition>:s3:::third.source/*]", f"{PREFLIGHT}/{POLICY}"): SOURCE,
@@ -73,6 +74,7 @@ ACKNOWLEDGED = {
     (f"IAM5[Resource::{WORK}/runs/*/progress/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/rejects/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
     (f"IAM5[Resource::{WORK}/runs/*/run.json]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
+    (f"IAM5[Resource::{WORK}/runs/*/seek/*]", f"{IMPORT_CHUNK}/{POLICY}"): RUN,
     (f"IAM5[Resource::{INBOX}/*]", f"{IMPORT_CHUNK}/{POLICY}"): SOURCE,
     (
         "IAM5[Resource::arn:<AWS::Partition>:s3:::other-source/*]",

@@ -57,6 +57,7 @@ ALLOWED = {
             [
                 f"{WORK}/runs/*/control.json",
                 f"{WORK}/runs/*/listing/*",
+                f"{WORK}/runs/*/seek/*",
                 f"{WORK}/runs/*/manifest.json",
                 f"{WORK}/runs/*/manifest/*",
                 f"{WORK}/runs/*/run.json",
@@ -75,6 +76,7 @@ ALLOWED = {
                 f"{WORK}/runs/*/manifest/*",
                 f"{WORK}/runs/*/run.json",
                 f"{WORK}/runs/*/parts/*",
+                f"{WORK}/runs/*/seek/*",
                 f"{WORK}/once/*",
                 f"{WORK}/uploads/*",
                 f"{WORK}/started/*",
@@ -99,6 +101,7 @@ ALLOWED = {
                 f"{WORK}/runs/*/rejects/*",
                 f"{WORK}/runs/*/manifest.json",
                 f"{WORK}/runs/*/run.json",
+                f"{WORK}/runs/*/seek/*",
             ],
         ),
         "WriteLedger": (
@@ -109,6 +112,7 @@ ALLOWED = {
                 f"{WORK}/runs/*/failures/*",
                 f"{WORK}/runs/*/progress/*",
                 f"{WORK}/runs/*/rejects/*",
+                f"{WORK}/runs/*/seek/*",
             ],
         ),
         "RenewProgress": (["s3:DeleteObject"], [f"{WORK}/runs/*/progress/*"]),

@@ -36,6 +36,7 @@ from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
 from ddbload.pipeline.reading.source_objects import read_chunk
 from ddbload.pipeline.run_worker import WorkerSession
 from ddbload.pipeline.table_description import require_same_table
+from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.write.drivers.driver import Job
 from ddbload.write.drivers.engines import concurrency_for, driver_for, transport_for
 from ddbload.write.pacing.pacing import Pacing
@@ -230,6 +231,7 @@ class _ChunkImport:
         self._feeder = RowFeeder(
             reader, task.chunk, start, clock=context.clock, attempt=self._attempt
         )
+        self._trail = SeekTrail()
         self._scheduler = Scheduler(
             concurrency=concurrency_for(options),
             deadline=context.deadline,
@@ -300,7 +302,8 @@ class _ChunkImport:
         context, feeder = self._context, self._feeder
         options = self._record.payload.options
         blocks = read_chunk(
-            self._reader, self._chunk, self._start, self._ledger, context, FEED_READ_BYTES
+            *(self._reader, self._chunk, self._start, self._ledger, context, FEED_READ_BYTES),
+            trail=self._trail,
         )
         with closing(blocks), rare_gc():
             feeder.attach(blocks, self._scheduler)
@@ -332,6 +335,7 @@ class _ChunkImport:
         counts, work = self._scheduler.outcomes.counts, self._scheduler.stats
         self._samples.add(self._context.clock(), counts.read, work.consumed_wcu, work.throttled)
         settled = self._feeder.settled_bytes(self._scheduler.outcomes.frontier)
+        self._trail.discard_before(self._start.byte + settled)
         self._context.progress(ChunkProgress(self._chunk.chunk, counts, work, settled))
         if self._session is not None:
             totals = WorkTotals(counts, work, settled)
@@ -397,6 +401,9 @@ class _ChunkImport:
             )
             causes = self._feeder.causes(segment.rows.read)
             segment = replace(segment, rejects=name, causes=causes)
+        point = None if segment.proven else self._trail.last_before(segment.end.byte)
+        if point is not None:
+            self._ledger.put_seek_point(segment.end.byte, point)
         counted = self._ledger.put_segment(segment)
         if self._session is not None and counted is segment:
             self._session.settle(segment)

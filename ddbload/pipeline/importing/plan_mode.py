@@ -17,6 +17,7 @@ from ddbload.pipeline.reading.measure import Measure, SizeHistogram
 from ddbload.pipeline.reading.row_batches import RowBatch, make_row_batch
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.pipeline.reading.source_objects import read_chunk
+from ddbload.source.decoding.seek_trail import SeekTrail
 
 PLAN_READ_BYTES = 256 * 1024
 
@@ -31,15 +32,18 @@ def plan_chunk(
     """
     plan = _ChunkPlan(chunk, start, reader, context)
     error: DdbloadError | None = None
-    with closing(read_chunk(reader, chunk, start, ledger, context, PLAN_READ_BYTES)) as blocks:
+    trail = SeekTrail()
+    reading = read_chunk(reader, chunk, start, ledger, context, PLAN_READ_BYTES, trail)
+    with closing(reading) as blocks:
         try:
             for object_slice, name, block in blocks:
                 plan.add(make_row_batch(reader, name, object_slice, block), block.end)
+                trail.discard_before(block.end.byte)
                 if context.must_end() or plan.reject_bytes > MAX_REJECT_BYTES:
                     break
         except DdbloadError as caught:
             error = caught
-    segment = plan.write(ledger)
+    segment = plan.write(ledger, trail)
     # A request that was given up at the deadline is repeated by the next invocation.
     if error is not None and (error.permanent or not context.must_end()):
         raise error
@@ -75,8 +79,8 @@ class _ChunkPlan:
         self._samples.add(self._context.clock(), self._rows.read, work.consumed_wcu, work.throttled)
         self._context.progress(ChunkProgress(self._chunk.chunk, self._rows, work, done))
 
-    def write(self, ledger: Ledger) -> Segment | None:
-        """Write the segment; None if no row was checked."""
+    def write(self, ledger: Ledger, trail: SeekTrail) -> Segment | None:
+        """Write the segment, and the point to continue at; None if no row was checked."""
         chunk, start, end, sizes = self._chunk, self._start, self._end, self._sizes
         if end.byte == start.byte:
             return None
@@ -85,6 +89,9 @@ class _ChunkPlan:
             rejects = ledger.put_rejects(chunk.chunk, start.byte, end.byte, self._lines)
         planned = PlanTotals(sizes.count, sizes.bytes, sizes.units, sizes.largest)
         proven = end.byte == chunk.end
+        point = None if proven else trail.last_before(end.byte)
+        if point is not None:
+            ledger.put_seek_point(end.byte, point)
         times = self._samples.times(self._context.clock())
         return ledger.put_segment(
             Segment(

@@ -10,13 +10,14 @@ from functools import cached_property
 
 from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.dialect import UTF_8, is_single_byte
-from ddbload.contracts.payload import AUTO, PARQUET, UNCOMPRESSED
+from ddbload.contracts.payload import AUTO, GZIP, PARQUET, UNCOMPRESSED
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import UnterminatedQuote
 from ddbload.items.row_encoder import RowEncoder, row_boundaries_for, row_encoder_for
 from ddbload.rows.block_splitter import Block, BlockSplitter
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.inflate import zlib_library
 
 RARE_GC_OBJECTS = 500_000
 """Objects made and not freed between two collections."""
@@ -74,6 +75,13 @@ class RunReader:
             and source.compression in (UNCOMPRESSED, AUTO)
             and (source.encoding == UTF_8 or is_single_byte(source.encoding))
         )
+
+    @property
+    def is_seekable(self) -> bool:
+        """True if a chunk can be read without what comes before it, though it is compressed."""
+        source = self.record.payload.source
+        is_text = source.encoding == UTF_8 or is_single_byte(source.encoding)
+        return source.compression == GZIP and is_text and zlib_library() is not None
 
     @cached_property
     def encoder(self) -> RowEncoder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 
-from ddbload.contracts.chunks import Chunk, ObjectSlice
+from ddbload.contracts.chunks import Chunk, ObjectSlice, SeekPoint
 from ddbload.contracts.column_mapping import column_changes
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import (
@@ -19,6 +19,7 @@ from ddbload.pipeline.reading.open_sources import open_decoded, open_each, open_
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.rows.block_splitter import Block
 from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.source.s3_object import Pinned
 
 
@@ -73,14 +74,17 @@ def read_chunk(
     ledger: Ledger,
     context: Context,
     piece_bytes: int,
+    trail: SeekTrail | None = None,
 ) -> Generator[ChunkBlock]:
     """Look up which objects a chunk reads, and read its rows from a cursor on.
 
-    Raises `LedgerDamaged`; while reading `RowTooLong`, `SplitMismatch`, and what keeps the source
-    from being read.
+    `trail` records seek points of compressed objects. Raises `LedgerDamaged`; while reading
+    `RowTooLong`, `SplitMismatch`, and what keeps the source from being read.
     """
     slices = _chunk_slices(reader.record, chunk, start, ledger)
-    return _iter_chunk_blocks(reader, chunk, start, slices, context, piece_bytes)
+    return _iter_chunk_blocks(
+        reader, chunk, start, slices, context, piece_bytes, ledger, trail or SeekTrail()
+    )
 
 
 def _chunk_slices(
@@ -101,6 +105,8 @@ def _iter_chunk_blocks(
     slices: list[ObjectSlice],
     context: Context,
     piece_bytes: int,
+    ledger: Ledger,
+    trail: SeekTrail,
 ) -> Generator[ChunkBlock]:
     record = reader.record
     pinned_each = (each.pinned for each in slices)
@@ -111,6 +117,11 @@ def _iter_chunk_blocks(
             end = min(chunk.end, object_slice.end)
             if at.byte <= object_slice.base:
                 at = Cursor(object_slice.base, object_slice.line)
+            if file.has_seek_points:
+                point = _find_seek_point(chunk, at, object_slice, ledger)
+                trail.begin(object_slice.base, object_slice.skip, point)
+                # What is decompressed in no time needs no points.
+                file.seek(point, trail if end - at.byte > trail.every else None)
             for block in reader.iter_blocks(file, object_slice, at, end, piece_bytes):
                 if block is None:
                     continue
@@ -121,3 +132,20 @@ def _iter_chunk_blocks(
                     )
                 at = block.end
                 yield object_slice, file.name, block
+
+
+def _find_seek_point(
+    chunk: Chunk, at: Cursor, object_slice: ObjectSlice, ledger: Ledger
+) -> SeekPoint | None:
+    """Find the point of a compressed object that is nearest to a row; None for its beginning.
+
+    An invocation that stopped has left one for its last row, and preflight one for the chunk's
+    first row.
+    """
+    for byte in sorted({at.byte, chunk.start}, reverse=True):
+        if byte <= object_slice.base:
+            break
+        point = ledger.find_seek_point(byte)
+        if point is not None:
+            return point
+    return None

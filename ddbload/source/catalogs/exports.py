@@ -134,6 +134,11 @@ class ExportedFile(DecodedSource):
         super().__init__(inner, compression=GZIP, max_expansion=max_expansion)
         self._items = items
 
+    @property
+    def has_seek_points(self) -> bool:
+        """False: all lines are counted in one pass."""
+        return False
+
     def stream(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
         """Stream as `DecodedSource` does. Raises `DamagedExport` at the end of a whole read."""
         lines = 0

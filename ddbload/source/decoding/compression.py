@@ -1,4 +1,4 @@
-"""gzip and Zstandard decompression, piece by piece.
+"""gzip and Zstandard decompression, piece by piece, from the beginning or from a seek point.
 
 Output pieces are bounded, because a few compressed bytes can expand to gigabytes. Damaged data
 raise an error before the last piece: a wrong checksum or length, or data that end too early.
@@ -7,8 +7,9 @@ raise an error before the last piece: a wrong checksum or length, or data that e
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.payload import GZIP
 from ddbload.errors import (
     DamagedCompression,
@@ -17,15 +18,15 @@ from ddbload.errors import (
     UnsupportedFormat,
 )
 from ddbload.rows.file_signatures import ZSTD_SIGNATURE, ZSTD_SKIPPABLE_SIGNATURES
+from ddbload.source.decoding.inflate import OUTPUT_BYTES, InflateError, make_inflater
+from ddbload.source.decoding.seek_trail import SeekTrail
 
 EXPANSION_ALLOWANCE_BYTES = 1024 * 1024
 """Output up to this size is allowed whatever its ratio to the input."""
 
-_TRAILING_GZIP = "after the end of the gzip data there is something else"
-# Input given to zlib at once. It copies the unused rest once for each gzip member.
-_INPUT_BYTES = 8 * 1024
-# Longest output piece.
-_OUTPUT_BYTES = 256 * 1024
+_GZIP_SIGNATURE, _DEFLATE = b"\x1f\x8b", 8
+# Flags in the header of a gzip member (RFC 1952, 2.3.1).
+_HEADER_CHECKSUM, _EXTRA_FIELD, _NAME, _COMMENT, _RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
 # The largest window that the zstd command makes by default. It is held in memory as a whole.
 _MAX_WINDOW_BYTES = 128 * 1024 * 1024
 # A Zstandard block holds at most this much, compressed or not (RFC 8878).
@@ -34,38 +35,53 @@ _ZSTD_BLOCK_BYTES = 128 * 1024
 _REPEATED, _COMPRESSED = 1, 2
 
 
-class _FrameDamage(Exception):
-    """Damage to Zstandard data; its text says which."""
+class _Damage(Exception):
+    """Damage to compressed data; its text says which."""
+
+
+class _EndsEarly(_Damage):
+    """Compressed data that end too early."""
 
 
 def decompress(
-    pieces: Iterator[bytes], compression: str, name: str, max_expansion: int | None
+    read: Callable[[int], Iterator[bytes]],
+    compression: str,
+    name: str,
+    max_expansion: int | None,
+    *,
+    start: SeekPoint | None = None,
+    trail: SeekTrail | None = None,
 ) -> Iterator[bytes]:
-    """Decompress gzip or zstd into pieces of at most 256 KiB. Empty input gives empty output.
+    """Decompress gzip or zstd into pieces of at most 128 KiB. Empty input gives empty output.
 
-    `name` is the source's name, for error messages. `max_expansion` limits the output to that
-    many times the input, once 1 MiB has come out; None sets no limit.
+    `read` yields the compressed bytes from an offset on. `name` is the source's name, for error
+    messages. `max_expansion` limits the output to that many times the input, once 1 MiB has come
+    out; None sets no limit. `start` is a point to begin at; `trail` records those that are passed.
 
     Raises `DamagedCompression`, `ExpansionTooLarge`, and `ExtraMissing` without zstandard.
     """
-    meter = _ExpansionMeter(name, max_expansion)
-    return _gunzip(pieces, meter) if compression == GZIP else _unzstd(pieces, meter)
+    start = start or SeekPoint(0, 0)
+    reader = _ByteReader(read(start.offset), start.offset)
+    meter = _ExpansionMeter(name, max_expansion, start)
+    if compression == GZIP:
+        return _gunzip(reader, meter, start, trail)
+    return _unzstd(reader, meter, trail)
 
 
 class _ExpansionMeter:
     """Counter of compressed and decompressed bytes, which enforces `max_expansion`."""
 
-    def __init__(self, name: str, max_expansion: int | None) -> None:
+    def __init__(self, name: str, max_expansion: int | None, start: SeekPoint) -> None:
         self.name = name
-        self.taken = 0
-        self._output = 0
+        self.taken = start.offset
+        self.output = start.text
         self._max = max_expansion
 
     def count(self, data: bytes) -> bytes:
         """Count decompressed bytes and return them. Raises `ExpansionTooLarge`."""
-        self._output += len(data)
+        self.output += len(data)
         most = self._max
-        if most is not None and self._output > max(EXPANSION_ALLOWANCE_BYTES, most * self.taken):
+        if most is not None and self.output > max(EXPANSION_ALLOWANCE_BYTES, most * self.taken):
             raise ExpansionTooLarge(
                 f"{self.name}: the first {self.taken} bytes decompress to more than {most} times"
                 " as many, which is what bombs do; if the data are sound, allow more"
@@ -80,57 +96,166 @@ class _ExpansionMeter:
         )
 
 
-def _gunzip(pieces: Iterator[bytes], meter: _ExpansionMeter) -> Iterator[bytes]:
-    member = None
-    members = 0
-    for data in _slices(pieces):
-        fed = meter.taken + len(data)
-        more = False
-        while data or more:
-            if member is None:
-                if members:
+class _ByteReader:
+    """Reader of compressed bytes from an iterator of pieces."""
+
+    def __init__(self, pieces: Iterator[bytes], begin: int) -> None:
+        """`begin`: the offset of the first piece in the source."""
+        self.piece = b""
+        self.offset = 0
+        """Offset in the piece of the next byte to take."""
+        self._pieces = pieces
+        self._begin = begin
+
+    @property
+    def taken(self) -> int:
+        """Offset of the next byte in the source."""
+        return self._begin + self.offset
+
+    def at_end(self) -> bool:
+        """Tell whether all bytes were taken; if not, the piece has some."""
+        while self.offset == len(self.piece):
+            piece = next(self._pieces, None)
+            if piece is None:
+                return True
+            self._begin += self.offset
+            self.piece, self.offset = piece, 0
+        return False
+
+    def take(self, count: int) -> bytes:
+        """Take the next `count` bytes. Raises `_EndsEarly` if there are fewer."""
+        found: list[bytes] = []
+        left = count
+        while left:
+            if self.at_end():
+                raise _EndsEarly
+            some = self.piece[self.offset : self.offset + left]
+            self.offset += len(some)
+            left -= len(some)
+            found.append(some)
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def skip(self, count: int) -> None:
+        """Skip `count` bytes."""
+        while count:
+            count -= len(self.take(min(count, _ZSTD_BLOCK_BYTES)))
+
+    def take_to_zero(self) -> bytes:
+        """Take bytes up to a zero and with it, or what the piece has. Raises `_EndsEarly`."""
+        if self.at_end():
+            raise _EndsEarly
+        end = self.piece.find(b"\0", self.offset) + 1
+        return self.take((end or len(self.piece)) - self.offset)
+
+    def skip_zeros(self) -> None:
+        """Skip bytes that are zero."""
+        while not self.at_end() and not self.piece[self.offset]:
+            self.offset = len(self.piece) - len(self.piece[self.offset :].lstrip(b"\0"))
+
+
+def _gunzip(
+    reader: _ByteReader, meter: _ExpansionMeter, start: SeekPoint, trail: SeekTrail | None
+) -> Iterator[bytes]:
+    inflater = make_inflater(find_blocks=trail is not None)
+    checksum, length, byte = start.checksum, start.length, start.byte
+    is_first = start.text == length
+    in_member = start.window is not None
+    if start.window is not None:
+        inflater.reset(start.window, start.bits, byte)
+    is_full = False
+    try:
+        while True:
+            if not in_member:
+                if reader.taken:
+                    is_first = False
                     # Tapes and block devices pad with zeros, which the gzip command ignores, too.
-                    data = data.lstrip(b"\0")
-                    meter.taken = fed - len(data)
-                    if not data:
-                        break
-                member = zlib.decompressobj(wbits=31)
-            try:
-                output = member.decompress(data, _OUTPUT_BYTES)
-            except zlib.error as error:
-                raise meter.damaged(_gzip_damage(error, members)) from None
-            ended = member.eof
-            data = member.unused_data if ended else member.unconsumed_tail
-            meter.taken = fed - len(data)
-            # A full output buffer: zlib may hold more output, without any more input.
-            more = not ended and len(output) == _OUTPUT_BYTES
-            if ended:
-                member = None
-                members += 1
+                    reader.skip_zeros()
+                if reader.at_end():
+                    return
+                if trail is not None and trail.wants(meter.output):
+                    trail.add(SeekPoint(reader.taken, meter.output))
+                _skip_header(reader)
+                inflater.reset()
+                in_member, is_full, checksum, length = True, False, 0, 0
+            # After a full buffer zlib may have more output without any more input.
+            if reader.at_end() and not is_full:
+                raise _EndsEarly
+            offset = reader.offset
+            near = trail is not None and trail.wants(meter.output + OUTPUT_BYTES)
+            output, reader.offset = inflater.inflate(reader.piece, offset, to_block=near)
+            if reader.offset > offset:
+                byte = reader.piece[reader.offset - 1]
+            is_full = len(output) == OUTPUT_BYTES
+            checksum = zlib.crc32(output, checksum)
+            length += len(output)
+            meter.taken = reader.taken
+            meter.count(output)
+            bits = inflater.bits
+            if trail is not None and bits is not None and trail.wants(meter.output):
+                at = reader.taken, meter.output, bits, byte, checksum, length
+                trail.add(SeekPoint(*at, inflater.window()))
+            if inflater.ended:
+                _check_trailer(reader, checksum, length)
+                in_member = False
+            if trail is not None:
+                trail.consumed = reader.taken
             if output:
-                yield meter.count(output)
-    if member is not None and members:
-        raise meter.damaged(f"{_TRAILING_GZIP}, or a further part that ends too early")
-    if member is not None:
-        raise meter.damaged("the gzip data end too early")
+                yield output
+    except InflateError as error:
+        raise meter.damaged(f"the gzip data are damaged ({error})") from None
+    except _Damage as error:
+        meter.taken = reader.taken
+        raise meter.damaged(_gzip_damage(error, is_first=is_first)) from None
 
 
-def _slices(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    for piece in pieces:
-        for begin in range(0, len(piece), _INPUT_BYTES):
-            yield piece[begin : begin + _INPUT_BYTES]
+def _skip_header(reader: _ByteReader) -> None:
+    """Skip the header of a gzip member (RFC 1952, 2.3). Raises `_Damage`."""
+    start = reader.take(len(_GZIP_SIGNATURE))
+    if start != _GZIP_SIGNATURE:
+        raise _Damage
+    fixed = reader.take(8)
+    method, flags = fixed[0], fixed[1]
+    if method != _DEFLATE:
+        raise _Damage("unknown compression method")
+    if flags & _RESERVED:
+        raise _Damage("unknown header flags set")
+    checksum = zlib.crc32(start + fixed)
+    if flags & _EXTRA_FIELD:
+        size = reader.take(2)
+        extra = reader.take(int.from_bytes(size, "little"))
+        checksum = zlib.crc32(size + extra, checksum)
+    for flag in (_NAME, _COMMENT):
+        while flags & flag:
+            some = reader.take_to_zero()
+            checksum = zlib.crc32(some, checksum)
+            if some.endswith(b"\0"):
+                break
+    if flags & _HEADER_CHECKSUM and int.from_bytes(reader.take(2), "little") != checksum & 0xFFFF:
+        raise _Damage("header crc mismatch")
 
 
-def _gzip_damage(error: zlib.error, members: int) -> str:
-    words = str(error).rpartition(": ")[2]
-    if "header check" not in words:
-        return f"the gzip data are damaged ({words})"
-    if members:
-        return _TRAILING_GZIP
-    return "these are not gzip data"
+def _check_trailer(reader: _ByteReader, checksum: int, length: int) -> None:
+    """Check the end of a gzip member (RFC 1952, 2.3.1). Raises `_Damage`."""
+    trailer = reader.take(8)
+    if int.from_bytes(trailer[:4], "little") != checksum:
+        raise _Damage("incorrect data check")
+    if int.from_bytes(trailer[4:], "little") != length & 0xFFFFFFFF:
+        raise _Damage("incorrect length check")
 
 
-def _unzstd(pieces: Iterator[bytes], meter: _ExpansionMeter) -> Iterator[bytes]:
+def _gzip_damage(error: _Damage, *, is_first: bool) -> str:
+    trailing = "after the end of the gzip data there is something else"
+    if isinstance(error, _EndsEarly):
+        further = f"{trailing}, or a further part that ends too early"
+        return "the gzip data end too early" if is_first else further
+    if not error.args:
+        return "these are not gzip data" if is_first else trailing
+    return f"the gzip data are damaged ({error})"
+
+
+def _unzstd(
+    reader: _ByteReader, meter: _ExpansionMeter, trail: SeekTrail | None
+) -> Iterator[bytes]:
     try:
         import zstandard
     except ImportError:
@@ -140,20 +265,25 @@ def _unzstd(pieces: Iterator[bytes], meter: _ExpansionMeter) -> Iterator[bytes]:
             " zstandard)"
         ) from None
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
-    reader = _ByteReader(pieces)
     try:
-        for parts in _zstd_frames(reader):
+        for offset, parts in _zstd_frames(reader):
+            if trail is not None and trail.wants(meter.output):
+                trail.add(SeekPoint(offset, meter.output))
             frame = decompressor.decompressobj()
             for part in parts:
                 output = frame.decompress(part)
                 meter.taken = reader.taken
+                if trail is not None:
+                    trail.consumed = reader.taken
                 if output:
                     yield meter.count(output)
             if not frame.eof:
-                raise _FrameDamage("the Zstandard data are damaged (a frame's end)")
-    except _FrameDamage as error:
+                raise _Damage("the Zstandard data are damaged (a frame's end)")
+    except _Damage as error:
         meter.taken = reader.taken
-        raise meter.damaged(str(error)) from None
+        early = isinstance(error, _EndsEarly)
+        reason = "the Zstandard data end too early" if early else str(error)
+        raise meter.damaged(reason) from None
     except zstandard.ZstdError as error:
         words = str(error).removeprefix("zstd decompressor error: ")
         if "too much memory" in words:
@@ -164,69 +294,33 @@ def _unzstd(pieces: Iterator[bytes], meter: _ExpansionMeter) -> Iterator[bytes]:
         raise meter.damaged(f"the Zstandard data are damaged ({words})") from None
 
 
-class _ByteReader:
-    """Reader of a given number of bytes from an iterator of pieces."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self.taken = 0
-        self._pieces = pieces
-        self._piece = b""
-        self._offset = 0
-
-    def at_end(self) -> bool:
-        """Tell whether all bytes were taken."""
-        while self._offset == len(self._piece):
-            piece = next(self._pieces, None)
-            if piece is None:
-                return True
-            self._piece, self._offset = piece, 0
-        return False
-
-    def take(self, count: int) -> bytes:
-        """Take the next `count` bytes. Raises `_FrameDamage` if there are fewer."""
-        found: list[bytes] = []
-        left = count
-        while left:
-            if self.at_end():
-                raise _FrameDamage("the Zstandard data end too early")
-            some = self._piece[self._offset : self._offset + left]
-            self._offset += len(some)
-            self.taken += len(some)
-            left -= len(some)
-            found.append(some)
-        return found[0] if len(found) == 1 else b"".join(found)
-
-    def skip(self, count: int) -> None:
-        """Skip `count` bytes."""
-        while count:
-            count -= len(self.take(min(count, _ZSTD_BLOCK_BYTES)))
-
-
-def _zstd_frames(reader: _ByteReader) -> Iterator[Iterator[bytes]]:
+def _zstd_frames(reader: _ByteReader) -> Iterator[tuple[int, Iterator[bytes]]]:
     """Split Zstandard data (RFC 8878) into frames, and each frame into header, blocks, checksum.
 
-    A block expands to at most 128 KiB, so decompressing block by block bounds the memory. Read a
-    frame's parts before the next frame. Skippable frames are left out. Raises `_FrameDamage`.
+    Each comes with its offset in the source. A block expands to at most 128 KiB, so decompressing
+    block by block bounds the memory. Read a frame's parts before the next frame. Skippable frames
+    are left out. Raises `_Damage`.
     """
-    is_first = True
+    is_first = not reader.taken
     while not reader.at_end():
+        offset = reader.taken
         start = reader.take(4) if is_first else _next_signature(reader)
         if start in ZSTD_SKIPPABLE_SIGNATURES:
             reader.skip(int.from_bytes(reader.take(4), "little"))
         elif start == ZSTD_SIGNATURE:
-            yield _frame_parts(start, reader)
+            yield offset, _frame_parts(start, reader)
         elif not is_first:
-            raise _FrameDamage("after the end of the Zstandard data there is something else")
+            raise _Damage("after the end of the Zstandard data there is something else")
         else:
-            raise _FrameDamage("these are not Zstandard data")
+            raise _Damage("these are not Zstandard data")
         is_first = False
 
 
 def _next_signature(reader: _ByteReader) -> bytes:
     try:
         return reader.take(4)
-    except _FrameDamage:
-        raise _FrameDamage("after the end of the Zstandard data there is something else") from None
+    except _EndsEarly:
+        raise _Damage("after the end of the Zstandard data there is something else") from None
 
 
 def _frame_parts(signature: bytes, reader: _ByteReader) -> Iterator[bytes]:
@@ -243,7 +337,7 @@ def _frame_parts(signature: bytes, reader: _ByteReader) -> Iterator[bytes]:
         last = bool(block & 1)
         kind, size = block >> 1 & 3, block >> 3
         if size > _ZSTD_BLOCK_BYTES or kind > _COMPRESSED:
-            raise _FrameDamage("the Zstandard data are damaged (a block's header)")
+            raise _Damage("the Zstandard data are damaged (a block's header)")
         yield header + reader.take(1 if kind == _REPEATED else size)
     if description & 0x04:
         yield reader.take(4)

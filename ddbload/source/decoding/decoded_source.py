@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.payload import DEFAULT_MAX_EXPANSION, UNCOMPRESSED
 from ddbload.errors import SourceChanged
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.compression import decompress
+from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.source.decoding.transcode import is_utf8, transcode
 
 READ_BYTES = 64 * 1024
@@ -35,6 +37,8 @@ class DecodedSource:
         self._compression = compression
         self._encoding = None if encoding is None or is_utf8(encoding) else encoding
         self._max_expansion = max_expansion
+        self._start: SeekPoint | None = None
+        self._trail: SeekTrail | None = None
 
     @property
     def name(self) -> str:
@@ -52,6 +56,15 @@ class DecodedSource:
         return self._compression == UNCOMPRESSED and self._encoding is None
 
     @property
+    def has_seek_points(self) -> bool:
+        """True if reading can begin at places that are found while it is decompressed."""
+        return self._compression != UNCOMPRESSED and self._encoding is None
+
+    def seek(self, start: SeekPoint | None, trail: SeekTrail | None) -> None:
+        """Begin later reads at a seek point, if they lie behind it, and record others."""
+        self._start, self._trail = start, trail
+
+    @property
     def rows_before(self) -> int:
         """Rows of the file before offset 0; not zero if only some row groups are read."""
         return 0
@@ -60,7 +73,8 @@ class DecodedSource:
         """Yield the bytes in [`start`, `end`) in pieces of at most `piece_bytes`.
 
         `end` None reads to the end and checks that compressed data are complete. Unless `plain`,
-        bytes before `start` are decoded and dropped. Holds one piece and a small window.
+        bytes from the seek point or the beginning to `start` are decoded and dropped. Holds one
+        piece and a small window.
 
         Raises the errors of `ByteSource.stream`, `DamagedCompression`, `ExpansionTooLarge`,
         `UnsupportedFormat` and `ExtraMissing`.
@@ -71,17 +85,38 @@ class DecodedSource:
             stop = inner.size if end is None else min(end, inner.size)
             pieces = inner.stream(position, stop, piece_bytes)
         else:
-            position = 0
-            pieces = self._decode(inner.stream(0, inner.size, READ_BYTES))
+            point = self._start
+            if point is not None and point.text > start:
+                point = None
+            position = 0 if point is None else point.text
+            pieces = self._decode(point)
         yield from slice_pieces(pieces, position, start, end, piece_bytes, self.name)
 
     def close(self) -> None:
         """Close the source."""
         self.inner.close()
 
-    def _decode(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        if self._compression != UNCOMPRESSED:
-            pieces = decompress(pieces, self._compression, self.name, self._max_expansion)
+    def _decode(self, start: SeekPoint | None) -> Iterator[bytes]:
+        until = None if start is None else start.until
+
+        def read(offset: int) -> Iterator[bytes]:
+            size = self.inner.size
+            # No more is requested than a chunk needs: connections are closed with what is left.
+            stop = size if until is None else max(offset, min(until, size))
+            yield from self.inner.stream(offset, stop, READ_BYTES)
+            yield from self.inner.stream(stop, size, READ_BYTES)
+
+        if self._compression == UNCOMPRESSED:
+            pieces = read(0)
+        else:
+            pieces = decompress(
+                read,
+                self._compression,
+                self.name,
+                self._max_expansion,
+                start=start,
+                trail=self._trail,
+            )
         if self._encoding is not None:
             pieces = transcode(pieces, self._encoding, self.name)
         return pieces

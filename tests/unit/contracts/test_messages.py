@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts.chunks import Chunk, ObjectSlice, PreflightCursor
+from ddbload.contracts.chunks import Chunk, ObjectSlice, PreflightCursor, SeekPoint
 from ddbload.contracts.messages import Message
 from ddbload.contracts.payload import ENGINES, TYPES, Options, Payload, Source, check_run_id
 from ddbload.contracts.results import (
@@ -87,6 +87,7 @@ MESSAGES: list[tuple[Any, Callable[[object], Any]]] = [
     (replace(REPORT, error=None, failures=()), Report.from_json),
     (replace(REPORT, planned=PlanTotals(1, 2, 3, 4)), Report.from_json),
     (ObjectSlice({"etag": "e"}, 0, 3, 1, 90), ObjectSlice.from_json),
+    (SeekPoint(1000, 3000, 3, 255, 2**32 - 1, 500, b"window", 2000), SeekPoint.from_json),
     (
         Heartbeat("running", "import", "host", "", 1, 2.5, 5.0, RowCounts(1, 1), 9, 90),
         Heartbeat.from_json,
