@@ -79,9 +79,8 @@ class Granted:
         """Patterns of resources, and what they are called in these tests."""
         stack = self.stack
         machine = stack.machine.rpartition(":")[2]
-        inner = (
-            r"(runs/[^/]+/(?:attempts|chunks|failures|listing|manifest|parts|progress|rejects))/.+"
-        )
+        folders = "attempts|chunks|failures|listing|manifest|parts|progress|rejects|seek"
+        inner = rf"(runs/[^/]+/(?:{folders}))/.+"
         return [
             (re.escape(f"arn:aws:s3:::{stack.work}"), "work"),
             (re.escape(f"arn:aws:s3:::{stack.inbox}"), "inbox"),

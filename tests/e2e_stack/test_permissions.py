@@ -383,7 +383,9 @@ LISTED = "Read on after an object vanished, it is missing and not forbidden."
 CLAIMED = (
     "For a load that another run has claimed and is not in the history, which other tests try."
 )
-LONG = "For a compressed object that one invocation does not get through, which takes too long here."
+LONG = (
+    "For a compressed object that one invocation does not get through, which takes too long here."
+)
 NOT_SEEN_HERE = {
     "preflight": {
         ("s3:GetObject", "work/runs/*/seek/*"): LONG,

@@ -106,6 +106,7 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
         "require_backup": [True, False, None, "true", 1],
         "max_rejects": whole_numbers(2**53),
         "max_row_bytes": whole_numbers(2**53),
+        "index_bytes": whole_numbers(2**53),
     },
 }
 """Values for each field of an upload rule, right ones and wrong ones."""
