@@ -1,8 +1,8 @@
 """Inflate DEFLATE data from a point on, by zlib's own functions or by Python's `zlib`.
 
 Python's `zlib` does not tell where a block of DEFLATE data ends, and only there decompression can
-begin anew. So points are found by calling zlib itself (`ctypes`). Python's `zlib` is enough to begin at
-a point that is known.
+begin anew. So points are found by calling zlib itself (`ctypes`). Python's `zlib` can begin
+there, too.
 """
 
 from __future__ import annotations
