@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
@@ -21,8 +22,10 @@ from ddbload.cli.import_command import rejects_file, same_file, spooled
 from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
+    cores,
     json_option,
     output_option,
+    processes_option,
     rejects_option,
     types_option,
     writing_option,
@@ -48,7 +51,6 @@ if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
     from ddbload.convert.convert import OutputOptions
     from ddbload.convert.sinks import Sink
-    from ddbload.pipeline.context import Context
 
 
 Causes = Counter[tuple[str, str | None]]
@@ -190,6 +192,7 @@ _REJECTS_IN_MEMORY = 1024 * 1024
 )
 @max_rejects_option
 @rejects_option
+@processes_option
 @aws_options
 @json_option
 @output_option("--quiet", is_flag=True, help="Do not print progress and summary.")
@@ -201,6 +204,7 @@ def convert_command(
     part_mib: int,
     seed: int,
     rejects: str | None,
+    processes: int | None,
     aws: AwsSettings,
     as_json: bool,
     quiet: bool,
@@ -222,12 +226,12 @@ def convert_command(
 
     _check_out(out, source, out_compression)
     payload = build_payload(source, table or _NO_TABLE, None, 1, given)
-    wanted = OutputOptions(out, out_compression, part_mib << 20, seed)
-    context = _context(aws)
+    count = processes or cores()
+    wanted = OutputOptions(out, out_compression, part_mib << 20, seed, count)
     with rejects_file(rejects, source) as kept, spooled(source, payload):
         if kept is not None and out != "-" and same_file(out, rejects or ""):
             raise InvalidUsage(f"--rejects {rejects} is OUT itself")
-        outcome = _convert(payload, table, wanted, context, kept, show_progress=not quiet)
+        outcome = _convert(payload, table, wanted, aws, kept, show_progress=not quiet)
     if outcome.error is not None:
         print_stderr(f"ddbload: {outcome.error.name}: {outcome.error.message}")
     # Standard output may be OUT.
@@ -243,15 +247,17 @@ def _convert(
     payload: dict[str, Any],
     table: str | None,
     wanted: OutputOptions,
-    context: Context,
+    aws: AwsSettings,
     kept: BinaryIO | None,
     *,
     show_progress: bool,
 ) -> Outcome:
     from ddbload.convert.convert import ConvertResult, convert, open_sink, prepare_conversion
     from ddbload.ledger.ledger import temporary_ledger
+    from ddbload.pipeline.context import reading_context
 
     converted, started = ConvertResult(), time.monotonic()
+    context = reading_context(aws)
     sink: Sink | None = None
     record = failure = None
     try:
@@ -274,6 +280,8 @@ def _convert(
                         converted,
                         reject=rejects.add,
                         watch=lambda done, size: draw(done.bytes, size, done.rows.read),
+                        processes=wanted.threads,
+                        make_context=partial(reading_context, aws),
                     )
                 finally:
                     rejects.keep(converted.rows)
@@ -360,13 +368,3 @@ def _check_out(out: str, source: str, compression: str | None) -> None:
             )
     elif same_file(out, source):
         raise InvalidUsage(f"OUT {out} is the source itself")
-
-
-def _context(aws: AwsSettings) -> Context:
-    from ddbload.aws.clients import Clients
-    from ddbload.ledger.store import FolderStore
-    from ddbload.pipeline.context import AccessPolicy, Context
-
-    # A conversion has no run, so nothing is stored.
-    store = FolderStore(Path(os.devnull))
-    return Context(store=store, clients=Clients(aws), access=AccessPolicy(paths=True))

@@ -22,6 +22,7 @@ from ddbload.cli.options import (
     json_option,
     ledger_option,
     once_option,
+    processes_option,
     quiet_option,
     rejects_option,
     run_option,
@@ -64,13 +65,7 @@ if TYPE_CHECKING:
 @click.argument("source")
 @click.argument("table")
 @import_options
-@run_option(
-    "--processes",
-    metavar="N",
-    type=click.IntRange(1, 256),
-    help="Worker processes.",
-    show_default="one per core",
-)
+@processes_option
 @run_option(
     "--run-id",
     metavar="ID",

@@ -162,6 +162,13 @@ stack_option = run_option(
     help="Name of the deployed stack.",
     show_default="$DDBLOAD_STACK, or ddbload",
 )
+processes_option = run_option(
+    "--processes",
+    metavar="N",
+    type=click.IntRange(1, 256),
+    help="Worker processes.",
+    show_default="one per core",
+)
 yes_option = run_option("--yes", is_flag=True, help="Agree to the price of --prewarm.")
 once_option = run_option(
     "--once",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,9 +11,11 @@ from ddbload.cli.import_command import spooled
 from ddbload.cli.options import (
     GroupedCommand,
     aws_options,
+    cores,
     input_option,
     json_option,
     output_option,
+    processes_option,
 )
 from ddbload.cli.output import (
     EXIT_DONE,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     show_default="read everything",
 )
 @import_options
+@processes_option
 @aws_options
 @json_option
 @output_option("--quiet", is_flag=True, help="Do not draw progress.")
@@ -53,6 +56,7 @@ def plan_command(
     source: str,
     table: str,
     sample: str | None,
+    processes: int | None,
     aws: AwsSettings,
     as_json: bool,
     quiet: bool,
@@ -67,22 +71,22 @@ def plan_command(
     Exit status: 0 if every row would be loaded, 3 if some would be rejected, 1 if the import would
     fail.
     """
-    from ddbload.aws.clients import Clients
-    from ddbload.ledger.store import FolderStore
-    from ddbload.pipeline.context import AccessPolicy, Context
+    from ddbload.pipeline.context import reading_context
     from ddbload.plan.plan import FAILS, FINE, make_plan
 
     wanted = _parse_sample(sample)
     payload = build_payload(source, table, None, AUTO, given)
-    context = Context(
-        # A plan has no ledger: nothing is written here.
-        store=FolderStore(Path()),
-        clients=Clients(aws),
-        access=AccessPolicy(paths=True),
-    )
+    context = reading_context(aws)
     add_published_price(payload, context.clients)
     with spooled(source, payload), live_reading(enabled=not quiet) as watch:
-        plan = make_plan(payload, context, sample=wanted, prewarm=given["prewarm"], watch=watch)
+        plan = make_plan(
+            *(payload, context),
+            sample=wanted,
+            prewarm=given["prewarm"],
+            watch=watch,
+            processes=processes or cores(),
+            make_context=partial(reading_context, aws),
+        )
     value = plan.to_json()
     if source == "-":
         value["source"]["uri"] = source

@@ -8,7 +8,7 @@ import re
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING
 from ddbload.contracts.control import WorkTotals
 from ddbload.contracts.payload import DYNAMODB_EXPORT, DYNAMODB_JSON, GZIP, Payload
 from ddbload.contracts.results import RowCounts
-from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
-from ddbload.errors import NothingWritten, OutputUnwritable, TooManyRejects
+from ddbload.errors import Interrupted, NothingWritten, OutputUnwritable, TooManyRejects
 from ddbload.items.encode.request_json import batch_request, compact_json
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.importing.row_feeder import FEED_READ_BYTES
 from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
-from ddbload.pipeline.reading.row_batches import RowBatch, iter_row_batches
+from ddbload.pipeline.reading.row_batches import RejectLine, RowBatch
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.pipeline.reading.source_objects import expected_bytes
+from ddbload.pipeline.reading.span_output import SpanOutput
+from ddbload.pipeline.reading.span_workers import FinishedOutput, settle_spans
 from ddbload.pipeline.table_description import describe_table
 from ddbload.rows.columns import from_octets, to_octets
 from ddbload.rows.reject_lines import Defect
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 _PUT, _ITEM = '{"PutRequest":', slice(len('{"PutRequest":'), -1)
 _EMPTY = '{"Item":{}}'
+_REJECT_BYTES = 8 * 1024 * 1024
+"""Most bytes of rejects of a span that a worker sends."""
 _SENT_AS_WRITTEN = (DYNAMODB_JSON, DYNAMODB_EXPORT)
 """Formats whose items are encoded with the text of their lines."""
 _BLANK_OR_ESCAPE = re.compile(r"[\s\\]")
@@ -84,6 +88,8 @@ def convert(
     *,
     reject: Callable[[bytes], object] = lambda _: None,
     watch: Callable[[WorkTotals, int], None] = lambda _done, _size: None,
+    processes: int = 1,
+    make_context: Callable[[], Context] | None = None,
 ) -> None:
     """Write the items of all rows to a sink, in the order of the source.
 
@@ -94,40 +100,177 @@ def convert(
         sink: Sink for the items; the caller finishes it.
         converted: Counts, which are updated in place.
         reject: Called with the JSON line of each reject.
-        watch: Called with the totals, and the bytes to read, after each batch.
+        watch: Called with the totals, and the bytes to read, from time to time.
+        processes: Processes that read and convert; the result is the same for any number.
+        make_context: Maker of the context of another process.
 
     Raises:
         TooManyRejects: If more rows are rejected than the payload allows.
         NothingWritten: If all rows are rejected.
         OutputUnwritable: If the sink cannot be written.
+        WorkerDied: If a process was killed.
     """
-    limit = record.payload.options.max_rejects
     converted.bytes = record.data_start.byte
-    public = record.public_names
-    for batch in iter_row_batches(RunReader(record), ledger, context, piece_bytes=FEED_READ_BYTES):
-        lines = _encode_items(batch, public, converted, reject)
-        if record.payload.source.format in _SENT_AS_WRITTEN:
-            lines = list(map(_without_blanks, lines))
-        converted.read += batch.count
-        converted.written += len(lines)
-        converted.bytes += batch.bytes
-        if converted.causes.total() > limit:
-            raise TooManyRejects(
-                f"more than {limit} rows were rejected, and max_rejects is {limit}: look at them"
-                " (--rejects), then correct the file, or allow more (--max-rejects)"
+    # A delimited file without rows has no columns.
+    if record.columns or not record.payload.source.delimited:
+        job = _ConvertJob(record.payload.options.max_rejects, record.public_names, sink.deflate)
+        try:
+            settle_spans(
+                *(record, ledger, context, job),
+                _Conversion(record, context, job, sink, converted, reject, watch),
+                processes=processes,
+                make_context=make_context,
             )
-        sink.write(lines)
-        watch(WorkTotals(converted.rows, bytes=converted.bytes), expected_bytes(record))
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputUnwritable(f"temporary files or output: {error.strerror}") from None
     if converted.rows.all_rejected:
         raise NothingWritten.of(
             converted.read, "their causes say why, and --rejects writes the rows to a file"
         )
 
 
+class _TooManyHereError(Exception):
+    """A span has more rejects than a worker sends."""
+
+
+@dataclass(slots=True)
+class _SpanCounts:
+    """Summary of the rows of a span."""
+
+    read: int = 0
+    written: int = 0
+    bytes: int = 0
+    causes: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    rejects: list[RejectLine] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _ConvertJob:
+    """Conversion of the rows of a span."""
+
+    max_rejects: int
+    public: frozenset[str]
+    """Names of columns that may be shown."""
+    deflate: bool
+
+    @property
+    def piece_bytes(self) -> int:
+        """Bytes to read at a time."""
+        return FEED_READ_BYTES
+
+    def work(
+        self, reader: RunReader, batches: Iterator[RowBatch], output: SpanOutput
+    ) -> _SpanCounts:
+        """Convert all batches."""
+        counts, reject_bytes = _SpanCounts(), 0
+
+        def reject(line: bytes) -> None:
+            nonlocal reject_bytes
+            counts.rejects.append(line)
+            reject_bytes += len(line)
+
+        for batch in batches:
+            output.write(self.convert(reader, batch, counts, reject))
+            if counts.causes.total() > self.max_rejects or reject_bytes > _REJECT_BYTES:
+                raise _TooManyHereError
+        return counts
+
+    def convert(
+        self,
+        reader: RunReader,
+        batch: RowBatch,
+        counts: _SpanCounts | ConvertResult,
+        reject: Callable[[bytes], object],
+    ) -> bytes:
+        """Encode the items of a batch as lines, and count its rows."""
+        counts.bytes += batch.bytes
+        counts.read += batch.count
+        text = batch.item_lines()
+        if text is not None:
+            counts.written += batch.count
+            return text.encode("latin-1")
+        lines = _encode_items(batch, self.public, counts.causes, reject)
+        if reader.record.payload.source.format in _SENT_AS_WRITTEN:
+            lines = list(map(_without_blanks, lines))
+        counts.written += len(lines)
+        return "\n".join([*lines, ""]).encode("latin-1")
+
+
+class _Conversion:
+    """Takes converted spans in order, and converts those that no worker could."""
+
+    def __init__(
+        self,
+        record: RunRecord,
+        context: Context,
+        job: _ConvertJob,
+        sink: Sink,
+        converted: ConvertResult,
+        reject: Callable[[bytes], object],
+        watch: Callable[[WorkTotals, int], None],
+    ) -> None:
+        self._record, self._context, self._job, self._sink = record, context, job, sink
+        self._converted, self._reject, self._watch = converted, reject, watch
+        self._reader = RunReader(record)
+
+    def take(self, summary: _SpanCounts, output: FinishedOutput, start: Cursor) -> bool:
+        """Take a converted span; False if there are too many rejects with it."""
+        converted = self._converted
+        if converted.causes.total() + summary.causes.total() > self._job.max_rejects:
+            return False
+        shift = 0 if self._record.objects is not None else start.line - 1
+        for line in summary.rejects:
+            self._reject(_with_line(line, shift) if shift else line)
+        converted.read += summary.read
+        converted.written += summary.written
+        converted.bytes += summary.bytes
+        converted.causes += summary.causes
+        self._sink.take(output)
+        self._show()
+        return True
+
+    def read(self, batches: Iterator[RowBatch]) -> None:
+        """Convert a span here, and write its items as they are made. Raises `TooManyRejects`."""
+        limit, converted = self._job.max_rejects, self._converted
+        output = SpanOutput(deflate=self._job.deflate)
+        for batch in batches:
+            output.write(self._job.convert(self._reader, batch, converted, self._reject))
+            if converted.causes.total() > limit:
+                raise TooManyRejects(
+                    f"more than {limit} rows were rejected, and max_rejects is {limit}: look at"
+                    " them (--rejects), then correct the file, or allow more (--max-rejects)"
+                )
+            for piece in output.drain():
+                self._sink.write(piece)
+            self._show()
+        output.finish()
+        for piece in output.drain():
+            self._sink.write(piece)
+        self._sink.end_span(output.crc, output.length)
+
+    def check_stop(self) -> None:
+        """Raise `Interrupted` if the context asks to stop."""
+        if self._context.should_stop():
+            raise Interrupted("stopped while reading the source")
+
+    def _show(self) -> None:
+        done = WorkTotals(self._converted.rows, bytes=self._converted.bytes)
+        self._watch(done, expected_bytes(self._record))
+
+
+def _with_line(line: bytes, shift: int) -> bytes:
+    """Return the line of JSON of a reject whose position was counted from a later line."""
+    value = json.loads(line)
+    value["line"] += shift
+    return json.dumps(value).encode() + b"\n"
+
+
 def _encode_items(
     batch: RowBatch,
     public: frozenset[str],
-    converted: ConvertResult,
+    causes: Counter[tuple[str, str | None]],
     reject: Callable[[bytes], object],
 ) -> list[str]:
     """Encode the items of a batch, and reject the rows that are not valid items.
@@ -145,7 +288,7 @@ def _encode_items(
         if isinstance(line, Defect):
             reject(batch.reject_line(row, line))
             column = batch.column_of(line)
-            converted.causes[line.cause, column if column in public else None] += 1
+            causes[line.cause, column if column in public else None] += 1
         else:
             lines.append(line)
     return lines
@@ -184,6 +327,8 @@ class OutputOptions:
     """One of `COMPRESSIONS`; by default that of the file name, and gzip for parts."""
     part_bytes: int
     seed: int
+    threads: int = 1
+    """Threads that compress parts."""
 
 
 def open_sink(wanted: OutputOptions, context: Context) -> Sink:
@@ -199,6 +344,7 @@ def open_sink(wanted: OutputOptions, context: Context) -> Sink:
             compression=wanted.compression or GZIP,
             seed=wanted.seed,
             part_bytes=wanted.part_bytes,
+            threads=wanted.threads,
         )
     if _is_special(out):
         try:

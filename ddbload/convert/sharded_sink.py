@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import BoundedSemaphore
 
 from ddbload.convert.shard_targets import CONCURRENT_UPLOADS, ShardTarget
-from ddbload.convert.sinks import SUFFIXES, open_compressor
+from ddbload.convert.sinks import SUFFIXES, PlainSink, open_compressor
 from ddbload.errors import DdbloadError, OutputUnwritable
 
 BUFFER_BYTES = 8 * 1024 * 1024
@@ -106,7 +106,7 @@ DEFAULT_PART_BYTES = 64 * 1024 * 1024
 _WRITE_BYTES = 64 * 1024
 
 
-class ShardedSink:
+class ShardedSink(PlainSink):
     """Sink that writes items in random order into parts, once all items are known."""
 
     def __init__(
@@ -116,16 +116,20 @@ class ShardedSink:
         compression: str,
         seed: int,
         part_bytes: int = DEFAULT_PART_BYTES,
+        threads: int = 1,
     ) -> None:
         """Open temporary files; parts have about `part_bytes` before compression.
 
-        Raises `OutputUnwritable` and `ExtraMissing`, after discarding the target.
+        `threads` compress them. Raises `OutputUnwritable` and `ExtraMissing`, after discarding the
+        target.
         """
         self.bytes = 0
         self.parts = 0
         self._target = target
         self._compression = compression
         self._part_bytes = part_bytes
+        self._threads = threads
+        self._rest = ""
         try:
             # A missing zstd package is reported before the source is read.
             open_compressor(io.BytesIO(), compression).close()
@@ -138,8 +142,10 @@ class ShardedSink:
             raise
         self._shuffle = Shuffle(lines, random.Random(seed))
 
-    def write(self, lines: Sequence[str]) -> None:
-        """Write lines to the temporary files. Raises `OutputUnwritable`."""
+    def write(self, data: bytes) -> None:
+        """Write lines to the temporary files; a line may come in pieces. Raises as `finish`."""
+        lines = (self._rest + data.decode("latin-1")).split("\n")
+        self._rest = lines.pop()
         with _disk_errors():
             self._shuffle.add(lines)
 
@@ -181,7 +187,7 @@ class ShardedSink:
             until = total * (number + 1) // count
             with path.open("wb") as file:
                 os.fchmod(file.fileno(), 0o600)
-                out = open_compressor(file, self._compression)
+                out = open_compressor(file, self._compression, self._threads)
                 while taken < until:
                     data = _take(lines, min(until - taken, _WRITE_BYTES))
                     taken += len(data)

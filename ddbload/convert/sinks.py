@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import os
 import stat
 import tempfile
-from collections.abc import Sequence
+import zlib
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from ddbload.contracts.payload import GZIP, UNCOMPRESSED, ZSTD
 from ddbload.errors import ExtraMissing, OutputUnwritable
+from ddbload.pipeline.reading.span_output import (
+    GZIP_HEADER,
+    SLICE_BYTES,
+    crc32_of_both,
+    deflate_slice,
+    gzip_trailer,
+    write_at,
+)
+from ddbload.pipeline.reading.span_workers import FinishedOutput
 
 SUFFIXES = {GZIP: ".gz", ZSTD: ".zst", UNCOMPRESSED: ""}
 INCOMPLETE = b'{"incomplete": '
 """Last line of a stream whose conversion failed. It is not JSON, so that readers notice."""
 
-_GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
+_ZSTD_LEVEL = 3
+_WRITE_BACK_BYTES = 16 * 1024 * 1024
+
+
+Lines = bytes
+"""Lines of JSON, an item each."""
 
 
 class Sink(Protocol):
-    """Sink for lines: the JSON of an item each, as latin-1 octets without a line end."""
+    """Sink for lines: the JSON of an item each."""
 
     @property
     def bytes(self) -> int:
@@ -32,19 +47,24 @@ class Sink(Protocol):
     def parts(self) -> int:
         """Number of files or objects; 0 for a stream."""
 
-    def write(self, lines: Sequence[str]) -> None:
-        """Write lines. Raises `OutputUnwritable` and AWS's errors."""
+    @property
+    def deflate(self) -> bool:
+        """True if the bytes that it takes must be deflated."""
+
+    def write(self, data: Lines) -> None:
+        """Write lines, or deflated ones. Raises `OutputUnwritable` and AWS's errors."""
+
+    def take(self, output: FinishedOutput) -> None:
+        """Write the output of a span. Raises as `write`."""
+
+    def end_span(self, crc: int, length: int) -> None:
+        """Note the CRC-32 and length, before they were deflated, of the lines of a span."""
 
     def finish(self) -> None:
         """Publish the complete output. Raises as `write`."""
 
     def abandon(self) -> None:
         """Discard the partial output, or mark it as incomplete."""
-
-
-def encode_lines(lines: Sequence[str]) -> bytes:
-    """Join lines, with a line end after each, and encode them."""
-    return "\n".join([*lines, ""]).encode("latin-1")
 
 
 def compression_of_name(name: str) -> str:
@@ -55,13 +75,14 @@ def compression_of_name(name: str) -> str:
     return ZSTD if lower.endswith((".zst", ".zstd")) else UNCOMPRESSED
 
 
-def open_compressor(file: IO[bytes], compression: str) -> Any:
+def open_compressor(file: IO[bytes], compression: str, threads: int = 1) -> Any:
     """Open a file object that compresses into `file`; close it before `file`.
 
-    The same input gives the same output: no time stamp is written. Raises `ExtraMissing`.
+    The same input gives the same output, whatever the number of threads: no time stamp is written.
+    Raises `ExtraMissing`.
     """
     if compression == GZIP:
-        return gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0)
+        return _GzipThreads(file, threads)
     if compression == ZSTD:
         try:
             import zstandard
@@ -75,6 +96,43 @@ def open_compressor(file: IO[bytes], compression: str) -> Any:
     return _Uncompressed(file)
 
 
+class _GzipThreads:
+    """Gzip file whose slices are deflated by several threads."""
+
+    def __init__(self, file: IO[bytes], threads: int) -> None:
+        self._file, self._threads = file, threads
+        self._pool = ThreadPoolExecutor(threads)
+        self._slices: deque[Future[bytes]] = deque()
+        self._held: list[bytes] = []
+        self._held_bytes = self._crc = self._length = 0
+        file.write(GZIP_HEADER)
+
+    def write(self, data: bytes) -> None:
+        self._crc = zlib.crc32(data, self._crc)
+        self._length += len(data)
+        self._held.append(data)
+        self._held_bytes += len(data)
+        if self._held_bytes >= SLICE_BYTES:
+            whole = b"".join(self._held)
+            while len(whole) >= SLICE_BYTES:
+                self._deflate(whole[:SLICE_BYTES])
+                whole = whole[SLICE_BYTES:]
+            self._held, self._held_bytes = [whole], len(whole)
+
+    def _deflate(self, data: bytes) -> None:
+        self._slices.append(self._pool.submit(deflate_slice, data))
+        while len(self._slices) > 2 * self._threads:
+            self._file.write(self._slices.popleft().result())
+
+    def close(self) -> None:
+        with self._pool:
+            if self._held_bytes:
+                self._deflate(b"".join(self._held))
+            for each in self._slices:
+                self._file.write(each.result())
+        self._file.write(gzip_trailer(self._crc, self._length))
+
+
 class _Uncompressed:
     def __init__(self, file: IO[bytes]) -> None:
         self.write = file.write
@@ -83,7 +141,25 @@ class _Uncompressed:
         """Do nothing: the owner of the file closes it."""
 
 
-class StreamSink:
+class PlainSink:
+    """Sink that takes lines as they are, in order."""
+
+    deflate = False
+
+    def write(self, data: bytes) -> None:
+        """Write lines."""
+        raise NotImplementedError
+
+    def take(self, output: FinishedOutput) -> None:
+        """Write the output of a span, piece by piece."""
+        for piece in output.pieces():
+            self.write(piece)
+
+    def end_span(self, crc: int, length: int) -> None:
+        """Do nothing: nothing was deflated."""
+
+
+class StreamSink(PlainSink):
     """Sink for an open stream, such as standard output, whose output cannot be undone."""
 
     parts = 0
@@ -93,9 +169,9 @@ class StreamSink:
         self._stream, self._name, self._close = stream, name, close
         self.bytes = 0
 
-    def write(self, lines: Sequence[str]) -> None:
+    def write(self, data: bytes) -> None:
         """Write and flush lines. Raises `OutputUnwritable` and `BrokenPipeError`."""
-        self._write(encode_lines(lines))
+        self._write(data)
 
     def finish(self) -> None:
         """Flush the stream, and close it if it is the sink's."""
@@ -136,6 +212,9 @@ class FileSink:
         self._path = Path(os.path.realpath(path))
         self.bytes = 0
         compression = compression or compression_of_name(path)
+        self.deflate = compression == GZIP
+        """True if spans are deflated, side by side, before they get here."""
+        self._crc = self._length = self._flushed = 0
         try:
             # A temporary file is readable by its owner alone; rows may be confidential.
             self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed by finish and abandon
@@ -144,23 +223,69 @@ class FileSink:
         except OSError as error:
             raise self._unwritable(error) from None
         try:
-            self._out = open_compressor(self._file.file, compression)
-        except ExtraMissing:
+            # Zstandard takes one stream: a frame for each span would stop some readers.
+            self._stream = (
+                open_compressor(self._file.file, compression) if compression == ZSTD else None
+            )
+            if self.deflate:
+                self.write(GZIP_HEADER)
+        except (ExtraMissing, OutputUnwritable):
             self.abandon()
             raise
 
-    def write(self, lines: Sequence[str]) -> None:
-        """Write lines to the temporary file."""
+    def write(self, data: bytes) -> None:
+        """Write lines, deflated ones for a gzip file, to the temporary file."""
         try:
-            self._out.write(encode_lines(lines))
+            if self._stream is not None:
+                self._stream.write(data)
+            else:
+                self.bytes += write_at(self._file.fileno(), data, self.bytes)
         except OSError as error:
             raise self._unwritable(error) from None
+
+    def take(self, output: FinishedOutput) -> None:
+        """Have the output of a span written at its place, by whoever has it."""
+        if self._stream is not None:
+            for piece in output.pieces():
+                self.write(piece)
+            return
+        try:
+            output.write_to(self._file.name, self.bytes)
+        except OSError as error:
+            raise self._unwritable(error) from None
+        self.bytes += output.size
+        self.end_span(output.crc, output.length)
+        self._start_write_back()
+
+    def _start_write_back(self) -> None:
+        """Have the disk write what is complete, so that little is left to wait for at the end."""
+        if not hasattr(os, "posix_fadvise"):
+            return
+        while self.bytes - self._flushed >= 2 * _WRITE_BACK_BYTES:
+            # Linux starts to write what it is told that nobody reads soon. This is a hint only.
+            with contextlib.suppress(OSError):
+                os.posix_fadvise(
+                    self._file.fileno(),
+                    self._flushed,
+                    _WRITE_BACK_BYTES,
+                    os.POSIX_FADV_DONTNEED,
+                )
+            self._flushed += _WRITE_BACK_BYTES
+
+    def end_span(self, crc: int, length: int) -> None:
+        """Note the CRC-32 and length of the lines of a span, for the end of a gzip file."""
+        if self.deflate:
+            self._crc = crc32_of_both(self._crc, crc, length)
+            self._length += length
 
     def finish(self) -> None:
         """Rename the temporary file, with the permissions of the old file, or for its owner."""
         temporary = Path(self._file.name)
+        if self.deflate:
+            self.write(gzip_trailer(self._crc, self._length))
         try:
-            self._out.close()
+            if self._stream is not None:
+                self._stream.close()
             self._file.flush()
             os.fsync(self._file.fileno())
             self.bytes = os.fstat(self._file.fileno()).st_size

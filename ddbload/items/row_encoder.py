@@ -125,10 +125,17 @@ class FieldEncoder:
 
     def encode(self, columns: Columns, places: RowPositions) -> EncodedRows:
         """Encode the rows of a block."""
+        return self._encoder.encode(self._attributes(columns, places))
+
+    def encode_lines(self, columns: Columns, places: RowPositions) -> str | None:
+        """Encode the rows of a block as lines, see `BatchEncoder.encode_lines`."""
+        return self._encoder.encode_lines(self._attributes(columns, places))
+
+    def _attributes(self, columns: Columns, places: RowPositions) -> Columns:
         columns = self._layout.apply(columns)
         if self._started is not None:
             columns = _with_positions(columns, places, self._started)
-        return self._encoder.encode(columns)
+        return columns
 
 
 class DelimitedRowEncoder:
@@ -154,14 +161,25 @@ class DelimitedRowEncoder:
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
         # Columns are not kept: a row's JSON takes less memory than its cells.
-        _, places, encoded = self.read_columns(block)
-        return places, encoded
+        columns = self.columns(block)
+        places = self.positions(block, columns)
+        return places, self.encode(columns, places)
 
-    def read_columns(self, block: Block) -> tuple[Columns, RowPositions, EncodedRows]:
-        """Return what `read` does, and the cells."""
-        columns = self._reader.read(block)
-        places = RowPositions(block, self.ends, columns.count)
-        return columns, places, self._fields.encode(columns, places)
+    def columns(self, block: Block) -> Columns:
+        """Return the cells of a block's rows."""
+        return self._reader.read(block)
+
+    def positions(self, block: Block, columns: Columns) -> RowPositions:
+        """Return the positions of a block's rows, given their cells."""
+        return RowPositions(block, self.ends, columns.count)
+
+    def encode(self, columns: Columns, places: RowPositions) -> EncodedRows:
+        """Return the request for each row."""
+        return self._fields.encode(columns, places)
+
+    def encode_lines(self, columns: Columns, places: RowPositions) -> str | None:
+        """Return the items as one text, a line each; None if `encode` has to look at the rows."""
+        return self._fields.encode_lines(columns, places)
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of one row, which begins at `byte` of the source."""

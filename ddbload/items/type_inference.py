@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from ddbload.items.item_layout import ItemLayout
 from ddbload.rows.columns import Columns
@@ -95,6 +95,19 @@ class TypeGuess:
                 del self._open[shape]
         if texts and self.looks("numeric"):
             self._look_at_numbers(texts)
+
+    def merge(self, other: Self) -> None:
+        """Add what was found in the cells that follow."""
+        self.filled += other.filled
+        self.empty += other.empty
+        self.longest = max(self.longest, other.longest)
+        new = [each for each in other.examples if each not in self.examples]
+        self.examples += new[: EXAMPLES - len(self.examples)]
+        for text, count in other.markers.items():
+            self.markers[text] = self.markers.get(text, 0) + count
+        self.leading_zeros = self.leading_zeros or other.leading_zeros
+        self.exponents = self.exponents or other.exponents
+        self._open = {name: each for name, each in self._open.items() if name in other._open}
 
     def looks(self, shape: str) -> bool:
         """Return whether all cells so far match a pattern of `_SHAPES`, such as whole or date."""

@@ -5,11 +5,13 @@ Handlers and the command line make a context; a step takes it and its message, a
 
 from __future__ import annotations
 
+import os
 import random
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ddbload.aws.retry import RetryPolicy
@@ -22,6 +24,7 @@ from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.ledger.store import Store
 
 if TYPE_CHECKING:
+    from ddbload.aws.boto_clients import AwsSettings
     from ddbload.aws.clients import AwsClients
     from ddbload.pipeline.run_worker import RunWorker
     from ddbload.write.drivers.driver import Driver
@@ -154,3 +157,13 @@ class Context(LedgerContext):
         if source.within is None:
             return self
         return replace(self, access=replace(self.access, within=source.within))
+
+
+def reading_context(aws: AwsSettings) -> Context:
+    """Make a context for reading sources alone, local files included; it stores nothing."""
+    from ddbload.aws.clients import Clients
+    from ddbload.ledger.store import FolderStore
+
+    return Context(
+        store=FolderStore(Path(os.devnull)), clients=Clients(aws), access=AccessPolicy(paths=True)
+    )

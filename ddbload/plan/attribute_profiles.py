@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 from ddbload.dynamodb.attribute_values import Attributes, AttributeValue
 from ddbload.items.type_inference import EXAMPLES, TypeGuess
@@ -28,6 +28,13 @@ class ColumnProfile(TypeGuess):
     def range(self) -> tuple[float, float]:
         """Smallest and largest number, if all values are whole numbers."""
         return self._low, self._high
+
+    def merge(self, other: Self) -> None:
+        """Add what was found in the cells that follow."""
+        super().merge(other)
+        self._low, self._high = min(self._low, other._low), max(self._high, other._high)
+        self._numbers += other._numbers
+        self._years += other._years
 
     def _look_at_numbers(self, texts: Collection[str]) -> None:
         super()._look_at_numbers(texts)
@@ -105,6 +112,14 @@ class AttributeProfile:
             self._low = min(self._low, *numbers, float("inf"))
             self._high = max(self._high, *numbers, float("-inf"))
 
+    def merge(self, other: AttributeProfile) -> None:
+        """Add what was found in the values that follow."""
+        self.filled += other.filled
+        self.types.update(other.types)
+        new = [each for each in other.examples if each not in self.examples]
+        self.examples += new[: EXAMPLES - len(self.examples)]
+        self._low, self._high = min(self._low, other._low), max(self._high, other._high)
+
     def _example(self, values: Sequence[AttributeValue]) -> None:
         for value in values[:200]:
             (content,) = value.values()
@@ -168,3 +183,15 @@ class DocumentProfile:
                     continue
                 profile = known[name] = AttributeProfile()
             profile.add(values, ranged=name == self._ranged)
+
+    def merge(self, other: DocumentProfile) -> None:
+        """Add what was found in the items that follow."""
+        self.truncated = self.truncated or other.truncated
+        for name, profile in other.attributes.items():
+            known = self.attributes.get(name)
+            if known is not None:
+                known.merge(profile)
+            elif len(self.attributes) == MAX_NAMES:
+                self.truncated = True
+            else:
+                self.attributes[name] = profile

@@ -59,10 +59,25 @@ class KeyCounter:
         for each in some:
             fresh[each >> 56].append(each)
         self._kept += len(some)
+        self._bound()
+
+    def _bound(self) -> None:
         while self._kept > self._most:
             self._compact()
             if self._kept > self._most // 2:
                 self._bits += 1
+
+    def merge(self, other: KeyCounter) -> None:
+        """Add the keys that another counter has counted."""
+        self._rows += other._rows
+        self._bits = max(self._bits, other._bits)
+        for bucket in range(_BUCKETS):
+            fresh = self._fresh[bucket]
+            fresh.extend(other._fresh[bucket])
+            for each, count in zip(other._hashes[bucket], other._counts[bucket], strict=True):
+                fresh.extend([each] * count)
+        self._kept = sum(map(len, self._fresh)) + sum(map(len, self._hashes))
+        self._bound()
 
     def keys(self) -> DistinctKeys:
         """Return the counts so far."""

@@ -44,6 +44,16 @@ class HeavyHitters:
         """Add the counts of a block."""
         self.rows += counted.total()
         self._counts.update(counted)
+        self._bound()
+
+    def merge(self, other: HeavyHitters) -> None:
+        """Add what another counter has counted."""
+        self.rows += other.rows
+        self._deficit += other._deficit
+        self._counts.update(other._counts)
+        self._bound()
+
+    def _bound(self) -> None:
         if len(self._counts) > 2 * self._capacity:
             kept = self._counts.most_common(self._capacity + 1)
             less = kept.pop()[1]
@@ -76,12 +86,15 @@ class KeyOrder:
 
     def __init__(self) -> None:
         self.pairs = self.rising = self.falling = self.equal = 0
+        self._first: list[Any] = []
         self._last: list[Any] = []
 
     def add(self, keys: Sequence[Any]) -> None:
         """Add the partition keys of a block, strings or numbers, in the order of the file."""
         if not keys:
             return
+        if not self._first:
+            self._first = [keys[0]]
         chain = [*self._last, *keys]
         equal = rising = 0
         for one, other in pairwise(chain):
@@ -94,6 +107,17 @@ class KeyOrder:
         self.rising += rising
         self.falling += len(chain) - 1 - equal - rising
         self._last = [keys[-1]]
+
+    def merge(self, other: KeyOrder) -> None:
+        """Add what was found in the rows that follow."""
+        last = other._last
+        # The pair of the last row here and the first one there.
+        self.add(other._first)
+        self.pairs += other.pairs
+        self.rising += other.rising
+        self.falling += other.falling
+        self.equal += other.equal
+        self._last = last or self._last
 
     @property
     def sorted(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -11,7 +11,7 @@ from typing import Any
 
 from ddbload.contracts.payload import ColumnMapping, Options, Payload
 from ddbload.contracts.results import Failure
-from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import (
     DdbloadError,
     Interrupted,
@@ -24,14 +24,15 @@ from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.detect_format import DetectedFormat
 from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
-from ddbload.pipeline.reading.row_batches import iter_row_batches
+from ddbload.pipeline.reading.row_batches import RowBatch, iter_row_batches
 from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
 from ddbload.pipeline.reading.source_objects import expected_bytes
+from ddbload.pipeline.reading.span_workers import FinishedOutput, settle_spans
 from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.pipeline.table_notices import recent_traffic
 from ddbload.plan.attribute_profiles import ColumnProfile
 from ddbload.plan.figures import estimate_chunks, figures, is_split
-from ddbload.plan.survey import MAX_PROFILES, Survey
+from ddbload.plan.survey import MAX_PROFILES, Survey, SurveyJob
 from ddbload.plan.table_facts import TableFacts, read_other_settings, table_facts
 
 _READ_BYTES = 256 * 1024
@@ -215,6 +216,8 @@ def make_plan(
     sample: Sample | None = None,
     prewarm: int | None = None,
     watch: Callable[[int, int, int], None] = lambda _read, _size, _rows: None,
+    processes: int = 1,
+    make_context: Callable[[], Context] | None = None,
 ) -> Plan:
     """Check a source as an import does, without writing, and estimate the import.
 
@@ -226,6 +229,8 @@ def make_plan(
         sample: Part of the source to read; by default all of it.
         prewarm: Write units a second of warm throughput to price.
         watch: Called with bytes read, bytes in all, and rows read.
+        processes: Processes that read the source; a sample is read by one.
+        make_context: Maker of the context of another process.
 
     Raises:
         InvalidPayload: If the payload is not valid.
@@ -237,7 +242,12 @@ def make_plan(
         context.access.check_table(asked.table)
         with temporary_ledger() as ledger, rare_gc():
             try:
-                _read_all_rows(plan, ledger, context, sample or Sample(), watch)
+                _prepare(plan, ledger, context)
+                if sample is None:
+                    _read_all_rows(plan, ledger, context, watch, processes, make_context)
+                else:
+                    _read_sample(plan, ledger, context, sample, watch)
+                _check_rejects(plan)
             except DdbloadError:
                 if plan.record is None:
                     with suppress(DdbloadError):
@@ -253,13 +263,8 @@ def make_plan(
     return plan
 
 
-def _read_all_rows(
-    plan: Plan,
-    ledger: Ledger,
-    context: Context,
-    sample: Sample,
-    watch: Callable[[int, int, int], None],
-) -> None:
+def _prepare(plan: Plan, ledger: Ledger, context: Context) -> None:
+    """Describe the table, and check the source against it as preflight does."""
     client, asked = context.clients.dynamodb, plan.payload
     table, answer = describe_table_with_response(
         client, asked.table, retry_policy=context.retry_policy
@@ -277,10 +282,92 @@ def _read_all_rows(
     plan.record, plan.detected = prepared.record, prepared.detected
     record = prepared.record
     plan.size = expected_bytes(record)
-    survey = Survey(record, plan.facts.indexes, expires=plan.facts.time_to_live)
-    plan.survey = survey
+    plan.survey = Survey(record, plan.facts.indexes, expires=plan.facts.time_to_live)
+
+
+class _PlanTaker:
+    """Merges surveys of spans, in order, into the plan's."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        job: SurveyJob,
+        context: Context,
+        watch: Callable[[int, int, int], None],
+    ) -> None:
+        record, survey = plan.record, plan.survey
+        assert record is not None, "the source was checked"  # noqa: S101
+        assert survey is not None, "the source was checked"  # noqa: S101
+        self._survey, self._job, self._context = survey, job, context
+        self._size, self._watch = plan.size or 0, watch
+        self._reader = RunReader(record)
+
+    def take(self, summary: Survey, output: FinishedOutput, start: Cursor) -> bool:  # noqa: ARG002
+        """Merge the survey of a span."""
+        shift = 0 if self._reader.record.objects is not None else start.line - 1
+        self._survey.merge(summary, lines=shift)
+        self._show()
+        return True
+
+    def read(self, batches: Iterator[RowBatch]) -> None:
+        """Survey a span here. What was read before an error is counted."""
+        part = self._job.begin(self._reader)
+        try:
+            for batch in batches:
+                self.check_stop()
+                part.add(batch)
+                self._watch(part.kept, self._size, self._survey.rows + part.rows)
+        finally:
+            self._survey.merge(part)
+
+    def check_stop(self) -> None:
+        """Raise `Interrupted` if the context asks to stop."""
+        if self._context.should_stop():
+            raise Interrupted("stopped while reading the source")
+
+    def _show(self) -> None:
+        self._watch(self._survey.kept, self._size, self._survey.rows)
+
+
+def _has_rows(record: RunRecord) -> bool:
+    # A delimited file without rows has no columns.
+    return bool(record.columns) or not record.payload.source.delimited
+
+
+def _read_all_rows(
+    plan: Plan,
+    ledger: Ledger,
+    context: Context,
+    watch: Callable[[int, int, int], None],
+    processes: int,
+    make_context: Callable[[], Context] | None,
+) -> None:
+    record, facts = plan.record, plan.facts
+    assert record is not None, "the source was checked"  # noqa: S101
+    assert facts is not None, "the table was described"  # noqa: S101
+    if _has_rows(record):
+        job = SurveyJob(tuple(facts.indexes), facts.time_to_live, _READ_BYTES)
+        settle_spans(
+            *(record, ledger, context, job),
+            _PlanTaker(plan, job, context, watch),
+            processes=processes,
+            make_context=make_context,
+        )
+    plan.complete = True
+
+
+def _read_sample(
+    plan: Plan,
+    ledger: Ledger,
+    context: Context,
+    sample: Sample,
+    watch: Callable[[int, int, int], None],
+) -> None:
+    record, survey, size = plan.record, plan.survey, plan.size or 0
+    assert record is not None, "the source was checked"  # noqa: S101
+    assert survey is not None, "the source was checked"  # noqa: S101
     rows_enough = math.inf if sample.rows is None else sample.rows
-    bytes_enough = math.inf if sample.share is None else sample.share * plan.size
+    bytes_enough = math.inf if sample.share is None else sample.share * size
     ended = False
 
     def must_end() -> bool:
@@ -294,14 +381,19 @@ def _read_all_rows(
         ended = enough or context.must_end()
         return ended
 
-    # A delimited file without rows has no columns.
-    if record.columns or not record.payload.source.delimited:
+    if _has_rows(record):
         for batch in iter_row_batches(
             RunReader(record), ledger, context, piece_bytes=_READ_BYTES, must_end=must_end
         ):
             survey.add(batch)
-            watch(survey.kept, plan.size, survey.rows)
+            watch(survey.kept, size, survey.rows)
     plan.complete = not ended
+
+
+def _check_rejects(plan: Plan) -> None:
+    record, survey = plan.record, plan.survey
+    assert record is not None, "the source was checked"  # noqa: S101
+    assert survey is not None, "the source was checked"  # noqa: S101
     if plan.complete and 0 < survey.rows == survey.rejected:
         raise NothingWritten(
             "every row would be rejected, so nothing would be written; usually the delimiter, a"

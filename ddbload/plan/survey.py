@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 from ddbload.contracts.run_record import RunRecord
 from ddbload.pipeline.reading.measure import Measure, MeasuredRows, SizeHistogram, TableIndex
 from ddbload.pipeline.reading.row_batches import RowBatch
+from ddbload.pipeline.reading.row_blocks import RunReader
+from ddbload.pipeline.reading.span_output import SpanOutput
 from ddbload.plan.attribute_profiles import ColumnProfile, DocumentProfile
 from ddbload.plan.distinct_keys import EXACT_ROWS, DistinctKeys, KeyCounter
 from ddbload.plan.hot_partitions import HeavyHitters, HotPartition, KeyOrder
@@ -65,8 +67,12 @@ class Survey:
         *,
         expires: str | None = None,
         exact_rows: int = EXACT_ROWS,
+        measure: Measure | None = None,
     ) -> None:
-        """Gather statistics for a table with these indexes; items expire by `expires`."""
+        """Gather statistics for a table with these indexes; items expire by `expires`.
+
+        Surveys of one source may share a `measure`.
+        """
         self.rows = 0
         self.rejected = 0
         self.bytes = 0
@@ -85,7 +91,7 @@ class Survey:
         self.documents = DocumentProfile(expires)
         """Profiles of the attributes of documents."""
         self._record = record
-        self._measure = Measure.of(record, indexes)
+        self._measure = measure or Measure.of(record, indexes)
         self.layout = self._measure.layout
         self._key_counter = KeyCounter(exact_rows)
         keys = record.table.keys
@@ -93,6 +99,53 @@ class Survey:
         self._numeric = self._keyed and keys[0].type == "N"
         self._single = len(keys) == 1
         self._rejects: dict[tuple[str, str | None], RejectKind] = {}
+        # Bytes of rows, and of the source as stored, when more of it was last read.
+        self._known: tuple[int, int] | None = None
+        self._first_kept = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what only `add` needs: another process merges the survey."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name not in ("_record", "_measure", "layout")
+        }
+
+    def merge(self, other: Survey, *, lines: int = 0) -> None:
+        """Add the survey of the rows that follow, which counts lines from `lines` on.
+
+        The other survey must not be used any more.
+        """
+        if other._known is not None:
+            rows, stored = other._known
+            self.expansion = (self.bytes + rows) / stored
+        elif other._first_kept > self.kept > 0:
+            self.expansion = self.bytes / self.kept
+        self.rows += other.rows
+        self.rejected += other.rejected
+        self.bytes += other.bytes
+        self.kept = other.kept or self.kept
+        self.deletions += other.deletions
+        self.sizes.merge(other.sizes)
+        self.hot.merge(other.hot)
+        self.order.merge(other.order)
+        self._key_counter.merge(other._key_counter)
+        for index, more in zip(self.indexes, other.indexes, strict=True):
+            index.sizes.merge(more.sizes)
+            index.hot.merge(more.hot)
+        for kind in other._rejects.values():
+            self._merge_rejects(kind, lines)
+        for name, profile in other.columns.items():
+            self.columns.setdefault(name, ColumnProfile()).merge(profile)
+        self.documents.merge(other.documents)
+
+    def _merge_rejects(self, kind: RejectKind, lines: int) -> None:
+        known = self._rejects.get((kind.cause, kind.column))
+        if known is not None:
+            known.rows += kind.rows
+        elif len(self._rejects) < MAX_REJECT_KINDS:
+            kind.first = {**kind.first, "line": kind.first["line"] + lines}
+            self._rejects[kind.cause, kind.column] = kind
 
     def add(self, batch: RowBatch) -> None:
         """Add a batch of rows."""
@@ -101,8 +154,10 @@ class Survey:
         if batch.stored_bytes > self.kept > 0:
             # More was read only after all earlier bytes had become rows.
             self.expansion = self.bytes / self.kept
+            self._known = (self.bytes, self.kept)
         self.bytes += batch.bytes
         self.kept = batch.stored_bytes
+        self._first_kept = self._first_kept or self.kept
         self._add_keys(measured.keys)
         self.sizes.add(measured.sizes)
         for each, entries, partitions in zip(
@@ -174,6 +229,36 @@ class Survey:
         """Return the smallest and largest number of an attribute, if it has whole numbers."""
         found = self.columns.get(name) or self.documents.attributes.get(name) or ColumnProfile()
         return found.range
+
+
+@dataclass(slots=True)
+class SurveyJob:
+    """Survey of the rows of a span."""
+
+    indexes: tuple[TableIndex, ...]
+    expires: str | None
+    piece_bytes: int
+    deflate: bool = False
+    _measure: Measure | None = None
+
+    def work(
+        self,
+        reader: RunReader,
+        batches: Iterator[RowBatch],
+        output: SpanOutput,  # noqa: ARG002 - a survey is all that there is
+    ) -> Survey:
+        """Survey all batches."""
+        survey = self.begin(reader)
+        for batch in batches:
+            survey.add(batch)
+        return survey
+
+    def begin(self, reader: RunReader) -> Survey:
+        """Make an empty survey."""
+        record = reader.record
+        if self._measure is None:
+            self._measure = Measure.of(record, self.indexes)
+        return Survey(record, self.indexes, expires=self.expires, measure=self._measure)
 
 
 def _as_bytes(keys: Sequence[tuple[Hashable, ...]], *, single: bool) -> list[bytes]:

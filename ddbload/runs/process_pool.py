@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection, util
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.errors import DdbloadError, WorkerDied
 from ddbload.pipeline.context import ChunkProgress
+from ddbload.pipeline.reading.span_workers import interrupts_blocked
 from ddbload.runs.local_settings import LocalSettings
 from ddbload.runs.worker_pool import ChunkWorker, FinishedTask
 
@@ -60,7 +60,7 @@ class ProcessPool:
 
     def submit(self, task: ImportTask) -> None:
         """Give a task to the next free worker."""
-        with _interrupts_blocked():
+        with interrupts_blocked():
             try:
                 future = self._pool.submit(_step, task)
             except BrokenProcessPool as error:
@@ -105,19 +105,6 @@ def _outcome(future: Future[ImportResult | DdbloadError]) -> ImportResult | Ddbl
             "a worker process was killed or ran out of memory; resume the run, with fewer"
             " --processes if memory was short"
         )
-
-
-@contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Block SIGINT, so that a process started meanwhile inherits that until it ignores SIGINT."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 # The code below runs in worker processes.

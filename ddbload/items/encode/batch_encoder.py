@@ -25,7 +25,13 @@ from ddbload.items.encode.column_encoders import (
     encode_values,
     key_identities,
 )
-from ddbload.items.encode.request_json import PUT_BEGIN, PUT_END, compact_json
+from ddbload.items.encode.request_json import (
+    LINE_BEGIN,
+    LINE_END,
+    PUT_BEGIN,
+    PUT_END,
+    compact_json,
+)
 from ddbload.items.item_builder import key_limits
 from ddbload.items.typed_values import REFUSED, null_of
 from ddbload.rows.columns import FILLER, Columns, to_octets
@@ -82,7 +88,6 @@ class BatchEncoder:
         """Take what `ItemBuilder` takes."""
         self._types = list(types)
         self._keys = [columns.index(key.name) for key in table.keys]
-        # Each other attribute brings its comma, on the side of the anchor: a key, so always there.
         self._anchor = self._keys[0] if self._keys else None
         self._limits = key_limits(columns, table)
         self._parsed = [place for place, kind in enumerate(types) if kind not in CELL_ENCODERS]
@@ -93,10 +98,11 @@ class BatchEncoder:
         names = [to_octets(quoted(name)) for name in columns]
         self._markup = [
             {
-                form: self._around(place, f"{name}:", *marks.get(kind, ("", "")))
+                form: (f"{name}:{before}", after)
                 for form, marks in _MARKUP.items()
+                for before, after in [marks.get(kind, ("", ""))]
             }
-            for place, (name, kind) in enumerate(zip(names, types, strict=True))
+            for name, kind in zip(names, types, strict=True)
         ]
         indexed = {key.name for key in table.index_keys}
         absent = [
@@ -115,6 +121,45 @@ class BatchEncoder:
         """Encode a block of rows, and mark those that only the builder can judge as odd."""
         # Numbers of rows among those that have cells.
         odd: set[int] = set()
+        cells, parsed, short = self._checked_cells(columns, odd)
+        key_cells = [self._identities(place, cells, parsed, short=short) for place in self._keys]
+        keys: list[tuple[Hashable, ...]] = list(zip(*key_cells, strict=True))
+        units = self._units(columns, [each.extra for each in parsed.values()], odd)
+        around = self._encode_cells(columns, cells, parsed, odd, self._anchor, short=short)
+        if self._anchor is None:
+            puts, size = _join_optional(cells, around, columns.height)
+            keys = [()] * columns.height
+        else:
+            puts, size = _join(cells, around)
+        row_bytes = -(-size // max(1, len(puts)))
+        if columns.odd:
+            return _spread(EncodedRows(puts, keys, units, row_bytes, odd), columns)
+        return EncodedRows(puts, keys, units, row_bytes, odd)
+
+    def encode_lines(self, columns: Columns) -> str | None:
+        """Encode a block of rows as items, `{"Item":{...}}` and a line end each, in one text.
+
+        None if a row has no line of its own, or only the builder can judge one: then `encode` it.
+        """
+        if columns.odd or not columns.height or not columns.cells:
+            return None
+        odd: set[int] = set()
+        cells, parsed, short = self._checked_cells(columns, odd)
+        self._refuse_long(columns, [each.extra for each in parsed.values()], odd)
+        anchor = self._anchor
+        if anchor is None:
+            # An attribute that each of these rows has.
+            full = (place for place, column in enumerate(cells) if all(column))
+            anchor = next(full, None)
+        around = self._encode_cells(columns, cells, parsed, odd, anchor, short=short)
+        if odd or anchor is None:
+            return None
+        return _join_text(cells, around, LINE_BEGIN, LINE_END)
+
+    def _checked_cells(
+        self, columns: Columns, odd: set[int]
+    ) -> tuple[list[Sequence[str]], dict[int, EncodedColumn], bool]:
+        """Return the cells, the columns that had to be parsed, and whether all cells are short."""
         cells = list(columns.cells)
         spare = len(cells) - 1 + PLAIN_LENGTH
         short = columns.longest is not None and columns.longest <= spare
@@ -129,9 +174,22 @@ class BatchEncoder:
             )
             for place in self._parsed
         }
-        key_cells = [self._identities(place, cells, parsed, short=short) for place in self._keys]
-        keys: list[tuple[Hashable, ...]] = list(zip(*key_cells, strict=True))
-        units = self._units(columns, [each.extra for each in parsed.values()], odd)
+        return cells, parsed, short
+
+    def _encode_cells(
+        self,
+        columns: Columns,
+        cells: list[Sequence[str]],
+        parsed: Mapping[int, EncodedColumn],
+        odd: set[int],
+        anchor: int | None,
+        *,
+        short: bool,
+    ) -> list[tuple[str, str]]:
+        """Replace cells by their JSON, and return the markup around those of each column.
+
+        Each attribute brings a comma, on the side of the anchor, which every row has.
+        """
         around: list[tuple[str, str]] = []
         for place, kind in enumerate(self._types):
             column = cells[place]
@@ -141,26 +199,18 @@ class BatchEncoder:
                 cells[place], form = CELL_ENCODERS[kind](
                     column, odd, plain=columns.plain, short=short
                 )
-            markup = self._markup[place][form]
+            before, after = self._markup[place][form]
+            leading = "," if anchor is not None and place > anchor else ""
+            trailing = "," if anchor is None or place < anchor else ""
+            markup = (f"{leading}{before}", f"{after}{trailing}")
             if not all(column):
                 # Wrap the filled cells alone: an empty one is no attribute, or a null.
-                cells[place] = _wrap_filled(column, cells[place], *markup, self._absent[place])
+                absent = self._absent[place]
+                absent = f"{leading}{absent}{trailing}" if absent else ""
+                cells[place] = _wrap_filled(column, cells[place], *markup, absent)
                 markup = ("", "")
             around.append(markup)
-        if self._anchor is None:
-            puts, size = _join_optional(cells, around, columns.height)
-            keys = [()] * columns.height
-        else:
-            puts, size = _join(cells, around)
-        row_bytes = -(-size // max(1, len(puts)))
-        if columns.odd:
-            return _spread(EncodedRows(puts, keys, units, row_bytes, odd), columns)
-        return EncodedRows(puts, keys, units, row_bytes, odd)
-
-    def _around(self, place: int, name: str, before: str, after: str) -> tuple[str, str]:
-        if self._anchor is None or place < self._anchor:
-            return f"{name}{before}", f"{after},"
-        return f"{',' if place > self._anchor else ''}{name}{before}", after
+        return around
 
     def _identities(
         self,
@@ -188,22 +238,43 @@ class BatchEncoder:
     def _units(
         self, columns: Columns, extra: Sequence[Sequence[int]], odd: set[int]
     ) -> list[int] | None:
-        longest = columns.longest
-        if longest is None:
-            longest = sum(max(map(len, column), default=0) for column in columns.cells)
-        longest += sum(max(each, default=0) for each in extra)
+        longest = _longest_row(columns, extra)
         if longest + self._names_bytes <= WRITE_UNIT_BYTES or not columns.cells:
             return None
-        sizes = list(map(len, map("".join, zip(*columns.cells, strict=True))))
-        if extra:
-            sizes = [sum(each) for each in zip(sizes, *extra, strict=True)]
+        sizes = _row_sizes(columns, extra)
+        self._mark_long(sizes, longest, odd)
+        return [-(-(size + self._names_bytes) // WRITE_UNIT_BYTES) for size in sizes]
+
+    def _refuse_long(self, columns: Columns, extra: Sequence[Sequence[int]], odd: set[int]) -> None:
+        """Mark rows as odd that may be too long to be encoded with others."""
+        longest = _longest_row(columns, extra)
+        if (
+            self._row_bytes + _LONGEST_ESCAPE * longest > MAX_ROW_BYTES
+            or longest > MAX_ITEM_BYTES - self._names_bytes
+        ):
+            self._mark_long(_row_sizes(columns, extra), longest, odd)
+
+    def _mark_long(self, sizes: Sequence[int], longest: int, odd: set[int]) -> None:
         if self._row_bytes + _LONGEST_ESCAPE * longest > MAX_ROW_BYTES:
             most = (MAX_ROW_BYTES - self._row_bytes) // _LONGEST_ESCAPE
             odd.update(place for place, size in enumerate(sizes) if size > most)
         most_text = MAX_ITEM_BYTES - self._names_bytes
         if longest > most_text:
             odd.update(place for place, size in enumerate(sizes) if size > most_text)
-        return [-(-(size + self._names_bytes) // WRITE_UNIT_BYTES) for size in sizes]
+
+
+def _longest_row(columns: Columns, extra: Sequence[Sequence[int]]) -> int:
+    """Return an upper bound for the bytes of a row's values together."""
+    longest = columns.longest
+    if longest is None:
+        longest = sum(max(map(len, column), default=0) for column in columns.cells)
+    return longest + sum(max(each, default=0) for each in extra)
+
+
+def _row_sizes(columns: Columns, extra: Sequence[Sequence[int]]) -> list[int]:
+    """Return the bytes of each row's values together."""
+    sizes = list(map(len, map("".join, zip(*columns.cells, strict=True))))
+    return [sum(each) for each in zip(sizes, *extra, strict=True)] if extra else sizes
 
 
 def _fill_empty(column: Sequence[str], odd: set[int]) -> Sequence[str]:
@@ -231,9 +302,22 @@ def _join(
     rows = len(cells[0])
     if not rows:
         return [], 0
-    begin, end = PUT_BEGIN + around[0][0], around[-1][1] + PUT_END
-    # Cells take every other place. A line end separates rows, since JSON of one row has none.
-    row = [f"{end}\n{begin}", ""]
+    # A line end separates rows, since JSON of one row has none.
+    joined = _join_text(cells, around, PUT_BEGIN, f"{PUT_END}\n")
+    puts = joined.split("\n")
+    puts.pop()
+    assert len(puts) == rows, "a line end is escaped in JSON"  # noqa: S101
+    return puts, len(joined)
+
+
+def _join_text(
+    cells: Sequence[Sequence[str]], around: Sequence[tuple[str, str]], begin: str, end: str
+) -> str:
+    """Join cells and the markup around each column to one text, with `begin` and `end` a row."""
+    rows = len(cells[0])
+    begin, end = begin + around[0][0], around[-1][1] + end
+    # Cells take every other place.
+    row = [f"{end}{begin}", ""]
     for (_, after), (before, _) in pairwise(around):
         row += [after + before, ""]
     parts = row * rows
@@ -241,10 +325,7 @@ def _join(
     for place, column in enumerate(cells):
         parts[2 * place + 1 :: len(row)] = column
     parts.append(end)
-    joined = "".join(parts)
-    puts = joined.split("\n")
-    assert len(puts) == rows, "a line end is escaped in JSON"  # noqa: S101
-    return puts, len(joined)
+    return "".join(parts)
 
 
 def _join_optional(

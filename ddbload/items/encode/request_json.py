@@ -27,6 +27,8 @@ RequestBody = Callable[[Sequence[str]], bytes]
 """Function that makes the body of one call from the requests for its rows."""
 
 PUT_BEGIN, PUT_END = '{"PutRequest":{"Item":{', "}}}"
+LINE_BEGIN, LINE_END = '{"Item":{', "}}\n"
+"""JSON around the attributes of an item in a file of items."""
 DELETE_BEGIN, DELETE_END = '{"DeleteRequest":{"Key":{', "}}}"
 _ITEM = slice(len(PUT_BEGIN) - 1, 1 - len(PUT_END))
 """Slice of an item, its braces included, in the request that puts it."""

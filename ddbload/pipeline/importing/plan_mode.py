@@ -14,7 +14,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import ChunkProgress, Context
 from ddbload.pipeline.importing.row_feeder import MAX_REJECT_BYTES
 from ddbload.pipeline.reading.measure import Measure, SizeHistogram
-from ddbload.pipeline.reading.row_batches import RowBatch, make_row_batch
+from ddbload.pipeline.reading.row_batches import RowBatch
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.pipeline.reading.source_objects import read_chunk
 from ddbload.source.decoding.seek_trail import SeekTrail
@@ -37,7 +37,7 @@ def plan_chunk(
     with closing(reading) as blocks:
         try:
             for object_slice, name, block in blocks:
-                plan.add(make_row_batch(reader, name, object_slice, block), block.end)
+                plan.add(RowBatch(reader, name, object_slice, block), block.end)
                 trail.discard_before(block.end.byte)
                 if context.must_end() or plan.reject_bytes > MAX_REJECT_BYTES:
                     break

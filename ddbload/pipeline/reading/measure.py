@@ -52,6 +52,16 @@ class SizeHistogram:
             ]
         self._counts.update(sizes)
 
+    def merge(self, other: SizeHistogram) -> None:
+        """Add what another histogram has counted."""
+        self.count += other.count
+        self.bytes += other.bytes
+        self.units += other.units
+        self.largest = max(self.largest, other.largest)
+        if other.smallest is not None:
+            self.smallest = min(other.smallest, self.smallest or other.smallest)
+        self._counts.update(other._counts)
+
     def quantile(self, share: float) -> int:
         """Return the size that a share of the items does not exceed; above 4 KB rounded up."""
         wanted, seen = share * self.count, 0

@@ -1,10 +1,11 @@
-"""Read all rows of a run in one pass, for plans and conversions."""
+"""Read rows of a run in batches, for plans and conversions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 
 from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.run_record import Cursor
@@ -13,7 +14,7 @@ from ddbload.items.encode.batch_encoder import EncodedRows
 from ddbload.items.item_builder import Item
 from ddbload.items.row_encoder import DelimitedRowEncoder
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.object_listing import iter_objects
+from ddbload.ledger.object_listing import PinnedObject, iter_objects
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.reading.open_sources import (
     open_decoded,
@@ -27,33 +28,74 @@ from ddbload.rows.columns import Columns
 from ddbload.rows.reject_lines import Defect, reject_line
 from ddbload.rows.row_positions import RowPositions
 from ddbload.source.byte_source import CountingSource
+from ddbload.source.decoding.decoded_source import DecodedSource
 
 RejectLine = bytes
 """Line of JSON, with its line end."""
 
 
-@dataclass(frozen=True, slots=True)
 class RowBatch:
-    """Rows that were read and encoded together."""
+    """Rows that were read together, split and encoded when that is first asked for."""
 
-    reader: RunReader
-    name: str
-    """Name of the object that holds the rows."""
-    object_slice: ObjectSlice
-    positions: RowPositions
-    encoded: EncodedRows
-    """Requests that an import would send; entries of odd rows mean nothing."""
-    columns: Columns | None
-    """Cells of delimited text; None for other formats."""
-    bytes: int
-    """Bytes of the source, with line ends and empty lines."""
-    stored_bytes: int
-    """Bytes read of the source as stored, compressed or not, from its beginning."""
+    def __init__(
+        self,
+        reader: RunReader,
+        name: str,
+        object_slice: ObjectSlice,
+        block: Block,
+        stored_bytes: int = 0,
+    ) -> None:
+        self.reader = reader
+        self.name = name
+        """Name of the object that holds the rows."""
+        self.object_slice = object_slice
+        self.block = block
+        self.stored_bytes = stored_bytes
+        """Bytes read of the source as stored, compressed or not, from its beginning."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the source, with line ends and empty lines."""
+        return len(self.block.data)
+
+    @cached_property
+    def columns(self) -> Columns | None:
+        """Cells of delimited text; None for other formats."""
+        encoder = self.reader.encoder
+        return encoder.columns(self.block) if isinstance(encoder, DelimitedRowEncoder) else None
+
+    @cached_property
+    def _read(self) -> tuple[RowPositions, EncodedRows]:
+        encoder, columns = self.reader.encoder, self.columns
+        if columns is None or not isinstance(encoder, DelimitedRowEncoder):
+            return encoder.read(self.block)
+        places = encoder.positions(self.block, columns)
+        return places, encoder.encode(columns, places)
+
+    @property
+    def positions(self) -> RowPositions:
+        """Positions of the rows in the source."""
+        return self._read[0]
+
+    @property
+    def encoded(self) -> EncodedRows:
+        """Requests that an import would send; entries of odd rows mean nothing."""
+        return self._read[1]
 
     @property
     def count(self) -> int:
         """Number of rows."""
-        return len(self.encoded)
+        return len(self.encoded) if self.columns is None else self.columns.count
+
+    def item_lines(self) -> str | None:
+        """Return the items as one text in octets, a line each; None if rows have to be looked at.
+
+        That is the fast way for blocks of good rows of delimited text.
+        """
+        encoder, columns = self.reader.encoder, self.columns
+        if columns is None or not isinstance(encoder, DelimitedRowEncoder):
+            return None
+        return encoder.encode_lines(columns, encoder.positions(self.block, columns))
 
     def build(self, row: int) -> Item | Defect:
         """Build a row's item by itself; its defect if there is one. Needed for odd rows."""
@@ -71,6 +113,24 @@ class RowBatch:
         return reject_line(self.positions, row, defect, record.columns, offset, name)
 
 
+@dataclass(frozen=True, slots=True)
+class RowSpan:
+    """Rows of a run: a byte range of its only object, or those of some of its objects."""
+
+    start: Cursor
+    """Position of the first row among those of all objects."""
+    end: int | None = None
+    """Offset of a cut after the last row; None for the end of the object or of the objects."""
+    objects: tuple[PinnedObject, ...] | None = None
+    """The objects; None for the only one, or for all."""
+    stored_before: int = 0
+    """Bytes of the objects before these, as stored."""
+
+
+class CutInsideRowError(Exception):
+    """The end of a span is not the end of a row."""
+
+
 def iter_row_batches(
     reader: RunReader,
     ledger: Ledger,
@@ -78,62 +138,71 @@ def iter_row_batches(
     *,
     piece_bytes: int = BLOCK_BYTES,
     must_end: Callable[[], bool] = lambda: False,
+    span: RowSpan | None = None,
 ) -> Generator[RowBatch, None, None]:
-    """Read the rows of a run's source to its end, or until `must_end`, checked for each piece.
+    """Read rows of a run's source, all or those of a span, in one pass.
 
-    `ledger` holds the listing of several objects. Raises `RowTooLong`, `UnterminatedQuote`,
-    `HeaderMismatch`, `SplitMismatch`, and errors of reading the source.
+    Reading ends early if `must_end`, which is checked for each piece. `ledger` holds the listing
+    of several objects. Raises `RowTooLong`, `UnterminatedQuote`, `HeaderMismatch`, `SplitMismatch`,
+    errors of reading the source, and `CutInsideRowError`.
     """
     record = reader.record
-    base = record.data_start.byte
-    before = 0
-    objects = iter_objects(record, ledger, 0)
-    with closing(open_each(objects, context, several=record.objects is not None)) as each:
+    if span is None:
+        span = RowSpan(record.data_start)
+    several = record.objects is not None
+    at, before = span.start, span.stored_before
+    objects: Iterator[PinnedObject] = (
+        iter_objects(record, ledger, 0) if span.objects is None else iter(span.objects)
+    )
+    with closing(open_each(objects, context, several=several)) as each:
         for pinned, raw in each:
-            if base > record.data_start.byte and must_end():
+            if at.byte > span.start.byte and must_end():
                 return
-            with prefix_errors_with_object_name(raw, several=record.objects is not None):
+            with prefix_errors_with_object_name(raw, several=several):
                 source = record.payload.source
                 # Not counted: bytes that are read for the header are read again with the rows.
                 object_slice = slice_for_object(
-                    record, pinned, open_decoded(raw, source, pinned), base
+                    record, pinned, open_decoded(raw, source, pinned), at.byte
                 )
                 counting = CountingSource(raw)
                 file = open_decoded(counting, source, pinned)
                 end = object_slice.end if file.plain else None
-                start = Cursor(object_slice.base, object_slice.line)
-                offset = object_slice.skip - object_slice.base
-                for block in reader.iter_blocks(file, object_slice, start, end, piece_bytes):
+                if several:
+                    at = Cursor(object_slice.base, object_slice.line)
+                elif span.end is not None:
+                    end = span.end
+                for block in _whole_rows(reader, file, object_slice, at, end, piece_bytes, span):
                     if block is not None:
-                        base = block.end.byte
-                        try:
-                            refuse_unterminated(reader.boundaries, block, offset)
-                        except UnterminatedQuote:
-                            # Rows before the open quote are complete.
-                            whole = reader.boundaries.last(block.data, final=True)
-                            if whole:
-                                good = Block(block.data[:whole], block.start)
-                                yield make_row_batch(
-                                    reader, raw.name, object_slice, good, before + counting.read
-                                )
-                            raise
-                        yield make_row_batch(
-                            reader, raw.name, object_slice, block, before + counting.read
-                        )
-                    if (end is None or base < end) and must_end():
+                        at = block.end
+                        stored = before + counting.read
+                        yield RowBatch(reader, file.name, object_slice, block, stored)
+                    if (end is None or at.byte < end) and must_end():
                         return
             before += raw.size
 
 
-def make_row_batch(
-    reader: RunReader, name: str, object_slice: ObjectSlice, block: Block, stored_bytes: int = 0
-) -> RowBatch:
-    """Encode the rows of a block of the object with this name."""
-    columns = None
-    if isinstance(reader.encoder, DelimitedRowEncoder):
-        columns, positions, encoded = reader.encoder.read_columns(block)
-    else:
-        positions, encoded = reader.encoder.read(block)
-    return RowBatch(
-        reader, name, object_slice, positions, encoded, columns, len(block.data), stored_bytes
-    )
+def _whole_rows(
+    reader: RunReader,
+    file: DecodedSource,
+    object_slice: ObjectSlice,
+    start: Cursor,
+    end: int | None,
+    piece_bytes: int,
+    span: RowSpan,
+) -> Iterator[Block | None]:
+    """Read blocks of rows, and refuse a last one that ends inside a row."""
+    offset = object_slice.skip - object_slice.base
+    boundaries = reader.boundaries
+    for block in reader.iter_blocks(file, object_slice, start, end, piece_bytes):
+        if block is not None and not block.terminated:
+            if span.end is not None and span.end < object_slice.end:
+                raise CutInsideRowError
+            try:
+                refuse_unterminated(boundaries, block, offset)
+            except UnterminatedQuote:
+                # Rows before the open quote are complete.
+                whole = boundaries.last(block.data, final=True)
+                if whole:
+                    yield Block(block.data[:whole], block.start)
+                raise
+        yield block
