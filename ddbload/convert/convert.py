@@ -27,9 +27,10 @@ from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
 from ddbload.pipeline.reading.row_batches import RejectLine, RowBatch
 from ddbload.pipeline.reading.row_blocks import RunReader
+from ddbload.pipeline.reading.settle_spans import settle_spans
 from ddbload.pipeline.reading.source_objects import expected_bytes
 from ddbload.pipeline.reading.span_output import SpanOutput
-from ddbload.pipeline.reading.span_workers import FinishedOutput, settle_spans
+from ddbload.pipeline.reading.span_pool import FinishedOutput
 from ddbload.pipeline.table_description import describe_table
 from ddbload.rows.columns import from_octets, to_octets
 from ddbload.rows.reject_lines import Defect
@@ -234,7 +235,7 @@ class _Conversion:
     def read(self, batches: Iterator[RowBatch]) -> None:
         """Convert a span here, and write its items as they are made. Raises `TooManyRejects`."""
         limit, converted = self._job.max_rejects, self._converted
-        output = SpanOutput(deflate=self._job.deflate)
+        output = SpanOutput(deflate=self._job.deflate, drained=True)
         for batch in batches:
             output.write(self._job.convert(self._reader, batch, converted, self._reject))
             if converted.causes.total() > limit:

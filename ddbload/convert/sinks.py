@@ -22,7 +22,7 @@ from ddbload.pipeline.reading.span_output import (
     gzip_trailer,
     write_at,
 )
-from ddbload.pipeline.reading.span_workers import FinishedOutput
+from ddbload.pipeline.reading.span_pool import FinishedOutput
 
 SUFFIXES = {GZIP: ".gz", ZSTD: ".zst", UNCOMPRESSED: ""}
 INCOMPLETE = b'{"incomplete": '

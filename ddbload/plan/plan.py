@@ -26,8 +26,9 @@ from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
 from ddbload.pipeline.reading.row_batches import RowBatch, iter_row_batches
 from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
+from ddbload.pipeline.reading.settle_spans import settle_spans
 from ddbload.pipeline.reading.source_objects import expected_bytes
-from ddbload.pipeline.reading.span_workers import FinishedOutput, settle_spans
+from ddbload.pipeline.reading.span_pool import FinishedOutput
 from ddbload.pipeline.table_description import describe_table_with_response
 from ddbload.pipeline.table_notices import recent_traffic
 from ddbload.plan.attribute_profiles import ColumnProfile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import zlib
@@ -24,13 +25,17 @@ class SpanOutput:
     output of other spans; `gzip_trailer` ends a file of them.
     """
 
-    def __init__(self, folder: str | None = None, *, deflate: bool = False) -> None:
+    def __init__(
+        self, folder: str | None = None, *, deflate: bool = False, drained: bool = False
+    ) -> None:
+        """Use a temporary file in `folder`, unless the bytes are `drained` as they come."""
         self.size = 0
         """Bytes to write, after compression."""
         self.length = self.crc = 0
         """Bytes before compression, and their CRC-32 if they are compressed."""
         self._folder = folder
         self._deflate = deflate
+        self._most_held = math.inf if drained else MEMORY_BYTES
         self._slice: list[bytes] = []
         self._slice_bytes = 0
         self._held: list[bytes] = []
@@ -61,7 +66,7 @@ class SpanOutput:
         self.size += len(data)
         if self._file is None:
             self._held.append(data)
-            if self.size <= MEMORY_BYTES:
+            if self.size <= self._most_held:
                 return
             self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed by close
             self._file.writelines(self._held)
@@ -70,7 +75,7 @@ class SpanOutput:
         self._file.write(data)
 
     def drain(self) -> Iterator[bytes]:
-        """Yield the finished bytes so far, and forget them; for output whose turn it is."""
+        """Yield the finished bytes so far, and forget them."""
         held, self._held, self.size = self._held, [], 0
         yield from held
 

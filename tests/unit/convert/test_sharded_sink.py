@@ -123,7 +123,10 @@ def bucket(client: Uploads, prefix: str = "out/") -> BucketShards:
 def sink(target: BucketShards | FolderShards, part_bytes: int = 5000, seed: int = 0) -> ShardedSink:
     made = ShardedSink(target, compression="gzip", seed=seed, part_bytes=part_bytes)
     for start in range(0, len(LINES), 100):
-        made.write(LINES[start : start + 100])
+        text = "\n".join([*LINES[start : start + 100], ""]).encode()
+        # A line may come in pieces.
+        made.write(text[:50])
+        made.write(text[50:])
     return made
 
 

@@ -1,9 +1,4 @@
-"""Read a source's spans in several processes, and settle them in order.
-
-Results are those of one process, whatever the number: each span is read as if by itself, and is
-taken in the source's order, once the span before it has proved that it begins with a row. What a
-worker cannot settle, such as an error, is read again in this process, from the known position.
-"""
+"""Processes that read spans of a source, and keep the output of each until it is its turn."""
 
 from __future__ import annotations
 
@@ -15,7 +10,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from multiprocessing import connection
 from typing import Any, Protocol
@@ -31,13 +26,10 @@ from ddbload.pipeline.reading.row_batches import (
     iter_row_batches,
 )
 from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
-from ddbload.pipeline.reading.row_spans import iter_spans
 from ddbload.pipeline.reading.span_output import SpanOutput
 
 UNSETTLED_SPANS = 3
 """Spans of a worker that are queued, read or wait to be settled."""
-MAX_WRONG_CUTS = 3
-"""Cuts inside rows after which the rest of the source is read as one span."""
 
 
 class SpanJob(Protocol):
@@ -53,19 +45,6 @@ class SpanJob(Protocol):
 
     def work(self, reader: RunReader, batches: Iterator[RowBatch], output: SpanOutput) -> Any:
         """Read all batches, write output, and return a summary that can be pickled."""
-
-
-class SpanTaker(Protocol):
-    """Consumer of spans in the order of the source."""
-
-    def take(self, summary: Any, output: FinishedOutput, start: Cursor) -> bool:
-        """Take a span that a worker read; False to have it read by `read` instead."""
-
-    def read(self, batches: Iterator[RowBatch]) -> None:
-        """Read a span in this process. Raises what keeps it from being taken."""
-
-    def check_stop(self) -> None:
-        """Raise `Interrupted` to stop."""
 
 
 class FinishedOutput(Protocol):
@@ -90,7 +69,7 @@ class FinishedOutput(Protocol):
         """Yield all bytes."""
 
 
-class _Unsettled(Enum):
+class Unsettled(Enum):
     """Reason why a span that was read has no result."""
 
     CUT = "cut inside a row"
@@ -98,7 +77,7 @@ class _Unsettled(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
+class SpanResult:
     """Result of a span: the job's summary, and the position of its end."""
 
     summary: Any
@@ -108,7 +87,7 @@ class _Result:
     crc: int
 
 
-class _Tracked:
+class TrackedBatches:
     """Batches of a span, with the position after the last."""
 
     def __init__(self, batches: Iterator[RowBatch], start: Cursor) -> None:
@@ -121,176 +100,7 @@ class _Tracked:
             yield batch
 
 
-def settle_spans(
-    record: RunRecord,
-    ledger: Ledger,
-    context: Context,
-    job: SpanJob,
-    taker: SpanTaker,
-    *,
-    processes: int = 1,
-    make_context: Callable[[], Context] | None = None,
-    folder: str | None = None,
-) -> None:
-    """Read all rows of a run by `processes`, and have them taken in order.
-
-    Args:
-        record: Record of the run.
-        ledger: Ledger with the listing of several objects.
-        context: Clients and access policy.
-        job: Work on each span.
-        taker: Consumer of the results.
-        processes: Most worker processes. With 1, and for a source of one span, all is done in this
-            process.
-        make_context: Maker of a worker's context; by default it uses a copy of `context`.
-        folder: Folder for output that does not fit in memory.
-
-    Raises:
-        WorkerDied: If a worker was killed.
-        DdbloadError: If the source cannot be read, or as the taker raises.
-    """
-    reader = RunReader(record)
-    with contextlib.closing(iter_spans(reader, ledger, context)) as spans, rare_gc():
-        first = list(_take(spans, 2))
-        several = len(first) > 1
-        setup = _Setup(record, job, make_context or (lambda: context), folder)
-        with contextlib.ExitStack() as stack:
-            pool = None
-            if several and processes > 1:
-                pool = stack.enter_context(contextlib.closing(SpanPool(processes, setup)))
-            _Settlement(reader, ledger, context, job, taker, pool, folder).run(first, spans)
-            if pool is not None:
-                pool.wait_written()
-
-
-def _take(spans: Iterator[RowSpan], count: int) -> Iterator[RowSpan]:
-    for _ in range(count):
-        span = next(spans, None)
-        if span is None:
-            return
-        yield span
-
-
-class _Settlement:
-    """Settles spans in order: takes results, joins spans that were cut inside a row."""
-
-    def __init__(
-        self,
-        reader: RunReader,
-        ledger: Ledger,
-        context: Context,
-        job: SpanJob,
-        taker: SpanTaker,
-        pool: SpanPool | None,
-        folder: str | None,
-    ) -> None:
-        self._reader, self._ledger, self._context = reader, ledger, context
-        self._job, self._taker, self._pool, self._folder = job, taker, pool, folder
-        self._at = reader.record.data_start
-        self._several = reader.record.objects is not None
-
-    def run(self, first: list[RowSpan], rest: Iterator[RowSpan]) -> None:
-        """Settle all spans."""
-        waiting = deque(first)
-        submitted: deque[tuple[RowSpan, int]] = deque()
-        wrong = 0
-
-        def following() -> RowSpan | None:
-            return waiting.popleft() if waiting else next(rest, None)
-
-        while True:
-            while self._pool is not None and len(submitted) < self._pool.capacity:
-                more = following()
-                if more is None:
-                    break
-                submitted.append((more, self._pool.submit(more)))
-            if self._pool is None:
-                alone = following()
-                if alone is None:
-                    return
-                span, settled = alone, self._settle_here(alone)
-            elif submitted:
-                span, number = submitted.popleft()
-                settled = self._settle_result(self._pool, span, number)
-            else:
-                return
-            while not settled:
-                wrong += 1
-                if self._pool is not None and submitted:
-                    after, number = submitted.popleft()
-                    self._pool.drop(number)
-                else:
-                    after = following() or RowSpan(span.start)
-                if wrong > MAX_WRONG_CUTS:
-                    # This text deceives: the rest of it is read in one pass.
-                    for _, number in submitted:
-                        if self._pool is not None:
-                            self._pool.drop(number)
-                    self._read_here(replace(span, end=None))
-                    return
-                span = replace(span, end=after.end)
-                settled = self._settle_here(span)
-
-    def _settle_result(self, pool: SpanPool, span: RowSpan, number: int) -> bool:
-        """Wait for a worker's result, and take it; False if the span ends inside a row."""
-        result = pool.wait(number)
-        self._taker.check_stop()
-        if result is _Unsettled.CUT:
-            pool.drop(number)
-            return False
-        if isinstance(result, _Result):
-            output = _RemoteOutput(pool, number, result)
-            if self._taker.take(result.summary, output, self._at):
-                pool.drop(number)
-                self._advance(span, result.end)
-                return True
-        pool.drop(number)
-        return self._read_here(span)
-
-    def _settle_here(self, span: RowSpan) -> bool:
-        """Read a span in this process; False if it ends inside a row."""
-        if span.end is None:
-            return self._read_here(span)
-        output = SpanOutput(self._folder, deflate=self._job.deflate)
-        try:
-            self._taker.check_stop()
-            try:
-                result = _work(self._reader, self._ledger, self._context, self._job, span, output)
-            except CutInsideRowError:
-                return False
-            except Exception:  # noqa: BLE001 - it is read again, and raises again
-                return self._read_here(span)
-            if not self._taker.take(result.summary, output, self._at):
-                return self._read_here(span)
-            self._advance(span, result.end)
-            return True
-        finally:
-            output.close()
-
-    def _read_here(self, span: RowSpan) -> bool:
-        """Have the taker read a span from the known position; True, unless it raises."""
-        start = self._at
-        span = replace(span, start=start)
-        batches = iter_row_batches(
-            self._reader,
-            self._ledger,
-            self._context,
-            piece_bytes=self._job.piece_bytes,
-            span=span,
-        )
-        with contextlib.closing(batches):
-            tracked = _Tracked(batches, start)
-            self._taker.read(iter(tracked))
-        self._at = tracked.end
-        return True
-
-    def _advance(self, span: RowSpan, end: Cursor) -> None:
-        at = self._at
-        line = 1 if self._several else at.line + end.line - span.start.line
-        self._at = Cursor(at.byte + end.byte - span.start.byte, line)
-
-
-def _work(
+def work_span(
     reader: RunReader,
     ledger: Ledger,
     context: Context,
@@ -298,7 +108,7 @@ def _work(
     span: RowSpan,
     output: SpanOutput,
     each: Callable[[], None] = lambda: None,
-) -> _Result:
+) -> SpanResult:
     def must_end() -> bool:
         each()
         return False
@@ -307,14 +117,14 @@ def _work(
         reader, ledger, context, piece_bytes=job.piece_bytes, must_end=must_end, span=span
     )
     with contextlib.closing(batches):
-        tracked = _Tracked(batches, span.start)
+        tracked = TrackedBatches(batches, span.start)
         summary = job.work(reader, iter(tracked), output)
     output.finish()
-    return _Result(summary, tracked.end, output.size, output.length, output.crc)
+    return SpanResult(summary, tracked.end, output.size, output.length, output.crc)
 
 
 @dataclass(frozen=True, slots=True)
-class _Setup:
+class PoolSetup:
     """What a worker needs to begin."""
 
     record: RunRecord
@@ -326,7 +136,7 @@ class _Setup:
 class SpanPool:
     """Processes that read spans. They keep the output of each until it is their turn to write."""
 
-    def __init__(self, count: int, setup: _Setup) -> None:
+    def __init__(self, count: int, setup: PoolSetup) -> None:
         # A fork needs no imports again, but copies locks that other threads hold.
         can_fork = sys.platform == "linux" and threading.active_count() == 1
         start: Any = multiprocessing.get_context("fork" if can_fork else "spawn")
@@ -335,7 +145,7 @@ class SpanPool:
         self._pipes: list[connection.Connection] = []
         self._unsettled = [0] * count
         self._owner: dict[int, int] = {}
-        self._results: dict[int, _Result | _Unsettled] = {}
+        self._results: dict[int, SpanResult | Unsettled] = {}
         self._unwritten = self._number = 0
         self._write_error: int | None = None
         try:
@@ -363,7 +173,7 @@ class SpanPool:
         self._send(worker, ("read", self._number, span))
         return self._number
 
-    def wait(self, number: int) -> _Result | _Unsettled:
+    def wait(self, number: int) -> SpanResult | Unsettled:
         """Wait until a span was read."""
         while number not in self._results:
             self._receive()
@@ -442,12 +252,12 @@ class SpanPool:
 
 
 @dataclass(frozen=True, slots=True)
-class _RemoteOutput:
+class RemoteOutput:
     """Output of a span that a worker keeps."""
 
     _pool: SpanPool
     _number: int
-    _result: _Result
+    _result: SpanResult
 
     @property
     def size(self) -> int:
@@ -492,7 +302,7 @@ def interrupts_blocked() -> Iterator[None]:
 
 
 def _work_for_pool(
-    pipe: connection.Connection, inherited: tuple[connection.Connection, ...], setup: _Setup
+    pipe: connection.Connection, inherited: tuple[connection.Connection, ...], setup: PoolSetup
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -507,7 +317,7 @@ def _work_for_pool(
 class _SpanWorker:
     """Reads spans that come through a pipe, and looks for messages after each batch."""
 
-    def __init__(self, pipe: connection.Connection, setup: _Setup) -> None:
+    def __init__(self, pipe: connection.Connection, setup: PoolSetup) -> None:
         self._pipe = pipe
         self._job, self._folder = setup.job, setup.folder
         self._context = setup.make_context()
@@ -527,17 +337,17 @@ class _SpanWorker:
             self._outputs[number] = output
             self._pipe.send(("read", number, self._read(span, output)))
 
-    def _read(self, span: RowSpan, output: SpanOutput) -> _Result | _Unsettled:
+    def _read(self, span: RowSpan, output: SpanOutput) -> SpanResult | Unsettled:
         try:
-            return _work(
+            return work_span(
                 self._reader, self._ledger, self._context, self._job, span, output, self._obey_all
             )
         except CutInsideRowError:
-            return _Unsettled.CUT
+            return Unsettled.CUT
         except (EOFError, BrokenPipeError):
             raise
         except Exception:  # noqa: BLE001 - the parent reads the span itself, and meets it again
-            return _Unsettled.FAILED
+            return Unsettled.FAILED
 
     def _obey_all(self) -> None:
         while self._pipe.poll():

@@ -1,0 +1,254 @@
+"""Several processes make of a source what one makes, byte for byte."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import random
+import threading
+import zlib
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ddbload.aws.boto_clients import AwsSettings
+from ddbload.contracts.payload import Payload
+from ddbload.convert import convert as convert_module
+from ddbload.convert.convert import ConvertResult, convert, prepare_conversion
+from ddbload.convert.sinks import FileSink, Sink, StreamSink
+from ddbload.errors import DdbloadError, Interrupted, OutputUnwritable, WorkerDied
+from ddbload.ledger.ledger import temporary_ledger
+from ddbload.pipeline.context import reading_context
+from ddbload.pipeline.reading import settle_spans, span_output
+from ddbload.pipeline.reading.row_blocks import RunReader
+from ddbload.pipeline.reading.settle_spans import iter_spans
+
+QUOTED = "id,text\n" + "".join(f'{n},"a ""{n}"", b\n{n},c\n"\n' for n in range(300))
+BAD = "id,n\n" + "".join(f"{n},{'x' if n % 7 == 0 else n}\n" for n in range(300))
+# Cells that look like rows, with nothing near a cut that tells otherwise.
+DECEIVING = "id,text\n" + "".join(f'{n},"' + "1,2\n" * 60 + '"\n' for n in range(40))
+SOURCES: dict[str, tuple[str | bytes, dict[str, Any]]] = {
+    "quoted": (QUOTED, {}),
+    "crlf": (BAD.replace("\n", "\r\n"), {}),
+    "cr": (BAD.replace("\n", "\r"), {"format": "csv", "delimiter": ","}),
+    "no last line end": (BAD.rstrip("\n"), {}),
+    "deceiving": (DECEIVING, {}),
+    "comments": (BAD.replace("\n5", "\n# a\n5"), {"comment": "#"}),
+    "escapes": (
+        QUOTED.replace('""', '\\"'),
+        {"escape": "\\", "format": "csv", "delimiter": ","},
+    ),
+    "json": ("".join(f'{{"id":"{n}","n":{n}}}\n' for n in range(300)) + "[]\n", {"format": "json"}),
+    "latin-1": ("id,text\n" + "ä,ö\n" * 200, {"encoding": "latin-1"}),
+    "utf-16": (BAD, {"encoding": "utf-16"}),
+    "gzip": (gzip.compress(QUOTED.encode()), {}),
+    "header alone": ("id,text\n", {"format": "csv", "delimiter": ","}),
+}
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settle_spans, "SPAN_BYTES", 500)
+    monkeypatch.setattr(settle_spans, "_WINDOW_BEFORE", 40)
+    monkeypatch.setattr(settle_spans, "_WINDOW_AFTER", 200)
+
+
+@dataclass
+class Outcome:
+    lines: bytes = b""
+    rejects: list[Any] = field(default_factory=list)
+    error: str | None = None
+    converted: ConvertResult = field(default_factory=ConvertResult)
+
+
+def converted(path: Path, processes: int, sink: Sink | None = None, **given: Any) -> Outcome:
+    outcome, stream = Outcome(), io.BytesIO()
+    value = {
+        "source": {"path": str(path), **given.pop("source", {})},
+        "target": {"table": "none"},
+        **given,
+    }
+    make_context = partial(reading_context, AwsSettings())
+    context = make_context()
+    if "should_stop" in given:
+        context.should_stop = value.pop("should_stop")
+    with temporary_ledger() as ledger:
+        record = prepare_conversion(Payload.from_json(value), None, ledger, context)
+        try:
+            convert(
+                *(record, ledger, context, sink or StreamSink(stream, "out"), outcome.converted),
+                reject=lambda line: outcome.rejects.append(json.loads(line)),
+                processes=processes,
+                make_context=make_context,
+            )
+        except DdbloadError as error:
+            outcome.error = f"{type(error).__name__}: {error.message}"
+    outcome.lines = stream.getvalue()
+    return outcome
+
+
+def write(folder: Path, data: str | bytes, encoding: str = "utf-8") -> Path:
+    path = folder / "source"
+    path.write_bytes(data if isinstance(data, bytes) else data.encode(encoding))
+    return path
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("processes", [1, 3])
+@pytest.mark.parametrize("name", SOURCES)
+def test_spans_give_what_one_pass_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, processes: int
+) -> None:
+    data, source = SOURCES[name]
+    path = write(tmp_path, data, source.get("encoding", "utf-8"))
+    given = {"source": source, "types": {"n": "N"} if "id,n" in str(data) else {}}
+    cut = converted(path, processes, **given)
+    with monkeypatch.context() as patch:
+        patch.setattr(settle_spans, "SPAN_BYTES", 1 << 30)
+        whole = converted(path, 1, **given)
+    assert cut == whole
+    rows = cut.converted.rows
+    assert rows.read == rows.written + rows.rejected
+
+
+@pytest.mark.usefixtures("_small")
+def test_cuts_are_row_ends_where_the_text_tells(tmp_path: Path) -> None:
+    context = reading_context(AwsSettings())
+    data = "id,text\n" + "".join(f'{n},"a ""{n}""\n{n},c"\n' for n in range(300))
+    value = {"source": {"path": str(write(tmp_path, data))}, "target": {"table": "none"}}
+    with temporary_ledger() as ledger:
+        record = prepare_conversion(Payload.from_json(value), None, ledger, context)
+        spans = list(iter_spans(RunReader(record), ledger, context))
+    assert len(spans) > 4
+    assert [span.end for span in spans[:-1]] == [span.start.byte for span in spans[1:]]
+    ends = {found + 2 for found in range(len(data)) if data[found : found + 2] == '"\n'}
+    assert {span.end for span in spans[:-1]} <= ends
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize(
+    ("data", "options", "name"),
+    [
+        (BAD, {"max_rejects": 20}, "TooManyRejects"),
+        (BAD.replace("\n250,", '\n250,"'), {}, "UnterminatedQuote"),
+        (BAD.replace("\n250,", "\n250," + "1" * 400), {"max_row_bytes": 300}, "RowTooLong"),
+    ],
+)
+def test_errors_and_counts_are_those_of_one_process(
+    tmp_path: Path, data: str, options: dict[str, Any], name: str
+) -> None:
+    path = write(tmp_path, data)
+    alone = converted(path, 1, types={"n": "N"}, options=options)
+    assert (alone.error or "").startswith(name)
+    assert converted(path, 3, types={"n": "N"}, options=options) == alone
+
+
+@pytest.mark.usefixtures("_small")
+def test_several_objects_are_read_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settle_spans, "MAX_SPAN_OBJECTS", 2)
+    (tmp_path / "in").mkdir()
+    for number in range(7):
+        data = f"id,n\n{number},x\n" + "".join(f"{number}-{n},{n}\n" for n in range(50))
+        packed = gzip.compress(data.encode()) if number % 2 else data.encode()
+        (tmp_path / "in" / f"{number}.csv{'.gz' * (number % 2)}").write_bytes(packed)
+    alone = converted(tmp_path / "in", 1, types={"n": "N"})
+    assert alone.converted.rows.read == 7 * 51
+    assert converted(tmp_path / "in", 3, types={"n": "N"}) == alone
+    places = [(Path(each["source"]).name, each["line"]) for each in alone.rejects]
+    assert places[:2] == [("0.csv", 2), ("1.csv.gz", 2)]
+    assert len(places) == 7
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+def test_files_have_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    # Output goes through temporary files, and is deflated in many slices.
+    monkeypatch.setattr(span_output, "MEMORY_BYTES", 1000)
+    monkeypatch.setattr(span_output, "SLICE_BYTES", 300)
+    path = write(tmp_path, BAD)
+    made = []
+    for processes in (1, 3):
+        out = tmp_path / f"out{processes}{suffix}"
+        sink = FileSink(str(out))
+        converted(path, processes, sink)
+        sink.finish()
+        assert sink.bytes == out.stat().st_size
+        made.append(out.read_bytes())
+    assert made[0] == made[1]
+    plain = converted(path, 1).lines
+    if suffix == ".gz":
+        assert gzip.decompress(made[0]) == plain
+    elif not suffix:
+        assert made[0] == plain
+
+
+@pytest.mark.usefixtures("_small")
+def test_worker_that_is_killed_fails_the_conversion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent, work = os.getpid(), convert_module._ConvertJob.work
+
+    def die(self: Any, reader: Any, batches: Any, output: Any) -> Any:
+        if os.getpid() != parent:
+            os.kill(os.getpid(), 9)
+        return work(self, reader, batches, output)
+
+    monkeypatch.setattr(convert_module._ConvertJob, "work", die)
+    outcome = converted(write(tmp_path, BAD), 2)
+    assert (outcome.error or "").startswith(WorkerDied.__name__)
+
+
+@pytest.mark.usefixtures("_small")
+def test_output_that_a_worker_cannot_write_fails_the_conversion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(span_output, "write_at", full)
+    sink = FileSink(str(tmp_path / "out"))
+    outcome = converted(write(tmp_path, BAD), 2, sink)
+    assert (outcome.error or "").startswith(OutputUnwritable.__name__)
+    assert "No space left" in (outcome.error or "")
+    sink.abandon()
+
+
+@pytest.mark.usefixtures("_small")
+def test_stop_is_seen_between_spans(tmp_path: Path) -> None:
+    asked = iter([False, False])
+    outcome = converted(write(tmp_path, QUOTED), 2, should_stop=lambda: next(asked, True))
+    assert (outcome.error or "").startswith(Interrupted.__name__)
+
+
+@pytest.mark.usefixtures("_small")
+def test_workers_are_spawned_beside_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, BAD)
+    alone = converted(path, 1)
+    monkeypatch.setattr(threading, "active_count", lambda: 2)
+    assert converted(path, 2) == alone
+
+
+def test_crc32_of_both_is_that_of_the_whole() -> None:
+    rng = random.Random(1)
+    for _ in range(50):
+        first, second = (rng.randbytes(rng.choice((0, 1, 7, 4096))) for _ in range(2))
+        of_both = span_output.crc32_of_both(*(zlib.crc32(first), zlib.crc32(second), len(second)))
+        assert of_both == zlib.crc32(first + second)
+
+
+def test_no_process_is_started_for_one_span(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settle_spans, "SpanPool", None)
+    assert converted(write(tmp_path, QUOTED), 8).converted.rows.read == 300
