@@ -202,6 +202,10 @@ bench: setup $(RIVALS_DONE) ## Measure every engine beside boto3 and aiobotocore
 $(RIVALS_DONE): bench/requirements.txt
 	$(install_apart)
 
+.PHONY: bench-convert
+bench-convert: setup $(RIVALS_DONE) ## Measure convert beside DuckDB, and with several processes
+	$(BIN)/python -m bench.convert $(ARGS)
+
 .PHONY: bench-start
 bench-start: setup ## Measure the CPU time that functions and commands need to start
 	$(BIN)/python -m bench.start $(ARGS)

@@ -23,11 +23,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bench.checksum import ItemChecksum
 from bench.clients import ROOT, TABLE, Client
 from bench.compare import machine
 from bench.rounds import Cores, InvalidRound, Scenario, run, sink
 from bench.shapes import Shape
-from bench.tally import Tally
 
 START_ROWS = 25
 Row = dict[str, Any]
@@ -170,9 +170,9 @@ class JsonFile:
     rows: Callable[[random.Random], Iterator[Row]]
     format: str
 
-    def write(self, path: Path, rows: int) -> Tally:
+    def write(self, path: Path, rows: int) -> ItemChecksum:
         """Write a file of so many rows. Gives the items that must arrive."""
-        due = Tally()
+        due = ItemChecksum()
         made: list[Row] = []
         rng = random.Random(f"{self.rows.__name__} 1")
         with path.open("w", encoding="utf-8") as file:

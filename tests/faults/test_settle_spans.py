@@ -27,6 +27,8 @@ from ddbload.pipeline.context import reading_context
 from ddbload.pipeline.reading import settle_spans, span_output
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.pipeline.reading.settle_spans import iter_spans
+from ddbload.plan.plan import make_plan
+from tests.unit.pipeline.world import World
 
 QUOTED = "id,text\n" + "".join(f'{n},"a ""{n}"", b\n{n},c\n"\n' for n in range(300))
 BAD = "id,n\n" + "".join(f"{n},{'x' if n % 7 == 0 else n}\n" for n in range(300))
@@ -252,3 +254,37 @@ def test_no_process_is_started_for_one_span(
 ) -> None:
     monkeypatch.setattr(settle_spans, "SpanPool", None)
     assert converted(write(tmp_path, QUOTED), 8).converted.rows.read == 300
+
+
+PLANNED = "id,name,year,team\n" + "".join(
+    f'{n % 190},"Name, {n}",{1900 + n},t{n % 3}\n' if n % 50 else ",none,x,t\n" for n in range(600)
+)
+
+
+@pytest.mark.parametrize("data", [PLANNED.encode(), gzip.compress(PLANNED.encode())])
+def test_plan_is_that_of_one_process(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    world = World(data, indexes=[[("team", "S")]])
+    world.options["max_rejects"] = 100
+
+    def plan_of(processes: int) -> Any:
+        return make_plan(world.payload, world.context(), processes=processes).to_json()
+
+    whole = plan_of(1)
+    monkeypatch.setattr(settle_spans, "REMOTE_SPAN_BYTES", 2000)
+    alone = plan_of(1)
+    assert json.dumps(plan_of(3)) == json.dumps(alone)
+    for part in ("rows", "rejects", "keys", "items", "write_units", "source"):
+        assert alone[part] == whole[part]
+    inferred = [[each[part] for each in alone["columns"]] for part in ("inferred", "filled")]
+    assert inferred == [
+        [each[part] for each in whole["columns"]] for part in ("inferred", "filled")
+    ]
+
+
+def test_plan_of_documents_is_that_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = "".join(json.dumps({"id": str(n), f"a{n % 5}": n}) + "\n" for n in range(500))
+    world = World(lines.encode(), source={"format": "json"})
+    whole = make_plan(world.payload, world.context()).to_json()
+    monkeypatch.setattr(settle_spans, "REMOTE_SPAN_BYTES", 2000)
+    parts = [make_plan(world.payload, world.context(), processes=n).to_json() for n in (1, 3)]
+    assert parts == [whole, whole]

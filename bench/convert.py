@@ -1,0 +1,152 @@
+"""Measure `ddbload convert`: CPU beside one thread of DuckDB, and wall time of several processes.
+
+    python -m bench.convert [--megabytes 200] [--rounds 3] [--shapes ngrams,wide] [--processes 2]
+
+DuckDB writes the same items: a struct with the type of each attribute, as lines of JSON. Variants
+take turns. A round of ddbload whose lines are not those of the first ends the run; DuckDB must
+write as many. CPU seconds count all processes of a variant, their start included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.shapes import SHAPES, Shape
+
+ROOT = Path(__file__).parent.parent
+RIVAL_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
+_SAMPLE_ROWS = 20_000
+_DUCKDB = """
+import sys, duckdb
+connection = duckdb.connect(config={"threads": 1})
+connection.execute(sys.argv[1])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """CPU and wall seconds of one round, and the peak memory of its largest process in MB."""
+
+    cpu: float
+    wall: float
+    megabytes: float
+
+
+def query(shape: Shape, source: Path, out: Path) -> str:
+    """Return the SQL that writes a file's items as DuckDB can."""
+    columns = ", ".join(f"'{name}': 'VARCHAR'" for name in shape.columns)
+    items = ", ".join(
+        f"'{name}': CASE WHEN \"{name}\" IS NULL THEN NULL ELSE"
+        f" struct_pack({kind} := {_value(name, kind)}) END"
+        for name, kind in shape.columns.items()
+    )
+    header = str(shape.header).lower()
+    form = f"delim='{shape.delimiter}', header={header}, quote='\"', escape='\"'"
+    rows = f"read_csv('{source}', {form}, columns={{{columns}}})"
+    copied = f"SELECT {{{items}}} AS Item FROM {rows}"  # noqa: S608 - of our own names alone
+    return f"COPY ({copied}) TO '{out}' (FORMAT json)"
+
+
+def _value(name: str, kind: str) -> str:
+    return f"(\"{name}\" = 'true')" if kind == "BOOL" else f'"{name}"'
+
+
+def ddbload(shape: Shape, source: Path, out: Path, processes: int) -> list[str]:
+    """Return the command that converts a file."""
+    types = ",".join(f"{name}={kind}" for name, kind in shape.columns.items() if kind != "S")
+    columns = [] if shape.header else ["--no-header", "--columns", ",".join(shape.columns)]
+    return [
+        *(sys.executable, "-m", "ddbload", "convert", str(source), str(out), "--types", types),
+        *(*columns, "--processes", str(processes), "--quiet"),
+    ]
+
+
+def run(command: Sequence[str]) -> Taken:
+    """Run a command to its end, and measure it with the processes that it started."""
+    begin = time.monotonic()
+    process = subprocess.Popen(command, cwd=ROOT)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"refused: {command[:3]} ended with {process.returncode}")
+    memory = usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+    return Taken(usage.ru_utime + usage.ru_stime, time.monotonic() - begin, memory)
+
+
+def measure(shape: Shape, options: argparse.Namespace, folder: Path) -> None:
+    """Measure all variants on a file of a shape, and print a table."""
+    source = folder / f"source{shape.suffix}"
+    shape.write(source, _SAMPLE_ROWS, options.seed)
+    rows = int(_SAMPLE_ROWS * options.megabytes * 1e6 / source.stat().st_size)
+    shape.write(source, rows, options.seed)
+    several = f"ddbload, {options.processes} processes"
+    names = ["DuckDB, 1 thread", "ddbload, 1 process", several]
+    taken: dict[str, list[Taken]] = {name: [] for name in names}
+    digests: set[str] = set()
+    for turn in range(options.rounds):
+        for name in names[turn % 3 :] + names[: turn % 3]:
+            out = folder / "out.json"
+            out.unlink(missing_ok=True)
+            if name == names[0]:
+                text = query(shape, source, out)
+                taken[name].append(run([str(RIVAL_PYTHON), "-c", _DUCKDB, text]))
+                with out.open("rb") as lines:
+                    count = sum(1 for _ in lines)
+                if count != rows:
+                    sys.exit(f"refused: DuckDB wrote {count} items of {rows}")
+                continue
+            count = 1 if name == names[1] else options.processes
+            taken[name].append(run(ddbload(shape, source, out, count)))
+            with out.open("rb") as file:
+                digests.add(hashlib.file_digest(file, "sha256").hexdigest())
+            if len(digests) > 1:
+                sys.exit(f"refused: {name} wrote other bytes")
+    base = statistics.median(each.cpu for each in taken[names[0]])
+    alone = statistics.median(each.wall for each in taken[names[1]])
+    megabytes = source.stat().st_size / 1e6
+    print(f"{shape.name}: {megabytes:.0f} MB, {rows:,} rows")
+    print(f"{'':24}{'CPU s':>8}{'/ DuckDB':>10}{'wall s':>8}{'speed-up':>10}{'MB':>6}")
+    for name in names:
+        cpu = statistics.median(each.cpu for each in taken[name])
+        wall = statistics.median(each.wall for each in taken[name])
+        memory = max(each.megabytes for each in taken[name])
+        speed = f"{alone / wall:.2f}" if name == several else ""
+        print(f"{name:24}{cpu:8.2f}{cpu / base:10.2f}{wall:8.2f}{speed:>10}{memory:6.0f}")
+    if options.json:
+        record = {
+            name: [[each.cpu, each.wall, each.megabytes] for each in taken[name]] for name in names
+        }
+        print(json.dumps({"shape": shape.name, "rows": rows, **record}))
+
+
+def main() -> None:
+    """Measure each shape."""
+    parser = argparse.ArgumentParser(description="Measure ddbload convert beside DuckDB.")
+    parser.add_argument("--megabytes", type=int, default=200, help="default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--shapes", default=",".join(SHAPES), help="default: %(default)s")
+    parser.add_argument("--processes", type=int, default=2, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    parser.add_argument("--json", action="store_true", help="print each round, too")
+    options = parser.parse_args()
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load before: {load}")
+    for name in options.shapes.split(","):
+        with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder:
+            measure(SHAPES[name], options, Path(folder))
+
+
+if __name__ == "__main__":
+    main()
