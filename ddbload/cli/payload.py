@@ -16,6 +16,7 @@ _FIELD = re.compile(r"'(?:options|source)\.(\w+)'")
 _PAYLOAD_OPTIONS = (
     *("engine", "concurrency", "chunk_bytes", "max_wcu", "mode", "position_attribute"),
     *("max_rejects", "max_row_bytes", "max_cost", "unit_price", "require_backup", "index_bytes"),
+    "scan",
 )
 """Options that become fields of the payload's `options` under the same name."""
 _DELIMITED_ONLY = {

@@ -25,11 +25,11 @@ from ddbload.contracts.payload import (
     DEFAULT_INDEX_BYTES,
     DEFAULT_MAX_EXPANSION,
     DEFAULT_MAX_REJECTS,
-    DEFAULT_MAX_ROW_BYTES,
     ENGINES,
     FORMATS,
     NULL_POLICIES,
     OMIT,
+    SCANS,
     TYPES,
 )
 from ddbload.dynamodb.write_modes import MODES, PUT
@@ -124,8 +124,7 @@ _SOURCE = (
         "--max-row-bytes",
         metavar="N",
         type=click.IntRange(1),
-        default=DEFAULT_MAX_ROW_BYTES,
-        show_default=True,
+        show_default="16777216; 1048576 with --scan edges",
         help="Fail at a row longer than N bytes; usually a quote is not closed.",
     ),
     types_option(
@@ -254,6 +253,14 @@ _WRITING = (
         show_default=True,
         help="Compressed size above which a gzip or Zstandard file is imported in chunks too, if"
         " there are fewer files than workers.",
+    ),
+    run_option(
+        "--scan",
+        type=click.Choice([AUTO, *SCANS]),
+        default=AUTO,
+        show_default=True,
+        help="Before the first write, read all of the source (whole), or only windows around the"
+        " places where it is cut (edges). auto reads sources up to 2 GiB as a whole.",
     ),
     _MAX_REJECTS,
 )

@@ -155,7 +155,7 @@ def _draw(lines: Iterable[bytes]) -> None:
         if table.row_count < SHOWN:
             table.add_row(
                 *([] if source is None else [Text(printable(source), overflow="fold")]),
-                f"{reject['line']:,}",
+                "-" if reject["line"] is None else f"{reject['line']:,}",
                 f"{reject['byte']:,}",
                 Text(printable(reject["column"] or "-")),
                 reject["cause"],

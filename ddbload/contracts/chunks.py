@@ -8,7 +8,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from ddbload.contracts.messages import JsonObjectReader, JsonRule, LineNumber, Message
+from ddbload.contracts.messages import (
+    CountedLine,
+    JsonObjectReader,
+    JsonRule,
+    LineNumber,
+    Message,
+)
 
 WINDOW_BYTES = 32 * 1024
 """Most bytes back that DEFLATE data refer to (RFC 1951)."""
@@ -27,12 +33,21 @@ class ObjectSlice(Message):
     line: LineNumber
     """Line of the first row."""
     size: int
-    """Bytes of the rows."""
+    """Bytes of the rows; with `padded`, the most that they may be."""
+    padded: Annotated[bool, JsonRule(absent=False)] = False
+    """True if only reading tells where the rows end: preflight has not read the object."""
 
     @property
     def end(self) -> int:
         """Offset of the end of the object's rows among the rows of all objects."""
         return self.base + self.size
+
+    def to_json(self) -> dict[str, Any]:
+        value = asdict(self)
+        # Earlier versions do not know it.
+        if not self.padded:
+            del value["padded"]
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +57,9 @@ class Chunk(Message):
     chunk: int
     start: int
     end: int
-    first_line: LineNumber
+    first_line: CountedLine
+    """Line of the first row; 0 if it is not known, because nobody read the rows before it. The
+    lines in the chunk's cursors are then the line ends between its start and them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +67,22 @@ class PreflightCursor(Message):
     """Position at which a scan continues: the first row of the next chunk, and its number."""
 
     byte: int
-    line: LineNumber
+    line: CountedLine
+    """Line of the row; 0 if it is not known."""
     chunk: int
     object: Annotated[int, JsonRule(absent=0)] = 0
     """Index of the object that holds the row."""
     base: Annotated[int, JsonRule(absent=0)] = 0
     """Offset of that object's rows among the rows of all objects."""
+    undecided: Annotated[int, JsonRule(absent=0)] = 0
+    """Windows in a row, the last ones, in which no row end could be proved."""
+
+    def to_json(self) -> dict[str, Any]:
+        value = asdict(self)
+        # Earlier versions do not know it.
+        if not self.undecided:
+            del value["undecided"]
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +91,8 @@ class ManifestPart:
 
     chunks: tuple[Chunk, ...]
     cursor: PreflightCursor | None
+    padded: bool = False
+    """True if a chunk has an object that was not read, and that only reading tells the size of."""
 
 
 def _read_window(f: JsonObjectReader) -> bytes | None:

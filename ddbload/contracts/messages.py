@@ -258,6 +258,8 @@ class JsonRule:
 
 
 LineNumber = Annotated[int, JsonRule(least=1)]
+CountedLine = Annotated[int, JsonRule(least=0)]
+"""Line number in the source; in a chunk whose first line is not known, the line ends before."""
 
 
 class Message:

@@ -32,6 +32,9 @@ DEFAULT_MAX_EXPANSION = 200
 DEFAULT_CHUNK_BYTES = 16 * 1024 * 1024
 DEFAULT_INDEX_BYTES = 16 * 1024 * 1024
 DEFAULT_MAX_ROW_BYTES = 16 * 1024 * 1024
+EDGES_MAX_ROW_BYTES = 1024 * 1024
+"""Default of `max_row_bytes` for a scan by edges, whose windows are that long."""
+SCANS = WHOLE, EDGES = ("whole", "edges")
 DEFAULT_MAX_REJECTS = 1000
 DEFAULT_CONCURRENCY = 16
 MAX_CONCURRENCY = 256
@@ -300,7 +303,9 @@ class Options(Message):
     max_wcu: Annotated[float | None, JsonRule(read=_read_max_wcu)] = None
     """Write units a second of all workers together; None without a limit."""
     max_rejects: int = DEFAULT_MAX_REJECTS
-    max_row_bytes: Annotated[int, JsonRule(least=1)] = DEFAULT_MAX_ROW_BYTES
+    max_row_bytes: Annotated[int | None, JsonRule(least=1)] = None
+    """Bytes of the longest allowed row; None for the default, which preflight replaces by a
+    number. See `row_limit`."""
     max_wcu_percent: Annotated[float | None, JsonRule(read=_read_max_wcu_percent)] = None
     """`max_wcu` as a share of the table's capacity. Preflight replaces it by a number, which the
     run's record keeps."""
@@ -315,6 +320,16 @@ class Options(Message):
     index_bytes: int = DEFAULT_INDEX_BYTES
     """Size above which a compressed object is cut into chunks, if it can be and there are fewer
     objects than workers."""
+    scan: Annotated[str, JsonRule(choices=(AUTO, *SCANS))] = AUTO
+    """`whole` has preflight read every byte, `edges` only windows around the places where it cuts.
+    `auto` chooses by size; the record of a run that reads everything keeps it."""
+
+    @property
+    def row_limit(self) -> int:
+        """Bytes of the longest allowed row."""
+        if self.max_row_bytes is not None:
+            return self.max_row_bytes
+        return EDGES_MAX_ROW_BYTES if self.scan == EDGES else DEFAULT_MAX_ROW_BYTES
 
     def to_json(self) -> dict[str, Any]:
         value = asdict(self)
@@ -325,7 +340,7 @@ class Options(Message):
         # Later options are left out if unset, so that earlier versions can read the message.
         unset = Options()
         later = ("max_cost", "unit_price", "unit_price_source", "require_backup", "index_bytes")
-        for name in later:
+        for name in (*later, "scan"):
             if value[name] == getattr(unset, name):
                 del value[name]
         return value

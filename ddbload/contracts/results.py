@@ -70,6 +70,27 @@ def _without_null(value: dict[str, Any], *names: str) -> dict[str, Any]:
     return {key: each for key, each in value.items() if key not in names or each is not None}
 
 
+LINES_BEFORE = "lines_before"
+"""Field of a stored reject whose line is not known: line ends from the chunk's start to the row."""
+
+
+def number_reject(line: bytes, first_line: int | None) -> bytes:
+    """Give a stored reject its line in the source, if it has none.
+
+    `first_line`: that of its chunk, if it is known by now. A damaged line is returned as it is.
+    """
+    if LINES_BEFORE.encode() not in line:
+        return line
+    try:
+        reject = dict(json.loads(line))
+        if reject["line"] is None:
+            before = int(reject.pop(LINES_BEFORE))
+            reject["line"] = None if first_line is None else first_line + before
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return line
+    return json.dumps(reject).encode() + b"\n"
+
+
 def _read_causes(f: JsonObjectReader) -> dict[str, int] | None:
     if f.raw("causes") is None:
         return None
@@ -122,9 +143,16 @@ class Segment(Message):
     """Beginning, end and progress of the invocation; None in segments of earlier versions."""
     causes: Annotated[Mapping[str, int] | None, JsonRule(read=_read_causes)] = None
     """Rejected rows by cause; None without rejects, and in segments of earlier versions."""
+    padding: Annotated[int | None, JsonRule(least=1)] = None
+    """Bytes of the range that no object has; None without objects that preflight did not read."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that were read and settled."""
+        return self.end.byte - self.start.byte - (self.padding or 0)
 
     def to_json(self) -> dict[str, Any]:
-        return _without_null(asdict(self), "planned", "identical", "times", "causes")
+        return _without_null(asdict(self), "planned", "identical", "times", "causes", "padding")
 
 
 @dataclass(frozen=True, slots=True)

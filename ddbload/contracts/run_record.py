@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
-from ddbload.contracts.messages import JsonObjectReader, JsonRule, LineNumber, Message
+from ddbload.contracts.messages import CountedLine, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.payload import Options, Payload, check_run_id
 from ddbload.contracts.write_price import WritePrice
 from ddbload.dynamodb.write_modes import INSERT
@@ -21,10 +21,13 @@ configuration."""
 
 @dataclass(frozen=True, slots=True)
 class Cursor(Message):
-    """Byte offset and line of the first row that is not settled."""
+    """Byte offset and line of the first row that is not settled.
+
+    In a chunk whose first line is not known, `line` counts the line ends from the chunk's start.
+    """
 
     byte: int
-    line: LineNumber
+    line: CountedLine
 
 
 _FIXED_BY_RECORD = ("source", "target", "types", "infer_types", "mapping", "nulls")
@@ -138,6 +141,9 @@ class RunRecord(Message):
     lower if there are fewer chunks."""
     write_price: WritePrice | None = None
     """Price by which the run's write units become dollars."""
+    padded: Annotated[bool, JsonRule(absent=False)] = False
+    """True if some objects were not read by preflight, and only importing tells their size. Their
+    rows have a range of bytes as long as they may be, and `size` stays None."""
 
     @property
     def public_names(self) -> frozenset[str]:
@@ -224,6 +230,8 @@ class RunRecord(Message):
             "most_workers": self.most_workers,
             "write_price": None if self.write_price is None else self.write_price.to_json(),
             "configuration": self.configuration,
+            # Earlier versions do not know it.
+            **({"padded": True} if self.padded else {}),
         }
 
     def check_rules(self, f: JsonObjectReader) -> None:

@@ -40,6 +40,7 @@ from ddbload.items.item_layout import ItemLayout, item_layout
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE, JsonLineBoundaries, RowBoundaries
+from ddbload.rows.boundaries.row_edges import RowEdges
 from ddbload.rows.columns import Columns
 from ddbload.rows.reject_lines import Defect
 from ddbload.rows.row_parser import ColumnReader, RowParser
@@ -227,6 +228,11 @@ class DocumentEncoder:
 def row_boundaries_for(source: Source) -> RowBoundaries:
     """Return what finds the row ends of a source."""
     return dialect_boundaries(Dialect.of(source)) if source.delimited else JsonLineBoundaries()
+
+
+def row_edges_for(source: Source) -> RowEdges:
+    """Return what proves row ends in windows of a source."""
+    return RowEdges(row_boundaries_for(source), Dialect.of(source) if source.delimited else None)
 
 
 def row_encoder_for(record: RunRecord) -> RowEncoder:

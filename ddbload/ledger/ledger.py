@@ -204,6 +204,7 @@ class Ledger(RunObjects):
             return ManifestPart(
                 _chunks(value["chunks"]),
                 None if cursor is None else PreflightCursor.from_json(cursor),
+                bool(value.get("padded", False)),
             )
 
         name = manifest_part_name(byte)
@@ -219,6 +220,7 @@ class Ledger(RunObjects):
         value = {
             "chunks": [chunk.to_json() for chunk in part.chunks],
             "cursor": None if part.cursor is None else part.cursor.to_json(),
+            **({"padded": True} if part.padded else {}),
             **self._stamp,
         }
         if self._store.put_new(self._root + manifest_part_name(byte), encode_json(value)):

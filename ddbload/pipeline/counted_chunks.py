@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Self
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.results import Segment
+from ddbload.contracts.results import Segment, number_reject
 from ddbload.ledger.ledger import Ledger
 
 TOLD_ROUNDING = 2.0
@@ -36,10 +37,26 @@ class CountedChunks:
         """All segments that count, in the order of the source."""
         return [segment for chain in self.chains for segment in chain]
 
+    def rejects(self, ledger: Ledger) -> Iterator[bytes]:
+        """Read the rejects as lines of JSON, with their lines in the source.
 
-def counted_segments(ledger: Ledger) -> list[Segment]:
-    """Return the segments that count, in the order of the source."""
-    return CountedChunks.read(ledger).segments
+        A line is null while a chunk before it, in the same object, is not imported. Raises
+        `LedgerDamaged`.
+        """
+        lines = ledger.rejects(self.segments)
+        following: int | None = None
+        for chunk, chain in zip(self.chunks or (), self.chains, strict=True):
+            # A chunk without a first line follows another in the same object.
+            first_line = chunk.first_line or following
+            for segment in chain:
+                for line in islice(lines, segment.rows.rejected):
+                    yield line if chunk.first_line else number_reject(line, first_line)
+            following = None
+            if first_line is not None and chain and chain[-1].proven:
+                last = chain[-1].end.line
+                following = last if chunk.first_line else first_line + last
+        # The last check is made behind the last line.
+        yield from lines
 
 
 def chunk_segments(ledger: Ledger, chunks: Sequence[Chunk]) -> list[list[Segment]]:

@@ -206,7 +206,7 @@ def run_page(report: Report, context: LedgerContext, *, show_rows: bool = False)
     found, tally = CountedChunks.read(ledger), _reject_tally(record, show_rows=show_rows)
     with suppress(LedgerDamaged):
         # The report says it: the page shows what can be read.
-        for line in ledger.rejects(found.segments):
+        for line in found.rejects(ledger):
             tally.add(line)
     return _draw_page(report, record, ledger, context, found, tally)
 
@@ -315,7 +315,7 @@ def _check_rejects(
     if not report.rows.rejected:
         return report
     try:
-        for line in ledger.rejects(found.segments):
+        for line in found.rejects(ledger):
             watch(line)
     except LedgerDamaged as damaged:
         failure = report.error or Failure.of(damaged)
@@ -355,13 +355,17 @@ def _add_up(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: fl
     open_chunks = {chunk.chunk for chunk, ok in zip(chunks or (), done, strict=True) if not ok}
     failures = [each for each in ledger.failures() if each.chunk in open_chunks]
     error = _first_error(record, chunks, chains, rows, failures)
+    size = read = record.data_start.byte + sum(each.bytes for each in segments)
+    if record.size is not None or not chunks or not all(done):
+        # What preflight has not read is known once it is imported.
+        size = record.size or 0
     return Report(
         run=record.run,
         status=_status(error, rows),
         rows=rows,
         work=work,
-        bytes=record.data_start.byte + sum(s.end.byte - s.start.byte for s in segments),
-        size=record.size or 0,
+        bytes=read,
+        size=size,
         chunks=len(chunks or ()),
         chunks_done=sum(done),
         seconds=max(0.0, seconds),

@@ -216,8 +216,7 @@ class WorkerSession:
 
     def settle(self, segment: Segment) -> None:
         """Count a segment that this worker has written."""
-        done = segment.end.byte - segment.start.byte
-        totals = self._figures[0] + WorkTotals(segment.rows, segment.work, done)
+        totals = self._figures[0] + WorkTotals(segment.rows, segment.work, segment.bytes)
         self._figures = totals, None, 0, WorkTotals()
 
     def raise_pending(self) -> None:

@@ -37,11 +37,15 @@ class BlockSplitter:
     line end included, passes.
     """
 
-    def __init__(self, ends: RowBoundaries, start: Cursor, max_row_bytes: int) -> None:
+    def __init__(
+        self, ends: RowBoundaries, start: Cursor, max_row_bytes: int, *, knows_line: bool = True
+    ) -> None:
+        """`knows_line`: the line of `start` is that of the source, so that errors may name it."""
         self.piece_bytes = min(BLOCK_BYTES, max_row_bytes)
         self.at = start
         """Position at which the next block begins."""
         self._ends = ends
+        self._knows_line = knows_line
         self._max_row_bytes = max_row_bytes
         self._pieces: list[bytes] = []
         self._held = 0
@@ -76,8 +80,9 @@ class BlockSplitter:
         for end in self._ends.all(data):
             if end - start > self._max_row_bytes:
                 line = self.at.line + self._ends.count_lines(data, 0, start)
+                at_line = f"line {line}, " if self._knows_line else ""
                 raise RowTooLong(
-                    f"the row at line {line}, byte {self.at.byte + start} is longer than"
+                    f"the row at {at_line}byte {self.at.byte + start} is longer than"
                     f" {self._max_row_bytes} bytes (max_row_bytes); {self._ends.LONG_ROWS}"
                 )
             start = end

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ddbload.contracts.results import LINES_BEFORE
 from ddbload.rows.row_positions import RowPositions
 
 
@@ -36,16 +37,19 @@ def reject_line(
     columns: Sequence[str],
     offset: int = 0,
     source: str | None = None,
+    *,
+    knows_line: bool = True,
 ) -> bytes:
     """Return a reject as a line of JSON: position, column, cause, and the row itself.
 
     `source` is the object's name, given where a run has several. `offset` turns a position among
-    the rows of all objects into one within the object. Raises `SplitMismatch`.
+    the rows of all objects into one within the object. Without `knows_line`, lines are counted
+    from the chunk's start; `number_reject` makes them lines of the source. Raises `SplitMismatch`.
     """
     at = places.position(row)
     line: dict[str, Any] = {} if source is None else {"source": source}
+    line |= {"line": at.line} if knows_line else {"line": None, LINES_BEFORE: at.line}
     line |= {
-        "line": at.line,
         "byte": at.byte + offset,
         "column": defect.column_of(columns),
         "cause": defect.cause,

@@ -43,6 +43,11 @@ _FIRST_TURNS = (_END, _WORKERS, _CHUNKS, _CHUNKS, _CHUNKS)
 """Requests of an import until all chunks' states are known."""
 
 
+def _lacks_size(record: RunRecord) -> bool:
+    """Tell whether preflight has yet to write the size that only reading told."""
+    return record.size is None and not record.padded
+
+
 class RequestPace:
     """Pace of requests: some at once, then one in a while."""
 
@@ -179,13 +184,13 @@ class ProgressReader:
     def _read_record(self) -> None:
         # Preflight knows the size of some sources only at its end.
         self._turns += 1
-        if self._record is None or (self._record.size is None and self._turns % 2):
+        if self._record is None or (_lacks_size(self._record) and self._turns % 2):
             self._record = self._ledger.find_record()
             if self._adopts is None:
                 self._adopts = self._record is not None
             return
         self._manifest = self._ledger.find_manifest()
-        if self._manifest is not None and self._record.size is None:
+        if self._manifest is not None and _lacks_size(self._record):
             self._record = None
             self._manifest = None
         elif self._manifest is not None:

@@ -82,8 +82,7 @@ class LocalProgress:
 
     def add(self, segment: Segment, *, adopted: bool) -> None:
         """Add a segment; `adopted` if an earlier attempt wrote it."""
-        read = segment.end.byte - segment.start.byte
-        self.settled += WorkTotals(segment.rows, segment.work, read)
+        self.settled += WorkTotals(segment.rows, segment.work, segment.bytes)
         self._positions[segment.chunk] = segment.end.byte
         self._meter.chunks.set_position(segment.chunk, segment.end.byte)
         if not adopted:

@@ -81,15 +81,18 @@ class _WrappedSource:
 
 
 class HeadCachingSource(_WrappedSource):
-    """A source with its first 256 KiB kept in memory; closes the source when it is closed."""
+    """A source with its first bytes kept in memory; closes the source when it is closed.
 
-    def __init__(self, inner: ByteSource) -> None:
+    These are the first 256 KiB, or those that were read before, in `head`.
+    """
+
+    def __init__(self, inner: ByteSource, head: bytes | None = None) -> None:
         super().__init__(inner)
-        self._head: bytes | None = None
+        self._head = head
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
         """Yield a range, see `ByteSource.stream`."""
-        head_bytes = min(self.size, FIRST_BYTES)
+        head_bytes = min(self.size, FIRST_BYTES) if self._head is None else len(self._head)
         position = start
         if position < min(end, head_bytes):
             if self._head is None:

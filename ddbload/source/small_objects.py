@@ -1,10 +1,10 @@
-"""Many small S3 objects, read concurrently and returned in order."""
+"""Many small S3 objects, or ranges of objects, read concurrently and returned in order."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -38,31 +38,54 @@ OBJECTS_AHEAD = 8
 """Limit of objects requested or received before their turn, times the concurrency."""
 
 
-class _ObjectRequest(S3Request):
-    """Request for an object, whole or range by range."""
+@dataclass(frozen=True, slots=True)
+class ObjectRange:
+    """A range of one version of an object."""
 
-    __slots__ = ("_end", "data", "is_done", "pinned", "size")
+    pinned: Pinned
+    start: int
+    end: int
 
-    def __init__(self, pinned: Pinned) -> None:
+    @property
+    def size(self) -> int:
+        """Bytes of the range."""
+        return self.end - self.start
+
+
+def whole_object(pinned: Pinned) -> ObjectRange:
+    """Return the range that is a whole object."""
+    return ObjectRange(pinned, 0, int(pinned["size"]))
+
+
+class _RangeRequest(S3Request):
+    """Request for a range of an object, in one part or several."""
+
+    __slots__ = ("_end", "data", "is_done", "pinned", "size", "start")
+
+    def __init__(self, wanted: ObjectRange) -> None:
         super().__init__()
-        self.pinned = pinned
-        self.size = int(pinned["size"])
+        self.pinned = wanted.pinned
+        self.start, self.size = wanted.start, wanted.size
         self.data = b""
         self.is_done = not self.size
         self._end = 0
 
     def request(self, signer: S3Signer) -> tuple[bytes, int]:
-        """Sign a GET for the whole object, or for its next range."""
-        pinned, at = self.pinned, len(self.data)
-        self._end = min(self.size, at + RANGE_BYTES)
+        """Sign a GET for the whole object, or for the next part of the range."""
+        pinned, at = self.pinned, self._at
+        self._end = min(self.start + self.size, at + RANGE_BYTES)
         headers = {"if-match": str(pinned["etag"])}
-        if at or self._end < self.size:
+        if at or self._end < int(pinned["size"]):
             headers["range"] = f"bytes={at}-{self._end - 1}"
         return signer.get(str(pinned["key"]), headers, pinned.get("version_id"))
 
+    @property
+    def _at(self) -> int:
+        return self.start + len(self.data)
+
     def doing(self) -> str:
         """Describe the read with its present offset."""
-        return f"reading {uri_of(self.pinned)} from byte {len(self.data)}"
+        return f"reading {uri_of(self.pinned)} from byte {self._at}"
 
     def expected(self, failure: AwsFailure) -> Exception | None:
         """Return the named error of a changed, removed or archived object."""
@@ -70,7 +93,7 @@ class _ObjectRequest(S3Request):
 
     def add(self, response: Response) -> None:
         """Append the body of a response. Raises `SourceChanged` and `BrokenRead`."""
-        headers, data, at = response.headers, response.body, len(self.data)
+        headers, data, at = response.headers, response.body, self._at
         etag, content_range = headers.get("etag"), headers.get("content-range")
         require_range(self.pinned, etag, content_range, len(data), (at, self._end))
         if len(data) != self._end - at:
@@ -79,7 +102,7 @@ class _ObjectRequest(S3Request):
 
     def take_partial(self, partial: Response) -> None:
         """Append the received part of a body, so that the next request continues after it."""
-        headers, data, at = partial.headers, partial.body, len(self.data)
+        headers, data, at = partial.headers, partial.body, self._at
         # A chunked response has no Content-Length.
         length = int(headers.get("content-length", self._end - at))
         etag, content_range = headers.get("etag"), headers.get("content-range")
@@ -97,20 +120,20 @@ class _ObjectRequest(S3Request):
 
 
 def _read_by_event_loop(
-    objects: Iterator[Pinned],
+    ranges: Iterator[ObjectRange],
     signer: S3Signer,
     concurrency: int,
     max_bytes_ahead: int,
     retry_policy: RetryPolicy,
 ) -> Generator[bytes]:
     loop = S3RequestLoop(signer, concurrency, retry_policy)
-    ahead: deque[_ObjectRequest] = deque()
+    ahead: deque[_RangeRequest] = deque()
     bytes_ahead = 0
     try:
-        following = next(objects, None)
+        following = next(ranges, None)
         while following is not None or ahead:
             while following is not None and loop.free():
-                request = _ObjectRequest(following)
+                request = _RangeRequest(following)
                 is_room = bytes_ahead + request.size <= max_bytes_ahead
                 if ahead and not (is_room and len(ahead) < concurrency * OBJECTS_AHEAD):
                     break
@@ -118,7 +141,7 @@ def _read_by_event_loop(
                 bytes_ahead += request.size
                 if not request.is_done:
                     loop.send(request)
-                following = next(objects, None)
+                following = next(ranges, None)
             if ahead[0].is_done:
                 request = ahead.popleft()
                 bytes_ahead -= request.size
@@ -132,7 +155,7 @@ def _read_by_event_loop(
 
 def _receive(loop: S3RequestLoop) -> None:
     for request, response in loop.wait()[1]:
-        assert isinstance(request, _ObjectRequest)  # noqa: S101 - for type checkers
+        assert isinstance(request, _RangeRequest)  # noqa: S101 - for type checkers
         try:
             request.add(response)
         except BrokenRead as error:
@@ -142,8 +165,8 @@ def _receive(loop: S3RequestLoop) -> None:
             loop.send(request)
 
 
-def read_objects(
-    objects: Iterable[Pinned],
+def read_ranges(
+    ranges: Iterable[ObjectRange],
     client: S3Client,
     *,
     signers: Callable[[str], S3Signer | None] | None = None,
@@ -151,12 +174,12 @@ def read_objects(
     max_bytes_ahead: int = BYTES_AHEAD,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[tuple[int, bytes]]:
-    """Read objects concurrently; yields each one's number, counted from 0, and bytes, in order.
+    """Read ranges concurrently; yields each one's number, counted from 0, and bytes, in order.
 
     `signers` (`Clients.s3_signer`) makes a signer for a bucket; objects are then read in this
     thread over ddbload's non-blocking connections. Without `signers`, or where it returns None,
     `client` reads them in threads, limited by its connection pool. Holds `max_bytes_ahead`, or
-    one object if that is larger. `objects` is consumed lazily. Close the generator if it is not
+    one range if that is larger. `ranges` is consumed lazily. Close the generator if it is not
     read to its end.
 
     Only the pinned version is read. Raises `SourceChanged`, `SourceNotFound`, `AccessDenied`,
@@ -164,7 +187,7 @@ def read_objects(
     broken body is continued where it stopped.
     """
     first = 0
-    for bucket, group in groupby(objects, key=lambda pinned: str(pinned["bucket"])):
+    for bucket, group in groupby(ranges, key=lambda each: str(each.pinned["bucket"])):
         signer = None if signers is None else signers(bucket)
         if signer is None:
             found = _read_by_threads(group, client, concurrency, max_bytes_ahead, retry_policy)
@@ -180,13 +203,33 @@ def read_objects(
         first += count
 
 
+def read_objects(
+    objects: Iterable[Pinned],
+    client: S3Client,
+    *,
+    signers: Callable[[str], S3Signer | None] | None = None,
+    concurrency: int = CONCURRENCY,
+    max_bytes_ahead: int = BYTES_AHEAD,
+    retry_policy: RetryPolicy = DEFAULT_POLICY,
+) -> Generator[tuple[int, bytes]]:
+    """Read whole objects concurrently, see `read_ranges`."""
+    return read_ranges(
+        map(whole_object, objects),
+        client,
+        signers=signers,
+        concurrency=concurrency,
+        max_bytes_ahead=max_bytes_ahead,
+        retry_policy=retry_policy,
+    )
+
+
 def pinned_version(bucket: str, key: str, etag: str, size: int) -> Pinned:
     """Pin a listed object, for `read_objects` and `S3Object`."""
     return {"bucket": bucket, "key": key, "version_id": None, "etag": etag, "size": size}
 
 
 def _read_by_threads(
-    objects: Iterator[Pinned],
+    ranges: Iterator[ObjectRange],
     client: S3Client,
     concurrency: int,
     max_bytes_ahead: int,
@@ -204,24 +247,24 @@ def _read_by_threads(
 
     threads_policy = replace(retry_policy, give_up=give_up)
 
-    def read(pinned: Pinned) -> bytes:
-        source = S3Object(client, pinned, threads_policy)
-        return b"".join(source.stream(0, source.size, max(1, source.size)))
+    def read(wanted: ObjectRange) -> bytes:
+        source = S3Object(client, wanted.pinned, threads_policy)
+        return b"".join(source.stream(wanted.start, wanted.end, max(1, wanted.size)))
 
     ahead: deque[tuple[int, Future[bytes]]] = deque()
     bytes_ahead = 0
     pool = ThreadPoolExecutor(threads, thread_name_prefix="objects")
     try:
-        following = next(objects, None)
+        following = next(ranges, None)
         while following is not None or ahead:
             while following is not None:
-                size = int(following["size"])
+                size = following.size
                 is_room = bytes_ahead + size <= max_bytes_ahead
                 if ahead and not (is_room and len(ahead) < concurrency * OBJECTS_AHEAD):
                     break
                 ahead.append((size, pool.submit(read, following)))
                 bytes_ahead += size
-                following = next(objects, None)
+                following = next(ranges, None)
             size, future = ahead.popleft()
             data = future.result()
             bytes_ahead -= size

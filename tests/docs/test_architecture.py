@@ -13,7 +13,7 @@ from tests.docs.cost import ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 LIMITS = {
-    "How is a chunk edge found?": 4,
+    "How is a chunk edge found?": 5,
     "How does a row become an item?": 8,
     "How is a throttled key retried?": 7,
     "How is a Parquet file read?": 6,

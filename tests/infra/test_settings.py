@@ -107,6 +107,7 @@ FIELD_VALUES: dict[str, dict[str, list[Any]]] = {
         "max_rejects": whole_numbers(2**53),
         "max_row_bytes": whole_numbers(2**53),
         "index_bytes": whole_numbers(2**53),
+        "scan": [*messages.SCANS, "auto", "some", "", 1, None, []],
     },
 }
 """Values for each field of an upload rule, right ones and wrong ones."""

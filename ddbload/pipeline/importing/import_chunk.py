@@ -167,7 +167,9 @@ def _stalled_result(
     waited = work is not None and work.only_waited
     stalled = task.stalled + (not (context.should_stop() or waited))
     if stalled >= MAX_STALLED:
-        where = f"line {start.line}, byte {start.byte}"
+        where = f"byte {start.byte}"
+        if task.chunk.first_line:
+            where = f"line {start.line}, {where}"
         raise NoProgress(
             f"chunk {task.chunk.chunk} settled no row in {stalled} invocations ({where}):"
             f" {_cause_of_stall(work)}, then {TAKE_UP}"
@@ -355,6 +357,7 @@ class _ChunkImport:
             work=self._scheduler.stats,
             rejects=None,
             times=self._samples.times(self._context.clock()),
+            padding=self._feeder.padding_before(end.byte) or None,
         )
         if not segment.rows.conserved:
             raise ConservationViolated(

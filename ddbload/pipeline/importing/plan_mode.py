@@ -37,7 +37,10 @@ def plan_chunk(
     with closing(reading) as blocks:
         try:
             for object_slice, name, block in blocks:
-                plan.add(RowBatch(reader, name, object_slice, block), block.end)
+                if block.data:
+                    plan.add(RowBatch(reader, name, object_slice, block), block.end)
+                else:
+                    plan.skip_to(block.end)
                 trail.discard_before(block.end.byte)
                 if context.must_end() or plan.reject_bytes > MAX_REJECT_BYTES:
                     break
@@ -63,11 +66,21 @@ class _ChunkPlan:
         self._rows, self._sizes = RowCounts(), SizeHistogram()
         self._lines: list[bytes] = []
         self._causes: Counter[str] = Counter()
+        self._padding = 0
+
+    def skip_to(self, end: Cursor) -> None:
+        """Skip bytes that no object has."""
+        self._padding += end.byte - self._end.byte
+        self._end = end
 
     def add(self, batch: RowBatch, end: Cursor) -> None:
         """Check and count rows, the last of which ends at `end`."""
         measured = self._measure.measure(batch)
-        lines = [batch.reject_line(row, defect) for row, defect in measured.rejected]
+        knows_line = self._chunk.first_line > 0
+        lines = [
+            batch.reject_line(row, defect, knows_line=knows_line)
+            for row, defect in measured.rejected
+        ]
         self._lines += lines
         self._causes.update(defect.cause for _, defect in measured.rejected)
         self.reject_bytes += sum(map(len, lines))
@@ -75,7 +88,7 @@ class _ChunkPlan:
         valid = batch.count - len(lines)
         self._rows += RowCounts(read=batch.count, rejected=len(lines), skipped=valid)
         self._end = end
-        done, work = end.byte - self._start.byte, WriteStats()
+        done, work = end.byte - self._start.byte - self._padding, WriteStats()
         self._samples.add(self._context.clock(), self._rows.read, work.consumed_wcu, work.throttled)
         self._context.progress(ChunkProgress(self._chunk.chunk, self._rows, work, done))
 
@@ -99,5 +112,6 @@ class _ChunkPlan:
                 planned=planned,
                 times=times,
                 causes=dict(self._causes) or None,
+                padding=self._padding or None,
             )
         )

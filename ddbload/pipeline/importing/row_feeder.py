@@ -66,6 +66,8 @@ class RowFeeder:
         self._reject_bytes = 0
         # Bytes at which rows begin that found an identical item, in the order of the answers.
         self._identical = array("Q")
+        # Ranges of bytes that no object has: where they end, and their length.
+        self._padding: list[tuple[int, int]] = []
 
     def attach(self, blocks: Iterator[ChunkBlock], scheduler: Scheduler) -> None:
         """Set where blocks come from and which scheduler gets their rows."""
@@ -90,7 +92,8 @@ class RowFeeder:
     @property
     def bytes_read(self) -> int:
         """Bytes of whole rows that were read, from the start cursor on."""
-        return self._read_to.byte - self._start.byte
+        byte = self._read_to.byte
+        return byte - self._start.byte - self.padding_before(byte)
 
     def feed(self, room: int) -> bool:
         """Offer up to `room` more rows to the scheduler; False if there are no more."""
@@ -140,8 +143,13 @@ class RowFeeder:
     def settled_bytes(self, frontier: int) -> int:
         """Return the number of bytes from the start cursor to the row with this handle."""
         if frontier < self.pending.rows:
-            return self.pending.byte(frontier) - self._start.byte
+            byte = self.pending.byte(frontier)
+            return byte - self._start.byte - self.padding_before(byte)
         return self.bytes_read
+
+    def padding_before(self, byte: int) -> int:
+        """Return how many bytes, from the start cursor to this one, no object has."""
+        return sum(length for end, length in self._padding if end <= byte)
 
     def rejects(self, frontier: int) -> list[bytes]:
         """Return the reject lines of the rows before a handle, in order."""
@@ -183,7 +191,11 @@ class RowFeeder:
         if not self._slices or self._slices[-1][0] is not object_slice:
             self._slices.append((object_slice, name))
         self._at_chunk_end = block.end.byte == self._chunk.end
-        self.pending.add(block, self._offered)
+        gap = block.start.byte - self._read_to.byte
+        if gap:
+            self._padding.append((block.start.byte, gap))
+        if block.data:
+            self.pending.add(block, self._offered)
         self._read_to = block.end
 
     def _untouched_before(self) -> int | None:
@@ -241,6 +253,7 @@ class RowFeeder:
             record.columns,
             object_slice.skip - object_slice.base,
             None if record.objects is None else name,
+            knows_line=self._chunk.first_line > 0,
         )
         self._rejects[handle] = defect.cause, line
         self._reject_bytes += len(line)

@@ -1,22 +1,34 @@
-"""Cut a source into chunks of whole rows."""
+"""Cut a source into chunks of whole rows.
+
+A scan of the whole source reads every byte. A scan by edges asks windows near the wished places
+for row ends (`edge_probe`), reads on only where these prove none, and does not read objects that
+are one chunk anyway: small ones, and compressed ones beyond their header.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 from ddbload.contracts.chunks import Chunk, ManifestPart, ObjectSlice, PreflightCursor, SeekPoint
+from ddbload.contracts.messages import MAX_WHOLE
+from ddbload.contracts.payload import EDGES, PARQUET
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import DdbloadError, Interrupted, NoProgress
+from ddbload.items.row_encoder import row_edges_for
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import iter_objects
 from ddbload.pipeline.context import Context
+from ddbload.pipeline.preflight.edge_probe import EdgeProbe, Windows
 from ddbload.pipeline.reading.open_sources import (
     open_decoded,
     open_each,
+    open_heads,
     prefix_errors_with_object_name,
+    read_windows,
 )
 from ddbload.pipeline.reading.row_blocks import RunReader, refuse_unterminated
 from ddbload.pipeline.reading.source_objects import slice_for_object
@@ -30,6 +42,9 @@ MAX_OBJECTS = 400
 DOUBLE_AFTER_CHUNKS = 2_500
 """Chunks of a size in a compressed object. The next ones are twice as large, since nobody knows how
 many there will be: 10 TB make 20,000."""
+_WRITTEN_AT_ONCE = 64
+_PARALLEL_WRITES = 16
+"""Lists of a chunk's objects that are written together, and of these at once."""
 
 
 class Chunker:
@@ -44,18 +59,29 @@ class Chunker:
         self._ledger = ledger
         self._context = context
         self._reader = RunReader(record)
+        self._several = record.objects is not None
+        self._by_edges = record.payload.options.scan == EDGES
+        self._undecided = 0
         self._chunks: list[Chunk] = []
         self._number = 0
-        # The open chunk: its start, the object that this lies in, and its finished slices.
+        # The open chunk: its start, the object that this lies in, and its finished slices, with
+        # their bytes, as stored where they were not read.
         self._start = Cursor(0, 1)
         self._start_object = self._current_object = (0, 0)
         self._slices: list[ObjectSlice] = []
+        self._slice_bytes = 0
         # The end of the last whole row, and the object that is being read.
         self._at = Cursor(0, 1)
         self._current_slice: ObjectSlice | None = None
-        # Places from which a compressed object can be read: those passed, and that of the chunk.
+        # True for a compressed object that is cut. Places from which one can be read: those
+        # passed, and that of the open chunk.
+        self._is_indexed = False
         self._trail = SeekTrail(min(POINT_BYTES, record.chunk_bytes))
         self._start_point: SeekPoint | None = None
+        # False after an edge: nobody has counted the lines before it.
+        self._knows_line = True
+        self._padded = False
+        self._unwritten: list[tuple[Chunk, list[ObjectSlice]]] = []
 
     def run(self, cursor: PreflightCursor) -> ManifestPart:
         """Cut chunks until the deadline or the end of the source.
@@ -65,14 +91,19 @@ class Chunker:
         """
         self._number = cursor.chunk
         self._start = self._at = Cursor(cursor.byte, cursor.line)
+        self._knows_line, self._undecided = cursor.line > 0, cursor.undecided
         self._start_object = self._current_object = (cursor.object, cursor.base)
         record = self._record
         objects = iter_objects(record, self._ledger, cursor.object)
-        several = record.objects is not None
+        opened = (
+            open_heads(objects, self._context)
+            if self._by_edges and self._several and record.payload.source.format != PARQUET
+            else open_each(objects, self._context, several=self._several)
+        )
         try:
-            with closing(open_each(objects, self._context, several=several)) as each:
+            with closing(opened) as each:
                 for number, (pinned, raw) in enumerate(each, cursor.object):
-                    with prefix_errors_with_object_name(raw, several=record.objects is not None):
+                    with prefix_errors_with_object_name(raw, several=self._several):
                         finished = self._cut_object(number, pinned, raw, cursor)
                     if not finished:
                         return self._hand_on(cursor)
@@ -84,7 +115,7 @@ class Chunker:
             return self._hand_on(cursor)
         if self._start.byte < self._at.byte:
             self._end_chunk(self._at, None)
-        return ManifestPart(tuple(self._chunks), None)
+        return self._part(None)
 
     def _cut_object(
         self, number: int, pinned: Mapping[str, Any], raw: ByteSource, cursor: PreflightCursor
@@ -95,40 +126,85 @@ class Chunker:
         object_slice = slice_for_object(
             self._record, pinned, file, cursor.base if resumed else self._at.byte
         )
-        self._current_object = (number, 0 if self._record.objects is None else object_slice.base)
+        self._current_object = (number, object_slice.base if self._several else 0)
         if not resumed or cursor.byte <= object_slice.base:
             self._at = Cursor(object_slice.base, object_slice.line)
-            self._join(object_slice, raw.size)
-        end = object_slice.end if file.plain else None
-        is_indexed = file.has_seek_points and self._wants_index(raw)
-        if file.has_seek_points:
-            self._begin_trail(file, object_slice, is_indexed=is_indexed)
-        context = self._context
+            self._knows_line, self._undecided = True, 0
+            self._join(raw.size)
         self._current_slice = object_slice
-        for block in self._reader.iter_blocks(file, object_slice, self._at, end, BLOCK_BYTES):
+        self._is_indexed = file.has_seek_points and self._wants_index(raw)
+        whole = self._unread(file, object_slice)
+        if whole is not None:
+            self._at = Cursor(whole.end, whole.line)
+        elif not (
+            self._cut_by_edges(raw, file, object_slice)
+            if self._by_edges and file.plain
+            else self._read(file, object_slice)
+        ):
+            return False
+        else:
+            whole = (
+                object_slice
+                if file.plain
+                else replace(object_slice, size=self._at.byte - object_slice.base)
+            )
+        self._current_slice = None
+        stored = raw.size if whole.padded else whole.size
+        if whole.end > self._start.byte:
+            self._slices.append(whole)
+            self._slice_bytes += stored
+        if self._start.byte < self._at.byte and not self._may_grow(whole, stored):
+            self._end_chunk(self._at, None)
+        # The end of a single object is the end of the source, whatever the time.
+        is_end = not self._several or self._at.byte == cursor.byte
+        return is_end or not self._context.must_end()
+
+    def _unread(self, file: DecodedSource, object_slice: ObjectSlice) -> ObjectSlice | None:
+        """Return the slice of an object that is one chunk, or part of one; None if to be read."""
+        record = self._record
+        if not self._by_edges:
+            return None
+        if file.plain:
+            left = object_slice.end - self._at.byte
+            return object_slice if self._slice_bytes + left <= record.chunk_bytes else None
+        most = file.most_bytes
+        has_columns = bool(record.columns) or not record.payload.source.delimited
+        if most is None or not has_columns or self._is_indexed:
+            return None
+        padded = replace(object_slice, size=most, padded=True)
+        # An earlier invocation may have read a part of it.
+        is_begun = object_slice.base < self._at.byte < padded.end
+        # Positions beyond the limit are no whole numbers in every JSON reader.
+        if is_begun or padded.end > MAX_WHOLE:
+            return None
+        self._padded = True
+        return padded
+
+    def _read(self, file: DecodedSource, object_slice: ObjectSlice, until: int = 0) -> bool:
+        """Read an object's rows, and cut them; False if the deadline came first.
+
+        `until`: byte after which the first row end is the last cut; 0 reads to the end.
+        """
+        end = object_slice.end if file.plain else None
+        if file.has_seek_points:
+            self._begin_trail(file, object_slice)
+        start, offset = self._at, object_slice.skip - object_slice.base
+        reader, context = self._reader, self._context
+        blocks = reader.iter_blocks(
+            file, object_slice, start, end, BLOCK_BYTES, knows_line=self._knows_line
+        )
+        for block in blocks:
             if block is not None:
-                refuse_unterminated(
-                    self._reader.boundaries, block, object_slice.skip - object_slice.base
-                )
-                if file.plain or is_indexed:
-                    self._cut(block, object_slice, is_indexed=is_indexed)
+                refuse_unterminated(reader.boundaries, block, offset, knows_line=self._knows_line)
+                is_cut = file.plain or self._is_indexed
+                if is_cut and self._cut(block, object_slice, until):
+                    self._at = self._start
+                    return True
                 self._at = block.end
                 self._trail.discard_before(self._at.byte)
             if (end is None or self._at.byte < end) and context.must_end():
                 return False
-        whole = (
-            object_slice
-            if file.plain
-            else replace(object_slice, size=self._at.byte - object_slice.base)
-        )
-        self._current_slice = None
-        if whole.end > self._start.byte:
-            self._slices.append(whole)
-        if self._start.byte < self._at.byte and not self._may_grow(whole):
-            self._end_chunk(self._at, None)
-        # The end of a single object is the end of the source, whatever the time.
-        alone = self._record.objects is None
-        return alone or self._at.byte == cursor.byte or not context.must_end()
+        return True
 
     def _wants_index(self, raw: ByteSource) -> bool:
         """Tell whether a compressed object shall be cut, so that several workers import it."""
@@ -138,66 +214,115 @@ class Chunker:
         workers = record.most_workers or options.workers or record.workers
         return raw.size > options.index_bytes and (record.objects or 1) < workers
 
-    def _begin_trail(
-        self, file: DecodedSource, object_slice: ObjectSlice, *, is_indexed: bool
-    ) -> None:
+    def _begin_trail(self, file: DecodedSource, object_slice: ObjectSlice) -> None:
         """Read a compressed object from the last known point on, and record others."""
         if self._at.byte > object_slice.base:
             self._start_point = self._ledger.find_seek_point(self._at.byte)
         self._trail.begin(object_slice.base, object_slice.skip, self._start_point)
         # What is decompressed in no time needs no points.
-        needs_points = is_indexed or file.inner.size > POINT_BYTES
+        needs_points = self._is_indexed or file.inner.size > POINT_BYTES
         file.seek(self._start_point, self._trail if needs_points else None)
 
-    def _join(self, object_slice: ObjectSlice, size: int) -> None:
+    def _cut_by_edges(
+        self, raw: ByteSource, file: DecodedSource, object_slice: ObjectSlice
+    ) -> bool:
+        """Cut an object where windows prove row ends; False if the deadline came first.
+
+        The wished places are multiples of the chunk size from the object's first row, so that
+        another invocation wishes for the same.
+        """
+        step, base = self._record.chunk_bytes, object_slice.base
+        offset = object_slice.skip - base
+        begin = self._at.byte
+        first = base + ((begin - base) // step + 1) * step
+        wished = (byte + offset for byte in range(first, object_slice.end, step))
+        probe = EdgeProbe(
+            row_edges_for(self._record.payload.source),
+            lambda windows: self._read_windows(raw, windows),
+            object_slice.end + offset,
+            self._record.payload.options.row_limit,
+            self._undecided,
+        )
+        with closing(probe.find(wished)) as found:
+            for near, edge in found:
+                byte = near - offset
+                if edge is not None:
+                    self._cut_at_edge(edge - offset, object_slice)
+                elif byte > self._start.byte and not self._read(file, object_slice, byte):
+                    return False
+                self._undecided = probe.undecided
+                if self._at.byte == object_slice.end:
+                    return True
+                if self._at.byte > begin and self._context.must_end():
+                    return False
+        if probe.gave_up:
+            return self._read(file, object_slice)
+        self._at = Cursor(object_slice.end, self._at.line)
+        return True
+
+    def _read_windows(self, raw: ByteSource, windows: Windows) -> Generator[bytes]:
+        return read_windows(raw, windows, self._context)
+
+    def _cut_at_edge(self, edge: int, object_slice: ObjectSlice) -> None:
+        # A row may be longer than a chunk, so that its end is found again.
+        if self._start.byte < edge < object_slice.end:
+            self._knows_line = False
+            self._end_chunk(Cursor(edge, 0), object_slice)
+            self._at = self._start
+
+    def _join(self, size: int) -> None:
         """End the open chunk unless it has room for another object; open one if needed."""
-        chunk_bytes = object_slice.base - self._start.byte
         if self._slices and (
-            chunk_bytes + size > self._record.chunk_bytes or len(self._slices) >= MAX_OBJECTS
+            self._slice_bytes + size > self._record.chunk_bytes or len(self._slices) >= MAX_OBJECTS
         ):
             self._end_chunk(self._at, None)
         if not self._slices:
             self._start, self._start_object = self._at, self._current_object
             self._start_point = None
 
-    def _may_grow(self, object_slice: ObjectSlice) -> bool:
-        """Tell whether the chunk that ends with this object may take another one."""
-        alone = self._record.objects is None
+    def _may_grow(self, object_slice: ObjectSlice, stored: int) -> bool:
+        """Tell whether the chunk that ends with this object may take another one.
+
+        `stored`: bytes of the object, as stored if it was not read.
+        """
         return (
-            not alone
+            self._several
             and self._start.byte <= object_slice.base
-            and object_slice.size < self._record.chunk_bytes
+            and stored < self._record.chunk_bytes
         )
 
-    def _cut(self, block: Block, object_slice: ObjectSlice, *, is_indexed: bool) -> None:
+    def _cut(self, block: Block, object_slice: ObjectSlice, until: int) -> bool:
+        """Cut a block; True if a cut lies at `until` or later, unless that is 0."""
         ends = self._reader.boundaries
         data, begin = block.data, block.start.byte
         counted, line = 0, block.start.line
         row = 0
         while True:
-            after = self._first_cut(is_indexed=is_indexed)
+            after = until or self._first_cut()
             if after is None or after - begin > len(data):
-                return
+                return False
             end = ends.first_from(data, max(after - begin, 1), start=row, final=True)
             if not end:
-                return
+                return False
             line += ends.count_lines(data, counted, end)
             counted = row = end
             cut = object_slice
-            if is_indexed:
+            if self._is_indexed:
                 # Its size is not known yet, but that it does not end within these rows.
                 more = block.terminated or end < len(data)
                 cut = replace(object_slice, size=begin + end - object_slice.base + more)
-            self._end_chunk(Cursor(begin + end, line), cut)
+            self._end_chunk(Cursor(begin + end, line if self._knows_line else 0), cut)
+            if until:
+                return True
 
-    def _first_cut(self, *, is_indexed: bool) -> int | None:
+    def _first_cut(self) -> int | None:
         """Return the first byte at which the open chunk may end; None if that is not known yet.
 
         A compressed object is cut behind a seek point, so that the next chunk's worker decompresses
         less than a row for nothing.
         """
         chunk_bytes = self._record.chunk_bytes
-        if not is_indexed:
+        if not self._is_indexed:
             return self._start.byte + chunk_bytes
         return self._trail.first_from(
             self._start.byte + (chunk_bytes << self._number // DOUBLE_AFTER_CHUNKS)
@@ -209,7 +334,9 @@ class Chunker:
         chunk = Chunk(self._number, start.byte, end.byte, start.line)
         if self._record.objects is not None:
             slices = self._slices if object_slice is None else [*self._slices, object_slice]
-            self._ledger.put_slices(chunk, slices)
+            self._unwritten.append((chunk, slices))
+            if len(self._unwritten) >= _WRITTEN_AT_ONCE:
+                self._write_slices()
         if self._start_point is not None:
             point = replace(self._start_point, until=self._trail.consumed)
             self._ledger.put_seek_point(start.byte, point)
@@ -218,14 +345,30 @@ class Chunker:
         self._start, self._start_object = end, self._current_object
         inside = object_slice is not None
         self._start_point = self._trail.last_before(end.byte) if inside else None
-        self._slices = []
+        self._slices, self._slice_bytes = [], 0
+
+    def _write_slices(self) -> None:
+        """Write the objects of the last chunks."""
+        unwritten, self._unwritten = self._unwritten, []
+        if len(unwritten) < 2:
+            for chunk, slices in unwritten:
+                self._ledger.put_slices(chunk, slices)
+            return
+        with ThreadPoolExecutor(_PARALLEL_WRITES) as pool:
+            for _ in pool.map(self._ledger.put_slices, *zip(*unwritten, strict=True)):
+                pass
+
+    def _part(self, cursor: PreflightCursor | None) -> ManifestPart:
+        self._write_slices()
+        return ManifestPart(tuple(self._chunks), cursor, self._padded)
 
     def _hand_on(self, cursor: PreflightCursor) -> ManifestPart:
         at = self._at
         if not self._chunks:
             if at.byte == cursor.byte:
                 if self._context.should_stop():
-                    raise Interrupted(f"stopped in the row at line {cursor.line}")
+                    at_line = f"line {cursor.line}, " if self._knows_line else ""
+                    raise Interrupted(f"stopped in the row at {at_line}byte {cursor.byte}")
                 raise NoProgress(
                     f"no row's end was found between byte {cursor.byte} and the deadline; give"
                     " preflight more time, or lower max_row_bytes"
@@ -237,9 +380,10 @@ class Chunker:
                 if object_slice is None
                 else replace(object_slice, size=at.byte - object_slice.base)
             )
-            self._end_chunk(at, read)
+            self._end_chunk(at if self._knows_line else Cursor(at.byte, 0), read)
         if self._start_point is not None:
             self._ledger.put_seek_point(self._start.byte, self._start_point)
         start, (first, base) = self._start, self._start_object
-        next_cursor = PreflightCursor(start.byte, start.line, self._number, first, base)
-        return ManifestPart(tuple(self._chunks), next_cursor)
+        return self._part(
+            PreflightCursor(start.byte, start.line, self._number, first, base, self._undecided)
+        )

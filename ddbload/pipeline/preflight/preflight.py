@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from ddbload.contracts.chunks import Chunk, PreflightCursor
+from ddbload.contracts.chunks import Chunk, ManifestPart, PreflightCursor
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.results import DONE
 from ddbload.contracts.run_record import Resume, RunRecord
@@ -41,12 +40,13 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
         cursor = PreflightCursor(first.byte, first.line, 0)
         whole = ledger.find_manifest()
         if whole is not None:
-            if list(whole) != _read_chunks(record, ledger):
+            read = _read_parts(record, ledger)
+            if whole != read.chunks:
                 raise LedgerDamaged(
                     f"the manifest of run {run} is not what its parts say; start a new run (another"
                     " run id)"
                 )
-            record = _put_counts(record, whole, ledger)
+            record = _put_counts(record, read, ledger)
             return _result(task, record, None, ledger, len(whole))
     else:
         ledger = context.ledger(check_run_id(task.run))
@@ -137,38 +137,40 @@ def _result(
     )
 
 
-def _read_chunks(record: RunRecord, ledger: Ledger) -> list[Chunk]:
-    """Read the chunks of all parts of the manifest."""
+def _read_parts(record: RunRecord, ledger: Ledger) -> ManifestPart:
+    """Read all parts of the manifest as one."""
     chunks: list[Chunk] = []
+    padded = False
     byte = record.data_start.byte
     while (part := ledger.find_manifest_part(byte)) is not None:
         chunks += part.chunks
+        padded = padded or part.padded
         if part.cursor is None:
             break
         byte = part.cursor.byte
-    return chunks
+    return ManifestPart(tuple(chunks), None, padded)
 
 
 def _write_manifest(record: RunRecord, ledger: Ledger) -> RunRecord:
     """Write the whole manifest, and the record with its counts."""
-    chunks = _read_chunks(record, ledger)
-    record = _put_counts(record, chunks, ledger)
-    ledger.put_manifest(chunks)
+    manifest = _read_parts(record, ledger)
+    record = _put_counts(record, manifest, ledger)
+    ledger.put_manifest(manifest.chunks)
     return record
 
 
-def _put_counts(record: RunRecord, chunks: Sequence[Chunk], ledger: Ledger) -> RunRecord:
+def _put_counts(record: RunRecord, manifest: ManifestPart, ledger: Ledger) -> RunRecord:
     """Write the size and the number of workers into the record, now that all chunks are cut.
 
-    For a compressed source both are unknown before.
+    For a compressed source both are unknown before, and its size is unless preflight read it.
     """
-    size = record.size
-    if size is None:
+    size, chunks = record.size, manifest.chunks
+    if size is None and not manifest.padded:
         size = chunks[-1].end if chunks else record.data_start.byte
     # Records of earlier versions have only the payload's number.
     most = record.most_workers or record.payload.options.workers or record.workers
     workers = max(1, min(most, len(chunks)))
-    counted = replace(record, size=size, workers=workers)
+    counted = replace(record, size=size, workers=workers, padded=manifest.padded)
     if counted != record:
         ledger.put_record(counted)
     return counted

@@ -10,7 +10,14 @@ from typing import Any
 
 from ddbload.contracts.column_mapping import check_column_names, column_changes
 from ddbload.contracts.dialect import check_dialect
-from ddbload.contracts.payload import PARQUET, Payload, Source
+from ddbload.contracts.payload import (
+    AUTO,
+    EDGES,
+    PARQUET,
+    Options,
+    Payload,
+    Source,
+)
 from ddbload.contracts.run_record import LEDGER_VERSION, Cursor, RunRecord, Table
 from ddbload.dynamodb.write_modes import DELETE
 from ddbload.errors import RunMismatch, SourceChanged
@@ -37,6 +44,10 @@ from ddbload.source.byte_source import ByteSource, HeadCachingSource
 from ddbload.source.s3_object import Pinned
 
 MAX_CHUNKS = 20_000
+EDGES_ABOVE_BYTES = 2 * 1024**3
+EDGES_ABOVE_COMPRESSED_BYTES = 256 * 1024**2
+"""Stored bytes of a source above which `auto` scans by edges: reading it takes a function half a
+minute. Compressed text is several times as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +135,8 @@ def prepare_run(
         )
     if existing is None and first.detected.source.format == PARQUET:
         listing = _list_row_groups(first, listing, ledger, context)
-    limits = settle_limits(payload.options, table.name, described, context)
+    options = _settle_scan(payload.options, first, listing)
+    limits = settle_limits(options, table.name, described, context)
     payload = replace(payload, run=run, options=limits.options)
     record = _make_record(payload, first, listing, table, limits, existing, context.now())
     return PreparedRun(record, first.detected)
@@ -143,7 +155,7 @@ def _inspect_first_object(
             detected = detect_format(raw, payload.source, keys)
             file = open_decoded(raw, detected.source)
             header = read_header(
-                file, detected.source, options.max_row_bytes, keys=keys, doubt=detected.doubt
+                file, detected.source, options.row_limit, keys=keys, doubt=detected.doubt
             )
         # Skip objects without rows, such as a gzipped empty file: they do not show the header.
         if not header.empty:
@@ -151,6 +163,16 @@ def _inspect_first_object(
     check_column_names(header.columns)
     types = settle_types(file, header, replace(payload, source=detected.source), checked)
     return _FirstObject(raw.name, raw.pinned, known_size(file), detected, header, types)
+
+
+def _settle_scan(options: Options, first: _FirstObject, listing: ObjectListing | None) -> Options:
+    """Choose how to scan, and the longest row allowed. A scan of everything keeps `auto`."""
+    if options.scan == AUTO:
+        stored = int(first.pinned["size"]) if listing is None else listing.bytes
+        most = EDGES_ABOVE_COMPRESSED_BYTES if first.size is None else EDGES_ABOVE_BYTES
+        if stored > most and first.detected.source.format != PARQUET:
+            options = replace(options, scan=EDGES)
+    return replace(options, max_row_bytes=options.row_limit)
 
 
 def _make_record(

@@ -68,7 +68,7 @@ def _sample_columns(file: DecodedSource, header: Header, payload: Payload) -> It
     dialect = Dialect.of(payload.source)
     ends = dialect_boundaries(dialect)
     reader = ColumnReader(RowParser(dialect, ends, payload.nulls.markers), len(header.columns))
-    splitter = BlockSplitter(ends, header.data_start, payload.options.max_row_bytes)
+    splitter = BlockSplitter(ends, header.data_start, payload.options.row_limit)
     blocks = iter_row_blocks(file, splitter, known_size(file), _SAMPLE_PIECE_BYTES)
     for block in islice(blocks, SAMPLE_BYTES // _SAMPLE_PIECE_BYTES):
         if block is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -35,13 +35,15 @@ from ddbload.source.local_file import open_local
 from ddbload.source.s3_listing.list_objects import list_objects
 from ddbload.source.s3_listing.list_page import ListedObject
 from ddbload.source.s3_object import Pinned, S3Object, open_s3, uri_of
-from ddbload.source.small_objects import read_objects
+from ddbload.source.small_objects import ObjectRange, read_objects, read_ranges
 
 if TYPE_CHECKING:
     from ddbload.source.parquet.parquet_lines import ParquetLines
 
 SMALL_BYTES = 1024 * 1024
 """Objects up to this size are read whole, many at once."""
+HEAD_BYTES = 16 * 1024
+"""Bytes of each of many objects that are read for its header: most need no more."""
 
 
 # Pin and reopen.
@@ -164,7 +166,7 @@ def open_each(
 
 
 def _is_small(pinned: Pinned) -> bool:
-    return "path" not in pinned and pinned["size"] <= SMALL_BYTES
+    return not _is_local(pinned) and pinned["size"] <= SMALL_BYTES
 
 
 def _read_small_objects(
@@ -188,6 +190,61 @@ def _read_small_objects(
         for _, data in bodies:
             pinned = requested.popleft()
             yield pinned, BytesSource(uri_of(pinned), pinned, data)
+
+
+def open_heads(objects: Iterator[Pinned], context: Context) -> Generator[tuple[Pinned, ByteSource]]:
+    """Reopen pinned objects one after the other; the heads of S3 objects are read concurrently.
+
+    More of an object is read only where somebody asks for it. Each is closed when the next one is
+    requested.
+    """
+    for is_local, group in groupby(objects, _is_local):
+        if is_local:
+            yield from open_each(group, context, several=True)
+            continue
+        requested: deque[Pinned] = deque()
+        wanted = (_head(pinned, requested, context) for pinned in group)
+        heads = _read_ranges(wanted, context)
+        with closing(heads):
+            for data in heads:
+                pinned = requested.popleft()
+                yield pinned, HeadCachingSource(reopen(pinned, context), data)
+
+
+def _is_local(pinned: Pinned) -> bool:
+    return "path" in pinned
+
+
+def _head(pinned: Pinned, requested: deque[Pinned], context: Context) -> ObjectRange:
+    context.access.check_object(str(pinned["bucket"]), str(pinned["key"]))
+    requested.append(pinned)
+    return ObjectRange(pinned, 0, min(int(pinned["size"]), HEAD_BYTES))
+
+
+def read_windows(
+    raw: ByteSource, windows: Iterable[tuple[int, int]], context: Context
+) -> Generator[bytes]:
+    """Read ranges of an object or file, from their first byte to before their last, in order.
+
+    Those of an S3 object are read concurrently.
+    """
+    pinned = raw.pinned
+    if not _is_local(pinned):
+        ranges = (ObjectRange(pinned, start, end) for start, end in windows)
+        return _read_ranges(ranges, context)
+    return (b"".join(raw.stream(start, end, max(1, end - start))) for start, end in windows)
+
+
+def _read_ranges(ranges: Iterable[ObjectRange], context: Context) -> Generator[bytes]:
+    found = read_ranges(
+        ranges,
+        context.clients.s3,
+        signers=context.clients.s3_signer,
+        retry_policy=context.retry_policy,
+    )
+    with closing(found):
+        for _, data in found:
+            yield data
 
 
 @contextmanager

@@ -105,12 +105,15 @@ class RowBatch:
         """Return the name of the column with a defect."""
         return defect.column_of(self.reader.record.columns)
 
-    def reject_line(self, row: int, defect: Defect) -> RejectLine:
+    def reject_line(self, row: int, defect: Defect, *, knows_line: bool = True) -> RejectLine:
         """Return the line of JSON that reports a reject. Raises `SplitMismatch`."""
         record = self.reader.record
         offset = self.object_slice.skip - self.object_slice.base
         name = None if record.objects is None else self.name
-        return reject_line(self.positions, row, defect, record.columns, offset, name)
+        columns = record.columns
+        return reject_line(
+            self.positions, row, defect, columns, offset, name, knows_line=knows_line
+        )
 
 
 @dataclass(frozen=True, slots=True)

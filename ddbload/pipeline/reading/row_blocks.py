@@ -38,21 +38,24 @@ def rare_gc() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def refuse_unterminated(boundaries: RowBoundaries, block: Block, offset: int = 0) -> None:
+def refuse_unterminated(
+    boundaries: RowBoundaries, block: Block, offset: int = 0, *, knows_line: bool = True
+) -> None:
     """Raise `UnterminatedQuote` if the last block of an object ends inside a quoted field.
 
-    `offset` turns a byte among the rows of all objects into one of the object.
+    `offset` turns a byte among the rows of all objects into one of the object. `knows_line`: the
+    block's lines are those of the source.
     """
     if block.terminated:
         return
     last = boundaries.last(block.data, final=True)
     if not boundaries.closes(block.data[last:]):
         line = block.start.line + boundaries.count_lines(block.data, 0, last)
-        byte = block.start.byte + last + offset
+        at_line = f"line {line}, " if knows_line else ""
         raise UnterminatedQuote(
-            f"the row at line {line}, byte {byte} has a quoted field that is never closed: mend it;"
-            " or, if the file does not quote its fields, say so (--quote none; in a payload, quote"
-            " null)"
+            f"the row at {at_line}byte {block.start.byte + last + offset} has a quoted field that"
+            " is never closed: mend it; or, if the file does not quote its fields, say so (--quote"
+            " none; in a payload, quote null)"
         )
 
 
@@ -98,17 +101,20 @@ class RunReader:
         start: Cursor,
         end: int | None,
         piece_bytes: int,
+        *,
+        knows_line: bool = True,
     ) -> Iterator[Block | None]:
         """Read an object's rows from `start` to `end` as blocks; None for a piece without row end.
 
         Positions count among the rows of all objects. `end`: None if only reading tells it.
-        Raises `RowTooLong`.
+        `knows_line`: the line of `start` is that of the source. Raises `RowTooLong`.
         """
-        limit = self.record.payload.options.max_row_bytes
+        limit = self.record.payload.options.row_limit
         offset = object_slice.skip - object_slice.base
         begin = start.byte + offset
         # The splitter counts bytes of the object, so that its errors name these.
-        splitter = BlockSplitter(self.boundaries, Cursor(begin, start.line), limit)
+        at = Cursor(begin, start.line)
+        splitter = BlockSplitter(self.boundaries, at, limit, knows_line=knows_line)
         stop = None if end is None else end + offset
         for block in iter_row_blocks(file, splitter, stop, piece_bytes):
             if block is not None and offset:

@@ -7,6 +7,7 @@ from contextlib import closing
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice, SeekPoint
 from ddbload.contracts.column_mapping import column_changes
+from ddbload.contracts.payload import EDGES
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import (
     HeaderMismatch,
@@ -16,7 +17,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.reading.header import read_header, wanted_columns
 from ddbload.pipeline.reading.open_sources import open_decoded, open_each, open_parquet
-from ddbload.pipeline.reading.row_blocks import RunReader
+from ddbload.pipeline.reading.row_blocks import RunReader, refuse_unterminated
 from ddbload.rows.block_splitter import Block
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.decoding.seek_trail import SeekTrail
@@ -45,7 +46,7 @@ def slice_for_object(
         return ObjectSlice(pinned, start.byte, start.byte, start.line, raw.size - start.byte)
     payload = record.payload
     keys = wanted_columns(record.table, column_changes(payload.mapping))
-    header = read_header(file, payload.source, payload.options.max_row_bytes, keys=keys)
+    header = read_header(file, payload.source, payload.options.row_limit, keys=keys)
     if payload.source.delimited and not header.empty and header.columns != record.columns:
         raise HeaderMismatch(
             f"{raw.name} has other columns than the first object, or the same in another order:"
@@ -92,10 +93,11 @@ def _chunk_slices(
 ) -> list[ObjectSlice]:
     if record.objects is not None:
         return [each for each in ledger.slices(chunk) if each.end > start.byte]
-    assert record.size is not None, "preflight wrote the size"  # noqa: S101
     first = record.data_start
-    size = record.size - first.byte
-    return [ObjectSlice(record.pinned, first.byte, first.byte, first.line, size)]
+    # An object that preflight has not read is one chunk.
+    end = chunk.end if record.size is None else record.size
+    size = end - first.byte
+    return [ObjectSlice(record.pinned, first.byte, first.byte, first.line, size, record.padded)]
 
 
 def _iter_chunk_blocks(
@@ -110,28 +112,37 @@ def _iter_chunk_blocks(
 ) -> Generator[ChunkBlock]:
     record = reader.record
     pinned_each = (each.pinned for each in slices)
-    at = start
+    at, knows_line = start, chunk.first_line > 0
     with closing(open_each(pinned_each, context, several=record.objects is not None)) as objects:
         for object_slice, (pinned, raw) in zip(slices, objects, strict=True):
             file = open_decoded(raw, record.payload.source, pinned)
-            end = min(chunk.end, object_slice.end)
+            end = None if object_slice.padded else min(chunk.end, object_slice.end)
             if at.byte <= object_slice.base:
                 at = Cursor(object_slice.base, object_slice.line)
             if file.has_seek_points:
                 point = _find_seek_point(chunk, at, object_slice, ledger)
                 trail.begin(object_slice.base, object_slice.skip, point)
                 # What is decompressed in no time needs no points.
-                file.seek(point, trail if end - at.byte > trail.every else None)
-            for block in reader.iter_blocks(file, object_slice, at, end, piece_bytes):
+                needs_points = (end or object_slice.end) - at.byte > trail.every
+                file.seek(point, trail if needs_points else None)
+            is_last = end is None or end == object_slice.end
+            blocks = reader.iter_blocks(
+                file, object_slice, at, end, piece_bytes, knows_line=knows_line
+            )
+            for block in blocks:
                 if block is None:
                     continue
-                if not block.terminated and end != object_slice.end:
-                    raise SplitMismatch(
-                        f"chunk {chunk.chunk} should end with a row at byte {end}, and does not:"
-                        " the manifest does not fit the source; start a new run"
-                    )
+                if not block.terminated:
+                    if not is_last:
+                        raise _split_mismatch(record, chunk)
+                    offset = object_slice.skip - object_slice.base
+                    refuse_unterminated(reader.boundaries, block, offset, knows_line=knows_line)
                 at = block.end
                 yield object_slice, file.name, block
+            if object_slice.padded and at.byte < object_slice.end:
+                # No row of the object lies there, and the chunk goes on behind it.
+                at = Cursor(object_slice.end, at.line)
+                yield object_slice, file.name, Block(b"", at)
 
 
 def _find_seek_point(
@@ -149,3 +160,18 @@ def _find_seek_point(
         if point is not None:
             return point
     return None
+
+
+def _split_mismatch(record: RunRecord, chunk: Chunk) -> SplitMismatch:
+    """Make the error for a chunk that does not end with a row."""
+    advice = "the manifest does not fit the source; start a new run"
+    if record.payload.options.scan == EDGES:
+        limit = record.payload.options.row_limit
+        advice = (
+            "a quote is wrong somewhere before, or a row is longer than"
+            f" {limit} bytes (max_row_bytes); start a new run that reads all of the source first"
+            " (--scan whole; in a payload, options.scan), which says where"
+        )
+    return SplitMismatch(
+        f"chunk {chunk.chunk} should end with a row at byte {chunk.end}, and does not: {advice}"
+    )

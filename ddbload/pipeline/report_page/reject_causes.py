@@ -25,7 +25,8 @@ _JSON_PUNCTUATION = '{}[]":,'
 class RejectExample:
     """A rejected row."""
 
-    line: int
+    line: int | None
+    """None if a chunk before it is not imported, so that nobody has counted its lines."""
     byte: int
     source: str | None
     detail: str
@@ -133,12 +134,13 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
         reject = dict(json.loads(line))
         texts = [reject[name] for name in _TEXTS]
         optional = [reject["column"], reject.get("source")]
-        numbers = [reject["byte"], reject["line"]]
+        byte, line = reject["byte"], reject["line"]
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
     is_whole = (
         all(isinstance(each, str) for each in texts)
         and all(isinstance(each, str | None) for each in optional)
-        and all(isinstance(each, int) for each in numbers)
+        and isinstance(byte, int)
+        and isinstance(line, int | None)
     )
     return reject if is_whole else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ddbload.contracts.control import Control
+from ddbload.contracts.payload import EDGES, WHOLE
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.write_price import amount_text
 from ddbload.pipeline.report_page.charts import (
@@ -210,7 +211,7 @@ def _examples(groups: Iterable[RejectGroup], tally: RejectTally) -> Markup:
             rows.append(
                 (
                     *source,
-                    f"{each.line:,}",
+                    "-" if each.line is None else f"{each.line:,}",
                     f"{each.byte:,}",
                     data(each.detail, 200),
                     (element("code", element("bdi", each.row)), left_out),
@@ -329,7 +330,8 @@ def limits_section(facts: RunFacts) -> Markup | None:
         ("Workers", f"{record.workers:,}"),
         ("Requests in flight in a worker (concurrency)", f"{options.concurrency:,}"),
         ("Bytes of a chunk", f"{record.chunk_bytes:,}"),
-        ("Bytes of a row (max_row_bytes)", f"{options.max_row_bytes:,}"),
+        ("Bytes of a row (max_row_bytes)", f"{options.row_limit:,}"),
+        ("Read before the first write (scan)", EDGES if options.scan == EDGES else WHOLE),
         ("Engine", options.engine),
     ]
     caption = "At the end of the run"

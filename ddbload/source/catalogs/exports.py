@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.payload import (
     DEFAULT_MAX_EXPANSION,
     EXPORT_FILES,
@@ -139,16 +140,16 @@ class ExportedFile(DecodedSource):
         """False: all lines are counted in one pass."""
         return False
 
-    def stream(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
-        """Stream as `DecodedSource` does. Raises `DamagedExport` at the end of a whole read."""
+    def _decode(self, start: SeekPoint | None) -> Iterator[bytes]:
+        """Decode from the beginning. Raises `DamagedExport` at the end, if lines are missing."""
         lines = 0
         last = b"\n"
-        for piece in super().stream(start, end, piece_bytes):
+        for piece in super()._decode(start):
             lines += piece.count(b"\n")
             last = piece[-1:]
             yield piece
         lines += last != b"\n"
-        if start == 0 and end is None and self._items is not None and lines < self._items:
+        if self._items is not None and lines < self._items:
             raise incomplete_data_file(self.name, lines, self._items)
 
 

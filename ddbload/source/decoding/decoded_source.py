@@ -9,12 +9,14 @@ from ddbload.contracts.chunks import SeekPoint
 from ddbload.contracts.payload import DEFAULT_MAX_EXPANSION, UNCOMPRESSED
 from ddbload.errors import SourceChanged
 from ddbload.source.byte_source import ByteSource
-from ddbload.source.decoding.compression import decompress
+from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES, decompress
 from ddbload.source.decoding.seek_trail import SeekTrail
 from ddbload.source.decoding.transcode import is_utf8, transcode
 
 READ_BYTES = 64 * 1024
 """Compressed or encoded bytes read at once."""
+_MOST_UTF8_BYTES = 4
+"""Bytes of UTF-8 that a byte in any other encoding becomes at most."""
 
 
 class DecodedSource:
@@ -63,6 +65,16 @@ class DecodedSource:
     def seek(self, start: SeekPoint | None, trail: SeekTrail | None) -> None:
         """Begin later reads at a seek point, if they lie behind it, and record others."""
         self._start, self._trail = start, trail
+
+    @property
+    def most_bytes(self) -> int | None:
+        """Bytes that `stream` can yield at most; None if there is no limit."""
+        most = self.inner.size
+        if self._compression != UNCOMPRESSED:
+            if self._max_expansion is None:
+                return None
+            most = max(EXPANSION_ALLOWANCE_BYTES, self._max_expansion * most)
+        return most if self._encoding is None else _MOST_UTF8_BYTES * most
 
     @property
     def rows_before(self) -> int:

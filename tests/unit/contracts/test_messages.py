@@ -62,7 +62,7 @@ INPUT: dict[str, Any] = {
         "chunk_bytes": 16777216,
         "max_wcu": None,
         "max_rejects": 1000,
-        "max_row_bytes": 16777216,
+        "max_row_bytes": None,
     },
 }
 MESSAGES: list[tuple[Any, Callable[[object], Any]]] = [
@@ -433,7 +433,7 @@ def test_null_fields_unknown_to_earlier_versions_are_left_out():
     ("message", "path", "error"),
     [
         (SEGMENT, "rows.read", "'segment.rows.read' must be a whole number at least 0, not null"),
-        (SEGMENT, "start.line", "'segment.start.line' must be a whole number at least 1, not null"),
+        (SEGMENT, "start.line", "'segment.start.line' must be a whole number at least 0, not null"),
         (REPORT, "failures.0.name", "'report.failures[0].name' is missing"),
         (RECORD, "table.keys.0.name", "'run.table.keys[0].name' is missing"),
         (RECORD, "payload.source.bucket", "'run.payload.source.bucket' is missing"),

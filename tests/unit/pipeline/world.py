@@ -17,6 +17,7 @@ from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, 
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.store import AgesPage
 from ddbload.pipeline.context import AccessPolicy, ChunkProgress, Context
+from ddbload.pipeline.counted_chunks import CountedChunks
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import write_report
@@ -285,9 +286,9 @@ class World:
         return sorted(name for name in names if name.startswith(prefix))
 
     def rejects(self) -> list[dict[str, Any]]:
-        """The reject lines of the segments that count, by chunk and start."""
-        segments = sorted(self.ledger.segments(), key=lambda each: (each.chunk, each.start.byte))
-        return [json.loads(line) for line in self.ledger.rejects(segments)]
+        """The reject lines of the segments that count, as they are shown."""
+        lines = CountedChunks.read(self.ledger).rejects(self.ledger)
+        return [json.loads(line) for line in lines]
 
 
 def _schema(keys: Sequence[tuple[str, str]]) -> list[dict[str, str]]:

@@ -237,10 +237,16 @@ def test_data_file_with_fewer_items_is_damaged(data):
         exported(data, 3)
 
 
-def test_partial_read_is_not_counted():
+def test_read_that_ends_early_is_not_counted():
     file = ExportedFile(MemorySource(gzip.compress(b"{}\n" * 9)), 100)
     assert b"".join(file.stream(3, 9, 100)) == b"{}\n{}\n"
-    assert b"".join(file.stream(3, None, 100)) == b"{}\n" * 8
+
+
+def test_read_to_the_end_counts_all_lines_wherever_it_begins():
+    data = gzip.compress(b"{}\n" * 9)
+    assert b"".join(ExportedFile(MemorySource(data), 9).stream(3, None, 100)) == b"{}\n" * 8
+    with pytest.raises(DamagedExport, match="9 items, and 100"):
+        list(ExportedFile(MemorySource(data), 100).stream(3, None, 100))
 
 
 @pytest.mark.parametrize(
