@@ -9,12 +9,12 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ddbload.contracts.control import WorkTotals
-from ddbload.contracts.payload import DYNAMODB_EXPORT, DYNAMODB_JSON, GZIP, Payload
+from ddbload.contracts.payload import DYNAMODB_EXPORT, DYNAMODB_JSON, GZIP, WHOLE, Payload
 from ddbload.contracts.results import RowCounts
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.convert.sinks import FileSink, Sink, StreamSink
@@ -77,6 +77,8 @@ def prepare_conversion(
     if table is not None:
         dynamodb = context.clients.dynamodb
         target = describe_table(dynamodb, table, retry_policy=context.retry_policy)
+    # All of the source is read once: the shorter rows of a scan by edges would limit it in vain.
+    payload = replace(payload, options=replace(payload.options, scan=WHOLE))
     return prepare_run("convert", payload, ledger, context, table=target).record
 
 
