@@ -256,9 +256,11 @@ class Functions(Construct):
             ["s3:DeleteObject"],
             objects(storage.work, "runs/*/progress/*"),
         )
-        # BatchWriteItem needs no permission for single items; conditional puts need PutItem.
-        # Each invocation checks that the table is still the one that the run began with.
-        write = ["dynamodb:BatchWriteItem", "dynamodb:DescribeTable", "dynamodb:PutItem"]
+        # BatchWriteItem needs no permission for single items; conditional puts need PutItem, and
+        # the statements of mode insert PartiQLInsert. Each invocation checks that the table is
+        # still the one that the run began with.
+        actions = ("BatchWriteItem", "DescribeTable", "PartiQLInsert", "PutItem")
+        write = [f"dynamodb:{action}" for action in actions]
         allow(role, "WriteTables", write, self._tables)
         keys = self._settings.kms_keys
         use_keys(role, "WriteEncryptedTables", keys, TABLE_KEY, f"dynamodb.{Aws.REGION}")

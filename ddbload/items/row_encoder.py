@@ -22,7 +22,7 @@ from ddbload.contracts.payload import (
 )
 from ddbload.contracts.run_record import RunRecord, Table
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
-from ddbload.dynamodb.write_modes import DELETE, LAST_WINS, POSITION_LENGTH, PUT, position
+from ddbload.dynamodb.write_modes import DELETE, INSERT, LAST_WINS, POSITION_LENGTH, PUT, position
 from ddbload.items.documents.attribute_templates import AttributeTemplate, string_template
 from ddbload.items.documents.ddb_json_rows import DynamoDBJsonRows
 from ddbload.items.documents.document_builder import (
@@ -34,7 +34,12 @@ from ddbload.items.documents.document_builder import (
 )
 from ddbload.items.documents.json_columns import JsonColumns
 from ddbload.items.encode.batch_encoder import MAX_ROW_BYTES, BatchEncoder, EncodedRows
-from ddbload.items.encode.request_json import RequestBody, batch_request, request_body
+from ddbload.items.encode.insert_statements import (
+    InsertStatements,
+    mode_body,
+    statements_for,
+)
+from ddbload.items.encode.request_json import RequestBody, batch_request
 from ddbload.items.item_builder import Item, ItemBuilder, field_count
 from ddbload.items.item_layout import ItemLayout, item_layout
 from ddbload.rows.block_splitter import Block
@@ -67,6 +72,13 @@ class RowEncoder(Protocol):
     @property
     def body(self) -> RequestBody:
         """Function that makes the body of one call from the requests for its rows."""
+
+    @property
+    def batches(self) -> bool:
+        """False if each row goes in a request of its own, since no statement can insert it."""
+
+    def goes_alone(self, item: Item) -> bool:
+        """Return whether an item goes in a request of its own, since no statement can insert it."""
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
@@ -106,7 +118,7 @@ class FieldEncoder:
             attributes, types = (*attributes, position_attribute), (*types, "S")
         self._layout = layout
         self._builder = ItemBuilder(attributes, types, table, nulls)
-        self._encoder = BatchEncoder(attributes, types, table, nulls)
+        self._encoder = BatchEncoder(attributes, types, table, nulls, marks=mode == INSERT)
 
     def build(self, fields: Sequence[str], byte: int) -> Item | Defect:
         """Build the item of one row.
@@ -146,11 +158,16 @@ class DelimitedRowEncoder:
         payload, options = record.payload, record.payload.options
         dialect = Dialect.of(payload.source)
         self.ends = dialect_boundaries(dialect)
-        self.body = request_body(record.table, options.mode, options.position_attribute)
+        self._statements = statements_for(options.mode, record.table)
+        self.body = mode_body(
+            self._statements, record.table, options.mode, options.position_attribute
+        )
         parser = RowParser(dialect, self.ends, payload.nulls.markers)
         self._reader = ColumnReader(parser, len(record.columns))
+        layout = item_layout(record.columns, payload)
+        self.batches = self._statements is None or self._statements.fits(layout.attributes)
         self._fields = FieldEncoder(
-            item_layout(record.columns, payload),
+            layout,
             record.types,
             record.table,
             mode=options.mode,
@@ -187,13 +204,19 @@ class DelimitedRowEncoder:
         row = self._reader.parse_row(data)
         return row if isinstance(row, Defect) else self._fields.build(row, byte)
 
+    def goes_alone(self, item: Item) -> bool:  # noqa: ARG002 - other formats ask for each item
+        """Return whether an item goes in a request of its own, since no statement can insert it."""
+        return not self.batches
+
 
 class DocumentEncoder:
     """Encoder for rows that are lines of JSON, each with attribute names in it."""
 
     def __init__(self, rules: DocumentRules) -> None:
         self.ends = JsonLineBoundaries()
-        self.body = request_body(rules.table, rules.mode, rules.position_attribute)
+        self._statements = statements_for(rules.mode, rules.table)
+        self.body = mode_body(self._statements, rules.table, rules.mode, rules.position_attribute)
+        self.batches = True
         self._builder = DocumentBuilder(rules)
         self._started = rules.started
         self._reader = (DynamoDBJsonRows if rules.typed else JsonColumns)(self._builder)
@@ -218,7 +241,14 @@ class DocumentEncoder:
         collected.missing |= {row for row, is_good in enumerate(is_utf8) if not is_good}
         for row in collected.missing:
             collected.add_built(row, self._builder.build(places.data(row), places.byte(row)))
-        return places, collected.rows()
+        encoded = collected.rows()
+        if self._statements is not None:
+            _mark_values(encoded, self._statements)
+        return places, encoded
+
+    def goes_alone(self, item: Item) -> bool:
+        """Return whether an item goes in a request of its own, since no statement can insert it."""
+        return self._statements is not None and not self._statements.fits(item.attributes)
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of one row, which begins at `byte` of the source."""
@@ -240,6 +270,18 @@ def row_encoder_for(record: RunRecord) -> RowEncoder:
     if record.payload.source.delimited:
         return DelimitedRowEncoder(record)
     return DocumentEncoder(_document_rules(record))
+
+
+def _mark_values(encoded: EncodedRows, statements: InsertStatements) -> None:
+    """Mark the values of rows. A row that fits no statement becomes odd, and is built again."""
+    for row, put in enumerate(encoded.puts):
+        if row in encoded.odd:
+            continue
+        marked = statements.marked(put)
+        if marked is None:
+            encoded.odd.add(row)
+        else:
+            encoded.puts[row] = marked
 
 
 def _with_positions(columns: Columns, places: RowPositions, started: float) -> Columns:

@@ -1,7 +1,8 @@
 """Build DynamoDB write requests, and interpret their answers. Pure.
 
 `BatchRequests` puts or deletes up to 25 rows in a BatchWriteItem; `ConditionalPutRequests` puts one
-row in a PutItem with the condition of the mode `insert` or `last-wins`.
+row in a PutItem with the condition of the mode `insert` or `last-wins`; `InsertRequests` puts up to
+25 rows in a BatchExecuteStatement, and one in a PutItem.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal, DecimalException
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from ddbload.aws.failures import AwsFailure, FailureKind, to_ddbload_error
 from ddbload.contracts.payload import Options
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.item_equality import same_item, write_units
+from ddbload.dynamodb.partiql import insert_statement
 from ddbload.dynamodb.write_modes import (
     DELETE,
     INSERT,
@@ -37,6 +39,7 @@ _KEY_RANGE = "KeyRangeThroughputExceeded"
 """Suffix of the throttling reasons that name a partition instead of the table."""
 
 
+_UNKNOWN_OPERATION = frozenset({"UnknownOperationException", "UnknownOperation"})
 _JSON_MARKS = re.compile(r'["{\[]')
 
 
@@ -76,23 +79,37 @@ def consumed_units(response: Mapping[str, Any]) -> float:
 class ModeRequests(Protocol):
     """Requests of a write mode: their parameters, and the meaning of their answers."""
 
-    operation: str
-    """Name of the DynamoDB operation, such as PutItem."""
-    most_rows: int | None
-    """Most rows of a request; None: as many as DynamoDB takes."""
+    @property
+    def most_rows(self) -> int | None:
+        """Most rows of a request; None: as many as DynamoDB takes."""
+
+    def operation(self, rows: int) -> str:
+        """Return the DynamoDB operation that writes this many rows, such as PutItem."""
 
     def parameters(self, items: Sequence[ItemOrKey]) -> dict[str, Any]:
         """Build the operation's parameters: byte for byte the body that the encoder builds."""
 
-    def accepted(self, response: Any, items: SentItems) -> Answer:
+    def accepted(self, response: Any, rows: int, items: SentItems) -> Answer:
         """Interpret a response with status 200. `Unsure` if it contradicts the request."""
 
-    def failed(self, failure: AwsFailure, items: SentItems) -> Answer:
+    def failed(self, failure: AwsFailure, rows: int, items: SentItems) -> Answer:
         """Interpret a failed request."""
 
 
+@dataclass(slots=True)
+class Endpoint:
+    """Knowledge about a worker's DynamoDB endpoint, shared by all chunks that it imports."""
+
+    has_statements: bool = True
+    """False once the endpoint said that it does not know BatchExecuteStatement, as dynalite does.
+    """
+
+
 def requests_for(
-    options: Options, table: Table, identical: RowOutcome = RowOutcome.IDENTICAL
+    options: Options,
+    table: Table,
+    identical: RowOutcome = RowOutcome.IDENTICAL,
+    endpoint: Endpoint | None = None,
 ) -> ModeRequests:
     """Choose the requests for a run's mode.
 
@@ -101,7 +118,8 @@ def requests_for(
     keys = [key.name for key in table.keys]
     condition = write_condition(options.mode, keys[0], options.position_attribute)
     if condition is not None:
-        return ConditionalPutRequests(table.name, condition, identical)
+        puts = ConditionalPutRequests(table.name, condition, identical)
+        return InsertRequests(puts, endpoint or Endpoint()) if options.mode == INSERT else puts
     return BatchRequests(table.name, keys, deletes=options.mode == DELETE)
 
 
@@ -113,7 +131,6 @@ def first_wins(options: Options) -> bool:
 class BatchRequests:
     """BatchWriteItem requests that put items, or delete the items with given keys."""
 
-    operation = "BatchWriteItem"
     most_rows: int | None = None
 
     def __init__(self, table: str, key_names: Sequence[str], *, deletes: bool = False) -> None:
@@ -121,12 +138,16 @@ class BatchRequests:
         self._key_names = tuple(key_names)
         self._deletes_all = deletes
 
+    def operation(self, rows: int) -> str:  # noqa: ARG002 - protocol
+        """Return the operation, which is the same for any number of rows."""
+        return "BatchWriteItem"
+
     def parameters(self, items: Sequence[ItemOrKey]) -> dict[str, Any]:
         """Build the parameters of BatchWriteItem."""
         requests = [self._write_request(item) for item in items]
         return {"RequestItems": {self._table: requests}, "ReturnConsumedCapacity": "TOTAL"}
 
-    def accepted(self, response: Any, items: SentItems) -> Answer:
+    def accepted(self, response: Any, rows: int, items: SentItems) -> Answer:  # noqa: ARG002
         """Interpret a response; `items` is called only if it returns unprocessed items."""
         unprocessed = response.get("UnprocessedItems") if isinstance(response, Mapping) else None
         if not isinstance(unprocessed, Mapping):
@@ -147,7 +168,7 @@ class BatchRequests:
                 return Unsure("an answer that returns items which were not sent")
         return Accepted(indexes, consumed_units(response))
 
-    def failed(self, failure: AwsFailure, items: SentItems) -> Answer:  # noqa: ARG002 - protocol
+    def failed(self, failure: AwsFailure, rows: int, items: SentItems) -> Answer:  # noqa: ARG002
         """Interpret a failed request."""
         return answer_for_failure(failure, self._table)
 
@@ -172,15 +193,20 @@ class BatchRequests:
 class ConditionalPutRequests:
     """PutItem requests of one item each, with a condition on the item they would replace."""
 
-    operation = "PutItem"
     most_rows: int | None = 1
 
     def __init__(
         self, table: str, condition: Condition, identical: RowOutcome = RowOutcome.IDENTICAL
     ) -> None:
+        self.table = table
+        """Name of the table."""
         self._table = table
         self._condition = condition
         self._identical = identical
+
+    def operation(self, rows: int) -> str:  # noqa: ARG002 - protocol
+        """Return the operation."""
+        return "PutItem"
 
     def parameters(self, items: Sequence[ItemOrKey]) -> dict[str, Any]:
         """Build the parameters of PutItem."""
@@ -199,7 +225,7 @@ class ConditionalPutRequests:
             "ReturnConsumedCapacity": "TOTAL",
         }
 
-    def accepted(self, response: Any, items: SentItems) -> Answer:  # noqa: ARG002 - protocol
+    def accepted(self, response: Any, rows: int, items: SentItems) -> Answer:  # noqa: ARG002
         """Interpret a response, which must report the consumed capacity that was asked for."""
         if not isinstance(response, Mapping):
             return Unsure("an answer that is not DynamoDB's")
@@ -211,7 +237,7 @@ class ConditionalPutRequests:
             return Unsure("an answer without ConsumedCapacity")
         return Accepted((), consumed_units(response))
 
-    def failed(self, failure: AwsFailure, items: SentItems) -> Answer:
+    def failed(self, failure: AwsFailure, rows: int, items: SentItems) -> Answer:  # noqa: ARG002
         """Interpret a failed request; a failed condition is an answer that settles the row."""
         if failure.kind is not FailureKind.CONDITION:
             return answer_for_failure(failure, self._table)
@@ -233,6 +259,102 @@ class ConditionalPutRequests:
                 "foreign_position",
             )
         return Accepted((), units, RowOutcome.SUPERSEDED)
+
+
+STATEMENT_THROTTLES = frozenset(
+    {"ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError"}
+)
+"""Error codes of a statement that did nothing, for lack of capacity."""
+STATEMENT_REFUSALS = frozenset(
+    {
+        # An item with the key exists. The response does not contain it.
+        "DuplicateItem",
+        "ConditionalCheckFailed",
+        "ItemCollectionSizeLimitExceeded",
+        "ResourceNotFound",
+        "TransactionConflict",
+        "ValidationError",
+    }
+)
+"""Error codes of a statement that did nothing. PutItem gives the reason, and the item found."""
+
+
+class InsertRequests:
+    """BatchExecuteStatement requests that insert items, and PutItem for a row by itself.
+
+    Each statement fails by itself. That of a row whose key is in the table fails with
+    `DuplicateItem`, which does not tell whether the item is the row's. So the row goes by PutItem
+    then, whose answer contains the item.
+    """
+
+    def __init__(self, puts: ConditionalPutRequests, endpoint: Endpoint) -> None:
+        self._puts = puts
+        self._endpoint = endpoint
+
+    @property
+    def most_rows(self) -> int | None:
+        """Most rows of a request."""
+        return None if self._endpoint.has_statements else 1
+
+    def operation(self, rows: int) -> str:
+        """Return the operation that writes this many rows."""
+        return "PutItem" if rows == 1 else "BatchExecuteStatement"
+
+    def parameters(self, items: Sequence[ItemOrKey]) -> dict[str, Any]:
+        """Build the parameters of the operation."""
+        if len(items) == 1:
+            return self._puts.parameters(items)
+        statements = [
+            {
+                "Statement": insert_statement(self._puts.table, item),
+                "Parameters": list(item.values()),
+            }
+            for item in items
+        ]
+        return {"Statements": statements, "ReturnConsumedCapacity": "TOTAL"}
+
+    def accepted(self, response: Any, rows: int, items: SentItems) -> Answer:
+        """Interpret a response; each statement has a result, with an error or without."""
+        if rows == 1:
+            return self._puts.accepted(response, rows, items)
+        results = response.get("Responses") if isinstance(response, Mapping) else None
+        if not isinstance(results, list) or len(results) != rows:
+            return Unsure("an answer without a result for each statement")
+        unprocessed: list[int] = []
+        alone: list[int] = []
+        unsure: list[int] = []
+        for index, result in enumerate(results):
+            if not isinstance(result, Mapping):
+                return Unsure("an answer without a result for each statement")
+            error = result.get("Error")
+            if error is None:
+                continue
+            code = error.get("Code") if isinstance(error, Mapping) else None
+            if code == "AccessDenied":
+                text = error.get("Message")
+                failure = AwsFailure(
+                    FailureKind.FATAL, "AccessDeniedException", str(text or code), 400
+                )
+                return answer_for_failure(failure, self._puts.table)
+            if code in STATEMENT_THROTTLES:
+                unprocessed.append(index)
+                continue
+            alone.append(index)
+            if code not in STATEMENT_REFUSALS:
+                # InternalServerError, or a code that AWS may add.
+                unsure.append(index)
+        return Accepted(unprocessed, consumed_units(response), alone=alone, unsure=unsure)
+
+    def failed(self, failure: AwsFailure, rows: int, items: SentItems) -> Answer:
+        """Interpret a failed request. Nothing of a batch that is refused was written."""
+        if rows == 1:
+            return self._puts.failed(failure, rows, items)
+        if failure.code in _UNKNOWN_OPERATION:
+            self._endpoint.has_statements = False
+            return Accepted(alone=range(rows), single_rows=True)
+        if failure.kind is FailureKind.INVALID:
+            return Accepted(alone=range(rows))
+        return answer_for_failure(failure, self._puts.table)
 
 
 def _holds_position(value: object) -> bool:

@@ -6,6 +6,7 @@ each service.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -47,6 +48,7 @@ _TABLE_ACTIONS = {
 }  # fmt: skip
 _ACCOUNT_ACTIONS = {"DescribeEndpoints", "DescribeLimits", "ListTables"}
 _TAG_ACTIONS = {"ListTagsOfResource", "TagResource", "UntagResource"}
+_INSERT = re.compile(r'\s*INSERT\s+INTO\s+"([^"]+)"\s', re.IGNORECASE)
 _TRANSACTION_ACTIONS = {
     "ConditionCheck": "ConditionCheckItem",
     "Delete": "DeleteItem",
@@ -74,6 +76,13 @@ def _dynamodb_actions(operation: str, fields: Fields, place: Place) -> Iterator[
         # BatchWriteItem covers puts and deletes: AWS does not check DeleteItem as well.
         for name in names:
             yield Call(f"dynamodb:{operation}", table(name))
+    elif operation == "BatchExecuteStatement":
+        for statement in fields.get("Statements", []):
+            text = str(statement.get("Statement", ""))
+            inserted = _INSERT.match(text)
+            if inserted is None:
+                raise UnknownCall(f"{operation}: the permission for {text[:20]!r} is not known")
+            yield Call("dynamodb:PartiQLInsert", table(inserted[1]))
     elif operation in {"TransactGetItems", "TransactWriteItems"}:
         for item in fields.get("TransactItems", []):
             for kind, request in item.items():

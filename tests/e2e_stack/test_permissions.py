@@ -173,6 +173,7 @@ TAKEN_AWAY = {
     ("preflight", "s3:ListBucket"): "AccessDenied",
     ("preflight", "s3:PutObject"): "AccessDenied",
     ("import_chunk", "dynamodb:BatchWriteItem"): "AccessDenied",
+    ("import_chunk", "dynamodb:PartiQLInsert"): "AccessDenied",
     ("import_chunk", "dynamodb:PutItem"): "AccessDenied",
     ("import_chunk", "s3:PutObject"): "AccessDenied",
     ("report", "dynamodb:DescribeTable"): "AccessDenied",
@@ -193,6 +194,7 @@ def test_missing_permission_is_named(stack, granted, role, action):
     resource = {
         "dynamodb:DescribeTable": granted.arn("dynamodb", f"table/{table}"),
         "dynamodb:BatchWriteItem": granted.arn("dynamodb", f"table/{table}"),
+        "dynamodb:PartiQLInsert": granted.arn("dynamodb", f"table/{table}"),
         "dynamodb:PutItem": granted.arn("dynamodb", f"table/{table}"),
         "states:StartExecution": stack.machine,
         "s3:GetObject": f"arn:aws:s3:::{SOURCES}/{key}",
@@ -209,8 +211,12 @@ def test_missing_permission_is_named(stack, granted, role, action):
     )
     try:
         payload = {"source": {"bucket": SOURCES, "key": key}, "target": {"table": table}}
-        if action == "dynamodb:PutItem":
-            payload["options"] = {"mode": "insert"}
+        modes = {
+            "dynamodb:PartiQLInsert": {"mode": "insert"},
+            "dynamodb:PutItem": {"mode": "last-wins", "position_attribute": "at"},
+        }
+        if action in modes:
+            payload["options"] = modes[action]
         ended = Run(stack, name, stack.start(payload, name)).ended
     finally:
         client.delete_role_policy(RoleName=role_name, PolicyName=REFUSED)
@@ -270,6 +276,7 @@ DONE = {
     "import_chunk": {
         "dynamodb:BatchWriteItem": {"table"},
         "dynamodb:DescribeTable": {"table"},
+        "dynamodb:PartiQLInsert": {"table"},
         "dynamodb:PutItem": {"table"},
         "s3:GetObject": {
             "sources/*",

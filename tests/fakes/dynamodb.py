@@ -16,6 +16,7 @@ from tests.fakes.client import Call, FakeClient, Refused, Script, refused
 from tests.fakes.conditions import holds
 from tests.fakes.dynamodb_answers import condition_failed, consumed, description
 from tests.fakes.dynamodb_faults import Fault, respelt
+from tests.fakes.dynamodb_partiql import MAX_STATEMENT, parsed_insert
 from tests.fakes.dynamodb_tables import Key, Table, table_from
 from tests.fakes.dynamodb_values import Item, invalid, item_size
 from tests.fakes.in_flight import InFlight, Overlap
@@ -44,7 +45,8 @@ class FakeDynamoDB(FakeClient):
     Raises botocore's exceptions. ``faults`` is the script of faults. ``calls`` records the calls,
     ``writes`` the writes that took effect, in order, ``overlaps`` the writes of a key that began
     before an earlier one had ended, and ``most_in_flight`` the largest number of concurrent writing
-    calls. Every write sleeps ``latency`` seconds by ``sleep`` before it takes effect.
+    calls. Every write sleeps ``latency`` seconds by ``sleep`` before it takes effect. Without
+    ``knows_statements`` it refuses BatchExecuteStatement, as dynalite does.
     """
 
     service = "dynamodb"
@@ -63,6 +65,7 @@ class FakeDynamoDB(FakeClient):
         self._tables: dict[str, Table] = {}
         self._made = 0
         self._in_flight = InFlight()
+        self.knows_statements = True
 
     @property
     def overlaps(self) -> list[Overlap]:
@@ -89,6 +92,9 @@ class FakeDynamoDB(FakeClient):
 
     def batch_write_item(self, **params: Any) -> Answer:
         return self._call("batch_write_item", params, self._batch_write_item)
+
+    def batch_execute_statement(self, **params: Any) -> Answer:
+        return self._call("batch_execute_statement", params, self._batch_execute_statement)
 
     def put_item(self, **params: Any) -> Answer:
         return self._call("put_item", params, self._put_item)
@@ -188,6 +194,75 @@ class FakeDynamoDB(FakeClient):
             raise invalid("Provided list of item keys contains duplicates")
         return checked
 
+    def _batch_execute_statement(self, call: Call, fault: Fault) -> Answer:
+        if not self.knows_statements:
+            raise refused("UnknownOperationException", 400, "")
+        with self._lock:
+            statements = self._checked_statements(call)
+        keys = [(s.table, s.key) for s in statements if isinstance(s, Write)]
+        with self._in_flight.writing(call.number, keys):
+            self._sleep_for(fault)
+            if not fault.landed:
+                self._fail(call, fault)
+            results: list[Any] = []
+            capacity: list[Any] = []
+            with self._lock:
+                for position, statement in enumerate(statements):
+                    code = fault.statement(position) if fault.statement else None
+                    if code is None and fault.unprocessed and fault.unprocessed(position, {}):
+                        code = "ThrottlingError"
+                    result = self._insert(statement, code, capacity)
+                    if code is not None and code.startswith("Landed"):
+                        code = code.removeprefix("Landed")
+                        result = {"Error": {"Code": code, "Message": "made up"}}
+                    results.append(result)
+            if fault.landed:
+                self._fail(call, fault)
+        answer: Answer = {"Responses": results}
+        if call.params.get("ReturnConsumedCapacity", "NONE") != "NONE":
+            answer["ConsumedCapacity"] = capacity
+        return fault.rewrite(answer) if fault.rewrite else answer
+
+    def _insert(self, statement: Write | Refused, code: str | None, capacity: list[Any]) -> Answer:
+        """Carry a statement out, unless its fault is `code`: Landed… fails after it."""
+        if isinstance(statement, Refused):
+            kind = {"ResourceNotFoundException": "ResourceNotFound"}
+            code = kind.get(statement.error.code, "ValidationError")
+            return {"Error": {"Code": code, "Message": statement.error.message}}
+        table = self._tables[statement.table]
+        if code is not None and not code.startswith("Landed"):
+            error = {"Code": code, "Message": "made up"}
+            return {"Error": error, "TableName": table.name}
+        old = table.items.get(statement.key)
+        if old is not None:
+            capacity.append(consumed(table, table.cost(old, old), "TOTAL"))
+            error = {"Code": "DuplicateItem", "Message": "Duplicate primary key exists in table"}
+            return {"Error": error, "TableName": table.name}
+        capacity.append(consumed(table, self._apply(statement), "TOTAL"))
+        return {"TableName": table.name}
+
+    def _checked_statements(self, call: Call) -> list[Write | Refused]:
+        given = call.params["Statements"]
+        if _wire_bytes(call.params) > MAX_REQUEST_BYTES:
+            raise refused("413", 413, "Request Entity Too Large")
+        if any(len(each["Statement"]) > MAX_STATEMENT for each in given):
+            raise invalid("Member must have length less than or equal to 8192")
+        if len(given) > MAX_BATCH:
+            raise invalid("BatchWriteItem cannot write more than 25 items")
+        checked: list[Write | Refused] = []
+        for each in given:
+            try:
+                name, item = parsed_insert(each["Statement"], each.get("Parameters", []))
+                table = self._table({"TableName": name})
+                item = table.checked(item, in_batch=False)
+                checked.append(Write(call.number, name, table.key_of(item), item))
+            except Refused as refusal:
+                checked.append(refusal)
+        keys = [(each.table, each.key) for each in checked if isinstance(each, Write)]
+        if len(set(keys)) < len(keys):
+            raise invalid("Provided list of item keys contains duplicates")
+        return checked
+
     def _put_item(self, call: Call, fault: Fault) -> Answer:
         params = call.params
         with self._lock:
@@ -279,6 +354,7 @@ KNOWN = {
     "describe_table": frozenset({"TableName"}),
     "delete_table": frozenset({"TableName"}),
     "batch_write_item": frozenset({"RequestItems", "ReturnConsumedCapacity"}),
+    "batch_execute_statement": frozenset({"Statements", "ReturnConsumedCapacity"}),
     "put_item": frozenset(
         {
             "TableName",

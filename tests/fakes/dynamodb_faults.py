@@ -53,7 +53,9 @@ class Fault:
     In this order: ``before`` is called; the call is in flight for ``delay`` seconds; ``raises`` is
     raised, after the writes took effect if ``landed``; write requests chosen by ``unprocessed`` are
     returned instead of written, in reverse order, with numbers spelt by ``spell``; ``rewrite``
-    replaces the response. ``unprocessed`` and ``spell`` apply to ``batch_write_item`` only,
+    replaces the response. ``statement`` gives statements of ``batch_execute_statement`` an error by
+    their position, after the write if the code begins with ``Landed``; ``unprocessed`` throttles
+    them. ``unprocessed`` and ``spell`` apply to ``batch_write_item`` only,
     ``landed`` and ``rewrite`` to ``put_item``, too. A call that the service would refuse is refused
     despite the fault.
     """
@@ -64,6 +66,7 @@ class Fault:
     landed: bool = False
     unprocessed: Choice | None = None
     spell: Callable[[str], str] | None = None
+    statement: Callable[[int], str | None] | None = None
     rewrite: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
 

@@ -12,7 +12,7 @@ import signal
 import ssl
 import sys
 import threading
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from types import FrameType
 from typing import Any, Self
 
@@ -27,6 +27,7 @@ from tests.faults.handler import HOST, Request, Server
 from tests.faults.wire import Response
 
 OPERATIONS = {
+    "BatchExecuteStatement": "batch_execute_statement",
     "BatchWriteItem": "batch_write_item",
     "CreateTable": "create_table",
     "DeleteTable": "delete_table",
@@ -43,7 +44,8 @@ class FaultServer:
 
     ``faults`` is the script, by operation: ``server.faults.add("BatchWriteItem", "html_502")``;
     its ``decide`` may be a Chance. ``keys`` are the accepted access keys (None: any), and the
-    clock is ``ahead`` by some seconds. ``requests`` records the requests, ``connections`` their
+    clock is ``ahead`` by some seconds. ``statement_faults`` are Fault.statement of the next
+    requests with statements. ``requests`` records the requests, ``connections`` their
     number, and ``endpoint`` is the URL.
     """
 
@@ -62,6 +64,7 @@ class FaultServer:
         self._current = threading.local()  # .fault: that of the call this thread is in
         self.dynamodb = dynamodb or FakeDynamoDB(sleep=self.stopping.wait)
         self.dynamodb.faults.decide = lambda _operation, _params: self._fault_here()
+        self.statement_faults: list[Callable[[int], str | None]] = []
         self.keys: Container[str] | None = None
         self.ahead = 0.0
         self._scheme = "http" if tls is None else "https"
@@ -132,7 +135,8 @@ class FaultServer:
 
     def _fault_of(self, name: str | None, params: dict[str, Any]) -> Fault:
         if name is None:
-            return Fault()
+            pending = self.statement_faults if "Statements" in params else []
+            return Fault(statement=pending.pop(0)) if pending else Fault()
         if name == "late":
             return Fault(delay=self.stall_seconds)
         return FAULTS[name].call(params)

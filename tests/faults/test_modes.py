@@ -30,7 +30,12 @@ MODES: dict[str, dict[str, Any]] = {
     "last-wins": {"mode": "last-wins", "position_attribute": AT},
     "delete": {"mode": "delete"},
 }
-OPERATIONS = ("BatchWriteItem", "PutItem")
+OPERATIONS = ("BatchExecuteStatement", "BatchWriteItem", "PutItem")
+FIRST_OPERATION = {
+    "insert": "BatchExecuteStatement",
+    "last-wins": "PutItem",
+    "delete": "BatchWriteItem",
+}
 FAULTS = [name for name in SURVIVABLE if not name.startswith("unprocessed")]
 ROWS = 60
 _runs = itertools.count()
@@ -128,8 +133,9 @@ def first(*keys: int) -> dict[str, str]:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_mode_writes_exactly_with_one_fault(server, world, mode, fault):
     it = world(file(*range(ROWS)), mode)
-    for operation in ["PutItem"] if mode in ("insert", "last-wins") else ["BatchWriteItem"]:
-        server.faults.add(operation, fault, None, fault)
+    # After two batches whose rows are there already, rows may go one by one.
+    faults = (fault, fault) if mode == "insert" else (fault, None, fault)
+    server.faults.add(FIRST_OPERATION[mode], *faults)
     report = it.run()
     assert report.status == status_for(report.rows)
     # In mode insert, a row that was written but whose response was lost must not count as skipped.
@@ -207,6 +213,40 @@ def test_insert_overwrites_no_item(server, world):
     assert report.rows.read == ROWS
     assert report.rows.skipped == len(theirs) + report.identical
     assert 0 < report.identical <= there_already
+
+
+@pytest.mark.parametrize(
+    "code", ["ThrottlingError", "InternalServerError", "LandedInternalServerError", "LandedNew"]
+)
+def test_insert_writes_exactly_when_statements_fail(server, world, code):
+    it = world(file(*range(ROWS)), "insert")
+    server.statement_faults.extend([lambda place: code if place % 3 else None] * 2)
+    report = it.run()
+    assert report.rows == RowCounts(read=ROWS, written=ROWS)
+    assert stored(it) == last(*range(ROWS))
+
+
+def test_insert_rejects_what_the_table_refuses(world):
+    text = b"id,row\n" + b"".join(b"k%d,%d\n" % (key, key) for key in range(30))
+    it = world(text + b"k30," + b"x" * 410_000 + b"\n", "insert")
+    report = it.run()
+    assert report.rows == RowCounts(read=31, written=30, rejected=1)
+
+
+def test_insert_goes_by_put_item_when_the_endpoint_has_no_statements(server, world):
+    server.dynamodb.knows_statements = False
+    try:
+        it = world(file(*range(ROWS), *range(5)), "insert", chunk_bytes=120)
+        there(it, 3, "theirs")
+        before = len(server.requests)
+        report = it.run()
+    finally:
+        server.dynamodb.knows_statements = True
+    assert report.rows == RowCounts(read=ROWS + 5, written=ROWS - 1, skipped=6)
+    assert stored(it) == last(*range(ROWS)) | {"k3": "theirs"}
+    asked = [each for each in server.requests[before:] if "Statement" in each.operation]
+    # As many as were in flight before the first was answered.
+    assert 1 <= len(asked) <= 6
 
 
 def test_insert_skips_existing_items_without_faults(world):

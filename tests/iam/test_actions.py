@@ -20,6 +20,19 @@ DELETE = {"DeleteRequest": KEY}
         ("describe_table", {"TableName": "books"}, [("DescribeTable", BOOKS)]),
         ("describe_table", {"TableName": ELSEWHERE}, [("DescribeTable", ELSEWHERE)]),
         ("put_item", {"TableName": "books", "Item": {}}, [("PutItem", BOOKS)]),
+        (
+            "batch_execute_statement",
+            {
+                "Statements": [
+                    {
+                        "Statement": "INSERT INTO \"books\" VALUE {'a':?}",
+                        "Parameters": [{"S": "1"}],
+                    },
+                    {"Statement": "insert into \"other\" value {'a':'1'}"},
+                ]
+            },
+            [("PartiQLInsert", BOOKS), ("PartiQLInsert", OTHER)],
+        ),
         ("query", {"TableName": "books", "IndexName": "i"}, [("Query", f"{BOOKS}/index/i")]),
         ("scan", {"TableName": "books"}, [("Scan", BOOKS)]),
         ("create_table", {"TableName": "books"}, [("CreateTable", BOOKS)]),

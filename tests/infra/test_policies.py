@@ -89,7 +89,12 @@ ALLOWED = {
     "FunctionsImportChunkRole": {
         "WriteOwnLogs": (LOGS, ["${ObservabilityImportChunk.Arn}"]),
         "WriteTables": (
-            ["dynamodb:BatchWriteItem", "dynamodb:DescribeTable", "dynamodb:PutItem"],
+            [
+                "dynamodb:BatchWriteItem",
+                "dynamodb:DescribeTable",
+                "dynamodb:PartiQLInsert",
+                "dynamodb:PutItem",
+            ],
             TABLES,
         ),
         "ReadLedger": (

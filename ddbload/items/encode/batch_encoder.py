@@ -30,6 +30,7 @@ from ddbload.items.encode.request_json import (
     LINE_END,
     PUT_BEGIN,
     PUT_END,
+    VALUE_MARK,
     compact_json,
 )
 from ddbload.items.item_builder import key_limits
@@ -83,10 +84,17 @@ class BatchEncoder:
     """Encoder for rows with the same attributes, as puts into one table."""
 
     def __init__(
-        self, columns: Sequence[str], types: Sequence[str], table: Table, nulls: str = OMIT
+        self,
+        columns: Sequence[str],
+        types: Sequence[str],
+        table: Table,
+        nulls: str = OMIT,
+        *,
+        marks: bool = False,
     ) -> None:
-        """Take what `ItemBuilder` takes."""
+        """Take what `ItemBuilder` takes. `marks`: put a `VALUE_MARK` on either side of a value."""
         self._types = list(types)
+        mark = VALUE_MARK if marks else ""
         self._keys = [columns.index(key.name) for key in table.keys]
         self._anchor = self._keys[0] if self._keys else None
         self._limits = key_limits(columns, table)
@@ -98,9 +106,9 @@ class BatchEncoder:
         names = [to_octets(quoted(name)) for name in columns]
         self._markup = [
             {
-                form: (f"{name}:{before}", after)
-                for form, marks in _MARKUP.items()
-                for before, after in [marks.get(kind, ("", ""))]
+                form: (f"{name}:{mark}{before}", f"{after}{mark}")
+                for form, markup in _MARKUP.items()
+                for before, after in [markup.get(kind, ("", ""))]
             }
             for name, kind in zip(names, types, strict=True)
         ]

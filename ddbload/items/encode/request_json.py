@@ -34,7 +34,13 @@ _ITEM = slice(len(PUT_BEGIN) - 1, 1 - len(PUT_END))
 """Slice of an item, its braces included, in the request that puts it."""
 _POSITION = slice(-POSITION_LENGTH - len('"}}}}'), -len('"}}}}'))
 """Slice of the text of an item's last attribute in the request that puts it."""
-_CONSUMED_CAPACITY = ',"ReturnConsumedCapacity":"TOTAL"}'
+CONSUMED_CAPACITY = ',"ReturnConsumedCapacity":"TOTAL"}'
+"""End of each body."""
+VALUE_MARK = "\x1f"
+"""Character before and after each value of a row in mode `insert`.
+
+JSON has none: between its tokens it is not white space, and in its strings it is escaped.
+"""
 
 compact_json = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Encoder without blanks. `json.dumps` with these arguments makes a new one in each call."""
@@ -54,7 +60,8 @@ def batch_request(item: Item) -> str:
 
 def item_of_request(request: str) -> Attributes:
     """Return the item that a request puts, or the key that it deletes as a `Deletion`."""
-    ((verb, content),) = json.loads(from_octets(request)).items()
+    text = from_octets(request).replace(VALUE_MARK, "")
+    ((verb, content),) = json.loads(text).items()
     ((_, item),) = content.items()
     attributes: Attributes = item
     return Deletion(attributes) if verb == "DeleteRequest" else attributes
@@ -75,7 +82,7 @@ def request_body(table: Table, mode: str, position_attribute: str | None = None)
 def _batch_body(table: Table) -> RequestBody:
     """Make bodies of BatchWriteItem, which takes up to 25 requests."""
     prefix = to_octets(f'{{"RequestItems":{{{quoted(table.name)}:[')
-    suffix = f"]}}{_CONSUMED_CAPACITY}"
+    suffix = f"]}}{CONSUMED_CAPACITY}"
 
     def body(requests: Sequence[str]) -> bytes:
         return f"{prefix}{','.join(requests)}{suffix}".encode("latin-1")
@@ -98,11 +105,12 @@ def _conditional_put_body(table: Table, condition: Condition) -> RequestBody:
     expression = to_octets(
         f',"ConditionExpression":{quoted(condition.expression)},"ExpressionAttributeNames":{names}'
     )
-    suffix = f',"ReturnValuesOnConditionCheckFailure":"ALL_OLD"{_CONSUMED_CAPACITY}'
+    suffix = f',"ReturnValuesOnConditionCheckFailure":"ALL_OLD"{CONSUMED_CAPACITY}'
 
     def body(requests: Sequence[str]) -> bytes:
         (put,) = requests
-        return f"{prefix}{put[_ITEM]}{expression}{suffix}".encode("latin-1")
+        item = put[_ITEM].replace(VALUE_MARK, "")
+        return f"{prefix}{item}{expression}{suffix}".encode("latin-1")
 
     def body_with_position(requests: Sequence[str]) -> bytes:
         (put,) = requests

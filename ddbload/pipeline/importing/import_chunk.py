@@ -229,7 +229,7 @@ class _ChunkImport:
         # Only `insert` reads attempts. Runs of earlier versions kept none.
         self._attempt = Attempt(ledger, task.chunk, start) if record.keeps_attempts else None
         identical = RowOutcome.WRITTEN if self._attempt is None else RowOutcome.IDENTICAL
-        self._requests = requests_for(options, record.table, identical)
+        self._requests = requests_for(options, record.table, identical, context.endpoint)
         self._feeder = RowFeeder(
             reader, task.chunk, start, clock=context.clock, attempt=self._attempt
         )
@@ -239,7 +239,7 @@ class _ChunkImport:
             deadline=context.deadline,
             rng=context.rng,
             pacing=context.pacing or worker_pacing(record, context),
-            batch_rows=self._requests.most_rows,
+            batch_rows=self._requests.most_rows if reader.encoder.batches else 1,
             first_wins=first_wins(options),
             on_release=self._feeder.release,
         )

@@ -234,11 +234,13 @@ class RowFeeder:
             if isinstance(built, Defect):
                 scheduler.reject(handle)
                 self._reject(handle, built)
-            elif built.wire_bytes <= MAX_ROW_BYTES:
+                continue
+            alone = self.pending.goes_alone(built)
+            if built.wire_bytes <= MAX_ROW_BYTES and not alone:
                 group.add(handle, built.key, -(-built.size // limits.WRITE_UNIT_BYTES))
             else:
                 group.offer()
-                scheduler.offer(handle, built.key, built.size, built.wire_bytes)
+                scheduler.offer(handle, built.key, built.size, built.wire_bytes, alone=alone)
         group.offer()
 
     def _reject(self, handle: int, defect: Defect) -> None:

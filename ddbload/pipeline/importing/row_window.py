@@ -82,6 +82,10 @@ class PendingRows:
         """Return the items of these rows, or the keys to delete."""
         return [item_of_request(request) for request in self._row_requests(handles)]
 
+    def goes_alone(self, item: Item) -> bool:
+        """Return whether an item goes in a request of its own."""
+        return self._encoder.goes_alone(item)
+
     def build(self, handle: int) -> Item | Defect:
         """Build a row's item by itself; its defect if there is one."""
         positions, row = self.position_in_block(handle)

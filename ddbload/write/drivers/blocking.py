@@ -18,21 +18,26 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-_CLIENT_METHODS = {"BatchWriteItem": "batch_write_item", "PutItem": "put_item"}
+_CLIENT_METHODS = {
+    "BatchExecuteStatement": "batch_execute_statement",
+    "BatchWriteItem": "batch_write_item",
+    "PutItem": "put_item",
+}
 
 
 class BotoTransport:
     """Writes to one table through a boto3 client. Thread-safe."""
 
     def __init__(self, client: DynamoDBClient, requests: ModeRequests) -> None:
-        self._call: Callable[..., Any] = getattr(client, _CLIENT_METHODS[requests.operation])
+        self._client = client
         self._requests = requests
 
     def send(self, items: Sequence[ItemOrKey]) -> Answer:
         """Write rows with different keys in one request."""
-        requests = self._requests
+        requests, rows = self._requests, len(items)
+        call: Callable[..., Any] = getattr(self._client, _CLIENT_METHODS[requests.operation(rows)])
         try:
-            response: Any = self._call(**requests.parameters(list(map(to_client, items))))
+            response: Any = call(**requests.parameters(list(map(to_client, items))))
         except (AttributeError, LookupError, TypeError, ValueError):
             # botocore raises these for a body that is JSON but not an object, or not text at all.
             return Unsure("an answer that is not DynamoDB's")
@@ -41,10 +46,10 @@ class BotoTransport:
             if failure is None:
                 raise
             failure = replace(failure, item=of_client(failure.item))
-            return requests.failed(failure, lambda: items)
+            return requests.failed(failure, rows, lambda: items)
         if isinstance(response, Mapping) and response.get("UnprocessedItems"):
             response = of_client(response)
-        return requests.accepted(response, lambda: items)
+        return requests.accepted(response, rows, lambda: items)
 
 
 class SyncDriver:

@@ -23,8 +23,9 @@ class RawTransport:
     def __init__(self, signer: DynamoDBSigner, requests: ModeRequests) -> None:
         self._signer = signer
         self._requests = requests
-        # By response body. Nearly all responses are alike: all was written, for the same units.
-        self._cached_answers: dict[bytes, Answer] = {}
+        # By the request's rows and the response's body. Nearly all responses are alike: all was
+        # written, for the same units.
+        self._cached_answers: dict[tuple[int, bytes], Answer] = {}
 
     def connect(self, connections: int) -> HttpLoop:
         """Open an event loop with this many connections. The caller closes it."""
@@ -37,31 +38,33 @@ class RawTransport:
         signer = self._signer
         return HttpLoop(signer.endpoint, connections, signer.tls(), timeouts=timeouts)
 
-    def request(self, body: bytes) -> tuple[bytes, int]:
+    def request(self, body: bytes, rows: int) -> tuple[bytes, int]:
         """Sign a request; return it with the generation of the credentials, for `answer`."""
-        request = self._signer.request(self._requests.operation, body)
+        request = self._signer.request(self._requests.operation(rows), body)
         return request, self._signer.generation
 
-    def answer(self, outcome: Response | RequestLost, generation: int, items: SentItems) -> Answer:
-        """Interpret the outcome of a request that wrote `items`."""
+    def answer(
+        self, outcome: Response | RequestLost, generation: int, rows: int, items: SentItems
+    ) -> Answer:
+        """Interpret the outcome of a request that wrote `rows` rows, which are `items`."""
         if isinstance(outcome, RequestLost):
             return Unsure(outcome.reason)
         failure = failure_of_response(outcome)
         if failure is not None:
             if self._signer.may_pass(failure, outcome.headers, generation):
                 return Unsure(failure.code, refused=True)
-            return self._requests.failed(failure, items)
+            return self._requests.failed(failure, rows, items)
         body = outcome.body
-        answer = self._cached_answers.get(body)
+        answer = self._cached_answers.get((rows, body))
         if answer is None:
             try:
                 response = json.loads(body)
             except (ValueError, RecursionError):
                 return Unsure("an answer that is not DynamoDB's")
-            answer = self._requests.accepted(response, items)
-            all_written = isinstance(answer, Accepted) and not answer.unprocessed
+            answer = self._requests.accepted(response, rows, items)
+            all_written = isinstance(answer, Accepted) and not (answer.unprocessed or answer.alone)
             if all_written and len(self._cached_answers) < _MAX_CACHED_ANSWERS:
-                self._cached_answers[body] = answer
+                self._cached_answers[rows, body] = answer
         return answer
 
 
@@ -88,7 +91,9 @@ class EventLoopDriver:
                     case Wait():
                         _process_answers(job, loop, job.pause(step))
                     case batch:
-                        request, generation = job.transport.request(job.body(batch.handles))
+                        request, generation = job.transport.request(
+                            job.body(batch.handles), len(batch.handles)
+                        )
                         loop.send((batch, generation), request)
         finally:
             if not finished:
@@ -107,5 +112,7 @@ def _process_answers(job: Job[RawTransport], loop: HttpLoop, pause: float) -> No
     for (batch, generation), outcome in loop.wait(pause):
         if isinstance(outcome, Response) and outcome.resent:
             job.scheduler.note_resent(batch)
-        answer = job.transport.answer(outcome, generation, partial(job.items, batch.handles))
+        handles = batch.handles
+        items = partial(job.items, handles)
+        answer = job.transport.answer(outcome, generation, len(handles), items)
         job.scheduler.answered(batch, answer, job.clock())

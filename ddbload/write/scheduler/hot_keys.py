@@ -51,7 +51,7 @@ class HotKeys:
     """Hot partition keys, and their rows that are ready to be sent."""
 
     def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
-        self._batch_rows = batch_rows
+        self.batch_rows = batch_rows
         self.by_key: dict[Hashable, _HotKey] = {}
         # By key: units, returned units, time of the first and of the last return.
         self._suspects: dict[Hashable, tuple[int, int, float, float]] = {}
@@ -83,10 +83,12 @@ class HotKeys:
                 continue
             # A request may overdraw the rate once: requests of single rows would cost more.
             max_total = units + rate.request_units()
-            while queue and len(rows) < self._batch_rows and units < max_total:
+            while queue and len(rows) < self.batch_rows and units < max_total:
                 row = queue.peek()
                 size += row.bytes
                 if rows and (size > limits.MAX_BATCH_BYTES or units >= max_units):
+                    return rows
+                if rows and (row.alone or rows[0].alone):
                     return rows
                 units += row.units
                 rate.charge(row.units)

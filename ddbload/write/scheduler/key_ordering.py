@@ -19,6 +19,7 @@ class QueuedRow:
     """An unsettled row, and the rows of its key that it replaces or that replace it."""
 
     __slots__ = (
+        "alone",
         "attempts",
         "bytes",
         "handle",
@@ -36,6 +37,8 @@ class QueuedRow:
         self.key = key
         self.bytes = json_bytes
         self.units = units
+        # The row shares no request with others.
+        self.alone = False
         # Attempts of the key: a row that replaces another inherits its back-off.
         self.attempts = 0
         self.sent = False
@@ -63,6 +66,7 @@ class QueuedRow:
         """Copy the row without the row that replaces it: it is sent if that one is refused."""
         row = QueuedRow(self.handle, self.key, self.units, self.bytes)
         row.sent = self.sent
+        row.alone = self.alone
         return row
 
 

@@ -39,6 +39,12 @@ class Accepted:
     """Write capacity units."""
     outcome: RowOutcome = RowOutcome.WRITTEN
     """The outcome of all other rows: not WRITTEN where a condition failed."""
+    alone: Sequence[int] = ()
+    """Indexes of rows without an outcome that must be sent again, each in a request of its own."""
+    unsure: Sequence[int] = ()
+    """Those of them that may have been written."""
+    single_rows: bool = False
+    """From now on every row must go in a request of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from ddbload.write.pacing.pacing import (
     ReturnedUnits,
     SentUnits,
 )
+from ddbload.write.scheduler.batch_size import BatchSize
 from ddbload.write.scheduler.key_ordering import QueuedRow
 from ddbload.write.scheduler.messages import (
     Accepted,
@@ -98,7 +99,8 @@ class Scheduler:
         """Make a scheduler for one byte range.
 
         `deadline`: nothing is sent from this time on, except for one request if none was sent
-        before: a worker that takes until then to read a row would never send any.
+        before: a worker that takes until then to read a row would never send any. See also
+        `_may_ask_once_more`.
         `pacing`: the worker's, if it writes several byte ranges.
         `batch_rows`: most rows of a request; None: as many as DynamoDB takes.
         `first_wins`: write rows with equal keys one after the other, in order; otherwise a later
@@ -120,8 +122,8 @@ class Scheduler:
         self._concurrency = concurrency
         self._on_release = on_release
         self._pacing = pacing or Pacing(rng)
-        self._batch_rows = limits.MAX_BATCH_ROWS if batch_rows is None else batch_rows
-        self._rows = UnsettledRows(self._batch_rows, rng, first_wins=first_wins)
+        self._batch = BatchSize(limits.MAX_BATCH_ROWS if batch_rows is None else batch_rows)
+        self._rows = UnsettledRows(self._batch.rows, rng, first_wins=first_wins)
         # Unsettled rows of requests whose effect is unknown.
         self._maybe_written: set[int] = set()
         self._in_flight: dict[int, _InFlight] = {}
@@ -152,11 +154,22 @@ class Scheduler:
         """
         return self.outcomes.add(count)
 
-    def offer(self, handle: int, key: Hashable, item_bytes: int, json_bytes: int) -> None:
-        """Add a row. `item_bytes`: its size as DynamoDB counts it; `json_bytes`: of its JSON."""
-        self._rows.add(
-            QueuedRow(handle, key, -(-item_bytes // limits.WRITE_UNIT_BYTES), json_bytes)
-        )
+    def offer(
+        self,
+        handle: int,
+        key: Hashable,
+        item_bytes: int,
+        json_bytes: int,
+        *,
+        alone: bool = False,
+    ) -> None:
+        """Add a row. `item_bytes`: its size as DynamoDB counts it; `json_bytes`: of its JSON.
+
+        `alone`: it goes in a request of its own.
+        """
+        row = QueuedRow(handle, key, -(-item_bytes // limits.WRITE_UNIT_BYTES), json_bytes)
+        row.alone = alone
+        self._rows.add(row)
 
     def offer_all(
         self,
@@ -201,7 +214,7 @@ class Scheduler:
         at_once = limits.MAX_BATCH_ROWS * self._concurrency
         most = min(self.SPREAD_ROUNDS * at_once, max(at_once, self.outcomes.frontier))
         slow = self._pacing.limit * self.SPREAD_SECONDS
-        return int(min(self.SPREAD_ROWS, max(self._batch_rows, min(most, slow))))
+        return int(min(self.SPREAD_ROWS, max(self._batch.rows, min(most, slow))))
 
     # Requests that go out.
 
@@ -210,7 +223,9 @@ class Scheduler:
         if now >= self.deadline:
             self._expired = True
         if self._expired and self._sent_requests:
-            self._stopped = True
+            if self._in_flight:
+                return Wait(None)
+            self._stopped |= not self._may_ask_once_more()
         if self._stopped:
             return Wait(None) if self._in_flight else Finished()
         if len(self._in_flight) >= self._concurrency:
@@ -228,6 +243,14 @@ class Scheduler:
             return Finished() if self._closed else Wait(None)
         until = max(self._rows.ready_at(now), ready_at)
         return Wait(None) if until == math.inf else Wait(min(until, self.deadline))
+
+    def _may_ask_once_more(self) -> bool:
+        """Return whether one more request may be sent after the deadline.
+
+        If no row has an outcome because the only request found items, PutItem must tell one of
+        them apart: otherwise a worker that has time for one request would never settle a row.
+        """
+        return not self.outcomes.frontier and self._sent_requests == 1 and self._rows.any_alone
 
     def _make_batch(self, now: float) -> Batch | None:
         rows = self._rows.take(now, self._pacing.request_units(self._concurrency))
@@ -268,7 +291,8 @@ class Scheduler:
         if unique is not None and unique.is_open:
             unknown = self._maybe_written
             sure = not unknown or unknown.isdisjoint(unique.handles)
-            if isinstance(answer, Accepted) and not answer.unprocessed and sure:
+            complete = isinstance(answer, Accepted) and not (answer.unprocessed or answer.alone)
+            if isinstance(answer, Accepted) and complete and sure:
                 self._settle_unique(unique, sent, answer, now)
                 return
             self._rows.dissolve(unique)
@@ -322,6 +346,7 @@ class Scheduler:
         if answer.outcome is RowOutcome.IDENTICAL:
             self.identical.extend(unique.handles)
         self._on_release(unique.handles)
+        self._learn_batch_size(len(unique.handles), answer)
         self._consumed_units += answer.consumed
         self._pacing.accepted(sent, sent.units, NOTHING_RETURNED, answer.consumed, now)
 
@@ -331,10 +356,18 @@ class Scheduler:
         unprocessed, consumed = set(answer.unprocessed), answer.consumed
         self._consumed_units += consumed
         returned = self._returned_units(rows, unprocessed, sent, now)
+        alone = set(answer.alone)
+        self._maybe_written.update(rows[index].handle for index in answer.unsure)
+        if not rows[0].alone:
+            self._learn_batch_size(len(rows), answer)
         written = 0
         for index, row in enumerate(rows):
             if index in unprocessed:
                 self._rows.retry(row, now, RETURNED_LEVEL)
+            elif index in alone:
+                # DynamoDB bills a condition that does not hold.
+                written += row.units
+                self._rows.send_alone(row)
             else:
                 written += row.units
                 self._settle_written(row, answer.outcome)
@@ -342,6 +375,10 @@ class Scheduler:
             self.last_error = "UnprocessedItems"
             self._throttled_requests += 1
         self._pacing.accepted(sent, written, returned, consumed, now)
+
+    def _learn_batch_size(self, rows: int, answer: Accepted) -> None:
+        if self._batch.answered(rows, answer):
+            self._rows.set_batch_rows(self._batch.rows)
 
     def _handle_throttled(
         self, rows: Sequence[QueuedRow], sent: SentUnits, answer: Throttled, now: float

@@ -104,7 +104,8 @@ class UniqueKeyQueue:
     """Batches that are ready or in flight, in the order in which they are sent."""
 
     def __init__(self, batch_rows: int = limits.MAX_BATCH_ROWS) -> None:
-        self._batch_rows = batch_rows
+        self.batch_rows = batch_rows
+        """Most rows of a request."""
         self.waiting = 0
         """Number of rows in batches that are not in flight."""
         self._groups: dict[int, BatchGroup] = {}
@@ -176,7 +177,7 @@ class UniqueKeyQueue:
             batch = UniqueKeyBatch(
                 group, batch_handles, keys[every], row_units, row_bytes, sum(row_units)
             )
-            rows, most = len(batch_handles), self._batch_rows
+            rows, most = len(batch_handles), self.batch_rows
             # Smaller requests keep the order that their rows have in a full one.
             for request in (
                 [batch]
@@ -199,6 +200,8 @@ class UniqueKeyQueue:
         units = batch.units
         if units > max_units * MAX_EXCESS:
             batch = self._cut(batch, units / math.ceil(units / (max_units * MAX_EXCESS)))
+        if len(batch.handles) > self.batch_rows:
+            batch = self._cut_at(batch, self.batch_rows)
         self.waiting -= len(batch.handles)
         batch.in_flight = True
         return batch
@@ -226,12 +229,15 @@ class UniqueKeyQueue:
         units = 0
         for count, each in enumerate(batch.row_units):
             if units >= max_units:
-                head, rest = batch.slice(0, count), batch.slice(count, len(batch.handles))
-                self._ready.appendleft(rest)
-                group = self._groups[batch.group]
-                for share in (head, rest):
-                    group.add(share)
-                group.close(batch)
-                return head
+                return self._cut_at(batch, count)
             units += each
         return batch
+
+    def _cut_at(self, batch: UniqueKeyBatch, count: int) -> UniqueKeyBatch:
+        head, rest = batch.slice(0, count), batch.slice(count, len(batch.handles))
+        self._ready.appendleft(rest)
+        group = self._groups[batch.group]
+        for share in (head, rest):
+            group.add(share)
+        group.close(batch)
+        return head

@@ -29,7 +29,6 @@ class UnsettledRows:
         self.hot_keys = HotKeys(batch_rows)
         """Partition keys that are slowed separately."""
         self._rng = rng
-        self._batch_rows = batch_rows
         self._unique = UniqueKeyQueue(batch_rows)
         self._ordering: KeyOrdering | FirstWinsOrdering = (
             FirstWinsOrdering() if first_wins else KeyOrdering()
@@ -50,7 +49,11 @@ class UnsettledRows:
     def is_full(self) -> bool:
         """A full request is ready."""
         # Later rows never join an existing batch of unique keys.
-        return self._unique.waiting > 0 or len(self._queues) >= self._batch_rows
+        return self._unique.waiting > 0 or len(self._queues) >= self._queues.batch_rows
+
+    def set_batch_rows(self, rows: int) -> None:
+        """Set the most rows of a request, also for batches that are ready."""
+        self._unique.batch_rows = self._queues.batch_rows = self.hot_keys.batch_rows = rows
 
     def add(self, row: QueuedRow) -> None:
         """Add one row."""
@@ -127,6 +130,16 @@ class UnsettledRows:
         row = self._ordering.row_to_retry(row)
         self._queues.push_backing_off(row, now + full_jitter(attempts, self._rng))
 
+    @property
+    def any_alone(self) -> bool:
+        """A row waits for a request of its own."""
+        return self._queues.any_split
+
+    def send_alone(self, row: QueuedRow) -> None:
+        """Queue a row for a request of its own, which does not count as a retry."""
+        row.alone, row.sent, row.attempts = True, False, 0
+        self._queues.push_split([self._ordering.row_to_retry(row)])
+
     def split(self, rows: Sequence[QueuedRow]) -> None:
         """Queue the rows again as two requests, to find the one that DynamoDB refuses."""
         half = len(rows) // 2
@@ -168,7 +181,7 @@ class RetryQueues:
 
     def __init__(self, hot_keys: HotKeys, batch_rows: int) -> None:
         self._hot_keys = hot_keys
-        self._batch_rows = batch_rows
+        self.batch_rows = batch_rows
         self._ready = RowQueue()
         self._backing_off: list[tuple[float, int, QueuedRow]] = []
         self._split_requests: deque[RowQueue] = deque()
@@ -183,6 +196,11 @@ class RetryQueues:
         return not (
             self._ready or self._backing_off or self._split_requests or self._hot_keys.by_key
         )
+
+    @property
+    def any_split(self) -> bool:
+        """Rows wait for requests that they share with no others."""
+        return bool(self._split_requests)
 
     def push(self, row: QueuedRow) -> None:
         """Add a row that may be sent at once."""
@@ -248,10 +266,12 @@ class RetryQueues:
         """
         rows: list[QueuedRow] = []
         size = units = 0
-        while queue and len(rows) < self._batch_rows:
+        while queue and len(rows) < self.batch_rows:
             row = queue.peek()
             size += row.bytes
             if rows and (size > limits.MAX_BATCH_BYTES or units >= max_units):
+                break
+            if rows and (row.alone or rows[0].alone):
                 break
             units += row.units
             rows.append(row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -123,9 +123,9 @@ def test_insert_counts_identical_items_apart_from_others():
 
 def test_insert_counts_row_as_written_when_answer_was_lost():
     it = world(full=True)
-    it.dynamodb.faults.add(
-        "put_item", Fault(raises=read_timeout()), None, Fault(raises=read_timeout())
-    )
+    # Of the request for the first two rows.
+    lost = Fault(raises=read_timeout())
+    it.dynamodb.faults.add("batch_execute_statement", lost)
     report = it.run()
     assert report.rows == RowCounts(read=ROWS, written=2, skipped=ROWS - 2)
     assert report.identical == ROWS - 2
@@ -206,13 +206,14 @@ def test_attempt_is_recorded_before_rows_are_sent():
     covered = [0]
     at: dict[str, int] = {f"r{number:03d}": chunk.start + 7 * number for number in range(ROWS)}
 
-    def look(operation: str, params: dict[str, dict[str, dict[str, str]]]) -> None:
-        if operation != "put_item":
+    def look(operation: str, params: dict[str, Any]) -> None:
+        if operation != "batch_execute_statement":
             return
         ((first, reach),) = ranges(it)
         assert first == chunk.start
-        assert at[params["Item"]["id"]["S"]] < reach
-        covered.append(reach)
+        for statement in params["Statements"]:
+            assert at[statement["Parameters"][0]["S"]] < reach
+            covered.append(reach)
 
     it.dynamodb.faults.decide = look
     it.import_one(chunk)
@@ -235,9 +236,19 @@ def test_attempt_is_trimmed_when_deadline_ends_invocation():
     it = world()
     it.preflight()
     (chunk,) = it.manifest
-    result = it.import_step(chunk, context=it.context(3.5))
+    result = it.import_step(chunk, context=it.context(1.5))
     assert result.cursor is not None
     assert ranges(it) == [(result.cursor.byte, result.cursor.byte)]
+
+
+def throttle_first_row(operation: str, params: dict[str, Any]) -> Fault | None:
+    if operation == "put_item":
+        first = params["Item"]["id"]["S"] == "r000"
+        return fails("ProvisionedThroughputExceededException") if first else None
+    if operation != "batch_execute_statement":
+        return None
+    ids = [statement["Parameters"][0]["S"] for statement in params["Statements"]]
+    return Fault(unprocessed=lambda place, _: ids[place] == "r000")
 
 
 def test_attempt_covers_rows_written_beyond_segment():
@@ -245,12 +256,7 @@ def test_attempt_covers_rows_written_beyond_segment():
     it.preflight()
     (chunk,) = it.manifest
     # The first row does not go through; the second does.
-    always: Callable[..., Fault | None] = lambda operation, params: (  # noqa: E731
-        fails("ProvisionedThroughputExceededException")
-        if operation == "put_item" and params["Item"]["id"]["S"] == "r000"
-        else None
-    )
-    it.dynamodb.faults.decide = always
+    it.dynamodb.faults.decide = throttle_first_row
     result = it.import_step(chunk, context=it.context(6.0))
     assert result.segment is None
     put = len(it.items)

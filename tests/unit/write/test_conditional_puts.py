@@ -11,7 +11,13 @@ from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.write_modes import position
 from ddbload.errors import AccessDenied, TableNotFound
 from ddbload.write.drivers.blocking import BotoTransport
-from ddbload.write.requests import BatchRequests, ConditionalPutRequests, first_wins, requests_for
+from ddbload.write.requests import (
+    BatchRequests,
+    ConditionalPutRequests,
+    InsertRequests,
+    first_wins,
+    requests_for,
+)
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Refused, Throttled, Unsure
 from ddbload.write.scheduler.outcome_tracker import RowOutcome
 from tests.fakes.client import ServiceError, read_timeout
@@ -65,7 +71,7 @@ def test_requests_for_chooses_by_mode():
     }
     assert kinds == {
         "put": BatchRequests,
-        "insert": ConditionalPutRequests,
+        "insert": InsertRequests,
         "last-wins": ConditionalPutRequests,
         "delete": BatchRequests,
     }

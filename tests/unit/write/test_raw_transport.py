@@ -31,7 +31,8 @@ def answer(transport: RawTransport, returned: list[str], sent: str, units: float
     )
     consumed = [{"TableName": "t", "CapacityUnits": units}]
     body = json.dumps({"UnprocessedItems": unprocessed, "ConsumedCapacity": consumed}).encode()
-    return transport.answer(Response(200, {}, body, True), 0, lambda: [item(key) for key in sent])
+    response = Response(200, {}, body, True)
+    return transport.answer(response, 0, len(sent), lambda: [item(key) for key in sent])
 
 
 def test_answer_matches_unprocessed_items_to_the_rows_sent(transport):
@@ -54,9 +55,9 @@ def test_answer_cache_is_bounded(transport):
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b"1", b"\xff", b"[" * 100_000])
 def test_answer_is_unsure_when_the_body_is_malformed(transport, body):
-    found = transport.answer(Response(200, {}, body, True), 0, list)
+    found = transport.answer(Response(200, {}, body, True), 0, 1, list)
     assert isinstance(found, Unsure)
 
 
 def test_answer_is_unsure_when_the_request_is_lost(transport):
-    assert transport.answer(RequestLost("ReadTimeout"), 0, list) == Unsure("ReadTimeout")
+    assert transport.answer(RequestLost("ReadTimeout"), 0, 1, list) == Unsure("ReadTimeout")

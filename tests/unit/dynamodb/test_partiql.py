@@ -1,0 +1,81 @@
+"""Names in statements of PartiQL: quoted in one place, whatever they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddbload.dynamodb.partiql import MAX_STATEMENT_BYTES, insert_statement, quoted_name
+from tests.fakes.dynamodb_partiql import parsed_insert
+
+QUOTABLE = [
+    "a",
+    "it's",
+    "''",
+    "'; INSERT INTO \"other\" VALUE {'k':?}--",
+    'a "quoted" name',
+    "a.b[0]",
+    "?",
+    ":",
+    "{}",
+    "-- comment",
+    "/* comment */",
+    "SELECT",
+    " ",
+    "Ελληνικά",
+    "漢字",
+    "😀",
+    "n" * 8000,
+]
+REFUSED = [
+    "",
+    "back\\slash",
+    "end\\",
+    "a\nb",
+    "a\rb",
+    "\t",
+    "\0",
+    "\x7f",
+    "\u2028",
+    "\u202e",
+    "\ufeff",
+]
+
+
+@pytest.mark.parametrize("name", QUOTABLE)
+def test_statement_gives_the_item_its_name(name):
+    statement = insert_statement("a-Table_1.x", ["id", name, "z"])
+    assert statement is not None
+    values = [{"S": "1"}, {"S": "2"}, {"S": "3"}]
+    table, item = parsed_insert(statement, values)
+    assert table == "a-Table_1.x"
+    assert list(item.items()) == [("id", values[0]), (name, values[1]), ("z", values[2])]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_name_is_in_no_statement_when_its_reading_is_not_documented(name):
+    assert quoted_name(name) is None
+    assert insert_statement("table", ["id", name]) is None
+
+
+@pytest.mark.parametrize("table", ['a"b', "a b", "", "a'", "arn:aws:dynamodb:::table/a", "t" * 256])
+def test_other_names_of_tables_are_in_no_statement(table):
+    assert insert_statement(table, ["id"]) is None
+
+
+@pytest.mark.parametrize(("letter", "size"), [("n", 1), ("é", 2), ("漢", 3), ("'", 2)])
+def test_statement_is_as_long_as_dynamodb_takes(letter, size):
+    room = MAX_STATEMENT_BYTES - len("INSERT INTO \"t\" VALUE {'':?}")
+    assert MAX_STATEMENT_BYTES == 8192
+    statement = insert_statement("t", [letter * (room // size)])
+    assert statement is not None
+    assert len(statement.encode()) > MAX_STATEMENT_BYTES - size
+    assert insert_statement("t", [letter * (room // size + 1)]) is None
+
+
+def test_name_of_64_kb_is_in_no_statement():
+    assert insert_statement("t", ["id", "n" * 65_535]) is None
+
+
+def test_many_names_are_in_no_statement():
+    assert insert_statement("t", [f"c{number}" for number in range(800)]) is not None
+    assert insert_statement("t", [f"c{number}" for number in range(1200)]) is None

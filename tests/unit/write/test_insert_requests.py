@@ -1,0 +1,167 @@
+"""Requests of mode `insert`: 25 statements, and PutItem for a row that a statement does not settle.
+
+What AWS says of the errors of statements (API_BatchStatementError): "Code: The error code
+associated with the failed PartiQL batch statement. Valid Values: ConditionalCheckFailed |
+ItemCollectionSizeLimitExceeded | RequestLimitExceeded | ValidationError |
+ProvisionedThroughputExceeded | TransactionConflict | ThrottlingError | InternalServerError |
+ResourceNotFound | AccessDenied | DuplicateItem". Of the item: "The item which caused the condition
+check to fail. This will be set if ReturnValuesOnConditionCheckFailure is specified as ALL_OLD."
+DynamoDB Local sets it for no DuplicateItem. Of the request (API_BatchExecuteStatement): "Array
+Members: Minimum number of 1 item. Maximum number of 25 items", and "A HTTP 200 response does not
+mean that all statements in the BatchExecuteStatement succeeded".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ddbload.aws.failures import failure_of_code
+from ddbload.contracts.payload import Options
+from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.errors import AccessDenied
+from ddbload.write.drivers.blocking import BotoTransport
+from ddbload.write.requests import Endpoint, InsertRequests, requests_for
+from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Throttled, Unsure
+from tests.fakes.dynamodb import FakeDynamoDB
+
+TABLE = Table("table", "id", (KeyAttribute("id", "S", "HASH"),))
+CODES = (
+    *("AccessDenied", "ConditionalCheckFailed", "DuplicateItem", "InternalServerError"),
+    *("ItemCollectionSizeLimitExceeded", "ProvisionedThroughputExceeded", "RequestLimitExceeded"),
+    *("ResourceNotFound", "ThrottlingError", "TransactionConflict", "ValidationError"),
+)
+
+
+def make(endpoint: Endpoint | None = None) -> InsertRequests:
+    made = requests_for(Options(mode="insert"), TABLE, endpoint=endpoint)
+    assert isinstance(made, InsertRequests)
+    return made
+
+
+def answer_with(code: str | None, rows: int = 3, at: int = 1) -> Answer:
+    results: list[Any] = [{"TableName": "table"} for _ in range(rows)]
+    if code is not None:
+        results[at] = {"Error": {"Code": code, "Message": f"said {code}"}}
+    capacity = [{"TableName": "table", "CapacityUnits": 1.0}] * rows
+    response = {"Responses": results, "ConsumedCapacity": capacity}
+    return make().accepted(response, rows, list)
+
+
+def item(key: str, **more: str) -> dict[str, Any]:
+    return {"id": {"S": key}} | {name: {"S": text} for name, text in more.items()}
+
+
+def test_every_code_of_a_statement_has_an_answer():
+    answers = {code: answer_with(code) for code in CODES}
+    throttled = {"ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError"}
+    for code in throttled:
+        assert answers.pop(code) == Accepted([1], 3.0, alone=[], unsure=[])
+    assert answers.pop("InternalServerError") == Accepted([], 3.0, alone=[1], unsure=[1])
+    denied = answers.pop("AccessDenied")
+    assert isinstance(denied, Fatal)
+    assert isinstance(denied.error, AccessDenied)
+    assert set(answers) == {
+        "ConditionalCheckFailed",
+        "DuplicateItem",
+        "ItemCollectionSizeLimitExceeded",
+        "ResourceNotFound",
+        "TransactionConflict",
+        "ValidationError",
+    }
+    for answer in answers.values():
+        assert answer == Accepted([], 3.0, alone=[1], unsure=[])
+
+
+@pytest.mark.parametrize("code", ["SomethingNew", 7, None])
+def test_unknown_error_leaves_open_whether_the_row_was_written(code):
+    results = [{"TableName": "table"}, {"Error": {"Code": code}}]
+    answer = make().accepted({"Responses": results}, 2, list)
+    assert answer == Accepted([], 0.0, alone=[1], unsure=[1])
+
+
+def test_all_rows_are_written_without_errors():
+    assert answer_with(None) == Accepted([], 3.0, alone=[], unsure=[])
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {},
+        [],
+        None,
+        {"Responses": []},
+        {"Responses": [{}]},
+        {"Responses": [{}, {}, {}]},
+        {"Responses": [{}, 1]},
+        {"Responses": {"0": {}}},
+        {"ConsumedCapacity": {"TableName": "table"}},
+    ],
+)
+def test_response_without_a_result_for_each_statement_is_unsure(response):
+    assert isinstance(make().accepted(response, 2, list), Unsure)
+
+
+def test_one_row_goes_by_put_item_and_more_by_statements():
+    requests = make()
+    assert requests.operation(1) == "PutItem"
+    assert {requests.operation(rows) for rows in range(2, 26)} == {"BatchExecuteStatement"}
+    assert "ConditionExpression" in requests.parameters([item("a")])
+    given = requests.parameters([item("a", x="1"), item("b")])
+    assert given == {
+        "Statements": [
+            {
+                "Statement": "INSERT INTO \"table\" VALUE {'id':?,'x':?}",
+                "Parameters": [{"S": "a"}, {"S": "1"}],
+            },
+            {"Statement": "INSERT INTO \"table\" VALUE {'id':?}", "Parameters": [{"S": "b"}]},
+        ],
+        "ReturnConsumedCapacity": "TOTAL",
+    }
+
+
+@pytest.mark.parametrize("code", ["UnknownOperationException", "UnknownOperation"])
+def test_endpoint_without_the_operation_gets_put_item_from_then_on(code):
+    endpoint = Endpoint()
+    requests = make(endpoint)
+    failure = failure_of_code(code, "", 400)
+    assert requests.failed(failure, 3, list) == Accepted(alone=range(3), single_rows=True)
+    assert requests.most_rows == 1
+    assert make(endpoint).most_rows == 1
+    assert make().most_rows is None
+
+
+def test_refused_batch_is_sent_row_by_row():
+    failure = failure_of_code("ValidationException", "no", 400)
+    assert make().failed(failure, 2, list) == Accepted(alone=range(2))
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "kind"),
+    [
+        ("ThrottlingException", 400, Throttled),
+        ("RequestLimitExceeded", 400, Throttled),
+        ("InternalServerError", 500, Unsure),
+        ("AccessDeniedException", 400, Fatal),
+        ("ResourceNotFoundException", 400, Fatal),
+    ],
+)
+def test_other_failures_mean_what_they_mean_in_other_modes(code, status, kind):
+    assert isinstance(make().failed(failure_of_code(code, "x", status), 2, list), kind)
+
+
+def test_existing_items_stay_and_are_told_apart_by_put_item():
+    dynamodb = FakeDynamoDB()
+    dynamodb.create_table(
+        TableName="table",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    dynamodb.put_item(TableName="table", Item=item("b", x="theirs"))
+    transport = BotoTransport(dynamodb, make())
+    answer = transport.send([item("a"), item("b"), item("c", x="it's")])
+    assert answer == Accepted([], 3.0, alone=[1], unsure=[])
+    stored = sorted(dynamodb.items("table"), key=lambda each: each["id"]["S"])
+    assert stored == [item("a"), item("b", x="theirs"), item("c", x="it's")]
