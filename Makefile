@@ -161,6 +161,13 @@ trials: setup node_modules ## Run what takes longer than CI: property, simulate,
 		$(BIN)/python -m pytest --numprocesses=$(JOBS) --timeout=0 $(ARGS) tests/trials
 	@echo "trials passed: CASES=$(CASES), SEEDS=$(SEEDS), KILL_POINTS=$(KILL_POINTS), KILL_FUNCTIONS=$(KILL_FUNCTIONS)"
 
+# Fetches 50 MB from Maven Central the first time, each jar by its hash. It is no part of `.ci/run`.
+.PHONY: test-dynamodb-local
+test-dynamodb-local: setup ## Run mode insert against DynamoDB Local; needs Java 17 (javac, too)
+	@command -v java >/dev/null && command -v javac >/dev/null || \
+		{ echo "make: no java and javac here; DynamoDB Local needs Java 17 or newer" >&2; exit 1; }
+	DDBLOAD_DYNAMODB_LOCAL=1 $(BIN)/python -m pytest --quiet $(ARGS) tests/dynamodb_local
+
 # Each program asks a database on the internet. pip-audit is strict: what cannot be looked up fails.
 .PHONY: audit
 audit: setup node_modules $(AUDIT_DONE) ## Look for known vulnerabilities in packages, and for risky code
@@ -259,5 +266,5 @@ lock: setup ## Write every list of hashed packages anew (ARGS=--upgrade for newe
 
 .PHONY: clean
 clean: ## Remove everything that make and its tools have made
-	rm -rf $(VENV) $(RIVALS) $(CHECKOV) $(AUDIT) node_modules build cdk.out dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .dynamodb-local $(VENV) $(RIVALS) $(CHECKOV) $(AUDIT) node_modules build cdk.out dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,7 +22,7 @@ from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.errors import BucketNotAllowed, TableNotAllowed
 from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.ledger.store import Store
-from ddbload.write.requests import Endpoint
+from ddbload.write.requests import EndpointFeatures
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
@@ -150,7 +150,7 @@ class Context(LedgerContext):
     """Identity of this process, or of the function's environment: random hexadecimal digits."""
     manifests: ManifestCache = field(default_factory=ManifestCache)
     """Shared by all invocations of an environment."""
-    endpoint: Endpoint = field(default_factory=Endpoint)
+    endpoint: EndpointFeatures = field(default_factory=EndpointFeatures)
     """Shared by all chunks: what is known of DynamoDB's endpoint."""
     control: RunWorker | None = None
     """Part of this process in the run, by which it is controlled; None: nobody controls it."""

@@ -97,7 +97,7 @@ class ModeRequests(Protocol):
 
 
 @dataclass(slots=True)
-class Endpoint:
+class EndpointFeatures:
     """Knowledge about a worker's DynamoDB endpoint, shared by all chunks that it imports."""
 
     has_statements: bool = True
@@ -109,7 +109,7 @@ def requests_for(
     options: Options,
     table: Table,
     identical: RowOutcome = RowOutcome.IDENTICAL,
-    endpoint: Endpoint | None = None,
+    endpoint: EndpointFeatures | None = None,
 ) -> ModeRequests:
     """Choose the requests for a run's mode.
 
@@ -119,7 +119,9 @@ def requests_for(
     condition = write_condition(options.mode, keys[0], options.position_attribute)
     if condition is not None:
         puts = ConditionalPutRequests(table.name, condition, identical)
-        return InsertRequests(puts, endpoint or Endpoint()) if options.mode == INSERT else puts
+        return (
+            InsertRequests(puts, endpoint or EndpointFeatures()) if options.mode == INSERT else puts
+        )
     return BatchRequests(table.name, keys, deletes=options.mode == DELETE)
 
 
@@ -287,7 +289,7 @@ class InsertRequests:
     then, whose answer contains the item.
     """
 
-    def __init__(self, puts: ConditionalPutRequests, endpoint: Endpoint) -> None:
+    def __init__(self, puts: ConditionalPutRequests, endpoint: EndpointFeatures) -> None:
         self._puts = puts
         self._endpoint = endpoint
 

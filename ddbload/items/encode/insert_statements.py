@@ -26,8 +26,8 @@ from ddbload.items.encode.request_json import (
 )
 from ddbload.rows.columns import from_octets, to_octets
 
-MAX_SHAPES = 1000
-"""Most sets of attribute names whose statement is kept."""
+MAX_STATEMENTS = 1000
+"""Most statements that are kept, one for each set of attribute names."""
 
 
 class InsertStatements:
@@ -64,7 +64,7 @@ class InsertStatements:
         statement = insert_statement(self._table, names)
         if statement is None:
             raise AssertionError("a row that fits no statement was sent with others")
-        if len(self._openings) >= MAX_SHAPES:
+        if len(self._openings) >= MAX_STATEMENTS:
             self._openings.clear()
         opening = f'{{"Statement":{to_octets(quoted(statement))},"Parameters":['
         self._openings[around] = opening

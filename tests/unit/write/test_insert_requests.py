@@ -22,7 +22,7 @@ from ddbload.contracts.payload import Options
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.errors import AccessDenied
 from ddbload.write.drivers.blocking import BotoTransport
-from ddbload.write.requests import Endpoint, InsertRequests, requests_for
+from ddbload.write.requests import EndpointFeatures, InsertRequests, requests_for
 from ddbload.write.scheduler.messages import Accepted, Answer, Fatal, Throttled, Unsure
 from tests.fakes.dynamodb import FakeDynamoDB
 
@@ -34,7 +34,7 @@ CODES = (
 )
 
 
-def make(endpoint: Endpoint | None = None) -> InsertRequests:
+def make(endpoint: EndpointFeatures | None = None) -> InsertRequests:
     made = requests_for(Options(mode="insert"), TABLE, endpoint=endpoint)
     assert isinstance(made, InsertRequests)
     return made
@@ -123,7 +123,7 @@ def test_one_row_goes_by_put_item_and_more_by_statements():
 
 @pytest.mark.parametrize("code", ["UnknownOperationException", "UnknownOperation"])
 def test_endpoint_without_the_operation_gets_put_item_from_then_on(code):
-    endpoint = Endpoint()
+    endpoint = EndpointFeatures()
     requests = make(endpoint)
     failure = failure_of_code(code, "", 400)
     assert requests.failed(failure, 3, list) == Accepted(alone=range(3), single_rows=True)
