@@ -18,6 +18,8 @@ DEFAULT_CONCURRENCY = 16
 BASELINE = "batch_writer"
 """Client that all others are compared with."""
 
+INSERT = "insert"
+"""ddbload's fastest engine in mode `insert`."""
 _RIVALS = {
     "batch_writer": ("bench.rivals.batch_writer", sys.executable),
     "batch_writer_bare": ("bench.rivals.batch_writer", sys.executable),
@@ -26,7 +28,7 @@ _RIVALS = {
 }
 _UNCHECKED = "batch_writer_bare"
 _SINGLE_REQUEST = ("sync", BASELINE, _UNCHECKED)
-_FAST_ENGINES = ("async",)
+_FAST_ENGINES = ("async", INSERT)
 """Engines measured with more rows, because they do not go through botocore."""
 
 
@@ -60,7 +62,7 @@ class Client:
     @property
     def is_ddbload(self) -> bool:
         """True for an engine of `ddbload import`."""
-        return self.name in ENGINES
+        return self.name == INSERT or self.name in ENGINES
 
     @property
     def is_fast(self) -> bool:
@@ -85,7 +87,9 @@ class Client:
         types = ",".join(f"{name}={kind}" for name, kind in shape.columns.items())
         return [
             *(sys.executable, "-m", "ddbload", "import", str(file), TABLE),
-            *("--engine", self.name, "--concurrency", str(self.concurrency)),
+            *("--engine", "async" if self.name == INSERT else self.name),
+            *("--mode", "insert" if self.name == INSERT else "put"),
+            *("--concurrency", str(self.concurrency)),
             *("--processes", "1", "--json", "--ledger", str(folder), "--types", types),
             *(() if shape.header else ("--columns", ",".join(shape.columns), "--no-header")),
         ]
@@ -93,4 +97,4 @@ class Client:
 
 def client_names() -> list[str]:
     """Return the names of all clients, ddbload's engines first."""
-    return [*ENGINES, *_RIVALS]
+    return [*ENGINES, INSERT, *_RIVALS]

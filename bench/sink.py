@@ -3,9 +3,10 @@
     python -m bench.sink --folder DIR
 
 It listens on 127.0.0.1, with and without TLS, prints one line of JSON ({"http": ..., "https": ...,
-"ca": ...}) when it is ready, and ends when its standard input closes. It serves BatchWriteItem and
-DescribeTable. POST /reset takes {"latency": seconds, "table": name, "keys": {name: type}} and
-clears the counters; GET /counters returns them.
+"ca": ...}) when it is ready, and ends when its standard input closes. It serves BatchWriteItem,
+BatchExecuteStatement and PutItem into an empty table, and DescribeTable. POST /reset takes
+{"latency": seconds, "table": name, "keys": {name: type}} and clears the counters; GET /counters
+returns them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from localaws.processes import on_stdin_eof
 
 BACKLOG_BYTES = 400_000_000
 """Bytes of requests kept for counting later, when no client is being measured."""
+_INSERT = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{((?:'(?:[^']|'')*':\?,?)+)\}""")
+_MEMBER = re.compile(r"'((?:[^']|'')*)':\?")
 _LENGTH = re.compile(rb"\ncontent-length: *([0-9]+)", re.IGNORECASE)
 _TARGET = re.compile(rb"\nx-amz-target: *DynamoDB_20120810\.(\w+)", re.IGNORECASE)
 
@@ -52,6 +55,21 @@ class Sink:
         self._backlog: deque[bytes] = deque()
         self._backlog_bytes = 0
 
+    def insert(self, body: bytes) -> dict[str, Any]:
+        """Answer BatchExecuteStatement as if no item existed; see `write`."""
+        self._keep(body)
+        count = body.count(b'"Statement":')
+        units = {"TableName": self.table, "CapacityUnits": 1.0}
+        return {
+            "Responses": [{"TableName": self.table}] * count,
+            "ConsumedCapacity": [units] * count,
+        }
+
+    def put(self, body: bytes) -> dict[str, Any]:
+        """Answer PutItem as if no item existed; see `write`."""
+        self._keep(body)
+        return {"ConsumedCapacity": {"TableName": self.table, "CapacityUnits": 1.0}}
+
     def write(self, body: bytes) -> dict[str, Any]:
         """Answer BatchWriteItem, and keep the request to be counted later.
 
@@ -59,6 +77,14 @@ class Sink:
         Puts are counted by the text `"PutRequest"`, which cannot occur inside a JSON string with
         bare quotes.
         """
+        self._keep(body)
+        answer: dict[str, Any] = {"UnprocessedItems": {}}
+        if b'"ReturnConsumedCapacity"' in body:
+            units = float(body.count(b'"PutRequest"'))
+            answer["ConsumedCapacity"] = [{"TableName": self.table, "CapacityUnits": units}]
+        return answer
+
+    def _keep(self, body: bytes) -> None:
         self.last = time.monotonic()
         self.first = self.first or self.last
         self.requests += 1
@@ -68,11 +94,6 @@ class Sink:
         for _ in range(2):
             if self._backlog_bytes > BACKLOG_BYTES:
                 self._settle_one()
-        answer: dict[str, Any] = {"UnprocessedItems": {}}
-        if b'"ReturnConsumedCapacity"' in body:
-            units = float(body.count(b'"PutRequest"'))
-            answer["ConsumedCapacity"] = [{"TableName": self.table, "CapacityUnits": units}]
-        return answer
 
     def settle(self) -> None:
         """Count all requests that were kept."""
@@ -83,8 +104,7 @@ class Sink:
         body = self._backlog.popleft()
         self._backlog_bytes -= len(body)
         try:
-            ((table, requests),) = json.loads(body)["RequestItems"].items()
-            items = [request["PutRequest"]["Item"] for request in requests]
+            table, items = _items_of(json.loads(body))
             if table != self.table or not 1 <= len(items) <= 25:
                 raise ValueError(
                     f"{len(items)} items for table {table}, not 1 to 25 for {self.table}"
@@ -137,6 +157,26 @@ class Sink:
         }
 
 
+def _items_of(request: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    """Return the table and the items of a request."""
+    if "Statements" in request:
+        inserts = [_inserted(each) for each in request["Statements"]]
+        (table,) = {table for table, _ in inserts}
+        return table, [item for _, item in inserts]
+    if "Item" in request:
+        return request["TableName"], [request["Item"]]
+    ((table, requests),) = request["RequestItems"].items()
+    return table, [each["PutRequest"]["Item"] for each in requests]
+
+
+def _inserted(statement: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    found = _INSERT.fullmatch(statement["Statement"])
+    if found is None:
+        raise ValueError("a statement that is not an INSERT with parameters")
+    names = [each[1].replace("''", "'") for each in _MEMBER.finditer(found[2])]
+    return found[1], dict(zip(names, statement["Parameters"], strict=True))
+
+
 class Connection(asyncio.Protocol):
     """Server side of HTTP/1.1 with keep-alive, as far as DynamoDB clients use it."""
 
@@ -179,6 +219,10 @@ class Connection(asyncio.Protocol):
             status, answer = "400 Bad Request", _error("MissingAuthenticationToken")
         elif operation == b"BatchWriteItem":
             answer, delay = sink.write(body), sink.latency
+        elif operation == b"BatchExecuteStatement":
+            answer, delay = sink.insert(body), sink.latency
+        elif operation == b"PutItem":
+            answer, delay = sink.put(body), sink.latency
         elif operation == b"DescribeTable":
             answer = sink.describe()
         else:
