@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ddbload.dynamodb.partiql import insert_statement
-from tests.unit.dynamodb.test_partiql import QUOTABLE
+from tests.unit.dynamodb.attribute_names import QUOTABLE
 
 
 def s(text: str) -> dict[str, str]:

@@ -133,7 +133,7 @@ class UnsettledRows:
     @property
     def any_alone(self) -> bool:
         """A row waits for a request of its own."""
-        return self._queues.any_split
+        return self._queues.any_alone
 
     def send_alone(self, row: QueuedRow) -> None:
         """Queue a row for a request of its own, which does not count as a retry."""
@@ -198,9 +198,11 @@ class RetryQueues:
         )
 
     @property
-    def any_split(self) -> bool:
-        """Rows wait for requests that they share with no others."""
-        return bool(self._split_requests)
+    def any_alone(self) -> bool:
+        """The next request carries a row that shares it with no others."""
+        # Not the half of a batch that DynamoDB refused.
+        split = self._split_requests
+        return bool(split and split[0]) and split[0].peek().alone
 
     def push(self, row: QueuedRow) -> None:
         """Add a row that may be sent at once."""

@@ -6,26 +6,8 @@ import pytest
 
 from ddbload.dynamodb.partiql import MAX_STATEMENT_BYTES, insert_statement, quoted_name
 from tests.fakes.dynamodb_partiql import parsed_insert
+from tests.unit.dynamodb.attribute_names import QUOTABLE
 
-QUOTABLE = [
-    "a",
-    "it's",
-    "''",
-    "'; INSERT INTO \"other\" VALUE {'k':?}--",
-    'a "quoted" name',
-    "a.b[0]",
-    "?",
-    ":",
-    "{}",
-    "-- comment",
-    "/* comment */",
-    "SELECT",
-    " ",
-    "Ελληνικά",
-    "漢字",
-    "😀",
-    "n" * 8000,
-]
 REFUSED = [
     "",
     "back\\slash",
