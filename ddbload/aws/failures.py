@@ -157,6 +157,8 @@ OUTDATED = {
     "UnrecognizedClientException",
 }
 """Error codes of expired credentials, which may have been replaced by newer ones."""
+UNKNOWN_OPERATION = {"UnknownOperation", "UnknownOperationException"}
+"""Error codes of an endpoint, usually an emulator, that does not know the operation."""
 CLOCK = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired"}
 """Error codes of wrong signatures, or of signatures with a wrong time."""
 

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ddbload.aws.failures import UNKNOWN_OPERATION, classify_failure
 from ddbload.aws.retry import call_if_possible
 from ddbload.contracts.payload import Options
-from ddbload.dynamodb.write_modes import PLAN
+from ddbload.dynamodb.write_modes import INSERT, PLAN
 from ddbload.pipeline.table_backup import recovery_if_known, turn_recovery_on
 
 if TYPE_CHECKING:
@@ -75,6 +76,24 @@ def is_aws_endpoint(url: str) -> bool:
     return host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
 
 
+def has_statements(clients: AwsClients) -> bool:
+    """Tell whether the endpoint knows BatchExecuteStatement, as AWS's does; true if it is unknown.
+
+    Asked with a statement that is none, which DynamoDB refuses by another name.
+    """
+    client = clients.dynamodb
+    if is_aws_endpoint(client.meta.endpoint_url):
+        return True
+    try:
+        client.batch_execute_statement(Statements=[{"Statement": "-"}])
+    except Exception as error:
+        failure = classify_failure(error)
+        if failure is None:
+            raise
+        return failure.code not in UNKNOWN_OPERATION
+    return True
+
+
 def _same_cloud(one: str, other: str) -> bool:
     """Tell whether two endpoints are both AWS's, or one server's.
 
@@ -92,6 +111,11 @@ def table_notices(clients: AwsClients, table: str, options: Options, now: float)
     if options.mode == PLAN:
         # Nothing is written.
         return
+    if options.mode == INSERT and not has_statements(clients):
+        yield (
+            "this endpoint does not know BatchExecuteStatement, so mode insert sends each row in a"
+            " request of its own, by PutItem"
+        )
     if not options.require_backup and recovery_if_known(clients.dynamodb, table) is False:
         yield (
             f"table {table} has no point-in-time recovery, so what this run overwrites cannot be"

@@ -14,7 +14,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, DecimalException
 from typing import Any, Protocol
 
-from ddbload.aws.failures import AwsFailure, FailureKind, to_ddbload_error
+from ddbload.aws.failures import (
+    UNKNOWN_OPERATION,
+    AwsFailure,
+    FailureKind,
+    to_ddbload_error,
+)
 from ddbload.contracts.payload import Options
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.item_equality import same_item, write_units
@@ -39,7 +44,6 @@ _KEY_RANGE = "KeyRangeThroughputExceeded"
 """Suffix of the throttling reasons that name a partition instead of the table."""
 
 
-_UNKNOWN_OPERATION = frozenset({"UnknownOperationException", "UnknownOperation"})
 _JSON_MARKS = re.compile(r'["{\[]')
 
 
@@ -351,7 +355,7 @@ class InsertRequests:
         """Interpret a failed request. Nothing of a batch that is refused was written."""
         if rows == 1:
             return self._puts.failed(failure, rows, items)
-        if failure.code in _UNKNOWN_OPERATION:
+        if failure.code in UNKNOWN_OPERATION:
             self._endpoint.has_statements = False
             return Accepted(alone=range(rows), single_rows=True)
         if failure.kind is FailureKind.INVALID:
