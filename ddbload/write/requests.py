@@ -23,12 +23,12 @@ from ddbload.aws.failures import (
 from ddbload.contracts.payload import Options
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.item_equality import same_item, write_units
-from ddbload.dynamodb.partiql import insert_statement
 from ddbload.dynamodb.write_modes import (
     DELETE,
     INSERT,
     Condition,
     Deletion,
+    insert_statement,
     is_position,
     write_condition,
 )

@@ -12,8 +12,7 @@ from json.encoder import encode_basestring as quoted
 
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.attribute_values import Attributes
-from ddbload.dynamodb.partiql import insert_statement
-from ddbload.dynamodb.write_modes import INSERT
+from ddbload.dynamodb.write_modes import INSERT, insert_statement
 from ddbload.items.encode.request_json import (
     CONSUMED_CAPACITY,
     PUT_BEGIN,
