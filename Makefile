@@ -259,6 +259,12 @@ lock: setup ## Write every list of hashed packages anew (ARGS=--upgrade for newe
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--extra deploy --extra dev --extra localaws \
 		--custom-compile-command "make lock" --output-file requirements.txt $(ARGS) pyproject.toml
+	for system in 2_26:3.11:x86_64-manylinux_2_17 2_34:3.12:x86_64-manylinux_2_34; do \
+		IFS=: read -r glibc python platform <<< "$$system"; \
+		$(BIN)/uv pip compile --quiet --python-version "$$python" --python-platform "$$platform" \
+			--only-binary :all: --generate-hashes --custom-compile-command "make lock" \
+			--output-file "lambdas/extras-$$glibc.txt" $(ARGS) lambdas/extras.in || exit 1; \
+	done
 	for list in bench/requirements audit/requirements audit/checkov; do \
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 			--custom-compile-command "make lock" --output-file $$list.txt $(ARGS) $$list.in || exit 1; \

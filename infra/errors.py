@@ -51,3 +51,18 @@ class DistributionDamaged(DeploymentError):
 
 class DistributionNotPure(DeploymentError):
     """A distribution has compiled code, which runs on one architecture only."""
+
+
+# Layers.
+
+
+class WheelUnavailable(DeploymentError):
+    """pip could not download a wheel for the functions' platform."""
+
+
+class WheelDamaged(DeploymentError):
+    """A wheel does not have the hash that is expected, or is no wheel."""
+
+
+class LayersTooLarge(DeploymentError):
+    """Code and layers exceed Lambda's limit."""

@@ -15,6 +15,7 @@ from constructs import Construct
 from ddbload.contracts.source_bucket import SourceBucket
 from infra import variables
 from infra.bundling import bundle
+from infra.layers import Layers
 from infra.observability import Observability
 from infra.policy_statements import (
     LIST_BUCKET,
@@ -61,7 +62,7 @@ class Function(Construct):
         log_group: logs.ILogGroup,
         timeout: Duration,
         environment: Mapping[str, str],
-        layers: Sequence[str] = (),
+        layers: Sequence[lambda_.ILayerVersion] = (),
         reserved_concurrency: int | None = None,
     ) -> None:
         super().__init__(scope, name)
@@ -93,10 +94,7 @@ class Function(Construct):
             environment=environment,
             reserved_concurrent_executions=reserved_concurrency,
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else None,
-            layers=[
-                lambda_.LayerVersion.from_layer_version_arn(self, f"Layer{number}", arn)
-                for number, arn in enumerate(layers, 1)
-            ],
+            layers=list(layers),
         )
 
 
@@ -127,6 +125,8 @@ class Functions(Construct):
         stops_early = variables.for_stopping_early(settings)
         with tempfile.TemporaryDirectory() as folder:
             bundle(Path(folder))
+            code_bytes = sum(path.stat().st_size for path in Path(folder).rglob("*"))
+            layers = Layers(self, "Layers", settings=settings, code_bytes=code_bytes).versions
             self._code = lambda_.Code.from_asset(folder)
             self.preflight = self.make(
                 self,
@@ -134,7 +134,7 @@ class Functions(Construct):
                 "Checks a run's input and its table, and cuts the source into chunks",
                 timeout=step_timeout,
                 more={**stops_early, **variables.for_preflight(settings)},
-                layers=settings.layers,
+                layers=layers,
             )
             # The first function copied the asset into cdk.out.
         self.import_chunk = self.make(
@@ -143,7 +143,7 @@ class Functions(Construct):
             "Imports one chunk of a run",
             timeout=step_timeout,
             more=stops_early,
-            layers=settings.layers,
+            layers=layers,
             reserved_concurrency=settings.import_concurrency,
         )
         self.report = self.make(
@@ -167,7 +167,7 @@ class Functions(Construct):
         *,
         timeout: Duration,
         more: Mapping[str, str] | None = None,
-        layers: Sequence[str] = (),
+        layers: Sequence[lambda_.ILayerVersion] = (),
         reserved_concurrency: int | None = None,
     ) -> Function:
         """Make a function from the asset, with the common environment and `more`.

@@ -30,6 +30,7 @@ from infra.errors import (
     TableNotListed,
     UnknownSetting,
 )
+from infra.wheels import PACKAGES
 
 FUNCTIONS = ("preflight", "import_chunk", "report", "on_upload", "on_stopped")
 RUNTIMES = ("python3.11", "python3.12", "python3.13", "python3.14")
@@ -76,7 +77,9 @@ class Settings:
     bucket_key: str | None = None
     """ARN of a key that encrypts the work bucket and the inbox; None for S3's own."""
     layers: tuple[str, ...] = ()
-    """ARNs of layer versions with the packages for Parquet and Zstandard."""
+    """ARNs of layer versions for the functions that read sources."""
+    extras: tuple[str, ...] = ()
+    """Formats whose packages these functions get in layers that synthesis makes."""
     runtime: str = "python3.14"
     architecture: str = "arm64"
     memory_mb: Mapping[str, int] = field(default_factory=lambda: dict(_DEFAULT_MEMORY))
@@ -110,6 +113,10 @@ class Settings:
         given = {name: context[name] for name in _KNOBS if context.get(name) is not None}
         tables = tuple(_tables(given.get("tables", ())))
         buckets = tuple(_buckets(given.get("source_buckets", ())))
+        extras = tuple(
+            _one_of("extras", each, tuple(PACKAGES))
+            for each in _texts("extras", given.get("extras", ()))
+        )
         timeout = _whole(
             "timeout_seconds",
             given.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS),
@@ -124,7 +131,8 @@ class Settings:
                 _key("kms_keys", each) for each in _texts("kms_keys", given.get("kms_keys", ()))
             ),
             bucket_key=_key("bucket_key", key) if (key := given.get("bucket_key")) else None,
-            layers=tuple(_layers(given.get("layers", ()))),
+            layers=tuple(_layers(given.get("layers", ()), extras)),
+            extras=extras,
             runtime=_one_of("runtime", given.get("runtime", "python3.14"), RUNTIMES),
             architecture=_one_of("architecture", given.get("architecture", "arm64"), ARCHITECTURES),
             memory_mb=_memory(given.get("memory_mb", {})),
@@ -259,10 +267,12 @@ def _topic(arn: object) -> str:
     return arn
 
 
-def _layers(value: object) -> Iterable[str]:
+def _layers(value: object, extras: Sequence[str]) -> Iterable[str]:
     names = _texts("layers", value)
-    if len(names) > MOST_LAYERS:
-        raise _wrong("layers", value, f"at most {MOST_LAYERS}, which is Lambda's limit")
+    if len(names) + len(extras) > MOST_LAYERS:
+        raise _wrong(
+            "layers", value, f"at most {MOST_LAYERS} with those of extras, which is Lambda's limit"
+        )
     for name in names:
         if not _LAYER.fullmatch(name):
             raise _wrong(

@@ -73,6 +73,7 @@ def process_environment(
     credentials: Credentials,
     *,
     task_root: Path,
+    layers: Path,
     home: Path,
     runtime_api: str,
     log_stream: str,
@@ -80,9 +81,9 @@ def process_environment(
 ) -> dict[str, str]:
     """Build the variables of a function's process; only PATH comes from the current environment.
 
-    `endpoints`: AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_DYNAMODB. `home`: an empty folder, which
-    hides the developer's AWS settings and keeps temporary files apart, as each environment's /tmp
-    does on AWS.
+    `layers`: the folder that stands for /opt. `endpoints`: AWS_ENDPOINT_URL and
+    AWS_ENDPOINT_URL_DYNAMODB. `home`: an empty folder, which hides the developer's AWS settings and
+    keeps temporary files apart, as each environment's /tmp does on AWS.
     """
     return {
         "PATH": os.environ.get("PATH", os.defpath),
@@ -90,7 +91,7 @@ def process_environment(
         "TZ": ":UTC",
         "HOME": str(home),
         "TMPDIR": str(home),
-        "PYTHONPATH": str(task_root),
+        "PYTHONPATH": os.pathsep.join([str(task_root), str(layers / "python")]),
         "LAMBDA_TASK_ROOT": str(task_root),
         "_HANDLER": function.handler,
         "AWS_LAMBDA_RUNTIME_API": runtime_api,

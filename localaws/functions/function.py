@@ -6,6 +6,14 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
+class Layer:
+    """Version of a layer: a zip archive, which is unpacked into /opt on AWS."""
+
+    arn: str
+    archive: bytes = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class Function:
     """Version of a function. Equal versions share processes.
 
@@ -27,6 +35,7 @@ class Function:
     code_hash: str
     code: bytes = field(compare=False, repr=False)
     reserved: int | None = None
+    layers: tuple[Layer, ...] = ()
 
 
 @dataclass(frozen=True)

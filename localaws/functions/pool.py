@@ -55,7 +55,8 @@ class Pool:
                 return self._idle.pop()
             self.cold_starts += 1
             code = self._unpack_code()
-        worker = Worker(self.function, code, self._shared)
+            layers = self._unpack_layers(code)
+        worker = Worker(self.function, code, layers, self._shared)
         with self._lock:
             self._all.add(worker)
         return worker
@@ -76,6 +77,20 @@ class Pool:
             partial = folder.with_suffix(".partial")
             with zipfile.ZipFile(io.BytesIO(self.function.code)) as archive:
                 archive.extractall(partial)
+            partial.rename(folder)
+        return folder
+
+    def _unpack_layers(self, code: Path) -> Path:
+        """Unpack the function's layers once, the later ones over the earlier ones."""
+        arns = "\n".join(layer.arn for layer in self.function.layers)
+        # Beside the code: a path that begins with the code's is the function's own.
+        folder = code.with_name(f"{code.name}-{hashlib.sha256(arns.encode()).hexdigest()[:16]}")
+        if not folder.is_dir():
+            partial = folder.with_suffix(".partial")
+            partial.mkdir()
+            for layer in self.function.layers:
+                with zipfile.ZipFile(io.BytesIO(layer.archive)) as archive:
+                    archive.extractall(partial)
             partial.rename(folder)
         return folder
 

@@ -61,7 +61,9 @@ class Worker:
     `usable` is False after a failure that ends the process.
     """
 
-    def __init__(self, function: Function, code: Path, shared: SharedResources) -> None:
+    def __init__(
+        self, function: Function, code: Path, layers: Path, shared: SharedResources
+    ) -> None:
         self._function = function
         self._shared = shared
         self._messages: SimpleQueue[Any] = SimpleQueue()
@@ -75,6 +77,7 @@ class Worker:
             function,
             assume_role(function.role, function.name, function.region),
             task_root=code,
+            layers=layers,
             home=self._home,
             runtime_api=self._api.address,
             log_stream=self._log.stream,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
 from moto.awslambda.exceptions import InvalidParameterValueException, LambdaClientError
-from moto.awslambda.models import EventInvokeConfig, LambdaBackend, LambdaFunction
+from moto.awslambda.models import EventInvokeConfig, LambdaBackend, LambdaFunction, LayerVersion
 from moto.awslambda.responses import LambdaResponse
 from moto.awslambda.utils import get_backend
 from moto.core.common_models import CloudFormationModel
 
 from localaws.functions.environment import environment_error
-from localaws.functions.function import Function
+from localaws.functions.function import Function, Layer
 from localaws.functions.invoker import (
     AsyncSettings,
     InvalidRequestContent,
@@ -56,7 +57,17 @@ def to_function(function: LambdaFunction) -> Function:
         code_hash=function.code_sha_256,
         code=function.code_bytes,
         reserved=None if reserved is None else int(reserved),
+        layers=tuple(_layers(function)),
     )
+
+
+def _layers(function: LambdaFunction) -> Iterator[Layer]:
+    backend = get_backend(function.account_id, function.region)
+    for each in function.layers:
+        version = backend.layers_versions_by_arn(each["Arn"])
+        # A layer that is deleted is kept for the functions that have it, as on AWS.
+        if version is not None:
+            yield Layer(each["Arn"], version.code_bytes)
 
 
 def read_async_settings(function: LambdaFunction) -> AsyncSettings:
@@ -154,6 +165,11 @@ def _keep_details(function: Any, spec: dict[str, Any]) -> None:
         function.localaws_log_group = (spec["LoggingConfig"] or {}).get("LogGroup")
 
 
+def _set_layers(function: LambdaFunction, properties: dict[str, Any]) -> None:
+    """Set the layers of a function from a template, which moto does not read there."""
+    function.layers = function._get_layers_data(properties.get("Layers") or [])  # noqa: SLF001
+
+
 def _patch_templates() -> None:
     create = original(LambdaFunction, "create_from_cloudformation_json")
 
@@ -172,6 +188,7 @@ def _patch_templates() -> None:
         _keep_details(function, properties)
         if "Architectures" in properties:
             function.architectures = properties["Architectures"]
+        _set_layers(function, properties)
         return function
 
     update = original(LambdaFunction, "update_from_cloudformation_json")
@@ -192,10 +209,13 @@ def _patch_templates() -> None:
         updated: LambdaFunction = update(
             cls, original_resource, new_resource_name, cloudformation_json, account_id, region_name
         )
+        _set_layers(updated, cloudformation_json["Properties"])
         return updated
 
     replace(LambdaFunction, "create_from_cloudformation_json", create_from_template)
     replace(LambdaFunction, "update_from_cloudformation_json", update_from_template)
+    # `Ref` returns the ARN of a layer's version, for which moto has no value.
+    setattr(LayerVersion, "physical_resource_id", LayerVersion.arn)  # noqa: B010 - moto lacks it
 
 
 class _EventInvokeConfigResource(TemplateResource, CloudFormationModel):

@@ -132,7 +132,7 @@ BAD = {
     # The stack of these tests has no layer with pyarrow.
     "parquet": (
         given(source__key="a.parquet", source__format="auto"),
-        *("ExtraMissing", "a layer that has pyarrow"),
+        *("ExtraMissing", "cdk deploy -c extras=parquet"),
     ),
     "nothing-there": (
         given(source={"bucket": SOURCES, "prefix": "nothing/"}),

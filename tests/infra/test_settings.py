@@ -263,6 +263,9 @@ def test_whole_numbers_survive_javascript():
         ({"tables": ["books", "books"]}, {"tables": ("books",)}),
         ({"layers": LAYER}, {"layers": (LAYER,)}),
         ({"layers": [LAYER, LAYER]}, {"layers": (LAYER,)}),
+        ({"extras": "parquet,zstd"}, {"extras": ("parquet", "zstd")}),
+        ({"extras": ["zstd", "zstd"]}, {"extras": ("zstd",)}),
+        ({"extras": ""}, {"extras": ()}),
         (
             {"source_buckets": "a-b,c.d/in/"},
             {"source_buckets": (SourceBucket("a-b"), SourceBucket("c.d", "in/"))},
@@ -383,6 +386,12 @@ def test_knob_is_read(context: dict[str, Any], expected: dict[str, Any]):
         ({"layers": LAYER.rpartition(":")[0]}, "InvalidSetting", "ARN of a layer's version"),
         ({"layers": "pyarrow"}, "InvalidSetting", "ARN of a layer's version"),
         ({"layers": [f"{LAYER}{n}" for n in range(6)]}, "InvalidSetting", "at most 5"),
+        (
+            {"layers": [f"{LAYER}{n}" for n in range(4)], "extras": "parquet,zstd"},
+            *("InvalidSetting", "at most 5 with those of extras"),
+        ),
+        ({"extras": "orc"}, "InvalidSetting", "one of parquet, zstd"),
+        ({"extra": "zstd"}, "UnknownSetting", "'extras' is meant"),
         ({"retain_runs_days": 0}, "InvalidSetting", "retain_runs_days is 0"),
         ({"import_concurrency": 0}, "InvalidSetting", "import_concurrency is 0"),
         ({"import_concurrency": "all"}, "InvalidSetting", "from 1 to 10000"),

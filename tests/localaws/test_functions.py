@@ -1,7 +1,9 @@
 """Lambda functions run, fail and are limited as on AWS."""
 
+import io
 import json
 import time
+import zipfile
 
 import boto3
 import pytest
@@ -60,6 +62,47 @@ def test_import_fails_for_packages_outside_lambdas_runtime(app, module):
     answer, error = app.invoke("Answer", {"wish": "import", "module": module})
     assert answer["FunctionError"] == "Unhandled"
     assert error["errorType"] == "ModuleNotFoundError"
+
+
+def test_function_imports_packages_of_its_layers(app):
+    """Later layers are unpacked over earlier ones, and the code comes before both."""
+    resources = {"FunctionRole": template()["Resources"]["FunctionRole"]}
+    for number, files in enumerate(({"one": 1, "two": 1, "index": 1}, {"two": 2})):
+        content = archive({f"python/{name}.py": f"VALUE = {files[name]}" for name in files})
+        app.put(f"layer-{number}.zip", content)
+        place = {"S3Bucket": app.outputs["Inbox"], "S3Key": f"layer-{number}.zip"}
+        made = {"Type": "AWS::Lambda::LayerVersion", "Properties": {"Content": place}}
+        resources[f"Layer{number}"] = made
+    code = "import one, two\ndef answer(event, context): return [one.VALUE, two.VALUE]\n"
+    properties = {
+        "Runtime": "python3.13",
+        "Role": {"Fn::GetAtt": ["FunctionRole", "Arn"]},
+        "Handler": "index.answer",
+        "Code": {"ZipFile": code},
+        "FunctionName": "with-layers",
+        "Layers": [{"Ref": "Layer0"}, {"Ref": "Layer1"}],
+    }
+    resources["Layered"] = {"Type": "AWS::Lambda::Function", "Properties": properties}
+    app.create_stack("layers", {"Resources": resources})
+    client = app.client("lambda")
+    answer = client.invoke(FunctionName="with-layers")
+    assert json.loads(answer["Payload"].read()) == [1, 2]
+
+    properties["Layers"].pop()
+    app.client("cloudformation").update_stack(
+        StackName="layers", TemplateBody=json.dumps({"Resources": resources})
+    )
+    answer = client.invoke(FunctionName="with-layers")
+    assert json.loads(answer["Payload"].read()) == [1, 1]
+
+
+def archive(files):
+    """Pack files into a zip archive."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as made:
+        for name, text in files.items():
+            made.writestr(name, text)
+    return data.getvalue()
 
 
 def test_handler_error_keeps_its_type(app):

@@ -261,8 +261,8 @@ def _unzstd(
     except ImportError:
         raise ExtraMissing(
             f"{meter.name} is compressed with Zstandard, and the package that reads it is not"
-            " installed: pip install 'ddbload[zstd]' (on the deployed stack: a layer that has"
-            " zstandard)"
+            " installed: pip install 'ddbload[zstd]' (on the deployed stack: cdk deploy -c"
+            " extras=zstd)"
         ) from None
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
     try:

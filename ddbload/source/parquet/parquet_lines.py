@@ -232,7 +232,8 @@ class ParquetLines(DecodedSource):
         except ImportError:
             raise ExtraMissing(
                 f"{self.name} is a Parquet file, and the package that reads it is not installed:"
-                " pip install 'ddbload[parquet]' (on the deployed stack: a layer that has pyarrow)"
+                " pip install 'ddbload[parquet]' (on the deployed stack: cdk deploy -c"
+                " extras=parquet)"
             ) from None
         version = _version(self.inner)
         known = _FOOTERS.get(version)
