@@ -132,6 +132,7 @@ class Chunker:
             self._knows_line, self._undecided = True, 0
             self._join(raw.size)
         self._current_slice = object_slice
+        self._trail.begin(object_slice.base, object_slice.skip)
         self._is_indexed = file.has_seek_points and self._wants_index(raw)
         whole = self._unread(file, object_slice)
         if whole is not None:

@@ -119,6 +119,7 @@ def _iter_chunk_blocks(
             end = None if object_slice.padded else min(chunk.end, object_slice.end)
             if at.byte <= object_slice.base:
                 at = Cursor(object_slice.base, object_slice.line)
+            trail.begin(object_slice.base, object_slice.skip)
             if file.has_seek_points:
                 point = _find_seek_point(chunk, at, object_slice, ledger)
                 trail.begin(object_slice.base, object_slice.skip, point)

@@ -174,7 +174,7 @@ def test_several_objects_are_cut_each(monkeypatch, continued):
     texts = [HEADER + rows(count, seed) for seed, count in enumerate((200, 3, 250))]
     names = iter(range(10**6))
     texts = [re.sub(rb"(?m)^\d", lambda _: b"%d-" % next(names), text) for text in texts]
-    plain = HEADER + b"plain,1,2,3\r\n" * 1
+    plain = HEADER + b"".join(b"plain-%d,1,2,3\r\n" % n for n in range(50))
     world = World(b"", source={"key": None, "prefix": "in/"}, options={**MANY, "workers": 9})
     world.s3.delete_object(Bucket=BUCKET, Key=KEY)
     for number, text in enumerate(texts):
@@ -190,6 +190,11 @@ def test_several_objects_are_cut_each(monkeypatch, continued):
     assert len(world.manifest) > 8
     for chunk in world.manifest:
         world.import_one(chunk)
+    # None for the object that is not compressed.
+    begin_of_plain = sum(len(text) - len(HEADER) for text in texts)
+    seek = [int(name.removesuffix(".json").rpartition("/")[2]) for name in world.in_ledger("seek")]
+    assert len(seek) > 4
+    assert max(seek) < begin_of_plain
     whole = HEADER + b"".join(text.removeprefix(HEADER) for text in [*texts, plain])
     assert_loaded(world, whole)
 
