@@ -196,6 +196,13 @@ class RunRecord(Message):
             write_price=later.write_price,
         )
 
+    def wants_index(self, stored_bytes: int) -> bool:
+        """Tell whether a compressed object of this size shall be cut into chunks, if it can be."""
+        options = self.payload.options
+        # Records of earlier versions have only the payload's number.
+        workers = self.most_workers or options.workers or self.workers
+        return stored_bytes > options.index_bytes and (self.objects or 1) < workers
+
     @property
     def keeps_attempts(self) -> bool:
         """True if invocations record in the ledger how far they may have sent rows."""

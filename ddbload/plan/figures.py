@@ -33,6 +33,8 @@ def figures(
     complete: bool,
     now: float,
     prewarm: int | None = None,
+    chunks: int = 1,
+    uncut: str | None = None,
 ) -> dict[str, Any]:
     """Return the fields of a plan that need record, table and survey.
 
@@ -44,16 +46,20 @@ def figures(
         complete: True if all rows were read.
         now: Seconds since the epoch.
         prewarm: Write units a second of warm throughput to price.
+        chunks: Estimate of the chunks.
+        uncut: Reason why a compressed object is one chunk, if it should not be.
     """
     load = _load(survey, scale)
     options = record.payload.options
-    workers = min(record.most_workers or 1, max(1, estimate_chunks(record)))
+    workers = min(record.most_workers or 1, max(1, chunks))
     limits = rank_limits(facts, load, max_wcu=options.max_wcu, workers=workers)
     seconds = limits[0].seconds if load.units else 0.0
     better = suggest_prewarm(facts, load, limits)
     warnings = list_warnings(record, facts, survey, limits, now)
     if prewarm is not None:
         warnings.append(prewarm_warning(facts, prewarm))
+    if uncut is not None and survey.bytes * scale > 2 * record.chunk_bytes:
+        warnings.append(PlanWarning("one_worker", f"one worker imports the source: {uncut}"))
     if not complete:
         warnings.append(_sample_warning(scale))
     return {
@@ -79,7 +85,7 @@ def figures(
             "limits": [limit.to_json() for limit in limits if limit.units],
             "prewarm": None if better is None else better.to_json(),
         },
-        "price": _price(record, facts, survey, load, seconds, workers, scale, better),
+        "price": _price(record, facts, survey, load, seconds, workers, chunks, scale, better),
         "warnings": [each.to_json() for each in warnings],
     }
 
@@ -170,6 +176,7 @@ def _price(
     load: Load,
     seconds: float,
     workers: int,
+    chunks: int,
     scale: float,
     better: Prewarm | None,
 ) -> dict[str, Any]:
@@ -192,7 +199,7 @@ def _price(
         table,
         *price.Workload(
             expected_bytes(record),
-            max(1, estimate_chunks(record)),
+            max(1, chunks),
             workers,
             duration,
             record.objects or 1,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ddbload.contracts.payload import ColumnMapping, Options, Payload
+from ddbload.contracts.payload import ZSTD, ColumnMapping, Options, Payload
 from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import (
@@ -24,6 +24,7 @@ from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.detect_format import DetectedFormat
 from ddbload.pipeline.preflight.prepare import prepare_run
 from ddbload.pipeline.preflight.table_checks import NO_TABLE
+from ddbload.pipeline.reading.open_sources import open_decoded, reopen
 from ddbload.pipeline.reading.row_batches import RowBatch, iter_row_batches
 from ddbload.pipeline.reading.row_blocks import RunReader, rare_gc
 from ddbload.pipeline.reading.settle_spans import settle_spans
@@ -35,9 +36,14 @@ from ddbload.plan.attribute_profiles import ColumnProfile
 from ddbload.plan.figures import estimate_chunks, figures, is_split
 from ddbload.plan.survey import MAX_PROFILES, Survey, SurveyJob
 from ddbload.plan.table_facts import TableFacts, read_other_settings, table_facts
+from ddbload.source.decoding.compression import has_frames
+from ddbload.source.decoding.decoded_source import why_uncut
+from ddbload.source.decoding.inflate import zlib_library
 
 _READ_BYTES = 256 * 1024
 """Bytes read at a time: a compromise of speed and memory."""
+_FRAMES_WITHIN_BYTES = 32 * 1024 * 1024
+"""Bytes of a Zstandard object that are searched for a second frame: those of pzstd are smaller."""
 
 FINE, REJECTS, FAILS = "FINE", "REJECTS", "FAILS"
 
@@ -68,6 +74,10 @@ class Plan:
     now: float = 0.0
     prewarm: int | None = None
     """Write units a second that `--prewarm` asks for."""
+    is_cut: bool = False
+    """True for a compressed object that preflight cuts into chunks."""
+    uncut: str | None = None
+    """Reason why a compressed object that should be cut is not."""
 
     @property
     def status(self) -> str:
@@ -119,6 +129,8 @@ class Plan:
                     complete=self.complete,
                     now=self.now,
                     prewarm=self.prewarm,
+                    chunks=self.chunks or 1,
+                    uncut=self.uncut,
                 )
             )
         if self.error is not None:
@@ -135,9 +147,20 @@ class Plan:
             if self.survey is None or record is None
             else record.data_start.byte + self.survey.bytes,
             "complete": self.complete,
-            "splits": None if record is None else record.objects is not None or is_split(record),
-            "chunks": None if record is None else estimate_chunks(record),
+            "splits": None
+            if record is None
+            else record.objects is not None or is_split(record) or self.is_cut,
+            "chunks": self.chunks,
         }
+
+    @property
+    def chunks(self) -> int | None:
+        """Estimate of the import's chunks; None if the source was not opened."""
+        if self.record is None:
+            return None
+        if self.is_cut and self.survey is not None:
+            return max(1, math.ceil(self.survey.bytes * self.scale / self.record.chunk_bytes))
+        return estimate_chunks(self.record)
 
     def _dialect(self) -> dict[str, Any] | None:
         if self.record is None:
@@ -284,6 +307,25 @@ def _prepare(plan: Plan, ledger: Ledger, context: Context) -> None:
     record = prepared.record
     plan.size = expected_bytes(record)
     plan.survey = Survey(record, plan.facts.indexes, expires=plan.facts.time_to_live)
+    _look_for_cuts(plan, record, context)
+
+
+def _look_for_cuts(plan: Plan, record: RunRecord, context: Context) -> None:
+    """Find out whether a single compressed object can be cut, by its first bytes."""
+    if record.objects is not None or not record.wants_index(plan.size or 0):
+        return
+    source = record.payload.source
+    with closing(reopen(record.pinned, context)) as raw:
+        file = open_decoded(raw, source, record.pinned)
+        if not file.has_seek_points:
+            return
+        if source.compression == ZSTD:
+            looked_at = min(raw.size, _FRAMES_WITHIN_BYTES)
+            plan.is_cut = has_frames(raw.stream(0, looked_at, _READ_BYTES))
+        else:
+            plan.is_cut = zlib_library() is not None
+    if not plan.is_cut:
+        plan.uncut = why_uncut(source.compression)
 
 
 class _PlanTaker:

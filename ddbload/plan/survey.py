@@ -102,6 +102,7 @@ class Survey:
         # Bytes of rows, and of the source as stored, when more of it was last read.
         self._known: tuple[int, int] | None = None
         self._first_kept = 0
+        self._name: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what only `add` needs: another process merges the survey."""
@@ -152,9 +153,12 @@ class Survey:
         measured = self._measure.measure(batch)
         self.rows += batch.count
         if batch.stored_bytes > self.kept > 0:
-            # More was read only after all earlier bytes had become rows.
-            self.expansion = self.bytes / self.kept
-            self._known = (self.bytes, self.kept)
+            # More was read only after all earlier bytes had become rows: these, too, if they are
+            # of the same object, in which one piece is read ahead.
+            ahead = batch.bytes if batch.name == self._name else 0
+            self._known = (self.bytes + ahead, self.kept)
+            self.expansion = self._known[0] / self.kept
+        self._name = batch.name
         self.bytes += batch.bytes
         self.kept = batch.stored_bytes
         self._first_kept = self._first_kept or self.kept

@@ -34,7 +34,7 @@ from ddbload.pipeline.reading.row_blocks import RunReader, refuse_unterminated
 from ddbload.pipeline.reading.source_objects import slice_for_object
 from ddbload.rows.block_splitter import BLOCK_BYTES, Block
 from ddbload.source.byte_source import ByteSource
-from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.decoded_source import DecodedSource, why_uncut
 from ddbload.source.decoding.seek_trail import POINT_BYTES, SeekTrail
 
 MAX_OBJECTS = 400
@@ -133,7 +133,7 @@ class Chunker:
             self._join(raw.size)
         self._current_slice = object_slice
         self._trail.begin(object_slice.base, object_slice.skip)
-        self._is_indexed = file.has_seek_points and self._wants_index(raw)
+        self._is_indexed = file.has_seek_points and self._record.wants_index(raw.size)
         whole = self._unread(file, object_slice)
         if whole is not None:
             self._at = Cursor(whole.end, whole.line)
@@ -149,6 +149,7 @@ class Chunker:
                 if file.plain
                 else replace(object_slice, size=self._at.byte - object_slice.base)
             )
+            self._say_if_uncut(file, whole)
         self._current_slice = None
         stored = raw.size if whole.padded else whole.size
         if whole.end > self._start.byte:
@@ -207,13 +208,12 @@ class Chunker:
                 return False
         return True
 
-    def _wants_index(self, raw: ByteSource) -> bool:
-        """Tell whether a compressed object shall be cut, so that several workers import it."""
-        record = self._record
-        options = record.payload.options
-        # Records of earlier versions have only the payload's number.
-        workers = record.most_workers or options.workers or record.workers
-        return raw.size > options.index_bytes and (record.objects or 1) < workers
+    def _say_if_uncut(self, file: DecodedSource, whole: ObjectSlice) -> None:
+        """Say that one worker must import an object that should have been cut."""
+        notice, least = self._context.notice, 2 * self._record.chunk_bytes
+        is_uncut = self._is_indexed and self._start.byte <= whole.base and whole.size > least
+        if is_uncut and notice is not None:
+            notice(f"{file.name} is imported by one worker: {why_uncut(file.compression)}")
 
     def _begin_trail(self, file: DecodedSource, object_slice: ObjectSlice) -> None:
         """Read a compressed object from the last known point on, and record others."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ddbload.contracts.chunks import SeekPoint
-from ddbload.contracts.payload import DEFAULT_MAX_EXPANSION, UNCOMPRESSED
+from ddbload.contracts.payload import DEFAULT_MAX_EXPANSION, UNCOMPRESSED, ZSTD
 from ddbload.errors import SourceChanged
 from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES, decompress
@@ -56,6 +56,11 @@ class DecodedSource:
     def plain(self) -> bool:
         """True if the bytes are the file's, so that a range can be read without those before it."""
         return self._compression == UNCOMPRESSED and self._encoding is None
+
+    @property
+    def compression(self) -> str:
+        """Name of the compression."""
+        return self._compression
 
     @property
     def has_seek_points(self) -> bool:
@@ -132,6 +137,19 @@ class DecodedSource:
         if self._encoding is not None:
             pieces = transcode(pieces, self._encoding, self.name)
         return pieces
+
+
+def why_uncut(compression: str) -> str:
+    """Return the reason why a compressed object that should be cut is not, and what helps."""
+    if compression == ZSTD:
+        return (
+            "it is one Zstandard frame, which can only be decompressed from its beginning; compress"
+            " it with gzip, or with pzstd, which makes many frames"
+        )
+    return (
+        "the places where gzip can be cut are found by zlib's own functions, which this Python does"
+        " not reach; install the system's zlib (libz.so.1), or split the file"
+    )
 
 
 def slice_pieces(

@@ -10,6 +10,7 @@ import zstandard
 
 from ddbload import errors
 from ddbload.pipeline.preflight import chunker
+from ddbload.plan import plan
 from ddbload.source.decoding import inflate, seek_trail
 from tests.fakes.s3_faults import Fault
 from tests.unit.pipeline.expected import counts, outcome
@@ -236,6 +237,45 @@ def test_chunks_of_compressed_objects_grow(monkeypatch):
     for size, least in zip(sizes, expected, strict=False):
         assert least <= size < least + 2 * BLOCK
     assert len(sizes) >= 7
+
+
+SINGLE_FRAME = zstandard.ZstdCompressor().compress(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("packed", "words"),
+    [(SINGLE_FRAME, "one Zstandard frame"), (PACKED["gzip"], "zlib's own functions")],
+)
+def test_object_that_cannot_be_cut_is_named_before(monkeypatch, packed, words):
+    """In preflight's notices and in a plan, if it is more than two chunks."""
+    monkeypatch.setattr(inflate, "zlib_library", lambda: None)
+    monkeypatch.setattr(plan, "zlib_library", lambda: None)
+    for chunk_bytes, is_large in ((1000, True), (len(TEXT), False)):
+        world = World(packed, options={**MANY, "chunk_bytes": chunk_bytes})
+        context, notices = world.context(), []
+        context.notice = notices.append
+        world.preflight_step(None, context)
+        assert len(world.manifest) == 1
+        said = [each for each in notices if "one worker" in each]
+        assert [words in each for each in said] == [True] * is_large
+
+        made = plan.make_plan(world.payload, world.context()).to_json()
+        assert (made["source"]["splits"], made["source"]["chunks"]) == (False, 1)
+        warnings = {each["code"]: each["message"] for each in made["warnings"]}
+        assert (words in warnings.get("one_worker", "")) == is_large
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_plan_estimates_chunks_of_compressed_object(kind):
+    world = World(PACKED[kind], options={**MANY, "chunk_bytes": 3000})
+    made = plan.make_plan(world.payload, world.context()).to_json()
+    context, notices = world.context(), []
+    context.notice = notices.append
+    world.preflight_step(None, context)
+    assert made["source"]["splits"] is True
+    assert 0 <= made["source"]["chunks"] - len(world.manifest) <= 3
+    assert "one_worker" not in [each["code"] for each in made["warnings"]]
+    assert not [each for each in notices if "one worker" in each]
 
 
 def test_damaged_gzip_is_refused_before_any_write():
