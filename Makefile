@@ -203,7 +203,7 @@ synth: setup node_modules ## Write the deployment's template into cdk.out (ARGS=
 ##@ Measure
 
 .PHONY: bench
-bench: setup $(RIVALS_DONE) ## Measure every engine beside boto3 and aiobotocore (ROUNDS=5 ARGS="--shapes wide")
+bench: setup $(RIVALS_DONE) ## Measure every engine beside boto3, aiobotocore, Go's SDK and a floor in C (ROUNDS=5 ARGS="--shapes wide")
 	$(BIN)/python -m bench.compare --rounds $(ROUNDS) $(ARGS)
 
 $(RIVALS_DONE): bench/requirements.txt
@@ -272,5 +272,5 @@ lock: setup ## Write every list of hashed packages anew (ARGS=--upgrade for newe
 
 .PHONY: clean
 clean: ## Remove everything that make and its tools have made
-	rm -rf .dynamodb-local $(VENV) $(RIVALS) $(CHECKOV) $(AUDIT) node_modules build cdk.out dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .dynamodb-local .bench-build $(VENV) $(RIVALS) $(CHECKOV) $(AUDIT) node_modules build cdk.out dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

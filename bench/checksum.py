@@ -46,6 +46,13 @@ class ItemChecksum:
 def expected_checksum(path: Path, shape: Shape) -> ItemChecksum:
     """Read a file's items with code that no client shares, and return their checksum."""
     checksum = ItemChecksum()
+    for item in items_of(path, shape):
+        checksum.add(item)
+    return checksum
+
+
+def items_of(path: Path, shape: Shape) -> Iterator[dict[str, dict[str, Any]]]:
+    """Generate a file's items, read with code that no client shares."""
     types = list(shape.columns.items())
     with path.open(encoding="utf-8", newline="\n") as file:
         rows = _rows(file, shape)
@@ -56,14 +63,11 @@ def expected_checksum(path: Path, shape: Shape) -> ItemChecksum:
                 raise ValueError(
                     f"{path.name}: a row has {len(row)} fields instead of {len(types)}"
                 )
-            checksum.add(
-                {
-                    name: {kind: text == "true" if kind == "BOOL" else text}
-                    for (name, kind), text in zip(types, row, strict=True)
-                    if text
-                }
-            )
-    return checksum
+            yield {
+                name: {kind: text == "true" if kind == "BOOL" else text}
+                for (name, kind), text in zip(types, row, strict=True)
+                if text
+            }
 
 
 def _rows(lines: Iterable[str], shape: Shape) -> Iterator[list[str]]:

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.native import FLOOR, GO, bodies_path, program
 from bench.shapes import Shape
 from ddbload.contracts.payload import ENGINES
 
@@ -24,12 +25,14 @@ _RIVALS = {
     "batch_writer": ("bench.rivals.batch_writer", sys.executable),
     "batch_writer_bare": ("bench.rivals.batch_writer", sys.executable),
     "pool": ("bench.rivals.pool", sys.executable),
+    GO: ("", ""),
+    FLOOR: ("", ""),
     "aiobotocore": ("bench.rivals.aio", str(RIVALS_PYTHON)),
 }
 _UNCHECKED = "batch_writer_bare"
 _SINGLE_REQUEST = ("sync", BASELINE, _UNCHECKED)
-_FAST_ENGINES = ("async", INSERT)
-"""Engines measured with more rows, because they do not go through botocore."""
+_FAST = ("async", INSERT, FLOOR, GO)
+"""Clients measured with more rows, because they do not go through botocore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,14 @@ class Client:
     @property
     def is_fast(self) -> bool:
         """True if a short file would measure little more than start-up."""
-        return self.name in _FAST_ENGINES
+        return self.name in _FAST
 
     def command(self, file: Path, shape: Shape, folder: Path) -> list[str]:
         """Build the command that imports a file. `folder`: folder for the client's output."""
         if self.is_ddbload:
             return self._own(file, shape, folder)
+        if self.name == FLOOR:
+            return [str(program(FLOOR)), str(bodies_path(file)), str(self.concurrency)]
         module, python = _RIVALS[self.name]
         settings = {
             "columns": shape.columns,
@@ -81,7 +86,8 @@ class Client:
             "concurrency": self.concurrency,
             "checks": self.name == BASELINE,
         }
-        return [python, "-m", module, str(file), TABLE, json.dumps(settings)]
+        begin = [str(program(GO))] if self.name == GO else [python, "-m", module]
+        return [*begin, str(file), TABLE, json.dumps(settings)]
 
     def _own(self, file: Path, shape: Shape, folder: Path) -> list[str]:
         types = ",".join(f"{name}={kind}" for name, kind in shape.columns.items())

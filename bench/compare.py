@@ -27,8 +27,9 @@ from typing import Any
 
 from bench.charts import svg, table
 from bench.checksum import ItemChecksum, expected_checksum
-from bench.clients import RIVALS_PYTHON, ROOT, Client, client_names
+from bench.clients import RIVALS_PYTHON, ROOT, TABLE, Client, client_names
 from bench.medians import ClientMedians, Round, client_medians
+from bench.native import FLOOR, GO, bodies_path, build, write_bodies
 from bench.rounds import Cores, InvalidRound, Scenario, SinkProcess, run, sink
 from bench.shapes import SHAPES, Shape
 
@@ -46,13 +47,17 @@ class File:
     due: ItemChecksum
 
     @classmethod
-    def generate(cls, folder: Path, shape: Shape, rows: int, seed: int) -> File:
-        """Generate a file."""
+    def generate(
+        cls, folder: Path, shape: Shape, rows: int, seed: int, *, bodies: bool = False
+    ) -> File:
+        """Generate a file. `bodies`: also the requests that the floor sends."""
         path = folder / f"{shape.name}-{rows}{shape.suffix}"
         shape.write(path, rows, seed)
         due = expected_checksum(path, shape)
         if due.items != rows:
             raise RuntimeError(f"{path.name} has {due.items} rows instead of {rows}")
+        if bodies:
+            write_bodies(path, shape, TABLE)
         return cls(path, due)
 
 
@@ -135,6 +140,20 @@ def _clients(text: str) -> list[Client]:
     if len(set(found)) < len(found):
         raise argparse.ArgumentTypeError("a client is named twice")
     return found
+
+
+def _possible(clients: Sequence[Client]) -> list[Client]:
+    """Compile rivals, and leave out those that cannot be compiled here, with a message."""
+    possible: list[Client] = []
+    for client in clients:
+        missing = build(client.name) if client.name in (FLOOR, GO) else None
+        if missing is None:
+            possible.append(client)
+        else:
+            print(f"without {client.name}: {missing}")
+    if not possible:
+        sys.exit("no client is left to measure")
+    return possible
 
 
 def _latencies(text: str) -> list[float]:
@@ -222,6 +241,7 @@ def main(words: Sequence[str] | None = None) -> None:
         rows: int = options.rows if client.is_fast else options.slow_rows
         return rows
 
+    clients = _possible(options.clients)
     rounds: list[Round] = []
     panels: list[list[ClientMedians]] = []
     with (
@@ -231,19 +251,27 @@ def main(words: Sequence[str] | None = None) -> None:
         for name in options.shapes:
             shape = SHAPES[name]
             files = {
-                rows: File.generate(Path(folder), shape, rows, options.seed)
-                for rows in {START_ROWS, *map(rows_of, options.clients)}
+                rows: File.generate(
+                    Path(folder),
+                    shape,
+                    rows,
+                    options.seed,
+                    bodies=any(each.name == FLOOR for each in clients),
+                )
+                for rows in {START_ROWS, *map(rows_of, clients)}
             }
             for scenario in (
                 Scenario(shape, WIRES[wire], latency)
                 for wire in options.wires
                 for latency in options.latencies
             ):
+                # The floor speaks TLS only.
+                measured = [each for each in clients if scenario.tls or each.name != FLOOR]
                 try:
                     if not rounds:
-                        warm_up(options.clients, scenario, files[START_ROWS], sink_process, cores)
+                        warm_up(measured, scenario, files[START_ROWS], sink_process, cores)
                     done = measure(
-                        options.clients,
+                        measured,
                         scenario,
                         files,
                         rows_of,
@@ -260,6 +288,7 @@ def main(words: Sequence[str] | None = None) -> None:
                 print("\n" + table(panels[-1]), flush=True)
             for file in files.values():
                 file.path.unlink()
+                bodies_path(file.path).unlink(missing_ok=True)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.svg.parent.mkdir(parents=True, exist_ok=True)
     result = {
