@@ -219,6 +219,9 @@ class Connection(asyncio.Protocol):
             status, answer = "400 Bad Request", _error("MissingAuthenticationToken")
         elif operation == b"BatchWriteItem":
             answer, delay = sink.write(body), sink.latency
+        elif operation == b"BatchExecuteStatement" and b"INSERT INTO" not in body:
+            # So ddbload asks whether the endpoint knows the operation.
+            status, answer = "400 Bad Request", _error("ValidationException")
         elif operation == b"BatchExecuteStatement":
             answer, delay = sink.insert(body), sink.latency
         elif operation == b"PutItem":

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from ddbload.aws.failures import UNKNOWN_OPERATION, classify_failure
 from ddbload.aws.retry import call_if_possible
 from ddbload.contracts.payload import Options
-from ddbload.dynamodb.write_modes import INSERT, PLAN
+from ddbload.dynamodb.write_modes import PLAN
 from ddbload.pipeline.table_backup import recovery_if_known, turn_recovery_on
 
 if TYPE_CHECKING:
@@ -111,11 +111,6 @@ def table_notices(clients: AwsClients, table: str, options: Options, now: float)
     if options.mode == PLAN:
         # Nothing is written.
         return
-    if options.mode == INSERT and not has_statements(clients):
-        yield (
-            "this endpoint does not know BatchExecuteStatement, so mode insert sends each row in a"
-            " request of its own, by PutItem"
-        )
     if not options.require_backup and recovery_if_known(clients.dynamodb, table) is False:
         yield (
             f"table {table} has no point-in-time recovery, so what this run overwrites cannot be"

@@ -9,12 +9,13 @@ from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.results import DONE
 from ddbload.contracts.run_record import Resume, RunRecord
 from ddbload.contracts.states import PreflightResult, PreflightTask
+from ddbload.dynamodb.write_modes import INSERT
 from ddbload.errors import Cancelled, InvalidPayload, LedgerDamaged, RunMismatch
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.chunker import Chunker
 from ddbload.pipeline.preflight.prepare import create_or_load_run
-from ddbload.pipeline.table_notices import table_notices
+from ddbload.pipeline.table_notices import has_statements, table_notices
 from ddbload.pipeline.upload_turns import wait_for_turn
 
 
@@ -73,6 +74,12 @@ def _warn(record: RunRecord, context: Context) -> None:
     if context.notice is None:
         return
     options = record.payload.options
+    # A function may not send statements in preflight, and AWS knows them.
+    if options.mode == INSERT and not context.in_account and not has_statements(context.clients):
+        context.notice(
+            "this endpoint does not know BatchExecuteStatement, so mode insert sends each row in a"
+            " request of its own, by PutItem"
+        )
     for notice in table_notices(context.clients, record.table.name, options, context.now()):
         context.notice(notice)
 

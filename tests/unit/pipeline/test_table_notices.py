@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -17,8 +18,15 @@ from ddbload.pipeline.published_price import (
     find_write_price,
     published_price,
 )
-from ddbload.pipeline.table_notices import is_aws_endpoint, recent_traffic, table_notices
+from ddbload.pipeline.table_notices import (
+    has_statements,
+    is_aws_endpoint,
+    recent_traffic,
+    table_notices,
+)
+from tests.fakes.dynamodb import FakeDynamoDB
 from tests.unit.pipeline.stubbed_clients import Clients
+from tests.unit.pipeline.world import World
 
 NOW = 1_800_000_000.0
 END = datetime.fromtimestamp(NOW, UTC)
@@ -227,3 +235,36 @@ def test_price_list_is_not_asked_for_an_emulator():
 
     clients = SimpleNamespace(dynamodb=SimpleNamespace(meta=meta), advisory=refuse)
     assert published_price(clients, infrequent=False, now=NOW, cache=None) is None
+
+
+class OfEndpoint:
+    """Clients of a DynamoDB at a URL."""
+
+    def __init__(self, dynamodb, url="http://127.0.0.1:8000"):
+        self.dynamodb = dynamodb
+        self.dynamodb.meta.endpoint_url = url
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_endpoint_is_asked_whether_it_knows_statements(known):
+    dynamodb = FakeDynamoDB()
+    dynamodb.knows_statements = known
+    assert has_statements(OfEndpoint(dynamodb)) is known
+    assert [call.operation for call in dynamodb.calls] == ["batch_execute_statement"]
+
+
+def test_aws_is_not_asked_whether_it_knows_statements():
+    dynamodb = FakeDynamoDB()
+    assert has_statements(OfEndpoint(dynamodb, "https://dynamodb.eu-west-1.amazonaws.com"))
+    assert dynamodb.calls == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "known", "count"), [("insert", False, 1), ("insert", True, 0), ("put", False, 0)]
+)
+def test_missing_statements_are_said_once_before_an_import(mode, known, count):
+    it = World(b"id,a\n1,x\n2,y\n", options={"mode": mode})
+    it.dynamodb.knows_statements = known
+    said = []
+    it.preflight_step(None, replace(it.context(), notice=said.append))
+    assert sum("BatchExecuteStatement" in notice for notice in said) == count
