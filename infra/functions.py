@@ -272,7 +272,7 @@ class Functions(Construct):
         allow(role, "ReadLedger", ["s3:GetObject"], objects(work, "runs/*", f"{HISTORY}*"))
         allow(role, "ListLedger", ["s3:ListBucket"], [work.bucket_arn])
         allow(role, "WriteHistory", ["s3:PutObject"], objects(work, f"{HISTORY}*"))
-        written = ("runs/*/report.html", "runs/*/report.json")
+        written = ("runs/*/report-parts/*", "runs/*/report.html", "runs/*/report.json")
         allow(role, "WriteReport", ["s3:PutObject"], objects(work, *written))
         allow(role, "CheckTables", ["dynamodb:DescribeTable"], self._tables)
 

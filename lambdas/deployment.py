@@ -29,9 +29,9 @@ from ddbload.contracts.upload_rule import (
     UploadRule,
 )
 from ddbload.errors import AwsConfiguration, DdbloadError
+from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.ledger import ManifestCache
-from ddbload.ledger.store import BucketStore
-from ddbload.pipeline.context import AccessPolicy, Context, LedgerContext
+from ddbload.pipeline.context import AccessPolicy, Context, LedgerContext, segment_reader
 
 if TYPE_CHECKING:
     from ddbload.pipeline.executions import Executions
@@ -101,7 +101,7 @@ class Deployment:
     def ledger_context(self, remaining_seconds: float) -> LedgerContext:
         """Make the context of an invocation that reads and writes the ledger only."""
         return LedgerContext(
-            store=BucketStore(self.clients.s3, self.work_bucket),
+            store=self._store,
             clients=self.clients,
             deadline=self._deadline(remaining_seconds),
             tag_loaded=self.tag_loaded,
@@ -110,7 +110,7 @@ class Deployment:
     def step_context(self, remaining_seconds: float) -> Context:
         """Make the context of an invocation that reads a source."""
         return Context(
-            store=BucketStore(self.clients.s3, self.work_bucket),
+            store=self._store,
             clients=self.clients,
             access=self.access,
             import_concurrency=self.import_concurrency,
@@ -121,6 +121,11 @@ class Deployment:
             worker=_run_worker().worker,
             control=_run_worker(),
         )
+
+    @property
+    def _store(self) -> BucketStore:
+        reader = segment_reader(self.clients)
+        return BucketStore(self.clients.s3, self.work_bucket, read_many=reader)
 
     def _deadline(self, remaining_seconds: float) -> float:
         # Contexts use the monotonic clock, too.

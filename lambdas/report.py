@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ddbload.contracts.states import ReportRequest
+from ddbload.contracts.states import ReportCursor, ReportRequest
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.report import report_execution
 from lambdas.deployment import Deployment
@@ -14,7 +14,10 @@ from lambdas.run_end import report_end
 
 @function(Deployment.ledger_context)
 def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
-    """Report on a run: `ReportRequest` to `ExecutionOutput`."""
+    """Report on a run: `ReportRequest` to `ExecutionOutput`, or to the state to continue from."""
     context.notice = log_notice
     request = ReportRequest.of(event)
-    return report_end(report_execution(request.state, context), request.attempt, context)
+    made = report_execution(request.state, context, continues=request.continues)
+    if isinstance(made, ReportCursor):
+        return {**event["state"], "report": made.to_json()}
+    return report_end(made, request.attempt, context)

@@ -52,8 +52,8 @@ def find_deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None =
     """
     from ddbload.aws.clients import Clients
     from ddbload.aws.retry import ATTEMPTS
-    from ddbload.ledger.store import BucketStore
-    from ddbload.pipeline.context import Context
+    from ddbload.ledger.bucket_store import BucketStore
+    from ddbload.pipeline.context import Context, segment_reader
     from ddbload.pipeline.executions import Executions
     from ddbload.runs.deployed import DEFAULT_STACK, find_stack
 
@@ -66,7 +66,10 @@ def find_deployed(stack: str | None, aws: AwsSettings, *, attempts: int | None =
         clients.set_terms(bucket, owner=found.account)
     return Deployed(
         stack=found,
-        context=Context(store=BucketStore(clients.s3, found.work_bucket), clients=clients),
+        context=Context(
+            store=BucketStore(clients.s3, found.work_bucket, read_many=segment_reader(clients)),
+            clients=clients,
+        ),
         executions=Executions(clients.stepfunctions, found.state_machine),
     )
 

@@ -106,6 +106,21 @@ class ImportResult(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class ReportCursor(Message):
+    """Part of a report that an invocation has written: the sums over the first chunks."""
+
+    name: str
+    """Name of the parts, chosen by the first invocation: segments of later attempts are in none."""
+    chunk: int
+    """Number of the next chunk to add."""
+
+    def check_rules(self, f: JsonObjectReader) -> None:
+        """Raise `InvalidPayload` for a name that could lead elsewhere."""
+        if not is_run_id(self.name):
+            raise f.wrong("name", self.name, "the name of a part")
+
+
+@dataclass(frozen=True, slots=True)
 class ReportTask(Message):
     """Input of the Report state: the state after all chunks, or after a caught error."""
 
@@ -120,6 +135,8 @@ class ReportTask(Message):
     """True if Preflight finished, so that a caught error came from a later state."""
     execution: str | None = None
     """ARN of the execution; None in a state of an earlier version."""
+    report: ReportCursor | None = None
+    """Where an earlier invocation stopped; None for the first."""
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Allow the fields that other states read."""
@@ -145,6 +162,8 @@ class ReportRequest(Message):
     state: ReportTask
     redrives: int
     """Number of times that the execution was redriven."""
+    continues: Annotated[bool, JsonRule(absent=False)] = False
+    """True if the state machine invokes the function again with the cursor that it returns."""
 
     @classmethod
     def of(cls, payload: object) -> Self:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,13 +22,16 @@ from ddbload.contracts.chunks import Chunk, ManifestPart, ObjectSlice, Preflight
 from ddbload.contracts.control import IDLE, Control, WorkerProgress, silence_limit
 from ddbload.contracts.results import Failure, Heartbeat, Report, Segment
 from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.states import ReportCursor
 from ddbload.errors import LedgerDamaged
 from ddbload.ledger.run_objects import (
+    REPORT_PARTS,
     RunObjects,
     attempts_folder,
     encode_json,
     listing_page_name,
     manifest_part_name,
+    report_part_name,
     seek_point_name,
     segment_name,
     segments_folder,
@@ -266,9 +270,13 @@ class Ledger(RunObjects):
             return segment
         return self.find_segment(segment.chunk, segment.start.byte) or segment
 
-    def segments(self) -> list[Segment]:
-        """Read all segments of the run."""
-        return self._read_each(self._store.names(self._root + "chunks/"), self._segment_named)
+    def iter_segments(self, first_chunk: int = 0) -> Generator[Segment]:
+        """Read the segments from a chunk on, in the order of their names, a few at a time."""
+        folder = f"{self._root}chunks/"
+        with closing(self._store.read_folder(folder, f"{first_chunk:05d}/")) as found:
+            for name, data in found:
+                if data is not None:
+                    yield self._decode(folder + name, data, self._segment_named(folder + name))
 
     # Attempts, in mode `insert`.
 
@@ -308,13 +316,13 @@ class Ledger(RunObjects):
         self._store.put(self._root + name, data)
         return name
 
-    def rejects(self, segments: Sequence[Segment]) -> Iterator[bytes]:
+    def rejects(self, segments: Iterable[Segment]) -> Iterator[bytes]:
         """Read the rejects of these segments as lines of JSON.
 
         Raises `LedgerDamaged` if there are not as many as a segment counted.
         """
-        for first in range(0, len(segments), REJECTS_AT_ONCE):
-            group = segments[first : first + REJECTS_AT_ONCE]
+        remaining = iter(segments)
+        while group := list(islice(remaining, REJECTS_AT_ONCE)):
             names = [self._root + each.rejects for each in group if each.rejects is not None]
             contents = iter(self._store.get_all(names) if names else ())
             for segment in group:
@@ -357,6 +365,26 @@ class Ledger(RunObjects):
         """Read the failures of chunks, in the order of the chunks."""
         names = self._store.names(self._root + "failures/")
         return self._read_each(names, lambda _: Failure.from_json)
+
+    def put_report_part(self, cursor: ReportCursor, sums: Mapping[str, Any]) -> None:
+        """Write the sums over a run's first chunks, unless they are written."""
+        name = report_part_name(cursor.name, cursor.chunk)
+        value = {"sums": dict(sums), **self._stamp}
+        self._store.put_new(self._root + name, encode_json(value))
+
+    def report_part(self, cursor: ReportCursor, decode: Callable[[Any], T]) -> T:
+        """Read the sums over a run's first chunks. Raises `LedgerDamaged`."""
+        name = report_part_name(cursor.name, cursor.chunk)
+        sums = self._read(name, self._owned(name, lambda value: decode(value["sums"])))
+        if sums is None:
+            raise LedgerDamaged(f"{self._uri(name)} is missing; report the run again")
+        return sums
+
+    def last_report_part(self, name: str) -> int | None:
+        """Find the last part of a name: the number of the chunk that is next."""
+        folder = f"{self._root}{REPORT_PARTS}{name}/"
+        names = self._store.names(folder)
+        return int(names[-1].removeprefix(folder).removesuffix(".json")) if names else None
 
     def put_report(self, report: Report) -> str:
         """Write the report, and return its URI."""

@@ -12,6 +12,7 @@ from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
 from ddbload.ledger.store import Store
 
 T = TypeVar("T")
+REPORT_PARTS = "report-parts/"
 
 
 class RunObjects:
@@ -166,3 +167,8 @@ def segment_name(chunk: int, start: int) -> str:
 def attempts_folder(chunk: int) -> str:
     """Return the folder of a chunk's attempts."""
     return f"attempts/{chunk:05d}/"
+
+
+def report_part_name(name: str, chunk: int) -> str:
+    """Return the name of the sums over the chunks before a number."""
+    return f"{REPORT_PARTS}{name}/{chunk:05d}.json"

@@ -8,30 +8,15 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from itertools import islice
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 
-from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
-from ddbload.errors import TAKE_UP, LedgerDamaged, LedgerUnwritable, SourceNotFound
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
+from ddbload.errors import TAKE_UP, LedgerDamaged, LedgerUnwritable
 
 MAX_OBJECT_BYTES = 512 * 1024 * 1024
 """Size limit of an object that is read; ddbload writes none that is nearly as large."""
-HTML_TYPE = "text/html; charset=utf-8"
-READERS = 16
-"""Objects that are read from S3 concurrently."""
-PAGE_KEYS = 1000
-"""Most keys that S3 returns to one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +27,12 @@ class AgesPage:
     """Seconds since each object was written, by name."""
     more: bool
     """True if names may follow."""
+
+
+ListedKey = tuple[str, str, int]
+"""Key of an object, with its ETag and size."""
+KeyReader = Callable[[str, Iterable[ListedKey]], Generator[bytes]]
+"""Reader of many objects of a bucket, concurrently and in order."""
 
 
 class Store(Protocol):
@@ -82,6 +73,9 @@ class Store(Protocol):
 
         `folder` ends with a slash.
         """
+
+    def read_folder(self, folder: str, after: str = "") -> Generator[tuple[str, bytes | None]]:
+        """List names as `page` does, page by page, and read the objects concurrently, in order."""
 
     def delete(self, name: str) -> None:
         """Delete an object; do nothing if it does not exist."""
@@ -184,6 +178,13 @@ class FolderStore:
         ages = {name.removeprefix(folder): age for name, age in self.ages(folder).items()}
         return AgesPage({name: age for name, age in ages.items() if name > after}, more=False)
 
+    def read_folder(self, folder: str, after: str = "") -> Generator[tuple[str, bytes | None]]:
+        """Read all files after a name, one after the other."""
+        for path in self.names(folder):
+            name = path.removeprefix(folder)
+            if name > after:
+                yield name, self.get(path)
+
     def delete(self, name: str) -> None:
         """Delete a file."""
         self._refuse_links(name)
@@ -245,180 +246,6 @@ class FolderStore:
         )
 
 
-class BucketStore:
-    """Store below a prefix of an S3 bucket."""
-
-    def __init__(
-        self,
-        client: S3Client,
-        bucket: str,
-        prefix: str = "",
-        *,
-        retry_policy: RetryPolicy = DEFAULT_POLICY,
-    ) -> None:
-        self._client = client
-        self._bucket = bucket
-        self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
-        self._retry_policy = retry_policy
-
-    def get(self, name: str) -> bytes | None:
-        """Read an object."""
-
-        def read() -> bytes | None:
-            answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
-            if answer["ContentLength"] > MAX_OBJECT_BYTES:
-                raise LedgerDamaged(f"{self.uri(name)}: {_too_large(answer['ContentLength'])}")
-            data = answer["Body"].read()
-            if len(data) != answer["ContentLength"]:
-                raise ConnectionError("the body ended early")
-            return data
-
-        try:
-            return call_with_retries(
-                read,
-                f"reading {self.uri(name)}",
-                policy=self._retry_policy,
-                expected=self._not_found,
-            )
-        except _NotFoundError:
-            return None
-
-    def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
-        """Read objects concurrently: 20,000 segments must not take 20,000 round trips."""
-        with ThreadPoolExecutor(READERS) as pool:
-            yield from pool.map(self.get, names)
-
-    def put(self, name: str, data: bytes, *, attempts: int | None = None) -> None:
-        """Write or replace an object. A page is shown by browsers, and not saved."""
-        policy = self._retry_policy
-        more: Any = {"ContentType": HTML_TYPE} if name.endswith(".html") else {}
-        call_with_retries(
-            lambda: self._client.put_object(
-                Bucket=self._bucket, Key=self._prefix + name, Body=data, **more
-            ),
-            f"writing {self.uri(name)}",
-            policy=policy if attempts is None else replace(policy, attempts=attempts),
-        )
-
-    def put_new(self, name: str, data: bytes) -> bool:
-        """Write with If-None-Match.
-
-        If the answer to a successful write is lost, the retry finds the name taken: then the
-        content decides.
-        """
-        tries = 0
-
-        def write() -> bool:
-            nonlocal tries
-            tries += 1
-            self._client.put_object(
-                Bucket=self._bucket, Key=self._prefix + name, Body=data, IfNoneMatch="*"
-            )
-            return True
-
-        try:
-            return call_with_retries(
-                write,
-                f"writing {self.uri(name)}",
-                policy=self._retry_policy,
-                expected=self._name_taken,
-            )
-        except _NameTakenError:
-            return tries > 1 and self.get(name) == data
-
-    def names(self, prefix: str) -> list[str]:
-        """List keys below the store's prefix, which is removed from them."""
-        return sorted(name for page in self._pages(prefix) for name, _ in self._entries(page))
-
-    def first_names(self, prefix: str, most: int) -> list[str]:
-        """List the first keys, which S3 sorts; up to 1,000 take one request."""
-        entries = (
-            name for page in self._pages(prefix, most=most) for name, _ in self._entries(page)
-        )
-        return list(islice(entries, most))
-
-    def folders(self, prefix: str) -> list[str]:
-        """List common prefixes, up to 1,000 a request, whatever is below them."""
-        start = len(self._prefix + prefix)
-        return [
-            each["Prefix"][start:].rstrip("/")
-            for page in self._pages(prefix, delimiter="/")
-            for each in page.get("CommonPrefixes", ())
-        ]
-
-    def ages(self, prefix: str) -> dict[str, float]:
-        """List keys with the seconds since they were written, by the clock of S3's answers."""
-        return {
-            name: age for page in self._pages(prefix) for name, age in self._ages_of(page).items()
-        }
-
-    def page(self, folder: str, after: str = "") -> AgesPage:
-        """List a page of up to 1,000 keys after a name, with their ages."""
-        start: Any = {"StartAfter": self._prefix + folder + after} if after else {}
-        page = call_with_retries(
-            lambda: self._client.list_objects_v2(
-                Bucket=self._bucket, Prefix=self._prefix + folder, **start
-            ),
-            f"listing {self.uri(folder)}",
-            policy=self._retry_policy,
-        )
-        ages = {name.removeprefix(folder): age for name, age in self._ages_of(page).items()}
-        return AgesPage(ages, more=bool(page.get("IsTruncated")))
-
-    def _ages_of(self, page: Any) -> dict[str, float]:
-        date = page["ResponseMetadata"]["HTTPHeaders"].get("date")
-        now = datetime.now(UTC) if date is None else parsedate_to_datetime(date)
-        return {
-            name: max(0.0, (now - modified).total_seconds())
-            for name, modified in self._entries(page)
-        }
-
-    def delete(self, name: str) -> None:
-        """Delete an object."""
-        call_with_retries(
-            lambda: self._client.delete_object(Bucket=self._bucket, Key=self._prefix + name),
-            f"deleting {self.uri(name)}",
-            policy=self._retry_policy,
-        )
-
-    def _entries(self, page: Any) -> Iterator[tuple[str, datetime]]:
-        for each in page.get("Contents", ()):
-            yield each["Key"][len(self._prefix) :], each["LastModified"]
-
-    def _pages(
-        self, prefix: str, *, most: int = PAGE_KEYS, delimiter: str | None = None
-    ) -> Iterator[Any]:
-        more: Any = {} if delimiter is None else {"Delimiter": delimiter}
-        if most < PAGE_KEYS:
-            more["MaxKeys"] = most
-        token: Any = {}
-
-        def read() -> Any:
-            return self._client.list_objects_v2(
-                Bucket=self._bucket, Prefix=self._prefix + prefix, **more, **token
-            )
-
-        while True:
-            page = call_with_retries(read, f"listing {self.uri(prefix)}", policy=self._retry_policy)
-            yield page
-            if not page.get("IsTruncated"):
-                return
-            token = {"ContinuationToken": page["NextContinuationToken"]}
-
-    def uri(self, name: str) -> str:
-        """Return the s3:// URI."""
-        return f"s3://{self._bucket}/{self._prefix}{name}"
-
-    def _not_found(self, failure: AwsFailure) -> Exception | None:
-        if failure.code == "NoSuchBucket":
-            return SourceNotFound(f"the ledger's bucket {self._bucket} does not exist")
-        return _NotFoundError() if failure.code in ("NoSuchKey", "404") else None
-
-    @staticmethod
-    def _name_taken(failure: AwsFailure) -> Exception | None:
-        return _NameTakenError() if failure.status == 412 else None
-
-
 def _read_regular(path: Path) -> bytes:
     """Read a file. Anything else, such as a FIFO or a device, might never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -427,11 +254,11 @@ def _read_regular(path: Path) -> bytes:
             raise OSError(errno.EINVAL, "this is not a regular file")
         size = os.fstat(descriptor).st_size
         if size > MAX_OBJECT_BYTES:
-            raise OSError(errno.EFBIG, _too_large(size))
+            raise OSError(errno.EFBIG, too_large(size))
         return file.read()
 
 
-def _too_large(size: int) -> str:
+def too_large(size: int) -> str:
     return f"this has {size:,} bytes, and ddbload writes at most {MAX_OBJECT_BYTES:,}"
 
 
@@ -459,11 +286,3 @@ def _sync(folder: Path) -> None:
 def _remove(temporary: Path) -> None:
     with contextlib.suppress(OSError):
         temporary.unlink()
-
-
-class _NotFoundError(Exception):
-    pass
-
-
-class _NameTakenError(Exception):
-    pass

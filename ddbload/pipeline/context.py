@@ -9,7 +9,8 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.errors import BucketNotAllowed, TableNotAllowed
 from ddbload.ledger.ledger import Ledger, ManifestCache
-from ddbload.ledger.store import Store
+from ddbload.ledger.store import KeyReader, ListedKey, Store
 from ddbload.write.requests import EndpointFeatures
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from ddbload.pipeline.run_worker import RunWorker
     from ddbload.write.drivers.driver import Driver
     from ddbload.write.pacing.pacing import Pacing
+
+
+SEGMENT_READERS = 32
+"""Requests in flight for the segments of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +175,21 @@ def reading_context(aws: AwsSettings) -> Context:
     return Context(
         store=FolderStore(Path(os.devnull)), clients=Clients(aws), access=AccessPolicy(paths=True)
     )
+
+
+def segment_reader(clients: AwsClients) -> KeyReader:
+    """Return what reads many objects of a ledger in S3, concurrently and in order."""
+
+    def read(bucket: str, listed: Iterable[ListedKey]) -> Generator[bytes]:
+        # Imported here: most functions and commands read few objects of a ledger.
+        from ddbload.source.small_objects import pinned_version, read_objects
+
+        pinned = (pinned_version(bucket, *each) for each in listed)
+        objects = read_objects(
+            pinned, clients.s3, signers=clients.s3_signer, concurrency=SEGMENT_READERS
+        )
+        with closing(objects) as found:
+            for _, data in found:
+                yield data
+
+    return read

@@ -1,79 +1,94 @@
-"""The segments of a run that count, and the write units that its workers consumed."""
+"""The segments of a run that count, read once and added up in bounded memory."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from typing import Self
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from itertools import groupby, islice
+from typing import Any, NamedTuple, Self
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.results import Segment, number_reject
-from ddbload.ledger.ledger import Ledger
+from ddbload.contracts.results import (
+    Failure,
+    PlanTotals,
+    RowCounts,
+    Segment,
+    WriteStats,
+    number_reject,
+)
+from ddbload.errors import LedgerDamaged
+from ddbload.ledger.ledger import REJECTS_AT_ONCE, Ledger
 
 TOLD_ROUNDING = 2.0
 """Write units by which a worker's progress may exceed its segments: it is two whole numbers, each
 rounded up."""
+MAX_KEPT_SEGMENTS = 10_000
+"""Segments that are kept for the charts of a page, a few kilobytes each."""
+_SEGMENTS_AT_ONCE, _CHUNKS_AT_ONCE = 500, 2_000
+"""Segments and chunks that are added before their rejects are read, and the clock is looked at."""
+
+Chain = list[Segment]
+"""Segments of a chunk that count, in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class CountedChunks:
-    """Chunks of a run, and the segments that count, read once for everything made from them."""
+def iter_chains(
+    ledger: Ledger, chunks: Sequence[Chunk], first: int = 0
+) -> Generator[tuple[Chunk, Chain]]:
+    """Read the segments of each chunk that count, from chunk number `first` on, one chunk a time.
 
-    chunks: tuple[Chunk, ...] | None
-    """None if preflight has not finished."""
-    chains: list[list[Segment]]
-    """Segments of each chunk, in order."""
-
-    @classmethod
-    def read(cls, ledger: Ledger) -> Self:
-        """Read the manifest and the segments."""
-        chunks = ledger.find_manifest()
-        return cls(chunks, chunk_segments(ledger, chunks or ()))
-
-    @property
-    def segments(self) -> list[Segment]:
-        """All segments that count, in the order of the source."""
-        return [segment for chain in self.chains for segment in chain]
-
-    def rejects(self, ledger: Ledger) -> Iterator[bytes]:
-        """Read the rejects as lines of JSON, with their lines in the source.
-
-        A line is null while a chunk before it, in the same object, is not imported. Raises
-        `LedgerDamaged`.
-        """
-        lines = ledger.rejects(self.segments)
-        following: int | None = None
-        for chunk, chain in zip(self.chunks or (), self.chains, strict=True):
-            # A chunk without a first line follows another in the same object.
-            first_line = chunk.first_line or following
-            for segment in chain:
-                for line in islice(lines, segment.rows.rejected):
-                    yield line if chunk.first_line else number_reject(line, first_line)
-            following = None
-            if first_line is not None and chain and chain[-1].proven:
-                last = chain[-1].end.line
-                following = last if chunk.first_line else first_line + last
-        # The last check is made behind the last line.
-        yield from lines
-
-
-def chunk_segments(ledger: Ledger, chunks: Sequence[Chunk]) -> list[list[Segment]]:
-    """Return the segments of each chunk that count, in order."""
-    segments = {(each.chunk, each.start.byte): each for each in ledger.segments()}
-    return [_linked_segments(chunk, segments) for chunk in chunks]
-
-
-def _linked_segments(chunk: Chunk, segments: dict[tuple[int, int], Segment]) -> list[Segment]:
-    """Chain a chunk's segments: each begins where the one before ends; others do not count.
-
-    `segments`: by chunk and start byte.
+    `chunks` are all of the manifest, whose numbers rise.
     """
-    chain: list[Segment] = []
+    with closing(ledger.iter_segments(first)) as segments:
+        found = groupby(segments, key=lambda each: each.chunk)
+        number, group = next(found, (None, iter(())))
+        for chunk in chunks[first:]:
+            while number is not None and number < chunk.chunk:
+                number, group = next(found, (None, iter(())))
+            own = {each.start.byte: each for each in group} if number == chunk.chunk else {}
+            yield chunk, _linked_segments(chunk, own)
+
+
+def counted_rejects(ledger: Ledger) -> Iterator[bytes]:
+    """Read the rejects of the segments that count, as lines of JSON with their lines in the source.
+
+    A line is null while a chunk before it, in the same object, is not imported. Raises
+    `LedgerDamaged`.
+    """
+    sums, segments = SegmentSums(), list[_Numbered]()
+    for chunk, chain in iter_chains(ledger, ledger.find_manifest() or ()):
+        segments += sums.add(chunk, chain)
+        if len(segments) >= REJECTS_AT_ONCE:
+            yield from _read_numbered(ledger, segments)
+            segments = []
+    yield from _read_numbered(ledger, segments)
+
+
+class _Numbered(NamedTuple):
+    """Segment with rejects, and how their lines are numbered."""
+
+    segment: Segment
+    relative: bool
+    """True if lines count from the chunk's beginning."""
+    first_line: int | None
+    """Line of the chunk's first row in the source; None if nobody has counted those before it."""
+
+
+def _read_numbered(ledger: Ledger, segments: Sequence[_Numbered]) -> Iterator[bytes]:
+    lines = ledger.rejects(each.segment for each in segments)
+    for segment, relative, first_line in segments:
+        for line in islice(lines, segment.rows.rejected):
+            yield number_reject(line, first_line) if relative else line
+    # The last check is made behind the last line.
+    yield from lines
+
+
+def _linked_segments(chunk: Chunk, segments: dict[int, Segment]) -> Chain:
+    """Chain a chunk's segments: each begins where the one before ends; others do not count."""
+    chain: Chain = []
     position = chunk.start
     while position < chunk.end:
-        segment = segments.get((chunk.chunk, position))
+        segment = segments.get(position)
         if segment is None or not position < segment.end.byte <= chunk.end:
             break
         chain.append(segment)
@@ -81,17 +96,204 @@ def _linked_segments(chunk: Chunk, segments: dict[tuple[int, int], Segment]) -> 
     return chain
 
 
-def units_consumed(segments: Sequence[Segment], ledger: Ledger) -> float:
+class SegmentSums:
+    """Sums over the segments of the first chunks of a run; `report-parts/` keeps them."""
+
+    def __init__(self) -> None:
+        self.chunks = 0
+        """Chunks that are added, from the first on."""
+        self.segments = 0
+        self.rows = RowCounts()
+        self.work = WriteStats()
+        self.planned = PlanTotals()
+        self.bytes = 0
+        self.done = 0
+        """Chunks that are imported to their proven end."""
+        self.open: list[int] = []
+        """Numbers of the other chunks."""
+        self.stopped: Chunk | None = None
+        """First chunk that is not imported to its end."""
+        self.reached: int | None = None
+        """Byte to which it is imported."""
+        self.following: int | None = None
+        """Line after the last chunk; None if nobody has counted those before it."""
+        self.conserved = True
+        """True if the conservation law holds for each segment."""
+        self.identical: int | None = None
+        """Skipped rows with an identical item; None if no segment counts them."""
+        self.identical_known = True
+        """False if a segment that skipped rows does not count them."""
+        self.causes: Counter[str] = Counter()
+        """Rejects by cause. Segments of earlier versions do not count causes."""
+        self.units: defaultdict[str | None, float] = defaultdict(float)
+        """Write units by worker. Segments of earlier versions name none."""
+        self.damaged: Failure | None = None
+        """Error that kept the rejects from being read."""
+
+    def add(self, chunk: Chunk, chain: Sequence[Segment]) -> list[_Numbered]:
+        """Add the next chunk; return its segments that have rejects."""
+        self.chunks += 1
+        for each in chain:
+            self.segments += 1
+            self.rows += each.rows
+            self.work += each.work
+            self.bytes += each.bytes
+            self.conserved = self.conserved and each.rows.conserved
+            if each.planned is not None:
+                self.planned += each.planned
+            if each.identical is not None:
+                self.identical = (self.identical or 0) + each.identical
+            elif each.rows.skipped:
+                self.identical_known = False
+            self.causes.update(each.causes or {})
+            worker = None if each.times is None else each.times.worker
+            self.units[worker] += each.work.consumed_wcu
+        reached = chain[-1].end.byte if chain else chunk.start
+        if chain and chain[-1].proven:
+            self.done += 1
+        else:
+            self.open.append(chunk.chunk)
+        if self.stopped is None and not (chain and chain[-1].proven and reached == chunk.end):
+            self.reached, self.stopped = reached, chunk
+        # A chunk without a first line follows another in the same object.
+        first_line = chunk.first_line or self.following
+        self.following = None
+        if first_line is not None and chain and chain[-1].proven:
+            last = chain[-1].end.line
+            self.following = last if chunk.first_line else first_line + last
+        return [
+            _Numbered(each, not chunk.first_line, first_line)
+            for each in chain
+            if each.rejects or each.rows.rejected
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the sums as JSON."""
+        return {
+            "chunks": self.chunks,
+            "segments": self.segments,
+            "rows": self.rows.to_json(),
+            "work": self.work.to_json(),
+            "planned": self.planned.to_json(),
+            "bytes": self.bytes,
+            "done": self.done,
+            "open": self.open,
+            "reached": self.reached,
+            "stopped": None if self.stopped is None else self.stopped.to_json(),
+            "following": self.following,
+            "conserved": self.conserved,
+            "identical": self.identical,
+            "identical_known": self.identical_known,
+            "causes": dict(self.causes),
+            "units": [[worker, units] for worker, units in self.units.items()],
+            "damaged": None if self.damaged is None else self.damaged.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """Read what `to_json` returned. Raises `InvalidPayload` and the errors of wrong types."""
+        sums = cls()
+        sums.chunks, sums.segments = int(value["chunks"]), int(value["segments"])
+        sums.rows = RowCounts.from_json(value["rows"])
+        sums.work = WriteStats.from_json(value["work"])
+        sums.planned = PlanTotals.from_json(value["planned"])
+        sums.bytes, sums.done = int(value["bytes"]), int(value["done"])
+        sums.open = [int(each) for each in value["open"]]
+        sums.reached = None if value["reached"] is None else int(value["reached"])
+        stopped, damaged = value["stopped"], value["damaged"]
+        sums.stopped = None if stopped is None else Chunk.from_json(stopped)
+        sums.following = None if value["following"] is None else int(value["following"])
+        sums.conserved = bool(value["conserved"])
+        sums.identical = None if value["identical"] is None else int(value["identical"])
+        sums.identical_known = bool(value["identical_known"])
+        sums.causes = Counter({str(cause): int(rows) for cause, rows in value["causes"].items()})
+        for worker, units in value["units"]:
+            sums.units[None if worker is None else str(worker)] = float(units)
+        sums.damaged = None if damaged is None else Failure.from_json(damaged)
+        return sums
+
+
+class CountedChunks:
+    """Chunks of a run, with the sums over their segments, and few of these for charts."""
+
+    def __init__(
+        self,
+        chunks: tuple[Chunk, ...] | None,
+        sums: SegmentSums | None = None,
+        *,
+        keeps: bool = False,
+    ) -> None:
+        """Continue the `sums` of an earlier invocation; `keeps` segments if they are few."""
+        self.chunks = chunks
+        """None if preflight has not finished."""
+        self.sums = sums or SegmentSums()
+        self.chains: list[Chain] | None = [] if keeps and sums is None else None
+        """Segments of each chunk; None if they are too many, or were not kept."""
+
+    @classmethod
+    def read(cls, ledger: Ledger, *, rejects: bool = True) -> Self:
+        """Add up all segments, see `add_all`; without `rejects`, these are not read."""
+        found = cls(ledger.find_manifest())
+        if rejects:
+            found.add_all(ledger)
+        else:
+            for chunk, chain in iter_chains(ledger, found.chunks or ()):
+                found.sums.add(chunk, chain)
+        return found
+
+    def add_all(
+        self,
+        ledger: Ledger,
+        watch: Callable[[bytes], object] = lambda _: None,
+        must_end: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Read and add the segments of the other chunks; False if time ended before.
+
+        All rejects are read, too, which compares their number with each segment's count: `watch`
+        is called with each line. Each call adds some chunks.
+        """
+        segments: list[_Numbered] = []
+        added = 0.0
+        with closing(iter_chains(ledger, self.chunks or (), self.sums.chunks)) as chains:
+            for chunk, chain in chains:
+                segments += self.sums.add(chunk, chain)
+                self._keep(chain)
+                added += len(chain) + _SEGMENTS_AT_ONCE / _CHUNKS_AT_ONCE
+                if added >= _SEGMENTS_AT_ONCE:
+                    self._read_rejects(ledger, segments, watch)
+                    segments, added = [], 0.0
+                    if must_end() and self.sums.chunks < len(self.chunks or ()):
+                        return False
+        self._read_rejects(ledger, segments, watch)
+        return True
+
+    def _keep(self, chain: Chain) -> None:
+        if self.chains is not None:
+            self.chains.append(chain)
+            if self.sums.segments > MAX_KEPT_SEGMENTS:
+                self.chains = None
+
+    def _read_rejects(
+        self, ledger: Ledger, segments: Sequence[_Numbered], watch: Callable[[bytes], object]
+    ) -> None:
+        if self.sums.damaged is not None:
+            return
+        try:
+            for line in _read_numbered(ledger, segments):
+                watch(line)
+        except LedgerDamaged as damaged:
+            self.sums.damaged = Failure.of(damaged)
+
+
+def units_consumed(sums: SegmentSums, ledger: Ledger) -> float:
     """Add up the write units of each worker: those of its segments, or more if it told more.
 
     A worker that was killed, or whose segment another had written before, tells in its progress
-    what no segment counts. Segments of earlier versions name no worker.
+    what no segment counts.
     """
-    counted: defaultdict[str | None, float] = defaultdict(float)
-    for each in segments:
-        counted[None if each.times is None else each.times.worker] += each.work.consumed_wcu
+    counted = dict(sums.units)
     for seen in ledger.workers():
         worker, told = seen.progress.worker, seen.progress.totals.work.consumed_wcu
-        if told - counted[worker] >= TOLD_ROUNDING:
+        if told - counted.get(worker, 0.0) >= TOLD_ROUNDING:
             counted[worker] = told
     return sum(counted.values())

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.payload import check_run_id
 from ddbload.contracts.results import (
     CANCELLED,
@@ -19,14 +17,11 @@ from ddbload.contracts.results import (
     SUCCEEDED_WITH_REJECTS,
     ExecutionOutput,
     Failure,
-    PlanTotals,
     Report,
     RowCounts,
-    Segment,
-    WriteStats,
 )
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.states import ReportTask
+from ddbload.contracts.states import ReportCursor, ReportTask
 from ddbload.dynamodb.write_modes import PLAN
 from ddbload.errors import (
     TAKE_UP,
@@ -35,7 +30,6 @@ from ddbload.errors import (
     DdbloadError,
     IncompleteRun,
     InvalidPayload,
-    LedgerDamaged,
     NothingWritten,
     RunNotFound,
     TooManyRejects,
@@ -43,7 +37,7 @@ from ddbload.errors import (
 )
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import LedgerContext
-from ddbload.pipeline.counted_chunks import CountedChunks, units_consumed
+from ddbload.pipeline.counted_chunks import CountedChunks, SegmentSums, units_consumed
 from ddbload.pipeline.load_history import write_history
 from ddbload.pipeline.table_description import require_same_table
 
@@ -53,6 +47,8 @@ if TYPE_CHECKING:
 PAGE_SECONDS = 60.0
 """Seconds that must be left for `report.html` to be written: drawing it, and two tries."""
 PAGE_ATTEMPTS = 2
+END_SECONDS = 120.0
+"""Seconds that must be left to write the report once all segments are read."""
 _STOPPED = (INTERRUPTED, CANCELLED)
 """Statuses of a run in which open chunks are expected."""
 
@@ -69,8 +65,9 @@ def write_report(run: str, context: LedgerContext, *, interrupted: bool = False)
     """
     ledger = context.ledger(run)
     record = ledger.record()
-    found, tally = CountedChunks.read(ledger), _reject_tally(record)
-    report = _reconcile_and_check(record, ledger, context, found, tally)
+    found, tally = CountedChunks(ledger.find_manifest(), keeps=True), _reject_tally(record)
+    found.add_all(ledger, tally.add)
+    report = _reconcile_and_check(record, ledger, context, found)
     if _is_cancelled(ledger):
         report = _as_stopped(report, CANCELLED)
     elif interrupted:
@@ -81,8 +78,18 @@ def write_report(run: str, context: LedgerContext, *, interrupted: bool = False)
     return report
 
 
-def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutput:
+def report_execution(
+    task: ReportTask,
+    context: LedgerContext,
+    *,
+    continues: bool = True,
+    parts: str | None = None,
+) -> ExecutionOutput | ReportCursor:
     """Report a deployed run, and the error that the state machine caught, if any.
+
+    Returns a cursor if time ended before all segments were read; the task with it continues,
+    unless the state machine, of an earlier version, would not know what that is. `parts` names
+    what is written for that.
 
     An execution with a caught error has failed, whatever the ledger proves; but the report of a
     run that had finished before is kept unchanged, and so is that of a run which the execution only
@@ -99,9 +106,21 @@ def report_execution(task: ReportTask, context: LedgerContext) -> ExecutionOutpu
     is_own = task.execution in (None, ledger.find_execution()) or _is_cancelled(ledger)
     if caught is not None and not is_own:
         return _failed(run, caught)
-    earlier = done_before(ledger)
-    found, tally = CountedChunks.read(ledger), _reject_tally(record)
-    report = earlier or _reconcile_and_check(record, ledger, context, found, tally)
+    begun = task.report
+    sums = None if begun is None else ledger.report_part(begun, SegmentSums.from_json)
+    found, tally = CountedChunks(ledger.find_manifest(), sums, keeps=True), _reject_tally(record)
+
+    def must_end() -> bool:
+        return continues and context.clock() + END_SECONDS >= context.deadline
+
+    if not found.add_all(ledger, tally.add, must_end):
+        name = parts or (secrets.token_hex(8) if begun is None else begun.name)
+        cursor = ReportCursor(name, found.sums.chunks)
+        ledger.put_report_part(cursor, found.sums.to_json())
+        return cursor
+    tally.leave_out(found.sums.rows.rejected)
+    earlier = _proven_report(record, ledger, found)
+    report = earlier or _reconcile_and_check(record, ledger, context, found)
     if _is_cancelled(ledger) and report.status not in DONE:
         report = _as_stopped(report, CANCELLED)
     # The error of a failed chunk tells more than that of the Map. But if Preflight failed, no chunk
@@ -163,7 +182,7 @@ def current_report(
         last = None
     found = CountedChunks.read(ledger)
     report = _add_up(record, ledger, found, until - record.created if last is None else 0.0)
-    report = _check_rejects(report, ledger, found)
+    report = _check_rejects(report, found)
     if last is None:
         # Still running, or killed: no report has compared the table.
         report = _as_stopped(report, INTERRUPTED)
@@ -202,12 +221,11 @@ def run_page(report: Report, context: LedgerContext, *, show_rows: bool = False)
     ledger = context.ledger(report.run)
     record = ledger.find_record()
     if record is None:
-        return _draw_page(report, None, ledger, context, CountedChunks(None, []), None)
-    found, tally = CountedChunks.read(ledger), _reject_tally(record, show_rows=show_rows)
-    with suppress(LedgerDamaged):
-        # The report says it: the page shows what can be read.
-        for line in found.rejects(ledger):
-            tally.add(line)
+        return _draw_page(report, None, ledger, context, CountedChunks(None), None)
+    found = CountedChunks(ledger.find_manifest(), keeps=True)
+    tally = _reject_tally(record, show_rows=show_rows)
+    # The report says it if rejects are damaged: the page shows what can be read.
+    found.add_all(ledger, tally.add)
     return _draw_page(report, record, ledger, context, found, tally)
 
 
@@ -258,8 +276,9 @@ def _draw_page(
         deployed=ledger.find_execution() is not None,
         now=context.now(),
         control=ledger.find_control(),
-        chunks=found.chunks or (),
-        chains=found.chains,
+        chunks=() if found.chains is None else found.chunks or (),
+        chains=found.chains or (),
+        left_out=found.sums.segments if found.chains is None else 0,
         rejects=tally,
     )
     return draw_page(facts)
@@ -270,11 +289,10 @@ def _reconcile_and_check(
     ledger: Ledger,
     context: LedgerContext,
     found: CountedChunks,
-    tally: RejectTally,
 ) -> Report:
     """Reconcile the ledger, then check the rejects and the table before calling it a success."""
     report = _add_up(record, ledger, found, context.now() - record.created)
-    report = _check_rejects(report, ledger, found, tally.add)
+    report = _check_rejects(report, found)
     if report.status not in DONE or record.payload.options.mode == PLAN:
         return report
     try:
@@ -295,32 +313,25 @@ def done_before(ledger: Ledger) -> Report | None:
     last = ledger.find_report()
     if last is None or last.status not in DONE:
         return None
-    found = CountedChunks.read(ledger)
-    report = _add_up(ledger.record(), ledger, found, last.seconds)
-    report = _check_rejects(report, ledger, found)
+    return _proven_report(ledger.record(), ledger, CountedChunks.read(ledger))
+
+
+def _proven_report(record: RunRecord, ledger: Ledger, found: CountedChunks) -> Report | None:
+    """Return the report of a finished run if these chunks prove it."""
+    last = ledger.find_report()
+    if last is None or last.status not in DONE:
+        return None
+    report = _check_rejects(_add_up(record, ledger, found, last.seconds), found)
     report = with_last_report(report, last)
     return last if report.status in DONE and report.rows == last.rows else None
 
 
-def _check_rejects(
-    report: Report,
-    ledger: Ledger,
-    found: CountedChunks,
-    watch: Callable[[bytes], object] = lambda _: None,
-) -> Report:
-    """Read all rejects, which compares their number with each segment's count.
-
-    `watch` is called with each line.
-    """
-    if not report.rows.rejected:
+def _check_rejects(report: Report, found: CountedChunks) -> Report:
+    """Fail a report if rejects could not be read."""
+    damaged = found.sums.damaged
+    if damaged is None:
         return report
-    try:
-        for line in found.rejects(ledger):
-            watch(line)
-    except LedgerDamaged as damaged:
-        failure = report.error or Failure.of(damaged)
-        return replace(report, status=FAILED, error=failure)
-    return report
+    return replace(report, status=FAILED, error=report.error or damaged)
 
 
 def _is_cancelled(ledger: Ledger) -> bool:
@@ -339,63 +350,37 @@ def _as_stopped(report: Report, status: str) -> Report:
 
 def reconcile(record: RunRecord, ledger: Ledger, seconds: float) -> Report:
     """Make the report of a run from its ledger. Writes nothing."""
-    return _add_up(record, ledger, CountedChunks.read(ledger), seconds)
+    return _add_up(record, ledger, CountedChunks.read(ledger, rejects=False), seconds)
 
 
 def _add_up(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: float) -> Report:
-    chunks, chains, segments = found.chunks, found.chains, found.segments
-    rows, work = RowCounts(), WriteStats()
-    planned = PlanTotals() if record.payload.options.mode == PLAN else None
-    for segment in segments:
-        rows, work = rows + segment.rows, work + segment.work
-        if planned is not None and segment.planned is not None:
-            planned += segment.planned
-    work = replace(work, consumed_wcu=units_consumed(segments, ledger))
-    done = [bool(chain) and chain[-1].proven for chain in chains]
-    open_chunks = {chunk.chunk for chunk, ok in zip(chunks or (), done, strict=True) if not ok}
+    sums, rows = found.sums, found.sums.rows
+    open_chunks = set(sums.open)
     failures = [each for each in ledger.failures() if each.chunk in open_chunks]
-    error = _first_error(record, chunks, chains, rows, failures)
-    size = read = record.data_start.byte + sum(each.bytes for each in segments)
-    if record.size is not None or not chunks or not all(done):
+    error = _first_error(record, found, failures)
+    causes = dict(sorted(sums.causes.items(), key=lambda each: (-each[1], each[0])))
+    size = read = record.data_start.byte + sums.bytes
+    if record.size is not None or not found.chunks or sums.done < len(found.chunks):
         # What preflight has not read is known once it is imported.
         size = record.size or 0
     return Report(
         run=record.run,
         status=_status(error, rows),
         rows=rows,
-        work=work,
+        work=replace(sums.work, consumed_wcu=units_consumed(sums, ledger)),
         bytes=read,
         size=size,
-        chunks=len(chunks or ()),
-        chunks_done=sum(done),
+        chunks=len(found.chunks or ()),
+        chunks_done=sums.done,
         seconds=max(0.0, seconds),
         rejects=ledger.rejects_uri if rows.rejected else None,
         error=error,
         failures=tuple(failures),
-        planned=planned,
+        planned=sums.planned if record.payload.options.mode == PLAN else None,
         write_price=record.write_price,
-        identical=_identical(segments),
-        causes=_causes(segments),
+        identical=sums.identical if sums.identical_known else None,
+        causes=causes or None,
     )
-
-
-def _identical(segments: Sequence[Segment]) -> int | None:
-    """Add up the skipped rows with identical items; None if a segment does not count them."""
-    if any(each.identical is None and each.rows.skipped for each in segments):
-        return None
-    counts = [each.identical for each in segments if each.identical is not None]
-    return sum(counts) if counts else None
-
-
-def _causes(segments: Sequence[Segment]) -> dict[str, int] | None:
-    """Add up the rejects by cause, the most frequent cause first; None if no segment counts them.
-
-    Segments of earlier versions do not, so the sum may be less than the rejected rows.
-    """
-    counts: Counter[str] = Counter()
-    for each in segments:
-        counts.update(each.causes or {})
-    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))) or None
 
 
 def _status(error: Failure | None, rows: RowCounts) -> str:
@@ -405,23 +390,20 @@ def _status(error: Failure | None, rows: RowCounts) -> str:
 
 
 def _first_error(
-    record: RunRecord,
-    chunks: Sequence[Chunk] | None,
-    chains: Sequence[Sequence[Segment]],
-    rows: RowCounts,
-    failures: Sequence[Failure],
+    record: RunRecord, found: CountedChunks, failures: Sequence[Failure]
 ) -> Failure | None:
+    rows = found.sums.rows
     if failures:
         first = failures[0]
         more = f" (and {len(failures) - 1} more chunks failed)" if len(failures) > 1 else ""
         return Failure(first.name, first.message + more, first.chunk)
-    if not rows.conserved or not all(s.rows.conserved for chain in chains for s in chain):
+    if not rows.conserved or not found.sums.conserved:
         return Failure(
             ConservationViolated.__name__,
             f"{rows.read} rows read are not {rows.written} written + {rows.rejected} rejected +"
             f" {rows.superseded} superseded + {rows.skipped} skipped: please report it",
         )
-    incomplete = _incomplete(record, chunks, chains)
+    incomplete = _incomplete(record, found)
     if rows.all_rejected and not incomplete:
         return Failure(
             NothingWritten.__name__,
@@ -441,22 +423,20 @@ def _first_error(
     return None
 
 
-def _incomplete(
-    record: RunRecord, chunks: Sequence[Chunk] | None, chains: Sequence[Sequence[Segment]]
-) -> str | None:
+def _incomplete(record: RunRecord, found: CountedChunks) -> str | None:
     """Return what is missing from the proof that every byte was imported; None if complete."""
     again = f"; {TAKE_UP}"
-    if chunks is None:
+    if found.chunks is None:
         return f"preflight did not finish{again}"
     position = record.data_start.byte
-    for number, chunk in enumerate(chunks):
+    for number, chunk in enumerate(found.chunks):
         if (chunk.chunk, chunk.start) != (number, position) or chunk.end <= chunk.start:
             return f"the manifest does not tile the source at byte {position}; start a new run"
         position = chunk.end
     if record.size is not None and position != record.size:
         return f"the manifest ends at byte {position} of {record.size}; start a new run"
-    for chunk, chain in zip(chunks, chains, strict=True):
-        reached = chain[-1].end.byte if chain else chunk.start
-        if not chain or not chain[-1].proven or reached != chunk.end:
-            return f"chunk {chunk.chunk} is imported to byte {reached} of {chunk.end}{again}"
-    return None
+    stopped = found.sums.stopped
+    if stopped is None:
+        return None
+    reached = found.sums.reached
+    return f"chunk {stopped.chunk} is imported to byte {reached} of {stopped.end}{again}"

@@ -6,6 +6,7 @@ through its ledger, which they read every few seconds.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from contextlib import suppress
 from dataclasses import replace
@@ -23,8 +24,8 @@ from ddbload.contracts.run_notice import (
     StoppedExecution,
 )
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.states import ReportTask
-from ddbload.errors import DdbloadError, InvalidPayload, LedgerDamaged
+from ddbload.contracts.states import ReportCursor, ReportTask
+from ddbload.errors import DdbloadError, Interrupted, InvalidPayload, LedgerDamaged
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.executions import EXECUTION_ABORTED, Execution, Executions
@@ -148,7 +149,7 @@ def conclude_stopped(
     try:
         ledger = context.ledger(check_run_id(task.requested_run()))
     except InvalidPayload:
-        return report_execution(task, context), attempt
+        return _report_stopped(task, None, attempt, context), attempt
     record = ledger.find_record()
     if record is not None and execution.status in _STOPPED:
         _cancel(ledger, record, stopped.arn, context)
@@ -159,8 +160,29 @@ def conclude_stopped(
             task.error,
         )
     else:
-        outcome = report_execution(task, context)
+        outcome = _report_stopped(task, ledger, attempt, context)
     return _as_cancelled(outcome, execution), attempt
+
+
+def _report_stopped(
+    task: ReportTask, ledger: Ledger | None, attempt: ExecutionAttempt, context: LedgerContext
+) -> ExecutionOutput:
+    """Report; raise `Interrupted` at the deadline, and continue in the repeated invocation."""
+    if ledger is None or ledger.find_record() is None:
+        made = report_execution(task, context)
+    else:
+        # Not the parts of Report, which may have written some before all functions stopped.
+        told = f"{attempt.execution} {attempt.redrives}"
+        name = f"stopped-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+        chunk = ledger.last_report_part(name)
+        task = replace(task, report=None if chunk is None else ReportCursor(name, chunk))
+        made = report_execution(task, context, parts=name)
+    if isinstance(made, ReportCursor):
+        raise Interrupted(
+            f"time ended after {made.chunk:,} chunks of run {task.requested_run()}; the next"
+            " invocation goes on there"
+        )
+    return made
 
 
 def _cancel(ledger: Ledger, record: RunRecord, stopped: str, context: LedgerContext) -> None:

@@ -12,8 +12,9 @@ from ddbload.aws.boto_clients import AwsSettings
 from ddbload.aws.clients import Clients
 from ddbload.contracts.payload import DEFAULT_CONCURRENCY
 from ddbload.errors import InvalidUsage
-from ddbload.ledger.store import BucketStore, FolderStore, Store
-from ddbload.pipeline.context import AccessPolicy, ChunkProgress, Context
+from ddbload.ledger.bucket_store import BucketStore
+from ddbload.ledger.store import FolderStore, Store
+from ddbload.pipeline.context import AccessPolicy, ChunkProgress, Context, segment_reader
 from ddbload.pipeline.run_worker import RunWorker
 
 SEGMENT_SECONDS = 60.0
@@ -84,4 +85,4 @@ def open_store(location: str, clients: Clients) -> Store:
     bucket, _, prefix = location.removeprefix("s3://").partition("/")
     if not bucket:
         raise InvalidUsage(f"the ledger {location!r} names no bucket")
-    return BucketStore(clients.s3, bucket, prefix)
+    return BucketStore(clients.s3, bucket, prefix, read_many=segment_reader(clients))

@@ -22,7 +22,7 @@ from ddbload.errors import BadRetryFile
 from ddbload.items.item_layout import item_layout
 from ddbload.items.row_encoder import row_boundaries_for
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.counted_chunks import CountedChunks
+from ddbload.pipeline.counted_chunks import counted_rejects
 from ddbload.rows.block_splitter import Block
 from ddbload.rows.boundaries.row_boundaries import RowBoundaries
 from ddbload.rows.row_positions import RowPositions
@@ -35,7 +35,7 @@ def iter_rejects(run: str, context: Context) -> Iterator[bytes]:
     """
     ledger = context.ledger(run)
     ledger.record()
-    return CountedChunks.read(ledger).rejects(ledger)
+    return counted_rejects(ledger)
 
 
 _NULL = {"NULL": True}

@@ -19,7 +19,7 @@ from ddbload.contracts.states import ImportTask, PreflightTask
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, RunUnderWay
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.counted_chunks import chunk_segments
+from ddbload.pipeline.counted_chunks import iter_chains
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import done_before, write_report
 from ddbload.runs.local_progress import LocalProgress
@@ -162,7 +162,7 @@ def _remaining_tasks(
 ) -> deque[ImportTask]:
     """List a task for each chunk that is not imported yet, from its last cursor on."""
     tasks: deque[ImportTask] = deque()
-    for chunk, chain in zip(manifest, chunk_segments(ledger, manifest), strict=True):
+    for chunk, chain in iter_chains(ledger, manifest):
         for segment in chain:
             totals.add(segment, adopted=True)
         if not chain or not chain[-1].proven:

@@ -86,7 +86,7 @@ def test_task_passes_the_whole_state_and_returns_the_payload():
             # "Accessing execution data from the Context object in Step Functions": Execution has
             # "RedriveCount": Number. A redrive keeps the state, so that no earlier state can tell.
             count = "$$.Execution.RedriveCount"
-            payload = {"Payload": {"state.$": "$", "redrives.$": count}}
+            payload = {"Payload": {"state.$": "$", "redrives.$": count, "continues": True}}
         assert task["Parameters"] == {"FunctionName": FUNCTIONS[name][0], **payload}
         assert task["OutputPath"] == "$.Payload"
 

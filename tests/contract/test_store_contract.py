@@ -22,7 +22,8 @@ from ddbload.errors import (
     ServiceUnavailable,
     SourceNotFound,
 )
-from ddbload.ledger.store import BucketStore, FolderStore, Store
+from ddbload.ledger.bucket_store import BucketStore
+from ddbload.ledger.store import FolderStore, Store
 from tests.fakes.client import ServiceError, connection_closed, read_timeout
 from tests.fakes.s3 import FakeS3
 from tests.fakes.s3_faults import (
@@ -499,3 +500,12 @@ def test_ledger_is_for_its_owner_alone(tmp_path):
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "led").rglob("*")}
     assert modes == {0o600, 0o700}
     assert stat.S_IMODE((tmp_path / "led").stat().st_mode) == 0o700
+
+
+def test_folder_is_read_from_a_name_on(store: Store):
+    for number in range(5):
+        store.put(f"runs/r/chunks/0000{number}/7.json", b"%d" % number)
+    store.put("runs/r/chunks.json", b"")
+    found = list(store.read_folder("runs/r/chunks/", "00002/"))
+    assert found == [(f"0000{number}/7.json", b"%d" % number) for number in (2, 3, 4)]
+    assert list(store.read_folder("runs/r/nothing/")) == []

@@ -393,6 +393,7 @@ CLAIMED = (
 LONG = (
     "For a compressed object that one invocation does not get through, which takes too long here."
 )
+SEGMENTS = "For more segments than one invocation reads, which are too many here."
 NOT_SEEN_HERE = {
     "preflight": {
         ("s3:GetObject", "work/runs/*/seek/*"): LONG,
@@ -409,10 +410,14 @@ NOT_SEEN_HERE = {
         ("s3:ListBucket", "inbox"): LISTED,
         ("s3:ListBucket", "sources"): LISTED,
     },
-    "report": {("s3:GetObject", "work/history/*"): "A run that finishes again, after `resume`."},
+    "report": {
+        ("s3:GetObject", "work/history/*"): "A run that finishes again, after `resume`.",
+        ("s3:PutObject", "work/runs/*/report-parts/*"): SEGMENTS,
+    },
     "on_stopped": {
         ("s3:GetObject", "work/history/*"): "As for report, whose work it takes over.",
         ("s3:PutObject", "work/history/*"): "As for report: a run whose Report died at its end.",
+        ("s3:PutObject", "work/runs/*/report-parts/*"): SEGMENTS,
     },
     "on_upload": {},
     MACHINE: {

@@ -84,6 +84,10 @@ class RejectTally:
         if len(group.examples) < EXAMPLES_OF_CAUSE:
             group.examples.append(self._example(reject))
 
+    def leave_out(self, rejected: int) -> None:
+        """Count the rejects that an earlier invocation read, of so many in all, as others."""
+        self.others = max(self.others, rejected - self.counted)
+
     def _group(self, reject: dict[str, Any]) -> RejectGroup | None:
         column = reject["column"]
         if self.masked and column not in self._known_columns:

@@ -36,6 +36,8 @@ class RunFacts:
     chunks: Sequence[Chunk] = ()
     chains: Sequence[Sequence[Segment]] = ()
     """Segments of each chunk that count."""
+    left_out: int = 0
+    """Segments, if they are too many to be drawn: then `chunks` and `chains` are empty."""
     rejects: RejectTally | None = None
 
     @property
@@ -110,6 +112,11 @@ def list_remarks(facts: RunFacts) -> Iterator[str]:
     if report.chunks_done < report.chunks:
         missing = report.chunks - report.chunks_done
         yield f"{missing:,} of {report.chunks:,} chunks are not imported completely"
+    if facts.left_out:
+        yield (
+            f"the charts of workers and chunks are left out: the run has {facts.left_out:,}"
+            " invocations"
+        )
     if work.throttled > _THROTTLED_SHARE * max(1, work.requests):
         yield (
             f"{work.throttled / max(1, work.requests):.0%} of the requests were throttled: the"

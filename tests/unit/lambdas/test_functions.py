@@ -21,7 +21,7 @@ from ddbload.errors import (
     TableNotFound,
     UnexpectedError,
 )
-from ddbload.ledger.store import BucketStore
+from ddbload.ledger.bucket_store import BucketStore
 from ddbload.pipeline.context import AccessPolicy
 from lambdas import entry, import_chunk, on_stopped, on_upload, preflight, report
 from lambdas.deployment import Deployment
@@ -65,6 +65,7 @@ def world(monkeypatch) -> World:
             dynamodb=world.dynamodb,
             stepfunctions=stepfunctions,
             events=world.events,
+            s3_signer=lambda _: None,
         ),
     )
     world.store = BucketStore(world.s3, WORK)
@@ -137,7 +138,7 @@ def emitted(printed: str) -> set[str]:
 @pytest.mark.parametrize("status", STATUSES)
 def test_every_status_has_a_metric(world, capsys, monkeypatch, status):
     output = ExecutionOutput(RUN, status, RowCounts(), 1, 1, None, None)
-    monkeypatch.setattr(report, "report_execution", lambda *_: output)
+    monkeypatch.setattr(report, "report_execution", lambda *_, **__: output)
     report.handler({"run": RUN}, Invocation())
     (name,) = emitted(capsys.readouterr().out)
     assert name in measures.RUN_METRICS

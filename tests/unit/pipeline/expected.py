@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from ddbload.contracts.results import RowCounts, Segment
-from ddbload.pipeline.counted_chunks import chunk_segments
+from ddbload.pipeline.counted_chunks import iter_chains
 from tests.oracle.csv_machine import Row, read_rows
 from tests.unit.items.expected_items import BOOLEANS, causes
 from tests.unit.pipeline.world import RUN, World, by_value
@@ -166,7 +166,7 @@ def table_of(world: World) -> dict[Key, Values]:
 
 def counted(world: World) -> list[Segment]:
     """The segments that count, in the source's order."""
-    chains = chunk_segments(world.ledger, world.manifest)
+    chains = [chain for _, chain in iter_chains(world.ledger, world.manifest)]
     return [segment for chain in chains for segment in chain]
 
 

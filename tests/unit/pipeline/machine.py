@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ddbload.contracts.results import DONE
-from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
+from ddbload.contracts.states import ImportTask, PreflightTask, ReportCursor, ReportTask
 from ddbload.errors import DdbloadError
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
@@ -45,9 +45,14 @@ def execute(
     return report(world, state)
 
 
-def report(world: World, state: dict[str, Any]) -> dict[str, Any]:
-    task = ReportTask.from_json(over_the_wire(state))
-    outcome: dict[str, Any] = over_the_wire(report_execution(task, world.context()).to_json())
+def report(world: World, state: dict[str, Any], seconds: float = float("inf")) -> dict[str, Any]:
+    while True:
+        task = ReportTask.from_json(over_the_wire(state))
+        made = report_execution(task, world.context(seconds))
+        if not isinstance(made, ReportCursor):
+            break
+        state = {**state, "report": made.to_json()}
+    outcome: dict[str, Any] = over_the_wire(made.to_json())
     assert (outcome["status"] in DONE) == (outcome["error"] is None)
     return outcome
 

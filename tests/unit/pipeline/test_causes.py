@@ -26,7 +26,7 @@ def test_segments_count_their_rejects_by_cause(mode, seconds):
     report = world.run(seconds)
     assert report.causes == CAUSES
     assert world.read_json("report.json")["causes"] == CAUSES
-    for segment in world.ledger.segments():
+    for segment in world.ledger.iter_segments():
         assert sum((segment.causes or {}).values()) == segment.rows.rejected
 
 
@@ -35,7 +35,7 @@ def test_rows_after_the_segment_are_not_counted():
     world.preflight()
     with pytest.raises(TooManyRejects):
         world.import_one(world.manifest[0])
-    (segment,) = world.ledger.segments()
+    (segment,) = world.ledger.iter_segments()
     assert sum((segment.causes or {}).values()) == segment.rows.rejected > 0
 
 

@@ -43,7 +43,7 @@ def test_end_does_not_depend_on_a_clock_that_is_set_back():
 def test_segments_have_the_times_of_their_invocation():
     world = World(DATA, options={"chunk_bytes": 600}, request_seconds=2.0)
     world.run(seconds=9.0)
-    segments = sorted(world.ledger.segments(), key=lambda each: (each.chunk, each.start.byte))
+    segments = sorted(world.ledger.iter_segments(), key=lambda each: (each.chunk, each.start.byte))
     times = [each.times for each in segments]
     assert len(segments) > len(world.manifest)
     for earlier, later in pairwise(times):

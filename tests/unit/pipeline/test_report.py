@@ -114,7 +114,7 @@ def make_anew(world: World) -> None:
 
 def test_report_counts_units_that_only_workers_tell(world):
     """A killed worker has consumed units, and has written no segment for them."""
-    segments = world.ledger.segments()
+    segments = list(world.ledger.iter_segments())
     own = [
         each for each in segments if each.times and each.times.worker == segments[0].times.worker
     ]

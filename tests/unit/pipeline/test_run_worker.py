@@ -206,7 +206,9 @@ def test_function_makes_few_requests_for_a_short_chunk():
     }
     (told,) = world.ledger.workers()
     assert told.progress.state == IDLE
-    assert told.progress.settled.rows == sum((s.rows for s in world.ledger.segments()), RowCounts())
+    assert told.progress.settled.rows == sum(
+        (s.rows for s in world.ledger.iter_segments()), RowCounts()
+    )
 
 
 def test_manifest_of_another_run_of_the_same_id_is_read_anew():
@@ -335,4 +337,4 @@ def test_segments_name_the_worker_under_which_progress_is_told():
     import_chunk(
         ImportTask(RUN, world.manifest[0]), replace(world.context(), control=worker, worker="cd")
     )
-    assert world.ledger.segments()[0].times.worker == "ab"
+    assert next(world.ledger.iter_segments()).times.worker == "ab"

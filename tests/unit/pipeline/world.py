@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -17,7 +17,7 @@ from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, 
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.store import AgesPage
 from ddbload.pipeline.context import AccessPolicy, ChunkProgress, Context
-from ddbload.pipeline.counted_chunks import CountedChunks
+from ddbload.pipeline.counted_chunks import counted_rejects
 from ddbload.pipeline.importing.import_chunk import import_chunk
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import write_report
@@ -99,6 +99,15 @@ class MemoryStore:
         names = sorted(name for name in ages if name > after)
         found = {name: ages[name] for name in names[: self.page_names]}
         return AgesPage(found, len(names) > self.page_names)
+
+    def read_folder(self, folder: str, after: str = "") -> Generator[tuple[str, bytes | None]]:
+        more = True
+        while more:
+            page = self.page(folder, after)
+            for name in page.ages:
+                yield name, self.get(folder + name)
+                after = name
+            more = page.more
 
     def _ages(self, prefix: str) -> dict[str, float]:
         now = self.clock()
@@ -287,8 +296,7 @@ class World:
 
     def rejects(self) -> list[dict[str, Any]]:
         """The reject lines of the segments that count, as they are shown."""
-        lines = CountedChunks.read(self.ledger).rejects(self.ledger)
-        return [json.loads(line) for line in lines]
+        return [json.loads(line) for line in counted_rejects(self.ledger)]
 
 
 def _schema(keys: Sequence[tuple[str, str]]) -> list[dict[str, str]]:

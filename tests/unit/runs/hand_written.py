@@ -31,7 +31,7 @@ class HandWritten:
     def finished(self, chunk: Chunk, rows: int | None = None) -> None:
         """Write that the chunk's segment was written; `rows`: by default those of the ledger."""
         if rows is None:
-            segments = [each for each in self.ledger.segments() if each.chunk == chunk.chunk]
+            segments = [each for each in self.ledger.iter_segments() if each.chunk == chunk.chunk]
             rows = sum(each.rows.written for each in segments)
         settled = self.now.settled + done(rows, chunk.end - chunk.start)
         self._write(chunk=None, start=0, current=WorkTotals(), settled=settled)

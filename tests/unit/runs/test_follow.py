@@ -112,7 +112,7 @@ def test_follow_counts_rows_of_earlier_execution_as_adopted():
     worker = HandWritten(world.ledger)
     world.import_one(world.manifest[0])
     worker.finished(world.manifest[0])
-    (segment,) = world.ledger.segments()
+    (segment,) = world.ledger.iter_segments()
     watched.steps = itertools.chain([None] * 20, watched.happenings())
     watched.follow()
     assert watched.seen[-1].adopted_rows == segment.rows.read > 0

@@ -1,0 +1,246 @@
+"""Store of a ledger below a prefix of an S3 bucket."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ddbload.aws.failures import AwsFailure
+from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
+from ddbload.errors import LedgerDamaged, SourceNotFound
+from ddbload.ledger import store
+from ddbload.ledger.store import AgesPage, KeyReader, ListedKey, too_large
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+HTML_TYPE = "text/html; charset=utf-8"
+READERS = 16
+"""Objects that are read from S3 concurrently."""
+PAGE_KEYS = 1000
+"""Most keys that S3 returns to one request."""
+
+
+class BucketStore:
+    """Store below a prefix of an S3 bucket."""
+
+    def __init__(
+        self,
+        client: S3Client,
+        bucket: str,
+        prefix: str = "",
+        *,
+        retry_policy: RetryPolicy = DEFAULT_POLICY,
+        read_many: KeyReader | None = None,
+    ) -> None:
+        """`read_many` reads the objects of a folder; by default threads do, by `client`."""
+        self._client = client
+        self._read_many = read_many
+        self._bucket = bucket
+        self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        self._retry_policy = retry_policy
+
+    def get(self, name: str) -> bytes | None:
+        """Read an object."""
+
+        def read() -> bytes | None:
+            answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
+            if answer["ContentLength"] > store.MAX_OBJECT_BYTES:
+                raise LedgerDamaged(f"{self.uri(name)}: {too_large(answer['ContentLength'])}")
+            data = answer["Body"].read()
+            if len(data) != answer["ContentLength"]:
+                raise ConnectionError("the body ended early")
+            return data
+
+        try:
+            return call_with_retries(
+                read,
+                f"reading {self.uri(name)}",
+                policy=self._retry_policy,
+                expected=self._not_found,
+            )
+        except _NotFoundError:
+            return None
+
+    def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
+        """Read objects concurrently: 20,000 segments must not take 20,000 round trips."""
+        with ThreadPoolExecutor(READERS) as pool:
+            yield from pool.map(self.get, names)
+
+    def put(self, name: str, data: bytes, *, attempts: int | None = None) -> None:
+        """Write or replace an object. A page is shown by browsers, and not saved."""
+        policy = self._retry_policy
+        more: Any = {"ContentType": HTML_TYPE} if name.endswith(".html") else {}
+        call_with_retries(
+            lambda: self._client.put_object(
+                Bucket=self._bucket, Key=self._prefix + name, Body=data, **more
+            ),
+            f"writing {self.uri(name)}",
+            policy=policy if attempts is None else replace(policy, attempts=attempts),
+        )
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        """Write with If-None-Match.
+
+        If the answer to a successful write is lost, the retry finds the name taken: then the
+        content decides.
+        """
+        tries = 0
+
+        def write() -> bool:
+            nonlocal tries
+            tries += 1
+            self._client.put_object(
+                Bucket=self._bucket, Key=self._prefix + name, Body=data, IfNoneMatch="*"
+            )
+            return True
+
+        try:
+            return call_with_retries(
+                write,
+                f"writing {self.uri(name)}",
+                policy=self._retry_policy,
+                expected=self._name_taken,
+            )
+        except _NameTakenError:
+            return tries > 1 and self.get(name) == data
+
+    def names(self, prefix: str) -> list[str]:
+        """List keys below the store's prefix, which is removed from them."""
+        return sorted(name for page in self._pages(prefix) for name, _ in self._entries(page))
+
+    def first_names(self, prefix: str, most: int) -> list[str]:
+        """List the first keys, which S3 sorts; up to 1,000 take one request."""
+        entries = (
+            name for page in self._pages(prefix, most=most) for name, _ in self._entries(page)
+        )
+        return list(islice(entries, most))
+
+    def folders(self, prefix: str) -> list[str]:
+        """List common prefixes, up to 1,000 a request, whatever is below them."""
+        start = len(self._prefix + prefix)
+        return [
+            each["Prefix"][start:].rstrip("/")
+            for page in self._pages(prefix, delimiter="/")
+            for each in page.get("CommonPrefixes", ())
+        ]
+
+    def ages(self, prefix: str) -> dict[str, float]:
+        """List keys with the seconds since they were written, by the clock of S3's answers."""
+        return {
+            name: age for page in self._pages(prefix) for name, age in self._ages_of(page).items()
+        }
+
+    def page(self, folder: str, after: str = "") -> AgesPage:
+        """List a page of up to 1,000 keys after a name, with their ages."""
+        page = self._page_after(folder, after)
+        ages = {name.removeprefix(folder): age for name, age in self._ages_of(page).items()}
+        return AgesPage(ages, more=bool(page.get("IsTruncated")))
+
+    def read_folder(self, folder: str, after: str = "") -> Generator[tuple[str, bytes | None]]:
+        """List keys after a name, page by page, and read their objects while more are listed."""
+        start = len(self._prefix + folder)
+        if self._read_many is None:
+            for page in self._pages_after(folder, after):
+                names = [key for key, _, _ in page]
+                contents = self.get_all([key[len(self._prefix) :] for key in names])
+                yield from zip([key[start:] for key in names], contents, strict=True)
+            return
+        listed: deque[str] = deque()
+
+        def each() -> Iterator[ListedKey]:
+            for page in self._pages_after(folder, after):
+                for key in page:
+                    listed.append(key[0][start:])
+                    yield key
+
+        with closing(self._read_many(self._bucket, each())) as found:
+            for data in found:
+                yield listed.popleft(), data
+
+    def _pages_after(self, folder: str, after: str) -> Iterator[list[ListedKey]]:
+        while True:
+            page = self._page_after(folder, after)
+            contents = page.get("Contents", ())
+            yield [(each["Key"], each["ETag"], int(each["Size"])) for each in contents]
+            if not page.get("IsTruncated") or not contents:
+                return
+            after = contents[-1]["Key"].removeprefix(self._prefix + folder)
+
+    def _page_after(self, folder: str, after: str) -> Any:
+        start: Any = {"StartAfter": self._prefix + folder + after} if after else {}
+        return call_with_retries(
+            lambda: self._client.list_objects_v2(
+                Bucket=self._bucket, Prefix=self._prefix + folder, **start
+            ),
+            f"listing {self.uri(folder)}",
+            policy=self._retry_policy,
+        )
+
+    def _ages_of(self, page: Any) -> dict[str, float]:
+        date = page["ResponseMetadata"]["HTTPHeaders"].get("date")
+        now = datetime.now(UTC) if date is None else parsedate_to_datetime(date)
+        return {
+            name: max(0.0, (now - modified).total_seconds())
+            for name, modified in self._entries(page)
+        }
+
+    def delete(self, name: str) -> None:
+        """Delete an object."""
+        call_with_retries(
+            lambda: self._client.delete_object(Bucket=self._bucket, Key=self._prefix + name),
+            f"deleting {self.uri(name)}",
+            policy=self._retry_policy,
+        )
+
+    def _entries(self, page: Any) -> Iterator[tuple[str, datetime]]:
+        for each in page.get("Contents", ()):
+            yield each["Key"][len(self._prefix) :], each["LastModified"]
+
+    def _pages(
+        self, prefix: str, *, most: int = PAGE_KEYS, delimiter: str | None = None
+    ) -> Iterator[Any]:
+        more: Any = {} if delimiter is None else {"Delimiter": delimiter}
+        if most < PAGE_KEYS:
+            more["MaxKeys"] = most
+        token: Any = {}
+
+        def read() -> Any:
+            return self._client.list_objects_v2(
+                Bucket=self._bucket, Prefix=self._prefix + prefix, **more, **token
+            )
+
+        while True:
+            page = call_with_retries(read, f"listing {self.uri(prefix)}", policy=self._retry_policy)
+            yield page
+            if not page.get("IsTruncated"):
+                return
+            token = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def uri(self, name: str) -> str:
+        """Return the s3:// URI."""
+        return f"s3://{self._bucket}/{self._prefix}{name}"
+
+    def _not_found(self, failure: AwsFailure) -> Exception | None:
+        if failure.code == "NoSuchBucket":
+            return SourceNotFound(f"the ledger's bucket {self._bucket} does not exist")
+        return _NotFoundError() if failure.code in ("NoSuchKey", "404") else None
+
+    @staticmethod
+    def _name_taken(failure: AwsFailure) -> Exception | None:
+        return _NameTakenError() if failure.status == 412 else None
+
+
+class _NotFoundError(Exception):
+    pass
+
+
+class _NameTakenError(Exception):
+    pass
