@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import signal
 import subprocess
 from typing import Any
@@ -105,6 +106,31 @@ def test_convert_marks_stream_as_incomplete_when_interrupted(console: Console):
     assert (process.returncode, err) == (130, b"\nddbload: interrupted\n")
     assert (first + out).startswith(b'{"Item":{"id":{"S":"0"},')
     assert out.endswith(b'{"incomplete": ')
+
+
+def test_interrupt_ends_all_processes_of_a_conversion(console: Console):
+    # Three spans, and more than a pipe holds: the workers wait for a reader.
+    console.write("a.csv", "id,text\n" + "".join(f"{n},{'x' * 1000}\n" for n in range(7000)))
+    process = subprocess.Popen(
+        [PROGRAM, "convert", "a.csv", "-", "--processes", "2"],
+        bufsize=0,
+        cwd=console.folder,
+        env=console.environment({}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    first = process.stdout.read(1)
+    # As a terminal does, which the workers belong to as well.
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, err) == (130, b"\nddbload: interrupted\n")
+    assert (first + out).startswith(b'{"Item":{"id":{"S":"0"},')
+    assert out.endswith(b'{"incomplete": ')
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
 
 
 @pytest.mark.parametrize(

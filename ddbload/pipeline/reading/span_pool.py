@@ -310,7 +310,7 @@ def _work_for_pool(
     for other in inherited:
         # Held open here, the end of the parent would go unnoticed.
         other.close()
-    with contextlib.suppress(EOFError, BrokenPipeError), rare_gc():
+    with contextlib.suppress(EOFError, ConnectionError), rare_gc():
         _SpanWorker(pipe, setup).run()
 
 
@@ -344,7 +344,7 @@ class _SpanWorker:
             )
         except CutInsideRowError:
             return Unsettled.CUT
-        except (EOFError, BrokenPipeError):
+        except (EOFError, ConnectionError):
             raise
         except Exception:  # noqa: BLE001 - the parent reads the span itself, and meets it again
             return Unsettled.FAILED
