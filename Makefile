@@ -221,6 +221,10 @@ bench-start: setup ## Measure the CPU time that functions and commands need to s
 bench-scan: setup ## Measure how fast row ends are found, beside csv.reader
 	$(BIN)/python -m bench.scan $(ARGS)
 
+.PHONY: bench-gzip
+bench-gzip: setup ## Measure how gzip is read by many workers, beside Python's zlib
+	$(BIN)/python -m bench.gzip_workers $(ARGS)
+
 .PHONY: bench-json
 bench-json: setup ## Measure the CPU time of importing JSON, by shape (ARGS="--checkouts .,../other")
 	$(BIN)/python -m bench.json_encoders $(ARGS)

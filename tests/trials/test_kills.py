@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -23,6 +24,7 @@ from tests.cli.console import Console
 from tests.cli.transcript import items, make_table
 from tests.e2e.interrupted import FILE, LongRun
 from tests.e2e.processes import until
+from tests.unit.source.gzip_files import deflate, member
 
 POINTS = int(os.environ.get("KILL_POINTS", "100"))
 SEED = int(os.environ.get("KILL_SEED", "1"))
@@ -55,6 +57,7 @@ class Mode:
     before: Mapping[int, Item]
     after: Mapping[int, Item]
     counts: Callable[[Mapping[str, int]], bool]
+    compressed: bool = False
 
 
 def _numbered(items_: list[Item]) -> dict[int, Item]:
@@ -94,6 +97,14 @@ MODES = [
         OTHERS,
         lambda rows: (rows["read"], rows["written"]) == (ROWS, ROWS),
     ),
+    Mode(
+        "put",
+        ("--index-bytes", "0"),
+        SOME_OLD,
+        ALL_NEW,
+        lambda rows: (rows["read"], rows["written"]) == (ROWS, ROWS),
+        compressed=True,
+    ),
 ]
 
 
@@ -111,6 +122,12 @@ class KilledRun(LongRun):
             lines = [f"{number},first of {number}\n" for number in range(ROWS)]
             lines += [f"{number},name of {number}\n" for number in range(ROWS)]
             console.write(FILE, "".join(["id,name\n", *lines]))
+        if mode.compressed:
+            # In blocks of about a chunk.
+            path = console.folder / FILE
+            text = path.read_bytes()
+            raw = deflate(text, flush=zlib.Z_BLOCK, block_bytes=1200)
+            path.write_bytes(member(text, raw))
         held = list(mode.before.values())
         for first in range(0, len(held), 25):
             puts = [{"PutRequest": {"Item": item}} for item in held[first : first + 25]]
@@ -130,7 +147,9 @@ class KilledRun(LongRun):
 
     def completed(self) -> None:
         """Repeat the command, and check counts and table."""
-        ended = self.console.run([*map(str, self.command), "--processes", "1", "--json"])
+        # One process needs no chunks of a compressed file.
+        processes = "2" if self.mode.compressed else "1"
+        ended = self.console.run([*map(str, self.command), "--processes", processes, "--json"])
         assert ended.code == 0, ended
         rows = json.loads(ended.out)["rows"]
         assert rows["read"] == sum(rows.values()) - rows["read"]
@@ -143,17 +162,19 @@ class KilledRun(LongRun):
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name + ", gzip" * mode.compressed)
 def test_import_is_exact_after_kills(console, dynamodb, mode):
-    rng = random.Random(f"{SEED} {mode.name}")
+    rng = random.Random(f"{SEED} {mode.name} {mode.compressed}")
     killed = 0
     while killed < POINTS / len(MODES):
         run = KilledRun(console, dynamodb, mode)
         for _ in range(KILLS_A_RUN):
             # A process starts within half a second, and writes from then on.
-            if not run.killed(rng.uniform(0.0, 1.6), rng.choice((1, 2))):
+            if not run.killed(rng.uniform(0.0, 1.6), 2 if mode.compressed else rng.choice((1, 2))):
                 break
             killed += 1
         run.completed()
+        seek = list(run.ledger.glob("runs/*/seek/*.json"))
+        assert len(seek) > 20 or not mode.compressed
         shutil.rmtree(run.ledger)
         dynamodb.delete_table(TableName=run.table)
