@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import CountedLine, JsonObjectReader, JsonRule, Message
-from ddbload.contracts.payload import Options, Payload, check_run_id
+from ddbload.contracts.payload import EDGES, Options, Payload, check_run_id
 from ddbload.contracts.write_price import WritePrice
 from ddbload.dynamodb.write_modes import INSERT
 from ddbload.errors import InvalidPayload
@@ -17,6 +17,9 @@ from ddbload.errors import InvalidPayload
 LEDGER_VERSION = 2
 """Version of new ledgers. Version 1 has no attempts, and its segments carry neither run id nor
 configuration."""
+
+INDEX_ONE_OF_SEVERAL_BYTES = 256 * 1024 * 1024
+"""Compressed size above which one of several objects is cut where preflight does not read all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +204,11 @@ class RunRecord(Message):
         options = self.payload.options
         # Records of earlier versions have only the payload's number.
         workers = self.most_workers or options.workers or self.workers
-        return stored_bytes > options.index_bytes and (self.objects or 1) < workers
+        least = options.index_bytes
+        if self.objects is not None and options.scan == EDGES:
+            # Workers begin at once with objects that preflight need not read.
+            least = max(least, INDEX_ONE_OF_SEVERAL_BYTES)
+        return stored_bytes > least and (self.objects or 1) < workers
 
     @property
     def keeps_attempts(self) -> bool:

@@ -9,6 +9,7 @@ import pytest
 import zstandard
 
 from ddbload import errors
+from ddbload.contracts import run_record
 from ddbload.pipeline.preflight import chunker
 from ddbload.plan import plan
 from ddbload.source.decoding import inflate, seek_trail
@@ -198,6 +199,21 @@ def test_several_objects_are_cut_each(monkeypatch, continued):
     assert max(seek) < begin_of_plain
     whole = HEADER + b"".join(text.removeprefix(HEADER) for text in [*texts, plain])
     assert_loaded(world, whole)
+
+
+def test_one_of_several_objects_is_cut_by_edges_only_if_large(monkeypatch):
+    """What preflight need not read, workers can begin with at once."""
+    options = {**MANY, "scan": "edges"}
+    world = World(PACKED["gzip"], source={"key": None, "prefix": "in/"}, options=options)
+    world.preflight()
+    assert (len(world.manifest), world.in_ledger("seek")) == (1, [])
+    monkeypatch.setattr(run_record, "INDEX_ONE_OF_SEVERAL_BYTES", len(PACKED["gzip"]) - 1)
+    world = World(PACKED["gzip"], source={"key": None, "prefix": "in/"}, options=options)
+    world.preflight()
+    assert len(world.manifest) > 5
+    for chunk in world.manifest:
+        world.import_one(chunk)
+    assert_loaded(world)
 
 
 def test_end_of_a_part_of_an_object_is_proven():
