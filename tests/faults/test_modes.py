@@ -80,7 +80,7 @@ def credentials(monkeypatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "made-up")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
     # Real pauses would take too long here.
-    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.EARLY_CUT_UNITS", float("inf"))
+    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.MIN_RETURNED_SHARE", float("inf"))
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,10 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ddbload.write.scheduler.messages import Accepted, Answer, Batch, Finished, Throttled
+from tests.sim.metered_table import MeteredTable
 from tests.sim.simulated_table import SimulatedTable
 from tests.sim.writers import Load, Source, Writer
 
@@ -29,6 +30,17 @@ class ActiveWriter:
     source: Source
     due: float = 0.0
     finished: bool = False
+    finished_at: float = math.inf
+    accepted: list[int] = field(default_factory=list)
+    """Accepted rows by second."""
+
+    def count(self, second: int, rows: int) -> None:
+        self.accepted += [0] * (second + 1 - len(self.accepted))
+        self.accepted[second] += rows
+
+    def rows_per_second(self, first: int, last: int) -> float:
+        """Compute the accepted rows a second between two seconds."""
+        return sum(self.accepted[first:last]) / (last - first)
 
 
 @dataclass
@@ -54,7 +66,7 @@ class ThroughputRun:
     def __init__(
         self,
         writers: Sequence[Writer],
-        table: SimulatedTable,
+        table: SimulatedTable | MeteredTable,
         load: Load,
         *,
         seed: int = 1,
@@ -73,7 +85,7 @@ class ThroughputRun:
         self.now = 0.0
         self.minutes: list[Traffic] = []
         """Traffic of each minute."""
-        self._writers = [
+        self.writers = [
             ActiveWriter(
                 writer,
                 Source(load, random.Random(seed + place), 1 + place * KEYS_PER_SOURCE),
@@ -92,15 +104,15 @@ class ThroughputRun:
 
     @property
     def writer(self) -> Writer:
-        return self._writers[0].writer
+        return self.writers[0].writer
 
     @property
     def source(self) -> Source:
-        return self._writers[0].source
+        return self.writers[0].source
 
     def run(self, seconds: float) -> ThroughputRun:
         """Continue until `seconds` of virtual time, or until all rows are written."""
-        writers, events = self._writers, self._events
+        writers, events = self.writers, self._events
         while self.now < seconds:
             for active in writers:
                 if active.due <= self.now:
@@ -109,7 +121,7 @@ class ThroughputRun:
             if events and events[0][0] <= due:
                 self.now, _, active, batch, answer = heapq.heappop(events)
                 if answer is None:
-                    self._push(active, batch, self._serve(active.source, batch))
+                    self._push(active, batch, self._serve(active, batch))
                 else:
                     active.writer.answered(batch, answer, self.now)
                     active.due = self.now
@@ -120,6 +132,13 @@ class ThroughputRun:
             else:
                 raise AssertionError("all writers wait, and no event is due")
         return self
+
+    def stop(self, writers: Sequence[ActiveWriter]) -> None:
+        """Let some writers send nothing more; their answers are lost."""
+        stopped = {id(each) for each in writers}
+        self.writers = [each for each in self.writers if id(each) not in stopped]
+        self._events = [event for event in self._events if id(event[2]) not in stopped]
+        heapq.heapify(self._events)
 
     def total(self, first: int = 0, last: int | None = None) -> Traffic:
         """Sum up the traffic of some minutes."""
@@ -140,6 +159,8 @@ class ThroughputRun:
                 self._push(active, step, None)
                 continue
             active.finished = isinstance(step, Finished)
+            if active.finished:
+                active.finished_at = min(active.finished_at, self.now)
             until = None if isinstance(step, Finished) else step.until
             active.due = math.inf if until is None else until
             return
@@ -148,8 +169,8 @@ class ThroughputRun:
         lag = self._latency * (0.3 + 0.2 * self._rng.expovariate(1.0))
         heapq.heappush(self._events, (self.now + lag, next(self._order), active, batch, answer))
 
-    def _serve(self, source: Source, batch: Batch) -> Answer:
-        table, rng = self.table, self._rng
+    def _serve(self, active: ActiveWriter, batch: Batch) -> Answer:
+        table, rng, source = self.table, self._rng, active.source
         handles = batch.handles
         while len(self.minutes) <= self.now // 60.0:
             self.minutes.append(Traffic())
@@ -161,6 +182,7 @@ class ThroughputRun:
         keys = [source.partition_keys[handles[index]] for index in indexes]
         refused = table.take(keys, [source.load.units] * len(keys), self.now)
         taken = len(keys) - len(refused)
+        active.count(int(self.now), taken)
         if taken == len(handles):
             used = taken * source.load.units * (1 + table.capacity.index_units)
             return Accepted((), float(used))

@@ -48,6 +48,8 @@ EDGES_ABOVE_BYTES = 2 * 1024**3
 EDGES_ABOVE_COMPRESSED_BYTES = 256 * 1024**2
 """Stored bytes of a source above which `auto` scans by edges: reading it takes a function half a
 minute. Compressed text is several times as long."""
+MIN_LOCAL_CHUNK_BYTES = 1024 * 1024
+"""Local files are not cut smaller for the sake of a process more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,11 @@ def _make_record(
         expected_bytes = 2 * listing.bytes
         max_chunks = listing.objects
     chunk_bytes = max(payload.options.chunk_bytes, -(-expected_bytes // MAX_CHUNKS))
+    workers = payload.options.workers
+    if payload.source.path is not None and size is not None and isinstance(workers, int):
+        # Each process gets a part of a local file that is smaller than a chunk for each.
+        part = max(MIN_LOCAL_CHUNK_BYTES, -(-expected_bytes // workers))
+        chunk_bytes = min(chunk_bytes, part)
     ledger_version = LEDGER_VERSION
     if existing is not None:
         chunk_bytes, ledger_version = existing.chunk_bytes, existing.ledger_version

@@ -1,55 +1,109 @@
 """Find the write units a second that a table takes, from the units it returns. Pure.
 
-Times are passed in: seconds of a monotonic clock.
+Times are passed in: seconds of a monotonic clock. docs/decisions/0010-shared-rate.md states why
+this law was chosen, and what it was measured on.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 
-from ddbload.write.pacing.wcu_budget import BURST_SECONDS, TokenBucket
+from ddbload.dynamodb.limits import MAX_BATCH_ROWS
+from ddbload.write.pacing.wcu_budget import TokenBucket
 
 REQUEST_MARGIN = 1.25
 """Factor on the size of requests while answers are slow, so that they suffice."""
-TIME_TOLERANCE = 1e-6
-"""Tolerance when times are compared."""
-PERIOD = 1.0
-"""Seconds between changes of the rate."""
-RISE_PER_SECOND = 0.003
-"""Share by which the rate rises each second, right after units were returned."""
-RISE_DOUBLING_SECONDS = 20.0
-"""Seconds without a return after which the rate rises twice as fast."""
-MAX_RISE_FACTOR = 10
-"""Fastest rise, as a multiple. Faster would use up saved burst capacity at once."""
-KNOWN_RATE_RISE = 1.25
-"""Factor by which the rate rises each second, up to the units that were lately taken."""
-TAKEN_DECAY = 0.8
-"""Factor on the remembered taken units after each period in which units were returned."""
-OUTAGE_SHARE = 0.98
-"""A larger returned share says nothing about the table's capacity."""
-MIN_SENDING_SECONDS = 0.1
-"""Shortest time in seconds for which units a second are computed."""
-EARLY_CUT_UNITS = 100
-"""Units that suffice to lower the rate early when most of them were returned."""
-MIN_EVIDENCE_UNITS = 25
-"""Units needed before the rate is lowered, unless most of them were returned."""
-MIN_RETURNED_UNITS = 3
-"""Returned units needed before the rate is lowered, if few units were sent or no rate is set."""
-MAX_UNDECIDED_SECONDS = 5.0
-"""Longest time, in seconds, without a change, however little is known."""
-MIN_RETURNED_SHARE = 0.01
-"""Returned share below which no limit is set: a limit costs about as much."""
+BURST_SECONDS = 0.1
+"""Seconds that one request may take. What is returned comes in lumps of a request: short ones."""
+FIRST_RATE = 500.0
+"""Lowest rate after the first return: many workers that begin together meet an overload."""
 MIN_UNITS_PER_SECOND = 1.0
 """Lowest rate, units a second."""
 
+DUE, DUE_POWER, MAX_DUE = 0.36, 0.45, 0.08
+"""Share of its units that a worker accepts back: `DUE / rate**DUE_POWER`, 0.08 at most.
+
+A table returns about the same share to all its writers. So they come to rest at one rate, where
+this share is due to each: 4.5 % at 100 units/s, 1.6 % at 1,000 and 0.9 % at 4,000.
+"""
+USUAL_SECONDS = 10.0
+"""Time over which the returned share is averaged, to be compared with the share that is due."""
+MAX_EXCESS = 0.01
+"""Highest returned share that counts in this average, above the share that is due: the first
+second of an overload says nothing of the share at rest."""
+RISE, FALL = 60.0, 12.0
+"""Change of the rate in a second, for each difference of the usual share from the one due. It
+rises faster, so that late-comers soon have their part."""
+OVERLOAD_SHARE = 0.2
+"""Returned share above which the rate falls by more than the units that came back."""
+OVERLOAD_GAIN = 24.0
+"""More units by which it falls for each returned unit, times the share above `OVERLOAD_SHARE`."""
+OVERLOAD_SECONDS, OVERLOAD_UNITS = 0.25, 100.0
+"""Seconds, or units if these take longer, over which the share for this is averaged."""
+FLOOR = 0.97
+"""Overload never lowers the rate below this part of the units taken in the last second: a table
+that counts by the second returns everything at the end of each."""
+QUIET_REQUESTS = 1.5
+"""Requests that are due to come back, after which it is no chance that none did."""
+QUIET_SECONDS = 1.2
+"""Shortest such time, in seconds: some tables count by the second."""
+QUIET_RISE = 0.03
+"""Share by which the rate then rises in a second, twice as much after half of that time again."""
+MAX_RISE = 1.5
+"""Fastest rise, as a share in a second."""
+MIN_RETURNED_SHARE = 0.05
+"""Returned share of a request from which on an unlimited worker takes a rate."""
+HEADROOM = 2.0
+"""Highest rate, as a multiple of what was sent in the last second: more is unproven."""
+WINDOW_SECONDS, SLOTS = 1.0, 8
+"""Length of the last second, and the parts in which it moves on."""
+MIN_WINDOW_SECONDS = 0.25
+"""Shortest time for which units a second are computed."""
+
+
+class RecentUnits:
+    """Units that were sent and taken in the last second."""
+
+    def __init__(self, now: float) -> None:
+        # Start, sent and taken units of each full part; then those of the present part.
+        self._parts: deque[tuple[float, float, float]] = deque()
+        self._began_at = now
+        self._part_sent = self._part_taken = 0.0
+        self._sent = self._taken = 0.0
+        self.sent_rate = self.taken_rate = 0.0
+
+    def add(self, sent: float, taken: float, now: float) -> None:
+        """Count a request; update the rates when a part of the second is over."""
+        if now - self._began_at >= WINDOW_SECONDS / SLOTS:
+            self._parts.append((self._began_at, self._part_sent, self._part_taken))
+            self._sent += self._part_sent
+            self._taken += self._part_taken
+            self._began_at, self._part_sent, self._part_taken = now, 0.0, 0.0
+            while len(self._parts) > 1 and now - self._parts[0][0] > WINDOW_SECONDS + 1e-6:
+                _, old_sent, old_taken = self._parts.popleft()
+                self._sent -= old_sent
+                self._taken -= old_taken
+            seconds = max(MIN_WINDOW_SECONDS, now - self._parts[0][0])
+            self.sent_rate, self.taken_rate = self._sent / seconds, self._taken / seconds
+        self._part_sent += sent
+        self._part_taken += taken
+
+    def publish(self, now: float) -> None:
+        """Update the rates at once, as if a whole second had passed if it is not over yet."""
+        seconds = max(WINDOW_SECONDS, now - (self._parts[0][0] if self._parts else self._began_at))
+        self.sent_rate = (self._sent + self._part_sent) / seconds
+        self.taken_rate = (self._taken + self._part_taken) / seconds
+
 
 class AdaptiveRate:
-    """Rate in write units a second; unlimited until the table first returns units.
+    """Rate in write units a second that settles where the share due to come back comes back.
 
-    Once a second, or sooner when most units are returned, the rate is lowered by the returned
-    share, to the units that were taken. While nothing is returned it rises: at first by the share
-    `RISE_PER_SECOND`, faster the longer this lasts. At a table's limit both balance, and about that
-    share of all rows is returned.
+    Three laws add up, each with every answer:
+
+    - What comes back lowers the rate by as many units, and by more in an overload.
+    - The rate rises while less than the due share usually comes back, and falls while it is more.
+    - The longer nothing comes back that was due, the faster the rate rises.
     """
 
     def __init__(
@@ -57,26 +111,21 @@ class AdaptiveRate:
         now: float = 0.0,
         units_per_second: float = math.inf,
         min_rate: float = MIN_UNITS_PER_SECOND,
-        rise: float = RISE_PER_SECOND,
     ) -> None:
-        """Start at `units_per_second`; the rate rises by the share `rise` each second."""
+        """Start at `units_per_second`."""
         self.units_per_second = units_per_second
         self._min_rate = min_rate
-        self._rise = rise
-        # Units a second that were lately taken: up to this the rate rises fast.
-        self._taken_rate = units_per_second
+        self._limited_at = -math.inf
         self._bucket = TokenBucket(now)
-        # Requests sent since `_changed_at`: their number, the times of the first and the last one,
-        # their units, the units that count as evidence, and the returned units among these.
-        self._changed_at = now
-        self._requests = 0
-        self._first_sent_at = 0.0
-        self._last_sent_at = 0.0
-        self._units = 0
-        self._evidence_units = 0
-        self._returned = 0
-        # Seconds since units were last returned.
-        self._quiet_seconds = 0.0
+        self._recent = RecentUnits(now)
+        if units_per_second < math.inf:
+            self._recent.sent_rate = units_per_second
+        # Returned shares: the present one, and the usual one.
+        self._share = 0.0
+        self._usual_share = due_share(units_per_second)
+        # Units that were due to come back since some did; the rate when some did.
+        self._quiet_units = 0.0
+        self._quiet_from = units_per_second
 
     @property
     def at_minimum(self) -> bool:
@@ -92,105 +141,75 @@ class AdaptiveRate:
         rate = self.units_per_second
         return now if rate == math.inf else self._bucket.ready_at(rate, now)
 
-    def charge(self, units: int) -> None:
+    def charge(self, units: float) -> None:
         """Count the units of a request that is sent."""
         self._bucket.take(units)
 
-    def answered(
-        self, units: int, returned: int, sent_at: float, now: float, stubborn: int = 0
-    ) -> None:
-        """Learn from an answer that returned `returned` of the request's units.
-
-        `stubborn`: units of rows that are no evidence for others; `returned` does not include them.
-        """
-        if sent_at < self._changed_at:
-            # Requests sent before the rate changed say nothing about the new rate.
+    def answered(self, units: float, returned: float, sent_at: float, now: float) -> None:
+        """Learn from an answer that returned `returned` of the request's units."""
+        if units <= 0 or sent_at < self._limited_at:
             return
-        if not self._requests:
-            self._first_sent_at = self._last_sent_at = sent_at
-        self._last_sent_at = max(self._last_sent_at, sent_at)
-        self._requests += 1
-        self._units += units
-        self._evidence_units += units - stubborn
-        self._returned += returned
-        seconds = self._sending_seconds
-        if not self._overloaded and (
-            seconds < PERIOD - TIME_TOLERANCE or self._lacks_evidence(seconds)
-        ):
+        rate, recent = self.units_per_second, self._recent
+        recent.add(units, units - returned, now)
+        if rate == math.inf:
+            if returned > MIN_RETURNED_SHARE * units:
+                self._set_first_rate(now)
             return
-        if self.units_per_second != math.inf:
-            self._adjust(seconds)
-        elif (
-            self._returned > MIN_RETURNED_SHARE * self._evidence_units
-            and self._returned >= MIN_RETURNED_UNITS
-        ):
-            self._set_first_rate(seconds)
-            self._bucket = TokenBucket(now)
-        self._changed_at = now
-        self._requests = self._units = self._evidence_units = self._returned = 0
-
-    @property
-    def _sending_seconds(self) -> float:
-        """Seconds over which these requests were sent; 0 if unknown.
-
-        Waiting for answers, or for rows to send, does not count.
-        """
-        if self._requests < 2:
-            return 0.0
-        return (self._last_sent_at - self._first_sent_at) * self._requests / (self._requests - 1)
-
-    @property
-    def _overloaded(self) -> bool:
-        """Most units are returned, and they suffice to lower the rate early."""
-        rate = self.units_per_second
-        enough = EARLY_CUT_UNITS if rate == math.inf else max(EARLY_CUT_UNITS, rate * PERIOD / 10)
-        return 2 * self._returned > self._evidence_units >= enough
-
-    @property
-    def _returned_share(self) -> float:
-        return self._returned / self._evidence_units
-
-    def _lacks_evidence(self, seconds: float) -> bool:
-        """Return whether there is too little evidence for a change."""
-        if not self._evidence_units:
-            return True
-        if not self._returned or seconds >= MAX_UNDECIDED_SECONDS:
-            return False
-        if self._returned < MIN_RETURNED_UNITS and (
-            self._evidence_units < MIN_EVIDENCE_UNITS or self.units_per_second == math.inf
-        ):
-            return True
-        return (
-            self._evidence_units < MIN_EVIDENCE_UNITS and 2 * self._returned <= self._evidence_units
-        )
-
-    def _set_first_rate(self, seconds: float) -> None:
-        sent = self._units / max(seconds, MIN_SENDING_SECONDS)
-        share = self._returned_share
-        if seconds >= PERIOD and share <= OUTAGE_SHARE:
-            self._taken_rate = sent * (1 - share)
-        self.units_per_second = max(sent * max(1 - share, 0.5), self._min_rate)
-
-    def _adjust(self, seconds: float) -> None:
-        rate = self.units_per_second
-        sent = self._units / max(seconds, MIN_SENDING_SECONDS)
-        share = self._returned_share
-        if share <= OUTAGE_SHARE:
-            if share:
-                decay = TAKEN_DECAY ** min(seconds, PERIOD)
-                self._taken_rate = 0.0 if self._taken_rate == math.inf else self._taken_rate * decay
-            self._taken_rate = max(self._taken_rate, sent * (1 - share))
-        if share:
-            self._quiet_seconds = 0.0
-            # While little is sent, few returned units say little about the rate.
-            rate = max(min(rate, sent) * (1 - share), rate * (1 - 2 * share), rate / 2)
+        due, share = due_share(rate), returned / units
+        weight = min(1.0, units / max(OVERLOAD_SECONDS * rate, OVERLOAD_UNITS))
+        self._share += weight * (share - self._share)
+        weight = min(1.0, units / (USUAL_SECONDS * rate))
+        self._usual_share += weight * (min(self._share, due + MAX_EXCESS) - self._usual_share)
+        most = HEADROOM * recent.sent_rate + MAX_BATCH_ROWS
+        changed = rate
+        if returned:
+            start = min(rate, most)
+            if self._quiet_units > self._chance(due):
+                start = min(start, max(self._quiet_from, recent.taken_rate))
+            changed = self._after_return(start, returned)
+            self._quiet_units = 0.0
+            self._quiet_from = changed
         else:
-            self._quiet_seconds += seconds
-        if sent >= rate / 2:
-            # Otherwise the rate does not limit the run, and a higher one is unproven.
-            known = 0.0 if share else min(rate * KNOWN_RATE_RISE, self._taken_rate)
-            rise = self._rise * min(
-                2 ** (self._quiet_seconds / RISE_DOUBLING_SECONDS), MAX_RISE_FACTOR
-            )
-            rate = max(known, rate * (1 + seconds * rise))
-        self.units_per_second = max(rate, self._min_rate)
+            self._quiet_units += due * units
+        changed += units * self._rise(due)
+        if changed > rate:
+            changed = max(rate, min(changed, most))
+        self.units_per_second = max(changed, self._min_rate)
+
+    def _after_return(self, rate: float, returned: float) -> float:
+        """Lower the rate by the returned units, by more in an overload."""
+        gain = 1.0 + OVERLOAD_GAIN * max(0.0, self._share - OVERLOAD_SHARE)
+        return max(rate - gain * returned, min(rate, FLOOR * self._recent.taken_rate), rate / 2)
+
+    def _rise(self, due: float) -> float:
+        """Compute by what share the rate rises in a second; negative if it falls."""
+        rate = self.units_per_second
+        below = due - self._usual_share
+        # The usual share of the units comes back, and lowers the rate: that is made up for.
+        rise = self._usual_share + (RISE if below > 0 else FALL) * below
+        if self._quiet_units <= due * rate:
+            return rise
+        chance = self._chance(due)
+        rise = max(rise, due)
+        if self._quiet_units > chance:
+            doublings = min(20.0, 2.0 * (self._quiet_units - chance) / chance)
+            rise = max(rise, min(max(rise, QUIET_RISE) * 2**doublings, MAX_RISE))
+        return rise
+
+    def _chance(self, due: float) -> float:
+        lump = min(float(MAX_BATCH_ROWS), max(1.0, BURST_SECONDS * self.units_per_second))
+        return max(QUIET_REQUESTS * lump, QUIET_SECONDS * due * self.units_per_second)
+
+    def _set_first_rate(self, now: float) -> None:
+        """Begin with the units that were taken so far, in the last second at most."""
+        self._recent.publish(now)
+        rate = max(self._recent.taken_rate, FIRST_RATE)
+        self._limited_at = now
+        self.units_per_second = self._quiet_from = rate
+        self._usual_share = due_share(rate)
+        self._bucket = TokenBucket(now)
+
+
+def due_share(rate: float) -> float:
+    """Compute the share of its units that a worker of this rate accepts back."""
+    return min(MAX_DUE, DUE / rate**DUE_POWER)

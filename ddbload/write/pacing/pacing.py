@@ -10,11 +10,14 @@ import random
 from dataclasses import dataclass
 
 from ddbload.aws.backoff import full_jitter
-from ddbload.write.pacing.adaptive_rate import REQUEST_MARGIN, AdaptiveRate
-from ddbload.write.pacing.wcu_budget import BURST_SECONDS, WcuBudget
+from ddbload.write.pacing import wcu_budget
+from ddbload.write.pacing.adaptive_rate import BURST_SECONDS, REQUEST_MARGIN, AdaptiveRate
+from ddbload.write.pacing.wcu_budget import WcuBudget
 
 MAX_LEVEL = 9
 """Highest back-off level: waits of up to 20 s."""
+JITTER = 0.1
+"""Share by which a request's charge varies: writers in step would meet the limit together."""
 LATENCY_WEIGHT = 0.2
 """Weight of the latest answer in the average latency."""
 
@@ -70,11 +73,11 @@ class ReturnedUnits:
     """Write units of a request that the table returned for want of capacity."""
 
     units: int
-    stubborn: int
-    """All units, written ones included, of rows that were returned again and again before: these
-    are no evidence for other rows."""
+    """Without those that a hot key explains."""
     evidence: int
-    """Returned units of the other rows."""
+    """Those of rows that were not returned again and again before."""
+    ignored: int
+    """Returned units that are no evidence for other rows."""
 
 
 NOTHING_RETURNED = ReturnedUnits(0, 0, 0)
@@ -91,6 +94,7 @@ class Pacing:
         budget: WcuBudget | None = None,
     ) -> None:
         """`budget`: the worker's, which outlives the pacing; without it, one of `max_wcu`."""
+        self._rng = rng
         self._backoff = CongestionBackoff(rng)
         self._rate = AdaptiveRate(now)
         self._budget = WcuBudget(max_wcu, now) if budget is None else budget
@@ -99,14 +103,17 @@ class Pacing:
 
     @property
     def limit(self) -> float:
-        """Units a second that may be sent; infinity while no limit is known."""
+        """Units a second that may be sent."""
         rate, budget = self._rate.units_per_second, self._budget.units_per_second
         return rate if budget is None else min(rate, budget)
 
     def request_units(self, concurrency: int) -> float:
         """Compute the units that one of `concurrency` requests may carry."""
-        seconds = max(BURST_SECONDS, REQUEST_MARGIN * (self._latency or 0.0) / concurrency)
-        return min(self._rate.request_units(seconds), self._budget.request_units(seconds))
+        needed = REQUEST_MARGIN * (self._latency or 0.0) / concurrency
+        return min(
+            self._rate.request_units(max(BURST_SECONDS, needed)),
+            self._budget.request_units(max(wcu_budget.BURST_SECONDS, needed)),
+        )
 
     def ready_at(self, now: float) -> float:
         """Compute when a request may be sent."""
@@ -114,7 +121,7 @@ class Pacing:
 
     def send(self, units: int, now: float) -> SentUnits:
         """Count a request that is sent with rows of these units."""
-        self._rate.charge(units)
+        self._rate.charge(units * self._rng.uniform(1 - JITTER, 1 + JITTER))
         return SentUnits(now, units, self._budget.charge(units))
 
     def accepted(
@@ -155,4 +162,4 @@ class Pacing:
         latency = now - sent.at
         average = latency if self._latency is None else self._latency
         self._latency = average + LATENCY_WEIGHT * (latency - average)
-        self._rate.answered(sent.units, returned.evidence, sent.at, now, returned.stubborn)
+        self._rate.answered(sent.units - returned.ignored, returned.evidence, sent.at, now)

@@ -12,20 +12,21 @@ import math
 from collections.abc import Collection, Hashable, Iterable, Sequence
 
 from ddbload.dynamodb import limits
-from ddbload.write.pacing.adaptive_rate import PERIOD, AdaptiveRate
+from ddbload.write.pacing.adaptive_rate import AdaptiveRate
 from ddbload.write.scheduler.key_ordering import QueuedRow, RowQueue
 
+SUSPECT_SECONDS = 1.0
+"""Seconds that a key is returned before it may be hot. Neighbours in a sorted file are returned for
+a moment only."""
 SUSPECT_UNITS = 150
 """Returned units of a key from which on it may be hot."""
 SUSPECT_SHARE = 0.75
 """Returned share of a key's units, in requests whose other rows mostly passed."""
 MIN_KEY_RATE = 50.0
 """Lowest rate of a key, units a second. If even that is too much, the key is not the cause."""
-KEY_RISE_PER_SECOND = 0.03
-"""Share by which a key's rate rises each second; steep, since all rows may wait for its rows."""
 MAX_HOT_KEYS = 4
 """Most hot keys at one time. If there were more, the keys would not be the cause."""
-FORGET_SECONDS = 10 * PERIOD
+FORGET_SECONDS = 10.0
 """Seconds without rows after which a key is no longer hot."""
 
 
@@ -40,9 +41,7 @@ class _HotKey:
     __slots__ = ("queue", "rate", "seen_at")
 
     def __init__(self, now: float) -> None:
-        self.rate = AdaptiveRate(
-            now, limits.PARTITION_WRITE_UNITS, MIN_KEY_RATE, KEY_RISE_PER_SECOND
-        )
+        self.rate = AdaptiveRate(now, limits.PARTITION_WRITE_UNITS, MIN_KEY_RATE)
         self.queue = RowQueue()
         self.seen_at = now
 
@@ -111,7 +110,7 @@ class HotKeys:
         """
         if not returned and not self.by_key:
             return 0
-        if now - self._cleaned_at >= PERIOD:
+        if now - self._cleaned_at >= SUSPECT_SECONDS:
             self._forget(now)
         all_units = all_returned = explained = 0
         tallies: dict[Hashable, list[int]] = {}
@@ -139,8 +138,7 @@ class HotKeys:
         units_before, returned_before, since, _ = self._suspects.get(key, (0, 0, now, now))
         units, returned_units = units_before + units, returned_before + returned_units
         self._suspects[key] = (units, returned_units, since, now)
-        # Neighbours in a sorted file are returned for a moment only.
-        lasting = now - since >= PERIOD
+        lasting = now - since >= SUSPECT_SECONDS
         if (
             lasting
             and returned_units >= max(SUSPECT_UNITS, SUSPECT_SHARE * units)
@@ -152,7 +150,7 @@ class HotKeys:
     def _forget(self, now: float) -> None:
         self._cleaned_at = now
         for key, (_, _, _, last) in list(self._suspects.items()):
-            if now - last >= PERIOD:
+            if now - last >= SUSPECT_SECONDS:
                 del self._suspects[key]
         for key, hot in list(self.by_key.items()):
             if not hot.queue and now - hot.seen_at >= FORGET_SECONDS:

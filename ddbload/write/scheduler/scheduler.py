@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from ddbload.contracts.results import WriteStats
 from ddbload.dynamodb import limits
 from ddbload.errors import DdbloadError
-from ddbload.write.pacing.adaptive_rate import MIN_RETURNED_UNITS
 from ddbload.write.pacing.pacing import (
     MAX_LEVEL,
     NOTHING_RETURNED,
@@ -52,7 +51,7 @@ RETURNED_LEVEL = 4
 The rate already slows the requests that follow, and a row that waits for long would stop all
 others, which may run ahead of it by `MAX_AHEAD` rows only.
 """
-STUBBORN_ATTEMPTS = MIN_RETURNED_UNITS - 1
+STUBBORN_ATTEMPTS = 2
 """A row returned more often than this is no evidence for others: the table may refuse it alone."""
 
 
@@ -401,13 +400,12 @@ class Scheduler:
     ) -> ReturnedUnits:
         """Sum up the returned units that are due to the table, and not to a hot key."""
         explained = self._rows.hot_keys.answered(rows, returned, sent.at, now, key_range=key_range)
-        units = sum(rows[index].units for index in returned) - explained
-        stubborn = returned_stubborn = 0
-        for index, row in enumerate(rows):
-            if row.attempts > STUBBORN_ATTEMPTS:
-                stubborn += row.units
-                returned_stubborn += row.units * (index in returned)
-        return ReturnedUnits(units, stubborn, max(0, units - returned_stubborn))
+        units = sum(rows[index].units for index in returned)
+        stubborn = sum(
+            rows[index].units for index in returned if rows[index].attempts > STUBBORN_ATTEMPTS
+        )
+        evidence = max(0, units - explained - stubborn)
+        return ReturnedUnits(units - explained, evidence, units - evidence)
 
     def _retry(self, rows: Sequence[QueuedRow], now: float, max_level: int) -> None:
         for row in rows:

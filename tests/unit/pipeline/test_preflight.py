@@ -149,6 +149,20 @@ def test_chunks_tile_the_file_at_row_ends(golden: Golden, chunk_bytes, monkeypat
     assert all(chunk.end - chunk.start >= chunk_bytes for chunk in world.manifest[:-1])
 
 
+@pytest.mark.parametrize(("workers", "chunks"), [(1, 1), (2, 2), (50, 3), ("auto", 1)])
+def test_local_file_gives_every_process_a_chunk(workers, chunks, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MIN_LOCAL_CHUNK_BYTES", 1000)
+    file = tmp_path / "in.csv"
+    file.write_bytes(b"id,a\n" + b"1,2345678\n" * 300)
+    world = World(b"", options={"workers": workers})
+    world.access = type(world.access)(paths=True)
+    world.source = {"bucket": None, "key": None, "path": str(file)}
+    world.preflight()
+    assert len(world.manifest) == chunks
+    sizes = [chunk.end - chunk.start for chunk in world.manifest]
+    assert max(sizes) - min(sizes) <= 30
+
+
 def test_chunks_are_rows_when_chunk_bytes_is_one():
     data = b'id,a\n1,2\n\n3,"\n"\r\n4,5'
     world = World(data, options={"chunk_bytes": 1})

@@ -30,7 +30,7 @@ def no_backoff(monkeypatch) -> None:
     """Skip back-off: these tests do not depend on waits."""
     monkeypatch.setattr("ddbload.write.scheduler.unsettled_rows.full_jitter", lambda *_: 0.0)
     monkeypatch.setattr("ddbload.write.pacing.pacing.full_jitter", lambda *_: 0.0)
-    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.EARLY_CUT_UNITS", math.inf)
+    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.MIN_RETURNED_SHARE", math.inf)
 
 
 def always(answer: Answer):

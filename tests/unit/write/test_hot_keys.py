@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
-from ddbload.write.pacing.adaptive_rate import PERIOD
 from ddbload.write.pacing.wcu_budget import TokenBucket
 from ddbload.write.scheduler.hot_keys import (
     FORGET_SECONDS,
     MAX_HOT_KEYS,
     MIN_KEY_RATE,
+    SUSPECT_SECONDS,
     SUSPECT_UNITS,
     HotKeys,
 )
@@ -32,7 +32,7 @@ def with_hot_keys(keys: str = "h", beside: str = "abcd", **given) -> tuple[HotKe
     hot, now = HotKeys(), 10.0
     for _ in range(SUSPECT_UNITS + 1):
         report(hot, keys + beside, keys, now, **given)
-        now += 2 * PERIOD / SUSPECT_UNITS
+        now += 2 * SUSPECT_SECONDS / SUSPECT_UNITS
     return hot, now
 
 
@@ -57,7 +57,7 @@ def test_key_without_others_is_hot_only_with_a_key_range_reason():
 def test_key_is_not_hot_when_returned_for_a_moment():
     hot = HotKeys()
     for tenth in range(SUSPECT_UNITS * 2):
-        report(hot, "habcd", "h", 10 + tenth * PERIOD / SUSPECT_UNITS / 4)
+        report(hot, "habcd", "h", 10 + tenth * SUSPECT_SECONDS / SUSPECT_UNITS / 4)
     assert not hot.by_key
 
 
@@ -69,7 +69,7 @@ def test_hot_key_explains_its_returned_units():
 def test_hot_key_at_its_minimum_rate_explains_nothing():
     hot, now = with_hot_keys()
     for _ in range(100):
-        now += PERIOD
+        now += SUSPECT_SECONDS
         report(hot, "hab", "h", now)
     assert hot.by_key["h"].rate.units_per_second == pytest.approx(MIN_KEY_RATE, rel=0.05)
     hot.by_key["h"].rate.units_per_second = MIN_KEY_RATE
@@ -97,7 +97,7 @@ def test_hot_key_rows_are_sent_at_the_rate_of_the_key():
             break
         assert due > now
         now = due
-    assert now - 10.0 - 2 * PERIOD >= 0.3
+    assert now - 10.0 - 2 * SUSPECT_SECONDS >= 0.3
     assert hot.ready_at(now) == float("inf")
 
 

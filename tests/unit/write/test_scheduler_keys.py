@@ -244,8 +244,8 @@ def test_row_returned_twice_counts_once():
 
 @pytest.fixture
 def constant_rate(monkeypatch) -> None:
-    """Keep the rate: few rows over a long time must not lower it here."""
-    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.PERIOD", math.inf)
+    """Keep the rate unlimited: it must not delay rows here."""
+    monkeypatch.setattr("ddbload.write.pacing.adaptive_rate.MIN_RETURNED_SHARE", math.inf)
 
 
 def returned_often(driver: ManualDriver) -> float:
