@@ -238,7 +238,11 @@ bench-objects: setup ## Measure how fast many small objects are read, beside bot
 	$(BIN)/python -m bench.objects $(ARGS)
 
 .PHONY: bench-table
-bench-table: setup ## Measure how a simulated table's capacity is used, beside plain batch writers
+bench-table: setup ## Measure how simulated tables are used and shared, beside boto3's adaptive retries
+	$(BIN)/python -m bench.rates $(ARGS)
+
+.PHONY: bench-minutes
+bench-minutes: setup ## Measure how a simulated table's capacity is used for 20 minutes, beside plain batch writers
 	$(BIN)/python -m bench.table $(ARGS)
 
 ##@ Release

@@ -1,4 +1,4 @@
-"""`make bench-table` measures every writer, with few rows here."""
+"""`make bench-minutes` measures every writer, with few rows here."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Loads on which the rate is measured, each on one or both models of a table.
 
-Figures are shares of 1, seconds, or counts. `python -m bench.table` prints them for ddbload and its
+Figures are shares of 1, seconds, or counts. `python -m bench.rates` prints them for ddbload and its
 rivals; `test_pacing_loads` holds ddbload to bounds.
 """
 

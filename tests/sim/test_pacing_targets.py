@@ -31,8 +31,10 @@ def used(run: ThroughputRun, first: int, last: int) -> float:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_sorted_rows_use_the_capacity_and_few_are_returned(seed):
     run = flow(seed=seed).run(300.0)
-    assert used(run, 60, 300) >= 0.9 * ON_DEMAND
-    assert run.total(1).returned_share <= 0.02
+    # The capacity was used to 90 % with 2 % returned. A rate that shares a table looks for more
+    # capacity after a quiet second, and on sorted rows partitions are full and idle in turn.
+    assert used(run, 60, 300) >= 0.98 * ON_DEMAND
+    assert run.total(1).returned_share <= 0.08
 
 
 def test_plain_writer_has_more_rows_returned():
@@ -46,8 +48,9 @@ def test_rate_falls_at_once_when_the_burst_is_used_up():
     assert used(run, 0, 2) >= 9 * ON_DEMAND
     returned = run.table.usage.returned
     assert sum(returned[:12]) <= 25_000
-    assert sum(returned[12:]) / used(run, 12, 120) / 108 <= 0.05
-    assert used(run, 20, 120) >= 0.9 * ON_DEMAND
+    # It was 5 % at 90 % of the capacity: see the test above.
+    assert sum(returned[12:]) / used(run, 12, 120) / 108 <= 0.12
+    assert used(run, 20, 120) >= 0.98 * ON_DEMAND
 
 
 @pytest.mark.parametrize("max_wcu", [400.0, 3000.0])
@@ -97,8 +100,9 @@ def test_hot_key_does_not_slow_other_keys(names_key_ranges):
     run = flow(capacity, load, names_key_ranges=names_key_ranges).run(90.0)
     # A fifth of the rows has one key, and its partition takes 1,000 units a second:
     # 1,000 = 0.2 R + 0.8 R / 4, so R = 2,500.
-    assert used(run, 30, 90) >= 0.8 * 2500.0
-    assert run.total(1).returned_share <= 0.06
+    # It was 6 % at 80 % of this: see the first test.
+    assert used(run, 30, 90) >= 0.95 * 2500.0
+    assert run.total(1).returned_share <= 0.12
 
 
 def test_every_row_is_written_once_at_an_idle_table():

@@ -45,7 +45,8 @@ def test_workers_use_the_capacity_and_few_rows_are_returned(workers, last):
     assert share >= 0.97
     assert worst >= 0.6
     assert returned <= 0.02
-    assert flow.total().returned_share <= 0.03
+    # It was 3 %: after the saved capacity is used up, the rate looks for more more often.
+    assert flow.total().returned_share <= 0.04
 
 
 @pytest.mark.parametrize("workers", [4, 10])
@@ -55,8 +56,9 @@ def test_workers_share_the_capacity_when_started_one_by_one(workers):
     flow = run(workers, 1, 300.0, capacity=Capacity(saved=0.0), starts=starts)
     share, returned = used(flow, 120, 300), flow.total(2).returned_share
     report(f"{workers} workers: {share:.1%} used, {returned:.2%} returned")
-    assert share >= 0.9
-    assert returned <= 0.04
+    # It was 90 % and 4 %: a slower worker accepts more back, which is what makes them equal.
+    assert share >= 0.97
+    assert returned <= 0.06
 
 
 @pytest.mark.parametrize("max_wcu", [50.0, 700.0, 3000.0])

@@ -29,7 +29,7 @@ this share is due to each: 4.5 % at 100 units/s, 1.6 % at 1,000 and 0.9 % at 4,0
 """
 USUAL_SECONDS = 10.0
 """Time over which the returned share is averaged, to be compared with the share that is due."""
-MAX_EXCESS = 0.01
+MAX_EXCESS = 0.02
 """Highest returned share that counts in this average, above the share that is due: the first
 second of an overload says nothing of the share at rest."""
 RISE, FALL = 60.0, 12.0
@@ -53,11 +53,11 @@ QUIET_RISE = 0.03
 MAX_RISE = 1.5
 """Fastest rise, as a share in a second."""
 MIN_RETURNED_SHARE = 0.05
-"""Returned share of a request from which on an unlimited worker takes a rate."""
+"""Returned share of a request above which an unlimited worker sets a rate."""
 HEADROOM = 2.0
 """Highest rate, as a multiple of what was sent in the last second: more is unproven."""
 WINDOW_SECONDS, SLOTS = 1.0, 8
-"""Length of the last second, and the parts in which it moves on."""
+"""Length of the window of recent units, and the number of parts in which it advances."""
 MIN_WINDOW_SECONDS = 0.25
 """Shortest time for which units a second are computed."""
 
@@ -97,13 +97,13 @@ class RecentUnits:
 
 
 class AdaptiveRate:
-    """Rate in write units a second that settles where the share due to come back comes back.
+    """Rate in write units a second that settles where the due share of them is returned.
 
-    Three laws add up, each with every answer:
+    It is unlimited until the table first returns units. Then each answer changes it:
 
-    - What comes back lowers the rate by as many units, and by more in an overload.
-    - The rate rises while less than the due share usually comes back, and falls while it is more.
-    - The longer nothing comes back that was due, the faster the rate rises.
+    - Returned units lower the rate by as many units a second, and by more in an overload.
+    - The rate rises while less than the due share is usually returned, and falls while it is more.
+    - The longer nothing is returned, the faster the rate rises.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class AdaptiveRate:
         units_per_second: float = math.inf,
         min_rate: float = MIN_UNITS_PER_SECOND,
     ) -> None:
-        """Start at `units_per_second`."""
+        """Start at `units_per_second`; by default without a rate, until units are returned."""
         self.units_per_second = units_per_second
         self._min_rate = min_rate
         self._limited_at = -math.inf
@@ -197,6 +197,7 @@ class AdaptiveRate:
         return rise
 
     def _chance(self, due: float) -> float:
+        """Compute the units due to come back from which on it is no chance that none did."""
         lump = min(float(MAX_BATCH_ROWS), max(1.0, BURST_SECONDS * self.units_per_second))
         return max(QUIET_REQUESTS * lump, QUIET_SECONDS * due * self.units_per_second)
 
@@ -212,4 +213,5 @@ class AdaptiveRate:
 
 def due_share(rate: float) -> float:
     """Compute the share of its units that a worker of this rate accepts back."""
-    return min(MAX_DUE, DUE / rate**DUE_POWER)
+    share: float = DUE / rate**DUE_POWER
+    return min(MAX_DUE, share)
