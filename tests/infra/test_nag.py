@@ -87,7 +87,13 @@ ACKNOWLEDGED = {
     **{
         (f"IAM5[Resource::{WORK}/{name}]", f"{function}/{POLICY}"): RUN
         for function in (REPORT, ON_STOPPED)
-        for name in ("runs/*", "runs/*/report.html", "runs/*/report.json", "notices/*")
+        for name in (
+            "runs/*",
+            "runs/*/report-parts/*",
+            "runs/*/report.html",
+            "runs/*/report.json",
+            "notices/*",
+        )
     },
     (f"IAM5[Resource::{WORK}/history/*]", f"{REPORT}/{POLICY}"): KNOWN,
     (f"IAM5[Resource::{WORK}/history/*]", f"{ON_STOPPED}/{POLICY}"): KNOWN,

@@ -31,7 +31,11 @@ REPORTING = {
     "ListLedger": (["s3:ListBucket"], [WORK]),
     "WriteReport": (
         ["s3:PutObject"],
-        [f"{WORK}/runs/*/report.html", f"{WORK}/runs/*/report.json"],
+        [
+            f"{WORK}/runs/*/report-parts/*",
+            f"{WORK}/runs/*/report.html",
+            f"{WORK}/runs/*/report.json",
+        ],
     ),
     "CheckTables": (["dynamodb:DescribeTable"], TABLES),
     "AnnounceRuns": (["events:PutEvents"], [f"{ARN}:events:{HERE}:event-bus/default"]),
