@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import accumulate, pairwise
 
 from ddbload.contracts.dialect import Dialect
 from ddbload.rows.boundaries.general_boundaries import GeneralBoundaries
@@ -61,13 +62,22 @@ class PlainBoundaries(RowBoundaries):
     def all(self, data: bytes) -> list[int]:
         ends: list[int] = []
         for start, stop in self._unquoted(data, 0):
-            ends += [found.end() for found in _LINE_END.finditer(data, start, stop)]
+            # Line ends of bytes are those of `_LINE_END`.
+            lines = data[start:stop].splitlines(keepends=True)
+            if lines and lines[-1][-1:] not in b"\r\n":
+                lines.pop()
+            positions = accumulate(map(len, lines), initial=start)
+            next(positions)
+            ends += positions
         if data and (not ends or ends[-1] != len(data)):
             ends.append(len(data))
         return ends
 
     def spans(self, data: bytes) -> list[tuple[int, int]]:
         ends = self.all(data)
+        if b"\n\n" not in data and b"\r" not in data and not data.startswith(b"\n"):
+            # No line is empty.
+            return list(pairwise([0, *ends]))
         return [
             (start, end)
             for start, end in zip([0, *ends], ends, strict=False)
