@@ -14,7 +14,7 @@ from ddbload.write.pacing.wcu_budget import TokenBucket
 
 REQUEST_MARGIN = 1.25
 """Factor on the size of requests while answers are slow, so that they suffice."""
-BURST_SECONDS = 0.1
+LUMP_SECONDS = 0.1
 """Seconds that one request may take. What is returned comes in lumps of a request: short ones."""
 FIRST_RATE = 500.0
 """Lowest rate after the first return: many workers that begin together meet an overload."""
@@ -29,7 +29,7 @@ this share is due to each: 4.5 % at 100 units/s, 1.6 % at 1,000 and 0.9 % at 4,0
 """
 USUAL_SECONDS = 10.0
 """Time over which the returned share is averaged, to be compared with the share that is due."""
-MAX_EXCESS = 0.02
+MAX_SHARE_EXCESS = 0.02
 """Highest returned share that counts in this average, above the share that is due: the first
 second of an overload says nothing of the share at rest."""
 RISE, FALL = 60.0, 12.0
@@ -132,7 +132,7 @@ class AdaptiveRate:
         """The rate is at its minimum."""
         return self.units_per_second <= self._min_rate
 
-    def request_units(self, seconds: float = BURST_SECONDS) -> float:
+    def request_units(self, seconds: float = LUMP_SECONDS) -> float:
         """Compute the units that one request may carry in these seconds."""
         return self.units_per_second * seconds
 
@@ -159,7 +159,7 @@ class AdaptiveRate:
         weight = min(1.0, units / max(OVERLOAD_SECONDS * rate, OVERLOAD_UNITS))
         self._share += weight * (share - self._share)
         weight = min(1.0, units / (USUAL_SECONDS * rate))
-        self._usual_share += weight * (min(self._share, due + MAX_EXCESS) - self._usual_share)
+        self._usual_share += weight * (min(self._share, due + MAX_SHARE_EXCESS) - self._usual_share)
         most = HEADROOM * recent.sent_rate + MAX_BATCH_ROWS
         changed = rate
         if returned:
@@ -198,7 +198,7 @@ class AdaptiveRate:
 
     def _chance(self, due: float) -> float:
         """Compute the units due to come back from which on it is no chance that none did."""
-        lump = min(float(MAX_BATCH_ROWS), max(1.0, BURST_SECONDS * self.units_per_second))
+        lump = min(float(MAX_BATCH_ROWS), max(1.0, LUMP_SECONDS * self.units_per_second))
         return max(QUIET_REQUESTS * lump, QUIET_SECONDS * due * self.units_per_second)
 
     def _set_first_rate(self, now: float) -> None:

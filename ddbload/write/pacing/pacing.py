@@ -10,9 +10,8 @@ import random
 from dataclasses import dataclass
 
 from ddbload.aws.backoff import full_jitter
-from ddbload.write.pacing import wcu_budget
-from ddbload.write.pacing.adaptive_rate import BURST_SECONDS, REQUEST_MARGIN, AdaptiveRate
-from ddbload.write.pacing.wcu_budget import WcuBudget
+from ddbload.write.pacing.adaptive_rate import LUMP_SECONDS, REQUEST_MARGIN, AdaptiveRate
+from ddbload.write.pacing.wcu_budget import BURST_SECONDS, WcuBudget
 
 MAX_LEVEL = 9
 """Highest back-off level: waits of up to 20 s."""
@@ -111,8 +110,8 @@ class Pacing:
         """Compute the units that one of `concurrency` requests may carry."""
         needed = REQUEST_MARGIN * (self._latency or 0.0) / concurrency
         return min(
-            self._rate.request_units(max(BURST_SECONDS, needed)),
-            self._budget.request_units(max(wcu_budget.BURST_SECONDS, needed)),
+            self._rate.request_units(max(LUMP_SECONDS, needed)),
+            self._budget.request_units(max(BURST_SECONDS, needed)),
         )
 
     def ready_at(self, now: float) -> float:

@@ -8,8 +8,8 @@ import random
 import pytest
 
 from ddbload.write.pacing.adaptive_rate import (
-    BURST_SECONDS,
     FIRST_RATE,
+    LUMP_SECONDS,
     MAX_DUE,
     MAX_RISE,
     MIN_RETURNED_SHARE,
@@ -186,7 +186,7 @@ def test_first_return_after_a_fast_rise_takes_the_rise_back():
 def test_rate_delays_requests_after_its_burst_is_used():
     rate = AdaptiveRate(0.0, 1000.0)
     assert rate.ready_at(1.0) == 1.0
-    rate.charge(round(rate.request_units(BURST_SECONDS)) + 200)
+    rate.charge(round(rate.request_units(LUMP_SECONDS)) + 200)
     assert rate.ready_at(1.0) > 1.0
     assert rate.ready_at(2.0) == 2.0
 
