@@ -31,6 +31,7 @@ _SAMPLE_ROWS = 20_000
 _DUCKDB = """
 import sys, duckdb
 connection = duckdb.connect(config={"threads": 1})
+connection.execute("SET enable_progress_bar = false")
 connection.execute(sys.argv[1])
 """
 
