@@ -42,8 +42,8 @@ MAX_OBJECTS = 400
 DOUBLE_AFTER_CHUNKS = 2_500
 """Chunks of a size in a compressed object. The next ones are twice as large, since nobody knows how
 many there will be: 10 TB make 20,000."""
-_WRITTEN_AT_ONCE = 64
-_PARALLEL_WRITES = 16
+_WRITTEN_AT_ONCE = 256
+PARALLEL_WRITES = 32
 """Lists of a chunk's objects that are written together, and of these at once."""
 
 
@@ -355,7 +355,7 @@ class Chunker:
             for chunk, slices in unwritten:
                 self._ledger.put_slices(chunk, slices)
             return
-        with ThreadPoolExecutor(_PARALLEL_WRITES) as pool:
+        with ThreadPoolExecutor(PARALLEL_WRITES) as pool:
             for _ in pool.map(self._ledger.put_slices, *zip(*unwritten, strict=True)):
                 pass
 

@@ -14,7 +14,6 @@ from ddbload.contracts.run_record import Cursor, Table
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import BadHeader, TooManyColumns, UnsupportedFormat
 from ddbload.pipeline.reading.open_sources import known_size
-from ddbload.pipeline.reading.row_blocks import iter_row_blocks
 from ddbload.rows.block_splitter import BlockSplitter
 from ddbload.rows.boundaries.plain_boundaries import dialect_boundaries
 from ddbload.rows.boundaries.row_boundaries import WHITE_SPACE
@@ -177,7 +176,11 @@ def _first_rows(
     ends = dialect_boundaries(dialect)
     parser = RowParser(dialect, ends)
     splitter = BlockSplitter(ends, start, max_row_bytes)
-    for block in iter_row_blocks(file, splitter, known_size(file), HEADER_READ_BYTES):
+    size = min(HEADER_READ_BYTES, splitter.piece_bytes)
+    # Without a look at the piece after it, which may be one more request for each object.
+    pieces = chain(file.stream(start.byte, known_size(file), size), [None])
+    for piece in pieces:
+        block = splitter.feed(piece or b"", final=piece is None)
         if block is not None:
             rows = parser.parse(block)
             if rows.records:

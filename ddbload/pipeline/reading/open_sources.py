@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 
 SMALL_BYTES = 1024 * 1024
 """Objects up to this size are read whole, many at once."""
-HEAD_BYTES = 16 * 1024
-"""Bytes of each of many objects that are read for its header: most need no more."""
+HEAD_BYTES, ZSTD_HEAD_BYTES = 16 * 1024, 64 * 1024
+"""Bytes of each of many objects that are read for its header: most need no more. Zstandard is
+decompressed in blocks of 128 KiB."""
 
 
 # Pin and reopen.
@@ -218,7 +219,9 @@ def _is_local(pinned: Pinned) -> bool:
 def _head(pinned: Pinned, requested: deque[Pinned], context: Context) -> ObjectRange:
     context.access.check_object(str(pinned["bucket"]), str(pinned["key"]))
     requested.append(pinned)
-    return ObjectRange(pinned, 0, min(int(pinned["size"]), HEAD_BYTES))
+    is_zstd = str(pinned["key"]).endswith((".zst", ".zstd"))
+    size = ZSTD_HEAD_BYTES if is_zstd else HEAD_BYTES
+    return ObjectRange(pinned, 0, min(int(pinned["size"]), size))
 
 
 def read_windows(
