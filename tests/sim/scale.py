@@ -8,24 +8,19 @@ Prints docs/scale.md.
 
 from __future__ import annotations
 
-import argparse
 import gzip
-import math
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from ddbload.contracts.payload import DEFAULT_CHUNK_BYTES
-from ddbload.contracts.results import Segment, WriteStats
 from ddbload.contracts.results import RowCounts as Counts
+from ddbload.contracts.results import Segment, WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import PreflightTask
 from ddbload.pipeline.context import Context
-from ddbload.pipeline.preflight import chunker
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import write_report
 from ddbload.plan import price
@@ -100,7 +95,9 @@ def scenarios(scale: float = 1.0) -> list[Scenario]:
     """Return all scenarios; `scale` makes them smaller, for tests."""
     size, many, million = (int(of * scale) for of in (TB, 100_000, 1_000_000))
     quoted = b'%07d,"some text, with a delimiter","two\nlines of text",1234.5,abcdefghijklmnop\n'
-    plain = b"%07d,some text without any quotes at all,1234.5,abcdefghijklmnop,qrstuvwxyz,01234567\n"
+    plain = (
+        b"%07d,some text without any quotes at all,1234.5,abcdefghijklmnop,qrstuvwxyz,01234567\n"
+    )
     block = b"".join(quoted % number for number in range(20_000))
     bare = b"".join(plain % number for number in range(20_000))
     rng = random.Random(1)
@@ -155,7 +152,7 @@ def simulate(
 ) -> Outcome:
     """Run preflight, compute the imports, and run the report."""
     clock = FunctionClock(counts_processor=counts_processor)
-    store = SimulatedLedger(clock, chunker.PARALLEL_WRITES)
+    store = SimulatedLedger(clock)
     s3 = SimulatedS3(scenario.objects, clock)
     tables = World(b"id\n")
     outcome = Outcome(scenario, scan)
@@ -260,7 +257,9 @@ def _encoded(segment: Segment, record: Any) -> bytes:
 
 def _dollars(scenario: Scenario, outcome: Outcome) -> float:
     """Return the price of all but the table's write units."""
-    seconds = outcome.import_seconds + scenario.runs * (outcome.preflight_seconds + outcome.report_seconds)
+    seconds = outcome.import_seconds + scenario.runs * (
+        outcome.preflight_seconds + outcome.report_seconds
+    )
     requests = outcome.preflight_requests
     # An import reads ranges of 8 MiB, and writes a segment and its progress.
     stored = scenario.objects.count * scenario.objects.size

@@ -7,8 +7,9 @@ are one chunk anyway: small ones, and compressed ones beyond their header.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -42,9 +43,8 @@ MAX_OBJECTS = 400
 DOUBLE_AFTER_CHUNKS = 2_500
 """Chunks of a size in a compressed object. The next ones are twice as large, since nobody knows how
 many there will be: 10 TB make 20,000."""
-_WRITTEN_AT_ONCE = 256
-PARALLEL_WRITES = 32
-"""Lists of a chunk's objects that are written together, and of these at once."""
+_PARALLEL_WRITES, _WRITES_AHEAD = 16, 256
+"""Lists of a chunk's objects that are written at once, while others are read, and that may wait."""
 
 
 class Chunker:
@@ -81,7 +81,8 @@ class Chunker:
         # False after an edge: nobody has counted the lines before it.
         self._knows_line = True
         self._padded = False
-        self._unwritten: list[tuple[Chunk, list[ObjectSlice]]] = []
+        self._writes: deque[Future[None]] = deque()
+        self._writer: ThreadPoolExecutor | None = None
 
     def run(self, cursor: PreflightCursor) -> ManifestPart:
         """Cut chunks until the deadline or the end of the source.
@@ -89,6 +90,16 @@ class Chunker:
         Raises `RowTooLong`, `UnterminatedQuote`, `HeaderMismatch` and what keeps the source from
         being read.
         """
+        try:
+            part = self._run(cursor)
+            while self._writes:
+                self._writes.popleft().result()
+        finally:
+            if self._writer is not None:
+                self._writer.shutdown(cancel_futures=True)
+        return part
+
+    def _run(self, cursor: PreflightCursor) -> ManifestPart:
         self._number = cursor.chunk
         self._start = self._at = Cursor(cursor.byte, cursor.line)
         self._knows_line, self._undecided = cursor.line > 0, cursor.undecided
@@ -335,9 +346,7 @@ class Chunker:
         chunk = Chunk(self._number, start.byte, end.byte, start.line)
         if self._record.objects is not None:
             slices = self._slices if object_slice is None else [*self._slices, object_slice]
-            self._unwritten.append((chunk, slices))
-            if len(self._unwritten) >= _WRITTEN_AT_ONCE:
-                self._write_slices()
+            self._write_slices(chunk, slices)
         if self._start_point is not None:
             point = replace(self._start_point, until=self._trail.consumed)
             self._ledger.put_seek_point(start.byte, point)
@@ -348,19 +357,15 @@ class Chunker:
         self._start_point = self._trail.last_before(end.byte) if inside else None
         self._slices, self._slice_bytes = [], 0
 
-    def _write_slices(self) -> None:
-        """Write the objects of the last chunks."""
-        unwritten, self._unwritten = self._unwritten, []
-        if len(unwritten) < 2:
-            for chunk, slices in unwritten:
-                self._ledger.put_slices(chunk, slices)
-            return
-        with ThreadPoolExecutor(PARALLEL_WRITES) as pool:
-            for _ in pool.map(self._ledger.put_slices, *zip(*unwritten, strict=True)):
-                pass
+    def _write_slices(self, chunk: Chunk, slices: list[ObjectSlice]) -> None:
+        """Write the list of a chunk's objects, while preflight goes on."""
+        if self._writer is None:
+            self._writer = ThreadPoolExecutor(_PARALLEL_WRITES)
+        self._writes.append(self._writer.submit(self._ledger.put_slices, chunk, slices))
+        while len(self._writes) > _WRITES_AHEAD or (self._writes and self._writes[0].done()):
+            self._writes.popleft().result()
 
     def _part(self, cursor: PreflightCursor | None) -> ManifestPart:
-        self._write_slices()
         return ManifestPart(tuple(self._chunks), cursor, self._padded)
 
     def _hand_on(self, cursor: PreflightCursor) -> ManifestPart:

@@ -25,6 +25,8 @@ from ddbload.rows.sniff_json import begins_as_lines, jq_advice, shape_of_json
 from ddbload.source.decoding.decoded_source import DecodedSource
 
 HEADER_READ_BYTES = 256 * 1024
+_ROW_PIECE_BYTES = 4 * 1024
+"""Bytes that are parsed at a time for the first row: few, as there may be a million objects."""
 _JSON_PIECE_BYTES = 64 * 1024
 _JSON_BYTES = 256 * 1024
 _LONG_LINE_BYTES = 4 * 1024 * 1024
@@ -176,7 +178,7 @@ def _first_rows(
     ends = dialect_boundaries(dialect)
     parser = RowParser(dialect, ends)
     splitter = BlockSplitter(ends, start, max_row_bytes)
-    size = min(HEADER_READ_BYTES, splitter.piece_bytes)
+    size = min(_ROW_PIECE_BYTES, splitter.piece_bytes)
     # Without a look at the piece after it, which may be one more request for each object.
     pieces = chain(file.stream(start.byte, known_size(file), size), [None])
     for piece in pieces:

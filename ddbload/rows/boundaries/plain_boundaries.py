@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from ddbload.contracts.dialect import Dialect
@@ -24,8 +25,9 @@ from ddbload.rows.boundaries.row_boundaries import FARTHER, NEAR_BYTES, RowBound
 _LINE_END = re.compile(rb"\r\n?|\n")
 
 
+@lru_cache(maxsize=16)
 def dialect_boundaries(dialect: Dialect) -> RowBoundaries:
-    """Return the boundaries that fit a dialect."""
+    """Return the boundaries that fit a dialect. They have no state, so all objects share them."""
     return PlainBoundaries(dialect) if dialect.is_plain else GeneralBoundaries(dialect)
 
 

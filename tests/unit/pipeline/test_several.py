@@ -56,6 +56,8 @@ def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch
     monkeypatch.setattr("ddbload.rows.block_splitter.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.pipeline.preflight.chunker.BLOCK_BYTES", 32)
     monkeypatch.setattr("ddbload.pipeline.preflight.chunker.MAX_OBJECTS", rng.choice((2, 400)))
+    # Moments come one after the other, not from several threads.
+    monkeypatch.setattr("ddbload.pipeline.preflight.chunker._WRITES_AHEAD", 0)
     monkeypatch.setattr(
         "ddbload.pipeline.reading.open_sources.SMALL_BYTES", rng.choice((0, 50, 10**6))
     )
