@@ -152,6 +152,12 @@ simulate: setup ## Run bursts of 100,000 uploads, and the simulated table with S
 	$(BIN)/python -m tests.sim.bursts
 	$(BIN)/python -m tests.sim $(SEEDS) $(ARGS)
 
+# Takes a quarter of an hour. Seconds of the processor count, so that other work makes a little difference.
+.PHONY: simulate-scale
+simulate-scale: setup ## Write docs/scale.md: loads of a terabyte and of a million objects, in virtual time
+	$(BIN)/python -m tests.sim.scale >docs/scale.md.new
+	mv docs/scale.md.new docs/scale.md
+
 # KILL_SEED=2 makes other moments; they depend on the machine, too.
 .PHONY: trials
 trials: setup node_modules ## Run what takes longer than CI: property, simulate, KILL_POINTS=1000 kills, a soak

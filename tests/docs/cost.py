@@ -125,7 +125,7 @@ once; it shows the price and asks. The warm throughput stays.
 - A million narrow rows take at most {CPU_SECONDS} seconds of one processor (measured with `make bench` on the
   development machine; Lambda's processors differ). At these rates the processor is not the limit.
 - Preflight reads {SCAN_BYTES_PER_SECOND / 1e6:.0f} MB per second. The source is read twice: by preflight, to find row
-  ends, and by the import.
+  ends, and by the import. Above 2 GiB preflight reads only windows of it, and costs less than it says here.
 - A chunk makes {CHUNK_TRANSITIONS} state transitions (children are standard executions), a run
   {RUN_TRANSITIONS} more. Retries add to that.
 - The run is followed with `ddbload start`: one LIST request per second for each 1,000 chunks.

@@ -8,12 +8,14 @@ Prints docs/scale.md.
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import random
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ddbload.contracts.results import RowCounts as Counts
@@ -41,6 +43,8 @@ WORKER_RATE = 20_000.0
 TEXT_BYTES_PER_SECOND = 150e6 / scale_aws.PROCESSOR
 """Text that a function decompresses."""
 MEMORY_GB = 1769 / 1024
+PART = 50
+"""Part of many objects over which the scan of everything is simulated."""
 UPLOADS_PER_SECOND = 150.0
 
 
@@ -73,6 +77,8 @@ class Outcome:
     preflight_requests: Counter[str] = field(default_factory=Counter)
     preflight_bytes: int = 0
     first_write: float = 0.0
+    last_first_write: float = 0.0
+    """First write of the run that waits longest."""
     imported: float = 0.0
     import_seconds: float = 0.0
     report_seconds: float = 0.0
@@ -132,7 +138,7 @@ def scenarios(scale: float = 1.0) -> list[Scenario]:
         Scenario(
             f"a million CSV objects of {len(small) / 1000:.0f} KB",
             SimulatedObjects(million, len(small), lambda start, end: small[start:end]),
-            million * (len(small) / scale_aws.BYTES_PER_SECOND),
+            0.0,
         ),
         Scenario(
             "100 uploads of 1 GB at once",
@@ -186,6 +192,13 @@ def simulate(
     return outcome
 
 
+def _whole_seconds(scenario: Scenario) -> float:
+    """Simulate a scan of everything over a part of the objects."""
+    objects = replace(scenario.objects, count=max(1, scenario.objects.count // PART))
+    part = simulate(replace(scenario, objects=objects), "whole")
+    return PART * (part.preflight_seconds - scale_imports.START_SECONDS)
+
+
 def _context(
     store: SimulatedLedger, s3: SimulatedS3, dynamodb: FakeDynamoDB, clock: FunctionClock
 ) -> Context:
@@ -211,7 +224,7 @@ def _import(scenario: Scenario, outcome: Outcome, workers: int) -> None:
         for number in range(scenario.runs)
     ]
     fleet = import_all(loads, TABLE_RATE, WORKER_RATE)
-    outcome.first_write = fleet.first_write
+    outcome.first_write, outcome.last_first_write = fleet.first_writes[0], fleet.first_writes[-1]
     outcome.imported = fleet.end
     outcome.invocations = fleet.invocations + (outcome.preflights + 1) * scenario.runs
     outcome.import_seconds = fleet.function_seconds
@@ -274,3 +287,112 @@ def _dollars(scenario: Scenario, outcome: Outcome) -> float:
         * (outcome.chunks * price.CHUNK_TRANSITIONS + price.RUN_TRANSITIONS)
         * price.TRANSITION
     )
+
+
+def page(outcomes: list[Outcome]) -> str:
+    """Render docs/scale.md."""
+    return f"""\
+# Loads of a terabyte
+
+<!-- `make simulate-scale` writes this page. -->
+
+For those who plan a large load on the deployed stack, and ask how long it takes and what limits it. The figures are simulated, and
+nothing of them was measured on AWS: preflight and report are ddbload's own code, over an S3 whose answers take the time that is
+listed below; the imports between them are computed by the rates there. Time is virtual, but for the processor time that ddbload's
+code used here.
+
+## Until the first write
+
+| load | first write | when preflight read everything | requests of preflight | bytes read by preflight | processor seconds |
+|---|---|---|---|---|---|
+{"".join(map(_preflight_line, outcomes))}
+*When preflight read everything* is computed: the bytes at {scale_aws.BYTES_PER_SECOND / 1e6:.0f} MB a second, compressed text at {TEXT_BYTES_PER_SECOND / 1e6:.0f} MB a second, and the same start of
+the Map. Small objects were simulated over {1 / PART:.0%} of them. It is what `--scan whole` takes today. *Processor seconds* are those of preflight's code on the machine that made this page.
+
+## The whole load
+
+| load | rows | chunks | wall time | of it report | invocations | AWS without DynamoDB | DynamoDB's write units |
+|---|---|---|---|---|---|---|---|
+{"".join(map(_whole_line, outcomes))}
+**What remains is the table.** At {TABLE_RATE:,.0f} write units a second, the default quota of a table, {1e12 / ROW_BYTES:,.0f} rows take {1e12 / ROW_BYTES / TABLE_RATE / 3600:.0f} hours, whatever reads them. A
+higher quota, and a table that is warmed up for it (`--prewarm`), shortens that in proportion; `auto` then uses more functions.
+
+The 100 uploads go into one table. Each run wants {WORKERS} functions, and all together may have {scale_imports.CONCURRENCY:,}: the first runs take them, and others wait
+until chunks are imported. Most of their price is functions that wait for the table: with `workers` of 1 or 2 in the rule of such uploads all
+begin at once, and cost a fraction.
+
+## Assumptions
+
+| what | value | source |
+|---|---|---|
+| first byte of an answer of S3 | {scale_aws.FIRST_BYTE_SECONDS * 1000:.0f} ms | "roughly 100–200 milliseconds" for small objects (Amazon S3 user guide, *Performance design patterns*) |
+| bytes that a function receives | {scale_aws.BYTES_PER_SECOND / 1e6:.0f} MB a second | AWS documents no figure; 400 to 700 Mbit/s were measured by others for large objects. Not measured here |
+| requests to a prefix | not limited: preflight makes fewer than 1,300 a second | 5,500 GET a second for each prefix (Amazon S3 user guide) |
+| processor of a function | {1 / scale_aws.PROCESSOR:.2f} times the one that made this page | 1,769 MB, the default, "has the equivalent of one vCPU" (AWS Lambda developer guide). The factor is a guess |
+| HTTP and TLS of a request | {scale_aws.HTTP_SECONDS * 1e6:.0f} µs by ddbload's client, {scale_aws.BOTO_SECONDS * 1000:.0f} ms by boto3 | 32 µs and 1.2 ms without TLS ([benchmarks.md](benchmarks.md#many-small-objects)), rounded up |
+| time of an invocation | {scale_imports.INVOCATION_SECONDS:.0f} s | Lambda's 15 minutes, less the reserve |
+| functions at once | {scale_imports.CONCURRENCY:,}, of which {scale_imports.STARTS_PER_SECOND:.0f} new ones a second | the default quota, and 1,000 every ten seconds for each function (AWS Lambda developer guide) |
+| cold start, and a continuation | {scale_imports.START_SECONDS:.0f} s | guessed |
+| from Preflight to the first child of the Map | {scale_imports.MAP_SECONDS:.0f} s | guessed: AWS documents no figure |
+| executions that start | {UPLOADS_PER_SECOND:.0f} a second | [limits.md](limits.md#of-the-deployed-pipeline): after the first 800. So 100 are not limited |
+| Map Runs at once | 100 | the quota is 1,000 (AWS Step Functions developer guide) |
+| table | {TABLE_RATE:,.0f} write units a second from the beginning, shared evenly by all functions of all runs | the default quota of a table. A new on-demand table begins with 4,000, and takes longer |
+| workers of a run | {WORKERS} | `auto`: one for each 1,000 write units |
+| rows | {ROW_BYTES} bytes of text, one write unit each; new keys; none is throttled, rejected or sent twice | – |
+| rows of one function | {WORKER_RATE:,.0f} a second at most | 5 s of processor for a million ([cost.md](cost.md)), a tenth of that rate |
+| text of gzip | {TEXT_BYTES_PER_SECOND / 1e6:.0f} MB a second | 150 MB for each second of the processor ([decision 0011](decisions/0011-gzip-seek-points.md)), by the factor above |
+| columns | as in the files of `tests/sim/scale.py`: windows of 16 KiB decide in quoted text, those of 1 MiB in text without quotes | – |
+| prices | us-east-1, {price.PRICES_OF} | `ddbload/plan/price.py` |
+
+Left out: errors, throttled requests, listing pages that are slow, what Step Functions adds between states, the growth of an
+on-demand table, and other load on the account.
+"""
+
+
+def _preflight_line(each: Outcome) -> str:
+    started = scale_imports.MAP_SECONDS + 2 * scale_imports.START_SECONDS
+    before = _time(each.scenario.whole_seconds + started)
+    requests = sum(each.preflight_requests.values())
+    first = _time(each.first_write)
+    if each.scenario.runs > 1:
+        first += f"; of the last run {_time(each.last_first_write)}"
+    return (
+        f"| {each.scenario.name} | {first} | {before} | {requests:,} |"
+        f" {each.preflight_bytes / 1e9:,.2f} GB | {each.processor_seconds:,.0f} |\n"
+    )
+
+
+def _whole_line(each: Outcome) -> str:
+    scenario = each.scenario
+    rows = scenario.rows * scenario.runs
+    return (
+        f"| {scenario.name} | {rows / 1e6:,.0f} million | {each.chunks * scenario.runs:,} |"
+        f" {_time(each.wall)} | {_time(each.report_seconds)} | {each.invocations:,} |"
+        f" ${each.dollars:,.2f} | ${rows * price.US_EAST_1_PRICE.dollars_per_million / 1e6:,.0f} |\n"
+    )
+
+
+def _time(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.sim.scale", description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="size of the loads")
+    args = parser.parse_args()
+    outcomes = []
+    for each in scenarios(args.scale):
+        whole = each.whole_seconds or _whole_seconds(each)
+        outcomes.append(simulate(replace(each, whole_seconds=whole), notice=_tell))
+    sys.stdout.write(page(outcomes))
+    return 0
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -40,8 +40,8 @@ class Load:
 class Fleet:
     """Result of the imports of some runs."""
 
-    first_write: float
-    """Time of the first write of the run that waits longest."""
+    first_writes: list[float]
+    """Time of the first write of each run, sorted."""
     end: float
     invocations: int
     function_seconds: float
@@ -90,4 +90,4 @@ def import_all(loads: Sequence[Load], table_rate: float, worker_rate: float) -> 
             if left[run]:
                 left[run] -= 1
                 waiting.append(run)
-    return Fleet(max(firsts.values()), end, invocations, seconds + invocations * START_SECONDS)
+    return Fleet(sorted(firsts.values()), end, invocations, seconds + invocations * START_SECONDS)

@@ -209,7 +209,8 @@ def open_heads(objects: Iterator[Pinned], context: Context) -> Generator[tuple[P
         with closing(heads):
             for data in heads:
                 pinned = requested.popleft()
-                yield pinned, HeadCachingSource(reopen(pinned, context), data)
+                with closing(HeadCachingSource(reopen(pinned, context), data)) as raw:
+                    yield pinned, raw
 
 
 def _is_local(pinned: Pinned) -> bool:
