@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ddbload.aws.http_client.http1 import Response
-from ddbload.ledger.store import READERS
+from ddbload.ledger.bucket_store import READERS
 from tests.unit.pipeline.world import MemoryStore
 
 FIRST_BYTE_SECONDS = 0.1
