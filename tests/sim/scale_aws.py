@@ -16,6 +16,7 @@ from typing import Any
 
 from ddbload.aws.http_client.http1 import Response
 from ddbload.ledger.bucket_store import READERS
+from ddbload.pipeline.context import SEGMENT_READERS
 from tests.unit.pipeline.world import MemoryStore
 
 FIRST_BYTE_SECONDS = 0.1
@@ -223,7 +224,8 @@ class SimulatedLedger(MemoryStore):
         self.requests: Counter[str] = Counter()
 
     def get(self, name: str) -> bytes | None:
-        self._pass("GET")
+        # Report reads segments concurrently.
+        self._pass("GET", SEGMENT_READERS if "/chunks/" in name else 1)
         return self.objects.get(name)
 
     def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
