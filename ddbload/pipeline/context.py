@@ -23,7 +23,6 @@ from ddbload.contracts.source_bucket import SourceBucket
 from ddbload.errors import BucketNotAllowed, TableNotAllowed
 from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.ledger.store import KeyReader, ListedKey, Store
-from ddbload.write.requests import EndpointFeatures
 
 if TYPE_CHECKING:
     from ddbload.aws.boto_clients import AwsSettings
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from ddbload.pipeline.run_worker import RunWorker
     from ddbload.write.drivers.driver import Driver
     from ddbload.write.pacing.pacing import Pacing
+    from ddbload.write.requests import EndpointFeatures
 
 
 SEGMENT_READERS = 32
@@ -155,8 +155,11 @@ class Context(LedgerContext):
     """Identity of this process, or of the function's environment: random hexadecimal digits."""
     manifests: ManifestCache = field(default_factory=ManifestCache)
     """Shared by all invocations of an environment."""
-    endpoint: EndpointFeatures = field(default_factory=EndpointFeatures)
-    """Shared by all chunks: what is known of DynamoDB's endpoint."""
+    endpoint: EndpointFeatures | None = None
+    """Shared by all chunks: what is known of DynamoDB's endpoint.
+
+    Without it each invocation asks.
+    """
     control: RunWorker | None = None
     """Part of this process in the run, by which it is controlled; None: nobody controls it."""
 

@@ -16,6 +16,7 @@ from ddbload.pipeline.importing.import_chunk import import_chunk, worker_pacing
 from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.runs.local_settings import LocalSettings, step_seconds
 from ddbload.write.drivers.engines import driver_for
+from ddbload.write.requests import EndpointFeatures
 
 FinishedTask = tuple[ImportTask, ImportResult | DdbloadError]
 
@@ -28,7 +29,10 @@ class ChunkWorker:
         options = record.payload.options
         self._settings = settings
         self._context = replace(
-            context, driver=driver_for(options), pacing=worker_pacing(record, context)
+            context,
+            driver=driver_for(options),
+            pacing=worker_pacing(record, context),
+            endpoint=EndpointFeatures(),
         )
         self._reader = RunReader(record)
 
