@@ -1,7 +1,8 @@
 """Loads on which the rate is measured, each on one or both models of a table.
 
 Figures are shares of 1, seconds, or counts. `python -m bench.rates` prints them for ddbload and its
-rivals; `test_pacing_loads` holds ddbload to bounds.
+rivals. `test_pacing_loads` and `test_throughput_targets` hold ddbload to bounds on short loads, and
+`tests/trials/test_pacing.py` on the long ones.
 """
 
 from __future__ import annotations
@@ -63,6 +64,27 @@ def returned_share(run: ThroughputRun, first: int = 0, last: int | None = None) 
 
 def used_share(run: ThroughputRun, first: int, last: int, limit: float) -> float:
     return sum(run.table.usage.accepted[first:last]) / (last - first) / limit
+
+
+def sorted_rows(
+    workers: int, seed: int, seconds: float, capacity: Capacity, starts: Sequence[float] = ()
+) -> ThroughputRun:
+    """Write 200 rows a key to an on-demand table by workers that know nothing of each other."""
+    writers = [SchedulerWriter(16, random.Random(100 * seed + place)) for place in range(workers)]
+    table = SimulatedTable(capacity, salt=seed)
+    return ThroughputRun(writers, table, Load(), seed=seed, starts=starts).run(seconds)
+
+
+def budget_windows(max_wcu: float, units: int, index_units: int, latency: float) -> list[float]:
+    """Compute the part of `max_wcu` used in each window of ten seconds, after the first ten."""
+    writer = SchedulerWriter(32, random.Random(1), max_wcu)
+    table = SimulatedTable(Capacity(partitions=8, on_demand=8000.0, index_units=index_units))
+    run = ThroughputRun([writer], table, Load(units=units), latency=latency)
+    taken = [0.0]
+    for tenth in range(1, 400):
+        run.run(tenth / 10)
+        taken.append(sum(table.usage.accepted))
+    return [(taken[at + 100] - taken[at]) / 10 / max_wcu for at in range(100, 299)]
 
 
 @dataclass(frozen=True)
