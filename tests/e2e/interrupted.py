@@ -52,10 +52,10 @@ class LongRun:
         )
         assert running.process.poll() is None, "it ended too soon"
 
-    def continued(self) -> dict[str, Any]:
-        """Repeat the command, check the result, and return its JSON."""
+    def continued(self, told: str = "") -> dict[str, Any]:
+        """Repeat the command, check the result and what it tells, and return its JSON."""
         ended = self.console.run([*map(str, self.command), "--processes", "1", "--json"])
-        assert (ended.code, ended.told) == (0, "")
+        assert (ended.code, ended.told) == (0, told)
         found: dict[str, Any] = json.loads(ended.out)
         rows = found["rows"]
         assert (rows["read"], rows["written"]) == (self.rows, self.rows)

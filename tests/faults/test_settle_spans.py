@@ -53,6 +53,16 @@ SOURCES: dict[str, tuple[str | bytes, dict[str, Any]]] = {
 }
 
 
+# Another test's threads may still be there; Python 3.12 and later warn of a fork beside them.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def _forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let workers inherit what a test replaced, whatever ran before in this process."""
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+
+
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settle_spans, "SPAN_BYTES", 500)

@@ -57,6 +57,20 @@ ON_UPLOAD = {"pipeline/executions.py", "pipeline/on_upload.py"}
 """Modules that meet an error in the function on_upload, which is no task of the state machine."""
 
 
+SEVERAL_PROCESSES = {"pipeline/reading/settle_spans.py", "pipeline/reading/span_pool.py"}
+"""Modules of `plan` and `convert`, whose processes no function starts."""
+ONLY_BY_USERS = {
+    # Users stop what runs on the command line. on_stopped, which is no task, is invoked again.
+    errors.Interrupted: {
+        "pipeline/preflight/chunker.py",
+        "pipeline/reading/settle_spans.py",
+        "pipeline/run_end.py",
+    },
+    errors.WorkerDied: SEVERAL_PROCESSES,
+}
+"""Errors of the command line that modules of functions name, and where."""
+
+
 def modules_that_name(error: type[errors.DdbloadError]) -> set[str]:
     """Return the modules that mention an error, outside the command line and on_upload."""
     root = Path(errors.__file__).parent
@@ -71,9 +85,7 @@ def modules_that_name(error: type[errors.DdbloadError]) -> set[str]:
 
 @pytest.mark.parametrize("error", [error for error in NAMED if not error.raised_by_tasks])
 def test_error_of_the_command_line_is_not_raised_by_tasks(error):
-    # Preflight can be stopped by users, who run it on the command line only.
-    expected = {"pipeline/preflight/chunker.py"} if error is errors.Interrupted else set()
-    assert modules_that_name(error) == expected
+    assert modules_that_name(error) == ONLY_BY_USERS.get(error, set())
 
 
 @pytest.mark.parametrize("error", [error for error in NAMED if error.raised_by_tasks])
