@@ -247,6 +247,11 @@ bench-objects: setup ## Measure how fast many small objects are read, beside bot
 bench-table: setup ## Measure how simulated tables are used and shared, beside boto3's adaptive retries
 	$(BIN)/python -m bench.rates $(ARGS)
 
+# Takes five minutes, in which the servers' time is real.
+.PHONY: bench-sockets
+bench-sockets: setup ## Measure loads of tables with limits over sockets, beside boto3's adaptive retries
+	$(BIN)/python -m bench.sockets $(ARGS)
+
 .PHONY: bench-minutes
 bench-minutes: setup ## Measure how a simulated table's capacity is used for 20 minutes, beside plain batch writers
 	$(BIN)/python -m bench.table $(ARGS)

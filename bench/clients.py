@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.native import FLOOR, GO, bodies_path, program
 from bench.shapes import Shape
@@ -79,15 +80,18 @@ class Client:
         if self.name == FLOOR:
             return [str(program(FLOOR)), str(bodies_path(file)), str(self.concurrency)]
         module, python = _RIVALS[self.name]
-        settings = {
+        begin = [str(program(GO))] if self.name == GO else [python, "-m", module]
+        return [*begin, str(file), TABLE, json.dumps(self.settings(shape))]
+
+    def settings(self, shape: Shape) -> dict[str, Any]:
+        """Describe file and client for a program of `bench.rivals`."""
+        return {
             "columns": shape.columns,
             "delimiter": shape.delimiter,
             "header": shape.header,
             "concurrency": self.concurrency,
             "checks": self.name == BASELINE,
         }
-        begin = [str(program(GO))] if self.name == GO else [python, "-m", module]
-        return [*begin, str(file), TABLE, json.dumps(settings)]
 
     def _own(self, file: Path, shape: Shape, folder: Path) -> list[str]:
         types = ",".join(f"{name}={kind}" for name, kind in shape.columns.items())

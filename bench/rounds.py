@@ -21,7 +21,7 @@ from bench.shapes import Shape
 from localaws.processes import end_process
 
 TIMEOUT_SECONDS = 3600.0
-"""Limit for a client's process; the run ends with an error above it."""
+"""Usual limit for a client's process; the run ends with an error above it."""
 _POLL_SECONDS = 0.01
 
 
@@ -65,12 +65,14 @@ class Cores:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Shape of file, TLS and latency."""
+    """Shape of file, TLS, latency, and the limits of the table."""
 
     shape: Shape
     tls: bool
     latency: float
     """Seconds between a request and its response."""
+    limits: Mapping[str, Any] | None = None
+    """Settings of `bench.throttled_table`; None: the table takes everything."""
 
     @property
     def title(self) -> str:
@@ -120,7 +122,8 @@ class SinkProcess:
     def reset(self, scenario: Scenario) -> None:
         """Clear the sink's counters, and give it the table of a scenario."""
         keys = {name: scenario.shape.columns[name] for name in scenario.shape.keys}
-        settings = {"latency": scenario.latency, "table": TABLE, "keys": keys}
+        settings: dict[str, Any] = {"latency": scenario.latency, "table": TABLE, "keys": keys}
+        settings["limits"] = scenario.limits
         with self._direct.open(self.ready["http"] + "/reset", json.dumps(settings).encode()):
             pass
 
@@ -175,12 +178,14 @@ def run(
     due: ItemChecksum,
     sink_process: SinkProcess,
     cores: Cores,
+    limit: float = TIMEOUT_SECONDS,
 ) -> Cost:
     """Run one round. Raises `InvalidRound` unless exactly the file's items arrived."""
     sink_process.reset(scenario)
     with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder:
         command = client.command(file, scenario.shape, Path(folder, "ledger"))
-        cost, out = _run_measured(command, sink_process.environment(scenario), Path(folder), cores)
+        environment = sink_process.environment(scenario)
+        cost, out = _run_measured(command, environment, Path(folder), cores, limit)
     counters = sink_process.counters()
     what = f"{client.label}, {scenario.title}"
     check(what, counters, due)
@@ -225,7 +230,7 @@ class _ResourceUsage:
 
 
 def _run_measured(
-    command: list[str], environment: dict[str, str], folder: Path, cores: Cores
+    command: list[str], environment: dict[str, str], folder: Path, cores: Cores, limit: float
 ) -> tuple[_ResourceUsage, str]:
     """Run a command on the client's core. Return its resource usage and standard output."""
     out, err = folder / "out", folder / "err"
@@ -250,10 +255,8 @@ def _run_measured(
                 pid, status, used = os.wait4(process.pid, os.WNOHANG)
                 if pid:
                     break
-                if time.monotonic() - begin > TIMEOUT_SECONDS:
-                    raise InvalidRound(
-                        f"refused: {command[2]} took more than {TIMEOUT_SECONDS:g} s"
-                    )
+                if time.monotonic() - begin > limit:
+                    raise InvalidRound(f"refused: {command[2]} took more than {limit:g} s")
                 time.sleep(_POLL_SECONDS)
         except BaseException:
             process.kill()

@@ -6,7 +6,7 @@ It listens on 127.0.0.1, with and without TLS, prints one line of JSON ({"http":
 "ca": ...}) when it is ready, and ends when its standard input closes. It serves BatchWriteItem,
 BatchExecuteStatement and PutItem into an empty table, and DescribeTable. POST /reset takes
 {"latency": seconds, "table": name, "keys": {name: type}} and clears the counters; GET /counters
-returns them.
+returns them. With "limits" in /reset, BatchWriteItem is throttled: see `bench.throttled_table`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any
 
 from bench.certificate import server_context
 from bench.checksum import ItemChecksum
+from bench.throttled_table import ThrottledTable
 from localaws.processes import on_stdin_eof
 
 BACKLOG_BYTES = 400_000_000
@@ -48,6 +49,9 @@ class Sink:
         self.latency = float(settings.get("latency", 0.0))
         self.table = str(settings.get("table", "bench"))
         self.keys = dict(settings.get("keys", {"id": "S"}))
+        limits = settings.get("limits")
+        partition_key = next(iter(self.keys))
+        self.throttled = ThrottledTable(self.table, partition_key, limits) if limits else None
         self.checksum = ItemChecksum()
         self.requests = 0
         self.invalid: list[str] = []
@@ -57,6 +61,7 @@ class Sink:
 
     def insert(self, body: bytes) -> dict[str, Any]:
         """Answer BatchExecuteStatement as if no item existed; see `write`."""
+        self._count_request()
         self._keep(body)
         count = body.count(b'"Statement":')
         units = {"TableName": self.table, "CapacityUnits": 1.0}
@@ -67,6 +72,7 @@ class Sink:
 
     def put(self, body: bytes) -> dict[str, Any]:
         """Answer PutItem as if no item existed; see `write`."""
+        self._count_request()
         self._keep(body)
         return {"ConsumedCapacity": {"TableName": self.table, "CapacityUnits": 1.0}}
 
@@ -77,6 +83,12 @@ class Sink:
         Puts are counted by the text `"PutRequest"`, which cannot occur inside a JSON string with
         bare quotes.
         """
+        self._count_request()
+        if self.throttled is not None:
+            taken, throttled = self.throttled.write(body)
+            if taken:
+                self._keep(taken)
+            return throttled
         self._keep(body)
         answer: dict[str, Any] = {"UnprocessedItems": {}}
         if b'"ReturnConsumedCapacity"' in body:
@@ -84,10 +96,12 @@ class Sink:
             answer["ConsumedCapacity"] = [{"TableName": self.table, "CapacityUnits": units}]
         return answer
 
-    def _keep(self, body: bytes) -> None:
+    def _count_request(self) -> None:
         self.last = time.monotonic()
         self.first = self.first or self.last
         self.requests += 1
+
+    def _keep(self, body: bytes) -> None:
         self._backlog.append(body)
         self._backlog_bytes += len(body)
         # Count at most two requests at a time, so that no client times out.
@@ -132,6 +146,7 @@ class Sink:
             "seconds": self.last - self.first,
             "invalid": len(self.invalid),
             "first_invalid": self.invalid[0] if self.invalid else None,
+            **(self.throttled.counters() if self.throttled else {}),
         }
 
     def describe(self) -> dict[str, Any]:
@@ -219,6 +234,7 @@ class Connection(asyncio.Protocol):
             status, answer = "400 Bad Request", _error("MissingAuthenticationToken")
         elif operation == b"BatchWriteItem":
             answer, delay = sink.write(body), sink.latency
+            status = "400 Bad Request" if "__type" in answer else status
         elif operation == b"BatchExecuteStatement" and b"INSERT INTO" not in body:
             # So ddbload asks whether the endpoint knows the operation.
             status, answer = "400 Bad Request", _error("ValidationException")
