@@ -167,11 +167,11 @@ trials: setup node_modules ## Run what takes longer than CI: property, simulate,
 		$(BIN)/python -m pytest --numprocesses=$(JOBS) --timeout=0 $(ARGS) tests/trials
 	@echo "trials passed: CASES=$(CASES), SEEDS=$(SEEDS), KILL_POINTS=$(KILL_POINTS), KILL_FUNCTIONS=$(KILL_FUNCTIONS)"
 
-# Fetches 50 MB from Maven Central the first time, each jar by its hash. It is no part of `.ci/run`.
+# Maven fetches 50 MB the first time; each jar has a hash. It is no part of `.ci/run`.
 .PHONY: test-dynamodb-local
-test-dynamodb-local: setup ## Run mode insert against DynamoDB Local; needs Java 17 (javac, too)
-	@command -v java >/dev/null && command -v javac >/dev/null || \
-		{ echo "make: no java and javac here; DynamoDB Local needs Java 17 or newer" >&2; exit 1; }
+test-dynamodb-local: setup ## Run mode insert against DynamoDB Local; needs Java 17 and Maven
+	@command -v java >/dev/null && command -v javac >/dev/null && command -v mvn >/dev/null || \
+		{ echo "make: no java, javac and mvn here; DynamoDB Local needs Java 17 or newer, and Maven" >&2; exit 1; }
 	DDBLOAD_DYNAMODB_LOCAL=1 $(BIN)/python -m pytest --quiet $(ARGS) tests/dynamodb_local
 
 # Each program asks a database on the internet. pip-audit is strict: what cannot be looked up fails.

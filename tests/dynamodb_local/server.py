@@ -1,17 +1,14 @@
 """DynamoDB Local, AWS's emulator, on this machine: its jars, and a server.
 
-The jars come from Maven Central once, and each must have the hash that `jars.txt` lists.
-`MAVEN_REPOSITORY` names another repository.
+Maven downloads the jars once, and each must have the hash that `jars.txt` lists.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import socket
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,30 +16,48 @@ from pathlib import Path
 HERE = Path(__file__).parent
 FOLDER = HERE.parents[1] / ".dynamodb-local"
 """Folder of the jars and of the compiled launcher."""
-REPOSITORY = os.environ.get("MAVEN_REPOSITORY", "https://repo1.maven.org/maven2")
+COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 JAVA = 17
 """Oldest Java that runs it."""
 
 
 class JavaMissing(Exception):
-    """Error for a missing or an old Java."""
+    """Error for a missing Java or Maven."""
 
 
 def fetch_jars() -> Path:
-    """Download the jars that are not there, and check the hash of each; return their folder."""
+    """Have Maven download what is not there, and check the hash of each; return the folder.
+
+    Raises JavaMissing.
+    """
     jars = FOLDER / "jars"
-    jars.mkdir(parents=True, exist_ok=True)
-    for line in (HERE / "jars.txt").read_text().splitlines():
-        wanted, path = line.split("  ")
-        jar = jars / path.rpartition("/")[2]
-        if jar.exists() and _sha256(jar.read_bytes()) == wanted:
-            continue
-        with urllib.request.urlopen(f"{REPOSITORY}/{path}", timeout=60) as answer:
-            data = answer.read()
-        if _sha256(data) != wanted:
-            raise RuntimeError(f"{path} from {REPOSITORY} does not have the hash in jars.txt")
-        jar.write_bytes(data)
+    hashes = _wanted_hashes()
+    if _hashes(jars) == hashes:
+        return jars
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise JavaMissing("mvn (Maven), which downloads DynamoDB Local, was not found on PATH")
+    subprocess.run(
+        [
+            *(maven, "--batch-mode", "--quiet", f"--file={HERE / 'pom.xml'}", COPY),
+            *("-DincludeScope=runtime", f"-DoutputDirectory={jars}"),
+        ],
+        check=True,
+    )
+    found = _hashes(jars)
+    if found != hashes:
+        wrong = sorted(set(found.items()) ^ set(hashes.items()))
+        raise RuntimeError(f"these do not have the hashes of jars.txt: {wrong}")
     return jars
+
+
+def _wanted_hashes() -> dict[str, str]:
+    lines = (HERE / "jars.txt").read_text().splitlines()
+    return {name: digest for digest, name in (line.split("  ") for line in lines)}
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    return {path.name: _sha256(path.read_bytes()) for path in folder.glob("*")}
 
 
 def _sha256(data: bytes) -> str:
