@@ -283,6 +283,7 @@ STATEMENT_REFUSALS = frozenset(
     }
 )
 """Error codes of a statement that did nothing. PutItem gives the reason, and the item found."""
+STATEMENT_ERRORS = STATEMENT_THROTTLES | STATEMENT_REFUSALS
 
 
 class InsertRequests:
@@ -329,6 +330,7 @@ class InsertRequests:
         unprocessed: list[int] = []
         alone: list[int] = []
         unsure: list[int] = []
+        denied: list[str] = []
         for index, result in enumerate(results):
             if not isinstance(result, Mapping):
                 return Unsure("an answer without a result for each statement")
@@ -337,18 +339,23 @@ class InsertRequests:
                 continue
             code = error.get("Code") if isinstance(error, Mapping) else None
             if code == "AccessDenied":
-                text = error.get("Message")
-                failure = AwsFailure(
-                    FailureKind.FATAL, "AccessDeniedException", str(text or code), 400
-                )
-                return answer_for_failure(failure, self._puts.table)
-            if code in STATEMENT_THROTTLES:
-                unprocessed.append(index)
-                continue
-            alone.append(index)
-            if code not in STATEMENT_REFUSALS:
+                denied.append(str(error.get("Message") or code))
+            elif not isinstance(code, str) or code not in STATEMENT_ERRORS:
                 # InternalServerError, or a code that AWS may add.
+                alone.append(index)
                 unsure.append(index)
+            elif code in STATEMENT_THROTTLES:
+                unprocessed.append(index)
+            else:
+                alone.append(index)
+        if denied:
+            failure = AwsFailure(FailureKind.FATAL, "AccessDeniedException", denied[0], 400)
+            answer = answer_for_failure(failure, self._puts.table)
+            # A policy may deny some keys only: rows without an error are written.
+            nothing = len(denied) + len(unprocessed) + len(alone) - len(unsure)
+            if isinstance(answer, Fatal) and nothing < rows:
+                return replace(answer, unsure=True)
+            return answer
         return Accepted(unprocessed, consumed_units(response), alone=alone, unsure=unsure)
 
     def failed(self, failure: AwsFailure, rows: int, items: SentItems) -> Answer:

@@ -252,7 +252,11 @@ class Scheduler:
         return not self.outcomes.frontier and self._sent_requests == 1 and self._rows.any_alone
 
     def _make_batch(self, now: float) -> Batch | None:
-        rows = self._rows.take(now, self._pacing.request_units(self._concurrency))
+        max_units = self._pacing.request_units(self._concurrency)
+        if max_units <= 0:
+            # Another thread has just taken the limit away.
+            return None
+        rows = self._rows.take(now, max_units)
         if isinstance(rows, UniqueKeyBatch):
             return self._send(rows.handles, rows.units, [], rows, now)
         if not rows:

@@ -131,6 +131,21 @@ def test_insert_counts_row_as_written_when_answer_was_lost():
     assert report.identical == ROWS - 2
 
 
+def test_insert_counts_rows_as_written_that_were_put_beside_a_denied_one():
+    it = world()
+    it.preflight()
+    (chunk,) = it.manifest
+    denied = Fault(statement=lambda place: "AccessDenied" if place else None)
+    it.dynamodb.faults.add("batch_execute_statement", None, denied)
+    with pytest.raises(errors.AccessDenied):
+        it.import_step(chunk)
+    assert len(it.items) == 3
+    it.import_one(chunk)
+    report = it.report()
+    assert report.rows == RowCounts(read=ROWS, written=ROWS)
+    assert report.identical == 0
+
+
 # Kills, and an empty table.
 
 

@@ -74,7 +74,27 @@ def test_every_code_of_a_statement_has_an_answer():
         assert answer == Accepted([], 3.0, alone=[1], unsure=[])
 
 
-@pytest.mark.parametrize("code", ["SomethingNew", 7, None])
+@pytest.mark.parametrize(
+    ("others", "unsure"),
+    [
+        ([None], True),
+        (["InternalServerError"], True),
+        (["AccessDenied"], False),
+        (["DuplicateItem", "ThrottlingError"], False),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_rows_beside_a_denied_one_may_be_written(others, unsure, first):
+    """A policy with `dynamodb:LeadingKeys` denies some keys only."""
+    codes = ["AccessDenied", *others] if first else [*others, "AccessDenied"]
+    results = [{} if code is None else {"Error": {"Code": code}} for code in codes]
+    answer = make().accepted({"Responses": results}, len(codes), list)
+    assert isinstance(answer, Fatal)
+    assert isinstance(answer.error, AccessDenied)
+    assert answer.unsure is unsure
+
+
+@pytest.mark.parametrize("code", ["SomethingNew", 7, None, [], {}])
 def test_unknown_error_leaves_open_whether_the_row_was_written(code):
     results = [{"TableName": "table"}, {"Error": {"Code": code}}]
     answer = make().accepted({"Responses": results}, 2, list)

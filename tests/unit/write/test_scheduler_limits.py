@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import random
 
 import pytest
 
 from ddbload.contracts.results import RowCounts, WriteStats
 from ddbload.dynamodb.limits import MAX_BATCH_BYTES, MAX_BATCH_ROWS
 from ddbload.errors import AccessDenied, TableNotFound
+from ddbload.write.pacing.pacing import Pacing
+from ddbload.write.pacing.wcu_budget import WcuBudget
 from ddbload.write.scheduler.messages import (
     Accepted,
     Batch,
@@ -373,6 +376,25 @@ def test_rows_of_a_stopped_run_leave_no_reference_cycles(mode):
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("limit", ["units_per_second", "unit_limit"])
+@pytest.mark.parametrize("singly", [True, False])
+def test_nothing_is_sent_when_another_thread_takes_the_limit_away(singly, limit):
+    class Lowered(WcuBudget):
+        def ready_at(self, now: float) -> float:
+            at = super().ready_at(now)
+            setattr(self, limit, 0.0)
+            return at
+
+    driver = ManualDriver()
+    driver.scheduler._pacing = Pacing(random.Random(1), budget=Lowered(100.0, 0.0))
+    if singly:
+        driver.offer(*object_keys(30))
+    else:
+        driver.offer_all(*object_keys(30))
+    for _ in range(3):
+        assert isinstance(driver.step(), Wait)
 
 
 @pytest.mark.parametrize("singly", [True, False])
