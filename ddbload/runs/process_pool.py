@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ddbload.contracts.states import ImportResult, ImportTask
 from ddbload.errors import DdbloadError, WorkerDied
 from ddbload.pipeline.context import ChunkProgress
-from ddbload.pipeline.reading.span_pool import interrupts_blocked
+from ddbload.pipeline.reading.span_pool import interrupts_blocked, unblock_interrupts
 from ddbload.runs.local_settings import LocalSettings
 from ddbload.runs.worker_pool import ChunkWorker, FinishedTask
 
@@ -119,7 +119,7 @@ def _init_worker(
 ) -> None:
     global _worker  # noqa: PLW0603 - a pool's initializer cannot return the worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    unblock_interrupts()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     last = 0.0
 

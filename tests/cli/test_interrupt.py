@@ -8,6 +8,7 @@ import pytest
 
 from ddbload.cli import commands as module
 from ddbload.cli.interrupts import raise_on_interrupt
+from ddbload.pipeline.reading.span_pool import interrupts_blocked
 
 
 @pytest.fixture(autouse=True)
@@ -46,3 +47,19 @@ def test_ignored_signals_stay_ignored():
     interrupted = raise_on_interrupt()
     signal.raise_signal(signal.SIGINT)
     assert not interrupted()
+
+
+def start_processes(number, started):
+    """Receive a signal while processes are started."""
+    with interrupts_blocked():
+        signal.raise_signal(number)
+        started.append(True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupts_wait_until_processes_are_started(number):
+    raise_on_interrupt()
+    started = []
+    with pytest.raises(KeyboardInterrupt):
+        start_processes(number, started)
+    assert started

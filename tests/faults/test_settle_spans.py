@@ -48,6 +48,7 @@ SOURCES: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     "json": ("".join(f'{{"id":"{n}","n":{n}}}\n' for n in range(300)) + "[]\n", {"format": "json"}),
     "latin-1": ("id,text\n" + "ä,ö\n" * 200, {"encoding": "latin-1"}),
     "utf-16": (BAD, {"encoding": "utf-16"}),
+    "no items in a span": (BAD.replace("\n200,", "\n200,x" * 200 + "\n200,"), {}),
     "gzip": (gzip.compress(QUOTED.encode()), {}),
     "header alone": ("id,text\n", {"format": "csv", "delimiter": ","}),
 }

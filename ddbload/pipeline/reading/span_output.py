@@ -43,6 +43,9 @@ class SpanOutput:
 
     def write(self, data: bytes) -> None:
         """Add bytes. Raises `OSError` if the temporary file cannot be written."""
+        if not data:
+            # A pipe would send an empty piece as a message of its own, which nobody expects.
+            return
         self.length += len(data)
         if not self._deflate:
             self._keep(data)

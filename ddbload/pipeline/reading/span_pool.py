@@ -30,6 +30,7 @@ from ddbload.pipeline.reading.span_output import SpanOutput
 
 UNSETTLED_SPANS = 3
 """Spans of a worker that are queued, read or wait to be settled."""
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 
 
 class SpanJob(Protocol):
@@ -287,15 +288,24 @@ def _died() -> WorkerDied:
 
 @contextlib.contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Block SIGINT, so that a process started meanwhile inherits that until it ignores SIGINT."""
+    """Block SIGINT and SIGTERM while processes are started.
+
+    A process inherits that until `unblock_interrupts`. An exception that a handler raises in the
+    middle of a fork would be printed and lost.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def unblock_interrupts() -> None:
+    """Take signals that `interrupts_blocked` held back; for a worker that has set its handlers."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS)
 
 
 # The code below runs in worker processes.
@@ -306,7 +316,7 @@ def _work_for_pool(
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    unblock_interrupts()
     for other in inherited:
         # Held open here, the end of the parent would go unnoticed.
         other.close()
