@@ -190,8 +190,12 @@ class SegmentSums:
         }
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Self:
-        """Read what `to_json` returned. Raises `InvalidPayload` and the errors of wrong types."""
+    def from_json(cls, value: dict[str, Any], chunks: int) -> Self:
+        """Read what `to_json` returned for this number of chunks.
+
+        Raises `InvalidPayload`, the errors of wrong types, and `ValueError` for sums that
+        contradict each other: these could prove chunks that are open.
+        """
         sums = cls()
         sums.chunks, sums.segments = int(value["chunks"]), int(value["segments"])
         sums.rows = RowCounts.from_json(value["rows"])
@@ -206,10 +210,15 @@ class SegmentSums:
         sums.conserved = bool(value["conserved"])
         sums.identical = None if value["identical"] is None else int(value["identical"])
         sums.identical_known = bool(value["identical_known"])
-        sums.causes = Counter({str(cause): int(rows) for cause, rows in value["causes"].items()})
+        sums.causes = Counter(
+            {str(cause): int(rows) for cause, rows in dict(value["causes"]).items()}
+        )
         for worker, units in value["units"]:
             sums.units[None if worker is None else str(worker)] = float(units)
         sums.damaged = None if damaged is None else Failure.from_json(damaged)
+        told = (sums.chunks, sums.done + len(sums.open))
+        if told != (chunks, chunks) or (sums.open and sums.stopped is None):
+            raise ValueError("sums that contradict each other")
         return sums
 
 

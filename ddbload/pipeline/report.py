@@ -107,7 +107,10 @@ def report_execution(
     if caught is not None and not is_own:
         return _failed(run, caught)
     begun = task.report
-    sums = None if begun is None else ledger.report_part(begun, SegmentSums.from_json)
+    sums = None
+    if begun is not None:
+        chunks = begun.chunk
+        sums = ledger.report_part(begun, lambda value: SegmentSums.from_json(value, chunks))
     found, tally = CountedChunks(ledger.find_manifest(), sums, keeps=True), _reject_tally(record)
 
     def must_end() -> bool:

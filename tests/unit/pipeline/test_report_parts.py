@@ -132,6 +132,26 @@ def test_part_of_another_run_is_refused(world: World, change: str) -> None:
         report_execution(ReportTask(RUN, report=cursor), world.context(SOON))
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("chunks", -1), ("chunks", 10**6), ("causes", 1), ("open", []), ("stopped", None)],
+)
+def test_sums_that_contradict_each_other_are_refused(
+    world: World, name: str, value: object
+) -> None:
+    """Wrong sums could prove chunks that are open."""
+    for segment in world.in_ledger("chunks/00000/"):
+        del world.store.objects[f"runs/{RUN}/{segment}"]
+    cursor = report_execution(ReportTask(RUN), world.context(SOON))
+    assert isinstance(cursor, ReportCursor)
+    (part,) = world.in_ledger("report-parts/")
+    found = world.read_json(part)
+    assert found["sums"]["open"] == [0]
+    world.write_json(part, {**found, "sums": {**found["sums"], name: value}})
+    with pytest.raises(LedgerDamaged):
+        report_execution(ReportTask(RUN, report=cursor), world.context(SOON))
+
+
 def test_name_of_parts_leads_nowhere_else() -> None:
     with pytest.raises(InvalidPayload):
         ReportCursor.from_json({"name": "../other", "chunk": 1})
