@@ -7,10 +7,13 @@ import io
 import json
 import os
 import random
+import signal
+import socket
 import threading
 import zlib
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,7 @@ from ddbload.pipeline.reading.row_blocks import RunReader
 from ddbload.pipeline.reading.settle_spans import iter_spans
 from ddbload.plan.plan import make_plan
 from tests.unit.pipeline.world import World
+from tests.unit.pipeline.worlds import ManyObjects
 
 QUOTED = "id,text\n" + "".join(f'{n},"a ""{n}"", b\n{n},c\n"\n' for n in range(300))
 BAD = "id,n\n" + "".join(f"{n},{'x' if n % 7 == 0 else n}\n" for n in range(300))
@@ -290,6 +294,28 @@ def test_plan_is_that_of_one_process(monkeypatch: pytest.MonkeyPatch, data: byte
     assert inferred == [
         [each[part] for each in whole["columns"]] for part in ("inferred", "filled")
     ]
+
+
+def _narrow_pipe(_duplex: object) -> tuple[connection.Connection, connection.Connection]:
+    """Make a pipe that holds a few kilobytes, as on macOS."""
+    ends = socket.socketpair()
+    for end in ends:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    first, other = (connection.Connection(end.detach()) for end in ends)
+    return first, other
+
+
+def test_large_messages_in_both_directions_do_not_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "Pipe", _narrow_pipe)
+    names = [f"{number:04d}-{'long' * 220}.csv" for number in range(1000)]
+    world = ManyObjects(files=dict.fromkeys(names, b"id,a\n" + b"1,2\n" * 5))
+    # Ends the test if it hangs.
+    signal.alarm(60)
+    try:
+        plan = make_plan(world.payload, world.context(), processes=3).to_json()
+    finally:
+        signal.alarm(0)
+    assert plan["rows"]["read"] == 5000
 
 
 def test_plan_of_documents_is_that_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:

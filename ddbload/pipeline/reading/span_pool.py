@@ -147,6 +147,9 @@ class SpanPool:
         self._unsettled = [0] * count
         self._owner: dict[int, int] = {}
         self._results: dict[int, SpanResult | Unsettled] = {}
+        # Spans whose results are ready. A worker sends one when it is asked for: if both sides
+        # sent more than a pipe holds, neither would receive.
+        self._ready: set[int] = set()
         self._unwritten = self._number = 0
         self._write_error: int | None = None
         try:
@@ -177,6 +180,9 @@ class SpanPool:
     def wait(self, number: int) -> SpanResult | Unsettled:
         """Wait until a span was read."""
         while number not in self._results:
+            if number in self._ready:
+                self._ready.discard(number)
+                self._send(self._owner[number], ("result", number))
             self._receive()
         return self._results[number]
 
@@ -204,6 +210,7 @@ class SpanPool:
         """Forget a span, once its output is written."""
         worker = self._owner.pop(number)
         self._results.pop(number, None)
+        self._ready.discard(number)
         self._unsettled[worker] -= 1
         self._send(worker, ("drop", number))
 
@@ -244,7 +251,9 @@ class SpanPool:
             kind, number, content = self._pipes[worker].recv()
         except (EOFError, OSError):
             raise _died() from None
-        if kind == "read" and number in self._owner:
+        if kind == "ready":
+            self._ready.add(number)
+        elif kind == "result":
             self._results[number] = content
         elif kind == "written":
             self._unwritten -= 1
@@ -336,6 +345,7 @@ class _SpanWorker:
         self._ledger = self._context.ledger(setup.record.run)
         self._queue: deque[tuple[int, RowSpan]] = deque()
         self._outputs: dict[int, SpanOutput] = {}
+        self._results: dict[int, SpanResult | Unsettled] = {}
 
     def run(self) -> None:
         """Work until the pipe is closed, which raises `EOFError`."""
@@ -345,7 +355,8 @@ class _SpanWorker:
             number, span = self._queue.popleft()
             output = SpanOutput(self._folder, deflate=self._job.deflate)
             self._outputs[number] = output
-            self._pipe.send(("read", number, self._read(span, output)))
+            self._results[number] = self._read(span, output)
+            self._pipe.send(("ready", number, None))
 
     def _read(self, span: RowSpan, output: SpanOutput) -> SpanResult | Unsettled:
         try:
@@ -369,11 +380,14 @@ class _SpanWorker:
             self._queue.append((number, rest[0]))
         elif kind == "write":
             self._pipe.send(("written", number, self._write(number, *rest)))
+        elif kind == "result":
+            self._pipe.send(("result", number, self._results.pop(number)))
         elif kind == "fetch":
             self._pipe.send(("bytes", number, None))
             for piece in self._outputs[number].pieces():
                 self._pipe.send_bytes(piece)
         else:
+            self._results.pop(number, None)
             output = self._outputs.pop(number, None)
             if output is not None:
                 output.close()
