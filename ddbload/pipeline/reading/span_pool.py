@@ -126,7 +126,7 @@ def work_span(
 
 @dataclass(frozen=True, slots=True)
 class PoolSetup:
-    """What a worker needs to begin."""
+    """Settings that a worker begins with."""
 
     record: RunRecord
     job: SpanJob

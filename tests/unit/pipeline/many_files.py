@@ -6,7 +6,8 @@ import gzip
 import random
 from typing import Any
 
-from tests.unit.pipeline.expected import outcome
+from ddbload.contracts.results import Report
+from tests.unit.pipeline.expected import outcome, status_for
 from tests.unit.pipeline.world import BUCKET, World
 
 HEADER = b"id,a\n"
@@ -51,3 +52,11 @@ def found(world: World) -> tuple[list[str], list[tuple[Any, ...]]]:
         tuple(each[name] for name in ("source", "line", "byte", "raw")) for each in world.rejects()
     ]
     return sorted(item["id"]["S"] for item in world.items), rejects
+
+
+def assert_imported(files: dict[str, bytes], world: World, report: Report) -> None:
+    """Check that an import put and rejected the rows of all files, each once."""
+    assert report.status == status_for(report.rows)
+    keys, rejects = expected(files)
+    assert found(world) == (keys, rejects)
+    assert report.rows.read == len(keys) + len(rejects)

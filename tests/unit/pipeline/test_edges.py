@@ -14,7 +14,7 @@ from ddbload.errors import SplitMismatch, UnterminatedQuote
 from ddbload.pipeline.preflight import edge_probe, prepare
 from tests.unit.pipeline.chaos import Chaos, plan
 from tests.unit.pipeline.expected import assert_rejects_are, outcome, status_for, table_of
-from tests.unit.pipeline.many_files import HEADER, expected, files_of, found
+from tests.unit.pipeline.many_files import HEADER, assert_imported, files_of
 from tests.unit.pipeline.world import RUN, World
 from tests.unit.pipeline.worlds import ManyObjects, SlowReads
 
@@ -203,9 +203,7 @@ def test_rows_of_several_objects_are_read_once(seed, monkeypatch):
     options = {**EDGES, "chunk_bytes": rng.choice((1, 10, 60, 500, 10**6))}
     world = ManyObjects(files=files, options=options, ticks=0.2)
     report = world.run(rng.choice((12.5, 60.5, 10**6)))
-    assert report.status == status_for(report.rows)
-    assert found(world) == expected(files)
-    assert report.rows.read == len(expected(files)[0]) + len(expected(files)[1])
+    assert_imported(files, world, report)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -221,9 +219,7 @@ def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch
     chaos.run()
     chaos.finish()
     report = world.report()
-    assert report.status == status_for(report.rows)
-    assert found(world) == expected(files)
-    assert report.rows.read == len(expected(files)[0]) + len(expected(files)[1])
+    assert_imported(files, world, report)
 
 
 def test_objects_of_one_chunk_are_not_read_beyond_their_beginning(monkeypatch):

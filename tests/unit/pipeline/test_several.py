@@ -13,7 +13,7 @@ from ddbload.contracts.payload import Payload
 from ddbload.pipeline.preflight.prepare import prepare_run
 from tests.unit.pipeline.chaos import Chaos, plan
 from tests.unit.pipeline.expected import status_for
-from tests.unit.pipeline.many_files import HEADER, expected, files_of, found
+from tests.unit.pipeline.many_files import HEADER, assert_imported, expected, files_of, found
 from tests.unit.pipeline.world import RUN
 from tests.unit.pipeline.worlds import ManyObjects
 
@@ -26,9 +26,7 @@ def test_rows_are_read_once_wherever_chunks_end(seed):
         files["999.csv"] = HEADER
     world = ManyObjects(files=files, options={"chunk_bytes": rng.choice((1, 10, 60, 500, 10**6))})
     report = world.run()
-    assert report.status == status_for(report.rows)
-    assert found(world) == expected(files)
-    assert report.rows.read == len(expected(files)[0]) + len(expected(files)[1])
+    assert_imported(files, world, report)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -68,9 +66,7 @@ def test_rows_are_counted_once_when_functions_die_or_run_twice(seed, monkeypatch
     chaos.run()
     chaos.finish()
     report = world.report()
-    assert report.status == status_for(report.rows)
-    assert found(world) == expected(files)
-    assert report.rows.read == len(expected(files)[0]) + len(expected(files)[1])
+    assert_imported(files, world, report)
 
 
 def test_small_objects_share_chunks_and_large_ones_are_cut(monkeypatch):
