@@ -7,14 +7,12 @@ are one chunk anyway: small ones, and compressed ones beyond their header.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Generator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from ddbload.contracts.chunks import Chunk, ManifestPart, ObjectSlice, PreflightCursor, SeekPoint
+from ddbload.contracts.chunks import ManifestPart, ObjectSlice, PreflightCursor
 from ddbload.contracts.messages import MAX_WHOLE
 from ddbload.contracts.payload import EDGES, PARQUET
 from ddbload.contracts.run_record import Cursor, RunRecord
@@ -24,6 +22,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import iter_objects
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.edge_probe import EdgeProbe, Windows
+from ddbload.pipeline.preflight.open_chunk import OpenChunk
 from ddbload.pipeline.reading.open_sources import (
     open_decoded,
     open_each,
@@ -38,14 +37,6 @@ from ddbload.source.byte_source import ByteSource
 from ddbload.source.decoding.decoded_source import DecodedSource, why_uncut
 from ddbload.source.decoding.seek_trail import POINT_BYTES, SeekTrail
 
-MAX_OBJECTS = 400
-"""Most small objects of one chunk: more would keep one worker busy for too long."""
-DOUBLE_AFTER_CHUNKS = 2_500
-"""Chunks of a size in a compressed object. The next ones are twice as large, since nobody knows how
-many there will be: 10 TB make 20,000."""
-_PARALLEL_WRITES, _WRITES_AHEAD = 16, 256
-"""Lists of a chunk's objects that are written at once, while others are read, and that may wait."""
-
 
 class Chunker:
     """Chunks that one invocation cuts, from a cursor on.
@@ -54,58 +45,45 @@ class Chunker:
     holds several small ones.
     """
 
-    def __init__(self, record: RunRecord, ledger: Ledger, context: Context) -> None:
+    def __init__(
+        self, record: RunRecord, ledger: Ledger, context: Context, cursor: PreflightCursor
+    ) -> None:
         self._record = record
         self._ledger = ledger
         self._context = context
+        self._cursor = cursor
         self._reader = RunReader(record)
         self._several = record.objects is not None
         self._by_edges = record.payload.options.scan == EDGES
-        self._undecided = 0
-        self._chunks: list[Chunk] = []
-        self._number = 0
-        # The open chunk: its start, the object that this lies in, and its finished slices, with
-        # their bytes, as stored where they were not read.
-        self._start = Cursor(0, 1)
-        self._start_object = self._current_object = (0, 0)
-        self._slices: list[ObjectSlice] = []
-        self._slice_bytes = 0
-        # The end of the last whole row, and the object that is being read.
-        self._at = Cursor(0, 1)
-        self._current_slice: ObjectSlice | None = None
-        # True for a compressed object that is cut. Places from which one can be read: those
-        # passed, and that of the open chunk.
-        self._is_indexed = False
+        # Places passed from which a compressed object can be read.
         self._trail = SeekTrail(min(POINT_BYTES, record.chunk_bytes))
-        self._start_point: SeekPoint | None = None
+        self._open = OpenChunk(record, ledger, cursor, self._trail)
+        # The end of the last whole row, and the object that is being read.
+        self._at = Cursor(cursor.byte, cursor.line)
+        self._current_slice: ObjectSlice | None = None
+        # True for a compressed object that is cut.
+        self._is_indexed = False
         # False after an edge: nobody has counted the lines before it.
-        self._knows_line = True
+        self._knows_line = cursor.line > 0
+        self._undecided = cursor.undecided
         self._padded = False
-        self._writes: deque[Future[None]] = deque()
-        self._writer: ThreadPoolExecutor | None = None
 
-    def run(self, cursor: PreflightCursor) -> ManifestPart:
+    def run(self) -> ManifestPart:
         """Cut chunks until the deadline or the end of the source.
 
         Raises `RowTooLong`, `UnterminatedQuote`, `HeaderMismatch` and what keeps the source from
         being read.
         """
         try:
-            part = self._run(cursor)
-            while self._writes:
-                self._writes.popleft().result()
+            part = self._cut_objects()
+            self._open.wait_for_writes()
         finally:
-            if self._writer is not None:
-                self._writer.shutdown(cancel_futures=True)
+            self._open.close()
         return part
 
-    def _run(self, cursor: PreflightCursor) -> ManifestPart:
-        self._number = cursor.chunk
-        self._start = self._at = Cursor(cursor.byte, cursor.line)
-        self._knows_line, self._undecided = cursor.line > 0, cursor.undecided
-        self._start_object = self._current_object = (cursor.object, cursor.base)
-        record = self._record
-        objects = iter_objects(record, self._ledger, cursor.object)
+    def _cut_objects(self) -> ManifestPart:
+        record, first = self._record, self._cursor.object
+        objects = iter_objects(record, self._ledger, first)
         opened = (
             open_heads(objects, self._context)
             if self._by_edges and self._several and record.payload.source.format != PARQUET
@@ -113,35 +91,34 @@ class Chunker:
         )
         try:
             with closing(opened) as each:
-                for number, (pinned, raw) in enumerate(each, cursor.object):
+                for number, (pinned, raw) in enumerate(each, first):
                     with prefix_errors_with_object_name(raw, several=self._several):
-                        finished = self._cut_object(number, pinned, raw, cursor)
+                        finished = self._cut_object(number, pinned, raw)
                     if not finished:
-                        return self._hand_on(cursor)
+                        return self._hand_on()
         except DdbloadError as error:
             # A request that was given up at the deadline is repeated by the next invocation.
-            made_progress = self._at.byte > cursor.byte
+            made_progress = self._at.byte > self._cursor.byte
             if error.permanent or not self._context.must_end() or not made_progress:
                 raise
-            return self._hand_on(cursor)
-        if self._start.byte < self._at.byte:
-            self._end_chunk(self._at, None)
-        return self._part(None)
+            return self._hand_on()
+        if self._open.start.byte < self._at.byte:
+            self._open.end(self._at)
+        return self._open.part(None, padded=self._padded)
 
-    def _cut_object(
-        self, number: int, pinned: Mapping[str, Any], raw: ByteSource, cursor: PreflightCursor
-    ) -> bool:
+    def _cut_object(self, number: int, pinned: Mapping[str, Any], raw: ByteSource) -> bool:
         """Cut an object's rows, from the cursor on; False if the deadline came first."""
+        cursor = self._cursor
         resumed = number == cursor.object
         file = open_decoded(raw, self._record.payload.source, pinned)
         object_slice = slice_for_object(
             self._record, pinned, file, cursor.base if resumed else self._at.byte
         )
-        self._current_object = (number, object_slice.base if self._several else 0)
+        self._open.current_object = (number, object_slice.base if self._several else 0)
         if not resumed or cursor.byte <= object_slice.base:
             self._at = Cursor(object_slice.base, object_slice.line)
             self._knows_line, self._undecided = True, 0
-            self._join(raw.size)
+            self._open.begin_object(self._at, raw.size)
         self._current_slice = object_slice
         self._trail.begin(object_slice.base, object_slice.skip)
         self._is_indexed = file.has_seek_points and self._record.wants_index(raw.size)
@@ -163,11 +140,7 @@ class Chunker:
             self._say_if_uncut(file, whole)
         self._current_slice = None
         stored = raw.size if whole.padded else whole.size
-        if whole.end > self._start.byte:
-            self._slices.append(whole)
-            self._slice_bytes += stored
-        if self._start.byte < self._at.byte and not self._may_grow(whole, stored):
-            self._end_chunk(self._at, None)
+        self._open.end_object(whole, self._at, stored)
         # The end of a single object is the end of the source, whatever the time.
         is_end = not self._several or self._at.byte == cursor.byte
         return is_end or not self._context.must_end()
@@ -179,7 +152,7 @@ class Chunker:
             return None
         if file.plain:
             left = object_slice.end - self._at.byte
-            return object_slice if self._slice_bytes + left <= record.chunk_bytes else None
+            return object_slice if self._open.has_room(left) else None
         most = file.most_bytes
         has_columns = bool(record.columns) or not record.payload.source.delimited
         if most is None or not has_columns or self._is_indexed:
@@ -211,7 +184,7 @@ class Chunker:
                 refuse_unterminated(reader.boundaries, block, offset, knows_line=self._knows_line)
                 is_cut = file.plain or self._is_indexed
                 if is_cut and self._cut(block, object_slice, until):
-                    self._at = self._start
+                    self._at = self._open.start
                     return True
                 self._at = block.end
                 self._trail.discard_before(self._at.byte)
@@ -222,18 +195,18 @@ class Chunker:
     def _say_if_uncut(self, file: DecodedSource, whole: ObjectSlice) -> None:
         """Say that one worker must import an object that should have been cut."""
         notice, least = self._context.notice, 2 * self._record.chunk_bytes
-        is_uncut = self._is_indexed and self._start.byte <= whole.base and whole.size > least
+        is_uncut = self._is_indexed and self._open.start.byte <= whole.base and whole.size > least
         if is_uncut and notice is not None:
             notice(f"{file.name} is imported by one worker: {why_uncut(file.compression)}")
 
     def _begin_trail(self, file: DecodedSource, object_slice: ObjectSlice) -> None:
         """Read a compressed object from the last known point on, and record others."""
         if self._at.byte > object_slice.base:
-            self._start_point = self._ledger.find_seek_point(self._at.byte)
-        self._trail.begin(object_slice.base, object_slice.skip, self._start_point)
+            self._open.start_point = self._ledger.find_seek_point(self._at.byte)
+        self._trail.begin(object_slice.base, object_slice.skip, self._open.start_point)
         # What is decompressed in no time needs no points.
         needs_points = self._is_indexed or file.inner.size > POINT_BYTES
-        file.seek(self._start_point, self._trail if needs_points else None)
+        file.seek(self._open.start_point, self._trail if needs_points else None)
 
     def _cut_by_edges(
         self, raw: ByteSource, file: DecodedSource, object_slice: ObjectSlice
@@ -260,7 +233,7 @@ class Chunker:
                 byte = near - offset
                 if edge is not None:
                     self._cut_at_edge(edge - offset, object_slice)
-                elif byte > self._start.byte and not self._read(file, object_slice, byte):
+                elif byte > self._open.start.byte and not self._read(file, object_slice, byte):
                     return False
                 self._undecided = probe.undecided
                 if self._at.byte == object_slice.end:
@@ -277,31 +250,10 @@ class Chunker:
 
     def _cut_at_edge(self, edge: int, object_slice: ObjectSlice) -> None:
         # A row may be longer than a chunk, so that its end is found again.
-        if self._start.byte < edge < object_slice.end:
+        if self._open.start.byte < edge < object_slice.end:
             self._knows_line = False
-            self._end_chunk(Cursor(edge, 0), object_slice)
-            self._at = self._start
-
-    def _join(self, size: int) -> None:
-        """End the open chunk unless it has room for another object; open one if needed."""
-        if self._slices and (
-            self._slice_bytes + size > self._record.chunk_bytes or len(self._slices) >= MAX_OBJECTS
-        ):
-            self._end_chunk(self._at, None)
-        if not self._slices:
-            self._start, self._start_object = self._at, self._current_object
-            self._start_point = None
-
-    def _may_grow(self, object_slice: ObjectSlice, stored: int) -> bool:
-        """Tell whether the chunk that ends with this object may take another one.
-
-        `stored`: bytes of the object, as stored if it was not read.
-        """
-        return (
-            self._several
-            and self._start.byte <= object_slice.base
-            and stored < self._record.chunk_bytes
-        )
+            self._open.end(Cursor(edge, 0), object_slice)
+            self._at = self._open.start
 
     def _cut(self, block: Block, object_slice: ObjectSlice, until: int) -> bool:
         """Cut a block; True if a cut lies at `until` or later, unless that is 0."""
@@ -323,54 +275,20 @@ class Chunker:
                 # Its size is not known yet, but that it does not end within these rows.
                 more = block.terminated or end < len(data)
                 cut = replace(object_slice, size=begin + end - object_slice.base + more)
-            self._end_chunk(Cursor(begin + end, line if self._knows_line else 0), cut)
+            self._open.end(Cursor(begin + end, line if self._knows_line else 0), cut)
             if until:
                 return True
 
     def _first_cut(self) -> int | None:
-        """Return the first byte at which the open chunk may end; None if that is not known yet.
+        """Return the first byte at which the open chunk may end; None if that is not known yet."""
+        if self._is_indexed:
+            return self._open.first_cut_behind_point()
+        return self._open.start.byte + self._record.chunk_bytes
 
-        A compressed object is cut behind a seek point, so that the next chunk's worker decompresses
-        less than a row for nothing.
-        """
-        chunk_bytes = self._record.chunk_bytes
-        if not self._is_indexed:
-            return self._start.byte + chunk_bytes
-        return self._trail.first_from(
-            self._start.byte + (chunk_bytes << self._number // DOUBLE_AFTER_CHUNKS)
-        )
-
-    def _end_chunk(self, end: Cursor, object_slice: ObjectSlice | None) -> None:
-        """End the open chunk; `object_slice` is the object being read, if the chunk ends in it."""
-        start = self._start
-        chunk = Chunk(self._number, start.byte, end.byte, start.line)
-        if self._record.objects is not None:
-            slices = self._slices if object_slice is None else [*self._slices, object_slice]
-            self._write_slices(chunk, slices)
-        if self._start_point is not None:
-            point = replace(self._start_point, until=self._trail.consumed)
-            self._ledger.put_seek_point(start.byte, point)
-        self._chunks.append(chunk)
-        self._number += 1
-        self._start, self._start_object = end, self._current_object
-        inside = object_slice is not None
-        self._start_point = self._trail.last_before(end.byte) if inside else None
-        self._slices, self._slice_bytes = [], 0
-
-    def _write_slices(self, chunk: Chunk, slices: list[ObjectSlice]) -> None:
-        """Write the list of a chunk's objects, while preflight goes on."""
-        if self._writer is None:
-            self._writer = ThreadPoolExecutor(_PARALLEL_WRITES)
-        self._writes.append(self._writer.submit(self._ledger.put_slices, chunk, slices))
-        while len(self._writes) > _WRITES_AHEAD or (self._writes and self._writes[0].done()):
-            self._writes.popleft().result()
-
-    def _part(self, cursor: PreflightCursor | None) -> ManifestPart:
-        return ManifestPart(tuple(self._chunks), cursor, self._padded)
-
-    def _hand_on(self, cursor: PreflightCursor) -> ManifestPart:
-        at = self._at
-        if not self._chunks:
+    def _hand_on(self) -> ManifestPart:
+        """Return the chunks so far, and the cursor of the invocation that goes on."""
+        at, cursor, chunk = self._at, self._cursor, self._open
+        if not chunk.finished:
             if at.byte == cursor.byte:
                 if self._context.should_stop():
                     at_line = f"line {cursor.line}, " if self._knows_line else ""
@@ -386,10 +304,10 @@ class Chunker:
                 if object_slice is None
                 else replace(object_slice, size=at.byte - object_slice.base)
             )
-            self._end_chunk(at if self._knows_line else Cursor(at.byte, 0), read)
-        if self._start_point is not None:
-            self._ledger.put_seek_point(self._start.byte, self._start_point)
-        start, (first, base) = self._start, self._start_object
-        return self._part(
-            PreflightCursor(start.byte, start.line, self._number, first, base, self._undecided)
+            chunk.end(at if self._knows_line else Cursor(at.byte, 0), read)
+        chunk.put_start_point()
+        start, (first, base) = chunk.start, chunk.start_object
+        handed_on = PreflightCursor(
+            start.byte, start.line, chunk.number, first, base, self._undecided
         )
+        return chunk.part(handed_on, padded=self._padded)

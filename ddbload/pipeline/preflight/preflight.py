@@ -62,7 +62,7 @@ def preflight(task: PreflightTask, context: Context) -> PreflightResult:
             )
     part = ledger.find_manifest_part(cursor.byte)
     if part is None:
-        part = ledger.put_manifest_part(cursor.byte, Chunker(record, ledger, context).run(cursor))
+        part = ledger.put_manifest_part(cursor.byte, Chunker(record, ledger, context, cursor).run())
     chunks = cursor.chunk + len(part.chunks)
     if part.cursor is None:
         record = _write_manifest(record, ledger)

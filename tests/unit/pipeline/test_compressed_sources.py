@@ -10,7 +10,7 @@ import zstandard
 
 from ddbload import errors
 from ddbload.contracts import run_record
-from ddbload.pipeline.preflight import chunker
+from ddbload.pipeline.preflight import open_chunk
 from ddbload.plan import plan
 from ddbload.source.decoding import inflate, seek_trail
 from tests.fakes.s3_faults import Fault
@@ -245,7 +245,7 @@ def test_seek_point_of_another_run_is_refused():
 
 
 def test_chunks_of_compressed_objects_grow(monkeypatch):
-    monkeypatch.setattr(chunker, "DOUBLE_AFTER_CHUNKS", 3)
+    monkeypatch.setattr(open_chunk, "DOUBLE_AFTER_CHUNKS", 3)
     world = World(PACKED["gzip"], options={**MANY, "chunk_bytes": 500})
     world.preflight()
     sizes = [chunk.end - chunk.start for chunk in world.manifest[:-1]]
