@@ -247,10 +247,15 @@ bench-objects: setup ## Measure how fast many small objects are read, beside bot
 bench-table: setup ## Measure how simulated tables are used and shared, beside boto3's adaptive retries
 	$(BIN)/python -m bench.rates $(ARGS)
 
-# Takes five minutes, in which the servers' time is real.
+# Takes most of an hour, since the tables' seconds are real ones.
 .PHONY: bench-sockets
-bench-sockets: setup ## Measure loads of tables with limits over sockets, beside boto3's adaptive retries
-	$(BIN)/python -m bench.sockets $(ARGS)
+bench-sockets: ROUNDS = 3
+bench-sockets: setup ## Measure loads of tables with limits over sockets, beside boto3 (ROUNDS=3 ARGS="--load writers")
+	$(BIN)/python -m bench.sockets --rounds $(ROUNDS) $(ARGS)
+
+.PHONY: bench-lanes
+bench-lanes: setup ## Measure what several places of a sorted file side by side would save, simulated
+	$(BIN)/python -m bench.lanes $(ARGS)
 
 .PHONY: bench-minutes
 bench-minutes: setup ## Measure how a simulated table's capacity is used for 20 minutes, beside plain batch writers

@@ -37,6 +37,11 @@ class ItemChecksum:
         self.total = (self.total + int.from_bytes(digest)) % _MODULUS
         self.items += 1
 
+    def add_all(self, other: ItemChecksum) -> None:
+        """Add the items of another checksum."""
+        self.total = (self.total + other.total) % _MODULUS
+        self.items += other.items
+
     @property
     def checksum(self) -> str:
         """Sum of the items' hashes modulo 2^128, as hexadecimal digits."""

@@ -133,7 +133,7 @@ class SinkProcess:
             counters: dict[str, Any] = json.load(answer)
         return counters
 
-    def environment(self, scenario: Scenario) -> dict[str, str]:
+    def environment(self, scenario: Scenario, access_key: str = "made-up") -> dict[str, str]:
         """Build the environment that directs an AWS client to the sink and nowhere else."""
         kept = {
             name: value
@@ -144,7 +144,7 @@ class SinkProcess:
             **kept,
             # Every client finds compiled modules, whatever PYTHON variables are set here.
             "PYTHONPYCACHEPREFIX": str(self._folder / "bytecode"),
-            "AWS_ACCESS_KEY_ID": "made-up",
+            "AWS_ACCESS_KEY_ID": access_key,
             "AWS_SECRET_ACCESS_KEY": "made-up",
             "AWS_REGION": "us-east-1",
             "AWS_DEFAULT_REGION": "us-east-1",
@@ -182,15 +182,11 @@ def run(
 ) -> Cost:
     """Run one round. Raises `InvalidRound` unless exactly the file's items arrived."""
     sink_process.reset(scenario)
-    with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder:
-        command = client.command(file, scenario.shape, Path(folder, "ledger"))
-        environment = sink_process.environment(scenario)
-        cost, out = _run_measured(command, environment, Path(folder), cores, limit)
-    counters = sink_process.counters()
+    environment = sink_process.environment(scenario)
     what = f"{client.label}, {scenario.title}"
+    cost = run_client(client, scenario, file, due.items, environment, cores, limit)
+    counters = sink_process.counters()
     check(what, counters, due)
-    if client.is_ddbload:
-        check_ddbload_report(what, json.loads(out), due.items)
     return Cost(
         cpu=cost.ru_utime + cost.ru_stime,
         wall=cost.wall,
@@ -198,6 +194,24 @@ def run(
         requests=counters["requests"],
         peak_mb=cost.ru_maxrss / (1024 if sys.platform == "linux" else 1024 * 1024),
     )
+
+
+def run_client(
+    client: Client,
+    scenario: Scenario,
+    file: Path,
+    rows: int,
+    environment: dict[str, str],
+    cores: Cores,
+    limit: float,
+) -> ResourceUsage:
+    """Run a client's process. Raises `InvalidRound` unless ddbload reports that it wrote `rows`."""
+    with tempfile.TemporaryDirectory(prefix="ddbload-bench-") as folder:
+        command = client.command(file, scenario.shape, Path(folder, "ledger"))
+        cost, out = _run_measured(command, environment, Path(folder), cores, limit)
+    if client.is_ddbload:
+        check_ddbload_report(f"{client.label}, {scenario.title}", json.loads(out), rows)
+    return cost
 
 
 def check(what: str, counters: Mapping[str, Any], due: ItemChecksum) -> None:
@@ -222,7 +236,9 @@ def check_ddbload_report(what: str, report: Mapping[str, Any], rows: int) -> Non
 
 
 @dataclass(frozen=True, slots=True)
-class _ResourceUsage:
+class ResourceUsage:
+    """Resources of a process that has ended, as `os.wait4` names them, and its time."""
+
     ru_utime: float
     ru_stime: float
     ru_maxrss: int
@@ -231,7 +247,7 @@ class _ResourceUsage:
 
 def _run_measured(
     command: list[str], environment: dict[str, str], folder: Path, cores: Cores, limit: float
-) -> tuple[_ResourceUsage, str]:
+) -> tuple[ResourceUsage, str]:
     """Run a command on the client's core. Return its resource usage and standard output."""
     out, err = folder / "out", folder / "err"
     with out.open("wb") as to_out, err.open("wb") as to_err:
@@ -269,4 +285,4 @@ def _run_measured(
         raise InvalidRound(
             f"refused: {' '.join(command[:6])} ended with {process.returncode}\n{stderr}"
         )
-    return _ResourceUsage(used.ru_utime, used.ru_stime, used.ru_maxrss, wall), out.read_text()
+    return ResourceUsage(used.ru_utime, used.ru_stime, used.ru_maxrss, wall), out.read_text()

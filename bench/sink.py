@@ -6,7 +6,8 @@ It listens on 127.0.0.1, with and without TLS, prints one line of JSON ({"http":
 "ca": ...}) when it is ready, and ends when its standard input closes. It serves BatchWriteItem,
 BatchExecuteStatement and PutItem into an empty table, and DescribeTable. POST /reset takes
 {"latency": seconds, "table": name, "keys": {name: type}} and clears the counters; GET /counters
-returns them. With "limits" in /reset, BatchWriteItem is throttled: see `bench.throttled_table`.
+returns them. With "limits" in /reset, BatchWriteItem and PutItem are throttled: see
+`bench.throttled_table`. Then PutItem is for other applications, whose items are not counted.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ BACKLOG_BYTES = 400_000_000
 _INSERT = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{((?:'(?:[^']|'')*':\?,?)+)\}""")
 _MEMBER = re.compile(r"'((?:[^']|'')*)':\?")
 _LENGTH = re.compile(rb"\ncontent-length: *([0-9]+)", re.IGNORECASE)
+_ACCESS_KEY = re.compile(rb"AWS4-HMAC-SHA256 Credential=([^/\s]*)")
 _TARGET = re.compile(rb"\nx-amz-target: *DynamoDB_20120810\.(\w+)", re.IGNORECASE)
 
 
@@ -70,14 +72,16 @@ class Sink:
             "ConsumedCapacity": [units] * count,
         }
 
-    def put(self, body: bytes) -> dict[str, Any]:
+    def put(self, body: bytes, writer: str) -> dict[str, Any]:
         """Answer PutItem as if no item existed; see `write`."""
         self._count_request()
+        if self.throttled is not None:
+            return self.throttled.put(body, writer)
         self._keep(body)
         return {"ConsumedCapacity": {"TableName": self.table, "CapacityUnits": 1.0}}
 
-    def write(self, body: bytes) -> dict[str, Any]:
-        """Answer BatchWriteItem, and keep the request to be counted later.
+    def write(self, body: bytes, writer: str) -> dict[str, Any]:
+        """Answer BatchWriteItem, and keep the request to be counted later. `writer`: access key.
 
         Counting now would slow a fast client down. The consumed capacity is one write unit per put.
         Puts are counted by the text `"PutRequest"`, which cannot occur inside a JSON string with
@@ -85,7 +89,7 @@ class Sink:
         """
         self._count_request()
         if self.throttled is not None:
-            taken, throttled = self.throttled.write(body)
+            taken, throttled = self.throttled.write(body, writer)
             if taken:
                 self._keep(taken)
             return throttled
@@ -152,6 +156,11 @@ class Sink:
     def describe(self) -> dict[str, Any]:
         """Answer DescribeTable."""
         kinds = ("HASH", "RANGE")
+        stated = self.throttled.stated_units if self.throttled else None
+        capacity: dict[str, Any] = {"BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"}}
+        if stated is not None:
+            units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": stated}
+            capacity = {"ProvisionedThroughput": units}
         return {
             "Table": {
                 "TableName": self.table,
@@ -159,7 +168,7 @@ class Sink:
                 "TableId": "00000000-0000-0000-0000-000000000000",
                 "TableArn": f"arn:aws:dynamodb:us-east-1:123456789012:table/{self.table}",
                 "CreationDateTime": 1.7e9,
-                "BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"},
+                **capacity,
                 "AttributeDefinitions": [
                     {"AttributeName": name, "AttributeType": kind}
                     for name, kind in self.keys.items()
@@ -220,7 +229,7 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, head: bytes, body: bytes) -> None:
         sink = self._sink
-        target = _TARGET.search(head)
+        target, key = _TARGET.search(head), _ACCESS_KEY.search(head)
         operation = target[1] if target else b""
         delay = 0.0
         status = "200 OK"
@@ -230,10 +239,10 @@ class Connection(asyncio.Protocol):
         elif head.startswith(b"POST /reset "):
             sink.reset(json.loads(body))
             answer = {}
-        elif b"AWS4-HMAC-SHA256 " not in head:
+        elif key is None:
             status, answer = "400 Bad Request", _error("MissingAuthenticationToken")
         elif operation == b"BatchWriteItem":
-            answer, delay = sink.write(body), sink.latency
+            answer, delay = sink.write(body, key[1].decode()), sink.latency
             status = "400 Bad Request" if "__type" in answer else status
         elif operation == b"BatchExecuteStatement" and b"INSERT INTO" not in body:
             # So ddbload asks whether the endpoint knows the operation.
@@ -241,7 +250,8 @@ class Connection(asyncio.Protocol):
         elif operation == b"BatchExecuteStatement":
             answer, delay = sink.insert(body), sink.latency
         elif operation == b"PutItem":
-            answer, delay = sink.put(body), sink.latency
+            answer, delay = sink.put(body, key[1].decode()), sink.latency
+            status = "400 Bad Request" if "__type" in answer else status
         elif operation == b"DescribeTable":
             answer = sink.describe()
         else:

@@ -204,7 +204,7 @@ def test_sink_counts_at_once_when_its_backlog_is_full(monkeypatch):
     counting.reset({"table": TABLE, "keys": {"id": "N"}})
     body = request(1).partition(b"\r\n\r\n")[2]
     for _ in range(1000 // len(body) + 5):
-        counting.write(body)
+        counting.write(body, "")
     assert counting.checksum.items == 5
     assert counting.counters()["items"] == 1000 // len(body) + 5
 

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from bench.clients import TABLE
 from bench.rounds import InvalidRound, Scenario
-from bench.sockets import CLIENTS, Load, measure
+from bench.socket_loads import CLIENTS, OWN, RIVAL, Load, Table, measure
 from bench.throttled_table import ThrottledTable
 
 
@@ -47,7 +47,49 @@ def test_items_beyond_the_limit_of_the_second_are_returned():
     taken, answer = throttled.write(body(puts[:5]))
     assert json.loads(taken) == {"RequestItems": {TABLE: puts[:5]}}
     assert answer == {"UnprocessedItems": {}}
-    assert throttled.counters() == {"accepted": [10, 5], "returned": [15, 0]}
+    counters = throttled.counters()
+    assert (counters["accepted"], counters["returned"]) == ([10, 5], [15, 0])
+
+
+def test_buckets_are_refilled_within_a_second():
+    clock = Clock()
+    settings = Table(10, 1).settings("buckets", salt=0)
+    throttled = ThrottledTable(TABLE, "key", settings, clock)
+    assert throttled.stated_units == 10
+    puts = [put(f"k{number}") for number in range(25)]
+    _, answer = throttled.write(body(puts))
+    assert len(answer["UnprocessedItems"][TABLE]) == 15
+    clock.now += 0.5
+    _, answer = throttled.write(body(puts))
+    assert len(answer["UnprocessedItems"][TABLE]) == 20
+
+
+@pytest.mark.parametrize("model", ["buckets", "metered"])
+def test_saved_capacity_is_there_at_the_start(model):
+    settings = Table(10, 1, saved_seconds=3).settings(model, salt=0)
+    throttled = ThrottledTable(TABLE, "key", settings, Clock())
+    for batch in range(5):
+        throttled.write(body([put(f"{batch}-{number}") for number in range(25)]))
+    # "metered" saves three seconds beside the present one.
+    assert throttled.counters()["accepted"] == [30 if model == "buckets" else 40]
+
+
+def test_requests_and_units_are_counted_for_each_writer():
+    clock = Clock()
+    cpu = iter([1.0, 1.25, 1.5])
+    settings = {"limit": 10, "partitions": 1}
+    throttled = ThrottledTable(TABLE, "key", settings, clock, cpu=cpu.__next__)
+    throttled.write(body([put(f"k{number}") for number in range(8)]), "import")
+    single = json.dumps({"TableName": TABLE, **put("other")["PutRequest"]}).encode()
+    assert throttled.put(single, "application") == {}
+    clock.now += 2.0
+    throttled.write(body([put(f"k{number}") for number in range(15)]), "import")
+    counters = throttled.counters()
+    assert counters["writers"] == {
+        "import": {"requests": 2, "throttled": 1, "accepted": [8, 0, 10]},
+        "application": {"requests": 1, "throttled": 0, "accepted": [1]},
+    }
+    assert counters["busy"] == 0.25
 
 
 def test_request_without_any_capacity_fails():
@@ -76,9 +118,9 @@ def test_item_of_two_kilobytes_uses_two_units():
 
 
 def test_client_sees_throttling_over_sockets(sink_process):
-    load = Load(1)
-    limits = {"limit": 10, "partitions": 1}
-    scenario = Scenario(load.shape("ten"), tls=False, latency=0.0, limits=limits)
+    table = Table(10, 1)
+    limits = table.settings("metered", salt=0)
+    scenario = Scenario(Load(1, table).shape("ten"), tls=False, latency=0.0, limits=limits)
     sink_process.reset(scenario)
     environment = sink_process.environment(scenario)
     client = boto3.client(
@@ -111,18 +153,28 @@ def test_client_sees_throttling_over_sockets(sink_process):
     assert counters["invalid"] == 0
 
 
-@pytest.mark.parametrize("label", CLIENTS)
-def test_every_row_arrives_at_a_throttled_table(label, sink_process):
-    load = Load(225, 100.0, rules={"partitions": 1})
-    found = measure("small", load, CLIENTS[label], 0, 0.001, sink_process)
+def test_every_row_of_the_rival_arrives_at_a_throttled_table(sink_process):
+    load = Load(225, Table(100, 1))
+    found = measure("small", load, CLIENTS[RIVAL], "metered", 0, 0.001, sink_process)
     assert found["returned"] > 0
     assert found["requests"] > 225 / 25
     # The table takes 100 rows a second, so the rows need three seconds or parts of them.
-    assert found["wall"] > found["writing"] >= 1.0
+    assert found["wall"] > 1.0
+    assert found["jain"] is None
+
+
+def test_every_row_of_two_writers_arrives_beside_an_application(sink_process):
+    load = Load(200, Table(200, 1), starts=(0.0, 0.2), served=40)
+    found = measure("both", load, CLIENTS[OWN], "buckets", 0, 0.001, sink_process)
+    assert found["wall"] > 1.0
+    # The table is empty before both have started, and one second of its capacity is saved.
+    assert found["requests"] > 400 / 25
+    assert found["calls"] > 10
+    assert 0.0 <= found["failed"] <= found["retried"] <= 1.0
 
 
 def test_load_that_takes_too_long_is_refused(sink_process, monkeypatch):
-    monkeypatch.setattr("bench.sockets.LIMIT_SECONDS", 0.5)
-    load = Load(100, 1.0, rules={"partitions": 1})
+    monkeypatch.setattr("bench.socket_loads.LIMIT_SECONDS", 0.5)
+    load = Load(100, Table(1, 1))
     with pytest.raises(InvalidRound, match=r"took more than 0\.5 s"):
-        measure("slow", load, CLIENTS["boto3, 8 threads"], 0, 0.0, sink_process)
+        measure("slow", load, CLIENTS[RIVAL], "metered", 0, 0.0, sink_process)
