@@ -13,11 +13,14 @@ from lambdas.entry import function, log_notice, logger
 
 @function(Deployment.step_context)
 def handler(event: Any, context: Context) -> dict[str, Any]:
-    """Cut the source into chunks: `PreflightTask` to `PreflightResult`, or to a task that waits."""
+    """Cut the source into chunks: `PreflightTask` to `PreflightResult`, or to its next task."""
     context.notice = log_notice
     result = preflight_in_turn(PreflightTask.from_json(event), context)
     if isinstance(result, PreflightTask):
-        logger.info("waits", extra={"run": result.run, "seconds": result.wait})
+        if result.wait is not None:
+            logger.info("waits", extra={"run": result.run, "seconds": result.wait})
+        else:
+            logger.info("lists", extra={"run": result.run})
         return result.to_json()
     logger.info(
         "cut",

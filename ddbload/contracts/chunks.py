@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -16,6 +17,7 @@ from ddbload.contracts.messages import (
     Message,
 )
 
+_LISTING_NAME = re.compile("[0-9a-f]{1,64}")
 WINDOW_BYTES = 32 * 1024
 """Most bytes back that DEFLATE data refer to (RFC 1951)."""
 
@@ -83,6 +85,43 @@ class PreflightCursor(Message):
         if not self.undecided:
             del value["undecided"]
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class ListingCursor(Message):
+    """Part of the listing of a source's objects that an invocation has written."""
+
+    listing: str
+    """Name of the listing in the ledger."""
+    part: int
+    """Number of the part."""
+
+    def check_rules(self, f: JsonObjectReader) -> None:
+        """Raise `InvalidPayload` for a name that could lead elsewhere."""
+        if _LISTING_NAME.fullmatch(self.listing) is None:
+            raise f.wrong("listing", self.listing, "the name of a listing")
+
+
+@dataclass(frozen=True, slots=True)
+class ListingPart:
+    """Listing of a source's objects as far as invocations have come."""
+
+    format: str | None = None
+    """The format, if the manifest or export that names the objects implies it."""
+    after: str | None = None
+    """Position in the source behind which the next invocation continues; None for its beginning."""
+    ended: bool = False
+    """True if there are no more objects."""
+    pages: int = 0
+    """Pages that are written. All but the last one are full."""
+    objects: int = 0
+    """Objects on these pages."""
+    bytes: int = 0
+    """Bytes of these objects, as stored."""
+    sha256: str = ""
+    """Hash of the pages, each hashed together with the hash of those before."""
+    open: tuple[Mapping[str, Any], ...] = ()
+    """Objects of the page that is not full yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
-from ddbload.contracts.chunks import Chunk, PreflightCursor
+from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.payload import check_run_id, is_run_id
 from ddbload.contracts.results import Failure, Segment
@@ -29,6 +29,15 @@ def _read_is_cut(f: JsonObjectReader) -> bool:
     return cursor is None and manifest is not None
 
 
+def _read_preflight_cursor(f: JsonObjectReader) -> PreflightCursor | ListingCursor | None:
+    value = f.raw("cursor")
+    if value is None:
+        return None
+    is_listing = isinstance(value, Mapping) and "listing" in value
+    kind = ListingCursor if is_listing else PreflightCursor
+    return kind.from_json(value, f.path("cursor"))
+
+
 @dataclass(frozen=True, slots=True)
 class PreflightTask(Message):
     """Input of the Preflight state: as `Begin` makes it, or as Preflight left it to continue."""
@@ -39,7 +48,11 @@ class PreflightTask(Message):
     """The execution's input, unchecked."""
     run: str
     """The execution's name. It need not be a valid run id: the input may name another."""
-    cursor: PreflightCursor | None = None
+    cursor: Annotated[
+        PreflightCursor | ListingCursor | None, JsonRule(read=_read_preflight_cursor)
+    ] = None
+    """Position at which an earlier invocation stopped, in the listing of the source's objects or
+    in its rows."""
     execution: str | None = None
     """ARN of the execution; None outside a state machine."""
     wait: int | None = None
@@ -49,6 +62,16 @@ class PreflightTask(Message):
         """Allow the fields that Preflight added to the state."""
         for name in ("manifest", "chunks", "workers"):
             f.raw(name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state; the state machine waits if `wait` is there, even as null."""
+        value: dict[str, Any] = {
+            "input": self.input,
+            "run": self.run,
+            "cursor": None if self.cursor is None else self.cursor.to_json(),
+            "execution": self.execution,
+        }
+        return value if self.wait is None else {**value, "wait": self.wait}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +163,7 @@ class ReportTask(Message):
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Allow the fields that other states read."""
-        for name in ("chunks", "workers"):
+        for name in ("chunks", "workers", "wait"):
             f.raw(name)
 
     def requested_run(self) -> str:

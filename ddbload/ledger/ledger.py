@@ -13,12 +13,20 @@ import json
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ddbload.contracts.chunks import Chunk, ManifestPart, ObjectSlice, PreflightCursor, SeekPoint
+from ddbload.contracts.chunks import (
+    Chunk,
+    ListingCursor,
+    ListingPart,
+    ManifestPart,
+    ObjectSlice,
+    PreflightCursor,
+    SeekPoint,
+)
 from ddbload.contracts.control import IDLE, Control, WorkerProgress, silence_limit
 from ddbload.contracts.results import Failure, Heartbeat, Report, Segment
 from ddbload.contracts.run_record import RunRecord
@@ -30,6 +38,7 @@ from ddbload.ledger.run_objects import (
     attempts_folder,
     encode_json,
     listing_page_name,
+    listing_part_name,
     manifest_part_name,
     report_part_name,
     seek_point_name,
@@ -140,32 +149,58 @@ class Ledger(RunObjects):
 
     # Sources of several objects.
 
-    def put_listing(self, name: str, page: int, objects: Sequence[Mapping[str, Any]]) -> None:
-        """Write a page of a listing: pinned objects, in order.
+    def put_listing(
+        self, name: str, page: int, objects: Sequence[Mapping[str, Any]], after: str
+    ) -> bool:
+        """Write a page of a listing unless there is one; True if written.
 
-        Each invocation that lists chooses a new `name`, so that a record always refers to the
-        listing that it was made from.
+        That is: pinned objects in order, and the position in the source behind the last one. Each
+        run that begins to list chooses a new `name`, so that a record always refers to the listing
+        that it was made from.
         """
-        value = {"run": self.run, "objects": list(objects)}
-        self._store.put(self._root + listing_page_name(name, page), encode_json(value))
+        value = {"run": self.run, "objects": list(objects), "after": after}
+        return self._store.put_new(self._root + listing_page_name(name, page), encode_json(value))
+
+    def put_listing_part(self, cursor: ListingCursor, part: ListingPart) -> None:
+        """Write where an invocation stopped to list, unless another did so before."""
+        name = listing_part_name(cursor)
+        value = {"run": self.run, **asdict(part)}
+        self._store.put_new(self._root + name, encode_json(value))
+
+    def find_listing_part(self, cursor: ListingCursor) -> ListingPart | None:
+        """Read where an invocation stopped to list; None if missing. Raises `LedgerDamaged`."""
+        name = listing_part_name(cursor)
+
+        def decode(value: dict[str, Any]) -> ListingPart:
+            self._require_own(name, value.pop("run") == self.run)
+            return ListingPart(**{**value, "open": tuple(value["open"])})
+
+        return self._read(name, decode)
 
     def listing(self, name: str, page: int) -> list[dict[str, Any]]:
-        """Read a page of a listing. Raises `LedgerDamaged`."""
+        """Read the objects of a page of a listing. Raises `LedgerDamaged`."""
+        found = self.find_listing(name, page)
+        if found is None:
+            path = listing_page_name(name, page)
+            raise LedgerDamaged(f"{self._uri(path)} is missing; start a new run")
+        return found[0]
+
+    def find_listing(self, name: str, page: int) -> tuple[list[dict[str, Any]], str] | None:
+        """Read the objects of a page, and the position behind them; None if missing."""
         path = listing_page_name(name, page)
 
-        def decode(value: Any) -> list[dict[str, Any]]:
+        def decode(value: Any) -> tuple[list[dict[str, Any]], str]:
+            after = ""
             if isinstance(value, dict):
                 self._require_own(path, value.get("run") == self.run)
-                value = value["objects"]
+                # Earlier versions did not write it, nor read it.
+                value, after = value["objects"], value.get("after", after)
             else:
                 # A page of version 1 is a bare list.
                 self._require_own(path, not self._stamp)
-            return [dict(each) for each in value]
+            return [dict(each) for each in value], after
 
-        objects = self._read(path, decode)
-        if objects is None:
-            raise LedgerDamaged(f"{self._uri(path)} is missing; start a new run")
-        return objects
+        return self._read(path, decode)
 
     def put_slices(self, chunk: Chunk, slices: Sequence[ObjectSlice]) -> None:
         """Write the slices of objects that a chunk reads; equal for equal byte ranges."""

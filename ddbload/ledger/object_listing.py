@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ddbload.contracts.chunks import ListingCursor, ListingPart
 from ddbload.contracts.run_record import RunRecord
-from ddbload.errors import SourceNotFound
+from ddbload.errors import DdbloadError, SourceNotFound
 from ddbload.ledger.ledger import Ledger
 
 PinnedObject = Mapping[str, Any]
@@ -18,6 +20,8 @@ PinnedObject = Mapping[str, Any]
 EXTRA_LISTING_FIELDS = ("items", "row_groups", "bytes")
 """Fields of a listed object that are no part of its version: the items of an exported file, the
 row groups of a Parquet file to read, and their approximate size in bytes."""
+FoundObject = tuple[str, PinnedObject | None]
+"""Position in a source and the object there; None if it is left out."""
 PAGE_OBJECTS = 1000
 """Objects of one page of the listing."""
 
@@ -44,31 +48,97 @@ class ObjectListing:
         return int(self.pinned["objects"])
 
 
+def begin_listing() -> ListingCursor:
+    """Choose the name of a new listing."""
+    return ListingCursor(secrets.token_hex(4), 0)
+
+
+def write_pages(
+    objects: Generator[FoundObject],
+    begun: ListingPart,
+    listing: str,
+    ledger: Ledger,
+    must_end: Callable[[], bool] = lambda: False,
+) -> ListingPart:
+    """Write a source's objects into the ledger, from where `begun` stopped.
+
+    Ends with the source; at the deadline, after a page's worth of objects was looked at; and at a
+    page that another attempt has written, see `adopt_pages`: the objects behind it are to be found
+    again.
+    """
+    part, page, after = begun, list(begun.open), begun.after
+    try:
+        with closing(objects):
+            for looked_at, (after, pinned) in enumerate(objects, 1):
+                if pinned is not None:
+                    page.append(pinned)
+                if len(page) == PAGE_OBJECTS:
+                    if not ledger.put_listing(listing, part.pages, page, after):
+                        return adopt_pages(part, listing, ledger)
+                    part, page = _with_page(part, page, after), []
+                if looked_at % PAGE_OBJECTS == 0 and must_end():
+                    return replace(part, after=after, open=tuple(page))
+    except DdbloadError as error:
+        # A request that was given up at the deadline is repeated by the next invocation.
+        made_progress = after != begun.after and len(page) < PAGE_OBJECTS
+        if error.permanent or not must_end() or not made_progress:
+            raise
+        return replace(part, after=after, open=tuple(page))
+    if page:
+        if not ledger.put_listing(listing, part.pages, page, after or ""):
+            return adopt_pages(part, listing, ledger)
+        part = _with_page(part, page, after)
+    return replace(part, ended=True, open=())
+
+
+def adopt_pages(part: ListingPart, listing: str, ledger: Ledger) -> ListingPart:
+    """Add the pages that another attempt of an invocation has written.
+
+    These count, whatever would be found now: so a listing has one content, even if objects come
+    and go while it is made.
+    """
+    while not part.ended and (found := ledger.find_listing(listing, part.pages)) is not None:
+        part = _with_page(part, *found)
+        # Only the last page is shorter.
+        part = replace(part, ended=len(found[0]) < PAGE_OBJECTS)
+    return part
+
+
+def _with_page(
+    part: ListingPart, objects: Sequence[PinnedObject], after: str | None
+) -> ListingPart:
+    digest = hashlib.sha256(part.sha256.encode())
+    for each in objects:
+        digest.update(json.dumps(each, sort_keys=True).encode())
+    return replace(
+        part,
+        after=after,
+        pages=part.pages + 1,
+        objects=part.objects + len(objects),
+        bytes=part.bytes + sum(each.get("bytes", each["size"]) for each in objects),
+        sha256=digest.hexdigest(),
+        open=(),
+    )
+
+
 def write_object_listing(
     objects: Iterator[PinnedObject], ledger: Ledger, name: str, format_: str | None
 ) -> ObjectListing:
-    """Write a source's objects into the ledger. Raises `SourceNotFound` if there is none.
+    """Write objects that are known as a new listing; `name` is the source's, for the message."""
+    listing = begin_listing().listing
+    found = (("", each) for each in objects)
+    return listing_of(write_pages(found, ListingPart(format_), listing, ledger), listing, name)
+
+
+def listing_of(part: ListingPart, listing: str, name: str) -> ObjectListing:
+    """Return a listing that has ended. Raises `SourceNotFound` if it has no object.
 
     `name`: the source's, for the message.
     """
-    listing = secrets.token_hex(4)
-    digest = hashlib.sha256()
-    page: list[PinnedObject] = []
-    count = size = 0
-    for each in objects:
-        page.append(each)
-        digest.update(json.dumps(each, sort_keys=True).encode())
-        count += 1
-        size += each.get("bytes", each["size"])
-        if len(page) == PAGE_OBJECTS:
-            ledger.put_listing(listing, (count - 1) // PAGE_OBJECTS, page)
-            page = []
-    if not count:
+    if not part.objects:
         raise SourceNotFound(f"{name}: no object, or none but empty ones")
-    if page:
-        ledger.put_listing(listing, (count - 1) // PAGE_OBJECTS, page)
-    pinned = {"objects": count, "bytes": size, "sha256": digest.hexdigest()}
-    return ObjectListing(pinned, listing, format_)
+    pinned = {"objects": part.objects, "bytes": part.bytes, "sha256": part.sha256}
+    return ObjectListing(pinned, listing, part.format)
 
 
 def iter_objects(record: RunRecord, ledger: Ledger, first: int) -> Iterator[PinnedObject]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.chunks import Chunk, ListingCursor
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
 from ddbload.ledger.store import Store
@@ -142,6 +142,11 @@ def manifest_part_name(byte: int) -> str:
 def listing_page_name(listing: str, page: int) -> str:
     """Return the name of a page of a listing."""
     return f"listing/{listing}/{page:05d}.json"
+
+
+def listing_part_name(cursor: ListingCursor) -> str:
+    """Return the name of what an invocation leaves that stopped to list."""
+    return f"listing/{cursor.listing}/part-{cursor.part:05d}.json"
 
 
 def slices_name(chunk: Chunk) -> str:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ddbload.contracts.chunks import Chunk
+from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.results import Failure, Report
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.states import ImportTask, PreflightTask
+from ddbload.contracts.states import ImportTask, PreflightResult, PreflightTask
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, RunUnderWay
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
@@ -175,9 +175,9 @@ def _preflight(
     payload: Mapping[str, Any], run: str, context: Context, settings: LocalSettings
 ) -> int | None:
     """Run preflight to its end; return the number of chunks, or None if it was stopped."""
-    cursor = None
+    cursor: PreflightCursor | ListingCursor | None = None
     while True:
-        reached = 0 if cursor is None else cursor.byte - cursor.base
+        reached = cursor.byte - cursor.base if isinstance(cursor, PreflightCursor) else 0
         deadline = context.clock() + step_seconds(settings.segment_seconds, reached)
         task = PreflightTask(payload, run, cursor)
         try:
@@ -187,7 +187,7 @@ def _preflight(
                 # The request was given up because of the stop; it would have been retried.
                 return None
             raise
-        if result.cursor is None:
+        if isinstance(result, PreflightResult) and result.cursor is None:
             return result.chunks
         if context.should_stop():
             return None

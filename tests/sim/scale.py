@@ -22,7 +22,7 @@ from typing import Any
 from ddbload.contracts.results import RowCounts as Counts
 from ddbload.contracts.results import Segment, WriteStats
 from ddbload.contracts.run_record import Cursor
-from ddbload.contracts.states import PreflightTask
+from ddbload.contracts.states import PreflightResult, PreflightTask
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.preflight import preflight
 from ddbload.pipeline.report import write_report
@@ -183,6 +183,7 @@ def simulate(
         if cursor is None:
             break
         clock.sleep(scale_imports.START_SECONDS)
+    assert isinstance(result, PreflightResult)
     worked = part * (clock() - begun)
     outcome.preflights = max(
         outcome.preflights, math.ceil(worked / scale_imports.INVOCATION_SECONDS)

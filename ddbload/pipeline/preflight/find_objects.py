@@ -1,17 +1,31 @@
-"""Find the objects that a source names: one, or several."""
+"""Find the objects that a source names: one, or several, which are listed in the ledger."""
 
 from __future__ import annotations
 
+import bisect
+import hashlib
 import itertools
+import os
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ddbload.contracts.chunks import ListingCursor, ListingPart
 from ddbload.contracts.payload import AUTO, DYNAMODB_EXPORT, EXPORT_STARTED, Source
-from ddbload.errors import InvalidPayload, SourceChanged, SourceNotFound
+from ddbload.contracts.run_record import RunRecord
+from ddbload.errors import InvalidPayload, RunMismatch, SourceChanged, SourceNotFound
+from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.object_listing import (
+    FoundObject,
+    ObjectListing,
+    adopt_pages,
+    begin_listing,
+    listing_of,
+    write_pages,
+)
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.reading.open_sources import (
     list_bucket,
@@ -46,38 +60,90 @@ _PARALLEL_OPENS = 16
 class SourceObjects:
     """Objects of a source that has several, in their order."""
 
-    objects: Iterator[Pinned]
+    objects: Generator[FoundObject]
+    """Each with its position, behind which another invocation continues."""
     format: str | None = None
     """The format, if the manifest or export that names the objects implies it."""
 
 
-def find_objects(source: Source, context: Context) -> SourceObjects | None:
+def list_source(
+    source: Source,
+    ledger: Ledger,
+    context: Context,
+    existing: RunRecord | None = None,
+    cursor: ListingCursor | None = None,
+    must_end: Callable[[], bool] = lambda: False,
+) -> ObjectListing | ListingCursor | None:
+    """List a source's objects in the ledger, or load the existing run's listing; None for one.
+
+    Returns a cursor if `must_end` before the listing did; the next call continues from it. Raises
+    as `find_objects`, and `RunMismatch` for an existing run of another source.
+    """
+    if existing is not None and existing.objects is not None:
+        # A run keeps the objects it began with, whatever was added since.
+        if source.location != existing.payload.source.location:
+            raise RunMismatch(
+                f"run {existing.run} began with {existing.payload.source.uri}; give the same"
+                " source, or another run id"
+            )
+        format_ = existing.payload.source.format
+        return ObjectListing(existing.pinned, existing.listing or "", format_)
+    begun = ListingPart() if cursor is None else ledger.find_listing_part(cursor)
+    if begun is None:
+        raise InvalidPayload(
+            "the cursor is not where an earlier invocation of preflight stopped: the ledger has no"
+            " such part of a listing"
+        )
+    part = begun
+    if cursor is None:
+        cursor = begin_listing()
+    else:
+        part = adopt_pages(part, cursor.listing, ledger)
+    while not part.ended:
+        # The kind of source was found out by its first objects.
+        known = source if part.format is None else replace(source, format=part.format)
+        found = find_objects(known, context, part.after)
+        if found is None:
+            return None
+        part = replace(part, format=found.format or part.format)
+        part = write_pages(found.objects, part, cursor.listing, ledger, must_end)
+        if must_end():
+            break
+    if part.ended and (begun.ended or not must_end()):
+        return listing_of(part, cursor.listing, source.uri)
+    following = ListingCursor(cursor.listing, cursor.part + 1)
+    ledger.put_listing_part(following, part)
+    return following
+
+
+def find_objects(
+    source: Source, context: Context, after: str | None = None
+) -> SourceObjects | None:
     """Find the objects of a source; None if it is a single one.
 
-    Empty objects are left out. Raises `BucketNotAllowed`, `SourceNotFound`, `SourceUnreadable`,
-    `BadManifest`, `DamagedExport` and what keeps a prefix from being listed.
+    `after` is the position of an object behind which to begin. Empty objects are left out. Raises
+    `BucketNotAllowed`, `SourceNotFound`, `SourceUnreadable`, `BadManifest`, `DamagedExport`,
+    `SourceChanged` and what keeps a prefix from being listed.
     """
     if source.manifest is not None:
-        return _from_manifest(source.manifest, context)
+        return _from_manifest(source.manifest, context, after)
     if source.path is not None:
-        return _from_path(source, source.path, context)
+        return _from_path(source, source.path, context, after)
     if source.key is not None:
         is_export = source.format in _EXPORT_FORMATS and is_export_manifest(source.key)
-        return _from_table_export(source.uri, context) if is_export else None
-    return _from_prefix(source, context)
+        return _from_table_export(source.uri, context, after) if is_export else None
+    return _from_prefix(source, context, after)
 
 
-def _from_prefix(source: Source, context: Context) -> SourceObjects:
+def _from_prefix(source: Source, context: Context, after: str | None) -> SourceObjects:
     bucket = source.bucket or ""
     glob = None if source.glob is None else Glob(source.glob)
     prefix = (source.prefix or "") if glob is None else glob.prefix
-    listing = list_bucket(bucket, prefix, context)
-    if glob is not None or source.format not in _EXPORT_FORMATS:
-        return SourceObjects(
-            _pinned_version(bucket, each)
-            for each in listing
-            if _has_rows(each) and (glob is None or glob.matches(each.key))
-        )
+    is_export = source.format == DYNAMODB_EXPORT
+    may_be_export = is_export or (source.format == AUTO and after is None)
+    listing = list_bucket(bucket, prefix, context, None if is_export else after)
+    if glob is not None or not may_be_export:
+        return SourceObjects(_with_positions(bucket, listing, glob))
     first, started = _first_objects(listing)
     keys = [each.key for each in first]
     if len(keys) == _SEARCHED_OBJECTS and any("data/" in key for key in keys):
@@ -94,11 +160,16 @@ def _from_prefix(source: Source, context: Context) -> SourceObjects:
     )
     if export is not None:
         listing.close()
-        return _from_table_export(export, context)
-    remaining = (each for each in listing if _has_rows(each))
-    return SourceObjects(
-        _pinned_version(bucket, each) for each in itertools.chain(first, remaining)
-    )
+        return _from_table_export(export, context, after)
+    return SourceObjects(_with_positions(bucket, itertools.chain(first, listing), None))
+
+
+def _with_positions(
+    bucket: str, listing: Iterable[ListedObject], glob: Glob | None
+) -> Generator[FoundObject]:
+    for each in listing:
+        is_found = _has_rows(each) and (glob is None or glob.matches(each.key))
+        yield each.key, _pinned_version(bucket, each) if is_found else None
 
 
 def _first_objects(listing: Iterator[ListedObject]) -> tuple[list[ListedObject], list[str]]:
@@ -124,17 +195,22 @@ def _pinned_version(bucket: str, listed: ListedObject) -> Pinned:
     return pinned_version(bucket, listed.key, listed.etag, listed.size)
 
 
-def _from_path(source: Source, path: str, context: Context) -> SourceObjects | None:
+def _from_path(
+    source: Source, path: str, context: Context, after: str | None
+) -> SourceObjects | None:
     if source.format in _EXPORT_FORMATS and is_export_manifest(path):
-        return _from_table_export(path, context)
+        return _from_table_export(path, context, after)
     folder = list_folder(path, context)
     if folder is None:
         return None
     if source.format in _EXPORT_FORMATS:
         export = _only_export(source, folder.files, folder.empty)
         if export is not None:
-            return _from_table_export(export, context)
-    return SourceObjects(_pin(file, context) for file in folder.files)
+            return _from_table_export(export, context, after)
+    files = folder.files
+    if after is not None:
+        files = files[bisect.bisect_right(files, os.fsencode(after), key=os.fsencode) :]
+    return SourceObjects((file, _pin(file, context)) for file in files)
 
 
 def _only_export(source: Source, names: Sequence[str], empty: Sequence[str]) -> str | None:
@@ -158,7 +234,7 @@ def _only_export(source: Source, names: Sequence[str], empty: Sequence[str]) -> 
     return source.uri if source.format == DYNAMODB_EXPORT else None
 
 
-def _from_table_export(location: str, context: Context) -> SourceObjects:
+def _from_table_export(location: str, context: Context, after: str | None) -> SourceObjects:
     export = read_export(location, lambda part: read_whole(part, context))
 
     def pin(file: DataFile) -> Pinned | None:
@@ -171,10 +247,11 @@ def _from_table_export(location: str, context: Context) -> SourceObjects:
             raise incomplete_data_file(file.location, 0, file.items)
         return pinned if file.items is None else {**pinned, "items": file.items}
 
-    return SourceObjects(_pin_concurrently(pin, export.files), DYNAMODB_EXPORT)
+    objects = _pin_concurrently(pin, export.files, after, location)
+    return SourceObjects(objects, DYNAMODB_EXPORT)
 
 
-def _from_manifest(location: str, context: Context) -> SourceObjects:
+def _from_manifest(location: str, context: Context, after: str | None) -> SourceObjects:
     data = read_whole(location, context)
     if data is None:
         raise SourceNotFound(f"{location}: no such manifest")
@@ -193,7 +270,8 @@ def _from_manifest(location: str, context: Context) -> SourceObjects:
             )
         return pinned
 
-    return SourceObjects(_pin_concurrently(pin, read_manifest(data, location)))
+    files = read_manifest(data, location)
+    return SourceObjects(_pin_concurrently(pin, files, after, location))
 
 
 def _pin(location: str, context: Context) -> Pinned:
@@ -201,11 +279,21 @@ def _pin(location: str, context: Context) -> Pinned:
         return raw.pinned
 
 
-def _pin_concurrently(pin: Callable[[T], Pinned | None], files: Sequence[T]) -> Iterator[Pinned]:
-    """Pin files in their order; leave out those that are missing or empty."""
+def _pin_concurrently(
+    pin: Callable[[T], Pinned | None], files: Sequence[T], after: str | None, name: str
+) -> Generator[FoundObject]:
+    """Pin files in their order; None stands for one that is missing or empty.
+
+    A position is the number of files before, with a hash of all of them: raises `SourceChanged` if
+    the manifest, `name`, lists others than it did.
+    """
+    known = hashlib.sha256(repr(files).encode(errors="surrogateescape")).hexdigest()[:16]
+    begun, _, listed = (after or f"0/{known}").partition("/")
+    if listed != known:
+        raise SourceChanged(f"{name} names other objects than when preflight began: start again")
     batch = _PARALLEL_OPENS * 8
     with ThreadPoolExecutor(_PARALLEL_OPENS) as pool:
-        for first in range(0, len(files), batch):
-            for pinned in pool.map(pin, files[first : first + batch]):
-                if pinned is not None and pinned["size"]:
-                    yield pinned
+        for first in range(int(begun), len(files), batch):
+            found = pool.map(pin, files[first : first + batch])
+            for number, pinned in enumerate(found, first + 1):
+                yield f"{number}/{known}", pinned if pinned and pinned["size"] else None

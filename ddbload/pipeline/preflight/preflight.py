@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ddbload.contracts.chunks import Chunk, ManifestPart, PreflightCursor
+from ddbload.contracts.chunks import Chunk, ListingCursor, ManifestPart, PreflightCursor
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.results import DONE
 from ddbload.contracts.run_record import Resume, RunRecord
@@ -14,25 +14,35 @@ from ddbload.errors import Cancelled, InvalidPayload, LedgerDamaged, RunMismatch
 from ddbload.ledger.ledger import Ledger
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.preflight.chunker import Chunker
-from ddbload.pipeline.preflight.prepare import create_or_load_run
+from ddbload.pipeline.preflight.find_objects import list_source
+from ddbload.pipeline.preflight.prepare import check_settings, create_or_load_run
 from ddbload.pipeline.table_notices import has_statements, table_notices
 from ddbload.pipeline.upload_turns import wait_for_turn
 
 
-def preflight(task: PreflightTask, context: Context) -> PreflightResult:
+def preflight(task: PreflightTask, context: Context) -> PreflightResult | PreflightTask:
     """Check and pin the source, then cut it into chunks until the end or the deadline.
 
-    The first invocation checks the payload, the table and the header, and writes `run.json`;
-    nothing is written before every check has passed. Raises the named error of a failed check.
+    Until the objects of a source that has several are listed, the task of the next invocation is
+    returned. The first invocation thereafter checks the payload, the table and the header, and
+    writes `run.json`; nothing but the listing is written before every check has passed. Raises the
+    named error of a failed check.
     """
-    if task.cursor is None:
+    if task.cursor is None or isinstance(task.cursor, ListingCursor):
         payload = _payload(task, context)
         context = context.confined(payload.source)
         run = _run_id(payload, task, context)
         ledger = context.ledger(run)
         _require_not_cancelled(ledger)
         context.access.check_table(payload.table)
-        record = create_or_load_run(run, payload, ledger, context)
+        check_settings(payload)
+        earlier = ledger.find_record()
+        listing = list_source(
+            payload.source, ledger, context, earlier, task.cursor, context.must_end
+        )
+        if isinstance(listing, ListingCursor):
+            return replace(task, cursor=listing, wait=None)
+        record = create_or_load_run(run, payload, ledger, context, earlier, listing)
         _warn(record, context)
         context.begun()
         if task.execution is not None:

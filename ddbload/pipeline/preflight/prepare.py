@@ -27,7 +27,7 @@ from ddbload.ledger.object_listing import ObjectListing, iter_listing, write_obj
 from ddbload.pipeline.context import Context
 from ddbload.pipeline.load_history import claim_load
 from ddbload.pipeline.preflight.detect_format import DetectedFormat, detect_format
-from ddbload.pipeline.preflight.find_objects import find_objects
+from ddbload.pipeline.preflight.find_objects import list_source
 from ddbload.pipeline.preflight.run_limits import RunLimits, settle_limits
 from ddbload.pipeline.preflight.table_checks import settle_types
 from ddbload.pipeline.reading.header import Header, read_header, wanted_columns
@@ -73,15 +73,21 @@ class _FirstObject:
     types: tuple[str, ...]
 
 
-def create_or_load_run(run: str, payload: Payload, ledger: Ledger, context: Context) -> RunRecord:
-    """Write the record of a new run, or load that of an earlier run with the same id.
+def create_or_load_run(
+    run: str,
+    payload: Payload,
+    ledger: Ledger,
+    context: Context,
+    earlier: RunRecord | None,
+    listing: ObjectListing | None,
+) -> RunRecord:
+    """Write the record of a new run, or load that of an `earlier` run with the same id.
 
     The record is written once every check has passed. Raises the named error of a check that
     failed, `AlreadyLoaded` for a source that shall be loaded once and was, and `RunMismatch` or
     `SourceChanged` if the earlier run was configured otherwise.
     """
-    earlier = ledger.find_record()
-    record = prepare_run(run, payload, ledger, context, earlier).record
+    record = prepare_run(run, payload, ledger, context, earlier, listing=listing).record
     if earlier is None:
         if payload.once:
             claim_load(record, ledger, context)
@@ -110,22 +116,21 @@ def prepare_run(
     existing: RunRecord | None = None,
     table: Table | None = None,
     described: Mapping[str, Any] | None = None,
+    listing: ObjectListing | None = None,
 ) -> PreparedRun:
     """Open the source, detect its format and check it against the table.
 
-    The listing of a source of several objects is written to `ledger`; an `existing` run keeps the
-    listing it has. `table` replaces the payload's table, which is otherwise described; `described`
-    is its description by DescribeTable, if it exists.
+    The listing of a source of several objects is written to `ledger`, unless it is given; an
+    `existing` run keeps the listing it has. `table` replaces the payload's table, which is
+    otherwise described; `described` is its description by DescribeTable, if it exists.
     """
-    source = payload.source
-    check_dialect(source)
-    if source.columns is not None:
-        check_column_names(source.columns)
-    # An invalid mapping is refused before the source is opened.
-    column_changes(payload.mapping)
-    listing = _list_objects(source, ledger, context, existing)
+    check_settings(payload)
+    if listing is None:
+        # Without a deadline it ends.
+        listed = list_source(payload.source, ledger, context, existing)
+        listing = listed if isinstance(listed, ObjectListing) else None
     if listing is not None and listing.format is not None:
-        payload = replace(payload, source=replace(source, format=listing.format))
+        payload = replace(payload, source=replace(payload.source, format=listing.format))
     with closing(_open_objects(payload.source, listing, ledger, context)) as objects:
         raw = next(objects)
         if table is None:
@@ -142,6 +147,14 @@ def prepare_run(
     payload = replace(payload, run=run, options=limits.options)
     record = _make_record(payload, first, listing, table, limits, existing, context.now())
     return PreparedRun(record, first.detected)
+
+
+def check_settings(payload: Payload) -> None:
+    """Raise the named error of a dialect, columns or mapping that no source has."""
+    check_dialect(payload.source)
+    if payload.source.columns is not None:
+        check_column_names(payload.source.columns)
+    column_changes(payload.mapping)
 
 
 def _inspect_first_object(
@@ -242,25 +255,6 @@ def _list_row_groups(
     if len(first_two) < 2:
         return None
     return write_object_listing(chain(first_two, groups), ledger, first.name, PARQUET)
-
-
-def _list_objects(
-    source: Source, ledger: Ledger, context: Context, existing: RunRecord | None
-) -> ObjectListing | None:
-    """List a source's objects in the ledger, or load the existing run's listing; None for one."""
-    if existing is not None and existing.objects is not None:
-        # A run keeps the objects it began with, whatever was added since.
-        if source.location != existing.payload.source.location:
-            raise RunMismatch(
-                f"run {existing.run} began with {existing.payload.source.uri}; give the same"
-                " source, or another run id"
-            )
-        format_ = existing.payload.source.format
-        return ObjectListing(existing.pinned, existing.listing or "", format_)
-    source_objects = find_objects(source, context)
-    if source_objects is None:
-        return None
-    return write_object_listing(source_objects.objects, ledger, source.uri, source_objects.format)
 
 
 def _open_objects(

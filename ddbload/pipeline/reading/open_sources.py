@@ -121,14 +121,20 @@ def read_whole(location: str, context: Context) -> bytes | None:
 # List.
 
 
-def list_bucket(bucket: str, prefix: str, context: Context) -> Generator[ListedObject]:
-    """List the objects below a prefix, in order. Raises `BucketNotAllowed` and errors of S3."""
+def list_bucket(
+    bucket: str, prefix: str, context: Context, after: str | None = None
+) -> Generator[ListedObject]:
+    """List the objects below a prefix, in order; `after` is the key behind which to begin.
+
+    Raises `BucketNotAllowed` and errors of S3.
+    """
     context.access.check_object(bucket, prefix)
     return list_objects(
         context.clients.s3,
         bucket,
         prefix,
         signer=context.clients.s3_signer(bucket),
+        after=after,
         retry_policy=context.retry_policy,
     )
 

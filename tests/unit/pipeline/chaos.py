@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, TypeVar
 
-from ddbload.contracts.chunks import Chunk, PreflightCursor
+from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import Interrupted, NoProgress, ServiceUnavailable
 from ddbload.pipeline.context import Context
@@ -107,7 +107,7 @@ class Chaos:
     def run(self) -> None:
         """Every task to its end, whatever happens."""
         world = self.world
-        cursor: PreflightCursor | None = None
+        cursor: PreflightCursor | ListingCursor | None = None
         while True:
             at = cursor
             result = self._insist(lambda context, at=at: world.preflight_step(at, context))

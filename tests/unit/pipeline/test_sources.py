@@ -22,9 +22,8 @@ from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.find_objects import find_objects
 from ddbload.pipeline.reading.open_sources import open_each, open_location, reopen
 from ddbload.source.parquet.parquet_lines import ParquetLines
+from tests.unit.pipeline.exports import EXPORT_ID, exported_files
 from tests.unit.pipeline.world import BUCKET, TABLE, World
-
-ID = "01693685827463-2d8752fd"
 
 
 @dataclass
@@ -54,45 +53,26 @@ class Files(World):
         return payload
 
 
-def exported(*data: list[dict[str, Any]], incremental: bool = False) -> dict[str, bytes]:
-    """The objects of an export, as the developer guide has them."""
-    folder = f"2020-Nov/AWSDynamoDB/{ID}/"
-    beside = "2020-Nov/AWSDynamoDB/" if incremental else folder
-    files, lines = {}, []
-    for number, rows in enumerate(data):
-        key = f"{beside}data/f{number}.json.gz"
-        files[key] = gzip.compress(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
-        lines.append({"itemCount": len(rows), "md5Checksum": "", "dataFileS3Key": key})
-    summary = {
-        "version": "2023-08-01",
-        "manifestFilesS3Key": f"{folder}manifest-files.json",
-        "itemCount": sum(map(len, data)),
-        "outputFormat": "DYNAMODB_JSON",
-        "exportType": "INCREMENTAL_EXPORT" if incremental else "FULL_EXPORT",
-    }
-    files[f"{folder}manifest-summary.json"] = json.dumps(summary).encode()
-    files[f"{folder}manifest-files.json"] = "\n".join(map(json.dumps, lines)).encode()
-    files[f"{folder}_started"] = b""
-    return files
-
-
 def item(number: int) -> dict[str, Any]:
     return {"id": {"N": str(number)}, "of": {"M": {"a": {"L": [{"NULL": True}]}}}}
 
 
-FULL = exported([{"Item": item(1)}, {"Item": item(2)}], [], [{"Item": item(3)}])
+FULL = exported_files([{"Item": item(1)}, {"Item": item(2)}], [], [{"Item": item(3)}])
 # In the same folder, and not of the export.
-FULL |= {f"2020-Nov/AWSDynamoDB/{ID}/data/other.json.gz": gzip.compress(b'{"Item":{}}\n')}
+FULL |= {f"2020-Nov/AWSDynamoDB/{EXPORT_ID}/data/other.json.gz": gzip.compress(b'{"Item":{}}\n')}
 
 
 @pytest.mark.parametrize(
     "source",
     [
         {"prefix": "2020-Nov/"},
-        {"prefix": f"2020-Nov/AWSDynamoDB/{ID}/"},
-        {"key": f"2020-Nov/AWSDynamoDB/{ID}/manifest-summary.json"},
-        {"key": f"2020-Nov/AWSDynamoDB/{ID}/manifest-files.json", "format": "dynamodb-export"},
-        {"prefix": f"2020-Nov/AWSDynamoDB/{ID}/", "format": "dynamodb-export"},
+        {"prefix": f"2020-Nov/AWSDynamoDB/{EXPORT_ID}/"},
+        {"key": f"2020-Nov/AWSDynamoDB/{EXPORT_ID}/manifest-summary.json"},
+        {
+            "key": f"2020-Nov/AWSDynamoDB/{EXPORT_ID}/manifest-files.json",
+            "format": "dynamodb-export",
+        },
+        {"prefix": f"2020-Nov/AWSDynamoDB/{EXPORT_ID}/", "format": "dynamodb-export"},
     ],
 )
 def test_full_export_has_files_of_its_manifest(source):
@@ -111,7 +91,7 @@ def test_incremental_export_puts_and_deletes_items():
     ]
     for change in changes:
         change["Metadata"] = {"WriteTimestampMicros": {"N": "1680000000000000"}}
-    world = Files(files=exported(changes, incremental=True), source={"prefix": "2020-Nov/"})
+    world = Files(files=exported_files(changes, incremental=True), source={"prefix": "2020-Nov/"})
     for number in (2, 3, 4):
         world.dynamodb.put_item(TableName=TABLE, Item=item(number))
     report = world.run()
@@ -145,7 +125,7 @@ def test_incremental_export_puts_and_deletes_items():
 def test_damaged_export_is_refused_before_any_write(change, error, words):
     files: dict[str, bytes] = dict(FULL)
     for name, content in change.items():
-        key = f"2020-Nov/AWSDynamoDB/{ID}/{name}"
+        key = f"2020-Nov/AWSDynamoDB/{EXPORT_ID}/{name}"
         files.pop(key)
         if content is not None:
             files[key] = content
@@ -165,7 +145,7 @@ def test_prefix_with_two_exports_is_refused():
 def test_export_is_found_after_many_data_files():
     # Listed, it stands after all of them.
     data = [[{"Item": item(number)}] for number in range(1100)]
-    world = Files(files=exported(*data), source={"prefix": "2020-Nov/"})
+    world = Files(files=exported_files(*data), source={"prefix": "2020-Nov/"})
     world.run()
     assert world.ids == list(range(1100))
 

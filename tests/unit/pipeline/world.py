@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from ddbload.contracts.chunks import Chunk, PreflightCursor
+from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, PreflightTask
@@ -236,8 +236,10 @@ class World:
         )
 
     def preflight_step(
-        self, cursor: PreflightCursor | None = None, context: Context | None = None
-    ) -> PreflightResult:
+        self,
+        cursor: PreflightCursor | ListingCursor | None = None,
+        context: Context | None = None,
+    ) -> PreflightResult | PreflightTask:
         return preflight(PreflightTask(self.payload, RUN, cursor), context or self.context())
 
     def preflight(self, seconds: float = float("inf")) -> PreflightResult:
@@ -245,6 +247,7 @@ class World:
         result = self.preflight_step(None, self.context(seconds))
         while result.cursor is not None:
             result = self.preflight_step(result.cursor, self.context(seconds))
+        assert isinstance(result, PreflightResult)
         return result
 
     def import_step(
