@@ -6,7 +6,7 @@ import gzip
 import json
 from typing import Any
 
-EXPORT_ID = "01693685827463-2d8752fd"
+EXPORT = "01693685827463-2d8752fd"
 
 
 def exported(lines: list[dict[str, Any]], *, incremental: bool = False, items: int | None = None):
@@ -33,7 +33,7 @@ def exported(lines: list[dict[str, Any]], *, incremental: bool = False, items: i
 
 def exported_files(*data: list[dict[str, Any]], incremental: bool = False) -> dict[str, bytes]:
     """The objects of an export in several data files, as the developer guide has them."""
-    folder = f"2020-Nov/AWSDynamoDB/{EXPORT_ID}/"
+    folder = f"2020-Nov/AWSDynamoDB/{EXPORT}/"
     beside = "2020-Nov/AWSDynamoDB/" if incremental else folder
     files, lines = {}, []
     for number, rows in enumerate(data):

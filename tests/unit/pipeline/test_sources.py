@@ -22,7 +22,7 @@ from ddbload.pipeline.context import AccessPolicy
 from ddbload.pipeline.preflight.find_objects import find_objects
 from ddbload.pipeline.reading.open_sources import open_each, open_location, reopen
 from ddbload.source.parquet.parquet_lines import ParquetLines
-from tests.unit.pipeline.exports import EXPORT_ID, exported_files
+from tests.unit.pipeline.exports import EXPORT, exported_files
 from tests.unit.pipeline.world import BUCKET, TABLE, World
 
 
@@ -59,20 +59,20 @@ def item(number: int) -> dict[str, Any]:
 
 FULL = exported_files([{"Item": item(1)}, {"Item": item(2)}], [], [{"Item": item(3)}])
 # In the same folder, and not of the export.
-FULL |= {f"2020-Nov/AWSDynamoDB/{EXPORT_ID}/data/other.json.gz": gzip.compress(b'{"Item":{}}\n')}
+FULL |= {f"2020-Nov/AWSDynamoDB/{EXPORT}/data/other.json.gz": gzip.compress(b'{"Item":{}}\n')}
 
 
 @pytest.mark.parametrize(
     "source",
     [
         {"prefix": "2020-Nov/"},
-        {"prefix": f"2020-Nov/AWSDynamoDB/{EXPORT_ID}/"},
-        {"key": f"2020-Nov/AWSDynamoDB/{EXPORT_ID}/manifest-summary.json"},
+        {"prefix": f"2020-Nov/AWSDynamoDB/{EXPORT}/"},
+        {"key": f"2020-Nov/AWSDynamoDB/{EXPORT}/manifest-summary.json"},
         {
-            "key": f"2020-Nov/AWSDynamoDB/{EXPORT_ID}/manifest-files.json",
+            "key": f"2020-Nov/AWSDynamoDB/{EXPORT}/manifest-files.json",
             "format": "dynamodb-export",
         },
-        {"prefix": f"2020-Nov/AWSDynamoDB/{EXPORT_ID}/", "format": "dynamodb-export"},
+        {"prefix": f"2020-Nov/AWSDynamoDB/{EXPORT}/", "format": "dynamodb-export"},
     ],
 )
 def test_full_export_has_files_of_its_manifest(source):
@@ -125,7 +125,7 @@ def test_incremental_export_puts_and_deletes_items():
 def test_damaged_export_is_refused_before_any_write(change, error, words):
     files: dict[str, bytes] = dict(FULL)
     for name, content in change.items():
-        key = f"2020-Nov/AWSDynamoDB/{EXPORT_ID}/{name}"
+        key = f"2020-Nov/AWSDynamoDB/{EXPORT}/{name}"
         files.pop(key)
         if content is not None:
             files[key] = content
