@@ -17,7 +17,9 @@ def handler(event: Any, context: LedgerContext) -> dict[str, Any]:
     """Report on a run: `ReportRequest` to `ExecutionOutput`, or to the state to continue from."""
     context.notice = log_notice
     request = ReportRequest.of(event)
-    made = report_execution(request.state, context, continues=request.continues)
+    made = report_execution(
+        request.state, context, redrives=request.redrives, continues=request.continues
+    )
     if isinstance(made, ReportCursor):
         return {**event["state"], "report": made.to_json()}
     return report_end(made, request.attempt, context)

@@ -10,6 +10,7 @@ from ddbload.contracts.results import (
     CANCELLED,
     SUCCEEDED,
     SUCCEEDED_WITH_REJECTS,
+    ExecutionAttempt,
     ExecutionOutput,
 )
 from ddbload.contracts.run_notice import (
@@ -17,7 +18,6 @@ from ddbload.contracts.run_notice import (
     RUNS_FAILED,
     RUNS_SUCCEEDED,
     RUNS_SUCCEEDED_WITH_REJECTS,
-    ExecutionAttempt,
 )
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.run_end import announce

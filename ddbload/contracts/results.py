@@ -217,6 +217,15 @@ class ExecutionOutput(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutionAttempt(Message):
+    """One attempt of an execution, which keeps its ARN when it is redriven."""
+
+    execution: str
+    """ARN of the execution."""
+    redrives: Annotated[int, JsonRule(absent=0)] = 0
+
+
+@dataclass(frozen=True, slots=True)
 class TaggedObjects(Message):
     """Result of tagging the objects that a run has loaded."""
 
@@ -259,6 +268,9 @@ class Report(Message):
     """Price of the run's write units; None in reports of earlier versions."""
     tags: TaggedObjects | None = None
     """Tags of the loaded objects; None if the deployment tags none."""
+    attempt: ExecutionAttempt | None = None
+    """Attempt of an execution that wrote the report; None if a command did, and in reports of
+    earlier versions."""
 
     @property
     def dollars(self) -> float | None:
@@ -271,7 +283,8 @@ class Report(Message):
         f.raw("dollars")
 
     def to_json(self) -> dict[str, Any]:
-        value = _without_null(asdict(self), "planned", "identical", "causes", "write_price", "tags")
+        optional = ("planned", "identical", "causes", "write_price", "tags", "attempt")
+        value = _without_null(asdict(self), *optional)
         if self.dollars is not None:
             value["dollars"] = round(self.dollars, 6)
         value["error"] = None if self.error is None else self.error.to_json()

@@ -57,15 +57,6 @@ class RunCompleted(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionAttempt:
-    """One attempt of an execution, which keeps its ARN when it is redriven."""
-
-    execution: str
-    """ARN of the execution."""
-    redrives: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class StoppedExecution:
     """Step Functions' event "Execution Status Change" for an execution that has ended."""
 

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Self
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
 from ddbload.contracts.payload import check_run_id, is_run_id
-from ddbload.contracts.results import Failure, Segment
-from ddbload.contracts.run_notice import ExecutionAttempt
+from ddbload.contracts.results import ExecutionAttempt, Failure, Segment
 from ddbload.contracts.run_record import Cursor
 
 

@@ -16,7 +16,7 @@ from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
 from ddbload.errors import LedgerDamaged, SourceNotFound
 from ddbload.ledger import store
-from ddbload.ledger.store import AgesPage, KeyReader, ListedKey, too_large
+from ddbload.ledger.store import AgesPage, KeyReader, ListedKey, VersionedObject, too_large
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -49,15 +49,20 @@ class BucketStore:
 
     def get(self, name: str) -> bytes | None:
         """Read an object."""
+        found = self.get_version(name)
+        return None if found is None else found.data
 
-        def read() -> bytes | None:
+    def get_version(self, name: str) -> VersionedObject | None:
+        """Read an object, with its ETag."""
+
+        def read() -> VersionedObject:
             answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
             if answer["ContentLength"] > store.MAX_OBJECT_BYTES:
                 raise LedgerDamaged(f"{self.uri(name)}: {too_large(answer['ContentLength'])}")
             data = answer["Body"].read()
             if len(data) != answer["ContentLength"]:
                 raise ConnectionError("the body ended early")
-            return data
+            return VersionedObject(data, answer["ETag"])
 
         try:
             return call_with_retries(
@@ -74,42 +79,50 @@ class BucketStore:
         with ThreadPoolExecutor(READERS) as pool:
             yield from pool.map(self.get, names)
 
-    def put(self, name: str, data: bytes, *, attempts: int | None = None) -> None:
-        """Write or replace an object. A page is shown by browsers, and not saved."""
-        policy = self._retry_policy
-        more: Any = {"ContentType": HTML_TYPE} if name.endswith(".html") else {}
-        call_with_retries(
-            lambda: self._client.put_object(
-                Bucket=self._bucket, Key=self._prefix + name, Body=data, **more
-            ),
-            f"writing {self.uri(name)}",
-            policy=policy if attempts is None else replace(policy, attempts=attempts),
-        )
+    def put(self, name: str, data: bytes) -> None:
+        """Write or replace an object."""
+        self._put(name, data, {}, self._retry_policy)
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Write with If-None-Match.
+        """Write with If-None-Match."""
+        return self._put(name, data, {"IfNoneMatch": "*"}, self._retry_policy)
 
-        If the answer to a successful write is lost, the retry finds the name taken: then the
-        content decides.
+    def put_over(
+        self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
+    ) -> bool:
+        """Write with If-Match, or with If-None-Match."""
+        condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
+        policy = self._retry_policy
+        policy = policy if attempts is None else replace(policy, attempts=attempts)
+        return self._put(name, data, condition, policy)
+
+    def _put(self, name: str, data: bytes, condition: Any, policy: RetryPolicy) -> bool:
+        """Write; False if the condition does not hold. A page is shown by browsers, and not saved.
+
+        If the answer to a successful write is lost, the condition does not hold for the retry:
+        then the content decides.
         """
         tries = 0
+        more: Any = {"ContentType": HTML_TYPE} if name.endswith(".html") else {}
 
         def write() -> bool:
             nonlocal tries
             tries += 1
             self._client.put_object(
-                Bucket=self._bucket, Key=self._prefix + name, Body=data, IfNoneMatch="*"
+                Bucket=self._bucket, Key=self._prefix + name, Body=data, **more, **condition
             )
             return True
 
+        def changed(failure: AwsFailure) -> Exception | None:
+            # S3 answers 404 to If-Match if the object was deleted.
+            is_changed = failure.status == 412 or failure.code in ("NoSuchKey", "404")
+            return _ChangedError() if condition and is_changed else None
+
         try:
             return call_with_retries(
-                write,
-                f"writing {self.uri(name)}",
-                policy=self._retry_policy,
-                expected=self._name_taken,
+                write, f"writing {self.uri(name)}", policy=policy, expected=changed
             )
-        except _NameTakenError:
+        except _ChangedError:
             return tries > 1 and self.get(name) == data
 
     def names(self, prefix: str) -> list[str]:
@@ -233,14 +246,10 @@ class BucketStore:
             return SourceNotFound(f"the ledger's bucket {self._bucket} does not exist")
         return _NotFoundError() if failure.code in ("NoSuchKey", "404") else None
 
-    @staticmethod
-    def _name_taken(failure: AwsFailure) -> Exception | None:
-        return _NameTakenError() if failure.status == 412 else None
-
 
 class _NotFoundError(Exception):
     pass
 
 
-class _NameTakenError(Exception):
+class _ChangedError(Exception):
     pass

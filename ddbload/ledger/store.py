@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
+import hashlib
 import os
 import stat
 import tempfile
@@ -29,6 +31,14 @@ class AgesPage:
     """True if names may follow."""
 
 
+@dataclass(frozen=True, slots=True)
+class VersionedObject:
+    """Content of an object, and what tells it from earlier and later ones."""
+
+    data: bytes
+    version: str
+
+
 ListedKey = tuple[str, str, int]
 """Key of an object, with its ETag and size."""
 KeyReader = Callable[[str, Iterable[ListedKey]], Generator[bytes]]
@@ -44,14 +54,23 @@ class Store(Protocol):
     def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
         """Read objects, in order."""
 
-    def put(self, name: str, data: bytes, *, attempts: int | None = None) -> None:
-        """Write or replace an object. Readers see either the old or the new content.
+    def get_version(self, name: str) -> VersionedObject | None:
+        """Read an object with the mark of its content; None if it does not exist."""
 
-        `attempts`: tries where writing may be repeated, instead of the store's own number.
-        """
+    def put(self, name: str, data: bytes) -> None:
+        """Write or replace an object. Readers see either the old or the new content."""
 
     def put_new(self, name: str, data: bytes) -> bool:
         """Write an object unless it exists; True if written. Of two concurrent writes one wins."""
+
+    def put_over(
+        self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
+    ) -> bool:
+        """Write an object unless it changed since `version` was read; True if written.
+
+        `version` None: unless it exists. Of two concurrent writes over one version one wins.
+        `attempts`: tries where writing may be repeated, instead of the store's own number.
+        """
 
     def names(self, prefix: str) -> list[str]:
         """List all names that begin with `prefix`, sorted."""
@@ -107,11 +126,16 @@ class FolderStore:
         except OSError as error:
             raise self._damaged(name, error) from None
 
+    def get_version(self, name: str) -> VersionedObject | None:
+        """Read a file, with the hash of its content."""
+        data = self.get(name)
+        return None if data is None else VersionedObject(data, hashlib.sha256(data).hexdigest())
+
     def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
         """Read files one after the other: a disk does not gain from concurrent reads."""
         return map(self.get, names)
 
-    def put(self, name: str, data: bytes, *, attempts: int | None = None) -> None:  # noqa: ARG002 - a folder is written once
+    def put(self, name: str, data: bytes) -> None:
         """Write a temporary file, then rename it."""
         temporary = self._write_beside(name, data)
         try:
@@ -135,6 +159,29 @@ class FolderStore:
             return True
         finally:
             _remove(temporary)
+
+    def put_over(
+        self,
+        name: str,
+        data: bytes,
+        version: str | None,
+        *,
+        attempts: int | None = None,  # noqa: ARG002 - a folder is written once
+    ) -> bool:
+        """Replace a file while no other process that does so holds its folder's lock."""
+        if version is None:
+            return self.put_new(name, data)
+        try:
+            with _locked((self._root / name).parent):
+                found = self.get_version(name)
+                if found is None or found.version != version:
+                    return False
+                self.put(name, data)
+                return True
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise self._unwritable(name, error) from None
 
     def names(self, prefix: str) -> list[str]:
         """List the names of files, without temporary ones."""
@@ -279,6 +326,17 @@ def _sync(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, which ends with the process if not before."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(descriptor)
 

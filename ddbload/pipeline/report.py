@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from ddbload.contracts.results import (
     INTERRUPTED,
     SUCCEEDED,
     SUCCEEDED_WITH_REJECTS,
+    ExecutionAttempt,
     ExecutionOutput,
     Failure,
     Report,
@@ -33,20 +35,17 @@ from ddbload.errors import (
     NothingWritten,
     RunNotFound,
     TooManyRejects,
-    unexpected,
 )
-from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.ledger import LastReport, Ledger
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.counted_chunks import CountedChunks, SegmentSums, units_consumed
 from ddbload.pipeline.load_history import write_history
+from ddbload.pipeline.report_page.run_page import put_page, reject_tally
 from ddbload.pipeline.table_description import require_same_table
 
 if TYPE_CHECKING:
     from ddbload.pipeline.report_page.reject_causes import RejectTally
 
-PAGE_SECONDS = 60.0
-"""Seconds that must be left for `report.html` to be written: drawing it, and two tries."""
-PAGE_ATTEMPTS = 2
 END_SECONDS = 120.0
 """Seconds that must be left to write the report once all segments are read."""
 _STOPPED = (INTERRUPTED, CANCELLED)
@@ -65,35 +64,41 @@ def write_report(run: str, context: LedgerContext, *, interrupted: bool = False)
     """
     ledger = context.ledger(run)
     record = ledger.record()
-    found, tally = CountedChunks(ledger.find_manifest(), keeps=True), _reject_tally(record)
-    found.add_all(ledger, tally.add)
-    report = _reconcile_and_check(record, ledger, context, found)
-    if _is_cancelled(ledger):
-        report = _as_stopped(report, CANCELLED)
-    elif interrupted:
-        report = _as_stopped(report, INTERRUPTED)
-    write_history(record, report, ledger, context)
-    ledger.put_report(report)
-    _put_page(report, record, ledger, context, found, tally)
-    return report
+    while True:
+        last = ledger.last_report()
+        found, tally = CountedChunks(ledger.find_manifest(), keeps=True), reject_tally(record)
+        found.add_all(ledger, tally.add)
+        report = _reconcile_and_check(record, ledger, context, found)
+        if _is_cancelled(ledger):
+            report = _as_stopped(report, CANCELLED)
+        elif interrupted:
+            report = _as_stopped(report, INTERRUPTED)
+        if _put_report(report, last, record, ledger, context, found, tally):
+            return report
 
 
 def report_execution(
     task: ReportTask,
     context: LedgerContext,
     *,
+    redrives: int = 0,
     continues: bool = True,
-    parts: str | None = None,
+    stopped: bool = False,
 ) -> ExecutionOutput | ReportCursor:
     """Report a deployed run, and the error that the state machine caught, if any.
 
     Returns a cursor if time ended before all segments were read; the task with it continues,
-    unless the state machine, of an earlier version, would not know what that is. `parts` names
-    what is written for that.
+    unless the state machine, of an earlier version, would not know what that is. `stopped`: the
+    execution ended without Report, so the invocation is repeated with the task alone.
 
     An execution with a caught error has failed, whatever the ledger proves; but the report of a
     run that had finished before is kept unchanged, and so is that of a run which the execution only
     named: its input was refused before it began or resumed the run.
+
+    Invocations may overlap, and an old one may be repeated by a redrive. So each writes only over
+    the report that it found before it read the first segment; otherwise it begins again. If a later
+    attempt or another execution has taken up the run, it writes only that the run is done, which
+    stays true.
     """
     run = task.requested_run()
     caught = task.error
@@ -103,51 +108,46 @@ def report_execution(
     except (InvalidPayload, RunNotFound) as error:
         # The run never began: there is nothing to reconcile, and the caught error says why.
         return _failed(run, caught or Failure.of(error))
-    is_own = task.execution in (None, ledger.find_execution()) or _is_cancelled(ledger)
-    if caught is not None and not is_own:
-        return _failed(run, caught)
-    begun = task.report
-    sums = None
-    if begun is not None:
-        chunks = begun.chunk
-        sums = ledger.report_part(begun, lambda value: SegmentSums.from_json(value, chunks))
-    found, tally = CountedChunks(ledger.find_manifest(), sums, keeps=True), _reject_tally(record)
+    attempt = None if task.execution is None else ExecutionAttempt(task.execution, redrives)
 
     def must_end() -> bool:
         return continues and context.clock() + END_SECONDS >= context.deadline
 
-    if not found.add_all(ledger, tally.add, must_end):
-        name = parts or (secrets.token_hex(8) if begun is None else begun.name)
-        cursor = ReportCursor(name, found.sums.chunks)
-        ledger.put_report_part(cursor, found.sums.to_json())
-        return cursor
-    tally.leave_out(found.sums.rows.rejected)
-    earlier = _proven_report(record, ledger, found)
-    report = earlier or _reconcile_and_check(record, ledger, context, found)
-    if _is_cancelled(ledger) and report.status not in DONE:
-        report = _as_stopped(report, CANCELLED)
-    # The error of a failed chunk tells more than that of the Map. But if Preflight failed, no chunk
-    # was tried, and their failures are from an earlier execution.
-    if report.status == CANCELLED:
-        caught = None
-    if caught is not None and (report.status in DONE or _lacks_cause(report) or not task.planned):
-        report = replace(report, status=FAILED, error=caught)
-    if earlier is None:
-        write_history(record, report, ledger, context)
-        ledger.put_report(report)
-        _put_page(report, record, ledger, context, found, tally)
+    while True:
+        last = ledger.last_report()
+        # Read after the report: whoever takes up the run is noticed here, or by the report's write.
+        is_own = task.execution in (None, ledger.find_execution())
+        if caught is not None and not is_own and not _is_cancelled(ledger):
+            return _failed(run, caught)
+        parts = _parts_name(attempt, last, stopped=stopped)
+        found = CountedChunks(
+            ledger.find_manifest(), _find_sums(task, ledger, parts, stopped=stopped), keeps=True
+        )
+        tally = reject_tally(record)
+        if not found.add_all(ledger, tally.add, must_end):
+            cursor = ReportCursor(parts, found.sums.chunks)
+            ledger.put_report_part(cursor, found.sums.to_json())
+            return cursor
+        tally.leave_out(found.sums.rows.rejected)
+        earlier = _proven_report(last.report, record, ledger, found)
+        report = earlier or _reconcile_and_check(record, ledger, context, found)
+        if _is_cancelled(ledger) and report.status not in DONE:
+            report = _as_stopped(report, CANCELLED)
+        # The error of a failed chunk tells more than that of the Map. But if Preflight failed, no
+        # chunk was tried, and their failures are from an earlier execution.
+        cause = None if report.status == CANCELLED else caught
+        if cause is not None and (
+            report.status in DONE or _lacks_cause(report) or not task.planned
+        ):
+            report = replace(report, status=FAILED, error=cause)
+        is_kept = not is_own or _is_later(last.report, attempt)
+        if earlier is not None or (is_kept and report.status not in DONE):
+            break
+        report = replace(report, attempt=attempt)
+        if _put_report(report, last, record, ledger, context, found, tally):
+            break
     if context.tag_loaded and report.tags is None and report.status in DONE:
-        # Imported here: most deployments tag nothing.
-        from ddbload.pipeline.tag_loaded import tag_loaded
-
-        report = replace(report, tags=tag_loaded(record, report, ledger, context))
-        if report.tags is not None:
-            ledger.put_report(report)
-            if report.tags.failed and context.notice is not None:
-                context.notice(
-                    f"run {run}: {report.tags.failed:,} of its objects could not be tagged, the"
-                    f" first because of {report.tags.error}"
-                )
+        report = _tag_loaded(report, record, ledger, context)
     return ExecutionOutput(
         run,
         report.status,
@@ -157,6 +157,75 @@ def report_execution(
         report.rejects,
         Failure.of(Cancelled.of(run)) if report.status == CANCELLED else report.error,
     )
+
+
+def _parts_name(attempt: ExecutionAttempt | None, last: LastReport, *, stopped: bool) -> str:
+    """Name the parts of a report: segments of later attempts, and of later reports, are in none."""
+    text = json.dumps([attempt and attempt.to_json(), last.version])
+    # Report may have written some before all functions had stopped.
+    kind = "stopped" if stopped else "ended"
+    return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _find_sums(
+    task: ReportTask, ledger: Ledger, parts: str, *, stopped: bool
+) -> SegmentSums | None:
+    """Read the sums of an earlier invocation; None if there are none that count."""
+    begun = task.report
+    if stopped:
+        chunk = ledger.last_report_part(parts)
+        begun = None if chunk is None else ReportCursor(parts, chunk)
+    if begun is None or begun.name != parts:
+        return None
+    chunks = begun.chunk
+    return ledger.report_part(begun, lambda value: SegmentSums.from_json(value, chunks))
+
+
+def _is_later(report: Report | None, attempt: ExecutionAttempt | None) -> bool:
+    """Tell whether a report is of a later attempt of the same execution."""
+    found = None if report is None else report.attempt
+    if found is None or attempt is None:
+        return False
+    return found.execution == attempt.execution and found.redrives > attempt.redrives
+
+
+def _put_report(
+    report: Report,
+    last: LastReport,
+    record: RunRecord,
+    ledger: Ledger,
+    context: LedgerContext,
+    found: CountedChunks,
+    tally: RejectTally,
+) -> bool:
+    """Write the history, the report and its page; False if another report was written meanwhile."""
+    write_history(record, report, ledger, context)
+    if not ledger.put_report(report, last):
+        return False
+    put_page(report, record, ledger, context, found, tally)
+    return True
+
+
+def _tag_loaded(
+    report: Report, record: RunRecord, ledger: Ledger, context: LedgerContext
+) -> Report:
+    """Tag the objects of a run that is done, and add to its report how many."""
+    # Imported here: most deployments tag nothing.
+    from ddbload.pipeline.tag_loaded import tag_loaded
+
+    tags = tag_loaded(record, report, ledger, context)
+    if tags is None:
+        return report
+    last = ledger.last_report()
+    if last.report is not None and last.report.status in DONE:
+        # Another invocation that writes meanwhile has tagged the same objects.
+        ledger.put_report(replace(last.report, tags=tags), last)
+    if tags.failed and context.notice is not None:
+        context.notice(
+            f"run {report.run}: {tags.failed:,} of its objects could not be tagged, the first"
+            f" because of {tags.error}"
+        )
+    return replace(report, tags=tags)
 
 
 def _failed(run: str, failure: Failure) -> ExecutionOutput:
@@ -216,77 +285,6 @@ def _succeeded_in_earlier_version(report: Report) -> bool:
     return report.status == SUCCEEDED_WITH_REJECTS
 
 
-def run_page(report: Report, context: LedgerContext, *, show_rows: bool = False) -> str:
-    """Draw the page of a run anew, with the status of this report; `report.html` stays as it is.
-
-    Raises errors of reading the ledger. With `show_rows`, rejected rows are not masked.
-    """
-    ledger = context.ledger(report.run)
-    record = ledger.find_record()
-    if record is None:
-        return _draw_page(report, None, ledger, context, CountedChunks(None), None)
-    found = CountedChunks(ledger.find_manifest(), keeps=True)
-    tally = _reject_tally(record, show_rows=show_rows)
-    # The report says it if rejects are damaged: the page shows what can be read.
-    found.add_all(ledger, tally.add)
-    return _draw_page(report, record, ledger, context, found, tally)
-
-
-def _reject_tally(record: RunRecord, *, show_rows: bool = False) -> RejectTally:
-    # Imported here: OnUpload and others that read reports do not need it.
-    from ddbload.pipeline.report_page.reject_causes import RejectTally
-
-    return RejectTally(record, show_rows=show_rows)
-
-
-def _put_page(
-    report: Report,
-    record: RunRecord,
-    ledger: Ledger,
-    context: LedgerContext,
-    found: CountedChunks,
-    tally: RejectTally,
-) -> None:
-    """Write `report.html` if there is time. Its failure is told, and never fails the run."""
-    failure: DdbloadError | None = None
-    try:
-        if context.clock() + PAGE_SECONDS < context.deadline:
-            page = _draw_page(report, record, ledger, context, found, tally)
-            ledger.put_page(page, attempts=PAGE_ATTEMPTS)
-    except DdbloadError as error:
-        failure = error
-    except Exception as error:  # noqa: BLE001 - nothing about the page may fail a run
-        failure = unexpected(error, "drawing the page")
-    if failure is not None and context.notice is not None:
-        context.notice(f"report.html was not written: {failure.name}: {failure.message}")
-
-
-def _draw_page(
-    report: Report,
-    record: RunRecord | None,
-    ledger: Ledger,
-    context: LedgerContext,
-    found: CountedChunks,
-    tally: RejectTally | None,
-) -> str:
-    from ddbload.pipeline.report_page.page import draw_page
-    from ddbload.pipeline.report_page.run_facts import RunFacts
-
-    facts = RunFacts(
-        report=report,
-        record=record,
-        ledger=context.store.uri(""),
-        deployed=ledger.find_execution() is not None,
-        now=context.now(),
-        control=ledger.find_control(),
-        chunks=() if found.chains is None else found.chunks or (),
-        chains=found.chains or (),
-        left_out=found.sums.segments if found.chains is None else 0,
-        rejects=tally,
-    )
-    return draw_page(facts)
-
-
 def _reconcile_and_check(
     record: RunRecord,
     ledger: Ledger,
@@ -316,12 +314,13 @@ def done_before(ledger: Ledger) -> Report | None:
     last = ledger.find_report()
     if last is None or last.status not in DONE:
         return None
-    return _proven_report(ledger.record(), ledger, CountedChunks.read(ledger))
+    return _proven_report(last, ledger.record(), ledger, CountedChunks.read(ledger))
 
 
-def _proven_report(record: RunRecord, ledger: Ledger, found: CountedChunks) -> Report | None:
-    """Return the report of a finished run if these chunks prove it."""
-    last = ledger.find_report()
+def _proven_report(
+    last: Report | None, record: RunRecord, ledger: Ledger, found: CountedChunks
+) -> Report | None:
+    """Return the last report if the run is finished, and these chunks prove it."""
     if last is None or last.status not in DONE:
         return None
     report = _check_rejects(_add_up(record, ledger, found, last.seconds), found)

@@ -6,7 +6,6 @@ through its ledger, which they read every few seconds.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from contextlib import suppress
 from dataclasses import replace
@@ -15,11 +14,10 @@ from typing import Any
 from ddbload.aws.retry import call_with_retries
 from ddbload.contracts.control import CANCELLED_CONTROL, UNSEEN_SECONDS, Control
 from ddbload.contracts.payload import check_run_id
-from ddbload.contracts.results import CANCELLED, DONE, FAILED, ExecutionOutput
+from ddbload.contracts.results import CANCELLED, DONE, FAILED, ExecutionAttempt, ExecutionOutput
 from ddbload.contracts.run_notice import (
     EVENT_SOURCE,
     RUN_COMPLETED,
-    ExecutionAttempt,
     RunCompleted,
     StoppedExecution,
 )
@@ -168,15 +166,9 @@ def _report_stopped(
     task: ReportTask, ledger: Ledger | None, attempt: ExecutionAttempt, context: LedgerContext
 ) -> ExecutionOutput:
     """Report; raise `Interrupted` at the deadline, and continue in the repeated invocation."""
-    if ledger is None or ledger.find_record() is None:
-        made = report_execution(task, context)
-    else:
-        # Not the parts of Report, which may have written some before all functions stopped.
-        told = f"{attempt.execution} {attempt.redrives}"
-        name = f"stopped-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
-        chunk = ledger.last_report_part(name)
-        task = replace(task, report=None if chunk is None else ReportCursor(name, chunk))
-        made = report_execution(task, context, parts=name)
+    # A run that never began has no parts.
+    begun = ledger is not None and ledger.find_record() is not None
+    made = report_execution(task, context, redrives=attempt.redrives, stopped=begun)
     if isinstance(made, ReportCursor):
         raise Interrupted(
             f"time ended after {made.chunk:,} chunks of run {task.requested_run()}; the next"

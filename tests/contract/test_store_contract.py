@@ -95,6 +95,22 @@ def test_put_new_does_not_replace_content(store):
     assert store.get(NAME) == b"first"
 
 
+def test_put_over_replaces_only_what_was_read(store):
+    assert store.get_version(NAME) is None
+    assert not store.put_over(NAME, b"a", "unknown")
+    assert store.put_over(NAME, b"a", None)
+    assert not store.put_over(NAME, b"b", None)
+    first = store.get_version(NAME)
+    assert first.data == b"a"
+    assert store.put_over(NAME, b"b", first.version)
+    assert not store.put_over(NAME, b"c", first.version)
+    second = store.get_version(NAME)
+    assert second.data == b"b"
+    store.delete(NAME)
+    assert not store.put_over(NAME, b"c", second.version)
+    assert store.get(NAME) is None
+
+
 def test_names_are_sorted_and_have_the_prefix(store):
     names = ["runs/r/b.json", "runs/r/a/2.json", "runs/r/a/10.json", "runs/rr/c.json", "other"]
     for name in names:
@@ -162,21 +178,32 @@ def test_get_all_keeps_the_requested_order(store):
     assert list(store.get_all([])) == []
 
 
+@pytest.mark.parametrize("over", [False, True])
 @pytest.mark.parametrize("kind", ["folder", "fake"])
-def test_put_new_has_one_winner_among_many(kind, tmp_path):
+def test_conditional_put_has_one_winner_among_many(kind, over, tmp_path):
     store = FolderStore(tmp_path) if kind == "folder" else bucket_store(FakeS3())
     count = 8
     for number in range(20):
         name, barrier = f"runs/r/{number}", threading.Barrier(count)
         wins: list[bytes] = []
+        version = None
+        if over:
+            store.put(name, b"earlier")
+            version = store.get_version(name).version
 
-        def put(content: bytes, name: str, barrier: threading.Barrier, wins: list[bytes]) -> None:
+        def put(
+            content: bytes,
+            name: str,
+            barrier: threading.Barrier,
+            wins: list[bytes],
+            version: str | None,
+        ) -> None:
             barrier.wait()
-            if store.put_new(name, content):
+            if store.put_over(name, content, version) if over else store.put_new(name, content):
                 wins.append(content)
 
         threads = [
-            threading.Thread(target=put, args=(b"%d" % each * 1000, name, barrier, wins))
+            threading.Thread(target=put, args=(b"%d" % each * 1000, name, barrier, wins, version))
             for each in range(count)
         ]
         for thread in threads:
@@ -386,6 +413,9 @@ def test_bucket_store_recognises_its_write_after_a_lost_response(s3, lost, lande
     s3.faults.add("put_object", Fault(raises=lost, landed=landed))
     assert store.put_new(NAME, b"mine")
     assert store.get(NAME) == b"mine"
+    s3.faults.add("put_object", Fault(raises=lost, landed=landed))
+    assert store.put_over(NAME, b"newer", store.get_version(NAME).version)
+    assert store.get(NAME) == b"newer"
 
 
 def test_bucket_store_does_not_claim_anothers_write_after_a_lost_response(s3):

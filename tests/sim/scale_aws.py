@@ -233,7 +233,7 @@ class SimulatedLedger(MemoryStore):
             self._pass("GET", READERS)
             yield self.objects.get(name)
 
-    def put(self, name: str, data: bytes, *, attempts: int | None = None) -> None:
+    def put(self, name: str, data: bytes) -> None:
         if "/parts/" in name:
             # Written by other threads meanwhile, and read by imports only.
             self.function_clock.time += BOTO_SECONDS
@@ -247,6 +247,12 @@ class SimulatedLedger(MemoryStore):
         new = name not in self.objects
         self.objects.setdefault(name, data)
         return new
+
+    def put_over(
+        self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
+    ) -> bool:
+        self._pass("PUT")
+        return super().put_over(name, data, version, attempts=attempts)
 
     def names(self, prefix: str) -> list[str]:
         found = sorted(name for name in self.objects if name.startswith(prefix))

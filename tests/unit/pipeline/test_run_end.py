@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
-from ddbload.contracts.results import ExecutionOutput, Failure, RowCounts
-from ddbload.contracts.run_notice import ExecutionAttempt, StoppedExecution
+from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput, Failure, RowCounts
+from ddbload.contracts.run_notice import StoppedExecution
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
 from ddbload.pipeline.executions import Executions
 from ddbload.pipeline.importing.import_chunk import import_chunk

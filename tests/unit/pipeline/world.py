@@ -15,7 +15,7 @@ from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, PreflightTask
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.store import AgesPage
+from ddbload.ledger.store import AgesPage, VersionedObject
 from ddbload.pipeline.context import AccessPolicy, ChunkProgress, Context
 from ddbload.pipeline.counted_chunks import counted_rejects
 from ddbload.pipeline.importing.import_chunk import import_chunk
@@ -60,10 +60,14 @@ class MemoryStore:
         self.hook("get", name, b"")
         return self.objects.get(name)
 
+    def get_version(self, name: str) -> VersionedObject | None:
+        data = self.get(name)
+        return None if data is None else VersionedObject(data, f"of {data!r}")
+
     def get_all(self, names: Sequence[str]) -> Iterator[bytes | None]:
         return map(self.get, names)
 
-    def put(self, name: str, data: bytes, *, attempts: int | None = None) -> None:
+    def put(self, name: str, data: bytes) -> None:
         self.hook("put", name, data)
         self.objects[name] = data
         self.written[name] = self.clock()
@@ -77,6 +81,18 @@ class MemoryStore:
             self.written[name] = self.clock()
         self.hook("done", name, data)
         return new
+
+    def put_over(
+        self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
+    ) -> bool:
+        self.hook("put_over", name, data)
+        found = self.objects.get(name)
+        if (None if found is None else f"of {found!r}") != version:
+            return False
+        self.objects[name] = data
+        self.written[name] = self.clock()
+        self.hook("done", name, data)
+        return True
 
     def names(self, prefix: str) -> list[str]:
         self.hook("names", prefix, b"")

@@ -78,7 +78,8 @@ def test_run_state_has_the_units_that_workers_tell():
 def test_run_state_keeps_ledger_progress_when_resumed_run_is_in_preflight():
     world = World(DATA)
     rows = world.run().rows
-    world.ledger.put_report(replace(world.ledger.find_report(), status="FAILED"))
+    last = world.ledger.last_report()
+    world.ledger.put_report(replace(last.report, status="FAILED"), last)
     beat(world, rows=RowCounts(), bytes=0, size=0)
     found = seen(world)
     assert (found.status, found.progress.rows) == ("RUNNING", rows)
