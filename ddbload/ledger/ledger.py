@@ -13,7 +13,7 @@ import json
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ from ddbload.contracts.chunks import (
     SeekPoint,
 )
 from ddbload.contracts.control import IDLE, Control, WorkerProgress, silence_limit
-from ddbload.contracts.results import Failure, Heartbeat, Report, Segment
+from ddbload.contracts.results import Failure, Heartbeat, Segment
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ReportCursor
 from ddbload.errors import LedgerDamaged
@@ -70,16 +70,6 @@ class SeenWorker:
     def working(self) -> bool:
         """True if the worker may send requests."""
         return self.alive and self.progress.state != IDLE
-
-
-@dataclass(frozen=True, slots=True)
-class LastReport:
-    """Report that a ledger has, and the version of its object."""
-
-    report: Report | None
-    """None if missing or damaged."""
-    version: str | None
-    """None if missing."""
 
 
 class Ledger(RunObjects):
@@ -430,44 +420,6 @@ class Ledger(RunObjects):
         folder = f"{self._root}{REPORT_PARTS}{name}/"
         names = self._store.names(folder)
         return int(names[-1].removeprefix(folder).removesuffix(".json")) if names else None
-
-    def put_report(self, report: Report, over: LastReport) -> bool:
-        """Write the report unless another was written since `over` was read; True if written."""
-        name = self._root + "report.json"
-        return self._store.put_over(name, encode_json(report.to_json()), over.version)
-
-    def last_report(self) -> LastReport:
-        """Read the last report and its version.
-
-        A damaged report counts as missing: the segments prove the run.
-        """
-        found = self._store.get_version(self._root + "report.json")
-        if found is None:
-            return LastReport(None, None)
-        try:
-            report = self._decode(self._root + "report.json", found.data, Report.from_json)
-        except LedgerDamaged:
-            return LastReport(None, found.version)
-        return LastReport(report, found.version)
-
-    def find_report(self) -> Report | None:
-        """Read the last report; None if missing or damaged."""
-        return self.last_report().report
-
-    def put_page(self, page: str, report: Report, attempts: int) -> None:
-        """Write the page that shows a report, unless another report was written since.
-
-        Whoever writes a report writes its page then, so the last page is that of the last report.
-        """
-        name = self._root + "report.html"
-        while True:
-            found = self._store.get_version(name)
-            last = self.find_report()
-            if last is None or replace(last, tags=None) != replace(report, tags=None):
-                return
-            version = None if found is None else found.version
-            if self._store.put_over(name, page.encode(), version, attempts=attempts):
-                return
 
     def _segment_named(self, name: str) -> Callable[[Any], Segment]:
         """Make a decoder of a segment that also checks that its name fits its content."""

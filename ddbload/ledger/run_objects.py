@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ddbload.contracts.chunks import Chunk, ListingCursor
+from ddbload.contracts.results import Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.errors import DdbloadError, LedgerDamaged, RunNotFound
 from ddbload.ledger.store import Store
 
 T = TypeVar("T")
 REPORT_PARTS = "report-parts/"
+
+
+@dataclass(frozen=True, slots=True)
+class LastReport:
+    """Report that a ledger has, and the version of its object."""
+
+    report: Report | None
+    """None if missing or damaged."""
+    version: str | None
+    """None if missing."""
 
 
 class RunObjects:
@@ -64,6 +76,44 @@ class RunObjects:
     def put_record(self, record: RunRecord) -> None:
         """Replace the record of a run."""
         self._store.put(self._root + "run.json", encode_json(record.to_json()))
+
+    def put_report(self, report: Report, over: LastReport) -> bool:
+        """Write the report unless another was written since `over` was read; True if written."""
+        name = self._root + "report.json"
+        return self._store.put_over(name, encode_json(report.to_json()), over.version)
+
+    def last_report(self) -> LastReport:
+        """Read the last report and its version.
+
+        A damaged report counts as missing: the segments prove the run.
+        """
+        found = self._store.get_version(self._root + "report.json")
+        if found is None:
+            return LastReport(None, None)
+        try:
+            report = self._decode(self._root + "report.json", found.data, Report.from_json)
+        except LedgerDamaged:
+            return LastReport(None, found.version)
+        return LastReport(report, found.version)
+
+    def find_report(self) -> Report | None:
+        """Read the last report; None if missing or damaged."""
+        return self.last_report().report
+
+    def put_page(self, page: str, report: Report, attempts: int) -> None:
+        """Write the page that shows a report, unless another report was written since.
+
+        Whoever writes a report writes its page then, so the last page is that of the last report.
+        """
+        name = self._root + "report.html"
+        while True:
+            found = self._store.get_version(name)
+            last = self.find_report()
+            if last is None or replace(last, tags=None) != replace(report, tags=None):
+                return
+            version = None if found is None else found.version
+            if self._store.put_over(name, page.encode(), version, attempts=attempts):
+                return
 
     def _start_before(self, folder: str, byte: int) -> int | None:
         """Find the greatest number below `byte` that names an object of a folder."""

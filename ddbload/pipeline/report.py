@@ -36,7 +36,8 @@ from ddbload.errors import (
     RunNotFound,
     TooManyRejects,
 )
-from ddbload.ledger.ledger import LastReport, Ledger
+from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.run_objects import LastReport
 from ddbload.pipeline.context import LedgerContext
 from ddbload.pipeline.counted_chunks import CountedChunks, SegmentSums, units_consumed
 from ddbload.pipeline.load_history import write_history
